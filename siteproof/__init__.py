@@ -1,0 +1,1 @@
+"""What Siteproof's checks share, and the analyses behind the `siteproof` command."""

@@ -1,0 +1,54 @@
+"""Every error class, and the table of exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a script may rely on; 2 goes before 1, 1 before 3, 3 before 0."""
+
+    PASS = 0
+    FAIL = 1
+    USAGE = 2
+    INCOMPLETE = 3
+
+
+class UserError(Exception):
+    """A mistake in what a person wrote: one line, no traceback, exit code 2.
+
+    where: a file, file:line, or the option that holds the mistake.
+    what: the mistake in a few words.
+    allowed: what would have been right, if that can be listed.
+    """
+
+    def __init__(self, where: object, what: str, allowed: str | Iterable[str] = ()) -> None:
+        self.where = str(where)
+        self.what = what
+        self.allowed = allowed if isinstance(allowed, str) else ", ".join(allowed)
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        hint = f". Allowed: {self.allowed}." if self.allowed else ""
+        return " ".join(f"{self.where}: {self.what}{hint}".split())
+
+
+class UserErrors(Exception):
+    """Several mistakes, all told at once."""
+
+    def __init__(self, errors: Iterable[UserError]) -> None:
+        self.errors = list(errors)
+        super().__init__("\n".join(map(str, self.errors)))
+
+
+class OutputError(Exception):
+    """A tool's output that cannot count.
+
+    status: the sample's status: `parse` (not understood), `invalid` (the tool's own validation
+    failed), or another word of DESIGN.md's list.
+    """
+
+    def __init__(self, what: str, status: str = "parse") -> None:
+        self.status = status
+        super().__init__(what)

@@ -1,0 +1,22 @@
+"""One file a tool: text in, readings out. A parser knows neither ReFrame nor Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One figure of a tool's output: the tool's own digits in the tool's own unit.
+
+    metric: the name without its check, such as `triad`.
+    value: the digits as printed; text where the unit is `text`.
+    dims: what the value belongs to beyond its node, such as {"size": "4194304"}.
+    """
+
+    metric: str
+    value: Decimal | str
+    unit: str
+    dims: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,88 @@
+"""Quantities with units: "65 GB/s" to an exact number, and from one unit to another.
+
+A data rate in B is counted in bytes, in b or bit in bits; k, M, G, T are powers of 1000 and
+Ki, Mi, Gi, Ti powers of 1024. Nothing is rounded: conversions are exact fractions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from siteproof.errors import UserError
+
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+
+
+def _table() -> dict[str, tuple[str, Fraction]]:
+    """Each unit with its kind and its size in the kind's base unit."""
+    units: dict[str, tuple[str, Fraction]] = {}
+    for prefix, factor in (_DECIMAL | _BINARY).items():
+        units[f"{prefix}B"] = ("size", Fraction(factor))
+        units[f"{prefix}B/s"] = ("rate", Fraction(factor))
+    for prefix, factor in _DECIMAL.items():
+        for bit in ("b", "bit"):
+            units[f"{prefix}{bit}/s"] = ("rate", Fraction(factor, 8))
+        units[f"{prefix}FLOPS"] = ("flops", Fraction(factor))
+        units[f"{prefix}Hz"] = ("frequency", Fraction(factor))
+        units[f"{prefix}IOPS"] = ("iops", Fraction(factor))
+    for name, seconds in {
+        "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": Fraction(1),
+        "min": Fraction(60), "h": Fraction(3600), "d": Fraction(86400),
+    }.items():
+        units[name] = ("time", seconds)
+    units["%"] = ("share", Fraction(1, 100))
+    units["x"] = ("share", Fraction(1))
+    units["h/month"] = ("hours a month", Fraction(1))
+    units["pp"] = ("percentage points", Fraction(1))
+    for name in ("count", "nodes", "tasks", "ranks", "packets", "VMs", "instances"):
+        units[name] = ("count", Fraction(1))
+    units["text"] = ("text", Fraction(1))
+    return units
+
+
+UNITS = _table()
+_QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(\S*)\s*")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number as written, and its unit."""
+
+    value: Decimal
+    unit: str
+
+    def to(self, unit: str) -> Fraction:
+        """This quantity in another unit of the same kind, exactly. Raises UserError."""
+        return convert(self.value, self.unit, unit)
+
+    def __str__(self) -> str:
+        return f"{self.value} {self.unit}"
+
+
+def parse(text: object, where: object = "quantity") -> Quantity:
+    """Read "65 GB/s". Raises UserError if it is no number with a known unit."""
+    match = _QUANTITY.fullmatch(str(text))
+    if not match or not match[2]:
+        raise UserError(where, f"'{text}' is no number with a unit", 'for example "65 GB/s"')
+    if match[2] not in UNITS:
+        raise UserError(where, f"unknown unit '{match[2]}' in '{text}'", sorted(UNITS))
+    return Quantity(Decimal(match[1]), match[2])
+
+
+def kind(unit: str) -> str:
+    """What a unit measures: size, rate, flops, time, share …"""
+    return UNITS[unit][0]
+
+
+def convert(value: Decimal | Fraction | int, unit: str, to: str) -> Fraction:
+    """The value in another unit of the same kind, exactly. Raises UserError."""
+    for name in (unit, to):
+        if name not in UNITS:
+            raise UserError(name, "unknown unit", sorted(UNITS))
+    if kind(unit) != kind(to):
+        raise UserError(f"{unit} to {to}", f"a {kind(unit)} is no {kind(to)}")
+    return Fraction(value) * UNITS[unit][1] / UNITS[to][1]
