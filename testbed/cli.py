@@ -1,0 +1,285 @@
+"""The command line: arguments in, one call, one exit code."""
+
+import argparse
+import os
+import pwd
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import accounting
+import faults
+import network
+import node
+import quota
+import room
+import runserver
+import slurm
+from errors import TestbedError, UsageError
+from state import LOGIN, Settings, State, new_mark
+
+_MAX_NODES = 400  # their links have two neighbours each; the kernel's ARP table holds 1024
+_PACKAGES = {
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "srun": "slurm-client",
+    "slurmdbd": "slurmdbd",
+    "munged": "munge",
+    "mariadbd": "mariadb-server",
+    "ip": "iproute2",
+    "nsenter": "util-linux",
+}
+_HELP = """\
+A real Slurm cluster on this one machine, for tests. Each node is a set of Linux namespaces with
+an address, a host name, processes, /tmp and /dev/shm of its own; munge, slurmctld, slurmdbd,
+MariaDB and slurmd are Debian's. All nodes see the host's files at the same paths.
+"""
+_EXAMPLES = """\
+examples:
+  testbed up                          8 nodes, node001 to node008, and the login node
+  testbed run sinfo                   on the login node, as you
+  testbed run --user nobody srun -N8 hostname
+  testbed run --node node003 ip addr
+  testbed power-off node003           then watch sinfo; 'testbed power-on node003' boots it
+  testbed quota node004 0.5           half a core; 'none' takes the limit away
+  testbed down
+
+exit codes: 0 well, 1 failed or not all nodes in service, 2 wrong usage; run: the command's own.
+The environment variable SITEPROOF_TESTBED_STATE names another state folder than
+/run/siteproof-testbed; two testbeds with two folders do not meet.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; '{self.prog} --help' says more")
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog="testbed", description=_HELP, epilog=_EXAMPLES, formatter_class=raw)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def add(name: str, what: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
+
+    up = add("up", "make a cluster; returns when all nodes are idle")
+    up.add_argument("size", metavar="N", nargs="?", type=_size, default=8, help="nodes (8)")
+    up.add_argument("--cpu-quota", metavar="CORES", type=_cores, help="limit of every node")
+    up.add_argument(
+        "--share",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="folder under /tmp or /dev/shm that all nodes shall see (repeatable); "
+        "the clone that holds this program is always seen",
+    )
+    add("down", "take the cluster away, in whatever state it is, without a trace")
+    add("status", "show the nodes' states; exit code 0 if all are idle or at work")
+    run = add("run", "run a command on the login node, in this folder, as you")
+    run.add_argument("--user", metavar="NAME", help="as this user (root only)")
+    run.add_argument("--node", metavar="NODE", default=LOGIN, help="on this node")
+    run.add_argument("argv", metavar="CMD", nargs=argparse.REMAINDER)
+    for name, what in (
+        ("power-off", "power loss: kill nodes without a goodbye"),
+        ("power-on", "boot nodes, or start their slurmd, and wait until they are in service"),
+        ("kill-slurmd", "kill -9 the slurmd of nodes; power-on undoes it"),
+    ):
+        add(name, what).add_argument("nodes", metavar="NODE", nargs="+")
+    add("restart-slurmctld", "stop slurmctld and start it again")
+    limit = add("quota", "limit the CPUs of a node")
+    limit.add_argument("node", metavar="NODE")
+    limit.add_argument("cores", metavar="CORES|none", type=_cores_or_none)
+    return parser
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MAX_NODES:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 1 to {_MAX_NODES}")
+    return int(text)
+
+
+def _cores(text: str) -> float:
+    try:
+        cores = float(text)
+    except ValueError:
+        cores = 0
+    if not 0.01 <= cores <= 1024:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of cores from 0.01 to 1024")
+    return cores
+
+
+def _cores_or_none(text: str) -> float | None:
+    return None if text == "none" else _cores(text)
+
+
+def _say(words: str) -> None:
+    print(f"testbed: {words}", file=sys.stderr, flush=True)
+
+
+def _need_root(command: str) -> None:
+    if os.geteuid() != 0:
+        raise UsageError(f"'{command}' needs root")
+
+
+def _need_packages() -> None:
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    missing = sorted({pkg for cmd, pkg in _PACKAGES.items() if not shutil.which(cmd, path=path)})
+    if missing:
+        raise UsageError(f"missing Debian packages: {' '.join(missing)}")
+
+
+def _shares(named: list[str], state: State) -> tuple[str, ...]:
+    """The folders to keep in sight: those named, the clone, and the state folder."""
+    for share in named:
+        if not Path(share).is_dir():
+            raise UsageError(f"--share {share}: no such folder")
+    folders = [*map(Path, named), Path(__file__).parent.parent, state.path]
+    return tuple(sorted({str(folder.resolve()) for folder in folders}))
+
+
+def _up(args: argparse.Namespace, state: State) -> int:
+    _need_root("up")
+    _need_packages()
+    if args.cpu_quota is not None:
+        quota.check()
+    os.umask(0o022)
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    settings = Settings(new_mark(), args.size, _shares(args.share, state), args.cpu_quota)
+    state.create(settings)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        room.create(state)
+        room.inside(state, _build)
+    except BaseException:
+        if state.path.exists() and state.settings.mark == settings.mark:
+            _say("taking away what was made so far")
+            _take_away(state)
+        raise
+    return 0
+
+
+def _build(state: State) -> None:
+    """Everything from the empty room to the last idle node. The database works meanwhile."""
+    start = time.monotonic()
+    names = state.names()
+
+    def progress(words: str) -> None:
+        _say(f"{time.monotonic() - start:5.1f} s  {words}")
+
+    network.write_hosts(state)
+    slurm.write_configuration(state)
+    if state.settings.cpu_quota is not None:
+        for name in names:
+            quota.remember(state, name, state.settings.cpu_quota)
+    node.boot(state, [LOGIN])
+    slurm.start_munge(state)
+    progress("login node up, munge runs")
+    database = os.fork()
+    if database == 0:
+        os._exit(node.attempt(state, lambda state, _: accounting.start(state), LOGIN))
+    node.boot(state, names)
+    progress(f"{len(names)} nodes booted")
+    if os.waitpid(database, 0)[1]:
+        raise TestbedError((state.log / "nodes.log").read_text().splitlines()[-1])
+    progress("MariaDB and slurmdbd run")
+    slurm.start_slurmctld(state)
+    progress("slurmctld runs")
+    node.for_all(state, slurm.boot_slurmd, names)
+    progress("slurmd runs on all nodes")
+    slurm.wait_until_in_service(state, names, 60 + len(names))
+    progress(f"all {len(names)} nodes idle")
+
+
+def _take_away(state: State) -> None:
+    room.kill(state)
+    quota.remove_all(state)
+    state.remove()
+
+
+def _down(_args: argparse.Namespace, state: State) -> int:
+    _need_root("down")
+    if not state.path.exists():
+        _say("no testbed is up")
+        return 0
+    _take_away(state)
+    return 0
+
+
+def _status(_args: argparse.Namespace, state: State) -> int:
+    if not state.settings_file.exists():
+        print("down")
+        return 1
+    read, write = os.pipe()
+    words = ["timeout", "30", "sinfo", "--noheader", "--format=%T %D %N"]
+    code = runserver.call(state, LOGIN, words, stdout=write)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        groups = [line.split() for line in pipe]
+    print(f"up, {state.settings.size} nodes")
+    for word, count, names in groups:
+        print(f"{word:12} {count:>4}  {names}")
+    healthy = all(word in ("idle", "allocated", "mixed", "completing") for word, _, _ in groups)
+    return 0 if groups and healthy and code == 0 else 1
+
+
+def _run(args: argparse.Namespace, state: State) -> int:
+    argv = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
+    if not argv:
+        raise UsageError("run: which command? For example: testbed run sinfo")
+    _ = state.settings  # complains if no testbed is up
+    if args.node != LOGIN:
+        state.check_nodes([args.node])
+    cwd = str(Path.cwd())
+    environment = dict(os.environ)
+    if args.user:
+        environment |= _become(args.user)
+    return runserver.call(state, args.node, argv, cwd=cwd, environment=environment)
+
+
+def _become(name: str) -> dict[str, str]:
+    """Be that user from here on, as the run server will see. Returns the user's variables."""
+    _need_root("run --user")
+    try:
+        user = pwd.getpwnam(name)
+    except KeyError:
+        raise UsageError(f"no user '{name}'") from None
+    os.initgroups(name, user.pw_gid)
+    os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+    os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+    return {"USER": name, "LOGNAME": name, "HOME": user.pw_dir}
+
+
+def _fault(args: argparse.Namespace, state: State) -> int:
+    """All commands that act within the room."""
+    _need_root(args.command)
+    if "nodes" in args:
+        state.check_nodes(args.nodes)
+    actions = {
+        "power-off": lambda state: faults.power_off(state, args.nodes),
+        "power-on": lambda state: faults.power_on(state, args.nodes),
+        "kill-slurmd": lambda state: faults.kill_slurmd(state, args.nodes),
+        "restart-slurmctld": faults.restart_slurmctld,
+        "quota": lambda state: faults.set_quota(state, args.node, args.cores),
+    }
+    if args.command == "quota":
+        quota.check()
+        state.check_nodes([args.node])
+    room.inside(state, actions[args.command])
+    return 0
+
+
+def main() -> int:
+    """The program. Returns its exit code."""
+    commands = {"up": _up, "down": _down, "status": _status, "run": _run}
+    try:
+        args = _parser().parse_args()
+        return commands.get(args.command, _fault)(args, State())
+    except TestbedError as error:
+        _say(str(error))
+        return error.code
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT

@@ -1,0 +1,76 @@
+"""A routed network: every node has one link, to the room, which is the router.
+
+No bridge: one broadcast domain of 320 nodes overflows the kernel's one ARP table. With a link
+and a /32 address each, a node has one neighbour.
+"""
+
+import subprocess
+from pathlib import Path
+
+from errors import TestbedError
+from state import LOGIN, State
+
+MTU = 9000
+GATEWAY = "169.254.0.1"
+_PER_SUBNET = 250
+
+
+def address(node: str) -> str:
+    """10.77.0.1 for the login node, from 10.77.1.1 on for the others."""
+    if node == LOGIN:
+        return "10.77.0.1"
+    index = int(node.removeprefix("node")) - 1
+    return f"10.77.{index // _PER_SUBNET + 1}.{index % _PER_SUBNET + 1}"
+
+
+def ip_batch(lines: list[str], *, force: bool = False) -> None:
+    """Run many `ip` commands in one process. force: go on after a line that fails."""
+    command = ["ip", *(["-force"] if force else []), "-batch", "-"]
+    done = subprocess.run(command, input="\n".join(lines) + "\n", text=True, capture_output=True)
+    if done.returncode and not force:
+        raise TestbedError(f"ip: {' '.join(done.stderr.split())}")
+
+
+def write_hosts(state: State) -> None:
+    """The /etc/hosts that all nodes see."""
+    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
+    lines += [f"{address(node)} {node}" for node in [LOGIN, *state.names()]]
+    (state.path / "hosts").write_text("\n".join(lines) + "\n")
+
+
+def start_router() -> None:
+    """Let the room, which this process is in, pass packets on."""
+    ip_batch(["link set lo up"])
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
+
+
+def connect_node(node: str) -> None:
+    """Make and set up the node's link, from within its network namespace.
+
+    The other end, named as the node, goes to the room: process 1 as this process sees it.
+    """
+    ip_batch(
+        [
+            f"link add eth0 mtu {MTU} type veth peer name {node} mtu {MTU} netns 1",
+            "link set lo up",
+            "link set eth0 up",
+            f"addr add {address(node)}/32 dev eth0",
+            f"route add {GATEWAY} dev eth0 scope link",
+            f"route add default via {GATEWAY} dev eth0 src {address(node)}",
+        ]
+    )
+
+
+def connect_router(nodes: list[str]) -> None:
+    """Set up the room's ends of the nodes' links, from within the room."""
+    lines = []
+    for node in nodes:
+        lines.append(f"link set {node} up")
+        lines.append(f"addr add {GATEWAY}/32 dev {node}")
+        lines.append(f"route add {address(node)}/32 dev {node}")
+    ip_batch(lines)
+
+
+def disconnect(nodes: list[str]) -> None:
+    """Remove the nodes' links, from within the room, if they are there."""
+    ip_batch([f"link del {node}" for node in nodes], force=True)

@@ -1,0 +1,173 @@
+"""Munge, slurmctld and slurmd: their settings, their start, and whether all is well."""
+
+import os
+import secrets
+import signal
+import time
+from collections.abc import Sequence
+
+import node
+import quota
+from accounting import wait_for
+from errors import TestbedError
+from state import LOGIN, State
+
+_SMALL = 16  # nodes; more than these need a patient slurmctld on one machine
+_PATIENCE = 60  # seconds for a daemon to answer
+
+
+def write_configuration(state: State) -> None:
+    """slurm.conf and cgroup.conf."""
+    size = state.settings.size
+    cores = len(os.sched_getaffinity(0))
+    # Debian 12's Slurm looks for a cgroup tree even where nothing uses it, unless told which.
+    (state.etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+    state.slurm_conf.write_text(f"""\
+ClusterName=testbed
+SlurmctldHost={LOGIN}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={state.path}/munge/socket
+CredType=cred/munge
+StateSaveLocation={state.data}/slurmctld
+SlurmdSpoolDir={state.data}/spool/%n
+SlurmctldPidFile={state.data}/slurmctld.pid
+SlurmdPidFile={state.data}/spool/%n.pid
+SlurmctldLogFile={state.log}/slurmctld.log
+SlurmdLogFile={state.log}/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=5
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/backfill
+SchedulerParameters=batch_sched_delay=0,sched_interval=5,bf_interval=5
+SlurmdParameters=config_overrides
+ReturnToService=2
+SlurmctldTimeout=30
+SlurmdTimeout={15 if size <= _SMALL else 60}
+MessageTimeout=30
+KillWait=5
+MinJobAge=300
+MaxJobCount=20000
+MaxArraySize=2001
+TreeWidth=64
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost={LOGIN}
+AccountingStoragePass={state.path}/munge/socket
+AccountingStoreFlags=job_comment
+NodeName=node[001-{size:03}] CPUs={cores} Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 \
+RealMemory=4096 State=UNKNOWN
+PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+""")
+
+
+def start_munge(state: State) -> None:
+    """One munged for all: its socket is a file, which every node can see."""
+    key = state.secrets / "munge.key"
+    key.touch(mode=0o600)
+    key.write_bytes(secrets.token_bytes(128))
+    node.must_run(state, LOGIN, [
+        "munged", f"--socket={state.path}/munge/socket", f"--key-file={key}",
+        f"--log-file={state.log}/munged.log", f"--pid-file={state.secrets}/munged.pid",
+        f"--seed-file={state.secrets}/munged.seed", "--num-threads=4",
+    ])  # fmt: skip
+
+
+def start_slurmctld(state: State) -> None:
+    """Start it, and wait until it answers."""
+    node.must_run(state, LOGIN, ["slurmctld"])
+    wait_for(
+        lambda: node.run(state, LOGIN, ["scontrol", "ping"]).returncode == 0,
+        f"slurmctld does not answer; see {state.log}/slurmctld.log",
+    )
+
+
+def stop_slurmctld(state: State) -> None:
+    """Stop it in good order, and wait for its end."""
+    pid_file = state.data / "slurmctld.pid"
+    pid = pid_file.read_text().strip()
+    node.must_run(state, LOGIN, ["kill", "-TERM", pid])
+    wait_for(
+        lambda: node.run(state, LOGIN, ["kill", "-0", pid]).returncode != 0,
+        f"slurmctld does not end; see {state.log}/slurmctld.log",
+    )
+
+
+def start_slurmd(state: State, name: str) -> None:
+    """Start a node's slurmd, which finds the jobs that are still there."""
+    _start_slurmd(state, name)
+
+
+def boot_slurmd(state: State, name: str) -> None:
+    """Start a node's slurmd and let it tell slurmctld that the node has booted."""
+    _start_slurmd(state, name, "-b")
+
+
+def _start_slurmd(state: State, name: str, *options: str) -> None:
+    quota.join(state, name)
+    node.must_run(state, name, ["slurmd", *options, "-N", name])
+
+
+def slurmd_pid(state: State, name: str) -> str | None:
+    """Pid, as seen on the node, of its running slurmd."""
+    try:
+        pid = (state.data / "spool" / f"{name}.pid").read_text().strip()
+    except FileNotFoundError:
+        return None
+    # The file outlives its daemon, and after a boot the number may be another process's.
+    done = node.run(state, name, ["cat", f"/proc/{pid}/comm"])
+    return pid if done.stdout.strip() == "slurmd" else None
+
+
+def kill_slurmd(state: State, name: str) -> None:
+    """kill -9 of a node's slurmd; its jobs go on."""
+    if pid := slurmd_pid(state, name):
+        node.must_run(state, name, ["kill", f"-{signal.SIGKILL.value}", pid])
+
+
+def states(state: State) -> dict[str, tuple[str, int]]:
+    """Of each node: its state as slurmctld sees it, and when its slurmd started.
+
+    The time is in seconds since 1970; 0 as long as slurmctld has not heard of it.
+    """
+    words = ["env", "SLURM_TIME_FORMAT=%s", "timeout", "30", "scontrol", "-o", "show", "node"]
+    known = {}
+    for line in node.run(state, LOGIN, words).stdout.splitlines():
+        facts = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        if "NodeName" in facts:
+            start = facts.get("SlurmdStartTime", "")
+            known[facts["NodeName"]] = (facts["State"], int(start) if start.isdecimal() else 0)
+    return known
+
+
+def wait_until_in_service(
+    state: State, nodes: Sequence[str], patience: float, since: float = 0
+) -> None:
+    """Wait until slurmctld has heard of all nodes. A drained node counts: it answers.
+
+    since: a slurmd that started before this time does not count.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        now = states(state)
+        missing = [name for name in nodes if not _serves(*now.get(name, ("DOWN", 0)), since)]
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            raise TestbedError(
+                f"{len(missing)} nodes are not in service after {patience:.0f} s; "
+                f"see {state.log}/slurmd.{missing[0]}.log"
+            )
+        time.sleep(0.2)
+
+
+def _serves(word: str, start: int, since: float) -> bool:
+    return is_up(word) and start > 0 and start >= int(since)
+
+
+def is_up(word: str) -> bool:
+    """Whether a state, as scontrol writes it, is one of a node that answers."""
+    return not word.startswith(("DOWN", "UNKNOWN")) and "*" not in word
