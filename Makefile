@@ -1,0 +1,3 @@
+.PHONY: venv
+venv:
+	@setup/venv
