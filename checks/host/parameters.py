@@ -1,0 +1,40 @@
+"""Sysctls, NICs and bonds of every node against what the site expects."""
+
+import reframe as rfm
+
+from siteproof.checks import PerNodeCheck
+from siteproof.derive.host_parameters import by_name
+from siteproof.parsers import host_parameters
+from siteproof.sites import HostParameters as Expectations
+
+
+@rfm.simple_test
+class HostParameters(PerNodeCheck):
+    """Counts mismatches, and keeps each one with key, expected and found."""
+
+    descr = "Host parameters of every node"
+    script = "parameters.sh"
+    parsers = {"proc": host_parameters}
+    derive = "host_parameters"
+    metrics = ("mismatches", "unreadable")
+    headline = ("mismatches",)
+    time_limit = "5m"
+
+    def settings(self):
+        """Which keys and interfaces the site says something about."""
+        expects = self.expected_parameters()
+        return {
+            "SYSCTLS": " ".join(expects.sysctl),
+            "NICS": " ".join(expects.nic),
+            "BONDS": " ".join(expects.bond),
+        }
+
+    def facts(self):
+        """The expected values, each under the name that the parser gives it."""
+        rules = by_name(self.expected_parameters())
+        return {"parameters": {name: rule.model_dump(exclude_none=True)
+                               for name, rule in rules.items()}}
+
+    def expected_parameters(self):
+        """What the site expects of the hosts of this role."""
+        return self.site.system.parameters.get(self.where.role, Expectations())

@@ -1,0 +1,38 @@
+# What this host is set to: sysctls, NICs and bonds, as lines that parsers/host_parameters.py reads.
+# SYSCTLS and NICS name what the site expects; each is read without root, or said to be unreadable.
+echo "program=proc" >>facts
+for key in ${SYSCTLS:-}; do
+    file=/proc/sys/$(printf '%s' "$key" | tr . /)
+    if value=$(cat "$file" 2>&1); then
+        echo "sysctl $key = $value"
+    else
+        echo "unreadable sysctl.$key $value"
+    fi
+done
+for nic in ${NICS:-}; do
+    path=/sys/class/net/$nic
+    if [ ! -d "$path" ]; then
+        echo "unreadable nic.$nic no such interface"
+        continue
+    fi
+    echo "nic $nic mtu $(cat "$path/mtu")"
+    echo "nic $nic txqueuelen $(cat "$path/tx_queue_len")"
+    speed=$(cat "$path/speed" 2>/dev/null) && echo "nic $nic speed $speed"
+    if command -v ethtool >/dev/null && pause=$(ethtool -a "$nic" 2>&1); then
+        echo "$pause" | awk -v nic="$nic" '
+            /^Autonegotiate:/ { a = $2 } /^RX:/ { r = $2 } /^TX:/ { t = $2 }
+            END { print "nic", nic, "flow_control rx=" r, "tx=" t, "autoneg=" a }'
+    else
+        echo "unreadable nic.$nic.flow_control ${pause:-ethtool is not installed}"
+    fi
+done
+for bond in ${BONDS:-}; do
+    path=/sys/class/net/$bond/bonding
+    if [ -d "$path" ]; then
+        echo "bond $bond mode $(cat "$path/mode")"
+        echo "bond $bond members $(cat "$path/slaves")"
+    else
+        echo "unreadable bond.$bond no such bond"
+    fi
+done
+echo "end host parameters"

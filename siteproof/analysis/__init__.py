@@ -1,0 +1,1 @@
+"""Pure functions over samples and sites: no file, clock, job or print."""

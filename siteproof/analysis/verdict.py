@@ -1,0 +1,235 @@
+"""Samples against criteria: did the system keep what it promised, and which nodes did not.
+
+A criterion is answered by the newest sample of each expected node that meets its conditions and
+comes from a program that may answer it; rounding is ASTM E29's (siteproof.rounding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from statistics import median
+from typing import TYPE_CHECKING
+
+from siteproof.units import convert
+
+if TYPE_CHECKING:
+    from siteproof.samples import Sample
+    from siteproof.sites import Baseline, Criterion, Hardware
+
+
+class Verdict(StrEnum):
+    """The words of DESIGN.md."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    ERROR = "ERROR"
+    SKIP = "SKIP"
+    INCOMPLETE = "INCOMPLETE"
+    PENDING = "PENDING"
+    REGRESSED = "REGRESSED"
+
+
+# The verdict on all nodes is the gravest one on any; a failure to measure hides no failure.
+GRAVEST = (
+    Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE, Verdict.REGRESSED, Verdict.SKIP, Verdict.PASS,
+)
+OF_STATUS = {
+    "invalid": Verdict.FAIL,  # a wrong answer is no slow answer, and no missing one either
+    "node_lost": Verdict.INCOMPLETE,
+    "tool_missing": Verdict.SKIP,
+}
+
+
+@dataclass(frozen=True)
+class NodeVerdict:
+    """One node and one criterion. value: in the metric's unit; rounded: in the bound's."""
+
+    node: str
+    verdict: Verdict
+    why: str
+    sample: Sample | None = None
+    value: Fraction | None = None
+    rounded: Fraction | None = None
+    by_rounding: bool = False
+
+
+@dataclass(frozen=True)
+class CriterionVerdict:
+    """One criterion. worst: nodes from the worst on, those that fail first."""
+
+    id: str
+    criterion: Criterion
+    verdict: Verdict
+    why: str
+    nodes: Sequence[NodeVerdict] = field(default_factory=tuple)
+
+    @property
+    def ok(self) -> int:
+        """How many nodes keep the promise."""
+        return sum(n.verdict in (Verdict.PASS, Verdict.REGRESSED) for n in self.nodes)
+
+    @property
+    def worst(self) -> NodeVerdict | None:
+        """The measured node that is worst, if any was measured."""
+        measured = [n for n in self.nodes if n.value is not None]
+        return measured[0] if measured else None
+
+    @property
+    def by_rounding(self) -> bool:
+        """Whether it passes only because the contract rounds."""
+        return self.verdict in (Verdict.PASS, Verdict.REGRESSED) and any(
+            n.by_rounding for n in self.nodes
+        )
+
+
+def judge(
+    name: str, criterion: Criterion, samples: Iterable[Sample], expected: Mapping[str, Hardware],
+    baselines: Iterable[Baseline] = (),
+) -> CriterionVerdict:
+    """The verdict on one criterion whose metric some check yields.
+
+    samples: all samples in question, in any order. expected: the hardware of each expected node.
+    """
+    if criterion.report_only:
+        return CriterionVerdict(name, criterion, Verdict.SKIP, criterion.report_only)
+    if not expected:
+        return CriterionVerdict(name, criterion, Verdict.INCOMPLETE, "no node has this role")
+    attempts = by_node(samples, criterion.metric)
+    nodes = [
+        judge_node(criterion, node, facts, attempts.get(node, []), baselines)
+        for node, facts in expected.items()
+    ]
+    if criterion.scope in ("median", "mean"):
+        nodes = [_judge_middle(criterion, nodes, next(iter(expected.values())))]
+    nodes.sort(key=lambda n: _badness(criterion, n))
+    grave = next(v for v in GRAVEST if any(n.verdict is v for n in nodes))
+    return CriterionVerdict(name, criterion, grave, _summary(nodes, grave), nodes)
+
+
+def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
+    """Each node's samples of a metric, and its failures to measure it; the newest first."""
+    failure = metric.partition(".")[0] + ".*"
+    found: dict[str, list[Sample]] = {}
+    for sample in samples:
+        if sample.metric in (metric, failure):
+            found.setdefault(sample.node, []).append(sample)
+    for attempts in found.values():
+        attempts.sort(key=lambda s: (s.header.time, s.header.session, s.trial), reverse=True)
+    return found
+
+
+def judge_node(
+    criterion: Criterion, node: str, facts: Hardware, attempts: Sequence[Sample],
+    baselines: Iterable[Baseline] = (),
+) -> NodeVerdict:
+    """The verdict on one node from its attempts, the newest first."""
+    refused = [why_not(criterion, sample) for sample in attempts]
+    fitting = [s for s, reason in zip(attempts, refused, strict=True) if not reason]
+    if not fitting:
+        reason = next(filter(None, refused), "not measured")
+        return NodeVerdict(node, Verdict.INCOMPLETE, reason)
+    newest = fitting[0]
+    if newest.status != "ok":
+        verdict = OF_STATUS.get(newest.status, Verdict.ERROR)
+        return NodeVerdict(node, verdict, f"{newest.status}: {newest.why}", newest)
+    return _compare(criterion, node, facts, newest, baselines)
+
+
+def why_not(criterion: Criterion | Baseline, sample: Sample) -> str:
+    """Why a sample cannot answer a criterion; empty if it can."""
+    have = sample.conditions
+    if sample.status != "ok":  # it has no conditions but the mode
+        rules = {"mode": criterion.conditions["mode"]} if "mode" in criterion.conditions else {}
+    else:
+        rules = dict(criterion.conditions)
+        program = have.get("program", "")
+        if criterion.programs and program not in criterion.programs:
+            allowed = ", ".join(criterion.programs)
+            return f"measured with {program or 'an unknown program'}; only {allowed} may answer"
+    for key, rule in rules.items():
+        if key not in have or not rule.met_by(have[key]):
+            return f"measured with {key} {have.get(key, 'unknown')}; asked is {rule}"
+    return ""
+
+
+def meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware) -> bool:
+    """Whether the value meets the bound as measured, before any rounding."""
+    bound = criterion.bound_value(facts)
+    exact = convert(value, unit, bound.unit)
+    limit = Fraction(bound.value)
+    return {"at_least": exact >= limit, "at_most": exact <= limit}.get(
+        criterion.kind, exact == limit
+    )
+
+
+def _compare(
+    criterion: Criterion, node: str, facts: Hardware, sample: Sample,
+    baselines: Iterable[Baseline],
+) -> NodeVerdict:
+    value = sample.value
+    if not isinstance(value, Decimal):
+        same = criterion.met(str(value), sample.unit, facts)
+        return NodeVerdict(node, Verdict.PASS if same else Verdict.FAIL, f"found {value}", sample)
+    exact = Fraction(value)
+    rounded = criterion.rounded(exact, sample.unit, facts)
+    good = criterion.met(exact, sample.unit, facts)
+    verdict = Verdict.PASS if good else Verdict.FAIL
+    why = ""
+    for baseline in baselines:
+        regressed = not why_not(baseline, sample) and not baseline.met(exact, sample.unit, facts)
+        if good and regressed:
+            verdict, why = Verdict.REGRESSED, f"short of its baseline {baseline.bound}"
+    by_rounding = good and not meets_raw(criterion, exact, sample.unit, facts)
+    return NodeVerdict(node, verdict, why, sample, exact, rounded, by_rounding)
+
+
+def _judge_middle(
+    criterion: Criterion, nodes: Sequence[NodeVerdict], facts: Hardware
+) -> NodeVerdict:
+    """Median or mean of all nodes, once every one of them is measured."""
+    missing = [n for n in nodes if n.value is None]
+    values = [n.value for n in nodes if n.value is not None]
+    if missing:
+        return missing[0]
+    middle = median(values) if criterion.scope == "median" else sum(values) / len(values)
+    sample = nodes[0].sample
+    assert sample is not None
+    exact = Fraction(middle)
+    good = criterion.met(exact, sample.unit, facts)
+    return NodeVerdict(
+        f"{criterion.scope} of {len(nodes)}", Verdict.PASS if good else Verdict.FAIL, "", sample,
+        exact, criterion.rounded(exact, sample.unit, facts),
+        good and not meets_raw(criterion, exact, sample.unit, facts),
+    )
+
+
+def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, str]:
+    value = node.value or Fraction(0)
+    order = GRAVEST.index(node.verdict)
+    return (order, -value if criterion.at_most else value, node.node)
+
+
+def _summary(nodes: Sequence[NodeVerdict], verdict: Verdict) -> str:
+    reasons: dict[str, int] = {}
+    for node in nodes:
+        if node.verdict is verdict and node.why:
+            reasons[node.why] = reasons.get(node.why, 0) + 1
+    if not reasons:
+        return ""
+    commonest = max(reasons, key=lambda reason: reasons[reason])
+    others = len(reasons) - 1
+    return commonest + (f" (and {others} other reasons)" if others else "")
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> int:
+    """DESIGN.md's table: 1 before 3 before 0."""
+    seen = set(verdicts)
+    if seen & {Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED}:
+        return 1
+    if seen & {Verdict.INCOMPLETE, Verdict.PENDING} or not seen & {Verdict.PASS}:
+        return 3
+    return 0

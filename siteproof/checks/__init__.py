@@ -1,0 +1,17 @@
+"""What the checks share; the only place that knows ReFrame.
+
+    from siteproof.checks import PerNodeCheck
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """Load PerNodeCheck when a check asks for it: the settings come first."""
+    if name == "PerNodeCheck":
+        from siteproof.checks.per_node import PerNodeCheck
+
+        return PerNodeCheck
+    raise AttributeError(name)

@@ -1,0 +1,285 @@
+"""PerNodeCheck: every node of a partition measures itself, in one job a chunk.
+
+ReFrame's weak points that this class closes (numbers of the project's notes on ReFrame 4.10):
+a figure that cannot be parsed, a reference that is missing, a job that hit its time limit, a node
+that did not take part: each is an error here, and passes silently in plain ReFrame.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import shutil
+import time
+from pathlib import Path
+
+import reframe as rfm
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from reframe.core.builtins import (
+    parameter,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+from reframe.core.exceptions import JobError, SanityError
+from reframe.utility.sanity import make_performance_function
+
+from siteproof import collect, data
+from siteproof.checks import contract, provenance, session, slurm, watch
+from siteproof.errors import UserError
+from siteproof.manifest import Manifest
+
+CHUNK = 64  # nodes: what is lost at most with the batch host of one job
+MODES = ("quick", "maintenance", "acceptance")
+MARGIN = 60  # seconds of the job's limit that are not the measurement's
+LOCAL = "local"
+
+
+def chunks() -> int:
+    """How many jobs a check needs on the largest partition of the active site."""
+    site = session.current().site
+    sizes = [len(site.expected(p.role)) for p in site.system.partitions.values()]
+    return math.ceil(max(sizes, default=1) / CHUNK)
+
+
+class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
+    """One quantity measured by every node on its own.
+
+    A check says: `script` (beside the check, run on the node), `features` (an environment with
+    one of them will do), `parsers` by the program's name, `metrics` that the parser must give,
+    `headline` (those that ReFrame compares with a reference), `time_limit`.
+    """
+
+    mode = variable(str, value="")
+    nodes = variable(str, value="all")
+    if chunks() > 1:
+        chunk = parameter(range(chunks()))
+    else:
+        chunk = variable(int, value=0)
+
+    valid_systems = ["+nodes"]
+    executable = "sh"
+    executable_opts = ["./node.sh"]
+    num_tasks_per_node = 1
+    max_pending_time = "2h"
+    require_reference = True
+    exclusive_access = True
+
+    script = ""
+    features: tuple[str, ...] = ()
+    parsers: dict[str, object] = {}
+    derive = ""
+    metrics: tuple[str, ...] = ()
+    headline: tuple[str, ...] = ()
+
+    # ---- what a check may override
+
+    def settings(self) -> dict[str, str]:
+        """Variables that the node's script reads; quoted when they are written."""
+        return {}
+
+    def facts(self) -> dict[str, object]:
+        """What `derive` needs to know of the role's hardware."""
+        return {}
+
+    def hardware_variables(self) -> dict[str, str]:
+        """What the site knows of a node and a script may use: CORES, MEMORY and CACHE in bytes."""
+        kind = self.hardware
+        known = {"MEMORY": kind.memory, "CACHE": kind.last_level_cache}
+        values = {name: str(int(size.to("B"))) for name, size in known.items() if size}
+        if kind.sockets and kind.cores_per_socket:
+            values["CORES"] = str(kind.sockets * kind.cores_per_socket)
+        return values
+
+    def hardware_facts(self) -> dict[str, object]:
+        """The same for `derive`, with the peak as the site writes it."""
+        facts = {name.lower(): value for name, value in self.hardware_variables().items()}
+        return facts | ({"peak": str(self.hardware.peak)} if self.hardware.peak else {})
+
+    # ---- before the job
+
+    @run_after("init")
+    def choose_mode_and_environments(self) -> None:
+        """The mode, and the environments that offer what the check needs."""
+        active = session.current()
+        self.mode = self.mode or active.site.system.mode
+        if self.mode not in MODES:
+            raise UserError("-S mode", f"unknown mode '{self.mode}'", MODES)
+        offered = {f for e in active.site.system.environments.values() for f in e.features}
+        usable = [f"+{feature}" for feature in self.features if feature in offered]
+        self.valid_prog_environs = usable or ["*"]
+        contract.check_catalogue(active.site, type(self).__name__, self.metrics)
+
+    @run_after("init")
+    def drop_unused_chunk(self) -> None:
+        """A count of nodes needs no more chunks than these fill."""
+        if self.chunk and self.nodes.isdigit() and int(self.nodes) <= self.chunk * CHUNK:
+            self.skip("fewer nodes were asked for")
+
+    @run_before("setup")
+    def find_role(self) -> None:
+        """The role of this partition, and its hardware."""
+        self.site = site = session.current().site
+        self.where = site.partition(self.current_partition.name)
+        self.hardware = site.facts(self.where.role)
+
+    @run_after("setup")
+    def skip_without_environment(self) -> None:
+        """Name what is missing, instead of generating no test at all."""
+        wanted = set(self.features)
+        if wanted and not wanted & set(self.current_environ.features):
+            self.skip(
+                f"no environment of {self.current_partition.fullname} offers "
+                f"{' or '.join(self.features)}"
+            )
+
+    @run_after("setup")
+    def choose_nodes(self) -> None:
+        """Expected: what the inventory and `-S nodes` say. Asked: those that can take a job."""
+        inventory = session.current().site.expected(self.where.role)
+        self.on_slurm = self.where.scheduler != LOCAL
+        states = {}
+        if self.on_slurm:
+            watch.refuse_inside_allocation(inventory)
+            states = slurm.node_states() if not self.is_dry_run() else {}
+        selected = slurm.select(self.nodes, inventory, states)
+        mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]
+        if not mine:
+            self.skip("no node left for this chunk")
+        lost = slurm.unusable(mine, states) if states else {}
+        self.plan = self.make_plan(mine, lost)
+        self.asked = mine - NodeSet.fromlist(lost, resolver=RESOLVER_NOGROUP)
+
+    def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
+        """The manifest of this job."""
+        active = session.current()
+        return Manifest(
+            session=active.name, campaign=active.campaign, system=active.site.system.system,
+            partition=self.current_partition.name, environment=self.current_environ.name,
+            check=type(self).__name__, mode=self.mode, expected=str(mine),
+            metrics=list(self.metrics), derive=self.derive, scheduler=self.where.scheduler,
+            parsers={p: m.__name__.rpartition(".")[2] for p, m in self.parsers.items()},
+            facts=self.facts(), lost=lost, limit=int(self.seconds()),
+            provenance=provenance.collect(data.CLONE),
+        )
+
+    @run_before("run")
+    def place_job(self) -> None:
+        """Scripts, settings and manifest into the stage directory; nodes into the options."""
+        stage = Path(self.stagedir)
+        here = Path(self.prefix)
+        shutil.copy(Path(__file__).with_name("node.sh"), stage / "node.sh")
+        shutil.copy(here / self.script, stage / "measure.sh")
+        (stage / "raw").mkdir(exist_ok=True)
+        self.write_settings(attempt=1)
+        self.plan.started = time.time()
+        self.plan.save(stage)
+        if not self.asked:
+            raise JobError(f"no node can take a job: {contract.tell_lost(self.plan.lost)}")
+        if self.on_slurm:
+            self.pin(self.asked)
+
+    def pin(self, nodes: NodeSet) -> None:
+        """Ask Slurm for exactly these nodes, and to go on if one of them dies."""
+        self.num_tasks = len(nodes)
+        self.job.options = [
+            f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-kill", "--no-requeue",
+        ]
+        self.job.launcher.options = [
+            "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none",
+        ]
+
+    def write_settings(self, attempt: int) -> None:
+        """What node.sh and measure.sh read: quoted, so that no site value runs as a command."""
+        values = {
+            "SITEPROOF_NODE": str(NodeSet(self.plan.expected, resolver=RESOLVER_NOGROUP)[0]),
+            "SITEPROOF_ATTEMPT": str(attempt),
+            "SITEPROOF_LIMIT": str(max(int(self.seconds()) - MARGIN, MARGIN)),
+            **self.settings(),
+        }
+        lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
+        (Path(self.stagedir) / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def seconds(self) -> float:
+        """The job's time limit."""
+        return float(self.time_limit)
+
+    # ---- while the job runs
+
+    @run_after("run")
+    def remember_job(self) -> None:
+        """Note the scheduler's id, so that a lost session loses no samples."""
+        if not self.is_dry_run():
+            self.plan.jobs.append(str(self.job.jobid))
+            self.plan.save(Path(self.stagedir))
+            self.watcher = watch.Watcher(self.asked, self.plan.started, self.seconds())
+
+    def run_complete(self) -> bool:
+        """As ReFrame's; and what is missing, but could be measured, is submitted once more."""
+        done = super().run_complete()
+        if self.is_dry_run() or not self.on_slurm:
+            return done
+        stage = Path(self.stagedir)
+        if not done:
+            if self.watcher.only_dead_nodes_left(collect.measured(stage)):
+                self.job.cancel()
+            return False
+        again = self.watcher.worth_another_job(collect.measured(stage), self.job.state)
+        if again:
+            self.submit_again(again)
+        return not again
+
+    def submit_again(self, nodes: NodeSet) -> None:
+        """A second job for these nodes, with the time that remains of the first one's limit."""
+        self.logger.info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
+        self._setup_run_job()
+        self.time_limit = f"{int(self.watcher.remaining())}s"
+        self.write_settings(attempt=2)
+        self.pin(nodes)
+        rfm.RunOnlyRegressionTest.run(self)
+        self.remember_job()
+
+    # ---- after the job
+
+    @sanity_function
+    def every_node_measured(self) -> bool:
+        """Collect; then every expected node must have a value, and the job must have completed."""
+        ended = (self.job.state or "") if self.on_slurm else ""
+        self.samples = collect.collect(
+            Path(self.stagedir), session.current().folder / "perflogs", ended=ended
+        )
+        failed = [s for s in self.samples if s.status != "ok"]
+        missing_tool = [s for s in failed if s.status == "tool_missing"]
+        if missing_tool and len(missing_tool) == len(collect.expected(self.plan)):
+            self.skip(f"tool missing: {missing_tool[0].why}")
+        if failed:
+            raise SanityError(contract.tell_failed(failed, len(collect.expected(self.plan))))
+        if self.on_slurm and ended != "COMPLETED":
+            raise SanityError(f"job {self.job.jobid} ended as {ended}")
+        return True
+
+    @run_before("performance")
+    def compare_with_contract(self) -> None:
+        """The worst node of each headline metric, and the bound that the mode asks for."""
+        site = session.current().site
+        self.perf_variables = {}
+        references = {}
+        for metric in self.headline:
+            for name, value, unit, reference in contract.headline(
+                site, self.where.role, type(self).__name__, metric, self.mode,
+                getattr(self, "samples", []),
+            ):
+                self.perf_variables[name] = make_performance_function(float, unit, value)
+                references[name] = (*reference, unit)
+        self.reference = {self.current_partition.fullname: references}
+
+    @run_after("performance", always_last=True)
+    def every_headline_compared(self) -> None:
+        """ReFrame drops a figure that it cannot evaluate with a warning; here it is an error."""
+        if self.is_dry_run():
+            return
+        seen = {key.rpartition(":")[2] for key in self.perfvalues}
+        if missing := [name for name in self.perf_variables if name not in seen]:
+            raise SanityError(f"no value for {', '.join(missing)}")
+

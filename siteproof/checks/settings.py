@@ -1,0 +1,157 @@
+"""From a site's description to ReFrame's configuration. `reframe_settings.py` calls it."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+from siteproof import collect, sites
+from siteproof.checks import session, thrift
+from siteproof.errors import ExitCode, UserError, UserErrors
+
+MODES = ("quick", "maintenance", "acceptance")
+LOG_LINE = (
+    "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
+    "%(check_partition)s|%(check_environ)s|%(check_jobid)s|%(check_result)s|%(check_perfvalues)s"
+)
+LOG_VALUES = (
+    "%(check_perf_var)s|%(check_perf_value)s|%(check_perf_unit)s|%(check_perf_ref)s|"
+    "%(check_perf_lower_thres)s|%(check_perf_upper_thres)s|%(check_perf_result)s"
+)
+
+
+def configuration(arguments: list[str]) -> dict[str, Any]:
+    """ReFrame's configuration of the active system; a user's mistake ends here, in one line."""
+    try:
+        name = chosen_system(arguments) or sites.recognise()
+        active = session.start(sites.load(name))
+        prepare(active, running=_runs(arguments))
+    except (UserError, UserErrors) as error:
+        for line in str(error).splitlines():
+            print(f"siteproof: {line}", file=sys.stderr)
+        raise SystemExit(ExitCode.USAGE) from None
+    thrift.save_cpu()
+    logging.raiseExceptions = False  # a full disk is told by the check, not by a traceback
+    return build(active)
+
+
+def chosen_system(arguments: list[str]) -> str:
+    """The system that --system or RFM_SYSTEM names; empty if neither does."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--system", default=os.environ.get("RFM_SYSTEM", ""))
+    chosen, _ = parser.parse_known_args(arguments)
+    return str(chosen.system).partition(":")[0]
+
+
+def _runs(arguments: list[str]) -> bool:
+    return any(a == "--run" or (a[:1] == "-" and a[1:2] != "-" and "r" in a) for a in arguments)
+
+
+def prepare(active: session.Session, *, running: bool) -> None:
+    """Data folder usable, and samples of lost sessions collected. Raises UserError."""
+    for name in ("perflogs", "stage", "output") if running else ():
+        folder = active.folder / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(folder, f"cannot be made: {error.strerror}",
+                            "SITEPROOF_DATA may name another folder") from None
+        if not os.access(folder, os.W_OK):
+            raise UserError(folder, f"not writable for {session.user()}",
+                            "SITEPROOF_DATA may name another folder")
+    if not running:
+        return
+    if (active.folder / "perflogs").stat().st_mode & stat.S_IWGRP:
+        os.umask(0o002)  # a folder of a group of operators: what one writes, the others may add to
+    for stage in collect.orphans(active.folder / "stage"):
+        found = collect.collect(stage, active.folder / "perflogs", ended="whose session was lost")
+        print(f"siteproof: collected {len(found)} samples of a lost session: {stage}",
+              file=sys.stderr)
+
+
+def build(active: session.Session) -> dict[str, Any]:
+    """The configuration as ReFrame's documentation describes it."""
+    system = active.site.system
+    output = active.folder / "output" / session.user()
+    return {
+        "systems": [_system(active)],
+        "environments": [_environment(name, e) for name, e in system.environments.items()],
+        "modes": [{"name": mode, "options": [f"-S mode={mode}"]} for mode in MODES],
+        "logging": [_logging(active)],
+        "storage": [{"sqlite_db_file": str(output / "results.db")}],
+        "general": [{
+            "check_search_recursive": True, "remote_detect": False, "use_login_shell": False,
+            "report_file": str(output / "run-report-{sessionid}.json"),
+            # Poll once a second, then every ten: a client call of ours is load on slurmctld.
+            "poll_rate_max": 1.0, "poll_rate_min": 0.1, "poll_randomize_ms": [-50, 50],
+        }],
+    }
+
+
+def _system(active: session.Session) -> dict[str, Any]:
+    system = active.site.system
+    local = all(p.scheduler == "local" for p in system.partitions.values())
+    return {
+        "name": system.system, "descr": system.description, "hostnames": [".*"],
+        "modules_system": "nomod",
+        # A stage directory a session: the first of two runs to end deletes only its own.
+        "stagedir": str(active.folder / "stage" / active.name),
+        "outputdir": str(active.folder / "output"),
+        # On one machine two checks at a time would disturb each other.
+        **({"max_local_jobs": 1} if local else {}),
+        "partitions": [_partition(active, name, p) for name, p in system.partitions.items()],
+        **system.reframe,
+    }
+
+
+def _partition(active: session.Session, name: str, partition: Any) -> dict[str, Any]:
+    local = partition.scheduler == "local"
+    nodes = len(active.site.expected(partition.role))
+    return {
+        "name": name, "descr": partition.description, "scheduler": partition.scheduler,
+        "launcher": "local" if local else "srun", "access": list(partition.access),
+        "environs": list(partition.environments), "features": ["nodes"],
+        # As many jobs as one check has chunks: two checks never share the nodes.
+        "max_jobs": 1 if local else max(1, -(-nodes // 64)),
+        **partition.reframe,
+    }
+
+
+def _environment(name: str, environment: Any) -> dict[str, Any]:
+    return {
+        "name": name, "cc": "cc", "cxx": "c++", "ftn": "gfortran",
+        "features": list(environment.features), "modules": list(environment.modules),
+        "env_vars": [[k, str(v)] for k, v in environment.variables.items()],
+        **environment.reframe,
+    }
+
+
+def _logging(active: session.Session) -> dict[str, Any]:
+    log = active.folder / "output" / f"reframe-{session.user()}.log"
+    return {
+        "perflog_multiline": True,
+        "handlers": [
+            {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"},
+            *_log_file(log),
+        ],
+        "handlers_perflog": [{
+            "type": "filelog", "prefix": "%(check_system)s/%(check_partition)s", "level": "info",
+            "basedir": str(active.folder / "perflogs"), "append": True,
+            "format": LOG_LINE, "format_perfvars": LOG_VALUES,
+        }],
+    }
+
+
+def _log_file(log: Path) -> list[dict[str, Any]]:
+    """ReFrame's debug log, where there is a folder for it."""
+    if not os.access(log.parent, os.W_OK):
+        return []
+    return [{
+        "type": "file", "name": str(log), "level": "debug2", "append": False,
+        "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+    }]

@@ -1,0 +1,102 @@
+"""What Slurm says of the nodes: one client call for all of them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+from siteproof.errors import UserError
+
+TIMEOUT = 60  # seconds: a dead controller makes a client wait for ever
+DOWN = ("down", "drain", "fail", "unknown", "power", "boot", "future", "inval", "not_resp", "unk")
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """A node's state as sinfo words it, and the reason that somebody gave."""
+
+    state: str
+    reason: str = ""
+
+    @property
+    def down(self) -> bool:
+        """Whether the node takes no job at all."""
+        return self.state.endswith("*") or self.state.lower().startswith(DOWN)
+
+    @property
+    def idle(self) -> bool:
+        """Whether a job on the node would start now."""
+        return self.state.lower().rstrip("$~#!%@^-+") in ("idle", "maint", "reserved", "resv")
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.reason}" if self.reason else self.state
+
+
+def parse_sinfo(text: str) -> dict[str, NodeState]:
+    """Read `sinfo -h -N -o '%N|%T|%E'`; of a node in several partitions the worst line stays."""
+    states: dict[str, NodeState] = {}
+    for line in text.splitlines():
+        name, _, rest = line.strip().partition("|")
+        state, _, reason = rest.partition("|")
+        if name and not (name in states and states[name].down):
+            states[name] = NodeState(state, "" if reason == "none" else reason)
+    return states
+
+
+def node_states(nodes: NodeSet | None = None) -> dict[str, NodeState]:
+    """State of the nodes, of all if none are named. Raises UserError if Slurm does not answer."""
+    command = ["sinfo", "-h", "-N", "-o", "%N|%T|%E"]
+    command += [f"--nodes={nodes}"] if nodes else []
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT, check=True
+        )
+    except FileNotFoundError:
+        raise UserError("sinfo", "not found, and the site says slurm") from None
+    except subprocess.TimeoutExpired:
+        raise UserError("sinfo", f"no answer from Slurm within {TIMEOUT} s") from None
+    except subprocess.CalledProcessError as error:
+        raise UserError("sinfo", " ".join(error.stderr.split())) from None
+    return parse_sinfo(answer.stdout)
+
+
+def unusable(expected: Iterable[str], states: Mapping[str, NodeState]) -> dict[str, str]:
+    """The expected nodes that cannot take a job, each with the reason."""
+    lost = {}
+    for node in expected:
+        if node not in states:
+            lost[node] = "unknown to Slurm"
+        elif states[node].down:
+            lost[node] = str(states[node])
+    return lost
+
+
+def select(spec: str, inventory: NodeSet, states: Mapping[str, NodeState]) -> NodeSet:
+    """The nodes that `-S nodes=SPEC` asks for: all, idle, a count, or a node set.
+
+    A count takes the first nodes that are idle. Raises UserError for anything else.
+    """
+    allowed = f"all, idle, a count, or a node set within {inventory}"
+    if spec == "all":
+        return inventory
+    free = [n for n in inventory if not states or n in states and states[n].idle]
+    idle = NodeSet.fromlist(free, resolver=RESOLVER_NOGROUP)
+    if spec == "idle":
+        return idle
+    if spec.isdigit():
+        if not 0 < int(spec) <= len(inventory):
+            raise UserError("-S nodes", f"{spec} of {len(inventory)} nodes", allowed)
+        if int(spec) > len(idle):
+            raise UserError("-S nodes", f"{spec} nodes asked for, {len(idle)} are idle", allowed)
+        return idle[: int(spec)]
+    try:
+        wanted = NodeSet(spec, resolver=RESOLVER_NOGROUP)
+    except NodeSetException as error:
+        raise UserError("-S nodes", f"'{spec}' is no node set ({error})", allowed) from None
+    if not wanted or not wanted <= inventory:
+        strangers = wanted - inventory
+        raise UserError("-S nodes", f"{strangers or 'nothing'} is not in the inventory", allowed)
+    return wanted

@@ -1,0 +1,79 @@
+"""While a wide job runs: dead nodes, a dead batch host, and what deserves a second job.
+
+A job with --no-kill outlives its batch host and then holds the other nodes until its time limit;
+their results are files already. So the job is ended as soon as only dead nodes are missing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Set as AbstractSet
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from siteproof.checks import slurm
+from siteproof.errors import UserError
+
+LOOK_EVERY = 20  # seconds between two questions to Slurm, whatever the number of nodes
+PATIENCE = 60  # seconds a job may take to end after the last result, or go without any
+SHORTEST = 45  # seconds below which a second job cannot measure anything
+
+
+class Watcher:
+    """What is known of one running job; asks Slurm at most every LOOK_EVERY seconds."""
+
+    def __init__(self, asked: NodeSet, started: float, limit: float) -> None:
+        self.asked = asked
+        self.deadline = started + limit
+        self.submissions = 1
+        self._looked = self._changed = time.time()
+        self._seen = 0
+
+    def remaining(self) -> float:
+        """Seconds left of the first job's limit."""
+        return self.deadline - time.time()
+
+    def only_dead_nodes_left(self, done: AbstractSet[str]) -> bool:
+        """Whether every node without a result is down, so that nothing more will come."""
+        now = time.time()
+        if len(done) != self._seen:
+            self._seen, self._changed = len(done), now
+        missing = [node for node in self.asked if node not in done]
+        if not missing:
+            return now - self._changed > PATIENCE
+        if not done or now - self._looked < LOOK_EVERY:
+            return False
+        self._looked = now
+        try:
+            states = slurm.node_states(NodeSet.fromlist(missing, resolver=RESOLVER_NOGROUP))
+        except UserError:
+            return False  # a controller that restarts; the job has its time limit
+        return not set(missing) - set(slurm.unusable(missing, states))
+
+    def worth_another_job(self, done: AbstractSet[str], state: str | None) -> NodeSet:
+        """Nodes without a result that can take a job now; once, and not after a time-out."""
+        missing = [node for node in self.asked if node not in done]
+        if not missing or self.submissions > 1 or (state or "").startswith("TIMEOUT"):
+            return NodeSet(resolver=RESOLVER_NOGROUP)
+        self.submissions += 1
+        if self.remaining() < SHORTEST:
+            return NodeSet(resolver=RESOLVER_NOGROUP)
+        try:
+            states = slurm.node_states(NodeSet.fromlist(missing, resolver=RESOLVER_NOGROUP))
+        except UserError:
+            return NodeSet(resolver=RESOLVER_NOGROUP)
+        dead = slurm.unusable(missing, states)
+        return NodeSet.fromlist([n for n in missing if n not in dead], resolver=RESOLVER_NOGROUP)
+
+
+def refuse_inside_allocation(inventory: NodeSet) -> None:
+    """A job over nodes that this shell's own job holds would wait for itself. Raises UserError."""
+    held = os.environ.get("SLURM_JOB_NODELIST")
+    if not held:
+        return
+    if both := NodeSet(held, resolver=RESOLVER_NOGROUP) & inventory:
+        raise UserError(
+            "SLURM_JOB_ID", f"this shell is inside job {os.environ.get('SLURM_JOB_ID')}, which "
+            f"holds {both}: a job over them would wait for itself", "run it from the login node",
+        )

@@ -1,0 +1,61 @@
+"""The `siteproof` command: one file a subcommand, loaded when it is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from siteproof.errors import ExitCode, UserError, UserErrors
+
+COMMANDS = {
+    "collect": "Turn the raw files of lost sessions into samples.",
+    "lint": "Check the description of every system, all mistakes at once.",
+    "sites": "List the systems that are described, and what a key means.",
+    "verdict": "Say for each criterion whether the system keeps it.",
+    "why": "Explain a criterion's or a node's verdict from its samples.",
+}
+
+
+class _Lazy(click.Group):
+    """Imports a subcommand only when it is called or asked for its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"siteproof.cli.{name}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+def group() -> None:
+    """Acceptance and regression of HPC systems: verdicts from what was measured.
+
+    \b
+    reframe -c checks/ -r       measures and keeps every value
+    siteproof verdict           judges it against the contract
+
+    Exit code: 0 all criteria that could be decided are kept; 1 something failed; 2 wrong usage
+    or input; 3 nothing failed, but something is incomplete or pending.
+    """
+
+
+def main() -> None:
+    """Run the command; a user's mistake becomes one line and exit code 2."""
+    try:
+        group(prog_name="siteproof")
+    except (UserError, UserErrors) as error:
+        for line in str(error).splitlines():
+            print(f"siteproof: {line}", file=sys.stderr)
+        raise SystemExit(ExitCode.USAGE) from None
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(ExitCode.PASS) from None

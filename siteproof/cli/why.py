@@ -1,0 +1,112 @@
+"""`siteproof why`: a criterion or a node, explained from the samples."""
+
+from __future__ import annotations
+
+import click
+
+from siteproof.analysis.verdict import CriterionVerdict, NodeVerdict, by_node, exit_code, why_not
+from siteproof.cli.options import which_samples
+from siteproof.cli.verdict import bound, number, value
+from siteproof.errors import UserError
+from siteproof.judgement import Judgement, judge_system
+from siteproof.rounding import Limit
+from siteproof.samples import Sample
+
+
+@click.command()
+@click.argument("subject", metavar="CRITERION|NODE")
+@which_samples
+def why(subject: str, system: str, since: str, campaign: str) -> None:
+    """Explain a criterion's or a node's verdict from its samples.
+
+    \b
+    siteproof why JS-4.1.1-HPL
+    siteproof why node003
+    """
+    judged = judge_system(system, since=since, name=campaign)
+    about = [r for r in judged.verdicts if r.id == subject]
+    if about:
+        _criterion(judged, about[0])
+        raise SystemExit(exit_code([about[0].verdict]))
+    found = [(r, n) for r in judged.verdicts for n in r.nodes if n.node == subject]
+    if not found:
+        nodes = sorted({n.node for r in judged.verdicts for n in r.nodes})
+        raise UserError("why", f"'{subject}' is neither a criterion nor a node of "
+                        f"{judged.site.system.system}", [r.id for r in judged.verdicts] + nodes[:8])
+    _node(judged, subject, found)
+    raise SystemExit(exit_code(n.verdict for _, n in found))
+
+
+def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
+    criterion = result.criterion
+    lines = [
+        f"{result.id}: {criterion.description}",
+        f"  promised in  {criterion.source}",
+        f"  asked        {criterion.metric} {bound(judged, result)}, {criterion.scope}",
+        f"  passes from  {_raw_limit(judged, result)}",
+        f"  conditions   {_conditions(criterion)}",
+        f"  samples of   {judged.chosen}",
+    ]
+    lines += [f"  note         {criterion.note}"] if criterion.note else []
+    click.echo("\n".join(lines))
+    for node in result.nodes:
+        click.echo(f"  {node.node}: {_told(result, node)}")
+    reason = f" ({result.why})" if result.why else ""
+    rounding = "; passes only by rounding" if result.by_rounding else ""
+    counted = f"{result.ok} of {len(result.nodes)} nodes keep it: " if result.nodes else ""
+    click.echo(f"{counted}{result.verdict}{reason}{rounding}")
+
+
+def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]) -> None:
+    click.echo(f"{node} of {judged.site.system.system}, {judged.chosen}")
+    for result, verdict in found:
+        click.echo(f"  {result.id}: {_told(result, verdict)}")
+        for sample in by_node(judged.samples, result.criterion.metric).get(node, []):
+            click.echo(f"    {_sample(sample, why_not(result.criterion, sample))}")
+    for sample in judged.samples:
+        if sample.node == node and sample.unit == "text":
+            name = sample.dims.get("parameter", sample.metric)
+            click.echo(f"  {name}: {sample.value}")
+    bad = [v for _, v in found if v.verdict != "PASS"]
+    click.echo(f"{len(found) - len(bad)} of {len(found)} criteria are kept by {node}")
+
+
+def _told(result: CriterionVerdict, node: NodeVerdict) -> str:
+    words = [str(node.verdict)]
+    if node.value is not None:
+        words.append(value(node, result.criterion))
+    if node.by_rounding:
+        words.append("passes only by rounding")
+    return ", ".join(words + ([node.why] if node.why else []))
+
+
+def _sample(sample: Sample, refused: str) -> str:
+    head = sample.header
+    what = f"{sample.value} {sample.unit}" if sample.status == "ok" else (
+        f"{sample.status}: {sample.why}")
+    counts = f"does not count: {refused}" if refused else "counts"
+    asked = " ".join(f"{k}={v}" for k, v in sorted(sample.conditions.items()))
+    return f"{head.time} session {head.session} job {head.job}: {what} [{counts}] {asked}"
+
+
+def _raw_limit(judged: Judgement, result: CriterionVerdict) -> str:
+    criterion = result.criterion
+    if criterion.bound is None:
+        return "the text itself" if criterion.equals else "nothing is promised"
+    unit = judged.site.catalogue[criterion.metric].unit
+    facts = {judged.site.facts(r) for r in judged.site.roles(criterion)}
+    limits = [criterion.limits(unit, f) for f in facts]
+    return "; ".join(f"{_side('>', low, unit)}{_side('<', high, unit)}" for low, high in limits)
+
+
+def _side(sign: str, limit: Limit | None, unit: str) -> str:
+    if limit is None:
+        return ""
+    return f"{sign}{'=' if limit.inclusive else ''} {number(limit.value, 12)} {unit} as measured "
+
+
+def _conditions(criterion: object) -> str:
+    conditions = getattr(criterion, "conditions", {})
+    told = [f"{key} {rule}" for key, rule in conditions.items()]
+    programs = getattr(criterion, "programs", [])
+    return "; ".join(told + ([f"program {' or '.join(programs)}"] if programs else [])) or "none"

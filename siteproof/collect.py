@@ -1,0 +1,208 @@
+"""From the raw files that the nodes left to samples in perflogs. Idempotent.
+
+Every expected node is accounted for by name: with its readings, or with the reason why not.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from siteproof import manifest, samples
+from siteproof.errors import OutputError
+from siteproof.manifest import Manifest
+from siteproof.parsers import Reading
+from siteproof.samples import Header, Sample
+
+TIMED_OUT = (124, 137)  # exit codes of coreutils' timeout: ended, and killed
+NOT_FOUND = 127
+TAIL = 300  # characters of a tool's last words that are worth keeping
+
+
+@dataclass(frozen=True)
+class Raw:
+    """What one node left: its own account (meta), the program's facts, and its output."""
+
+    meta: Mapping[str, str]
+    facts: Mapping[str, str]
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one node: readings and their conditions, or a status and the reason."""
+
+    readings: list[Reading] = field(default_factory=list)
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    status: str = "ok"
+    why: str = ""
+    host: Mapping[str, str] = field(default_factory=dict)
+
+
+def collect(stage: Path, perflogs: Path, *, ended: str = "") -> list[Sample]:
+    """Read a job's raw files, write its samples, and mark the stage directory as collected.
+
+    ended: how the scheduler says the job ended, such as TIMEOUT; explains missing nodes.
+    Raises UserError for a broken manifest and OSError where perflogs cannot be written.
+    """
+    job = manifest.load(stage)
+    outcomes = {node: read_node(stage, job, node, ended) for node in expected(job)}
+    found = to_samples(job, outcomes)
+    samples.write(perflogs, found[0].header, found)
+    (stage / manifest.DONE).touch()
+    return found
+
+
+def expected(job: Manifest) -> list[str]:
+    """The nodes that the inventory says the job had to measure."""
+    return list(NodeSet(job.expected, resolver=RESOLVER_NOGROUP))
+
+
+def measured(stage: Path) -> set[str]:
+    """The nodes that have left their raw files."""
+    folder = stage / "raw"
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")} \
+        if folder.is_dir() else set()
+
+
+def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
+    """What became of one node."""
+    folder = stage / "raw" / node
+    if not folder.is_dir():
+        return _no_result(job, node, ended)
+    try:
+        raw = Raw(
+            _pairs(folder / "meta"), _pairs(folder / "facts"),
+            _text(folder / "stdout"), _text(folder / "stderr"),
+        )
+        conditions, readings = _judge(raw, job)
+    except OutputError as error:
+        return Outcome(status=error.status, why=str(error))
+    return Outcome(readings, conditions, host=raw.meta)
+
+
+def to_samples(job: Manifest, outcomes: Mapping[str, Outcome]) -> list[Sample]:
+    """The samples of a job. What all nodes have in common stands in their header."""
+    common = _common([o.conditions for o in outcomes.values() if o.status == "ok"])
+    host = _common([o.host for o in outcomes.values() if o.status == "ok"])
+    shared = {key: host[key] for key in ("kernel", "processor") if key in host}
+    header = Header(
+        session=job.session, system=job.system, partition=job.partition,
+        environment=job.environment, check=job.check, job=job.jobs[0] if job.jobs else "none",
+        time=datetime.now(UTC).isoformat(timespec="seconds"), mode=job.mode,
+        campaign=job.campaign, expected=job.expected, conditions={**job.conditions, **common},
+        provenance={**job.provenance, **shared},
+    )
+    return [
+        sample for node, outcome in outcomes.items()
+        for sample in _node_samples(header, node, outcome)
+    ]
+
+
+def _node_samples(header: Header, node: str, outcome: Outcome) -> Iterable[Sample]:
+    if outcome.status != "ok":
+        yield Sample(header, node, f"{header.check}.*", status=outcome.status, why=outcome.why)
+    own = {k: v for k, v in outcome.conditions.items() if header.conditions.get(k) != v}
+    for reading in outcome.readings:
+        yield Sample(
+            header, node, f"{header.check}.{reading.metric}", reading.value, reading.unit,
+            dims=reading.dims, own_conditions=own, why=outcome.why,
+        )
+
+
+def _judge(raw: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
+    """Conditions and readings of one node. Raises OutputError where there is none."""
+    code = int(raw.meta.get("exit", "-1"))
+    program = raw.facts.get("program", "")
+    if code in TIMED_OUT:
+        raise OutputError(f"{program or job.check} hung: ended after its time limit", "timeout")
+    if code == NOT_FOUND:
+        raise OutputError(_last_words(raw) or f"{program} not found", "tool_missing")
+    if code != 0:
+        raise OutputError(f"{program or job.check} exited with {code}: {_last_words(raw)}",
+                          "generic")
+    if program not in job.parsers:
+        raise OutputError(f"measured by '{program}', which no parser of {job.check} reads")
+    parser = import_module(f"siteproof.parsers.{job.parsers[program]}")
+    readings: list[Reading] = parser.parse(raw.stdout)
+    conditions = {**raw.facts, **parser.conditions(raw.stdout)}
+    if job.derive:
+        derive = import_module(f"siteproof.derive.{job.derive}")
+        readings, conditions = derive.derive(readings, conditions, raw, job.facts)
+    _complete(job, readings)
+    return conditions, readings
+
+
+def _complete(job: Manifest, readings: list[Reading]) -> None:
+    names = {reading.metric for reading in readings}
+    if missing := sorted(set(job.metrics) - names):
+        raise OutputError(f"the catalogue promises {', '.join(missing)}, the output has none")
+    for reading in readings:
+        if isinstance(reading.value, Decimal) and not reading.value.is_finite():
+            raise OutputError(f"{reading.metric} is {reading.value}", "invalid")
+
+
+def _no_result(job: Manifest, node: str, ended: str) -> Outcome:
+    if node in job.lost:
+        return Outcome(status="node_lost", why=job.lost[node])
+    if ended.startswith("TIMEOUT"):
+        return Outcome(status="timeout", why="no result when the job reached its time limit")
+    return Outcome(status="node_lost", why=f"left no result (job {ended or 'ended'})")
+
+
+def _pairs(path: Path) -> dict[str, str]:
+    lines = (line.partition("=") for line in _text(path).splitlines() if "=" in line)
+    return {key.strip(): value.strip() for key, _, value in lines}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise OutputError(f"result cannot be read: {error}", "generic") from None
+
+
+def _last_words(raw: Raw) -> str:
+    words = " ".join((raw.stderr.strip() or raw.stdout.strip()).split())[-TAIL:]
+    return "".join(c if c.isprintable() else "?" for c in words)
+
+
+def _common(records: list[Mapping[str, str]]) -> dict[str, str]:
+    """The commonest value of each key that every record has."""
+    if not records:
+        return {}
+    keys = set(records[0]).intersection(*records)
+    return {key: Counter(r[key] for r in records).most_common(1)[0][0] for key in sorted(keys)}
+
+
+def orphans(stages: Path) -> Iterable[Path]:
+    """Uncollected stage directories whose session is gone and whose jobs are no longer queued."""
+    left = [(stage, manifest.load(stage)) for stage in manifest.pending(stages)]
+    left = [(stage, job) for stage, job in left if not job.watched()]
+    queued = _queued([job_id for _, job in left if job.scheduler == "slurm" for job_id in job.jobs])
+    for stage, job in left:
+        if not queued.intersection(job.jobs):
+            yield stage
+
+
+def _queued(jobs: list[str]) -> set[str]:
+    """Those of the jobs that Slurm still holds or runs; all of them if Slurm does not answer."""
+    if not jobs:
+        return set()
+    command = ["squeue", "-h", "-o", "%A", "-j", ",".join(jobs)]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return set(jobs)
+    if answer.returncode and "Invalid job id" not in answer.stderr:
+        return set(jobs)
+    return set(answer.stdout.split())

@@ -1,0 +1,23 @@
+"""Where the data lives: SITEPROOF_DATA, or the clone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CLONE = Path(__file__).resolve().parents[1]
+
+
+def folder() -> Path:
+    """The folder that holds perflogs/, stage/ and output/."""
+    return Path(os.environ.get("SITEPROOF_DATA") or CLONE).resolve()
+
+
+def perflogs() -> Path:
+    """The folder of all samples."""
+    return folder() / "perflogs"
+
+
+def stages() -> Path:
+    """The folder of all stage directories, one below it a session."""
+    return folder() / "stage"

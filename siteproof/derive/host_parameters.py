@@ -1,0 +1,78 @@
+"""Host parameters: what a node has against what the site expects, each mismatch by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from siteproof.parsers import Reading, host_parameters
+from siteproof.sites import Expected, HostParameters
+
+if TYPE_CHECKING:
+    from siteproof.collect import Raw
+
+
+def derive(
+    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
+) -> tuple[list[Reading], dict[str, str]]:
+    """Add `mismatches` and `unreadable` (counts), and a text reading for each mismatch.
+
+    facts["parameters"]: expected values by name, such as {"nic.eth0.mtu": {"exact": "9000"}}.
+    """
+    found = {r.metric: comparable(r.metric, str(r.value)) for r in readings}
+    unreadable = host_parameters.unreadable(raw.stdout)
+    parameters = facts.get("parameters") or {}
+    assert isinstance(parameters, Mapping)
+    expected = {name: Expected(**rule) for name, rule in parameters.items()}
+    wrong = {
+        name: _told(name, rule, found, unreadable)
+        for name, rule in expected.items()
+        if name not in found or not rule.met_by(found[name])
+    }
+    counts = [
+        Reading("mismatches", Decimal(len(wrong)), "count"),
+        Reading("unreadable", Decimal(len(unreadable)), "count"),
+    ]
+    details = [
+        Reading("mismatch", text, "text", {"parameter": name}) for name, text in wrong.items()
+    ]
+    return [*counts, *details], {**conditions, "parameters": str(len(expected))}
+
+
+def by_name(parameters: HostParameters) -> dict[str, Expected]:
+    """What a site expects, each under the name that the parser gives to what it finds."""
+    rules = {f"sysctl.{key}": rule for key, rule in parameters.sysctl.items()}
+    for kind, devices in (("nic", parameters.nic), ("bond", parameters.bond)):
+        for device, settings in devices.items():
+            for key in type(settings).model_fields:
+                rule = getattr(settings, key)
+                if isinstance(rule, list):
+                    rule = Expected(exact=" ".join(sorted(rule)))
+                if rule is not None:
+                    rules[f"{kind}.{device}.{key}"] = rule
+    return rules
+
+
+def comparable(name: str, text: str) -> str:
+    """A value in the words of the site: on or off, a bond's mode, members sorted.
+
+    Where receive and transmit pause differ, the text stays as it is and matches neither.
+    """
+    kind = name.rpartition(".")[2]
+    words = text.split()
+    if name.startswith("bond."):
+        return words[0] if kind == "mode" and words else " ".join(sorted(words))
+    if kind == "flow_control":
+        for state in ("on", "off"):
+            if {f"rx={state}", f"tx={state}"} <= set(words):
+                return state
+    return " ".join(words)
+
+
+def _told(
+    name: str, rule: Expected, found: Mapping[str, str], unreadable: Mapping[str, str]
+) -> str:
+    reason = next((why for key, why in unreadable.items() if name.startswith(key)), "")
+    why = f" ({reason})" if reason else ""
+    return f"expected {rule}, found {found.get(name, 'nothing')}{why}"

@@ -1,0 +1,49 @@
+"""HPL: share of the peak and of the memory, no swap, and a BLAS that knows the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from siteproof import units
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, blas
+
+if TYPE_CHECKING:
+    from siteproof.collect import Raw
+
+MATRIX_ELEMENT = 8  # bytes: HPL solves in double precision
+
+
+def derive(
+    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
+) -> tuple[list[Reading], dict[str, str]]:
+    """Add `share_of_peak` (%), and the conditions memory_share, swap, blas and blas_kernel.
+
+    Raises OutputError (invalid) if the node swapped, or has other cores than the site says.
+    """
+    conditions = {**conditions, **blas.describe(raw.stdout + "\n" + raw.stderr)}
+    pages = int(raw.meta["swap_after"]) - int(raw.meta["swap_before"])
+    if pages > 0:
+        raise OutputError(f"the node swapped {pages} pages out during HPL", "invalid")
+    conditions["swap"] = "none"
+    if (cores := facts.get("cores")) and int(raw.meta["cpus"]) < int(str(cores)):
+        raise OutputError(
+            f"the node offers {raw.meta['cpus']} processors, the site says {cores} cores", "invalid"
+        )
+    memory = max(int(raw.meta["memory_kib"]) * 1024, int(str(facts.get("memory") or 0)))
+    share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
+    conditions["memory_share"] = f"{share:.4f}"
+    kernel = conditions.get("blas_kernel", "")
+    if warning := blas.unknown_processor(kernel, set(raw.meta.get("flags", "").split())):
+        conditions["blas_warning"] = warning
+    if peak := facts.get("peak"):
+        readings = [*readings, _share_of_peak(readings, str(peak))]
+    return readings, conditions
+
+
+def _share_of_peak(readings: list[Reading], peak: str) -> Reading:
+    rate = next(r for r in readings if r.metric == "gflops")
+    share = units.convert(Decimal(rate.value), rate.unit, "FLOPS") / units.parse(peak).to("FLOPS")
+    return Reading("share_of_peak", Decimal(f"{float(share) * 100:.4f}"), "%")

@@ -1,0 +1,31 @@
+"""STREAM: the arrays must be too large for the caches.
+
+STREAM's rule 1(a) (stream.c 5.10): each array at least four times the sum of all last-level caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading
+
+if TYPE_CHECKING:
+    from siteproof.collect import Raw
+
+TIMES_CACHE = 4
+
+
+def derive(
+    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
+) -> tuple[list[Reading], dict[str, str]]:
+    """Refuse rates of arrays that fit into the caches (OutputError, invalid)."""
+    cache = max(int(conditions.get("last_level_cache", "0")), int(str(facts.get("cache") or 0)))
+    size = int(conditions["array_bytes"])
+    if size < TIMES_CACHE * cache:
+        raise OutputError(
+            f"an array of {size} bytes is less than {TIMES_CACHE} times the caches ({cache} bytes)",
+            "invalid",
+        )
+    return readings, dict(conditions)

@@ -1,0 +1,75 @@
+"""A system's criteria judged from its samples: what `verdict`, `why` and reports start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from siteproof import campaign, data, samples, sites
+from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, why_not
+from siteproof.samples import Sample
+from siteproof.sites import Criterion, Hardware, Site
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdicts on one system. chosen: which samples they rest on, in words.
+
+    unjudged: headline metrics that were measured, and of which no criterion speaks.
+    """
+
+    site: Site
+    chosen: str
+    verdicts: Sequence[CriterionVerdict]
+    samples: Sequence[Sample]
+    unjudged: Sequence[str]
+
+
+def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgement:
+    """Judge every criterion of a system. Raises UserError and UserErrors for bad input."""
+    site = sites.load(system or sites.recognise())
+    everything = samples.read_all(data.perflogs(), site.system.system)
+    start = campaign.since(since, datetime.now(UTC)) if since else None
+    found, chosen = campaign.select(
+        everything, campaign=name, start=start, answers=lambda s: _answers_any(site, s)
+    )
+    verdicts = [_judge(site, key, criterion, found) for key, criterion in site.criteria.items()]
+    return Judgement(site, chosen, verdicts, found, _unjudged(site, found))
+
+
+def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
+    """Every node of whom a criterion speaks, with its hardware."""
+    return {
+        node: site.facts(role)
+        for role in site.roles(criterion) for node in site.expected(role)
+    }
+
+
+def _answers_any(site: Site, sample: Sample) -> bool:
+    check = sample.metric.partition(".")[0]
+    return any(
+        criterion.metric == sample.metric
+        or sample.status != "ok" and criterion.metric.partition(".")[0] == check
+        for criterion in site.criteria.values() if not why_not(criterion, sample)
+    )
+
+
+def _judge(
+    site: Site, name: str, criterion: Criterion, found: Sequence[Sample]
+) -> CriterionVerdict:
+    entry = site.catalogue[criterion.metric]
+    if not entry.check and not criterion.report_only:
+        why = f"no check yields {criterion.metric} yet"
+        return CriterionVerdict(name, criterion, Verdict.PENDING, why)
+    baselines = [b for b in site.baselines.values() if b.metric == criterion.metric]
+    return judge(name, criterion, found, expected_nodes(site, criterion), baselines)
+
+
+def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:
+    promised = {criterion.metric for criterion in site.criteria.values()}
+    measured = {s.metric for s in found if s.status == "ok"}
+    return sorted(
+        name for name in measured - promised
+        if name in site.catalogue and site.catalogue[name].headline
+    )

@@ -1,0 +1,87 @@
+"""What a job was asked to measure: written beside its raw files before it starts.
+
+With the manifest and the raw files, samples can be collected by anybody at any time: when the
+check ends, at the next start after a lost login session, or by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from siteproof.errors import UserError
+
+NAME = "siteproof-job.json"
+DONE = "siteproof-collected"
+OTHER_HOST = 86400  # seconds until a session on another login node counts as gone
+
+
+@dataclass
+class Manifest:
+    """One check on one partition in one session, and the nodes it is to measure.
+
+    parsers: the parser's module by the program's name; derive: the module that adds readings.
+    facts: the role's hardware and expected parameters, for `derive`.
+    lost: expected nodes that could not be asked, each with the reason.
+    limit: seconds that the job may run. pid, host: the session that watches the job.
+    jobs: scheduler's ids, in the order of submission; empty for the local scheduler.
+    """
+
+    session: str
+    system: str
+    partition: str
+    environment: str
+    check: str
+    mode: str
+    expected: str
+    metrics: list[str]
+    parsers: Mapping[str, str]
+    derive: str = ""
+    scheduler: str = "local"
+    campaign: str = ""
+    limit: int = 0
+    started: float = 0.0
+    facts: Mapping[str, object] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
+    jobs: list[str] = field(default_factory=list)
+    pid: int = field(default_factory=os.getpid)
+    host: str = field(default_factory=socket.gethostname)
+
+    def save(self, stage: Path) -> None:
+        """Write the manifest into the job's stage directory, whole or not at all."""
+        part = stage / f".{NAME}.{os.getpid()}"
+        part.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        part.replace(stage / NAME)
+
+    def watched(self) -> bool:
+        """Whether the session that started the job still lives, as far as this host can tell."""
+        if self.host != socket.gethostname():
+            return time.time() < self.started + self.limit + OTHER_HOST
+        try:
+            command = Path(f"/proc/{self.pid}/cmdline").read_bytes()
+        except OSError:
+            return False
+        return b"reframe" in command
+
+
+def load(stage: Path) -> Manifest:
+    """The manifest in a stage directory. Raises UserError."""
+    path = stage / NAME
+    try:
+        return Manifest(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(path, f"no manifest: {error}") from None
+
+
+def pending(stages: Path) -> Iterator[Path]:
+    """Stage directories below `stages` whose samples nobody has collected yet."""
+    for path in sorted(stages.glob(f"*/**/{NAME}")):
+        if not (path.parent / DONE).exists():
+            yield path.parent

@@ -1,0 +1,225 @@
+"""The sample: a reading with its context, written to and read from perflogs.
+
+One file a session and job, `perflogs/<system>/<partition>/<session>.<check>.<job>.jsonl`: a header
+line with what all samples share, then a short line a sample. A file is written once and renamed
+into place, so a reader sees it whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from siteproof.errors import UserError, UserErrors
+
+FORMAT = 1
+STATUSES = (
+    "ok", "login", "timeout", "checksum", "invalid", "parse", "node_lost", "tool_missing",
+    "generic",
+)
+_HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What all samples of one job share.
+
+    time: when the job ended, UTC, ISO 8601. mode: quick, maintenance or acceptance.
+    campaign: a name that groups sessions; empty unless somebody gave one.
+    expected: the nodes that the site's inventory says the job had to measure, as a node set.
+    conditions: what makes two values comparable. provenance: suite revision, tools, user …
+    """
+
+    session: str
+    system: str
+    partition: str
+    environment: str
+    check: str
+    job: str
+    time: str
+    mode: str = ""
+    campaign: str = ""
+    expected: str = ""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measured value, or why there is none.
+
+    metric: with its check, such as `Stream.triad`; `Stream.*` where a failure speaks of them all.
+    value: the tool's digits; None unless status is `ok`.
+    """
+
+    header: Header
+    node: str
+    metric: str
+    value: Decimal | str | None = None
+    unit: str = ""
+    status: str = "ok"
+    why: str = ""
+    trial: int = 0
+    dims: Mapping[str, str] = field(default_factory=dict)
+    own_conditions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """The header's conditions, and those in which this node differs."""
+        return {**self.header.conditions, "mode": self.header.mode, **self.own_conditions}
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int, str]:
+        """What makes a sample the same one when it is collected again."""
+        dims = json.dumps(dict(self.dims), sort_keys=True)
+        head = self.header
+        return (head.session, head.job, self.node, self.metric, self.trial, dims)
+
+    @property
+    def number(self) -> Decimal:
+        """The value as an exact number. Raises UserError where it is text or missing."""
+        if not isinstance(self.value, Decimal):
+            raise UserError(self.metric, f"'{self.value}' on {self.node} is no number")
+        return self.value
+
+
+def file_name(header: Header) -> str:
+    """The name of the header's file within perflogs/<system>/<partition>/."""
+    return f"{header.session}.{header.check}.{header.job}.jsonl"
+
+
+def write(folder: Path, header: Header, samples: Iterable[Sample]) -> Path:
+    """Write one job's samples under perflogs, whole or not at all. Raises OSError."""
+    target = folder / header.system / header.partition / file_name(header)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lines = [_dumps({"siteproof": FORMAT, **_without_empty(vars(header))})]
+    lines += [_dumps(_line(sample)) for sample in sorted(samples, key=lambda s: s.key)]
+    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write("\n".join(lines) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def read(path: Path) -> list[Sample]:
+    """All samples of one file. Raises UserError with file and line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(path, f"cannot be read: {error}") from None
+    header = _read_header(f"{path}:1", _loads(f"{path}:1", lines[0] if lines else ""))
+    return [
+        _read_line(f"{path}:{number}", header, _loads(f"{path}:{number}", line))
+        for number, line in enumerate(lines[1:], start=2)
+    ]
+
+
+def read_all(folder: Path, system: str) -> list[Sample]:
+    """All samples of a system, oldest file first. Raises UserErrors naming each broken file."""
+    samples: list[Sample] = []
+    broken: list[UserError] = []
+    for path in files(folder, system):
+        try:
+            samples += read(path)
+        except UserError as error:
+            broken.append(error)
+    if broken:
+        raise UserErrors(broken)
+    return samples
+
+
+def files(folder: Path, system: str) -> Iterator[Path]:
+    """The sample files of a system in order of their sessions."""
+    return iter(sorted((folder / system).glob("*/[!.]*.jsonl"), key=lambda path: path.name))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _dumps(record: Mapping[str, object]) -> str:
+    return json.dumps(record, ensure_ascii=True, separators=(",", ":"))
+
+
+def _loads(where: str, line: str) -> dict[str, object]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        raise UserError(where, "broken line", "one JSON object a line") from None
+    if not isinstance(record, dict):
+        raise UserError(where, "broken line", "one JSON object a line")
+    return record
+
+
+def _without_empty(record: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in record.items() if value not in ("", {}, None)}
+
+
+def _line(sample: Sample) -> dict[str, object]:
+    record: dict[str, object] = {"node": sample.node, "metric": sample.metric}
+    if sample.status == "ok":
+        record |= {"value": str(sample.value), "unit": sample.unit}
+    else:
+        record |= {"status": sample.status}
+    rest = {
+        "why": sample.why, "trial": sample.trial or "", "dims": dict(sample.dims),
+        "conditions": dict(sample.own_conditions),
+    }
+    return record | _without_empty(rest)
+
+
+def _read_header(where: str, record: dict[str, object]) -> Header:
+    if missing := [key for key in _HEADER if key not in record]:
+        raise UserError(where, f"header without {', '.join(missing)}", _HEADER)
+    if record.pop("siteproof") != FORMAT:
+        raise UserError(where, "written by another version of the format", str(FORMAT))
+    if unknown := set(record) - set(Header.__dataclass_fields__):
+        raise UserError(where, f"unknown key '{min(unknown)}'", Header.__dataclass_fields__)
+    for key in ("conditions", "provenance"):
+        if not isinstance(record.get(key, {}), dict):
+            raise UserError(where, f"'{key}' is no object")
+    return Header(**record)  # type: ignore[arg-type]
+
+
+def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
+    status = str(record.get("status", "ok"))
+    if status not in STATUSES:
+        raise UserError(where, f"unknown status '{status}'", STATUSES)
+    if missing := [key for key in ("node", "metric") if not isinstance(record.get(key), str)]:
+        raise UserError(where, f"sample without {', '.join(missing)}")
+    if status == "ok" and not {"value", "unit"} <= set(record):
+        raise UserError(where, "sample without value or unit")
+    unit = str(record.get("unit", ""))
+    return Sample(
+        header=header, node=str(record["node"]), metric=str(record["metric"]), status=status,
+        value=_value(where, record["value"], unit) if status == "ok" else None, unit=unit,
+        why=str(record.get("why", "")), trial=int(str(record.get("trial", 0))),
+        dims=dict(record.get("dims") or {}),  # type: ignore[call-overload]
+        own_conditions=dict(record.get("conditions") or {}),  # type: ignore[call-overload]
+    )
+
+
+def _value(where: str, text: object, unit: str) -> Decimal | str:
+    if unit == "text":
+        return str(text)
+    try:
+        value = Decimal(str(text))
+    except InvalidOperation:
+        raise UserError(where, f"'{text}' is no number") from None
+    if not value.is_finite():
+        raise UserError(where, f"'{text}' is no finite number")
+    return value
