@@ -1,0 +1,41 @@
+"""Sites: what a system is (system.yaml), promises (criteria.yaml), is used to (baselines.yaml)."""
+
+from siteproof.sites.catalogue import Metric
+from siteproof.sites.model import (
+    BondParameters,
+    Environment,
+    Expected,
+    FileSystem,
+    Hardware,
+    HostParameters,
+    NicParameters,
+    Partition,
+    Role,
+    System,
+)
+from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
+from siteproof.sites.recognise import recognise
+from siteproof.sites.site import Site, folder, load, names
+
+__all__ = [
+    "Baseline",
+    "BondParameters",
+    "Bound",
+    "Criterion",
+    "Environment",
+    "Expected",
+    "FileSystem",
+    "Hardware",
+    "HostParameters",
+    "Metric",
+    "NicParameters",
+    "Partition",
+    "Promise",
+    "Role",
+    "Site",
+    "System",
+    "folder",
+    "load",
+    "names",
+    "recognise",
+]

@@ -1,0 +1,63 @@
+"""checks/catalogue.yaml: every metric that a criterion may name, with what is true of it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from siteproof import units
+from siteproof.sites import shape, yamlfile
+from siteproof.sites.model import Model
+from siteproof.sites.yamlfile import Document
+
+ROOT = Path(__file__).resolve().parents[2]
+PATH = ROOT / "checks" / "catalogue.yaml"
+MODES = ("quick", "maintenance", "acceptance")
+
+
+class Metric(Model):
+    """One figure that a check yields, or will yield."""
+
+    check: str | None = Field(
+        description="The check's class; null: no check yields it yet, so criteria are PENDING."
+    )
+    file: str | None = Field(None, description="The check's file, below the clone.")
+    unit: str = Field(description="The unit of its samples, as the tool prints it.")
+    better: Literal["higher", "lower", "neither"] = Field(description="Which direction is good.")
+    lowest: Decimal | None = Field(
+        Decimal(0), description="The lowest value possible, in its unit; null: there is none."
+    )
+    highest: Decimal | None = Field(None, description="The highest value possible, in its unit.")
+    programs: list[str] = Field([], description="Programs that can measure it.")
+    conditions: list[str] = Field([], description="Conditions that a criterion may name.")
+    headline: bool = Field(False, description="True: written to ReFrame's own perflog too.")
+    description: str = Field(description="What it is.")
+
+
+@lru_cache(maxsize=4)
+def read(path: Path = PATH) -> tuple[dict[str, Metric], Document]:
+    """The metrics by name, and the file with its mistakes."""
+    document = yamlfile.read(path)
+    metrics = {}
+    for name, raw in (document.data or {}).items():
+        if metric := shape.validate(document, (name,), Metric, raw):
+            metrics[name] = metric
+            _lint(document, name, metric)
+    return metrics, document
+
+
+def _lint(document: Document, name: str, metric: Metric) -> None:
+    check, dot, figure = name.partition(".")
+    if not (check.isidentifier() and dot and figure.isidentifier()):
+        document.follow_up((name,), f"'{yamlfile.clip(name)}' is no name", "Check.metric")
+    if metric.check not in (None, check):
+        document.follow_up((name, "check"), f"check '{metric.check}'", f"{check}, null")
+    if metric.check and not metric.file:
+        document.follow_up((name,), "missing key 'file'")
+    if metric.unit not in units.UNITS:
+        known = shape.hint(metric.unit, units.UNITS)
+        document.follow_up((name, "unit"), f"unknown unit '{metric.unit}'{known}", units.UNITS)

@@ -1,0 +1,143 @@
+"""Mistakes that no single key shows: references, bounds that decide nothing, node sets."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from itertools import combinations
+
+from siteproof.sites import nodesets
+from siteproof.sites.model import Hardware, System
+from siteproof.sites.shape import hint
+from siteproof.sites.yamlfile import Document, Loc, clip
+
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
+NAME_RULE = "a letter or _, then letters, digits, _ and -"
+_SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
+
+
+def lint_system(document: Document, system: System, folder: str) -> None:
+    """Check system.yaml on its own."""
+    _name(document, system.system, folder)
+    _recognise(document, system)
+    for section in ("hardware", "nodes", "file_systems", "partitions", "environments"):
+        for key in known(document, section):
+            if not NAME.fullmatch(key):
+                document.add((section, key), f"'{clip(key)}' is no name", NAME_RULE)
+    for section in ("nodes", "partitions", "environments"):
+        if not known(document, section):
+            document.follow_up((section,), "nothing")
+    for key, hardware in system.hardware.items():
+        _peak(document, ("hardware", key), hardware)
+    _nodes(document, system)
+    _parameters(document, system)
+    _partitions(document, system)
+    for key, file_system in system.file_systems.items():
+        if not file_system.path.startswith("/"):
+            loc = ("file_systems", key, "path")
+            document.follow_up(loc, f"'{clip(file_system.path)}' is no absolute path")
+
+
+def known(document: Document, section: str) -> list[str]:
+    """The keys of a section as written, whether or not what they hold is right."""
+    found = (document.data or {}).get(section)
+    return list(found) if isinstance(found, dict) else []
+
+
+def reference(document: Document, loc: Loc, word: str, what: str, names: list[str]) -> None:
+    """Note a mistake if a key names something that does not exist."""
+    if word not in names:
+        document.follow_up(loc, f"unknown {what} '{clip(word)}'{hint(word, names)}", names)
+
+
+def _name(document: Document, name: str, folder: str) -> None:
+    loc = ("system",)
+    if not NAME.fullmatch(name):
+        document.follow_up(loc, f"'{clip(name)}' is no name of a system", NAME_RULE)
+    elif name == "generic":
+        document.follow_up(loc, "'generic' is ReFrame's own system", "any other name")
+    elif name != folder:
+        document.follow_up(loc, f"'{name}' is not the folder's name", folder)
+
+
+def _recognise(document: Document, system: System) -> None:
+    loc, rule = ("recognise",), system.recognise
+    others = [rule.cluster, rule.hostname, rule.file]
+    if not rule.fallback and not any(others):
+        document.follow_up(loc, "nothing that tells machines apart", type(rule).model_fields)
+    if rule.fallback and any(others):
+        document.follow_up(loc, "fallback beside other keys", "fallback alone, or the others")
+    try:
+        re.compile(rule.hostname or "")
+    except (re.error, OverflowError, RecursionError) as error:
+        loc = ("recognise", "hostname")
+        document.follow_up(loc, f"bad regular expression '{clip(rule.hostname)}' ({error})")
+
+
+def _peak(document: Document, loc: Loc, hardware: Hardware) -> None:
+    """The peak is what the contract counts, but it must follow from its own factors."""
+    names = ("sockets", "cores_per_socket", "flops_per_cycle")
+    factors = [getattr(hardware, name) for name in names]
+    if not (hardware.peak and hardware.avx_base and all(factors)):
+        return
+    flops = hardware.avx_base.to("Hz")
+    for factor in factors:
+        flops *= factor
+    if flops != hardware.peak.to("FLOPS"):
+        right = flops / Fraction(10**9)
+        what = f"peak {hardware.peak} is not {' * '.join(names)} * avx_base"
+        document.follow_up((*loc, "peak"), what, f"{float(right):.10g} GFLOPS")
+
+
+def _nodes(document: Document, system: System) -> None:
+    sets = {}
+    for key, role in system.nodes.items():
+        loc = ("nodes", key)
+        problems = nodesets.problems(role.set)
+        for problem in problems:
+            document.follow_up((*loc, "set"), clip_problem(problem))
+        if not problems:
+            sets[key] = role.nodes
+        if role.hardware is not None:
+            names = known(document, "hardware")
+            reference(document, (*loc, "hardware"), role.hardware, "hardware", names)
+        for other in role.overlaps:
+            names = known(document, "nodes")
+            reference(document, (*loc, "overlaps"), other, "role", names)
+    for (one, first), (other, second) in combinations(sets.items(), 2):
+        on_purpose = other in system.nodes[one].overlaps or one in system.nodes[other].overlaps
+        if not on_purpose and (both := first & second):
+            what = f"{clip(both)} also in role '{one}'"
+            allowed = f"each node in one role, or 'overlaps: [{one}]'"
+            document.follow_up(("nodes", other, "set"), what, allowed)
+
+
+def clip_problem(text: str) -> str:
+    """A node set's problem as one line."""
+    return " ".join(text.split())[:200]
+
+
+def _parameters(document: Document, system: System) -> None:
+    for key, parameters in system.parameters.items():
+        loc = ("parameters", key)
+        reference(document, loc, key, "role", known(document, "nodes"))
+        for name in parameters.sysctl:
+            if not _SYSCTL.fullmatch(name):
+                example = "a dotted name such as net.core.rmem_max"
+                document.add((*loc, "sysctl", name), f"'{clip(name)}' is no sysctl", example)
+
+
+def _partitions(document: Document, system: System) -> None:
+    for key, partition in system.partitions.items():
+        loc = ("partitions", key)
+        reference(document, (*loc, "role"), partition.role, "role", known(document, "nodes"))
+        names = known(document, "environments")
+        for name in partition.environments:
+            reference(document, (*loc, "environments"), name, "environment", names)
+        if not partition.environments:
+            document.follow_up((*loc, "environments"), "no environment", names)
+    for key, environment in system.environments.items():
+        for feature in environment.features:
+            if not NAME.fullmatch(feature):
+                loc = ("environments", key, "features")
+                document.follow_up(loc, f"'{clip(feature)}' is no name of a feature", NAME_RULE)

@@ -1,0 +1,247 @@
+"""Mistakes in criteria and baselines: unknown metrics, bounds of the wrong kind or without effect."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from siteproof import units
+from siteproof.errors import UserError
+from siteproof.rounding import Limit
+from siteproof.sites.catalogue import MODES, Metric
+from siteproof.sites.lint import reference
+from siteproof.sites.model import SHARE_OF, Hardware
+from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise, parse_bound, parse_step
+from siteproof.sites.shape import hint
+from siteproof.sites.yamlfile import Document, Loc, clip
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PLACES = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
+_OPPOSITE = {"higher": "at_most", "lower": "at_least"}
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a promise refers to: the metrics, and each role's facts (None: not known)."""
+
+    metrics: dict[str, Metric]
+    roles: dict[str, Hardware | None]
+
+
+class Wrong(Exception):
+    """The bound cannot be checked any further; it has been told why."""
+
+
+def lint_promise(document: Document, key: str, promise: Promise, around: Around) -> None:
+    """Check one criterion or baseline against the catalogue and the system."""
+    if not _ID.fullmatch(key):
+        document.add((key,), f"'{clip(key)}' is no id", "letters, digits, '.', '_' and '-'")
+    for role in promise.nodes:
+        reference(document, (key, "nodes"), role, "role", list(around.roles))
+    if "nodes" in promise.model_fields_set and not promise.nodes:
+        document.follow_up((key, "nodes"), "an empty list", list(around.roles))
+    _text(document, key, promise)
+    metric = around.metrics.get(promise.metric)
+    if metric is None:
+        _unknown_metric(document, key, promise.metric, around.metrics)
+    else:
+        _conditions(document, key, promise, metric)
+    if isinstance(promise, Criterion):
+        _scope(document, key, promise)
+    _bound(document, key, promise, metric, around)
+
+
+def _text(document: Document, key: str, promise: Promise) -> None:
+    for name in ("source", "report_only", "description"):
+        text = getattr(promise, name, None)
+        if text is not None and not text.strip() and name in document.data[key]:
+            document.follow_up((key, name), "an empty text")
+
+
+def _unknown_metric(document: Document, key: str, name: str, metrics: dict[str, Metric]) -> None:
+    check = name.partition(".")[0]
+    sisters = [m for m in metrics if m.partition(".")[0] == check]
+    checks = sorted({f"{m.partition('.')[0]}.…" for m in metrics})
+    what = f"unknown metric '{clip(name)}'{hint(name, metrics)}"
+    document.follow_up((key, "metric"), what, sisters or checks)
+
+
+def _conditions(document: Document, key: str, promise: Promise, metric: Metric) -> None:
+    for name, expected in promise.conditions.items():
+        loc = (key, "conditions", name)
+        if name != "mode":
+            reference(document, loc, name, "condition", ["mode", *metric.conditions])
+            continue
+        for mode in expected.one_of or [expected.exact]:
+            if mode not in MODES:
+                document.follow_up(loc, f"unknown mode '{clip(mode or expected)}'", MODES)
+    for program in promise.programs:
+        reference(document, (key, "programs"), program, "program", metric.programs)
+
+
+def _scope(document: Document, key: str, criterion: Criterion) -> None:
+    subjects = _PLACES.get(criterion.scope, ())
+    if subjects and criterion.subject not in subjects:
+        what = f"scope '{criterion.scope}' of subject '{criterion.subject}'"
+        document.follow_up((key, "scope"), what, f"subject {' or '.join(subjects)}")
+
+
+def _bound(
+    document: Document, key: str, promise: Promise, metric: Metric | None, around: Around
+) -> None:
+    written = document.data[key]
+    kinds = [k for k in KINDS if k in type(promise).model_fields]
+    given = [k for k in kinds if written.get(k) is not None]
+    if len(given) != 1:
+        what = f"both {' and '.join(given)}" if given else "no bound"
+        document.add((key,), what, f"one of {', '.join(kinds)}")
+    elif getattr(promise, given[0]) is not None and metric:
+        try:
+            _one_bound(document, key, promise, metric, around)
+        except Wrong:
+            return
+
+
+def _one_bound(
+    document: Document, key: str, promise: Promise, metric: Metric, around: Around
+) -> None:
+    loc = (key, promise.kind)
+    if promise.kind == "report_only" or metric.unit == "text":
+        if promise.kind in ("at_least", "at_most"):
+            document.follow_up(loc, f"'{promise.metric}' is text", "equals, report_only")
+        if promise.rounding != "none":
+            document.follow_up((key, "rounding"), "rounding of what is no number", "none")
+        return
+    unit = _bound_unit(document, loc, promise, metric)
+    step = _step(document, key, promise, unit)
+    slack = _slack(document, key, promise)
+    if promise.kind == _OPPOSITE.get(metric.better):
+        what = f"{promise.kind} although {metric.better} is better of {promise.metric}"
+        other = "at_least" if metric.better == "higher" else "at_most"
+        document.follow_up(loc, what, other)
+    if step and slack:
+        for facts in _facts(document, loc, promise, metric, around):
+            _effect(document, loc, promise, metric, facts)
+
+
+def _bound_unit(document: Document, loc: Loc, promise: Promise, metric: Metric) -> str:
+    """The bound's unit, if it is one that the metric can be compared in."""
+    text, kind = getattr(promise, promise.kind), units.kind(metric.unit)
+    alike = [unit for unit in units.UNITS if units.kind(unit) == kind]
+    try:
+        bound = parse_bound(text)
+    except UserError as error:
+        document.follow_up(loc, error.what, f"a number and one of {', '.join(alike)}")
+        raise Wrong from None
+    unit = bound.quantity.unit
+    if bound.fact and bound.fact not in SHARE_OF:
+        near = hint(bound.fact, SHARE_OF)
+        document.follow_up(loc, f"unknown hardware fact '{clip(bound.fact)}'{near}", SHARE_OF)
+        raise Wrong
+    wanted = "share" if bound.fact else kind
+    if units.kind(unit) != wanted:
+        alike = ["%", "x"] if bound.fact else alike
+        what = f"'{unit}' measures a {units.kind(unit)}, and {promise.metric} is a {kind}"
+        document.follow_up(loc, what, alike)
+        raise Wrong
+    return unit
+
+
+def _step(document: Document, key: str, promise: Promise, unit: str) -> bool:
+    """Whether the rounding step is one of the bound's kind."""
+    loc, kind = (key, "rounding"), units.kind(unit)
+    try:
+        step = parse_step(promise.rounding)
+    except UserError as error:
+        document.follow_up(loc, error.what, f"none, or 'nearest 1 {unit}'")
+        return False
+    if step and units.kind(step.unit) != kind:
+        what = f"step '{step}' measures a {units.kind(step.unit)}, and the bound is a {kind}"
+        document.follow_up(loc, what, f"none, or 'nearest 1 {unit}'")
+        return False
+    if step and step.value <= 0:
+        document.follow_up(loc, f"step '{step}' is not above 0")
+        return False
+    return True
+
+
+def _slack(document: Document, key: str, promise: Promise) -> bool:
+    """Whether a baseline's tolerance is a share from 0 up to 100 %."""
+    if not isinstance(promise, Baseline) or promise.tolerance is None:
+        return True
+    try:
+        share = units.parse(promise.tolerance).to("x")
+    except UserError:
+        share = Fraction(-1)
+    if 0 <= share < 1:
+        return True
+    what = f"'{clip(promise.tolerance)}' is no tolerance"
+    document.follow_up((key, "tolerance"), what, "0 % to below 100 %")
+    return False
+
+
+def _facts(
+    document: Document, loc: Loc, promise: Promise, metric: Metric, around: Around
+) -> list[Hardware | None]:
+    """The hardware of every role that the bound speaks of; one None if it does not matter."""
+    if not promise.bound or not promise.bound.fact:
+        return [None]
+    fact, found = promise.bound.fact, []
+    for role in promise.nodes or list(around.roles):
+        facts = around.roles.get(role)
+        if facts is None:  # an unknown role or broken hardware: told already
+            continue
+        if fact not in facts.facts:
+            what = f"a share of {fact}, which the hardware of role '{role}' lacks"
+            document.follow_up(loc, what, list(facts.facts))
+        elif units.kind(facts.facts[fact].unit) != units.kind(metric.unit):
+            kinds = units.kind(facts.facts[fact].unit), units.kind(metric.unit)
+            what = f"{fact} is a {kinds[0]}, and {promise.metric} a {kinds[1]}"
+            document.follow_up(loc, what)
+        else:
+            found.append(facts)
+    return found
+
+
+def _effect(
+    document: Document, loc: Loc, promise: Promise, metric: Metric, facts: Hardware | None
+) -> None:
+    """A bound must tell good from bad: some possible value passes, and some does not."""
+    low, high = promise.limits(metric.unit, facts)
+    bottom = None if metric.lowest is None else Fraction(metric.lowest)
+    top = None if metric.highest is None else Fraction(metric.highest)
+    reach = f"{promise.metric} is {_range(metric)}"
+    if _beyond(low, top, 1) or _beyond(high, bottom, -1) or (low and high and _empty(low, high)):
+        document.follow_up(loc, f"a bound that no value can meet: {reach}, rounding counted")
+    elif _open(low, bottom, 1) and _open(high, top, -1):
+        document.follow_up(loc, f"a bound that every value meets: {reach}, rounding counted")
+
+
+def _beyond(limit: Limit | None, end: Fraction | None, sign: int) -> bool:
+    """Whether even the best possible value misses the limit."""
+    if limit is None or end is None:
+        return False
+    excess = (limit.value - end) * sign
+    return excess > 0 or (excess == 0 and not limit.inclusive)
+
+
+def _open(limit: Limit | None, end: Fraction | None, sign: int) -> bool:
+    """Whether even the worst possible value keeps the limit; no limit is kept by all."""
+    if limit is None:
+        return True
+    if end is None:
+        return False
+    room = (end - limit.value) * sign
+    return room > 0 or (room == 0 and limit.inclusive)
+
+
+def _empty(low: Limit, high: Limit) -> bool:
+    inclusive = low.inclusive and high.inclusive
+    return low.value > high.value or (low.value == high.value and not inclusive)
+
+
+def _range(metric: Metric) -> str:
+    ends = [f"{sign} {end}" for sign, end in ((">=", metric.lowest), ("<=", metric.highest))
+            if end is not None]
+    return f"{' and '.join(ends)} {metric.unit}" if ends else "without ends"

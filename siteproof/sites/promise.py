@@ -1,0 +1,235 @@
+"""Criteria and baselines: a metric, a bound, and the exact arithmetic of meeting it.
+
+Rounding is ASTM E29's (see siteproof.rounding); nothing here is a float.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from siteproof import units
+from siteproof.errors import UserError
+from siteproof.rounding import Limit, Number, highest_passing, lowest_passing, round_to
+from siteproof.sites.model import Count, Hardware, Model, Value
+from siteproof.units import Quantity
+
+KINDS = ("at_least", "at_most", "equals", "report_only")
+Kind = Literal["at_least", "at_most", "equals", "report_only"]
+Scope = Literal["every node", "every pair", "median", "mean", "system"]
+Subject = Literal["node", "vm", "client", "pair", "service", "system"]
+SCOPES: dict[str, Scope] = {"node": "every node", "client": "every node", "pair": "every pair"}
+CONTRACT_MODES = ["maintenance", "acceptance"]
+_SHARE = re.compile(r"\s*(.*?)\s+of\s+(\S+)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound as written; `fact` is set for a share of a hardware fact."""
+
+    quantity: Quantity
+    fact: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.quantity} of {self.fact}" if self.fact else str(self.quantity)
+
+    def scale(self, facts: Hardware | None) -> tuple[Fraction, str]:
+        """The size of one bound's unit, and in which unit it is given: (8.064, "GFLOPS")."""
+        if not self.fact:
+            return Fraction(1), self.quantity.unit
+        whole = facts.facts.get(self.fact) if facts else None
+        if whole is None:
+            raise UserError(str(self), f"the hardware says nothing of its {self.fact}")
+        return units.convert(1, self.quantity.unit, "x") * Fraction(whole.value), whole.unit
+
+
+def parse_bound(text: str) -> Bound:
+    """Read "65 GB/s" or "80 % of peak". Raises UserError."""
+    match = _SHARE.fullmatch(text)
+    return Bound(units.parse(match[1]), match[2]) if match else Bound(units.parse(text))
+
+
+def parse_step(text: str) -> Quantity | None:
+    """Read "nearest 1 GB/s", or "none". Raises UserError."""
+    if text == "none":
+        return None
+    word, _, step = text.partition(" ")
+    if word != "nearest":
+        raise UserError("rounding", f"unknown rounding '{text}'", "none, or 'nearest 1 GB/s'")
+    return units.parse(step)
+
+
+class Promise(Model):
+    """What criteria and baselines have in common."""
+
+    metric: str = Field(description="The figure, Check.metric of checks/catalogue.yaml.")
+    nodes: list[str] = Field([], description="Roles that it speaks of; without it, all roles.")
+    at_least: str | None = Field(
+        None, description="The lowest value that passes: '65 GB/s', or a share: '80 % of peak'."
+    )
+    at_most: str | None = Field(
+        None, description="The highest value that passes: '0 %', or a share of a hardware fact."
+    )
+    rounding: str = Field(
+        "none",
+        description="'nearest 1 GB/s': round half up, then compare (ASTM E29); none: as measured.",
+    )
+    conditions: dict[str, Value] = Field(
+        {"mode": CONTRACT_MODES},
+        validate_default=True,
+        description="What a sample must have been measured with to count; mode is maintenance or "
+        "acceptance unless it is given.",
+    )
+    programs: list[str] = Field(
+        [], description="Programs whose figure counts; without it, any that the check knows."
+    )
+    source: str = Field(description="Where it is written: document and paragraph.")
+    note: str = Field("", description="What a reader of the report should know of it.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _never_quick(cls, data: Any) -> Any:
+        conditions = data.get("conditions") if isinstance(data, dict) else None
+        if not isinstance(conditions, dict) or "mode" in conditions:
+            return data
+        return {**data, "conditions": {**conditions, "mode": CONTRACT_MODES}}
+
+    @property
+    def kind(self) -> Kind:
+        """Which of the four it is; at_least and at_most are the only ones of a baseline."""
+        return next(k for k in KINDS if getattr(self, k, None) is not None)
+
+    @cached_property
+    def bound(self) -> Bound | None:
+        """The bound as written; None for a text and for report_only."""
+        if self.kind == "report_only":
+            return None
+        try:
+            return parse_bound(getattr(self, self.kind))
+        except UserError:
+            if self.kind == "equals":
+                return None
+            raise
+
+    @cached_property
+    def step(self) -> Quantity | None:
+        """The rounding step, or None for the absolute method."""
+        return parse_step(self.rounding)
+
+    @property
+    def method(self) -> Literal["rounding", "absolute"]:
+        """ASTM E29's name of how value and bound are compared."""
+        return "absolute" if self.step is None else "rounding"
+
+    @property
+    def _slack(self) -> Fraction:
+        """The share of the bound by which a value may miss it."""
+        return Fraction(0)
+
+    def _value(self) -> Fraction:
+        """The bound that counts, in the bound's unit. Raises UserError if it has none."""
+        if self.bound is None:
+            raise UserError(self.metric, f"{self.kind} has no bound that is a number")
+        sign = {"at_least": -1, "at_most": 1}.get(self.kind, 0)
+        return Fraction(self.bound.quantity.value) * (1 + sign * self._slack)
+
+    def _step(self) -> Fraction | None:
+        return self.step.to(self.bound.quantity.unit) if self.step and self.bound else None
+
+    def bound_value(self, facts: Hardware | None = None) -> Quantity:
+        """The bound with a share worked out: 80 % of 806.4 GFLOPS is 645.12 GFLOPS."""
+        value = self._value()
+        scale, unit = self.bound.scale(facts)
+        value *= scale
+        return Quantity(Decimal(value.numerator) / Decimal(value.denominator), unit)
+
+    def rounded(self, value: Number, unit: str, facts: Hardware | None = None) -> Fraction:
+        """A measured value as it is compared: in the bound's unit (% for a share), rounded."""
+        self._value()
+        scale, scale_unit = self.bound.scale(facts)
+        exact = units.convert(value, unit, scale_unit) / scale
+        step = self._step()
+        return exact if step is None else round_to(exact, step)
+
+    def met(self, value: Number | str, unit: str, facts: Hardware | None = None) -> bool:
+        """Whether a measured value, as the tool printed it, keeps the promise."""
+        if self.bound is None:
+            return str(value) == getattr(self, self.kind)
+        seen, bound = self.rounded(value, unit, facts), self._value()
+        compare = {"at_least": seen >= bound, "at_most": seen <= bound, "equals": seen == bound}
+        return compare[self.kind]
+
+    def limits(
+        self, metric_unit: str, facts: Hardware | None = None
+    ) -> tuple[Limit | None, Limit | None]:
+        """The lowest and the highest raw value that pass, in the metric's unit; None: open.
+
+        Both are None where no number is compared: a text, or report_only.
+        """
+        if self.bound is None:
+            return None, None
+        value, step = self._value(), self._step()
+        scale, unit = self.bound.scale(facts)
+
+        def raw(limit: Limit) -> Limit:
+            return Limit(units.convert(limit.value * scale, unit, metric_unit), limit.inclusive)
+
+        low = raw(lowest_passing(value, step)) if self.kind != "at_most" else None
+        high = raw(highest_passing(value, step)) if self.kind != "at_least" else None
+        return low, high
+
+    def limit(self, metric_unit: str, facts: Hardware | None = None) -> tuple[Kind, Limit]:
+        """The worst raw value that passes, in the metric's unit, and its side.
+
+        For `equals` it is the value itself; `limits` has both sides of its rounding.
+        """
+        low, high = self.limits(metric_unit, facts)
+        if self.kind == "equals":
+            scale, unit = self.bound.scale(facts)
+            exact = units.convert(self._value() * scale, unit, metric_unit)
+            return self.kind, Limit(exact, True)
+        return self.kind, low or high
+
+
+class Criterion(Promise):
+    """One line of a contract."""
+
+    description: str = Field(description="What is promised, in a few words.")
+    subject: Subject = Field("node", description="What one value belongs to.")
+    scope: Scope = Field(
+        default_factory=lambda data: SCOPES.get(data.get("subject", ""), "system"),
+        description="What must meet the bound; by the subject: every node for a node or client, "
+        "every pair for a pair, otherwise the system's one value.",
+    )
+    equals: str | None = Field(None, description="The only value that passes, number or text.")
+    report_only: str | None = Field(
+        None, description="Instead of a bound: why the figure is reported and decides nothing."
+    )
+    phase: Literal["functionality", "performance", "stability", "review"] = Field(
+        "performance", description="The phase of the acceptance that it belongs to."
+    )
+    trials: Count | None = Field(
+        None, description="How many trials must have been made; fewer are INCOMPLETE."
+    )
+
+
+class Baseline(Promise):
+    """What the system is used to reach."""
+
+    description: str = Field("", description="What is usual, in a few words.")
+    scope: Scope = Field("every node", description="What must meet the bound.")
+    tolerance: str | None = Field(
+        None, description="How far below (at_most: above) the bound is still usual: '5 %'."
+    )
+    taken: date = Field(description="The day on which it was measured or calibrated.")
+
+    @property
+    def _slack(self) -> Fraction:
+        return units.parse(self.tolerance).to("x") if self.tolerance else Fraction(0)

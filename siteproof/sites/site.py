@@ -1,0 +1,156 @@
+"""One site: its three files, read and checked together."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof.errors import UserError, UserErrors
+from siteproof.sites import catalogue as metrics
+from siteproof.sites import shape, yamlfile
+from siteproof.sites.catalogue import Metric
+from siteproof.sites.lint import known, lint_system
+from siteproof.sites.lint_promise import Around, lint_promise
+from siteproof.sites.model import Hardware, HostParameters, Partition, System
+from siteproof.sites.promise import Baseline, Criterion, Promise
+from siteproof.sites.yamlfile import Document
+
+P = TypeVar("P", bound=Promise)
+FILES = ("system.yaml", "criteria.yaml", "baselines.yaml")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A system, what it promises, what it is used to, and the metrics that these name."""
+
+    name: str
+    folder: Path
+    system: System
+    criteria: dict[str, Criterion]
+    baselines: dict[str, Baseline]
+    catalogue: dict[str, Metric]
+    _roles: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def expected(self, role: str) -> NodeSet:
+        """The nodes that a role must have. Raises UserError for an unknown role."""
+        return self.system.nodes[self._role(role)].nodes.copy()
+
+    def partition(self, name: str) -> Partition:
+        """A partition by name. Raises UserError if there is none."""
+        found = self.system.partitions.get(name)
+        if found is None:
+            names = self.system.partitions
+            what = f"no partition '{name}'{shape.hint(name, names)}"
+            raise UserError(self.name, what, names)
+        return found
+
+    def role_of(self, node: str) -> str | None:
+        """The role of a node, the first if it has several; None for a node not listed."""
+        if not self._roles:
+            for role in reversed(self.system.nodes):
+                self._roles.update(dict.fromkeys(self.system.nodes[role].nodes, role))
+        return self._roles.get(node)
+
+    def hardware_of(self, role: str) -> Hardware:
+        """The hardware of a role; without facts if the site gives none."""
+        kind = self.system.nodes[self._role(role)].hardware
+        return self.system.hardware[kind] if kind else Hardware()
+
+    def parameters(self, role: str) -> HostParameters:
+        """The expected host parameters of a role; empty if the site gives none."""
+        return self.system.parameters.get(self._role(role)) or HostParameters()
+
+    def roles_of(self, promise: Promise) -> list[str]:
+        """The roles that a criterion or baseline speaks of."""
+        return promise.nodes or list(self.system.nodes)
+
+    def promised(self, promise: Promise) -> NodeSet:
+        """The nodes that a criterion or baseline speaks of."""
+        nodes = NodeSet()
+        for role in self.roles_of(promise):
+            nodes.update(self.expected(role))
+        return nodes
+
+    def _role(self, role: str) -> str:
+        if role not in self.system.nodes:
+            names = self.system.nodes
+            raise UserError(self.name, f"no role '{role}'{shape.hint(role, names)}", names)
+        return role
+
+
+def folder() -> Path:
+    """Where the sites are: $SITEPROOF_SITES, else site-config in the clone."""
+    given = os.environ.get("SITEPROOF_SITES")
+    return Path(given).expanduser() if given else metrics.ROOT / "site-config"
+
+
+def names() -> list[str]:
+    """The sites, by name. Raises UserError if their folder cannot be read."""
+    where = folder()
+    try:
+        found = [p.name for p in where.iterdir() if (p / FILES[0]).exists()]
+    except OSError as error:
+        what = f"the folder of sites cannot be read: {error.strerror}"
+        raise UserError(where, what, "a folder that $SITEPROOF_SITES names") from None
+    return sorted(found)
+
+
+def find(name: str, where: str = "system") -> str:
+    """The name of a site, if there is such a site. Raises UserError."""
+    known_names = names()
+    if name not in known_names:
+        what = f"no site '{yamlfile.clip(name)}'{shape.hint(name, known_names)} in {folder()}"
+        raise UserError(where, what, known_names)
+    return name
+
+
+def load(name: str) -> Site:
+    """The site. Raises UserErrors with every mistake in its files, UserError if there is none."""
+    site, documents = examine(find(name))
+    mistakes = [error for document in documents for error in document.sorted_mistakes()]
+    if mistakes or site is None:
+        raise UserErrors(mistakes)
+    return site
+
+
+def examine(name: str) -> tuple[Site | None, list[Document]]:
+    """The site, if it has no mistake, and its files with their mistakes."""
+    where = folder() / name
+    table, listed = metrics.read()
+    system_file, criteria_file, baselines_file = (yamlfile.read(where / f) for f in FILES)
+    system = None
+    if system_file.data is not None:
+        system = shape.validate(system_file, (), System, system_file.data)
+    if system is not None:
+        lint_system(system_file, system, name)
+    around = Around(table, _hardware(system_file, system))
+    criteria = _promises(criteria_file, Criterion, around)
+    baselines = _promises(baselines_file, Baseline, around)
+    for key in baselines.keys() & criteria.keys():
+        baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
+    documents = [system_file, criteria_file, baselines_file, listed]
+    if system is None or any(document.mistakes for document in documents):
+        return None, documents
+    return Site(name, where, system, criteria, baselines, table), documents
+
+
+def _hardware(document: Document, system: System | None) -> dict[str, Hardware | None]:
+    """The facts of each role; None where system.yaml has a mistake, so nothing is known."""
+    roles: dict[str, Hardware | None] = dict.fromkeys(known(document, "nodes"))
+    for key, role in system.nodes.items() if system else ():
+        roles[key] = system.hardware.get(role.hardware) if role.hardware else Hardware()
+    return roles
+
+
+def _promises(document: Document, model: type[P], around: Around) -> dict[str, P]:
+    found = {}
+    for key, raw in (document.data or {}).items():
+        promise = shape.validate(document, (key,), model, raw)
+        if promise is not None:
+            lint_promise(document, key, promise, around)
+            found[key] = promise
+    return found
