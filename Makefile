@@ -1,3 +1,38 @@
-.PHONY: venv
+#: Siteproof: is this system, every node of it, still what was promised?
+#:
+#:   make run        first use: set this clone up, check this machine in quick mode, say the verdict
+#:   make venv       only the Python part: .venv in this clone, from requirements.lock
+#:   make packages   only Debian's packages: asks first, and only as root on a machine of no cluster
+#:   make test       all tests and linters
+#:   make clean      remove stage/, output/ and caches; perflogs/ stays
+#:
+#: After 'make venv':
+#:
+#:   . ./activate
+#:   reframe -c checks/ -r       measure
+#:   siteproof verdict           judge
+#:
+#: For a login node without network: 'make wheels' elsewhere, carry wheels/ over, then
+#: SITEPROOF_WHEELS=wheels make venv
+
+.PHONY: help run venv packages wheels test clean
+help:
+	@sed -n 's/^#: \{0,1\}//p' Makefile
+
+run:
+	@setup/run
+
 venv:
 	@setup/venv
+
+packages:
+	@setup/packages
+
+wheels:
+	@setup/wheels
+
+test:
+	@setup/test
+
+clean:
+	@setup/clean
