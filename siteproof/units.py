@@ -45,7 +45,8 @@ def _table() -> dict[str, tuple[str, Fraction]]:
 
 
 UNITS = _table()
-_QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(\S*)\s*")
+# An exponent has at most three digits: 10**99999999 as an exact fraction would fill the memory.
+_QUANTITY = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(\S*)\s*")
 
 
 @dataclass(frozen=True)
