@@ -1,0 +1,54 @@
+"""HPC Challenge (hpccoutf.txt): its HPL section, judged as HPL is.
+
+HPCC is a smoke test. Its STREAM figures come from the caches at small problem sizes and are not
+read. HPCC solves N = 2560 instead, and says Success, if HPL's input file cannot be used: the
+condition n is the problem that was solved, not the one that was asked for.
+"""
+
+from __future__ import annotations
+
+import re
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, hpl
+
+_VERSION = re.compile(r"HPC Challenge Benchmark version ([0-9][0-9.]{0,20})")
+_SUCCESS = re.compile(r"^Success=(\S+)", re.MULTILINE)
+
+
+def parse(text: str) -> list[Reading]:
+    """Rate, time and residual of the HPL section, as hpl.parse gives them.
+
+    Raises OutputError: `invalid` if any of HPCC's tests failed.
+    """
+    runs = len(_VERSION.findall(text))
+    if not runs:
+        raise OutputError("hpcc: no output of HPCC")
+    if runs > 1:
+        raise OutputError(f"hpcc: {runs} runs, appended to one file")
+    readings = hpl.parse(_section(text, "HPL"))
+    if _SUCCESS.findall(_section(text, "Summary")) != ["1"]:
+        raise OutputError("hpcc: no Success=1 in the summary: a test of HPCC failed", "invalid")
+    if "\nEnd of HPC Challenge tests." not in text:
+        raise OutputError("hpcc: cut off before 'End of HPC Challenge tests.'")
+    return readings
+
+
+def conditions(text: str) -> dict[str, str]:
+    """Those of HPL, and HPCC's version."""
+    found = hpl.conditions(text)
+    if match := _VERSION.search(text):
+        found["hpcc"] = match[1]
+    return found
+
+
+def _section(text: str, name: str) -> str:
+    """What stands in the one section of this name. Raises OutputError if it is not complete."""
+    begin, end = f"\nBegin of {name} section.", f"\nEnd of {name} section."
+    if text.count(begin) > 1:
+        raise OutputError(f"hpcc: {text.count(begin)} {name} sections, appended to one file")
+    _, found, rest = text.partition(begin)
+    body, closed, _ = rest.partition(end)
+    if not found or not closed:
+        raise OutputError(f"hpcc: cut off: no complete {name} section")
+    return body

@@ -1,0 +1,99 @@
+"""HPL 2.x (xhpl): text in, readings out. Its Gflops are 10**9 operations per second."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, figures
+
+DEFAULT_THRESHOLD = Decimal("16.0")  # a file that allows more would make any answer right
+FIELDS = 7  # T/V N NB P Q Time Gflops
+
+_RESULT = re.compile(r"^W[RC][0-9].*", re.MULTILINE)
+_RESIDUAL = re.compile(
+    "^" + re.escape("||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=")
+    + r"[ \t]*(\S+)[ \t]+\.+[ \t]+(PASSED|FAILED)\b",
+    re.MULTILINE,
+)
+_TESTS = re.compile(
+    r"^[ \t]*([0-9]{1,9}) tests (completed (?:and passed|and failed|without checking)|skipped)\b",
+    re.MULTILINE,
+)
+_END = re.compile(r"^End of Tests\.", re.MULTILINE)
+_PARAMETER = re.compile(r"^(N|NB|P|Q)[ \t]+:[ \t]+([0-9][0-9 ]{0,80})[ \t\r]*$", re.MULTILINE)
+_THRESHOLD = re.compile(r"scaled residuals are less than[ \t]+(\S{1,20})")
+
+
+def parse(text: str) -> list[Reading]:
+    """Rate (GFLOPS), time (s) and scaled residual (x) of the one problem that was solved.
+
+    Raises OutputError: `invalid` if HPL did not find its own solution right or did not look.
+    """
+    if "HPLinpack" not in text:
+        raise OutputError("hpl: no output of HPL")
+    residual = _proven(text)
+    variant, n, *grid, time, gflops = _result(text)
+    found = conditions(text)
+    if [n, *grid] != [found.get(key) for key in ("n", "nb", "p", "q")]:
+        raise OutputError(f"hpl: result {variant} is not of the parameters that are printed")
+    rate = figures.positive("hpl: Gflops", gflops)
+    seconds = figures.positive("hpl: time", time)
+    figures.must_agree("hpl: Gflops", rate, _operations(int(n)) / 10**9, seconds)
+    return [
+        Reading("gflops", rate, "GFLOPS"),
+        Reading("time", seconds, "s"),
+        Reading("residual", residual, "x"),
+    ]
+
+
+def conditions(text: str) -> dict[str, str]:
+    """Order n, block nb, process grid p and q, and the residual's threshold."""
+    found = {key.lower(): " ".join(value.split()) for key, value in _PARAMETER.findall(text)}
+    if match := _THRESHOLD.search(text):
+        found["threshold"] = match[1]
+    return found
+
+
+def _proven(text: str) -> Decimal:
+    """The scaled residual of the one solution, which HPL itself found right."""
+    checks = _RESIDUAL.findall(text)
+    if any(word == "FAILED" for _, word in checks):
+        raise OutputError("hpl: the residual check FAILED", "invalid")
+    tests = [(kind, int(count)) for count, kind in _TESTS.findall(text)]
+    for kind in ("skipped", "completed and failed", "completed without checking"):
+        if bad := sum(count for name, count in tests if name == kind):
+            raise OutputError(f"hpl: {bad} tests {kind}", "invalid")
+    if not _END.search(text):
+        raise OutputError("hpl: cut off before 'End of Tests.'")
+    if len(checks) != 1:
+        raise OutputError(f"hpl: {len(checks)} residual checks where one is expected")
+    wanted = [("completed and failed", 0), ("completed and passed", 1), ("skipped", 0)]
+    if sorted(tests) != wanted:
+        raise OutputError("hpl: the summary is not that of one test which passed")
+    return _residual(checks[0][0], conditions(text).get("threshold", ""))
+
+
+def _residual(printed: str, threshold: str) -> Decimal:
+    residual = figures.number("hpl: residual", printed)
+    limit = min(figures.number("hpl: threshold", threshold), DEFAULT_THRESHOLD)
+    if residual >= limit:
+        raise OutputError(f"hpl: residual {residual} is not below {limit}", "invalid")
+    return residual
+
+
+def _result(text: str) -> list[str]:
+    """The fields of the one result line."""
+    lines = _RESULT.findall(text)
+    if len(lines) != 1:
+        raise OutputError(f"hpl: {len(lines)} results where one is expected")
+    fields: list[str] = lines[0].split()
+    if len(fields) != FIELDS:
+        raise OutputError(f"hpl: a result of {len(fields)} fields, not {FIELDS}")
+    return fields
+
+
+def _operations(n: int) -> Decimal:
+    """HPL's own count: 2/3 n**3 + 3/2 n**2."""
+    return Decimal(2 * n**3) / 3 + Decimal(3 * n**2) / 2
