@@ -1,0 +1,322 @@
+"""Every parser against recorded outputs, and against damage that nobody has recorded yet."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from siteproof import units
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, blas, figures, host_parameters, hpl, likwid, stream
+
+OUTPUTS = Path(__file__).parent / "outputs"
+FILES = sorted(OUTPUTS.glob("*/*.txt"))
+TOOLS = sorted({path.parent.name for path in FILES} - {"blas"})
+
+# A line that proves the answer: without it, no reading.
+PROOFS = {
+    "hpl": ("Computational tests pass", "PASSED", "completed and passed", "completed and failed",
+            "tests skipped", "End of Tests."),
+    "hpcc": ("HPC Challenge Benchmark version", "...... PASSED", "completed and passed",
+             "End of Tests.", "End of HPL section", "Success=1", "End of Summary section",
+             "End of HPC Challenge tests"),
+    "stream": ("STREAM version", "Array size", "clock ticks)", "Solution Validates"),
+    "likwid": ("Test:", "Time:", "Iterations per thread:", "Size (Byte):", "Data volume (Byte):"),
+    "host_parameters": ("end host parameters",),
+}
+RATES = {
+    "hpl": {"gflops", "time", "residual"}, "hpcc": {"gflops", "time", "residual"},
+    "stream": {"copy", "scale", "add", "triad"}, "likwid": {"copy", "triad"},
+}
+
+
+def name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def read(path: Path) -> str:
+    """As the collector reads what a node has left."""
+    return path.read_bytes().decode("utf-8", errors="replace")
+
+
+def parser(tool: str) -> ModuleType:
+    return import_module(f"siteproof.parsers.{tool}")
+
+
+def told(tool: str, text: str) -> str:
+    """What the parser makes of a text, as it stands in a .expected file."""
+    module = parser(tool)
+    if not hasattr(module, "parse"):
+        return "".join(f"{key} = {value}\n" for key, value in module.describe(text).items())
+    try:
+        lines = [f"{r.metric} {r.value} {r.unit}" for r in module.parse(text)]
+    except OutputError as error:
+        return f"OutputError {error.status}: {error}\n"
+    lines += [f"{key} = {value}" for key, value in sorted(module.conditions(text).items())]
+    if hasattr(module, "unreadable"):
+        lines += [f"unreadable {key} = {why}" for key, why in module.unreadable(text).items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+@cache
+def good(tool: str) -> tuple[str, ...]:
+    """The outputs of a tool that give readings."""
+    texts = (read(path) for path in FILES if path.parent.name == tool)
+    return tuple(text for text in texts if not told(tool, text).startswith("OutputError"))
+
+
+def attempt(tool: str, text: str) -> list[Reading]:
+    """The readings, none if the output is refused. Any other exception is a failure."""
+    module = parser(tool)
+    assert all(isinstance(v, str) for v in module.conditions(text).values())
+    try:
+        readings = module.parse(text)
+    except OutputError as error:
+        assert error.status in {"parse", "invalid"}
+        assert str(error).isprintable(), "a message must not carry what an output holds"
+        return []
+    for reading in readings:
+        looks_right(tool, reading)
+    return readings
+
+
+def looks_right(tool: str, reading: Reading) -> None:
+    assert reading.unit in units.UNITS
+    if tool not in RATES:
+        assert isinstance(reading.value, str) and len(reading.value) <= 500
+        assert f"{reading.metric}{reading.value}".isprintable()
+        return
+    assert reading.metric in RATES[tool]
+    assert isinstance(reading.value, Decimal) and reading.value.is_finite()
+    assert reading.value > 0 or reading.metric == "residual"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_recorded_output_gives_what_stands_beside_it(path):
+    assert told(path.parent.name, read(path)) == expected_of(path).read_text(encoding="utf-8")
+
+
+def expected_of(path: Path) -> Path:
+    return path.parent / f"{path.stem}.expected"
+
+
+def test_every_expectation_belongs_to_an_output_and_is_in_the_list_of_origins():
+    origins = (OUTPUTS / "README.md").read_text(encoding="utf-8")
+    assert {expected_of(path) for path in FILES} == set(OUTPUTS.glob("*/*.expected"))
+    assert [path.stem for path in FILES if f"| {path.stem} |" not in origins] == []
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_tool_has_a_good_output_and_refused_ones(tool):
+    refused = [p for p in FILES if p.parent.name == tool and read(p) not in good(tool)]
+    assert good(tool)
+    assert {"empty", "garbage"} <= {path.stem for path in refused}
+    assert any("truncated" in path.stem for path in refused)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_without_a_line_of_the_proof_there_is_no_reading(tool):
+    for text in good(tool):
+        lines = text.splitlines(keepends=True)
+        for proof in PROOFS[tool]:
+            kept = [line for line in lines if proof not in line]
+            assert kept != lines, proof
+            assert attempt(tool, "".join(kept)) == [], proof
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_an_output_cut_after_any_line_gives_the_whole_answer_or_none(tool):
+    for text in good(tool):
+        whole = parser(tool).parse(text)
+        lines = text.splitlines(keepends=True)
+        for end in range(len(lines)):
+            cut = attempt(tool, "".join(lines[:end]))
+            # Where several tests of likwid-bench follow each other, a cut between two of them
+            # leaves a complete output of the first; the check then misses the second's metric.
+            assert cut in ([], whole) or (tool == "likwid" and cut == whole[:len(cut)])
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_an_output_cut_anywhere_gives_the_whole_answer_or_none(tool, data):
+    text = data.draw(st.sampled_from(good(tool)))
+    cut = attempt(tool, text[:data.draw(st.integers(0, len(text)))])
+    assert cut == parser(tool).parse(text)[:len(cut)]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_an_output_whose_beginning_is_lost_gives_the_whole_answer_or_none(tool, data):
+    text = data.draw(st.sampled_from(good(tool)))
+    rest = attempt(tool, text[data.draw(st.integers(0, len(text))):])
+    assert {r.metric for r in rest} <= {r.metric for r in parser(tool).parse(text)}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_flipped_bytes_give_readings_or_an_output_error(tool, data):
+    text = data.draw(st.sampled_from(good(tool)))
+    damaged = bytearray(text.encode("utf-8"))
+    flips = st.tuples(st.integers(0, len(damaged) - 1), st.integers(1, 255))
+    for at, bits in data.draw(st.lists(flips, min_size=1, max_size=8)):
+        damaged[at] ^= bits
+    attempt(tool, damaged.decode("utf-8", errors="replace"))
+
+
+@pytest.mark.parametrize("tool", ["hpl", "stream", "likwid"])
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_one_digit_changed_in_a_figure_never_moves_it_far(tool, data):
+    text = data.draw(st.sampled_from(good(tool)))
+    digits = [i for i, c in enumerate(text) if c.isdigit()]
+    at = data.draw(st.sampled_from(digits))
+    damaged = text[:at] + data.draw(st.sampled_from("0123456789")) + text[at + 1:]
+    true = {r.metric: r.value for r in parser(tool).parse(text)}
+    for reading in attempt(tool, damaged):
+        if reading.metric not in {"time", "residual"}:
+            assert abs(reading.value / true[reading.metric] - 1) < Decimal(1)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@settings(max_examples=150, deadline=None)
+@given(text=st.text(max_size=400))
+def test_random_text_gives_no_reading(tool, text):
+    assert attempt(tool, text) == []
+
+
+@pytest.mark.parametrize("tool", sorted(RATES))
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_text_put_where_a_number_stands_never_raises_another_error(tool, data):
+    text = data.draw(st.sampled_from(good(tool)))
+    number = data.draw(st.sampled_from([w for w in set(text.split()) if w[0].isdigit()]))
+    strange = data.draw(st.sampled_from(
+        ["nan", "-inf", "1e999", "9" * 5000, "1,5", "٣", "²", "0x10", "1_0", "--", "1e-99", "0"]
+    ))
+    attempt(tool, text.replace(number, strange))
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_same_output_twice_is_refused(tool):
+    for text in good(tool):
+        assert attempt(tool, text + "\n" + text) == []
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_output_of_another_tool_is_refused(tool):
+    for other in TOOLS:
+        # HPCC's file holds a whole output of HPL.
+        if other != tool and (tool, other) != ("hpl", "hpcc"):
+            assert all(attempt(tool, text) == [] for text in good(other)), other
+
+
+@pytest.mark.parametrize("value", ["0.5", "12023.7", "7.239e+01", "3.0515E+04", "1"])
+def test_a_figure_keeps_the_digits_that_were_printed(value):
+    assert figures.positive("it", value) == Decimal(value)
+    assert str(figures.positive("it", value)) == str(Decimal(value))
+
+
+@pytest.mark.parametrize(("value", "status"), [
+    ("nan", "invalid"), ("-nan", "invalid"), ("inf", "invalid"), ("-Infinity", "invalid"),
+    ("0", "invalid"), ("0.000e+00", "invalid"), ("-1.5", "invalid"),
+    ("1,5", "parse"), ("1.234,5", "parse"), ("", "parse"), ("1e999", "parse"), ("٣", "parse"),
+    ("1_0", "parse"), (" 1", "parse"), ("0x1p3", "parse"), ("9" * 99, "parse"),
+])
+def test_what_is_no_positive_figure_is_refused(value, status):
+    with pytest.raises(OutputError) as error:
+        figures.positive("it", value)
+    assert error.value.status == status
+
+
+def test_stream_needs_twenty_clock_ticks():
+    text = good("stream")[0]
+    ticks = text.partition("   (= ")[2].partition(" ")[0]
+    assert len(stream.parse(text.replace(f"(= {ticks} clock", "(= 20 clock"))) == 4
+    with pytest.raises(OutputError, match="19 clock ticks"):
+        stream.parse(text.replace(f"(= {ticks} clock", "(= 19 clock"))
+
+
+@pytest.mark.parametrize("test", [
+    "triad", "triad_mem_avx512", "stream_sp", "stream_sp_mem_avx_fma", "daxpy", "update", "copyx",
+    "load", "sum", "clcopy", "stream_", "peakflops_avx",
+])
+def test_a_likwid_test_that_is_no_kernel_of_stream_is_refused(test):
+    text = next(t for t in good("likwid") if "Test: stream\n" in t)
+    with pytest.raises(OutputError, match="no kernel of STREAM"):
+        likwid.parse(text.replace("Test: stream\n", f"Test: {test}\n"))
+
+
+@pytest.mark.parametrize("test", [
+    "stream", "stream_avx", "stream_avx512_fma", "stream_mem", "stream_mem_sse_fma", "stream_sse",
+])
+def test_all_double_precision_variants_of_likwids_stream_are_triad(test):
+    text = (OUTPUTS / "likwid/5.2.2-stream.txt").read_text().replace(
+        "Test: stream\n", f"Test: {test}\n")
+    assert [r.metric for r in likwid.parse(text)] == ["triad"]
+    assert likwid.conditions(text)["triad_kernel"] == test
+
+
+def test_hpl_counts_a_residual_as_wrong_above_sixteen_whatever_the_threshold():
+    text = next(t for t in good("hpl") if "0.0031608" in t)
+    raised = text.replace("                16.0", "                99.0")
+    assert hpl.parse(raised)
+    with pytest.raises(OutputError, match="not below 16.0") as error:
+        hpl.parse(raised.replace("0.0031608", "  16.0000"))
+    assert error.value.status == "invalid"
+
+
+@settings(deadline=None)
+@given(text=st.text(max_size=300))
+def test_no_control_character_of_a_host_comes_through(text):
+    lines = f"sysctl a.b = {text}\nunreadable c {text}\nend host parameters\n"
+    attempt("host_parameters", lines)
+    for key, why in host_parameters.unreadable(lines).items():
+        assert f"{key}{why}".isprintable()
+
+
+def test_a_line_of_ten_megabytes_is_cut():
+    text = "nic eth0 alias " + "x" * 10**7 + "\nend host parameters\n"
+    assert [len(str(r.value)) for r in host_parameters.parse(text)] == [500]
+
+
+ALL = {"avx", "avx2", "fma", "avx512f"}
+
+
+@pytest.mark.parametrize(("kernel", "flags", "missing"), [
+    ("Haswell", ALL, "avx512f"), ("Zen", ALL, "avx512f"), ("zen3", ALL, "avx512f"),
+    ("generic", ALL, "avx512f"), ("AVX2", ALL, "avx512f"), ("def", ALL, "avx512f"),
+    ("Prescott", ALL - {"avx512f"}, "avx2"), ("Core2", ALL - {"avx512f"}, "avx2"),
+    ("Nehalem", ALL - {"avx512f"}, "avx2"), ("Sandybridge", ALL - {"avx512f"}, "avx2"),
+    ("SSE4.2", ALL - {"avx512f"}, "avx2"), ("Prescott", {"avx"}, "avx"),
+])
+def test_a_kernel_that_leaves_out_what_the_processor_offers_is_named(kernel, flags, missing):
+    sentence = blas.unknown_processor(kernel, flags)
+    assert sentence is not None
+    assert f"kernel {kernel} does not use {missing}," in sentence
+
+
+@pytest.mark.parametrize(("kernel", "flags"), [
+    ("SkylakeX", ALL), ("Cooperlake", ALL), ("AVX-512", ALL), ("zen4", ALL),
+    ("Haswell", ALL - {"avx512f"}), ("Zen", ALL - {"avx512f"}), ("def", ALL - {"avx512f"}),
+    ("Sandybridge", {"avx"}), ("Sandybridge", {"avx", "avx2"}), ("Nehalem", {"sse4_2"}),
+    ("SkylakeX", {"avx"}), ("Prescott", set()), ("", ALL), ("neoversen1", {"asimd", "sve"}),
+])
+def test_a_kernel_that_uses_all_or_that_nobody_knows_is_not_named(kernel, flags):
+    assert blas.unknown_processor(kernel, flags) is None
+
+
+@settings(deadline=None)
+@given(text=st.text(max_size=300))
+def test_describing_the_blas_of_any_text_gives_text(text):
+    known = {"blas", "blas_library", "blas_kernel"}
+    assert set(blas.describe(f"{text}\nCore: Haswell\n/lib/libblas.so.3 {text}")) <= known
