@@ -1,4 +1,4 @@
-"""Mistakes in criteria and baselines: unknown metrics, bounds of the wrong kind or without effect."""
+"""Mistakes in criteria and baselines: unknown metrics, and bounds that decide nothing."""
 
 from __future__ import annotations
 

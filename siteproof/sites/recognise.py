@@ -42,7 +42,7 @@ def recognise() -> str:
         fits = [name for name, rule in rules.items() if rule.fallback and conf is None]
     if len(fits) == 1:
         return fits[0]
-    slurm = f"cluster {cluster}" if cluster else f"{conf} without ClusterName" if conf else "no Slurm"
+    slurm = f"cluster {cluster}" if cluster else f"{conf} names no cluster" if conf else "no Slurm"
     where = f"this machine ({host}, {slurm})"
     if fits:
         what = f"recognised by {' and '.join(fits)}"

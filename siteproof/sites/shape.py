@@ -100,11 +100,12 @@ def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
             annotation = field.annotation if field else None
         else:
             annotation = (get_args(annotation) or (None,))[-1]
-        annotation = _bare(annotation)
-    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+        annotation = bare(annotation)
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return annotation if is_model else None
 
 
-def _bare(annotation: Any) -> Any:
+def bare(annotation: Any) -> Any:
     """Without `| None` and without Annotated."""
     while get_origin(annotation) not in (None, dict, list):
         annotation = next(a for a in get_args(annotation) if a is not type(None))

@@ -88,15 +88,18 @@ def folder() -> Path:
     return Path(given).expanduser() if given else metrics.ROOT / "site-config"
 
 
-def names() -> list[str]:
-    """The sites, by name. Raises UserError if their folder cannot be read."""
+def names(*, broken: bool = False) -> list[str]:
+    """The sites, by name; with `broken` also folders that lack a system.yaml.
+
+    Raises UserError if the folder of sites cannot be read.
+    """
     where = folder()
     try:
-        found = [p.name for p in where.iterdir() if (p / FILES[0]).exists()]
+        found = [p for p in where.iterdir() if p.is_dir() and not p.name.startswith(".")]
+        return sorted(p.name for p in found if broken or (p / FILES[0]).exists())
     except OSError as error:
         what = f"the folder of sites cannot be read: {error.strerror}"
         raise UserError(where, what, "a folder that $SITEPROOF_SITES names") from None
-    return sorted(found)
 
 
 def find(name: str, where: str = "system") -> str:
@@ -136,6 +139,20 @@ def examine(name: str) -> tuple[Site | None, list[Document]]:
     if system is None or any(document.mistakes for document in documents):
         return None, documents
     return Site(name, where, system, criteria, baselines, table), documents
+
+
+def lint_sites(chosen: list[str]) -> list[UserError]:
+    """Every mistake in the files of these sites, and between the sites, file by file."""
+    documents: dict[Path, Document] = {}
+    rules: dict[str, str] = {}
+    for name in chosen:
+        _, files = examine(name)
+        documents |= {document.path: document for document in files}
+        rule = str((files[0].data or {}).get("recognise") or name)
+        if (other := rules.setdefault(rule, name)) != name:
+            what = f"the same machines as site '{other}'"
+            files[0].follow_up(("recognise",), what, "what tells the two apart")
+    return [error for document in documents.values() for error in document.sorted_mistakes()]
 
 
 def _hardware(document: Document, system: System | None) -> dict[str, Hardware | None]:

@@ -121,7 +121,7 @@ def _compose(document: Document) -> yaml.Node:
     else:
         if root is not None:
             return root
-        document.add((), "no content", "a mapping of keys; '{}' if there is nothing to say")
+        document.add((), "no content", "a mapping of keys, or '{}'")
     raise _Stop
 
 
@@ -129,6 +129,9 @@ def _text(document: Document) -> str:
     try:
         with document.path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        document.add((), "no such file", "a file with '{}' if there is nothing to say")
+        raise _Stop from None
     except OSError as error:
         document.add((), f"cannot be read: {error.strerror}")
         raise _Stop from None
@@ -195,9 +198,9 @@ class _Reader:
         return result
 
     def _key(self, node: yaml.Node, loc: Loc, line: int) -> str | None:
-        if isinstance(node, yaml.ScalarNode) and node.tag in _TEXT_TAGS:
-            if not _UNPRINTABLE.search(node.value):
-                return node.value
+        is_text = isinstance(node, yaml.ScalarNode) and node.tag in _TEXT_TAGS
+        if is_text and not _UNPRINTABLE.search(node.value):
+            return node.value
         what = "a merge key '<<'" if getattr(node, "value", "") == "<<" else "a key that is no text"
         self._document.add(loc, what, line=line)
         return None

@@ -1,0 +1,84 @@
+"""`siteproof sites`: which systems are described, which one this machine is, and the keys."""
+
+from __future__ import annotations
+
+import textwrap
+
+import click
+
+from siteproof.errors import ExitCode, UserError
+from siteproof.sites import Site, folder, manual, names, recognise
+from siteproof.sites.manual import Key
+from siteproof.sites.site import examine, find
+
+WIDTH = 100
+
+
+@click.command()
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--keys", is_flag=True, help="Print what each key of the files means, instead.")
+def sites(name: str | None, keys: bool) -> None:
+    """List the systems, or what NAME is and promises.
+
+    \b
+    siteproof sites
+    siteproof sites testbed
+    siteproof sites --keys
+    """
+    if keys:
+        _print_manual()
+        return
+    chosen = [find(name, "siteproof sites")] if name else names()
+    here, why = _here()
+    for site_name in chosen:
+        site, documents = examine(site_name)
+        if site is None:
+            count = sum(len(document.mistakes) for document in documents)
+            click.echo(f"{site_name}  {count} mistakes: 'siteproof lint {site_name}' names them")
+        else:
+            click.echo("\n".join(_summary(site, detailed=bool(name))))
+    if not chosen:
+        click.echo(f"no site in {folder()}")
+        raise SystemExit(ExitCode.USAGE)
+    click.echo(f"this machine: {here or why}")
+
+
+def _here() -> tuple[str, str]:
+    """The site of this machine; or nothing, and why."""
+    try:
+        return recognise(), ""
+    except UserError as error:
+        return "", str(error)
+
+
+def _summary(site: Site, *, detailed: bool) -> list[str]:
+    roles = ", ".join(f"{len(site.expected(r))} {r}" for r in site.system.nodes)
+    count = len(site.criteria)
+    what = f"{count} {'criterion' if count == 1 else 'criteria'}"
+    lines = [f"{site.name}  {site.system.description}; {roles}; {what}"]
+    if not detailed:
+        return lines
+    for role, entry in site.system.nodes.items():
+        hardware = site.hardware_of(role).description
+        lines.append(f"  {role}  {entry.nodes}" + (f"  {hardware}" if hardware else ""))
+    for partition, held in site.system.partitions.items():
+        lines.append(f"  partition {partition}  {held.scheduler}, {', '.join(held.environments)}")
+    for key, criterion in site.criteria.items():
+        lines.append(f"  {key}  {criterion.description} ({criterion.source})")
+    return lines
+
+
+def _print_manual() -> None:
+    for file in manual.FILES:
+        _print_keys(file, manual.keys(file))
+    _print_keys("VALUE: of a parameter or condition", manual.expected_values())
+    click.echo("NAME and ID are names of your own; (*) must be given")
+
+
+def _print_keys(title: str, found: list[Key]) -> None:
+    click.echo(title)
+    for key in found:
+        click.echo(f"  {key.place}{' (*)' if key.required else ''}")
+        words = f" One of: {', '.join(key.choices)}." if key.choices else ""
+        click.echo(textwrap.indent(textwrap.fill(key.sentence + words, WIDTH - 6), " " * 6))
+    click.echo()

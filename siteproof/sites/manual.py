@@ -1,0 +1,64 @@
+"""The manual of the site files, made from the schema: each key with its one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter
+
+from siteproof.sites.catalogue import Metric
+from siteproof.sites.model import Expected, System
+from siteproof.sites.promise import Baseline, Criterion
+from siteproof.sites.shape import bare
+
+FILES: dict[str, Any] = {
+    "system.yaml": System,
+    "criteria.yaml": dict[str, Criterion],
+    "baselines.yaml": dict[str, Baseline],
+    "checks/catalogue.yaml": dict[str, Metric],
+}
+
+
+class Key(NamedTuple):
+    """One key of a file: its dotted place, whether it must be given, its sentence and its words."""
+
+    place: str
+    required: bool
+    sentence: str
+    choices: tuple[str, ...] = ()
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schemas of a site's three files, by file name."""
+    return {
+        name: TypeAdapter(model).json_schema()
+        for name, model in FILES.items()
+        if not name.startswith("checks/")
+    }
+
+
+def keys(file: str) -> list[Key]:
+    """Every key of a file, in the order of the schema; NAME stands for a name of one's own."""
+    model = FILES[file]
+    if get_origin(model) is dict:
+        return list(_keys(get_args(model)[1], ("ID",)))
+    return list(_keys(model, ()))
+
+
+def _keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[Key]:
+    for name, field in model.model_fields.items():
+        here = (*place, name)
+        choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+        yield Key(".".join(here), field.is_required(), field.description or "", choices)
+        inner, names = bare(field.annotation), here
+        if get_origin(inner) is dict:
+            inner, names = bare(get_args(inner)[1]), (*here, "NAME")
+        is_model = isinstance(inner, type) and issubclass(inner, BaseModel)
+        if is_model and inner is not Expected:  # its forms are told once, by expected_values
+            yield from _keys(inner, names)
+
+
+def expected_values() -> list[Key]:
+    """The forms of an expected value, which parameters and conditions share."""
+    return list(_keys(Expected, ("VALUE",)))
