@@ -16,7 +16,8 @@ _MKL = re.compile(r"^MKL_VERBOSE (?:oneMKL|Intel\(R\) MKL) .{0,400}", re.MULTILI
 _MKL_KERNEL = re.compile(r"\(Intel\(R\) ((?:AVX|SSE|SSSE)[\w.-]{0,20})\)")
 _MKL_LIBRARY = re.compile(r"/libmkl_(avx10|avx512|avx2|avx|mc3|mc|def)\.so")
 _LIBRARY = re.compile(
-    r"/[\w.+/@~-]{0,300}/lib(?:openblas|mkl_(?!vml)|blis|atlas|satlas|tatlas|refblas|cblas|blas)"
+    r"(?<!\S)/[\w.+/@~-]{0,300}/lib"
+    r"(?:openblas|mkl_(?!vml)|blis|atlas|satlas|tatlas|refblas|cblas|blas)"
     r"[\w.+-]{0,60}\.so[\w.]{0,30}"
 )
 _FAMILIES = {  # by file name; Debian names the folder after the BLAS and the file libblas.so.3
