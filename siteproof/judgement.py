@@ -41,8 +41,8 @@ def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgem
 def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
     """Every node of whom a criterion speaks, with its hardware."""
     return {
-        node: site.facts(role)
-        for role in site.roles(criterion) for node in site.expected(role)
+        node: site.hardware_of(role)
+        for role in site.roles_of(criterion) for node in site.expected(role)
     }
 
 

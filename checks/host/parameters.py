@@ -5,7 +5,6 @@ import reframe as rfm
 from siteproof.checks import PerNodeCheck
 from siteproof.derive.host_parameters import by_name
 from siteproof.parsers import host_parameters
-from siteproof.sites import HostParameters as Expectations
 
 
 @rfm.simple_test
@@ -37,4 +36,4 @@ class HostParameters(PerNodeCheck):
 
     def expected_parameters(self):
         """What the site expects of the hosts of this role."""
-        return self.site.system.parameters.get(self.where.role, Expectations())
+        return self.site.parameters(self.where.role)

@@ -50,7 +50,7 @@ def headline(
     worst = (max if entry.better == "lower" else min)(values, key=lambda s: s.number)
     bounds = _bounds(site, role, name, mode, worst, ("every node", "system"))
     found = [(metric, float(worst.number), entry.unit, _reference(bounds))]
-    if len(values) > 1:
+    if len(values) > 1 and entry.better == "higher":
         middle = median(Fraction(s.number) for s in values)
         bounds = _bounds(site, role, name, mode, worst, ("median",))
         found.append((f"{metric}_median", float(middle), entry.unit, _reference(bounds)))
@@ -64,11 +64,11 @@ def _bounds(
     rules: list[Criterion | Baseline] = [
         c for c in site.criteria.values()
         if c.metric == name and c.scope in scopes
-        and role in site.roles(c) and c.kind != "report_only"
+        and role in site.roles_of(c) and c.kind != "report_only"
     ]
     if mode == "maintenance" and "every node" in scopes:
-        rules += [b for b in site.baselines.values() if b.metric == name and role in site.roles(b)]
-    facts = site.facts(role)
+        rules += [b for b in site.baselines.values() if b.metric == name and role in site.roles_of(b)]
+    facts = site.hardware_of(role)
     fitting = [rule for rule in rules if not why_not(rule, sample)]
     return [_floats(rule.limits(sample.unit, facts)) for rule in fitting]
 
@@ -79,7 +79,7 @@ def _floats(limits: tuple[Limit | None, Limit | None]) -> tuple[float | None, fl
 
 
 def _reference(bounds: Sequence[tuple[float | None, float | None]]) -> Reference:
-    """ReFrame's tuple: an inclusive bound is exact only as the reference itself, with 0 beside it.
+    """ReFrame's tuple: an inclusive bound is exact as the reference itself, with 0 beside it.
 
     Both bounds at once: the reference is the lower one and the upper one is relative to it.
     """

@@ -23,10 +23,11 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import JobError, SanityError
+from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import collect, data
-from siteproof.checks import contract, provenance, session, slurm, watch
+from siteproof.checks import contract, loading, provenance, session, slurm, watch
 from siteproof.errors import UserError
 from siteproof.manifest import Manifest
 
@@ -105,24 +106,33 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         active = session.current()
         self.mode = self.mode or active.site.system.mode
         if self.mode not in MODES:
-            raise UserError("-S mode", f"unknown mode '{self.mode}'", MODES)
+            loading.refuse(UserError("-S mode", f"unknown mode '{self.mode}'", MODES))
         offered = {f for e in active.site.system.environments.values() for f in e.features}
         usable = [f"+{feature}" for feature in self.features if feature in offered]
         self.valid_prog_environs = usable or ["*"]
         contract.check_catalogue(active.site, type(self).__name__, self.metrics)
 
     @run_after("init")
-    def drop_unused_chunk(self) -> None:
-        """A count of nodes needs no more chunks than these fill."""
-        if self.chunk and self.nodes.isdigit() and int(self.nodes) <= self.chunk * CHUNK:
+    def check_nodes(self) -> None:
+        """Refuse `-S nodes` that names strangers; drop a chunk that these nodes do not fill."""
+        site = session.current().site
+        sizes, errors = [], []
+        for partition in site.system.partitions.values():
+            try:
+                sizes.append(len(slurm.select(self.nodes, site.expected(partition.role), {})))
+            except UserError as error:
+                errors.append(error)
+        if not sizes:
+            loading.refuse(errors[0])
+        if self.nodes != "idle" and max(sizes) <= self.chunk * CHUNK:
             self.skip("fewer nodes were asked for")
 
-    @run_before("setup")
+    @run_after("setup")
     def find_role(self) -> None:
         """The role of this partition, and its hardware."""
         self.site = site = session.current().site
         self.where = site.partition(self.current_partition.name)
-        self.hardware = site.facts(self.where.role)
+        self.hardware = site.hardware_of(self.where.role)
 
     @run_after("setup")
     def skip_without_environment(self) -> None:
@@ -143,7 +153,10 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         if self.on_slurm:
             watch.refuse_inside_allocation(inventory)
             states = slurm.node_states() if not self.is_dry_run() else {}
-        selected = slurm.select(self.nodes, inventory, states)
+        try:
+            selected = slurm.select(self.nodes, inventory, states)
+        except UserError as error:  # nodes of another partition, or fewer idle ones than asked for
+            self.skip(str(error))
         mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]
         if not mine:
             self.skip("no node left for this chunk")
@@ -207,32 +220,38 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
 
     # ---- while the job runs
 
-    @run_after("run")
+    def run(self) -> None:
+        """As ReFrame's; a hook after `run` would come only when the job has ended."""
+        super().run()
+        if not self.is_dry_run():
+            self.watcher = watch.Watcher(self.asked, self.plan.started, self.seconds())
+            self.remember_job()
+
     def remember_job(self) -> None:
         """Note the scheduler's id, so that a lost session loses no samples."""
-        if not self.is_dry_run():
-            self.plan.jobs.append(str(self.job.jobid))
-            self.plan.save(Path(self.stagedir))
-            self.watcher = watch.Watcher(self.asked, self.plan.started, self.seconds())
+        self.plan.jobs.append(str(self.job.jobid))
+        self.plan.save(Path(self.stagedir))
 
     def run_complete(self) -> bool:
         """As ReFrame's; and what is missing, but could be measured, is submitted once more."""
         done = super().run_complete()
         if self.is_dry_run() or not self.on_slurm:
             return done
-        stage = Path(self.stagedir)
+        measured = collect.measured(Path(self.stagedir))
         if not done:
-            if self.watcher.only_dead_nodes_left(collect.measured(stage)):
+            if self.watcher.only_dead_nodes_left(measured):
                 self.job.cancel()
+            elif progress := self.watcher.progress(measured):
+                getlogger().info(f"{self.display_name}: {progress}")
             return False
-        again = self.watcher.worth_another_job(collect.measured(stage), self.job.state)
+        again = self.watcher.worth_another_job(measured, self.job.state)
         if again:
             self.submit_again(again)
         return not again
 
     def submit_again(self, nodes: NodeSet) -> None:
         """A second job for these nodes, with the time that remains of the first one's limit."""
-        self.logger.info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
+        getlogger().info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
         self._setup_run_job()
         self.time_limit = f"{int(self.watcher.remaining())}s"
         self.write_settings(attempt=2)

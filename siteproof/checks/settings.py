@@ -10,16 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from siteproof import collect, sites
-from siteproof.checks import session, thrift
+from siteproof import collect, data, sites
+from siteproof.checks import loading, session, thrift
 from siteproof.errors import ExitCode, UserError, UserErrors
 
 MODES = ("quick", "maintenance", "acceptance")
 LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
-    "%(check_partition)s|%(check_environ)s|%(check_jobid)s|%(check_result)s|%(check_perfvalues)s"
-)
-LOG_VALUES = (
+    "%(check_partition)s|%(check_environ)s|%(check_jobid)s|%(check_result)s|"
     "%(check_perf_var)s|%(check_perf_value)s|%(check_perf_unit)s|%(check_perf_ref)s|"
     "%(check_perf_lower_thres)s|%(check_perf_upper_thres)s|%(check_perf_result)s"
 )
@@ -36,6 +34,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
             print(f"siteproof: {line}", file=sys.stderr)
         raise SystemExit(ExitCode.USAGE) from None
     thrift.save_cpu()
+    loading.refuse_lost_checks(active.site.catalogue, data.CLONE)
     logging.raiseExceptions = False  # a full disk is told by the check, not by a traceback
     return build(active)
 
@@ -83,7 +82,6 @@ def build(active: session.Session) -> dict[str, Any]:
         "environments": [_environment(name, e) for name, e in system.environments.items()],
         "modes": [{"name": mode, "options": [f"-S mode={mode}"]} for mode in MODES],
         "logging": [_logging(active)],
-        "storage": [{"sqlite_db_file": str(output / "results.db")}],
         "general": [{
             "check_search_recursive": True, "remote_detect": False, "use_login_shell": False,
             "report_file": str(output / "run-report-{sessionid}.json"),
@@ -142,7 +140,7 @@ def _logging(active: session.Session) -> dict[str, Any]:
         "handlers_perflog": [{
             "type": "filelog", "prefix": "%(check_system)s/%(check_partition)s", "level": "info",
             "basedir": str(active.folder / "perflogs"), "append": True,
-            "format": LOG_LINE, "format_perfvars": LOG_VALUES,
+            "format": LOG_LINE,
         }],
     }
 

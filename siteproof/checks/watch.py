@@ -16,6 +16,7 @@ from siteproof.checks import slurm
 from siteproof.errors import UserError
 
 LOOK_EVERY = 20  # seconds between two questions to Slurm, whatever the number of nodes
+TELL_EVERY = 10  # seconds between two lines of progress
 PATIENCE = 60  # seconds a job may take to end after the last result, or go without any
 SHORTEST = 45  # seconds below which a second job cannot measure anything
 
@@ -28,11 +29,20 @@ class Watcher:
         self.deadline = started + limit
         self.submissions = 1
         self._looked = self._changed = time.time()
-        self._seen = 0
+        self._seen = self._told = 0
+        self._told_at = started
 
     def remaining(self) -> float:
         """Seconds left of the first job's limit."""
         return self.deadline - time.time()
+
+    def progress(self, done: AbstractSet[str]) -> str:
+        """How many nodes have measured, if that is news; at most every TELL_EVERY seconds."""
+        now = time.time()
+        if len(done) == self._told or now - self._told_at < TELL_EVERY:
+            return ""
+        self._told, self._told_at = len(done), now
+        return f"{len(done)} of {len(self.asked)} nodes measured"
 
     def only_dead_nodes_left(self, done: AbstractSet[str]) -> bool:
         """Whether every node without a result is down, so that nothing more will come."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import click
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +22,7 @@ COLOURS = {
     Verdict.REGRESSED: "bold yellow", Verdict.INCOMPLETE: "yellow", Verdict.PENDING: "cyan",
     Verdict.SKIP: "dim",
 }
+WIDTH = 132  # columns where nobody looks at a terminal
 SHOWN = 3  # worst nodes that a row names
 SIGNS = {"at_least": ">=", "at_most": "<=", "equals": "="}
 
@@ -77,10 +80,12 @@ def value(result: NodeVerdict, criterion: Any) -> str:
 
 
 def _print(judged: Judgement) -> None:
-    console = Console(soft_wrap=False)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
     table = Table(title=f"{judged.site.system.system}: {judged.chosen}", title_justify="left")
     for name in ("criterion", "verdict", "worst value", "bound", "nodes", "worst nodes, or why"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name in ("criterion", "verdict"))
     for result in judged.verdicts:
         worst = result.worst
         table.add_row(
@@ -100,11 +105,18 @@ def _reason(result: CriterionVerdict) -> str:
         parts.append("passes only by rounding")
     bad = [n for n in result.nodes if n.verdict is not Verdict.PASS] or (
         list(result.nodes) if len(result.nodes) > 1 and result.worst else [])
-    names = ", ".join(n.node for n in bad[:SHOWN])
-    if names and len(result.nodes) > 1:
-        more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
-        parts.insert(0, names + more)
+    if bad and len(result.nodes) > 1:
+        parts.insert(0, _names(bad))
     return "; ".join(parts)
+
+
+def _names(nodes: Sequence[NodeVerdict]) -> str:
+    """The worst few of those that were measured, by name; the others as a set."""
+    measured = [n.node for n in nodes if n.value is not None]
+    others = NodeSet.fromlist([n.node for n in nodes if n.value is None],
+                              resolver=RESOLVER_NOGROUP)
+    told = measured[:SHOWN] + ([f"{len(measured) - SHOWN} more"] if len(measured) > SHOWN else [])
+    return ", ".join(told + ([str(others)] if others else []))
 
 
 def _last_line(judged: Judgement) -> str:

@@ -94,7 +94,7 @@ def _raw_limit(judged: Judgement, result: CriterionVerdict) -> str:
     if criterion.bound is None:
         return "the text itself" if criterion.equals else "nothing is promised"
     unit = judged.site.catalogue[criterion.metric].unit
-    facts = {judged.site.facts(r) for r in judged.site.roles(criterion)}
+    facts = {judged.site.hardware_of(r) for r in judged.site.roles_of(criterion)}
     limits = [criterion.limits(unit, f) for f in facts]
     return "; ".join(f"{_side('>', low, unit)}{_side('<', high, unit)}" for low, high in limits)
 

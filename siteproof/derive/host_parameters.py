@@ -37,7 +37,7 @@ def derive(
     details = [
         Reading("mismatch", text, "text", {"parameter": name}) for name, text in wrong.items()
     ]
-    return [*counts, *details], {**conditions, "parameters": str(len(expected))}
+    return [*counts, *details, *readings], {**conditions, "parameters": str(len(expected))}
 
 
 def by_name(parameters: HostParameters) -> dict[str, Expected]:

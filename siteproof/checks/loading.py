@@ -1,0 +1,49 @@
+"""What ReFrame only warns of while it loads checks is a refusal here, in one line.
+
+ReFrame skips a check file with an error in it, and ends with exit code 0: a check that is gone
+would look like a check that passed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from reframe.frontend.loader import RegressionCheckLoader
+
+from siteproof.errors import ExitCode, UserError
+from siteproof.sites import Metric
+
+
+def refuse(error: UserError) -> NoReturn:
+    """End the whole run; ReFrame catches other exceptions and goes on without the check."""
+    print(f"siteproof: {error}", file=sys.stderr)
+    raise SystemExit(ExitCode.USAGE)
+
+
+def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
+    """From now on, a file without the checks that the catalogue lists for it ends the run."""
+    promised: dict[Path, set[str]] = {}
+    for metric in catalogue.values():
+        if metric.check and metric.file:
+            promised.setdefault(clone / metric.file, set()).add(metric.check)
+    original = RegressionCheckLoader.load_from_file
+
+    def load_from_file(self: Any, filename: str, force: bool = False) -> list[Any]:
+        try:
+            checks: list[Any] = original(self, filename, force)
+        except (SyntaxError, UnicodeDecodeError, ValueError) as error:
+            line = getattr(error, "lineno", None) or 1
+            refuse(UserError(f"{filename}:{line}", f"is no Python: {error}"))
+        missing = promised.get(Path(filename).resolve(), set())
+        missing = missing - {type(check).__name__ for check in checks}
+        if missing:
+            refuse(UserError(
+                filename, f"yields no {' and no '.join(sorted(missing))}, which "
+                "checks/catalogue.yaml promises; ReFrame's warning above says why",
+            ))
+        return checks
+
+    RegressionCheckLoader.load_from_file = load_from_file
