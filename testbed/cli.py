@@ -1,6 +1,7 @@
 """The command line: arguments in, one call, one exit code."""
 
 import argparse
+import contextlib
 import os
 import pwd
 import shutil
@@ -117,7 +118,8 @@ def _cores_or_none(text: str) -> float | None:
 
 
 def _say(words: str) -> None:
-    print(f"testbed: {words}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # nobody listens: no reason to stop half-way
+        os.write(2, f"testbed: {words}\n".encode())
 
 
 def _need_root(command: str) -> None:
@@ -137,6 +139,8 @@ def _shares(named: list[str], state: State) -> tuple[str, ...]:
     for share in named:
         if not Path(share).is_dir():
             raise UsageError(f"--share {share}: no such folder")
+        if Path(share).resolve() in node.PRIVATE:
+            raise UsageError(f"--share {share}: every node has its own; name a folder beneath it")
     folders = [*map(Path, named), Path(__file__).parent.parent, state.path]
     return tuple(sorted({str(folder.resolve()) for folder in folders}))
 
@@ -155,10 +159,10 @@ def _up(args: argparse.Namespace, state: State) -> int:
         room.create(state)
         room.inside(state, _build)
     except BaseException:
-        if state.path.exists() and state.settings.mark == settings.mark:
-            _say("taking away what was made so far")
-            _take_away(state)
+        _say("taking away what was made so far")
+        _take_away(state, settings.mark)
         raise
+    state.ready_file.touch()
     return 0
 
 
@@ -194,10 +198,20 @@ def _build(state: State) -> None:
     progress(f"all {len(names)} nodes idle")
 
 
-def _take_away(state: State) -> None:
-    room.kill(state)
-    quota.remove_all(state)
-    state.remove()
+def _take_away(state: State, mark: str | None = None) -> None:
+    """Leave nothing. mark: only if the testbed is still the one with this mark."""
+    with state.locked() as exists:
+        if not exists:
+            return
+        try:
+            found = state.settings.mark
+        except UsageError:  # `up` was killed before it made anything, or it is no testbed's folder
+            state.remove_empty()
+            return
+        if mark in (None, found):
+            room.kill(state)
+            quota.remove_all(state)
+            state.remove()
 
 
 def _down(_args: argparse.Namespace, state: State) -> int:
@@ -213,17 +227,22 @@ def _status(_args: argparse.Namespace, state: State) -> int:
     if not state.settings_file.exists():
         print("down")
         return 1
+    if not state.ready_file.exists():
+        print("half up; 'testbed down' clears it")
+        return 1
     read, write = os.pipe()
     words = ["timeout", "30", "sinfo", "--noheader", "--format=%T %D %N"]
     code = runserver.call(state, LOGIN, words, stdout=write)
     os.close(write)
     with os.fdopen(read) as pipe:
         groups = [line.split() for line in pipe]
+    if not groups:
+        raise TestbedError("slurmctld does not answer")
     print(f"up, {state.settings.size} nodes")
     for word, count, names in groups:
         print(f"{word:12} {count:>4}  {names}")
     healthy = all(word in ("idle", "allocated", "mixed", "completing") for word, _, _ in groups)
-    return 0 if groups and healthy and code == 0 else 1
+    return 0 if healthy and code == 0 else 1
 
 
 def _run(args: argparse.Namespace, state: State) -> int:

@@ -15,7 +15,7 @@ from errors import TestbedError
 from state import State
 
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-_PRIVATE = (Path("/tmp"), Path("/dev/shm"))
+PRIVATE = (Path("/tmp"), Path("/dev/shm"))
 _AT_ONCE = 2 * (os.cpu_count() or 1)
 _KILL_PATIENCE = 20  # seconds
 
@@ -123,7 +123,7 @@ def _mount(state: State, node: str) -> None:
     # A sysfs of the node's own: /sys/class/net must show its links, not the host's.
     kernel.mount("sysfs", "/sys", "sysfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
     shares = {path: os.open(path, os.O_PATH) for path in _hidden(state)}
-    for path in _PRIVATE:
+    for path in PRIVATE:
         kernel.mount("tmpfs", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=1777")
     for path, fd in shares.items():
         path.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def _mount(state: State, node: str) -> None:
 def _hidden(state: State) -> list[Path]:
     """Folders that the private /tmp and /dev/shm would hide, outer ones first."""
     wanted = {Path(share) for share in state.settings.shares}
-    return sorted(path for path in wanted if any(top in path.parents for top in _PRIVATE))
+    return sorted(path for path in wanted if any(top in path.parents for top in PRIVATE))
 
 
 def _become_first(state: State, node: str, write: int) -> None:

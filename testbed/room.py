@@ -129,6 +129,8 @@ def _enter_and_call(
 ) -> int:
     """Two forks deep: a pid namespace is entered by children only."""
     kernel.die_with_parent()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)  # what is to be done then is the parent's business
     kernel.enter(target)
     child = os.fork()
     if child:

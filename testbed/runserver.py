@@ -162,6 +162,7 @@ def _execute(request: Request, fds: list[int], slurm_conf: str) -> NoReturn:
         for target, fd in enumerate(fds):
             # Received numbers are above 2, for the room keeps 0, 1 and 2 open.
             os.dup2(fd, target)
+            os.close(fd)
         os.umask(request.umask & 0o777)
         os.chdir(request.cwd)
         complaint = request.argv[0]

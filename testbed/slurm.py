@@ -51,6 +51,7 @@ SlurmdTimeout={15 if size <= _SMALL else 60}
 MessageTimeout=30
 KillWait=5
 MinJobAge=300
+MailProg=/bin/true
 MaxJobCount=20000
 MaxArraySize=2001
 TreeWidth=64

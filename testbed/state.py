@@ -4,10 +4,13 @@ The state folder (in /run) holds what is small: settings, process ids, configura
 The data folder (in /var/tmp) holds what grows: database, spools, logs.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -38,6 +41,7 @@ class State:
         self.etc = self.path / "etc"
         self.slurm_conf = self.etc / "slurm.conf"
         self.secrets = self.path / "secrets"
+        self.ready_file = self.path / "ready"
         self.room_file = self.path / "room"
 
     def create(self, settings: Settings) -> None:
@@ -55,6 +59,7 @@ class State:
         self.data.mkdir(mode=0o755)
         for folder in ("log", "spool"):
             (self.data / folder).mkdir()
+        (self.data / "slurmctld").mkdir(mode=0o700)
         scratch = self.data / "scratch"
         scratch.mkdir()
         scratch.chmod(0o1777)
@@ -93,23 +98,37 @@ class State:
             if node not in known:
                 raise UsageError(f"no node '{node}'. Allowed: {known[0]} to {known[-1]}")
 
-    def remove(self) -> None:
-        """Delete both folders, if they are a testbed's."""
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Keep every other `down` waiting. Tells whether the state folder is still there."""
         try:
-            data = self.data
-        except UsageError:  # killed between making the folder and writing the settings
-            self.settings_file.unlink(missing_ok=True)
-            self.path.rmdir()
+            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            yield False
             return
-        if data.exists():
-            shutil.rmtree(data)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield self.path.exists() and self.path.samefile(f"/proc/self/fd/{folder}")
+        finally:
+            os.close(folder)
+
+    def remove(self) -> None:
+        """Delete both folders."""
+        if self.data.exists():
+            shutil.rmtree(self.data)
         # The settings last: without them a second `down` would not know the folder as ours.
         for entry in self.path.iterdir():
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)
             elif entry != self.settings_file:
                 entry.unlink()
-        self.settings_file.unlink()
+        self.remove_empty()
+
+    def remove_empty(self) -> None:
+        """Delete a state folder that holds nothing but settings, which may be half written."""
+        if set(self.path.iterdir()) - {self.settings_file}:
+            raise UsageError(f"{self.path} is not a testbed's folder; nothing was removed")
+        self.settings_file.unlink(missing_ok=True)
         self.path.rmdir()
 
 

@@ -11,6 +11,8 @@ n=${N:-$(awk -v m="$memory" -v s="$SHARE" -v nb="$NB" \
 p=$(awk -v c="$cores" 'BEGIN { for (p = int(sqrt(c)); c % p; p--) {} print p }') # P <= Q, near square
 q=$((cores / p))
 
+echo "asked=$n $NB $p $q" >>facts
+
 input() { # the 31 lines that xhpl and hpcc read
     cat <<EOF
 HPLinpack benchmark input file

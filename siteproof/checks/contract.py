@@ -67,7 +67,9 @@ def _bounds(
         and role in site.roles_of(c) and c.kind != "report_only"
     ]
     if mode == "maintenance" and "every node" in scopes:
-        rules += [b for b in site.baselines.values() if b.metric == name and role in site.roles_of(b)]
+        rules += [
+            b for b in site.baselines.values() if b.metric == name and role in site.roles_of(b)
+        ]
     facts = site.hardware_of(role)
     fitting = [rule for rule in rules if not why_not(rule, sample)]
     return [_floats(rule.limits(sample.unit, facts)) for rule in fitting]

@@ -24,6 +24,10 @@ def derive(
     Raises OutputError (invalid) if the node swapped, or has other cores than the site says.
     """
     conditions = {**conditions, **blas.describe(raw.stdout + "\n" + raw.stderr)}
+    solved = " ".join(conditions[key] for key in ("n", "nb", "p", "q"))
+    if (asked := conditions.pop("asked", solved)) != solved:
+        # HPCC goes on with a problem of its own where the grid does not fit, and calls it success.
+        raise OutputError(f"solved N NB P Q {solved}, asked was {asked}", "invalid")
     pages = int(raw.meta["swap_after"]) - int(raw.meta["swap_before"])
     if pages > 0:
         raise OutputError(f"the node swapped {pages} pages out during HPL", "invalid")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PATH = ROOT / "checks" / "catalogue.yaml"
 MODES = ("quick", "maintenance", "acceptance")
 
+End = Annotated[Decimal, Field(ge=-(10**15), le=10**15)]
+
 
 class Metric(Model):
     """One figure that a check yields, or will yield."""
@@ -28,10 +30,10 @@ class Metric(Model):
     file: str | None = Field(None, description="The check's file, below the clone.")
     unit: str = Field(description="The unit of its samples, as the tool prints it.")
     better: Literal["higher", "lower", "neither"] = Field(description="Which direction is good.")
-    lowest: Decimal | None = Field(
+    lowest: End | None = Field(
         Decimal(0), description="The lowest value possible, in its unit; null: there is none."
     )
-    highest: Decimal | None = Field(None, description="The highest value possible, in its unit.")
+    highest: End | None = Field(None, description="The highest value possible, in its unit.")
     programs: list[str] = Field([], description="Programs that can measure it.")
     conditions: list[str] = Field([], description="Conditions that a criterion may name.")
     headline: bool = Field(False, description="True: written to ReFrame's own perflog too.")

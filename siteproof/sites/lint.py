@@ -21,12 +21,13 @@ def lint_system(document: Document, system: System, folder: str) -> None:
     _name(document, system.system, folder)
     _recognise(document, system)
     for section in ("hardware", "nodes", "file_systems", "partitions", "environments"):
-        for key in known(document, section):
+        for key in known(document, section) or ():
             if not NAME.fullmatch(key):
                 document.add((section, key), f"'{clip(key)}' is no name", NAME_RULE)
     for section in ("nodes", "partitions", "environments"):
-        if not known(document, section):
-            document.follow_up((section,), "nothing")
+        if known(document, section) == []:
+            document.add((section,), "nothing")
+            document.spoil((section,))
     for key, hardware in system.hardware.items():
         _peak(document, ("hardware", key), hardware)
     _nodes(document, system)
@@ -38,15 +39,18 @@ def lint_system(document: Document, system: System, folder: str) -> None:
             document.follow_up(loc, f"'{clip(file_system.path)}' is no absolute path")
 
 
-def known(document: Document, section: str) -> list[str]:
-    """The keys of a section as written, whether or not what they hold is right."""
-    found = (document.data or {}).get(section)
-    return list(found) if isinstance(found, dict) else []
+def known(document: Document, section: str) -> list[str] | None:
+    """The keys of a section, whether or not what they hold is right; None: it cannot be known."""
+    if document.data is None or document.spoilt((section,)):
+        return None
+    return list(document.data.get(section, {}))
 
 
-def reference(document: Document, loc: Loc, word: str, what: str, names: list[str]) -> None:
+def reference(
+    document: Document, loc: Loc, word: str, what: str, names: list[str] | None
+) -> None:
     """Note a mistake if a key names something that does not exist."""
-    if word not in names:
+    if names is not None and word not in names:
         document.follow_up(loc, f"unknown {what} '{clip(word)}'{hint(word, names)}", names)
 
 
@@ -135,7 +139,7 @@ def _partitions(document: Document, system: System) -> None:
         for name in partition.environments:
             reference(document, (*loc, "environments"), name, "environment", names)
         if not partition.environments:
-            document.follow_up((*loc, "environments"), "no environment", names)
+            document.follow_up((*loc, "environments"), "no environment", names or ())
     for key, environment in system.environments.items():
         for feature in environment.features:
             if not NAME.fullmatch(feature):

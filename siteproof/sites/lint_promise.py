@@ -11,7 +11,7 @@ from siteproof.errors import UserError
 from siteproof.rounding import Limit
 from siteproof.sites.catalogue import MODES, Metric
 from siteproof.sites.lint import reference
-from siteproof.sites.model import SHARE_OF, Hardware
+from siteproof.sites.model import SHARE_OF, Hardware, plausible
 from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise, parse_bound, parse_step
 from siteproof.sites.shape import hint
 from siteproof.sites.yamlfile import Document, Loc, clip
@@ -23,10 +23,10 @@ _OPPOSITE = {"higher": "at_most", "lower": "at_least"}
 
 @dataclass(frozen=True)
 class Around:
-    """What a promise refers to: the metrics, and each role's facts (None: not known)."""
+    """What a promise refers to: the metrics, and each role's facts; None is what is not known."""
 
     metrics: dict[str, Metric]
-    roles: dict[str, Hardware | None]
+    roles: dict[str, Hardware | None] | None
 
 
 class Wrong(Exception):
@@ -37,10 +37,12 @@ def lint_promise(document: Document, key: str, promise: Promise, around: Around)
     """Check one criterion or baseline against the catalogue and the system."""
     if not _ID.fullmatch(key):
         document.add((key,), f"'{clip(key)}' is no id", "letters, digits, '.', '_' and '-'")
+    roles = None if around.roles is None else list(around.roles)
     for role in promise.nodes:
-        reference(document, (key, "nodes"), role, "role", list(around.roles))
+        reference(document, (key, "nodes"), role, "role", roles)
     if "nodes" in promise.model_fields_set and not promise.nodes:
-        document.follow_up((key, "nodes"), "an empty list", list(around.roles))
+        document.follow_up((key, "nodes"), "an empty list", roles or ())
+        document.spoil((key, "nodes"))
     _text(document, key, promise)
     metric = around.metrics.get(promise.metric)
     if metric is None:
@@ -62,7 +64,7 @@ def _text(document: Document, key: str, promise: Promise) -> None:
 def _unknown_metric(document: Document, key: str, name: str, metrics: dict[str, Metric]) -> None:
     check = name.partition(".")[0]
     sisters = [m for m in metrics if m.partition(".")[0] == check]
-    checks = sorted({f"{m.partition('.')[0]}.…" for m in metrics})
+    checks = sorted({f"{m.partition('.')[0]}.*" for m in metrics})
     what = f"unknown metric '{clip(name)}'{hint(name, metrics)}"
     document.follow_up((key, "metric"), what, sisters or checks)
 
@@ -93,6 +95,8 @@ def _bound(
     written = document.data[key]
     kinds = [k for k in KINDS if k in type(promise).model_fields]
     given = [k for k in kinds if written.get(k) is not None]
+    if not given and set(written) - set(type(promise).model_fields):
+        return  # the unknown key may be the bound
     if len(given) != 1:
         what = f"both {' and '.join(given)}" if given else "no bound"
         document.add((key,), what, f"one of {', '.join(kinds)}")
@@ -119,7 +123,7 @@ def _one_bound(
     if promise.kind == _OPPOSITE.get(metric.better):
         what = f"{promise.kind} although {metric.better} is better of {promise.metric}"
         other = "at_least" if metric.better == "higher" else "at_most"
-        document.follow_up(loc, what, other)
+        document.follow_up(loc, what, f"{other}, equals, report_only")
     if step and slack:
         for facts in _facts(document, loc, promise, metric, around):
             _effect(document, loc, promise, metric, facts)
@@ -142,7 +146,8 @@ def _bound_unit(document: Document, loc: Loc, promise: Promise, metric: Metric) 
     wanted = "share" if bound.fact else kind
     if units.kind(unit) != wanted:
         alike = ["%", "x"] if bound.fact else alike
-        what = f"'{unit}' measures a {units.kind(unit)}, and {promise.metric} is a {kind}"
+        whose = f"a share of {bound.fact}" if bound.fact else promise.metric
+        what = f"'{unit}' is a unit of {units.kind(unit)}, and {whose} needs one of {wanted}"
         document.follow_up(loc, what, alike)
         raise Wrong
     return unit
@@ -157,7 +162,7 @@ def _step(document: Document, key: str, promise: Promise, unit: str) -> bool:
         document.follow_up(loc, error.what, f"none, or 'nearest 1 {unit}'")
         return False
     if step and units.kind(step.unit) != kind:
-        what = f"step '{step}' measures a {units.kind(step.unit)}, and the bound is a {kind}"
+        what = f"'{step.unit}' is a unit of {units.kind(step.unit)}, and the bound is of {kind}"
         document.follow_up(loc, what, f"none, or 'nearest 1 {unit}'")
         return False
     if step and step.value <= 0:
@@ -171,7 +176,7 @@ def _slack(document: Document, key: str, promise: Promise) -> bool:
     if not isinstance(promise, Baseline) or promise.tolerance is None:
         return True
     try:
-        share = units.parse(promise.tolerance).to("x")
+        share = plausible(promise.tolerance).to("x")
     except UserError:
         share = Fraction(-1)
     if 0 <= share < 1:
@@ -187,7 +192,9 @@ def _facts(
     """The hardware of every role that the bound speaks of; one None if it does not matter."""
     if not promise.bound or not promise.bound.fact:
         return [None]
-    fact, found = promise.bound.fact, []
+    fact, found, kind = promise.bound.fact, [], units.kind(metric.unit)
+    if around.roles is None or document.spoilt((loc[0], "nodes")):
+        return []
     for role in promise.nodes or list(around.roles):
         facts = around.roles.get(role)
         if facts is None:  # an unknown role or broken hardware: told already
@@ -195,10 +202,10 @@ def _facts(
         if fact not in facts.facts:
             what = f"a share of {fact}, which the hardware of role '{role}' lacks"
             document.follow_up(loc, what, list(facts.facts))
-        elif units.kind(facts.facts[fact].unit) != units.kind(metric.unit):
-            kinds = units.kind(facts.facts[fact].unit), units.kind(metric.unit)
-            what = f"{fact} is a {kinds[0]}, and {promise.metric} a {kinds[1]}"
-            document.follow_up(loc, what)
+        elif (other := units.kind(facts.facts[fact].unit)) != kind:
+            what = f"{fact} is of {other}, and {promise.metric} of {kind}"
+            alike = [name for name, q in facts.facts.items() if units.kind(q.unit) == kind]
+            document.follow_up(loc, what, alike)
         else:
             found.append(facts)
     return found

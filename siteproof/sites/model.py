@@ -29,13 +29,21 @@ def mistake(what: str, allowed: str = "") -> PydanticCustomError:
     return PydanticCustomError("siteproof", "{what}", values)
 
 
+def plausible(text: object) -> units.Quantity:
+    """Read a quantity whose exact arithmetic ends: 1e999999999 GB has as many digits."""
+    quantity = units.parse(text)
+    if quantity.value and abs(quantity.value.adjusted()) > 30:
+        raise UserError("quantity", f"'{quantity}' is out of all proportion")
+    return quantity
+
+
 def _quantity(kind: str, example: str) -> Any:
     """The type of a quantity of one kind, such as a size."""
     known = ", ".join(unit for unit in units.UNITS if units.kind(unit) == kind)
 
     def check(text: object) -> units.Quantity:
         try:
-            quantity = units.parse(text)
+            quantity = plausible(text)
         except UserError as error:
             raise mistake(error.what, f"for example '{example}'; units: {known}") from None
         if units.kind(quantity.unit) != kind:
@@ -53,7 +61,7 @@ Size = _quantity("size", "128 GiB")
 Rate = _quantity("rate", "10 Gb/s")
 Flops = _quantity("flops", "806.4 GFLOPS")
 Frequency = _quantity("frequency", "2.1 GHz")
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
 def blanks(text: str) -> str:

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.rounding import Limit, Number, highest_passing, lowest_passing, round_to
-from siteproof.sites.model import Count, Hardware, Model, Value
+from siteproof.sites.model import Count, Hardware, Model, Value, plausible
 from siteproof.units import Quantity
 
 KINDS = ("at_least", "at_most", "equals", "report_only")
@@ -53,7 +53,7 @@ class Bound:
 def parse_bound(text: str) -> Bound:
     """Read "65 GB/s" or "80 % of peak". Raises UserError."""
     match = _SHARE.fullmatch(text)
-    return Bound(units.parse(match[1]), match[2]) if match else Bound(units.parse(text))
+    return Bound(plausible(match[1]), match[2]) if match else Bound(plausible(text))
 
 
 def parse_step(text: str) -> Quantity | None:
@@ -63,7 +63,7 @@ def parse_step(text: str) -> Quantity | None:
     word, _, step = text.partition(" ")
     if word != "nearest":
         raise UserError("rounding", f"unknown rounding '{text}'", "none, or 'nearest 1 GB/s'")
-    return units.parse(step)
+    return plausible(step)
 
 
 class Promise(Model):
@@ -232,4 +232,4 @@ class Baseline(Promise):
 
     @property
     def _slack(self) -> Fraction:
-        return units.parse(self.tolerance).to("x") if self.tolerance else Fraction(0)
+        return plausible(self.tolerance).to("x") if self.tolerance else Fraction(0)

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from siteproof.sites.yamlfile import Document, Loc, clip
 
 M = TypeVar("M", bound=BaseModel)
+_CONSEQUENCE = "default_factory_not_called"  # pydantic, of a default that needs what is wrong
 _WORDS: dict[str, tuple[str, str]] = {
     "int": ("is no whole number", ""),
     "bool": ("is neither true nor false", "true, false"),
@@ -37,7 +38,7 @@ def validate(document: Document, loc: Loc, model: type[M], raw: Any) -> M | None
         try:
             return model.model_validate(raw)
         except ValidationError as error:
-            errors = error.errors(include_url=False)
+            errors = [e for e in error.errors(include_url=False) if e["type"] != _CONSEQUENCE]
         raw = deepcopy(raw) if first else raw
         for found in errors:
             if first:
@@ -58,6 +59,8 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDetails) -> None:
     here = (*loc, *found["loc"])
+    if document.spoilt(here):
+        return
     say: Callable[..., None] = document.add
     document.spoil(here)
     if found["type"] == "missing":
@@ -71,8 +74,9 @@ def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDeta
         allowed = re.findall(r"'([^']*)'", found["ctx"]["expected"])
         word = _word(found["input"])
         say(here, f"{word} is not known{hint(str(found['input']), allowed)}", allowed)
-    elif found["type"] == "greater_than_equal":
-        say(here, f"{_word(found['input'])} is below {found['ctx']['ge']}")
+    elif found["type"] in ("greater_than_equal", "less_than_equal"):
+        side, end = ("below", "ge") if "ge" in found["ctx"] else ("above", "le")
+        say(here, f"{_word(found['input'])} is {side} {found['ctx'][end]}")
     else:
         what, allowed = _WORDS.get(found["type"].partition("_")[0], (found["msg"].lower(), ""))
         say(here, f"{_word(found['input'])} {what}", allowed or _keys(model, found["loc"]))

@@ -155,9 +155,12 @@ def lint_sites(chosen: list[str]) -> list[UserError]:
     return [error for document in documents.values() for error in document.sorted_mistakes()]
 
 
-def _hardware(document: Document, system: System | None) -> dict[str, Hardware | None]:
+def _hardware(document: Document, system: System | None) -> dict[str, Hardware | None] | None:
     """The facts of each role; None where system.yaml has a mistake, so nothing is known."""
-    roles: dict[str, Hardware | None] = dict.fromkeys(known(document, "nodes"))
+    names = known(document, "nodes")
+    if names is None:
+        return None
+    roles: dict[str, Hardware | None] = dict.fromkeys(names)
     for key, role in system.nodes.items() if system else ():
         roles[key] = system.hardware.get(role.hardware) if role.hardware else Hardware()
     return roles

@@ -37,6 +37,14 @@ class _Stop(Exception):
     """The file cannot be read any further."""
 
 
+class _TooDeep(Exception):
+    """More levels than a site file has any use for."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
 class Document:
     """One file: its data (None if unreadable), the line of each key, and its mistakes so far."""
 
@@ -69,9 +77,13 @@ class Document:
         """Remember that a key is wrong, so that nothing more is said of it."""
         self._spoilt.add(loc)
 
+    def spoilt(self, loc: Loc) -> bool:
+        """Whether a key, or one around it, is known to be wrong."""
+        return any(loc[:n] in self._spoilt for n in range(1, len(loc) + 1))
+
     def follow_up(self, loc: Loc, what: str, allowed: Any = ()) -> None:
         """Note a mistake, unless it is only the consequence of one at the same key."""
-        if not any(loc[:n] in self._spoilt for n in range(1, len(loc) + 1)):
+        if not self.spoilt(loc):
             self.add(loc, what, allowed)
 
     def sorted_mistakes(self) -> list[UserError]:
@@ -99,8 +111,8 @@ def read(path: Path) -> Document:
         root = _compose(document)
         document.data = _Reader(document).plain(root, (), typed=False)
     except _Stop:
-        document.data = None
-    if document.data is not None and not isinstance(document.data, dict):
+        return document
+    if not isinstance(document.data, dict):
         document.add((), "no mapping of keys")
         document.data = None
     return document
@@ -109,6 +121,7 @@ def read(path: Path) -> Document:
 def _compose(document: Document) -> yaml.Node:
     text = _text(document)
     try:
+        _check_depth(text)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -116,13 +129,25 @@ def _compose(document: Document) -> yaml.Node:
         document.add((), what, line=mark.line + 1 if mark else 1)
     except yaml.reader.ReaderError as error:
         document.add((), f"bad YAML: {clip(error.reason)}")
-    except (RecursionError, ValueError):
-        document.add((), "bad YAML: nested too deeply")
+    except _TooDeep as error:
+        document.add((), "nested too deeply", line=error.line)
     else:
         if root is not None:
             return root
         document.add((), "no content", "a mapping of keys, or '{}'")
     raise _Stop
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what would overflow the C stack of libyaml's composer: events use none."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _TooDeep(event.start_mark.line + 1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _text(document: Document) -> str:
@@ -164,7 +189,7 @@ class _Reader:
             self._stop(node, loc, "an alias that contains itself")
         if self._budget < 0:
             self._stop(node, loc, f"more than {MAX_NODES} values, aliases followed")
-        if len(loc) > MAX_DEPTH:
+        if len(loc) > MAX_DEPTH:  # by way of aliases
             self._stop(node, loc, "nested too deeply")
         self._open.add(id(node))
         try:
@@ -218,9 +243,11 @@ class _Reader:
         line = node.start_mark.line + 1
         if node.tag not in _TEXT_TAGS or not isinstance(node, yaml.ScalarNode):
             self._document.add(loc, f"YAML tag '{clip(node.tag)}'", "plain values", line=line)
+            self._document.spoil(loc)
             return None
         if _UNPRINTABLE.search(node.value):
             self._document.add(loc, "a control character", line=line)
+            self._document.spoil(loc)
             return None
         if typed and node.tag in _TYPES:
             try:
