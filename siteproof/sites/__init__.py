@@ -1,6 +1,7 @@
 """Sites: what a system is (system.yaml), promises (criteria.yaml), is used to (baselines.yaml)."""
 
 from siteproof.sites.catalogue import Metric
+from siteproof.sites.machine import recognise
 from siteproof.sites.model import (
     BondParameters,
     Environment,
@@ -14,7 +15,6 @@ from siteproof.sites.model import (
     System,
 )
 from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
-from siteproof.sites.recognise import recognise
 from siteproof.sites.site import Site, folder, load, names
 
 __all__ = [

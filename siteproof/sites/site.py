@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from ClusterShell.NodeSet import NodeSet
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import catalogue as metrics
@@ -70,7 +70,7 @@ class Site:
 
     def promised(self, promise: Promise) -> NodeSet:
         """The nodes that a criterion or baseline speaks of."""
-        nodes = NodeSet()
+        nodes = NodeSet(resolver=RESOLVER_NOGROUP)
         for role in self.roles_of(promise):
             nodes.update(self.expected(role))
         return nodes

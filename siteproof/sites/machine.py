@@ -56,16 +56,22 @@ def _rules() -> tuple[dict[str, Recognise], list[Document]]:
     rules, broken = {}, []
     for name in site.names():
         document = yamlfile.read(site.folder() / name / site.FILES[0])
-        raw = (document.data or {}).get("recognise")
-        document.mistakes = [] if raw is not None else document.mistakes
-        if raw is None and document.data is not None:
-            document.add((), "missing key 'recognise'")
-        rule = shape.validate(document, ("recognise",), Recognise, raw) if raw else None
-        if rule is not None and not document.mistakes and _compiles(rule, document):
-            rules[name] = rule
-        else:
+        rule = _rule(document) if document.data is not None else None
+        if rule is None:
             broken.append(document)
+        else:
+            rules[name] = rule
     return rules, broken
+
+
+def _rule(document: Document) -> Recognise | None:
+    """What the file's `recognise` says; None, and only that mistake in the file, if it is wrong."""
+    document.mistakes = []
+    if "recognise" not in document.data:
+        document.add((), "missing key 'recognise'")
+        return None
+    rule = shape.validate(document, ("recognise",), Recognise, document.data["recognise"])
+    return rule if rule and not document.mistakes and _compiles(rule, document) else None
 
 
 def _compiles(rule: Recognise, document: Document) -> bool:

@@ -1,0 +1,120 @@
+"""Jetstream's two sites: every criterion of sections 4.1 and 5.1, and the report's own figures."""
+
+from decimal import Decimal
+
+import pytest
+
+from siteproof.sites import load
+
+BOTH = [
+    "4.1.1-HPL", "4.1.1-STREAM", "4.1.1-ETH10G", "4.1.1-ETHSET", "4.1.2-READ", "4.1.2-WRITE",
+    "4.1.3-UPTIME14", "4.1.3-MTBF", "5.1.1.4-TCP", "5.1.1.4-UDP", "5.1.1.4-BURSTS",
+    "5.1.1.4-BURSTL", "5.1.1.4-MTU", "5.1.1.4-BONDING", "5.1.2.1-RANDR", "5.1.2.1-RANDW",
+    "5.1.2.1-RANDRATIO-R", "5.1.2.1-RANDRATIO-W", "5.1.2.1-IORSINGLE-R", "5.1.2.1-IORSINGLE-W",
+    "5.1.2.1-IORPAR-R", "5.1.2.1-IORPAR-W", "5.1.2.1-PLATEAU-W", "5.1.2.1-PLATEAU-R",
+    "5.1.2.1-VNET166", "5.1.2.1-CEPH", "5.1.2.1-RAID", "5.1.2.1-VARIANCE",
+]
+IDS = {
+    "jetstream-iu": {f"JS-{i}" for i in [*BOTH, "5.1.2.1-RANKS3"]},
+    "jetstream-tacc": {f"JS-{i}" for i in [*BOTH, "5.1.1.4-BUF", "5.1.2.1-TUNING"]},
+}
+SITES = sorted(IDS)
+
+
+@pytest.fixture(params=SITES)
+def site(request, monkeypatch):
+    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
+    return load(request.param)
+
+
+def met(site, key, value, unit):
+    criterion = site.criteria[key]
+    return criterion.met(Decimal(value), unit, site.hardware_of(site.roles_of(criterion)[0]))
+
+
+def test_every_criterion_is_there(site):
+    assert set(site.criteria) == IDS[site.name]
+
+
+def test_every_criterion_names_its_paragraph(site):
+    for key, criterion in site.criteria.items():
+        # The id files the bonds under 5.1.1.4; the report speaks of them in 5.1.2.1.
+        paragraph = "5.1.2.1" if key.endswith("BONDING") else key.split("-")[1]
+        assert criterion.source.startswith("PTI-TR16-005, ")
+        assert paragraph in criterion.source, key
+
+
+def test_the_inventory(site):
+    counts = {role: len(site.expected(role)) for role in site.system.nodes}
+    assert counts == {"compute": 320, "management": 7, "storage": 20}
+
+
+def test_trap_J1_the_peak_is_at_the_clock_under_avx(site):
+    hardware = site.hardware_of("compute")
+    cores = hardware.sockets * hardware.cores_per_socket
+    assert cores * hardware.flops_per_cycle * Decimal("2.1") == Decimal("806.4")
+    assert str(hardware.peak) == "806.4 GFLOPS"
+
+
+@pytest.mark.parametrize(("key", "value", "unit", "passes"), [
+    ("JS-4.1.1-HPL", "697", "GFLOPS", True),
+    ("JS-4.1.1-HPL", "641.088", "GFLOPS", True),
+    ("JS-4.1.1-HPL", "641.08", "GFLOPS", False),
+    ("JS-4.1.1-STREAM", "64500.0", "MB/s", True),
+    ("JS-4.1.1-STREAM", "64499.9", "MB/s", False),
+    ("JS-4.1.1-ETH10G", "0.95", "GB/s", True),
+    ("JS-4.1.1-ETH10G", "7.59", "Gb/s", False),
+    ("JS-4.1.2-READ", "199.5", "MB/s", True),
+    ("JS-4.1.2-READ", "198", "MB/s", False),  # trap J18: TACC on 2016-05-04
+    ("JS-4.1.2-WRITE", "99.5", "MB/s", True),
+    ("JS-4.1.2-WRITE", "90", "MB/s", False),  # trap J18
+    ("JS-5.1.2.1-IORSINGLE-W", "96", "MB/s", False),  # trap J18
+    ("JS-4.1.3-UPTIME14", "95", "%", True),
+    ("JS-4.1.3-UPTIME14", "94.99", "%", False),  # no rounding rule is given
+    ("JS-5.1.1.4-UDP", "9.9", "Gb/s", True),
+    ("JS-5.1.1.4-UDP", "0.9", "GB/s", False),
+    ("JS-5.1.1.4-BURSTS", "0", "%", True),
+    ("JS-5.1.1.4-BURSTL", "0.01", "%", False),
+    ("JS-5.1.1.4-MTU", "9000", "B", True),
+    ("JS-5.1.1.4-MTU", "1500", "B", False),
+])
+def test_bound(site, key, value, unit, passes):
+    assert met(site, key, value, unit) == passes
+
+
+def test_hpl_must_use_half_of_the_memory_and_the_contract_mode(site):
+    conditions = site.criteria["JS-4.1.1-HPL"].conditions
+    assert conditions["memory_share"].met_by("0.5")
+    assert not conditions["memory_share"].met_by("0.4999")
+    assert not conditions["mode"].met_by("quick")
+    assert site.criteria["JS-4.1.1-HPL"].programs == ["xhpl"]
+
+
+def test_trap_J26_bonding_is_that_of_the_later_paragraph(site):
+    members = {"jetstream-iu": 2, "jetstream-tacc": 0}[site.name]
+    assert met(site, "JS-5.1.1.4-BONDING", members, "count")
+    assert not met(site, "JS-5.1.1.4-BONDING", 1, "count")
+    assert ("bond.bond0.members" in site.parameters("compute").by_name()) == bool(members)
+
+
+def test_report_only_has_a_reason(site):
+    reported = {k for k, c in site.criteria.items() if c.kind == "report_only"}
+    assert {k.removeprefix("JS-") for k in reported} == {
+        "4.1.1-ETHSET", "4.1.3-MTBF", "5.1.2.1-RANDR", "5.1.2.1-RANDW", "5.1.2.1-RANDRATIO-R",
+        "5.1.2.1-RANDRATIO-W", "5.1.2.1-IORPAR-R", "5.1.2.1-IORPAR-W", "5.1.2.1-PLATEAU-W",
+        "5.1.2.1-PLATEAU-R", "5.1.2.1-VNET166", "5.1.2.1-VARIANCE",
+    }
+    assert all(site.criteria[key].report_only for key in reported)
+
+
+def test_baselines_say_that_they_are_means(site):
+    assert site.baselines
+    assert all("Mean" in baseline.note for baseline in site.baselines.values())
+    assert all("PTI-TR16-005" in baseline.source for baseline in site.baselines.values())
+
+
+def test_a_node_at_the_published_mean_is_within_its_baseline(site):
+    means = {"jetstream-iu": ("697", "100.5"), "jetstream-tacc": ("701", "113.1")}[site.name]
+    assert site.baselines["BASE-HPL"].met(Decimal(means[0]), "GFLOPS")
+    assert site.baselines["BASE-STREAM"].met(Decimal(means[1]), "GB/s")
+    assert not site.baselines["BASE-HPL"].met(Decimal(642), "GFLOPS")  # meets the contract only
