@@ -44,7 +44,8 @@ examples:
   testbed run sinfo                   on the login node, as you
   testbed run --user nobody srun -N8 hostname
   testbed run --node node003 ip addr
-  testbed power-off node003           then watch sinfo; 'testbed power-on node003' boots it
+  testbed power-off node003           then watch sinfo; 'testbed power-on node003' boots it,
+                                      if it had jobs after slurmctld has noticed the loss
   testbed quota node004 0.5           half a core; 'none' takes the limit away
   testbed down
 

@@ -11,7 +11,8 @@ import quota
 import slurm
 from state import State
 
-_PATIENCE = 60  # seconds
+_PATIENCE = 60  # seconds for a node to register
+_PATIENCE_FOR_LOSS = 240  # seconds; thrice the longest SlurmdTimeout and some
 
 
 def power_off(state: State, nodes: Sequence[str]) -> None:
@@ -20,9 +21,13 @@ def power_off(state: State, nodes: Sequence[str]) -> None:
 
 
 def power_on(state: State, nodes: Sequence[str]) -> None:
-    """Boot what is off, start slurmd where it is dead, wait until slurmctld has them back."""
+    """Boot what is off, start slurmd where it is dead, wait until slurmctld has them back.
+
+    If a node lost jobs, slurmctld first has to notice that: SlurmdTimeout and some more.
+    """
     off = [name for name in nodes if node.pid(state, name) is None]
     dead = [name for name in nodes if name not in off and not slurm.slurmd_pid(state, name)]
+    slurm.wait_until_missed(state, off, _PATIENCE_FOR_LOSS)
     start = time.time()
     node.boot(state, off)
     node.for_all(state, slurm.boot_slurmd, off)

@@ -117,9 +117,15 @@ def inside(state: State, function: Callable[[State], None]) -> None:
         os.close(read)
         os._exit(_enter_and_call(Path(f"/proc/{pid}"), function, state, write))
     os.close(write)
-    with os.fdopen(read, encoding="utf-8") as pipe:
-        message = pipe.read()
-    _, status = os.waitpid(child, 0)
+    try:
+        with os.fdopen(read, encoding="utf-8") as pipe:
+            message = pipe.read()
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
+    finally:
+        # Never leave it unburied: the room could not end as long as it is there.
+        _, status = os.waitpid(child, 0)
     if status:
         raise TestbedError(message or "the room was taken away")
 

@@ -165,6 +165,21 @@ def wait_until_in_service(
         time.sleep(0.2)
 
 
+def wait_until_missed(state: State, nodes: Sequence[str], patience: float) -> None:
+    """Wait until slurmctld has given up on nodes that are off, or they had no job to lose.
+
+    Slurm takes a node that is back at once for one that is still starting its job, and then the
+    job stays `running` for minutes. No real machine boots that fast.
+    """
+
+    def missed() -> bool:
+        now = states(state)
+        words = [now.get(name, ("DOWN", 0))[0] for name in nodes]
+        return all(w.startswith("DOWN") or (w.startswith("IDLE") and "+" not in w) for w in words)
+
+    wait_for(missed, "slurmctld does not notice that the nodes are off", patience)
+
+
 def _serves(word: str, start: int, since: float) -> bool:
     return is_up(word) and start > 0 and start >= int(since)
 
