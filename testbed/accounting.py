@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import node
 from errors import TestbedError
-from state import LOGIN, State
+from state import ENVIRONMENT, LOGIN, State
 
 _PATIENCE = 60  # seconds for a daemon to answer
 
@@ -59,7 +59,8 @@ def _start_database(state: State) -> None:
                 "--innodb-log-file-size=16M", "--innodb-flush-log-at-trx-commit=0",
                 "--innodb-doublewrite=0",
             ]),
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=ENVIRONMENT,
+            start_new_session=True,
         )  # fmt: skip
     wait_for(
         lambda: node.run(state, LOGIN, [*_client(state), "--execute=select 1"]).returncode == 0,

@@ -20,9 +20,10 @@ import room
 import runserver
 import slurm
 from errors import TestbedError, UsageError
-from state import LOGIN, Settings, State, new_mark
+from state import ENVIRONMENT, LOGIN, Settings, State, new_mark
 
 _MAX_NODES = 400  # their links have two neighbours each; the kernel's ARP table holds 1024
+_HEALTHY = ("idle", "planned", "allocated", "mixed", "completing")
 _PACKAGES = {
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
@@ -44,8 +45,8 @@ examples:
   testbed run sinfo                   on the login node, as you
   testbed run --user nobody srun -N8 hostname
   testbed run --node node003 ip addr
-  testbed power-off node003           then watch sinfo; 'testbed power-on node003' boots it,
-                                      if it had jobs after slurmctld has noticed the loss
+  testbed power-off node003           then watch sinfo; 'testbed power-on node003' boots it
+                                      (if it ran jobs: once slurmctld has noticed the loss)
   testbed quota node004 0.5           half a core; 'none' takes the limit away
   testbed down
 
@@ -129,7 +130,7 @@ def _need_root(command: str) -> None:
 
 
 def _need_packages() -> None:
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    path = ENVIRONMENT["PATH"]
     missing = sorted({pkg for cmd, pkg in _PACKAGES.items() if not shutil.which(cmd, path=path)})
     if missing:
         raise UsageError(f"missing Debian packages: {' '.join(missing)}")
@@ -152,13 +153,14 @@ def _up(args: argparse.Namespace, state: State) -> int:
     if args.cpu_quota is not None:
         quota.check()
     os.umask(0o022)
-    os.environ["PATH"] += ":/usr/sbin:/sbin"
     settings = Settings(new_mark(), args.size, _shares(args.share, state), args.cpu_quota)
     state.create(settings)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         room.create(state)
         room.inside(state, _build)
+    except TestbedError as error:  # the logs stay for a look
+        raise TestbedError(f"{error}. 'testbed down' clears what is there") from None
     except BaseException:
         _say("taking away what was made so far")
         _take_away(state, settings.mark)
@@ -242,7 +244,7 @@ def _status(_args: argparse.Namespace, state: State) -> int:
     print(f"up, {state.settings.size} nodes")
     for word, count, names in groups:
         print(f"{word:12} {count:>4}  {names}")
-    healthy = all(word in ("idle", "allocated", "mixed", "completing") for word, _, _ in groups)
+    healthy = all(word in _HEALTHY for word, _, _ in groups)
     return 0 if healthy and code == 0 else 1
 
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from errors import TestbedError
-from state import LOGIN, State
+from state import ENVIRONMENT, LOGIN, State
 
 MTU = 9000
 GATEWAY = "169.254.0.1"
@@ -26,7 +26,9 @@ def address(node: str) -> str:
 def ip_batch(lines: list[str], *, force: bool = False) -> None:
     """Run many `ip` commands in one process. force: go on after a line that fails."""
     command = ["ip", *(["-force"] if force else []), "-batch", "-"]
-    done = subprocess.run(command, input="\n".join(lines) + "\n", text=True, capture_output=True)
+    done = subprocess.run(
+        command, input="\n".join(lines) + "\n", text=True, capture_output=True, env=ENVIRONMENT
+    )
     if done.returncode and not force:
         raise TestbedError(f"ip: {' '.join(done.stderr.split())}")
 

@@ -5,6 +5,7 @@ import select
 import signal
 import socket
 import subprocess
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -12,9 +13,8 @@ import kernel
 import network
 import quota
 from errors import TestbedError
-from state import State
+from state import ENVIRONMENT, State
 
-_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 PRIVATE = (Path("/tmp"), Path("/dev/shm"))
 _AT_ONCE = 2 * (os.cpu_count() or 1)
 _KILL_PATIENCE = 20  # seconds
@@ -43,7 +43,7 @@ def run(
         capture_output=True,
         text=True,
         timeout=timeout,
-        env=_ENVIRONMENT | {"SLURM_CONF": str(state.slurm_conf)},
+        env=ENVIRONMENT | {"SLURM_CONF": str(state.slurm_conf)},
     )
 
 
@@ -58,17 +58,16 @@ def must_run(state: State, node: str, words: Sequence[str], stdin: str = "") -> 
 
 def for_all(state: State, function: Callable[[State, str], None], nodes: Iterable[str]) -> None:
     """Call function(state, node) for each node, in processes of their own, a few at a time."""
-    running: set[int] = set()
+    running: deque[int] = deque()
     failed = 0
     for node in nodes:
+        if len(running) == _AT_ONCE:
+            failed += _fails(running.popleft())
         child = os.fork()
         if child == 0:
             os._exit(attempt(state, function, node))
-        running.add(child)
-        if len(running) >= _AT_ONCE:
-            failed += _reap(running)
-    while running:
-        failed += _reap(running)
+        running.append(child)
+    failed += sum(map(_fails, running))
     if failed:
         last = (state.log / "nodes.log").read_text().splitlines()[-1]
         raise TestbedError(f"{failed} of the nodes failed; the last: {last}")
@@ -85,11 +84,9 @@ def attempt(state: State, function: Callable[[State, str], None], node: str) -> 
     return 0
 
 
-def _reap(running: set[int]) -> bool:
-    """Wait for one of the children; tells whether it failed."""
-    child, status = os.wait()
-    running.discard(child)
-    return status != 0
+def _fails(child: int) -> bool:
+    """Wait for this child and no other: the caller may have more."""
+    return os.waitpid(child, 0)[1] != 0
 
 
 def boot(state: State, nodes: Sequence[str]) -> None:
@@ -157,7 +154,7 @@ def _become_first(state: State, node: str, write: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         # Ignored, the kernel buries the node's orphans by itself; this survives exec.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        environment = _ENVIRONMENT | {"SITEPROOF_TESTBED": state.settings.mark}
+        environment = ENVIRONMENT | {"SITEPROOF_TESTBED": state.settings.mark}
         os.execve("/usr/bin/sleep", [f"testbed-{node}", "infinity"], environment)
     except BaseException as error:  # a fork must never return into its parent's code
         os.write(write, repr(error).encode())

@@ -19,6 +19,8 @@ from errors import UsageError
 DEFAULT = "/run/siteproof-testbed"
 VARIABLE = "SITEPROOF_TESTBED_STATE"
 LOGIN = "login"
+# Of all that root starts in a testbed; nothing of the caller's.
+ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class State:
     """The state folder of a testbed that is up, half up, or not there."""
 
     def __init__(self) -> None:
-        self.path = Path(os.environ.get(VARIABLE) or DEFAULT)
+        self.path = Path(os.environ.get(VARIABLE) or DEFAULT).absolute()
         self.settings_file = self.path / "testbed.json"
         self.socket = self.path / "run.socket"
         self.etc = self.path / "etc"

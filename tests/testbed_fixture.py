@@ -97,6 +97,9 @@ def testbed(tmp_path_factory):
     if os.geteuid() == 0:
         _clear_stale()
     bed = Testbed()
-    bed.up("8", "--share", tmp_path_factory.getbasetemp())
-    yield bed
-    bed.down()
+    try:
+        bed.up("8", "--share", tmp_path_factory.getbasetemp())
+        yield bed
+    finally:
+        if bed.state.exists():
+            bed.down()
