@@ -192,9 +192,16 @@ def test_packages_lists_what_is_lost_without_each(clone, machine):
     assert apt_calls(machine) == []
 
 
+def test_every_package_of_a_run_serves_a_check():
+    rows = (TOP / "setup/packages.list").read_text().splitlines()
+    proofs = {row.split()[2] for row in rows if row.startswith("run ")}
+    scripts = " ".join(script.read_text() for script in (TOP / "checks").rglob("*.sh"))
+    assert {p for p in proofs if p not in scripts} <= {"lib:libopenblas.so.0"}  # hpcc's library
+
+
 def test_packages_says_so_before_it_installs(clone, machine):
     program(machine / "bin/apt-get", """echo "apt-get got: $*" >>"$TMPDIR/said"
-        case $* in *install*) for c in fio iperf3 ethtool hpcc mpirun likwid-bench ip; do
+        case $* in *install*) for c in ethtool hpcc mpirun likwid-bench; do
         printf '#!/bin/sh\\n' >"${0%/*}/$c"; /bin/chmod +x "${0%/*}/$c"; done ;; esac""")
     program(machine / "bin/ldconfig", "echo libopenblas.so.0")
     done = run(clone / "setup/packages", "--yes", machine=machine, TMPDIR=str(machine))
@@ -203,7 +210,7 @@ def test_packages_says_so_before_it_installs(clone, machine):
     assert "belongs to no cluster: Debian packages to install: " in first
     assert last.startswith("siteproof: installed: ")
     said = (machine / "said").read_text()
-    assert re.search(r"install --yes --no-install-recommends .*fio hpcc iperf3 likwid", said)
+    assert re.search(r"install --yes --no-install-recommends .*hpcc .*likwid", said)
 
 
 def test_packages_without_network_is_one_line_and_no_end(clone, machine):
@@ -211,7 +218,7 @@ def test_packages_without_network_is_one_line_and_no_end(clone, machine):
     done = run(clone / "setup/packages", "--yes", machine=machine, TMPDIR=str(machine))
     assert done.returncode == 3
     assert done.stdout.count("E: Unable to fetch some archives") == 1
-    assert "siteproof: missing: fio: " in done.stdout
+    assert "siteproof: missing: hpcc: Hpl" in done.stdout
 
 
 def test_packages_installs_nothing_when_there_is_nobody_to_ask(clone, machine):
@@ -225,7 +232,7 @@ def test_packages_installs_nothing_for_an_ordinary_user(clone, machine):
     done = run(clone / "setup/packages", "--yes", machine=machine)
     assert done.returncode == 3
     assert "no package is installed: this is not root" in done.stdout
-    assert "siteproof: missing: fio: the checks of disks SKIP" in done.stdout
+    assert "siteproof: missing: hpcc: Hpl" in done.stdout
     assert apt_calls(machine) == []
 
 
@@ -310,6 +317,12 @@ def test_the_last_line_of_make_test_is_honest(closing, pytest_code, last, code, 
     assert done.stdout.splitlines()[-1] == last
     assert done.returncode == code
     assert "LEFT OUT: the test bed's tests, because this machine belongs" in done.stdout
+
+
+def test_make_test_says_that_shellcheck_is_missing(ready, cluster):
+    program(ready / ".venv/bin/pytest", "echo '3 passed in 0.12s'")
+    done = run(ready / "setup/test", machine=cluster)
+    assert "LEFT OUT: shellcheck, because it is not installed" in done.stdout
 
 
 def test_make_test_fails_if_a_linter_does(ready, cluster):
