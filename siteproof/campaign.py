@@ -15,11 +15,11 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 def since(text: str, now: datetime) -> datetime:
     """Read "7d", "12h" or an ISO date or time (UTC where no zone is given). Raises UserError."""
-    if match := _AGO.fullmatch(text.strip()):
-        return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
     try:
+        if match := _AGO.fullmatch(text.strip()):
+            return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
         moment = datetime.fromisoformat(text.strip())
-    except ValueError:
+    except (ValueError, OverflowError):
         raise UserError("--since", f"'{text}' is no time", "90m, 12h, 7d, 4w, 2026-11-21, "
                         "2026-11-21T18:00") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

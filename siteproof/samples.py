@@ -12,16 +12,21 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Any
 
 from siteproof.errors import UserError, UserErrors
+from siteproof.units import UNITS
 
 FORMAT = 1
 STATUSES = (
     "ok", "login", "timeout", "checksum", "invalid", "parse", "node_lost", "tool_missing",
     "generic",
 )
+MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
+_OBJECTS = ("conditions", "provenance")
 _HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
 
 
@@ -88,6 +93,11 @@ class Sample:
         return self.value
 
 
+def harmless(text: str) -> str:
+    """A text without the control characters with which a tool could steer a reader's terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def file_name(header: Header) -> str:
     """The name of the header's file within perflogs/<system>/<partition>/."""
     return f"{header.session}.{header.check}.{header.job}.jsonl"
@@ -116,10 +126,10 @@ def write(folder: Path, header: Header, samples: Iterable[Sample]) -> Path:
 def read(path: Path) -> list[Sample]:
     """All samples of one file. Raises UserError with file and line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(path, f"cannot be read: {error}") from None
-    header = _read_header(f"{path}:1", _loads(f"{path}:1", lines[0] if lines else ""))
+    header = _read_header(f"{path}:1", _loads(f"{path}:1", lines[0]))
     return [
         _read_line(f"{path}:{number}", header, _loads(f"{path}:{number}", line))
         for number, line in enumerate(lines[1:], start=2)
@@ -141,8 +151,16 @@ def read_all(folder: Path, system: str) -> list[Sample]:
 
 
 def files(folder: Path, system: str) -> Iterator[Path]:
-    """The sample files of a system in order of their sessions."""
-    return iter(sorted((folder / system).glob("*/[!.]*.jsonl"), key=lambda path: path.name))
+    """The sample files of a system in order of their sessions. Raises UserError."""
+    top = folder / system
+    try:
+        found = [path for part in top.iterdir() if part.is_dir() for path in part.iterdir()]
+    except FileNotFoundError:
+        return iter(())
+    except OSError as error:
+        raise UserError(error.filename or top, f"cannot be read: {error.strerror}") from None
+    kept = [p for p in found if p.suffix == ".jsonl" and not p.name.startswith(".")]
+    return iter(sorted(kept, key=lambda path: path.name))
 
 
 def _umask() -> int:
@@ -162,7 +180,14 @@ def _loads(where: str, line: str) -> dict[str, object]:
         raise UserError(where, "broken line", "one JSON object a line") from None
     if not isinstance(record, dict):
         raise UserError(where, "broken line", "one JSON object a line")
-    return record
+    # A control character can hide behind a backslash only: "\\u001b" in JSON.
+    return record if line.isprintable() and "\\" not in line else _harmless(record)
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {harmless(key): _harmless(held) for key, held in value.items()}
+    return harmless(value) if isinstance(value, str) else value
 
 
 def _without_empty(record: Mapping[str, object]) -> dict[str, object]:
@@ -189,10 +214,30 @@ def _read_header(where: str, record: dict[str, object]) -> Header:
         raise UserError(where, "written by another version of the format", str(FORMAT))
     if unknown := set(record) - set(Header.__dataclass_fields__):
         raise UserError(where, f"unknown key '{min(unknown)}'", Header.__dataclass_fields__)
-    for key in ("conditions", "provenance"):
-        if not isinstance(record.get(key, {}), dict):
-            raise UserError(where, f"'{key}' is no object")
+    for key, value in record.items():
+        if key in _OBJECTS:
+            _texts(where, record, key)
+        elif not isinstance(value, str):
+            raise UserError(where, f"'{key}' is no text")
+    _check_time(where, str(record["time"]))
     return Header(**record)  # type: ignore[arg-type]
+
+
+def _check_time(where: str, text: str) -> None:
+    try:
+        zone = datetime.fromisoformat(text).tzinfo
+    except ValueError:
+        zone = None
+    if zone is None:
+        raise UserError(where, f"'{text}' is no time with its zone", "2026-11-21T18:00:00+00:00")
+
+
+def _texts(where: str, record: Mapping[str, object], key: str) -> dict[str, str]:
+    """An object of texts, empty where there is none."""
+    held = record.get(key, {})
+    if not (isinstance(held, dict) and all(isinstance(value, str) for value in held.values())):
+        raise UserError(where, f"'{key}' is no object of texts")
+    return held
 
 
 def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
@@ -203,13 +248,16 @@ def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
         raise UserError(where, f"sample without {', '.join(missing)}")
     if status == "ok" and not {"value", "unit"} <= set(record):
         raise UserError(where, "sample without value or unit")
-    unit = str(record.get("unit", ""))
+    unit, trial = str(record.get("unit", "")), record.get("trial", 0)
+    if status == "ok" and unit not in UNITS:
+        raise UserError(where, f"unknown unit '{unit}'", UNITS)
+    if not isinstance(trial, int):
+        raise UserError(where, f"trial '{trial}' is no whole number")
     return Sample(
         header=header, node=str(record["node"]), metric=str(record["metric"]), status=status,
         value=_value(where, record["value"], unit) if status == "ok" else None, unit=unit,
-        why=str(record.get("why", "")), trial=int(str(record.get("trial", 0))),
-        dims=dict(record.get("dims") or {}),  # type: ignore[call-overload]
-        own_conditions=dict(record.get("conditions") or {}),  # type: ignore[call-overload]
+        why=str(record.get("why", "")), trial=trial,
+        dims=_texts(where, record, "dims"), own_conditions=_texts(where, record, "conditions"),
     )
 
 
@@ -222,4 +270,6 @@ def _value(where: str, text: object, unit: str) -> Decimal | str:
         raise UserError(where, f"'{text}' is no number") from None
     if not value.is_finite():
         raise UserError(where, f"'{text}' is no finite number")
+    if value and abs(value.adjusted()) > MOST_DIGITS:
+        raise UserError(where, f"'{text}' is no figure that any tool prints")
     return value

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -50,6 +52,9 @@ def group() -> None:
 
 def main() -> None:
     """Run the command; a user's mistake becomes one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that knows ASCII only
     try:
         group(prog_name="siteproof")
     except (UserError, UserErrors) as error:
@@ -59,3 +64,6 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(ExitCode.PASS) from None
+    except OSError as error:
+        print(f"siteproof: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        os._exit(ExitCode.USAGE)  # an ordinary end would try to print what is left once more
