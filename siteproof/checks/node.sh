@@ -30,10 +30,12 @@ swapped() { awk '$1 == "pswpout" { print $2 }' /proc/vmstat; }
     echo "flags=$(sed -n 's/^flags[^:]*: //p' /proc/cpuinfo | head -n 1)"
     echo "memory_kib=$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)"
     echo "swap_before=$(swapped)"
+    echo "limit=$SITEPROOF_LIMIT"
     echo "start=$(date +%s)"
 } >meta
 : >facts # measure.sh adds KEY=VALUE lines: program, n, threads …
-timeout -k 10 "$SITEPROOF_LIMIT" sh "$stage/measure.sh" >stdout 2>stderr </dev/null
+# In the foreground: a process group of its own would outlive a job that is ended.
+timeout --foreground -k 10 "$SITEPROOF_LIMIT" sh "$stage/measure.sh" >stdout 2>stderr </dev/null
 code=$?
 {
     echo "exit=$code"

@@ -33,7 +33,7 @@ from siteproof.manifest import Manifest
 
 CHUNK = 64  # nodes: what is lost at most with the batch host of one job
 MODES = ("quick", "maintenance", "acceptance")
-MARGIN = 60  # seconds of the job's limit that are not the measurement's
+MARGIN = 60  # seconds of the job's limit that are not the measurement's; a quarter of a short one
 LOCAL = "local"
 
 
@@ -107,6 +107,8 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         self.mode = self.mode or active.site.system.mode
         if self.mode not in MODES:
             loading.refuse(UserError("-S mode", f"unknown mode '{self.mode}'", MODES))
+        if not self.time_limit:
+            loading.refuse(UserError("-S time_limit", "a job without a limit can hang", "10m, 2h"))
         offered = {f for e in active.site.system.environments.values() for f in e.features}
         usable = [f"+{feature}" for feature in self.features if feature in offered]
         self.valid_prog_environs = usable or ["*"]
@@ -187,7 +189,8 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         (stage / "raw").mkdir(exist_ok=True)
         self.write_settings(attempt=1)
         self.plan.started = time.time()
-        self.plan.save(stage)
+        if not self.is_dry_run():  # or it would be taken for a lost session
+            self.plan.save(stage)
         if not self.asked:
             raise JobError(f"no node can take a job: {contract.tell_lost(self.plan.lost)}")
         if self.on_slurm:
@@ -205,10 +208,11 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def write_settings(self, attempt: int) -> None:
         """What node.sh and measure.sh read: quoted, so that no site value runs as a command."""
+        seconds = self.seconds()
         values = {
             "SITEPROOF_NODE": str(NodeSet(self.plan.expected, resolver=RESOLVER_NOGROUP)[0]),
             "SITEPROOF_ATTEMPT": str(attempt),
-            "SITEPROOF_LIMIT": str(max(int(self.seconds()) - MARGIN, MARGIN)),
+            "SITEPROOF_LIMIT": str(max(1, int(max(seconds - MARGIN, seconds * 3 / 4)))),
             **self.settings(),
         }
         lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
