@@ -5,9 +5,11 @@ Every expected node is accounted for by name: with its readings, or with the rea
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,12 +19,12 @@ from pathlib import Path
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof import manifest, samples
-from siteproof.errors import OutputError
+from siteproof.errors import OutputError, UserError
 from siteproof.manifest import Manifest
 from siteproof.parsers import Reading
 from siteproof.samples import Header, Sample
 
-TIMED_OUT = (124, 137)  # exit codes of coreutils' timeout: ended, and killed
+ENDED, KILLED = 124, 137  # exit codes of coreutils' timeout; of anything killed, the second
 NOT_FOUND = 127
 TAIL = 300  # characters of a tool's last words that are worth keeping
 
@@ -35,6 +37,19 @@ class Raw:
     facts: Mapping[str, str]
     stdout: str
     stderr: str
+
+    def number(self, key: str) -> int:
+        """A whole number of the node's own account. Raises OutputError."""
+        text = self.meta.get(key, "")
+        if not (text.isascii() and text.isdigit() and len(text) < 20):
+            raise OutputError(f"the node's own account says {key} '{text[:20]}'")
+        return int(text)
+
+    def timed_out(self, code: int) -> bool:
+        """Whether the time limit ended the program, and not the kernel for want of memory."""
+        return code == ENDED or (
+            code == KILLED and self.number("end") - self.number("start") >= self.number("limit")
+        )
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,7 @@ def collect(stage: Path, perflogs: Path, *, ended: str = "") -> list[Sample]:
     """
     job = manifest.load(stage)
     outcomes = {node: read_node(stage, job, node, ended) for node in expected(job)}
-    found = to_samples(job, outcomes)
+    found = to_samples(job, outcomes, time.time())
     samples.write(perflogs, found[0].header, found)
     (stage / manifest.DONE).touch()
     return found
@@ -79,26 +94,27 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     folder = stage / "raw" / node
     if not folder.is_dir():
         return _no_result(job, node, ended)
+    meta: Mapping[str, str] = {}
     try:
+        meta = _pairs(folder / "meta")
         raw = Raw(
-            _pairs(folder / "meta"), _pairs(folder / "facts"),
-            _text(folder / "stdout"), _text(folder / "stderr"),
+            meta, _pairs(folder / "facts"), _text(folder / "stdout"), _text(folder / "stderr")
         )
         conditions, readings = _judge(raw, job)
     except OutputError as error:
-        return Outcome(status=error.status, why=str(error))
-    return Outcome(readings, conditions, host=raw.meta)
+        return Outcome(status=error.status, why=str(error), host=meta)
+    return Outcome(readings, conditions, host=meta)
 
 
-def to_samples(job: Manifest, outcomes: Mapping[str, Outcome]) -> list[Sample]:
+def to_samples(job: Manifest, outcomes: Mapping[str, Outcome], now: float) -> list[Sample]:
     """The samples of a job. What all nodes have in common stands in their header."""
     common = _common([o.conditions for o in outcomes.values() if o.status == "ok"])
     host = _common([o.host for o in outcomes.values() if o.status == "ok"])
     shared = {key: host[key] for key in ("kernel", "processor") if key in host}
     header = Header(
         session=job.session, system=job.system, partition=job.partition,
-        environment=job.environment, check=job.check, job=job.jobs[0] if job.jobs else "none",
-        time=datetime.now(UTC).isoformat(timespec="seconds"), mode=job.mode,
+        environment=job.environment, check=job.check, job=job.id,
+        time=_ended(job, outcomes.values(), now).isoformat(timespec="seconds"), mode=job.mode,
         campaign=job.campaign, expected=job.expected, conditions={**job.conditions, **common},
         provenance={**job.provenance, **shared},
     )
@@ -106,6 +122,12 @@ def to_samples(job: Manifest, outcomes: Mapping[str, Outcome]) -> list[Sample]:
         sample for node, outcome in outcomes.items()
         for sample in _node_samples(header, node, outcome)
     ]
+
+
+def _ended(job: Manifest, outcomes: Iterable[Outcome], now: float) -> datetime:
+    """When the last node was done, whenever it is collected; no node's clock runs ahead of ours."""
+    ends = [int(end) for o in outcomes if (end := o.host.get("end", "")).isdecimal()]
+    return datetime.fromtimestamp(min(now, max([*ends, int(job.started)])), UTC)
 
 
 def _node_samples(header: Header, node: str, outcome: Outcome) -> Iterable[Sample]:
@@ -121,9 +143,9 @@ def _node_samples(header: Header, node: str, outcome: Outcome) -> Iterable[Sampl
 
 def _judge(raw: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
     """Conditions and readings of one node. Raises OutputError where there is none."""
-    code = int(raw.meta.get("exit", "-1"))
+    code = raw.number("exit")
     program = raw.facts.get("program", "")
-    if code in TIMED_OUT:
+    if raw.timed_out(code):
         raise OutputError(f"{program or job.check} hung: ended after its time limit", "timeout")
     if code == NOT_FOUND:
         raise OutputError(_last_words(raw) or f"{program} not found", "tool_missing")
@@ -160,8 +182,8 @@ def _no_result(job: Manifest, node: str, ended: str) -> Outcome:
 
 
 def _pairs(path: Path) -> dict[str, str]:
-    lines = (line.partition("=") for line in _text(path).splitlines() if "=" in line)
-    return {key.strip(): value.strip() for key, _, value in lines}
+    lines = (samples.harmless(line).partition("=") for line in _text(path).split("\n"))
+    return {key.strip(): value.strip() for key, found, value in lines if found}
 
 
 def _text(path: Path) -> str:
@@ -172,8 +194,8 @@ def _text(path: Path) -> str:
 
 
 def _last_words(raw: Raw) -> str:
-    words = " ".join((raw.stderr.strip() or raw.stdout.strip()).split())[-TAIL:]
-    return "".join(c if c.isprintable() else "?" for c in words)
+    words = " ".join((raw.stderr.strip() or raw.stdout.strip())[-10 * TAIL:].split())
+    return samples.harmless(words[-TAIL:])
 
 
 def _common(records: list[Mapping[str, str]]) -> dict[str, str]:
@@ -184,14 +206,41 @@ def _common(records: list[Mapping[str, str]]) -> dict[str, str]:
     return {key: Counter(r[key] for r in records).most_common(1)[0][0] for key in sorted(keys)}
 
 
-def orphans(stages: Path) -> Iterable[Path]:
-    """Uncollected stage directories whose session is gone and whose jobs are no longer queued."""
-    left = [(stage, manifest.load(stage)) for stage in manifest.pending(stages)]
-    left = [(stage, job) for stage, job in left if not job.watched()]
+def collect_lost(stages: Path, perflogs: Path) -> Iterator[tuple[Path, int | UserError]]:
+    """Collect every lost session: how many samples each stage directory gave, or why none."""
+    for stage, job in orphans(stages):
+        if isinstance(job, UserError):
+            yield stage, job
+        elif not os.access(stage, os.W_OK):
+            yield stage, UserError(stage, f"left to {stage.owner()}, whose lost session it is")
+        else:
+            try:
+                yield stage, len(collect(stage, perflogs, ended="lost with its session"))
+            except UserError as error:
+                yield stage, error
+            except OSError as error:
+                told = f"samples cannot be written: {error.strerror}"
+                yield stage, UserError(perflogs, told)
+
+
+def orphans(stages: Path) -> Iterator[tuple[Path, Manifest | UserError]]:
+    """Uncollected stage directories whose session is gone and whose jobs have ended.
+
+    Instead of a manifest that cannot be read, the error.
+    """
+    left = []
+    for stage in manifest.pending(stages):
+        try:
+            job = manifest.load(stage)
+        except UserError as error:
+            yield stage, error
+            continue
+        if not job.watched():
+            left.append((stage, job))
     queued = _queued([job_id for _, job in left if job.scheduler == "slurm" for job_id in job.jobs])
     for stage, job in left:
-        if not queued.intersection(job.jobs):
-            yield stage
+        if not queued.intersection(job.jobs) and not manifest.still_runs(stage, job):
+            yield stage, job
 
 
 def _queued(jobs: list[str]) -> set[str]:

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
 from siteproof.errors import UserError
 
 NAME = "siteproof-job.json"
@@ -54,6 +56,13 @@ class Manifest:
     pid: int = field(default_factory=os.getpid)
     host: str = field(default_factory=socket.gethostname)
 
+    @property
+    def id(self) -> str:
+        """The scheduler's id of the first job; where none could be started, a name as unique."""
+        if self.jobs:
+            return self.jobs[0]
+        return f"none-{self.environment}-{NodeSet(self.expected, resolver=RESOLVER_NOGROUP)[0]}"
+
     def save(self, stage: Path) -> None:
         """Write the manifest into the job's stage directory, whole or not at all."""
         part = stage / f".{NAME}.{os.getpid()}"
@@ -75,9 +84,21 @@ def load(stage: Path) -> Manifest:
     """The manifest in a stage directory. Raises UserError."""
     path = stage / NAME
     try:
-        return Manifest(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        job = Manifest(**json.loads(path.read_text(encoding="utf-8")))
+        NodeSet(job.expected, resolver=RESOLVER_NOGROUP)
+        return job
+    except (OSError, ValueError, TypeError, NodeSetException) as error:
         raise UserError(path, f"no manifest: {error}") from None
+
+
+def still_runs(stage: Path, job: Manifest) -> bool:
+    """Whether a job without a scheduler outlives its session; it leaves its results yet."""
+    if job.scheduler != "local" or job.host != socket.gethostname():
+        return False
+    try:
+        return any(Path(f"/proc/{pid}/cwd").readlink() == stage for pid in job.jobs)
+    except OSError:
+        return False
 
 
 def pending(stages: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""What ReFrame only warns of while it loads checks is a refusal here, in one line.
+"""What ReFrame only warns of while it loads and selects checks is a refusal here, in one line.
 
 ReFrame skips a check file with an error in it, and ends with exit code 0: a check that is gone
 would look like a check that passed.
@@ -7,10 +7,11 @@ would look like a check that passed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from reframe.frontend.executors import Runner
 from reframe.frontend.loader import RegressionCheckLoader
 
 from siteproof.errors import ExitCode, UserError
@@ -35,8 +36,8 @@ def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
         try:
             checks: list[Any] = original(self, filename, force)
         except (SyntaxError, UnicodeDecodeError, ValueError) as error:
-            line = getattr(error, "lineno", None) or 1
-            refuse(UserError(f"{filename}:{line}", f"is no Python: {error}"))
+            line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+            refuse(UserError(f"{filename}{line}", f"cannot be loaded: {error}"))
         missing = promised.get(Path(filename).resolve(), set())
         missing = missing - {type(check).__name__ for check in checks}
         if missing:
@@ -47,3 +48,16 @@ def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
         return checks
 
     RegressionCheckLoader.load_from_file = load_from_file
+
+
+def refuse_empty_runs() -> None:
+    """From now on, options that leave no check to run end the run; ReFrame calls that PASSED."""
+    original = Runner.runall
+
+    def runall(self: Any, testcases: Sequence[Any], *rest: Any) -> Any:
+        if not testcases:
+            refuse(UserError("nothing to run", "the options leave no check", "those that "
+                             "'reframe -c checks/ -l' lists; --restore-session goes without -c"))
+        return original(self, testcases, *rest)
+
+    Runner.runall = runall

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from siteproof import collect, data, sites
-from siteproof.checks import loading, session, thrift
+from siteproof.checks import loading, session, thrift, turn
 from siteproof.errors import ExitCode, UserError, UserErrors
 
 MODES = ("quick", "maintenance", "acceptance")
+ELSEWHERE = "SITEPROOF_DATA may name another folder"
+INTERRUPTED = 130  # what a shell says of a command that Ctrl-C has ended
 LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
     "%(check_partition)s|%(check_environ)s|%(check_jobid)s|%(check_result)s|"
@@ -26,51 +28,66 @@ LOG_LINE = (
 def configuration(arguments: list[str]) -> dict[str, Any]:
     """ReFrame's configuration of the active system; a user's mistake ends here, in one line."""
     try:
-        name = chosen_system(arguments) or sites.recognise()
-        active = session.start(sites.load(name))
-        prepare(active, running=_runs(arguments))
+        given = options(arguments)
+        if given.mode and given.mode not in MODES:
+            raise UserError("--mode", f"unknown mode '{given.mode}'", MODES)
+        active = session.start(sites.load(given.system.partition(":")[0] or sites.recognise()))
+        if _runs(arguments) or "--dry-run" in arguments:
+            make_folders(active)
+        if _runs(arguments):
+            collect_lost(active)
     except (UserError, UserErrors) as error:
         for line in str(error).splitlines():
             print(f"siteproof: {line}", file=sys.stderr)
         raise SystemExit(ExitCode.USAGE) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
     thrift.save_cpu()
     loading.refuse_lost_checks(active.site.catalogue, data.CLONE)
+    loading.refuse_empty_runs()
     logging.raiseExceptions = False  # a full disk is told by the check, not by a traceback
     return build(active)
 
 
-def chosen_system(arguments: list[str]) -> str:
-    """The system that --system or RFM_SYSTEM names; empty if neither does."""
+def options(arguments: list[str]) -> argparse.Namespace:
+    """The system and the mode that ReFrame's options name; empty where none does."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--system", default=os.environ.get("RFM_SYSTEM", ""))
-    chosen, _ = parser.parse_known_args(arguments)
-    return str(chosen.system).partition(":")[0]
+    parser.add_argument("--mode", default="")
+    return parser.parse_known_args(arguments)[0]
 
 
 def _runs(arguments: list[str]) -> bool:
     return any(a == "--run" or (a[:1] == "-" and a[1:2] != "-" and "r" in a) for a in arguments)
 
 
-def prepare(active: session.Session, *, running: bool) -> None:
-    """Data folder usable, and samples of lost sessions collected. Raises UserError."""
-    for name in ("perflogs", "stage", "output") if running else ():
+def make_folders(active: session.Session) -> None:
+    """Make the data folder usable, or refuse. Raises UserError."""
+    for name in ("perflogs", "stage", "output"):
         folder = active.folder / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(folder, f"cannot be made: {error.strerror}",
-                            "SITEPROOF_DATA may name another folder") from None
+            raise UserError(folder, f"cannot be made: {error.strerror}", ELSEWHERE) from None
         if not os.access(folder, os.W_OK):
-            raise UserError(folder, f"not writable for {session.user()}",
-                            "SITEPROOF_DATA may name another folder")
-    if not running:
-        return
+            raise UserError(folder, f"not writable for {session.user()}", ELSEWHERE)
     if (active.folder / "perflogs").stat().st_mode & stat.S_IWGRP:
         os.umask(0o002)  # a folder of a group of operators: what one writes, the others may add to
-    for stage in collect.orphans(active.folder / "stage"):
-        found = collect.collect(stage, active.folder / "perflogs", ended="whose session was lost")
-        print(f"siteproof: collected {len(found)} samples of a lost session: {stage}",
-              file=sys.stderr)
+
+
+def collect_lost(active: session.Session) -> None:
+    """Turn what lost sessions have left into samples, and say so."""
+    if _is_local(active):
+        turn.take(active.folder / "stage")
+    for stage, found in collect.collect_lost(active.folder / "stage", active.folder / "perflogs"):
+        told = found if isinstance(found, UserError) else f"collected {found} samples of a lost " \
+            f"session: {stage}"
+        print(f"siteproof: {told}", file=sys.stderr)
+
+
+def _is_local(active: session.Session) -> bool:
+    partitions = active.site.system.partitions.values()
+    return all(partition.scheduler == "local" for partition in partitions)
 
 
 def build(active: session.Session) -> dict[str, Any]:
@@ -93,7 +110,6 @@ def build(active: session.Session) -> dict[str, Any]:
 
 def _system(active: session.Session) -> dict[str, Any]:
     system = active.site.system
-    local = all(p.scheduler == "local" for p in system.partitions.values())
     return {
         "name": system.system, "descr": system.description, "hostnames": [".*"],
         "modules_system": "nomod",
@@ -101,7 +117,7 @@ def _system(active: session.Session) -> dict[str, Any]:
         "stagedir": str(active.folder / "stage" / active.name),
         "outputdir": str(active.folder / "output"),
         # On one machine two checks at a time would disturb each other.
-        **({"max_local_jobs": 1} if local else {}),
+        **({"max_local_jobs": 1} if _is_local(active) else {}),
         "partitions": [_partition(active, name, p) for name, p in system.partitions.items()],
         **system.reframe,
     }

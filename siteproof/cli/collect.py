@@ -6,7 +6,7 @@ import click
 
 from siteproof import collect as collecting
 from siteproof.data import perflogs, stages
-from siteproof.errors import UserError
+from siteproof.errors import UserError, UserErrors
 
 
 @click.command()
@@ -18,12 +18,13 @@ def collect() -> None:
     \b
     siteproof collect
     """
-    total = 0
-    for stage in collecting.orphans(stages()):
-        try:
-            found = collecting.collect(stage, perflogs(), ended="whose session was lost")
-        except OSError as error:
-            raise UserError(perflogs(), f"samples cannot be written: {error.strerror}") from None
-        total += len(found)
-        click.echo(f"{len(found)} samples from {stage}")
+    total, errors = 0, []
+    for stage, found in collecting.collect_lost(stages(), perflogs()):
+        if isinstance(found, UserError):
+            errors.append(found)
+            continue
+        total += found
+        click.echo(f"{found} samples from {stage}")
     click.echo(f"{total} samples collected" if total else "nothing left to collect")
+    if errors:
+        raise UserErrors(errors)

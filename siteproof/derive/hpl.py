@@ -28,15 +28,15 @@ def derive(
     if (asked := conditions.pop("asked", solved)) != solved:
         # HPCC goes on with a problem of its own where the grid does not fit, and calls it success.
         raise OutputError(f"solved N NB P Q {solved}, asked was {asked}", "invalid")
-    pages = int(raw.meta["swap_after"]) - int(raw.meta["swap_before"])
+    pages = raw.number("swap_after") - raw.number("swap_before")
     if pages > 0:
         raise OutputError(f"the node swapped {pages} pages out during HPL", "invalid")
     conditions["swap"] = "none"
-    if (cores := facts.get("cores")) and int(raw.meta["cpus"]) < int(str(cores)):
+    if (cores := facts.get("cores")) and raw.number("cpus") < int(str(cores)):
         raise OutputError(
             f"the node offers {raw.meta['cpus']} processors, the site says {cores} cores", "invalid"
         )
-    memory = max(int(raw.meta["memory_kib"]) * 1024, int(str(facts.get("memory") or 0)))
+    memory = max(raw.number("memory_kib") * 1024, int(str(facts.get("memory") or 0)))
     share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
     conditions["memory_share"] = f"{share:.4f}"
     kernel = conditions.get("blas_kernel", "")

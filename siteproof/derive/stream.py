@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading
+from siteproof.parsers import Reading, figures
 
 if TYPE_CHECKING:
     from siteproof.collect import Raw
@@ -21,8 +21,9 @@ def derive(
     readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
 ) -> tuple[list[Reading], dict[str, str]]:
     """Refuse rates of arrays that fit into the caches (OutputError, invalid)."""
-    cache = max(int(conditions.get("last_level_cache", "0")), int(str(facts.get("cache") or 0)))
-    size = int(conditions["array_bytes"])
+    seen = figures.number("stream: last_level_cache", conditions.get("last_level_cache", ""))
+    cache = max(seen, int(str(facts.get("cache") or 0)))
+    size = figures.number("stream: array_bytes", conditions.get("array_bytes", ""))
     if size < TIMES_CACHE * cache:
         raise OutputError(
             f"an array of {size} bytes is less than {TIMES_CACHE} times the caches ({cache} bytes)",
