@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from siteproof import campaign, data, samples, sites
 from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, why_not
 from siteproof.samples import Sample
-from siteproof.sites import Criterion, Hardware, Site
+from siteproof.sites import Baseline, Criterion, Hardware, Site
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Judgement:
 def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgement:
     """Judge every criterion of a system. Raises UserError and UserErrors for bad input."""
     site = sites.load(system or sites.recognise())
+    data.must_exist()
     everything = samples.read_all(data.perflogs(), site.system.system)
     start = campaign.since(since, datetime.now(UTC)) if since else None
     found, chosen = campaign.select(
@@ -62,7 +63,10 @@ def _judge(
     if not entry.check and not criterion.report_only:
         why = f"no check yields {criterion.metric} yet"
         return CriterionVerdict(name, criterion, Verdict.PENDING, why)
-    baselines = [b for b in site.baselines.values() if b.metric == criterion.metric]
+    baselines: dict[str, list[Baseline]] = {}
+    for baseline in site.baselines.values():
+        for node in site.promised(baseline) if baseline.metric == criterion.metric else ():
+            baselines.setdefault(node, []).append(baseline)
     return judge(name, criterion, found, expected_nodes(site, criterion), baselines)
 
 

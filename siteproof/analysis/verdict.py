@@ -7,7 +7,7 @@ comes from a program that may answer it; rounding is ASTM E29's (siteproof.round
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -34,6 +34,7 @@ class Verdict(StrEnum):
 
 
 # The verdict on all nodes is the gravest one on any; a failure to measure hides no failure.
+MIDDLES = ("median", "mean")
 GRAVEST = (
     Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE, Verdict.REGRESSED, Verdict.SKIP, Verdict.PASS,
 )
@@ -88,23 +89,29 @@ class CriterionVerdict:
 
 def judge(
     name: str, criterion: Criterion, samples: Iterable[Sample], expected: Mapping[str, Hardware],
-    baselines: Iterable[Baseline] = (),
+    baselines: Mapping[str, Sequence[Baseline]] | None = None,
 ) -> CriterionVerdict:
     """The verdict on one criterion whose metric some check yields.
 
     samples: all samples in question, in any order. expected: the hardware of each expected node.
+    baselines: those of the metric that speak of a node, by node.
     """
     if criterion.report_only:
         return CriterionVerdict(name, criterion, Verdict.SKIP, criterion.report_only)
     if not expected:
         return CriterionVerdict(name, criterion, Verdict.INCOMPLETE, "no node has this role")
-    attempts = by_node(samples, criterion.metric)
+    attempts, usual = by_node(samples, criterion.metric), baselines or {}
     nodes = [
-        judge_node(criterion, node, facts, attempts.get(node, []), baselines)
+        judge_node(criterion, node, facts, attempts.get(node, []), usual.get(node, ()))
         for node, facts in expected.items()
     ]
-    if criterion.scope in ("median", "mean"):
-        nodes = [_judge_middle(criterion, nodes, next(iter(expected.values())))]
+    if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
+        nodes = [
+            replace(n, verdict=Verdict.INCOMPLETE) if n.verdict is Verdict.SKIP else n
+            for n in nodes
+        ]
+    if criterion.scope in MIDDLES:
+        nodes = [_judge_middle(criterion, nodes, expected, usual)]
     nodes.sort(key=lambda n: _badness(criterion, n))
     grave = next(v for v in GRAVEST if any(n.verdict is v for n in nodes))
     return CriterionVerdict(name, criterion, grave, _summary(nodes, grave), nodes)
@@ -174,37 +181,41 @@ def _compare(
     if not isinstance(value, Decimal):
         same = criterion.met(str(value), sample.unit, facts)
         return NodeVerdict(node, Verdict.PASS if same else Verdict.FAIL, f"found {value}", sample)
-    exact = Fraction(value)
-    rounded = criterion.rounded(exact, sample.unit, facts)
-    good = criterion.met(exact, sample.unit, facts)
+    usual = [b for b in baselines if b.scope not in MIDDLES]
+    return _judge_figure(criterion, node, Fraction(value), sample, facts, usual)
+
+
+def _judge_figure(
+    criterion: Criterion, name: str, value: Fraction, sample: Sample, facts: Hardware,
+    baselines: Iterable[Baseline],
+) -> NodeVerdict:
+    """One figure, of a node or of all of them, against the criterion and then what is usual."""
+    good, why = criterion.met(value, sample.unit, facts), ""
     verdict = Verdict.PASS if good else Verdict.FAIL
-    why = ""
-    for baseline in baselines:
-        regressed = not why_not(baseline, sample) and not baseline.met(exact, sample.unit, facts)
-        if good and regressed:
+    for baseline in baselines if good else ():
+        if not why_not(baseline, sample) and not baseline.met(value, sample.unit, facts):
             verdict, why = Verdict.REGRESSED, f"short of its baseline {baseline.bound}"
-    by_rounding = good and not meets_raw(criterion, exact, sample.unit, facts)
-    return NodeVerdict(node, verdict, why, sample, exact, rounded, by_rounding)
+    by_rounding = good and not meets_raw(criterion, value, sample.unit, facts)
+    rounded = criterion.rounded(value, sample.unit, facts)
+    return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
 
 
 def _judge_middle(
-    criterion: Criterion, nodes: Sequence[NodeVerdict], facts: Hardware
+    criterion: Criterion, nodes: Sequence[NodeVerdict], expected: Mapping[str, Hardware],
+    baselines: Mapping[str, Sequence[Baseline]],
 ) -> NodeVerdict:
     """Median or mean of all nodes, once every one of them is measured."""
-    missing = [n for n in nodes if n.value is None]
+    name = f"{criterion.scope} of {len(nodes)}"
+    if missing := [n for n in nodes if n.value is None]:
+        worst = min(missing, key=lambda n: GRAVEST.index(n.verdict))
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return NodeVerdict(name, worst.verdict, f"{worst.node}{others}: {worst.why}", worst.sample)
     values = [n.value for n in nodes if n.value is not None]
-    if missing:
-        return missing[0]
     middle = median(values) if criterion.scope == "median" else sum(values) / len(values)
-    sample = nodes[0].sample
+    node, sample = nodes[0].node, nodes[0].sample
     assert sample is not None
-    exact = Fraction(middle)
-    good = criterion.met(exact, sample.unit, facts)
-    return NodeVerdict(
-        f"{criterion.scope} of {len(nodes)}", Verdict.PASS if good else Verdict.FAIL, "", sample,
-        exact, criterion.rounded(exact, sample.unit, facts),
-        good and not meets_raw(criterion, exact, sample.unit, facts),
-    )
+    usual = [b for b in baselines.get(node, ()) if b.scope == criterion.scope]
+    return _judge_figure(criterion, name, Fraction(middle), sample, expected[node], usual)
 
 
 def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, str]:

@@ -7,18 +7,19 @@ bound, and `siteproof verdict` says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
-from siteproof.analysis.verdict import why_not
+from siteproof.analysis.verdict import MIDDLES, why_not
 from siteproof.errors import UserError
 from siteproof.rounding import Limit
 from siteproof.samples import Sample
 
 if TYPE_CHECKING:
-    from siteproof.sites import Baseline, Criterion, Site
+    from siteproof.sites import Baseline, Criterion, Hardware, Site
 
 Reference = tuple[float, float | None, float | None]
 UNBOUNDED: Reference = (0.0, None, None)
@@ -41,38 +42,46 @@ def check_catalogue(site: Site, check: str, metrics: Iterable[str]) -> None:
 def headline(
     site: Site, role: str, check: str, metric: str, mode: str, samples: Sequence[Sample]
 ) -> list[tuple[str, float, str, Reference]]:
-    """Name, value, unit and reference of a headline metric: its worst node, and its median."""
+    """Name, value, unit and reference of a headline metric: its worst node, and its median.
+
+    Median and mean are compared where these samples are of all the nodes that they speak of.
+    """
     name = f"{check}.{metric}"
     entry = site.catalogue[name]
     values = [s for s in samples if s.metric == name and s.status == "ok"]
     if not values:
         return []
-    worst = (max if entry.better == "lower" else min)(values, key=lambda s: s.number)
-    bounds = _bounds(site, role, name, mode, worst, ("every node", "system"))
-    found = [(metric, float(worst.number), entry.unit, _reference(bounds))]
-    if len(values) > 1 and entry.better == "higher":
-        middle = median(Fraction(s.number) for s in values)
-        bounds = _bounds(site, role, name, mode, worst, ("median",))
-        found.append((f"{metric}_median", float(middle), entry.unit, _reference(bounds)))
+    rules = _rules(site, role, name, mode)
+    facts = site.hardware_of(role)
+    each = [rule for rule in rules if rule.scope not in MIDDLES]
+    # Nodes may have used different programs: those whose figure answers something go first.
+    answers = [s for s in values if any(not why_not(rule, s) for rule in each)] or values
+    worst = (max if entry.better == "lower" else min)(answers, key=lambda s: s.number)
+    found = [(metric, float(worst.number), entry.unit, _bounds(each, worst, facts))]
+    exact = [Fraction(s.number) for s in values]
+    for scope, middle in (("median", median(exact)), ("mean", sum(exact) / len(exact))):
+        spoken = [rule for rule in rules if rule.scope == scope
+                  and set(site.promised(rule)) <= {s.node for s in values}]
+        if spoken or scope == "median" and len(values) > 1 and entry.better == "higher":
+            bounds = _bounds(spoken, worst, facts)
+            found.append((f"{metric}_{scope}", float(middle), entry.unit, bounds))
     return found
 
 
-def _bounds(
-    site: Site, role: str, name: str, mode: str, sample: Sample, scopes: Sequence[str]
-) -> list[tuple[float | None, float | None]]:
-    """Lowest and highest float that each bound in force lets pass."""
+def _rules(site: Site, role: str, name: str, mode: str) -> list[Criterion | Baseline]:
+    """The criteria, and in a maintenance the baselines, that speak of a metric of a role."""
     rules: list[Criterion | Baseline] = [
-        c for c in site.criteria.values()
-        if c.metric == name and c.scope in scopes
-        and role in site.roles_of(c) and c.kind != "report_only"
+        c for c in site.criteria.values() if c.kind != "report_only"
     ]
-    if mode == "maintenance" and "every node" in scopes:
-        rules += [
-            b for b in site.baselines.values() if b.metric == name and role in site.roles_of(b)
-        ]
-    facts = site.hardware_of(role)
+    if mode == "maintenance":
+        rules += site.baselines.values()
+    return [rule for rule in rules if rule.metric == name and role in site.roles_of(rule)]
+
+
+def _bounds(rules: Sequence[Criterion | Baseline], sample: Sample, facts: Hardware) -> Reference:
+    """The tightest of the bounds that the sample can answer."""
     fitting = [rule for rule in rules if not why_not(rule, sample)]
-    return [_floats(rule.limits(sample.unit, facts)) for rule in fitting]
+    return _reference([_floats(rule.limits(sample.unit, facts)) for rule in fitting])
 
 
 def _floats(limits: tuple[Limit | None, Limit | None]) -> tuple[float | None, float | None]:
@@ -81,20 +90,33 @@ def _floats(limits: tuple[Limit | None, Limit | None]) -> tuple[float | None, fl
 
 
 def _reference(bounds: Sequence[tuple[float | None, float | None]]) -> Reference:
-    """ReFrame's tuple: an inclusive bound is exact as the reference itself, with 0 beside it.
-
-    Both bounds at once: the reference is the lower one and the upper one is relative to it.
-    """
+    """ReFrame's tuple: an inclusive bound is exact as the reference itself, with 0 beside it."""
     lows = [low for low, _ in bounds if low is not None]
     highs = [high for _, high in bounds if high is not None]
-    if lows and highs and max(lows):
-        low = max(lows)
-        return (low, 0.0, (min(highs) - low) / low)
+    if lows and highs:
+        return _between(max(lows), min(highs))
     if lows:
         return (max(lows), 0.0, None)
     if highs:
         return (min(highs), None, 0.0)
     return UNBOUNDED
+
+
+def _between(low: float, high: float) -> Reference:
+    """Both bounds at once: ReFrame multiplies, which rounds, unless the reference is well chosen.
+
+    Around zero the thresholds are absolute. A power of two between the bounds makes both factors
+    exact; where there is none, low / high is above one half and comes back exactly, too.
+    """
+    if low > high:  # promises that contradict each other: nothing passes
+        return (math.inf, 0.0, None)
+    if low <= 0 <= high:
+        return (0.0, low, high)
+    if high < 0:
+        reference, below, above = _between(-high, -low)
+        return (-reference, -(above or 0.0), -(below or 0.0))
+    reference = min(2.0 ** math.frexp(low)[1], high)
+    return (reference, low / reference - 1, high / reference - 1)
 
 
 def tell_failed(failed: Sequence[Sample], expected: int) -> str:

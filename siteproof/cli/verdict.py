@@ -65,12 +65,17 @@ def bound(judged: Judgement, result: CriterionVerdict) -> str:
     return text + (f", {criterion.rounding}" if criterion.step else "")
 
 
+def figure(result: NodeVerdict) -> str:
+    """The tool's own digits; of a median or mean, the figure that was worked out."""
+    of_one = result.sample is not None and Fraction(result.sample.number) == result.value
+    return str(result.sample.value) if of_one else number(result.value, 12)
+
+
 def value(result: NodeVerdict, criterion: Any) -> str:
     """Raw value as measured, and rounded where the contract rounds or takes a share."""
     if result.value is None or result.sample is None:
         return "-"
-    raw = f"{result.sample.value if len(result.node.split()) == 1 else number(result.value)} " \
-        f"{result.sample.unit}"
+    raw = f"{figure(result)} {result.sample.unit}"
     if result.rounded is None or criterion.bound is None:
         return raw
     unit = criterion.bound.quantity.unit
@@ -144,7 +149,7 @@ def _node_record(result: NodeVerdict) -> dict[str, Any]:
     sample = result.sample
     return {
         "node": result.node, "verdict": result.verdict, "why": result.why,
-        "value": None if result.value is None or sample is None else str(sample.value),
+        "value": None if result.value is None else figure(result),
         "unit": sample.unit if sample else None,
         "rounded": None if result.rounded is None else number(result.rounded, 12),
         "session": sample.header.session if sample else None,
