@@ -148,7 +148,7 @@ def _judge(raw: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
     if raw.timed_out(code):
         raise OutputError(f"{program or job.check} hung: ended after its time limit", "timeout")
     if code == NOT_FOUND:
-        raise OutputError(_last_words(raw) or f"{program} not found", "tool_missing")
+        raise OutputError(_last_words(raw), "tool_missing")
     if code != 0:
         raise OutputError(f"{program or job.check} exited with {code}: {_last_words(raw)}",
                           "generic")
@@ -195,7 +195,7 @@ def _text(path: Path) -> str:
 
 def _last_words(raw: Raw) -> str:
     words = " ".join((raw.stderr.strip() or raw.stdout.strip())[-10 * TAIL:].split())
-    return samples.harmless(words[-TAIL:])
+    return samples.harmless(words[-TAIL:]) or "without a word"
 
 
 def _common(records: list[Mapping[str, str]]) -> dict[str, str]:

@@ -36,7 +36,7 @@ def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
         try:
             checks: list[Any] = original(self, filename, force)
         except (SyntaxError, UnicodeDecodeError, ValueError) as error:
-            line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+            line = f":{error.lineno}" if getattr(error, "lineno", None) else ""
             refuse(UserError(f"{filename}{line}", f"cannot be loaded: {error}"))
         missing = promised.get(Path(filename).resolve(), set())
         missing = missing - {type(check).__name__ for check in checks}

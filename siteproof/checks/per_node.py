@@ -269,9 +269,12 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
     def every_node_measured(self) -> bool:
         """Collect; then every expected node must have a value, and the job must have completed."""
         ended = (self.job.state or "") if self.on_slurm else ""
-        self.samples = collect.collect(
-            Path(self.stagedir), session.current().folder / "perflogs", ended=ended
-        )
+        perflogs = session.current().folder / "perflogs"
+        try:
+            self.samples = collect.collect(Path(self.stagedir), perflogs, ended=ended)
+        except OSError as error:
+            raise SanityError(f"samples cannot be written to {perflogs}: {error.strerror}; with "
+                              "room there, 'siteproof collect' does") from None
         failed = [s for s in self.samples if s.status != "ok"]
         missing_tool = [s for s in failed if s.status == "tool_missing"]
         if missing_tool and len(missing_tool) == len(collect.expected(self.plan)):

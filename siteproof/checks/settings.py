@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from reframe.core.logging import MultiFileHandler
+
 from siteproof import collect, data, sites
 from siteproof.checks import loading, session, thrift, turn
 from siteproof.errors import ExitCode, UserError, UserErrors
@@ -45,8 +47,23 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     thrift.save_cpu()
     loading.refuse_lost_checks(active.site.catalogue, data.CLONE)
     loading.refuse_empty_runs()
-    logging.raiseExceptions = False  # a full disk is told by the check, not by a traceback
+    tell_full_disk()
     return build(active)
+
+
+def tell_full_disk() -> None:
+    """A full disk under ReFrame's own logs is told in a line, and not by tracebacks."""
+    logging.raiseExceptions = False
+    original = MultiFileHandler.close
+
+    def close(self: Any) -> None:
+        try:
+            original(self)
+        except OSError as error:
+            print(f"siteproof: ReFrame's perflogs are not complete: {error.strerror}",
+                  file=sys.stderr)
+
+    MultiFileHandler.close = close
 
 
 def options(arguments: list[str]) -> argparse.Namespace:
@@ -62,17 +79,23 @@ def _runs(arguments: list[str]) -> bool:
 
 
 def make_folders(active: session.Session) -> None:
-    """Make the data folder usable, or refuse. Raises UserError."""
-    for name in ("perflogs", "stage", "output"):
-        folder = active.folder / name
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(folder, f"cannot be made: {error.strerror}", ELSEWHERE) from None
-        if not os.access(folder, os.W_OK):
-            raise UserError(folder, f"not writable for {session.user()}", ELSEWHERE)
-    if (active.folder / "perflogs").stat().st_mode & stat.S_IWGRP:
+    """Make the data folder usable, or refuse before anything is measured. Raises UserError."""
+    perflogs, system = active.folder / "perflogs", active.site.system
+    _make_folder(perflogs)
+    if perflogs.stat().st_mode & stat.S_IWGRP:
         os.umask(0o002)  # a folder of a group of operators: what one writes, the others may add to
+    folders = [active.folder / "stage", active.folder / "output"]
+    for folder in folders + [perflogs / system.system / name for name in system.partitions]:
+        _make_folder(folder)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(folder, f"cannot be made: {error.strerror}", ELSEWHERE) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UserError(folder, f"not writable for {session.user()}", ELSEWHERE)
 
 
 def collect_lost(active: session.Session) -> None:
