@@ -108,7 +108,8 @@ class World:
     def start(self, *command: object, **variables: str) -> subprocess.Popen[str]:
         """Start a command in the clone."""
         return subprocess.Popen(
-            [*(NOBODY if self.as_nobody else []), *map(str, command)], cwd=self.clone, env=self.environment(**variables),
+            [*(NOBODY if self.as_nobody else []), *map(str, command)],
+            cwd=self.clone, env=self.environment(**variables),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             encoding="utf-8", errors="replace",
         )

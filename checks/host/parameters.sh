@@ -1,5 +1,6 @@
 # What this host is set to: sysctls, NICs and bonds, as lines that parsers/host_parameters.py reads.
 # SYSCTLS and NICS name what the site expects; each is read without root, or said to be unreadable.
+set -f # a name is a name, and no pattern of files
 echo "program=proc" >>facts
 for key in ${SYSCTLS:-}; do
     file=/proc/sys/$(printf '%s' "$key" | tr . /)

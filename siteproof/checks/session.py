@@ -24,9 +24,12 @@ class Session:
     site: Site
     folder: Path = field(default_factory=data.folder)
     campaign: str = field(default_factory=lambda: os.environ.get("SITEPROOF_CAMPAIGN", ""))
-    name: str = field(
-        default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-    )
+    name: str = field(default_factory=lambda: _name(datetime.now(UTC)))
+
+
+def _name(now: datetime) -> str:
+    """Unique, and in the order of time even within a second."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond:05x}{secrets.token_hex(1)}"
 
 
 _current: Session | None = None

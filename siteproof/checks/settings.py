@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         active = session.start(sites.load(given.system.partition(":")[0] or sites.recognise()))
         if _runs(arguments) or "--dry-run" in arguments:
             make_folders(active)
+        settings = build(active)
         if _runs(arguments):
             collect_lost(active)
     except (UserError, UserErrors) as error:
@@ -48,7 +50,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     loading.refuse_lost_checks(active.site.catalogue, data.CLONE)
     loading.refuse_empty_runs()
     tell_full_disk()
-    return build(active)
+    return settings
 
 
 def tell_full_disk() -> None:
@@ -80,6 +82,9 @@ def _runs(arguments: list[str]) -> bool:
 
 def make_folders(active: session.Session) -> None:
     """Make the data folder usable, or refuse before anything is measured. Raises UserError."""
+    if bad := re.search(r"[\s$`{}'\"\\]", str(active.folder)):
+        what = f"ReFrame cannot work below a name with {bad[0]!r}"
+        raise UserError(active.folder, what, ELSEWHERE)
     perflogs, system = active.folder / "perflogs", active.site.system
     _make_folder(perflogs)
     if perflogs.stat().st_mode & stat.S_IWGRP:
@@ -163,9 +168,18 @@ def _environment(name: str, environment: Any) -> dict[str, Any]:
     return {
         "name": name, "cc": "cc", "cxx": "c++", "ftn": "gfortran",
         "features": list(environment.features), "modules": list(environment.modules),
-        "env_vars": [[k, str(v)] for k, v in environment.variables.items()],
+        "env_vars": [[k, _quoted(k, v)] for k, v in environment.variables.items()],
         **environment.reframe,
     }
+
+
+def _quoted(name: str, value: str) -> str:
+    """For a shell: $NAME and ${NAME} are what they stand for, and everything else is text."""
+    if "$(" in value or "`" in value:  # ReFrame itself runs these, quoted or not
+        raise UserError("variables", f"{name} holds a command: {value}", "text, $NAME, ${NAME}")
+    if re.fullmatch(r"(\w|[-./:,=+@%]|\$\w|\${\w+})*", value):
+        return value
+    return '"' + re.sub(r'[\\"]|\$(?!\w|{\w+})', r"\\\g<0>", value) + '"'
 
 
 def _logging(active: session.Session) -> dict[str, Any]:

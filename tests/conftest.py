@@ -1,0 +1,25 @@
+"""What the tests of runs and verdicts share: a world of their own (tests/clone.py)."""
+
+import os
+
+import pytest
+from clone import World
+
+os.environ.pop("SITEPROOF_CAMPAIGN", None)
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Sites, data and programs of one test; nothing that it starts outlives it."""
+    made = World(tmp_path)
+    made.site()
+    yield made
+    made.end_processes()
+
+
+@pytest.fixture
+def good(world):
+    """A machine on which every benchmark gives what was once recorded."""
+    world.recorded_likwid()
+    world.recorded_hpcc()
+    return world
