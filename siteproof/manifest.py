@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from pydantic import TypeAdapter, ValidationError
 
 from siteproof.errors import UserError
 
@@ -84,10 +85,14 @@ def load(stage: Path) -> Manifest:
     """The manifest in a stage directory. Raises UserError."""
     path = stage / NAME
     try:
-        job = Manifest(**json.loads(path.read_text(encoding="utf-8")))
+        job = TypeAdapter(Manifest).validate_json(path.read_bytes())
         NodeSet(job.expected, resolver=RESOLVER_NOGROUP)
         return job
-    except (OSError, ValueError, TypeError, NodeSetException) as error:
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise UserError(path, f"no manifest: {what}") from None
+    except (OSError, NodeSetException) as error:
         raise UserError(path, f"no manifest: {error}") from None
 
 

@@ -23,3 +23,11 @@ def good(world):
     world.recorded_likwid()
     world.recorded_hpcc()
     return world
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests have counted or timed, also where xdist runs them."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == "told":
+                terminalreporter.write_line(value)
