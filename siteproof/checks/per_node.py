@@ -238,9 +238,12 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def run_complete(self) -> bool:
         """As ReFrame's; and what is missing, but could be measured, is submitted once more."""
-        done = super().run_complete()
         if self.is_dry_run() or not self.on_slurm:
-            return done
+            return super().run_complete()
+        self.job._state = slurm.without_resizing(self.job.state)
+        if self.watcher.runs(self.job.state):
+            self.job.max_pending_time = None  # it waits no longer, also where it loses a node
+        done = super().run_complete()
         measured = collect.measured(Path(self.stagedir))
         if not done:
             if self.watcher.only_dead_nodes_left(measured):
@@ -248,7 +251,8 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
             elif progress := self.watcher.progress(measured):
                 getlogger().info(f"{self.display_name}: {progress}")
             return False
-        again = self.watcher.worth_another_job(measured, self.job.state)
+        ended = "" if self.job.is_cancelling else self.job.state
+        again = self.watcher.worth_another_job(measured, ended)
         if again:
             self.submit_again(again)
         return not again

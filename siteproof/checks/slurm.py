@@ -46,6 +46,18 @@ def parse_sinfo(text: str) -> dict[str, NodeState]:
     return states
 
 
+def without_resizing(state: str | None) -> str | None:
+    """A job's state without the records from before it lost a node.
+
+    Slurm keeps them for ever as RESIZING, beside the record of what is left of the job, and
+    ReFrame would wait for them to end.
+    """
+    if not state:
+        return state
+    left = [s for s in state.split(",") if s != "RESIZING"]
+    return ",".join(left) or "RUNNING"
+
+
 def node_states(nodes: NodeSet | None = None) -> dict[str, NodeState]:
     """State of the nodes, of all if none are named. Raises UserError if Slurm does not answer."""
     command = ["sinfo", "-h", "-N", "-o", "%N|%T|%E"]

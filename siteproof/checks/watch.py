@@ -26,11 +26,20 @@ class Watcher:
 
     def __init__(self, asked: NodeSet, started: float, limit: float) -> None:
         self.asked = asked
+        self.limit = limit
         self.deadline = started + limit
+        self._runs = False
         self.submissions = 1
         self._looked = self._changed = time.time()
         self._seen = self._told = 0
         self._told_at = started
+
+    def runs(self, state: str | None) -> bool:
+        """Whether the job has begun to run; from then on its limit counts."""
+        if state and "RUNNING" in state and not self._runs:
+            self._runs = True
+            self.deadline = time.time() + self.limit
+        return self._runs
 
     def remaining(self) -> float:
         """Seconds left of the first job's limit."""
@@ -61,10 +70,13 @@ class Watcher:
             return False  # a controller that restarts; the job has its time limit
         return not set(missing) - set(slurm.unusable(missing, states))
 
-    def worth_another_job(self, done: AbstractSet[str], state: str | None) -> NodeSet:
-        """Nodes without a result that can take a job now; once, and not after a time-out."""
+    def worth_another_job(self, done: AbstractSet[str], ended: str) -> NodeSet:
+        """Nodes without a result that can take a job now; once.
+
+        Not after a time-out, and not after somebody else has cancelled the job.
+        """
         missing = [node for node in self.asked if node not in done]
-        if not missing or self.submissions > 1 or (state or "").startswith("TIMEOUT"):
+        if not missing or self.submissions > 1 or ended.startswith(("TIMEOUT", "CANCELLED")):
             return NodeSet(resolver=RESOLVER_NOGROUP)
         self.submissions += 1
         if self.remaining() < SHORTEST:
