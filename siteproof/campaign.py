@@ -43,7 +43,8 @@ def select(
         return _within(chosen, start), f"campaign {campaign}"
     if start is not None:
         return _within(samples, start), f"since {start:%Y-%m-%d %H:%M} UTC"
-    newest = max((s for s in samples if answers(s)), key=_order, default=None)
+    newest_first = sorted(samples, key=_order, reverse=True)
+    newest = next((s for s in newest_first if answers(s)), None)
     if newest is None:
         return [], "no session yet that could answer a criterion"
     name = newest.header.campaign

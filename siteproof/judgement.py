@@ -50,9 +50,9 @@ def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
 def _answers_any(site: Site, sample: Sample) -> bool:
     check = sample.metric.partition(".")[0]
     return any(
-        criterion.metric == sample.metric
+        not why_not(criterion, sample) for criterion in site.criteria.values()
+        if criterion.metric == sample.metric
         or sample.status != "ok" and criterion.metric.partition(".")[0] == check
-        for criterion in site.criteria.values() if not why_not(criterion, sample)
     )
 
 

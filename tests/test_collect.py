@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import subprocess
 import time
 from decimal import Decimal
 
@@ -234,9 +235,12 @@ def test_a_lost_session_is_an_orphan_until_it_is_collected(tmp_path):
     assert orphans(job) == []
 
 
-def test_a_session_that_lives_is_no_orphan(job, monkeypatch):
-    monkeypatch.setattr(manifest.Path, "read_bytes", lambda _: b"python\0/bin/reframe\0-r")
-    assert orphans(job) == []
+def test_a_session_that_lives_is_no_orphan(tmp_path):
+    with subprocess.Popen(["reframe", "60"], executable="/bin/sleep") as session:
+        job = Job(tmp_path, pid=session.pid)
+        assert orphans(job) == []
+        session.kill()
+    assert orphans(job) == [job.stage]
 
 
 def test_a_process_that_is_no_reframe_does_not_keep_a_session_alive(job):

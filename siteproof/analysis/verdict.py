@@ -134,12 +134,10 @@ def judge_node(
     baselines: Iterable[Baseline] = (),
 ) -> NodeVerdict:
     """The verdict on one node from its attempts, the newest first."""
-    refused = [why_not(criterion, sample) for sample in attempts]
-    fitting = [s for s, reason in zip(attempts, refused, strict=True) if not reason]
-    if not fitting:
-        reason = next(filter(None, refused), "not measured")
+    newest = next((s for s in attempts if not why_not(criterion, s)), None)
+    if newest is None:
+        reason = why_not(criterion, attempts[0]) if attempts else "not measured"
         return NodeVerdict(node, Verdict.INCOMPLETE, reason)
-    newest = fitting[0]
     if newest.status != "ok":
         verdict = OF_STATUS.get(newest.status, Verdict.ERROR)
         return NodeVerdict(node, verdict, f"{newest.status}: {newest.why}", newest)
