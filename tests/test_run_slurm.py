@@ -242,7 +242,7 @@ def test_a_hung_program_costs_its_node_and_not_the_job(suite):
 def test_a_job_at_its_time_limit_is_no_success_and_keeps_what_was_measured(suite):
     # node.sh and all below it ignore everything but the end of the job
     suite.likwid(slow_on("node007").replace("sleep", "touch hung; while :; do sleep 1; done;:"))
-    (suite.programs / "timeout").write_text("#!/bin/sh\nshift 3\nexec \"$@\"\n")
+    (suite.programs / "timeout").write_text("#!/bin/sh\nshift 4\nexec \"$@\"\n")
     (suite.programs / "timeout").chmod(0o755)
     begun = time.monotonic()
     done = suite.reframe("-n", "Stream", "-S", "time_limit=1m", timeout=240)

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # HPL: xhpl if it is there, HPCC otherwise (a smoke test; it cannot be cut down to HPL alone).
 # SHARE is the share of the memory that the matrix takes, or N fixes the problem; NB the block.
 # Run by siteproof's node.sh in the node's own folder; prints the tool's output, notes facts.

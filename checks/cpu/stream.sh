@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Memory bandwidth: STREAM 5.10 if it is there, likwid-bench otherwise.
 # STREAM's rule 1(a): an array of at least four times the last-level caches.
 # Run by siteproof's node.sh in the node's own folder; prints the tool's output, notes facts.

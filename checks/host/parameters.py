@@ -3,7 +3,6 @@
 import reframe as rfm
 
 from siteproof.checks import PerNodeCheck
-from siteproof.derive.host_parameters import by_name
 from siteproof.parsers import host_parameters
 
 
@@ -15,7 +14,7 @@ class HostParameters(PerNodeCheck):
     script = "parameters.sh"
     parsers = {"proc": host_parameters}
     derive = "host_parameters"
-    metrics = ("mismatches", "unreadable")
+    metrics = ("mismatches", "unreadable", "bond_members_up")
     headline = ("mismatches",)
     time_limit = "5m"
 
@@ -30,7 +29,7 @@ class HostParameters(PerNodeCheck):
 
     def facts(self):
         """The expected values, each under the name that the parser gives it."""
-        rules = by_name(self.expected_parameters())
+        rules = self.expected_parameters().by_name()
         return {"parameters": {name: rule.model_dump(exclude_none=True)
                                for name, rule in rules.items()}}
 

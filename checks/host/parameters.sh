@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What this host is set to: sysctls, NICs and bonds, as lines that parsers/host_parameters.py reads.
 # SYSCTLS and NICS name what the site expects; each is read without root, or said to be unreadable.
 set -f # a name is a name, and no pattern of files
@@ -27,13 +28,18 @@ for nic in ${NICS:-}; do
         echo "unreadable nic.$nic.flow_control ${pause:-ethtool is not installed}"
     fi
 done
-for bond in ${BONDS:-}; do
+bonds=$(cat /sys/class/net/bonding_masters 2>/dev/null) # those that nobody expects, too
+for bond in $bonds; do
     path=/sys/class/net/$bond/bonding
-    if [ -d "$path" ]; then
-        echo "bond $bond mode $(cat "$path/mode")"
-        echo "bond $bond members $(cat "$path/slaves")"
-    else
-        echo "unreadable bond.$bond no such bond"
-    fi
+    echo "bond $bond mode $(cat "$path/mode")"
+    up=
+    members=$(cat "$path/slaves")
+    for member in $members; do
+        [ "$(cat "/sys/class/net/$member/operstate")" != up ] || up="$up $member"
+    done
+    echo "bond $bond members$up"
+done
+for bond in ${BONDS:-}; do
+    [ -d "/sys/class/net/$bond/bonding" ] || echo "unreadable bond.$bond no such bond"
 done
 echo "end host parameters"

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from siteproof.parsers import Reading, host_parameters
-from siteproof.sites import Expected, HostParameters
+from siteproof.sites import Expected
 
 if TYPE_CHECKING:
     from siteproof.collect import Raw
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def derive(
     readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
 ) -> tuple[list[Reading], dict[str, str]]:
-    """Add `mismatches` and `unreadable` (counts), and a text reading for each mismatch.
+    """Add the counts mismatches, unreadable and bond_members_up, and a text for each mismatch.
 
     facts["parameters"]: expected values by name, such as {"nic.eth0.mtu": {"exact": "9000"}}.
     """
@@ -33,25 +33,21 @@ def derive(
     counts = [
         Reading("mismatches", Decimal(len(wrong)), "count"),
         Reading("unreadable", Decimal(len(unreadable)), "count"),
+        Reading("bond_members_up", Decimal(bonded(readings)), "count"),
     ]
     details = [
         Reading("mismatch", text, "text", {"parameter": name}) for name, text in wrong.items()
     ]
+    details += [
+        Reading("not_read", why, "text", {"parameter": name}) for name, why in unreadable.items()
+    ]
     return [*counts, *details, *readings], {**conditions, "parameters": str(len(expected))}
 
 
-def by_name(parameters: HostParameters) -> dict[str, Expected]:
-    """What a site expects, each under the name that the parser gives to what it finds."""
-    rules = {f"sysctl.{key}": rule for key, rule in parameters.sysctl.items()}
-    for kind, devices in (("nic", parameters.nic), ("bond", parameters.bond)):
-        for device, settings in devices.items():
-            for key in type(settings).model_fields:
-                rule = getattr(settings, key)
-                if isinstance(rule, list):
-                    rule = Expected(exact=" ".join(sorted(rule)))
-                if rule is not None:
-                    rules[f"{kind}.{device}.{key}"] = rule
-    return rules
+def bonded(readings: list[Reading]) -> int:
+    """How many interfaces are up as members of any bond."""
+    members = [r for r in readings if r.metric.startswith("bond.") and ".members" in r.metric]
+    return sum(len(str(r.value).split()) for r in members)
 
 
 def comparable(name: str, text: str) -> str:
