@@ -64,11 +64,11 @@ def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, Node
         for sample in by_node(judged.samples, result.criterion.metric).get(node, []):
             click.echo(f"    {_sample(sample, why_not(result.criterion, sample))}")
     for sample in judged.samples:
-        if sample.node == node and sample.unit == "text":
-            name = sample.dims.get("parameter", sample.metric)
-            click.echo(f"  {name}: {sample.value}")
+        if sample.node == node and "parameter" in sample.dims:
+            what = sample.metric.rpartition(".")[2].replace("_", " ")
+            click.echo(f"  {what}: {sample.dims['parameter']}: {sample.value}")
     bad = [v for _, v in found if v.verdict != "PASS"]
-    click.echo(f"{len(found) - len(bad)} of {len(found)} criteria are kept by {node}")
+    click.echo(f"{len(found) - len(bad)} of {len(found)} criteria are kept on {node}")
 
 
 def _told(result: CriterionVerdict, node: NodeVerdict) -> str:
