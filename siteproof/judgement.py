@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof import campaign, data, samples, sites
 from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, why_not
@@ -17,6 +19,7 @@ class Judgement:
     """The verdicts on one system. chosen: which samples they rest on, in words.
 
     unjudged: headline metrics that were measured, and of which no criterion speaks.
+    warnings: what a figure was measured under and should not have been, with the nodes.
     """
 
     site: Site
@@ -24,6 +27,7 @@ class Judgement:
     verdicts: Sequence[CriterionVerdict]
     samples: Sequence[Sample]
     unjudged: Sequence[str]
+    warnings: Mapping[str, NodeSet]
 
 
 def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgement:
@@ -36,7 +40,7 @@ def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgem
         everything, campaign=name, start=start, answers=lambda s: _answers_any(site, s)
     )
     verdicts = [_judge(site, key, criterion, found) for key, criterion in site.criteria.items()]
-    return Judgement(site, chosen, verdicts, found, _unjudged(site, found))
+    return Judgement(site, chosen, verdicts, found, _unjudged(site, found), _warnings(found))
 
 
 def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
@@ -68,6 +72,16 @@ def _judge(
         for node in site.promised(baseline) if baseline.metric == criterion.metric else ():
             baselines.setdefault(node, []).append(baseline)
     return judge(name, criterion, found, expected_nodes(site, criterion), baselines)
+
+
+def _warnings(found: Sequence[Sample]) -> dict[str, NodeSet]:
+    """Each condition that is a warning, such as blas_warning, and the nodes that it is about."""
+    told: dict[str, NodeSet] = {}
+    for sample in found:
+        for key, text in sample.conditions.items() if sample.status == "ok" else ():
+            if key.endswith("_warning"):
+                told.setdefault(text, NodeSet(resolver=RESOLVER_NOGROUP)).add(sample.node)
+    return told
 
 
 def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:

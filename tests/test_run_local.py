@@ -315,11 +315,11 @@ def test_arrays_that_fit_into_the_caches_fail(world):
 
 
 def test_another_problem_than_the_one_asked_for_fails(world):
-    world.recorded_hpcc(edit="-e 's/^N      :    3000/N      :    2560/' "
-                             "-e 's/^\\(WR[^ ]* *\\)3000/\\12560/'")
+    world.recorded_hpcc("1.5.0-other_problem_than_asked_for")
     done = world.reframe("-r", "-n", "Hpl")
     assert done.code == 1, done
-    assert world.verdicts()["HERE-HPL"] in ("FAIL", "ERROR")
+    assert "invalid: solved N NB P Q 2560 80 1 1, asked was 3000 192 1 2" in reason(done)
+    assert world.verdicts()["HERE-HPL"] == "FAIL"
 
 
 def test_hpcc_that_solves_its_own_problem_is_told(world):
@@ -482,7 +482,28 @@ def test_an_interrupted_run_leaves_no_process_and_can_be_restored(world, end):
     done = world.run("reframe", "--restore-session", "--failed", "-r")
     assert done.code == 0, done
     assert "Stream" in done.out
-    assert set(world.verdicts("--since", "1h").values()) == {"PASS"}
+    assert set(world.verdicts().values()) == {"PASS"}  # it is one session
+
+
+def test_a_session_is_restored_from_the_report_that_is_named(good):
+    good.fake("likwid-bench", "exit 1")
+    assert good.reframe("-r").code == 1
+    report = next((good.data / "output").rglob("run-report-*.json"))
+    moved = report.rename(good.folder / "report.json")
+    good.recorded_likwid()
+    done = good.run("reframe", f"--restore-session={moved}", "--failed", "-r")
+    assert done.code == 0, done
+    assert "Ran 1/1" in done.out
+    assert set(good.verdicts().values()) == {"PASS"}
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"session_info": 5}'])
+def test_a_broken_report_is_no_traceback(good, text):
+    report = good.folder / "report.json"
+    report.write_text(text)
+    done = good.run("reframe", f"--restore-session={report}", "-r")
+    assert done.code in (1, 2), done
+    assert "siteproof/checks" not in done.said
 
 
 def test_a_restored_session_without_failures_has_nothing_to_run(good):
@@ -590,7 +611,9 @@ def test_the_lost_session_of_another_user_is_left_to_him(shared):
         path.chmod(0o755 if path.is_dir() else 0o644)
     (shared.data / "stage").chmod(0o2775)
     shared.as_nobody = True
-    assert "left to root, whose lost session it is" in shared.siteproof("collect").refused()
+    done = shared.siteproof("collect")
+    assert done.code == 2, done
+    assert all("left to root, whose lost session" in line for line in done.err.splitlines())
     done = shared.reframe("-r", "-n", "HostParameters")
     assert done.code == 0, done
     assert "left to root" in done.err

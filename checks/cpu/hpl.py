@@ -12,6 +12,7 @@ class Hpl(PerNodeCheck):
     """xhpl answers a contract; HPCC, where only that exists, is a smoke test."""
 
     descr = "Floating-point rate of every node"
+    tags = {"cpu"}
     script = "hpl.sh"
     features = ("hpl", "hpcc")
     parsers = {"xhpl": hpl, "hpcc": hpcc}

@@ -11,6 +11,7 @@ class Stream(PerNodeCheck):
     """STREAM 5.10 answers a contract; likwid-bench stands in for it, under its own name."""
 
     descr = "Memory bandwidth of every node"
+    tags = {"cpu", "memory"}
     script = "stream.sh"
     features = ("stream", "likwid")
     parsers = {"stream": stream, "likwid-bench": likwid}

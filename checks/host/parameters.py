@@ -11,6 +11,7 @@ class HostParameters(PerNodeCheck):
     """Counts mismatches, and keeps each one with key, expected and found."""
 
     descr = "Host parameters of every node"
+    tags = {"host"}
     script = "parameters.sh"
     parsers = {"proc": host_parameters}
     derive = "host_parameters"

@@ -6,6 +6,7 @@ Set once by reframe_settings.py, read by the checks. Nothing else in the package
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import secrets
 from dataclasses import dataclass, field
@@ -35,12 +36,28 @@ def _name(now: datetime) -> str:
 _current: Session | None = None
 
 
-def start(site: Site) -> Session:
-    """Begin the session of this process; ReFrame may read its settings more than once."""
+def start(site: Site, report: str | None = None) -> Session:
+    """Begin the session of this process; ReFrame may read its settings more than once.
+
+    report: what --restore-session names; that session goes on, so that one verdict speaks of it.
+    """
     global _current
     if _current is None or _current.site.system.system != site.system.system:
-        _current = Session(site)
+        name = "" if report is None else _restored(report, data.stages())
+        _current = Session(site, name=name) if name else Session(site)
     return _current
+
+
+def _restored(report: str, stages: Path) -> str:
+    """The session's name in ReFrame's report, the newest one if none is named; empty: unknown."""
+    newest = (data.folder() / "output" / user()).glob("run-report-*.json")
+    try:
+        path = Path(report.partition(",")[0]) if report else max(
+            newest, key=lambda found: found.stat().st_mtime)
+        stage = Path(json.loads(path.read_bytes())["session_info"]["prefix_stage"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""  # ReFrame tells what is wrong with the report
+    return stage.name if stage.parent == stages else ""
 
 
 def current() -> Session:

@@ -34,7 +34,8 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         given = options(arguments)
         if given.mode and given.mode not in MODES:
             raise UserError("--mode", f"unknown mode '{given.mode}'", MODES)
-        active = session.start(sites.load(given.system.partition(":")[0] or sites.recognise()))
+        site = sites.load(given.system.partition(":")[0] or sites.recognise())
+        active = session.start(site, given.restore_session)
         if _runs(arguments) or "--dry-run" in arguments:
             make_folders(active)
         settings = build(active)
@@ -69,10 +70,11 @@ def tell_full_disk() -> None:
 
 
 def options(arguments: list[str]) -> argparse.Namespace:
-    """The system and the mode that ReFrame's options name; empty where none does."""
+    """The system, the mode and the report that ReFrame's options name."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--system", default=os.environ.get("RFM_SYSTEM", ""))
     parser.add_argument("--mode", default="")
+    parser.add_argument("--restore-session", nargs="?", const="")
     return parser.parse_known_args(arguments)[0]
 
 

@@ -72,16 +72,14 @@ def figure(result: NodeVerdict) -> str:
 
 
 def value(result: NodeVerdict, criterion: Any) -> str:
-    """Raw value as measured, and rounded where the contract rounds or takes a share."""
+    """Raw value as measured, and rounded where the contract rounds; and who measured it."""
     if result.value is None or result.sample is None:
         return "-"
-    raw = f"{figure(result)} {result.sample.unit}"
-    if result.rounded is None or criterion.bound is None:
-        return raw
-    unit = criterion.bound.quantity.unit
-    return f"{raw} -> {number(result.rounded)} {unit}" if (
-        criterion.step or criterion.bound.fact
-    ) else raw
+    told = f"{figure(result)} {result.sample.unit}"
+    if result.rounded is not None and criterion.bound and (criterion.step or criterion.bound.fact):
+        told += f" -> {number(result.rounded)} {criterion.bound.quantity.unit}"
+    program = result.sample.conditions.get("program", "")
+    return f"{told} by {program}" if program not in ("", "proc") else told
 
 
 def _print(judged: Judgement) -> None:
@@ -99,6 +97,8 @@ def _print(judged: Judgement) -> None:
             f"{result.ok} of {len(result.nodes)}" if result.nodes else "-", Text(_reason(result)),
         )
     console.print(table)
+    for text, nodes in judged.warnings.items():
+        console.print(f"warning: {nodes}: {text}", markup=False, highlight=False)
     for metric in judged.unjudged:
         console.print(f"measured, and no criterion speaks of it: {metric}", markup=False)
     console.print(_last_line(judged), markup=False, highlight=False)
