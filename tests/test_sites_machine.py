@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from siteproof.errors import UserError
-from siteproof.sites import recognise
+from siteproof.sites import load, recognise
+from siteproof.sites.machine import refuse_stranger
 
 SMALLEST = Path(__file__).parent / "sites" / "smallest"
 
@@ -138,3 +139,17 @@ def test_a_broken_sister_is_named_if_nothing_else_fits(machine, rule, capsys):
 def test_mistakes_elsewhere_in_a_site_do_not_hide_it(machine):
     add(machine, "mine", "{hostname: 'node.*'}", broken="colour: blue\n")
     assert recognise() == "mine"
+
+
+def test_nothing_is_measured_in_the_name_of_a_system_that_this_machine_is_not(machine):
+    add(machine, "theirs", "{cluster: theirs}")
+    add(machine, "anybody", "{fallback: true}")
+    with pytest.raises(UserError) as caught:
+        refuse_stranger("theirs", load("theirs").system.recognise)
+    assert str(caught.value) == (
+        "theirs: this machine (host node007, no Slurm cluster) is not this system. "
+        "Allowed: cluster theirs."
+    )
+    refuse_stranger("anybody", load("anybody").system.recognise)
+    (machine / "slurm.conf").write_text("ClusterName=theirs\n")
+    refuse_stranger("theirs", load("theirs").system.recognise)

@@ -59,7 +59,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
     else:
         chunk = variable(int, value=0)
 
-    valid_systems = ["+nodes"]
+    valid_systems = ["*"]
     executable = "sh"
     executable_opts = ["./node.sh"]
     num_tasks_per_node = 1
@@ -116,18 +116,20 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
 
     @run_after("init")
     def check_nodes(self) -> None:
-        """Refuse `-S nodes` that names strangers; drop a chunk that these nodes do not fill."""
+        """Refuse `-S nodes` that names strangers; only partitions with nodes for this chunk."""
         site = session.current().site
-        sizes, errors = [], []
-        for partition in site.system.partitions.values():
+        sizes, errors = {}, []
+        for name, partition in site.system.partitions.items():
             try:
-                sizes.append(len(slurm.select(self.nodes, site.expected(partition.role), {})))
+                sizes[name] = len(slurm.select(self.nodes, site.expected(partition.role), {}))
             except UserError as error:
                 errors.append(error)
         if not sizes:
             loading.refuse(errors[0])
-        if self.nodes != "idle" and max(sizes) <= self.chunk * CHUNK:
+        filled = [name for name, size in sizes.items() if size > self.chunk * CHUNK]
+        if not filled:
             self.skip("fewer nodes were asked for")
+        self.valid_systems = [f"{site.system.system}:{name}" for name in filled]
 
     @run_after("setup")
     def find_role(self) -> None:

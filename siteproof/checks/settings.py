@@ -16,6 +16,7 @@ from reframe.core.logging import MultiFileHandler
 from siteproof import collect, data, sites
 from siteproof.checks import loading, session, thrift, turn
 from siteproof.errors import ExitCode, UserError, UserErrors
+from siteproof.sites import machine
 
 MODES = ("quick", "maintenance", "acceptance")
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
@@ -36,6 +37,8 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
             raise UserError("--mode", f"unknown mode '{given.mode}'", MODES)
         site = sites.load(given.system.partition(":")[0] or sites.recognise())
         active = session.start(site, given.restore_session)
+        if _runs(arguments):
+            machine.refuse_stranger(site.name, site.system.recognise)
         if _runs(arguments) or "--dry-run" in arguments:
             make_folders(active)
         settings = build(active)
@@ -159,7 +162,7 @@ def _partition(active: session.Session, name: str, partition: Any) -> dict[str, 
     return {
         "name": name, "descr": partition.description, "scheduler": partition.scheduler,
         "launcher": "local" if local else "srun", "access": list(partition.access),
-        "environs": list(partition.environments), "features": ["nodes"],
+        "environs": list(partition.environments),
         # As many jobs as one check has chunks: two checks never share the nodes.
         "max_jobs": 1 if local else max(1, -(-nodes // 64)),
         **partition.reframe,

@@ -95,6 +95,20 @@ def _fits(rule: Recognise, cluster: str | None, host: str) -> bool:
     return bool(holds) and all(holds)
 
 
+def refuse_stranger(system: str, rule: Recognise) -> None:
+    """Nothing may be measured in the name of a system to which this machine does not belong.
+
+    Raises UserError. A fallback is nobody in particular, so any machine may be it.
+    """
+    conf = slurm_conf()
+    cluster = cluster_name(conf) if conf else None
+    host = socket.gethostname().partition(".")[0]
+    if not rule.fallback and not _fits(rule, cluster, host):
+        said = f"host {host}, cluster {cluster}" if cluster else f"host {host}, no Slurm cluster"
+        wanted = ", ".join(f"{k} {v}" for k, v in rule.model_dump(exclude_none=True).items() if v)
+        raise UserError(system, f"this machine ({said}) is not this system", wanted)
+
+
 def slurm_conf() -> Path | None:
     """The slurm.conf of this machine, which may be unreadable; None: no Slurm here."""
     if given := os.environ.get("SLURM_CONF"):
