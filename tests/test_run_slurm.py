@@ -161,12 +161,26 @@ def test_the_whole_node_set_can_be_measured_inside_its_own_reservation(suite, te
     assert suite.measured("HostParameters.mismatches") == NODES
 
 
-def test_inside_a_job_that_holds_the_nodes_it_refuses_instead_of_waiting_for_itself(suite):
-    before = "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=node[002-003]"
-    done = suite.reframe("-n", "HostParameters", before=before)
-    assert done.returncode != 0
-    assert "would wait for itself" in done.stdout + done.stderr
-    assert suite.samples() == []
+def test_inside_a_job_that_holds_the_nodes_it_measures_them_and_does_not_wait_for_itself(suite):
+    line = suite.command("-n", "HostParameters")[2]
+    done = suite.testbed.run(
+        ["sbatch", "--wait", "--nodelist=node[002-005]", "--exclusive", "--ntasks-per-node=1",
+         "--nodes=4", f"--output={suite.folder}/job.out", "--time=5", "--wrap", line], timeout=120,
+    )
+    out = (suite.folder / "job.out").read_text()
+    assert suite.measured("HostParameters.mismatches") == NODES[1:5], out + done.stderr
+    assert suite.lost()["node001"] == (
+        "node_lost: not in the job inside which the check runs")
+    assert "4 of 8 nodes measured" in out
+
+
+def test_a_job_of_its_own_nodes_passes(suite):
+    line = suite.command("-n", "HostParameters", "-S", "nodes=node[002-005]")[2]
+    done = suite.testbed.run(
+        ["sbatch", "--wait", "--nodelist=node[002-005]", "--exclusive", "--ntasks-per-node=1",
+         "--nodes=4", f"--output={suite.folder}/job.out", "--time=5", "--wrap", line], timeout=120,
+    )
+    assert done.returncode == 0, (suite.folder / "job.out").read_text()
 
 
 # Nodes that are gone, or go

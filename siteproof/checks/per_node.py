@@ -152,11 +152,10 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
     def choose_nodes(self) -> None:
         """Expected: what the inventory and `-S nodes` say. Asked: those that can take a job."""
         inventory = session.current().site.expected(self.where.role)
-        self.on_slurm = self.where.scheduler != LOCAL
-        states = {}
-        if self.on_slurm:
-            watch.refuse_inside_allocation(inventory)
-            states = slurm.node_states() if not self.is_dry_run() else {}
+        on_slurm = self.where.scheduler != LOCAL
+        self.held = slurm.allocation() & inventory if on_slurm else None
+        self.in_batch = on_slurm and not self.held
+        states = slurm.node_states() if on_slurm and not self.is_dry_run() else {}
         try:
             selected = slurm.select(self.nodes, inventory, states)
         except UserError as error:  # nodes of another partition, or fewer idle ones than asked for
@@ -165,6 +164,8 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         if not mine:
             self.skip("no node left for this chunk")
         lost = slurm.unusable(mine, states) if states else {}
+        if self.held:
+            lost |= dict.fromkeys(mine - self.held, "not in the job inside which the check runs")
         self.plan = self.make_plan(mine, lost)
         self.asked = mine - NodeSet.fromlist(lost, resolver=RESOLVER_NOGROUP)
 
@@ -175,7 +176,8 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
             session=active.name, campaign=active.campaign, system=active.site.system.system,
             partition=self.current_partition.name, environment=self.current_environ.name,
             check=type(self).__name__, mode=self.mode, expected=str(mine),
-            metrics=list(self.metrics), derive=self.derive, scheduler=self.where.scheduler,
+            metrics=list(self.metrics), derive=self.derive,
+            scheduler="slurm" if self.in_batch else LOCAL,
             parsers={p: m.__name__.rpartition(".")[2] for p, m in self.parsers.items()},
             facts=self.facts(), lost=lost, limit=int(self.seconds()),
             provenance=provenance.collect(data.CLONE),
@@ -194,19 +196,22 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         if not self.is_dry_run():  # or it would be taken for a lost session
             self.plan.save(stage)
         if not self.asked:
+            collect.collect(stage, data.perflogs())
             raise JobError(f"no node can take a job: {contract.tell_lost(self.plan.lost)}")
-        if self.on_slurm:
+        if self.in_batch or self.held:
             self.pin(self.asked)
 
     def pin(self, nodes: NodeSet) -> None:
         """Ask Slurm for exactly these nodes, and to go on if one of them dies."""
         self.num_tasks = len(nodes)
-        self.job.options = [
-            f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-kill", "--no-requeue",
-        ]
-        self.job.launcher.options = [
-            "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none",
-        ]
+        these = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-kill"]
+        step = ["--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none"]
+        if self.held:  # all is said by the step; it shares the nodes with the batch script
+            step += [*these, f"--ntasks={len(nodes)}", "--ntasks-per-node=1", "--overlap"]
+        else:
+            self.job.options = [*these, "--no-requeue"]
+            step.append("--no-kill")
+        self.job.launcher.options = step
 
     def write_settings(self, attempt: int) -> None:
         """What node.sh and measure.sh read: quoted, so that no site value runs as a command."""
@@ -240,7 +245,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def run_complete(self) -> bool:
         """As ReFrame's; and what is missing, but could be measured, is submitted once more."""
-        if self.is_dry_run() or not self.on_slurm:
+        if self.is_dry_run() or not self.in_batch:
             return super().run_complete()
         self.job._state = slurm.without_resizing(self.job.state)
         if self.watcher.runs(self.job.state):
@@ -274,7 +279,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
     @sanity_function
     def every_node_measured(self) -> bool:
         """Collect; then every expected node must have a value, and the job must have completed."""
-        ended = (self.job.state or "") if self.on_slurm else ""
+        ended = (self.job.state or "") if self.in_batch else ""
         perflogs = session.current().folder / "perflogs"
         try:
             self.samples = collect.collect(Path(self.stagedir), perflogs, ended=ended)
@@ -287,7 +292,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
             self.skip(f"tool missing: {missing_tool[0].why}")
         if failed:
             raise SanityError(contract.tell_failed(failed, len(collect.expected(self.plan))))
-        if self.on_slurm and ended != "COMPLETED":
+        if self.in_batch and ended != "COMPLETED":
             raise SanityError(f"job {self.job.jobid} ended as {ended}")
         return True
 

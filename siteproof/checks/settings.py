@@ -14,7 +14,7 @@ from typing import Any
 from reframe.core.logging import MultiFileHandler
 
 from siteproof import collect, data, sites
-from siteproof.checks import loading, session, thrift, turn
+from siteproof.checks import loading, session, slurm, thrift, turn
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import machine
 
@@ -158,13 +158,17 @@ def _system(active: session.Session) -> dict[str, Any]:
 
 def _partition(active: session.Session, name: str, partition: Any) -> dict[str, Any]:
     local = partition.scheduler == "local"
-    nodes = len(active.site.expected(partition.role))
+    nodes = active.site.expected(partition.role)
+    # A job over nodes that this process's own job holds would wait for itself: only steps, then.
+    inside = not local and bool(slurm.allocation() & nodes)
     return {
-        "name": name, "descr": partition.description, "scheduler": partition.scheduler,
-        "launcher": "local" if local else "srun", "access": list(partition.access),
+        "name": name, "descr": partition.description,
+        "scheduler": "local" if inside else partition.scheduler,
+        "launcher": "local" if local else "srun",
+        "access": [] if inside else list(partition.access),
         "environs": list(partition.environments),
         # As many jobs as one check has chunks: two checks never share the nodes.
-        "max_jobs": 1 if local else max(1, -(-nodes // 64)),
+        "max_jobs": 1 if local or inside else max(1, -(-len(nodes) // 64)),
         **partition.reframe,
     }
 

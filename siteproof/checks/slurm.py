@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,12 @@ class NodeState:
 
     def __str__(self) -> str:
         return f"{self.state}: {self.reason}" if self.reason else self.state
+
+
+def allocation() -> NodeSet:
+    """The nodes of the job inside which this process runs; none on a login node."""
+    held = os.environ.get("SLURM_JOB_NODELIST", "") if os.environ.get("SLURM_JOB_ID") else ""
+    return NodeSet(held, resolver=RESOLVER_NOGROUP)
 
 
 def parse_sinfo(text: str) -> dict[str, NodeState]:

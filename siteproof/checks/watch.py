@@ -6,7 +6,6 @@ their results are files already. So the job is ended as soon as only dead nodes 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Set as AbstractSet
 
@@ -87,15 +86,3 @@ class Watcher:
             return NodeSet(resolver=RESOLVER_NOGROUP)
         dead = slurm.unusable(missing, states)
         return NodeSet.fromlist([n for n in missing if n not in dead], resolver=RESOLVER_NOGROUP)
-
-
-def refuse_inside_allocation(inventory: NodeSet) -> None:
-    """A job over nodes that this shell's own job holds would wait for itself. Raises UserError."""
-    held = os.environ.get("SLURM_JOB_NODELIST")
-    if not held:
-        return
-    if both := NodeSet(held, resolver=RESOLVER_NOGROUP) & inventory:
-        raise UserError(
-            "SLURM_JOB_ID", f"this shell is inside job {os.environ.get('SLURM_JOB_ID')}, which "
-            f"holds {both}: a job over them would wait for itself", "run it from the login node",
-        )
