@@ -27,7 +27,7 @@ from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import collect, data
-from siteproof.checks import contract, loading, provenance, session, slurm, watch
+from siteproof.checks import contract, interrupt, loading, provenance, session, slurm, watch
 from siteproof.errors import UserError
 from siteproof.manifest import Manifest
 
@@ -54,6 +54,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
 
     mode = variable(str, value="")
     nodes = variable(str, value="all")
+    gigabytes = variable(float, value=0.0)  # that a node writes to file systems, for the plan
     if chunks() > 1:
         chunk = parameter(range(chunks()))
     else:
@@ -245,6 +246,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def run_complete(self) -> bool:
         """As ReFrame's; and what is missing, but could be measured, is submitted once more."""
+        interrupt.repeat()
         if self.is_dry_run() or not self.in_batch:
             return super().run_complete()
         self.job._state = slurm.without_resizing(self.job.state)

@@ -14,6 +14,7 @@ from siteproof.errors import ExitCode, UserError, UserErrors
 COMMANDS = {
     "collect": "Turn the raw files of lost sessions into samples.",
     "lint": "Check the description of every system, all mistakes at once.",
+    "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
     "sites": "List the systems that are described, and what a key means.",
     "verdict": "Say for each criterion whether the system keeps it.",
     "why": "Explain a criterion's or a node's verdict from its samples.",

@@ -1,0 +1,85 @@
+"""`siteproof plan`: what a run will cost, before anything runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from rich.console import Console
+from rich.table import Table
+
+from siteproof import data, sites
+from siteproof.checks import slurm
+from siteproof.errors import UserError
+from siteproof.sites import Site
+
+CHUNK = 64  # nodes of one job, as in siteproof.checks.per_node
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def plan(options: tuple[str, ...]) -> None:
+    """Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.
+
+    OPTIONS are ReFrame's, as for the run itself. Nothing is submitted or written.
+
+    \b
+    siteproof plan --mode maintenance -S nodes=node[001-064]
+    """
+    cases = [c for c in _described(options) if "gigabytes" in c]
+    if not cases:
+        raise UserError("plan", "no check is selected", "'reframe -c checks/ -l' lists them")
+    rows = [_row(case, name) for case in cases for name in case["valid_systems"]]
+    _print(rows)
+
+
+def _described(options: tuple[str, ...]) -> list[dict[str, Any]]:
+    """ReFrame's own description of the checks that these options select."""
+    reframe = Path(sys.executable).with_name("reframe")
+    command = [str(reframe), "-c", str(data.CLONE / "checks"), *options, "--describe"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        last = (answer.stderr.strip() or answer.stdout.strip()).splitlines()[-1:]
+        raise UserError("plan", " ".join(last).removeprefix("siteproof: ") or "reframe failed")
+    described: list[dict[str, Any]] = json.loads(answer.stdout[answer.stdout.index("["):])
+    return described
+
+
+def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
+    """One job: a check's chunk on one partition."""
+    system, _, partition = where.partition(":")
+    site: Site = sites.load(system)
+    inventory = site.expected(site.partition(partition).role)
+    chosen: NodeSet = slurm.select(case["nodes"], inventory, {})
+    nodes = chosen[case["chunk"] * CHUNK : (case["chunk"] + 1) * CHUNK]
+    return {
+        "check": case["@class"], "mode": case["mode"], "partition": where, "nodes": nodes,
+        "minutes": case["time_limit"] / 60, "node_hours": len(nodes) * case["time_limit"] / 3600,
+        "gigabytes": len(nodes) * case["gigabytes"],
+    }
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    table = Table(title="at most, if every job ran to its time limit", title_justify="left")
+    for name in ("check", "mode", "partition", "nodes", "minutes", "node-hours", "GB written"):
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(
+            row["check"], row["mode"], row["partition"], f"{len(row['nodes'])}: {row['nodes']}",
+            f"{row['minutes']:.0f}", f"{row['node_hours']:.1f}", f"{row['gigabytes']:g}",
+        )
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    folder = data.folder()
+    free = shutil.disk_usage(folder if folder.exists() else folder.parent).free / 10**9
+    click.echo(f"samples and stage directories: {folder} ({free:.0f} GB free)")
+    hours = sum(row["node_hours"] for row in rows)
+    written = sum(row["gigabytes"] for row in rows)
+    nodes = NodeSet.fromlist([n for row in rows for n in row["nodes"]], resolver=RESOLVER_NOGROUP)
+    click.echo(f"{len(rows)} jobs on {len(nodes)} nodes, at most {hours:.1f} node-hours, "
+               f"{written:g} GB")
