@@ -11,6 +11,7 @@ import math
 import shlex
 import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import reframe as rfm
@@ -30,6 +31,7 @@ from siteproof import collect, data
 from siteproof.checks import contract, interrupt, loading, provenance, session, slurm, watch
 from siteproof.errors import UserError
 from siteproof.manifest import Manifest
+from siteproof.sites import Site
 
 CHUNK = 64  # nodes: what is lost at most with the batch host of one job
 MODES = ("quick", "maintenance", "acceptance")
@@ -110,9 +112,8 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
             loading.refuse(UserError("-S mode", f"unknown mode '{self.mode}'", MODES))
         if not self.time_limit:
             loading.refuse(UserError("-S time_limit", "a job without a limit can hang", "10m, 2h"))
-        offered = {f for e in active.site.system.environments.values() for f in e.features}
-        usable = [f"+{feature}" for feature in self.features if feature in offered]
-        self.valid_prog_environs = usable or ["*"]
+        offered = self.offered(active.site, active.site.system.environments)
+        self.valid_prog_environs = [f"+{feature}" for feature in offered] or ["*"]
         contract.check_catalogue(active.site, type(self).__name__, self.metrics)
 
     @run_after("init")
@@ -128,9 +129,17 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         if not sizes:
             loading.refuse(errors[0])
         filled = [name for name, size in sizes.items() if size > self.chunk * CHUNK]
+        offering = [n for n in filled
+                    if self.offered(site, site.system.partitions[n].environments)]
+        filled = offering or filled  # where nobody offers it, each partition SKIPs with the reason
         if not filled:
             self.skip("fewer nodes were asked for")
         self.valid_systems = [f"{site.system.system}:{name}" for name in filled]
+
+    def offered(self, site: Site, environments: Iterable[str]) -> list[str]:
+        """The features of this check that one of these environments has."""
+        found = {f for name in environments for f in site.system.environments[name].features}
+        return [feature for feature in self.features if feature in found]
 
     @run_after("setup")
     def find_role(self) -> None:
