@@ -520,7 +520,7 @@ def test_restoring_with_a_search_path_is_refused_where_reframe_passes_nothing(wo
 
 
 def test_a_killed_session_is_waited_for_and_collected_by_the_next(world):
-    process = start_slow(world, SLOW_LIKWID)
+    process = start_slow(world, f"sleep 3; {SLOW_LIKWID}")
     process.kill()
     process.communicate()
     done = world.reframe("-r", "-n", "HostParameters")

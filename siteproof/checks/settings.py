@@ -14,7 +14,7 @@ from typing import Any
 from reframe.core.logging import MultiFileHandler
 
 from siteproof import collect, data, sites
-from siteproof.checks import loading, session, slurm, thrift, turn
+from siteproof.checks import interrupt, loading, session, slurm, thrift, turn
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import machine
 
@@ -54,6 +54,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     loading.refuse_lost_checks(active.site.catalogue, data.CLONE)
     loading.refuse_empty_runs()
     tell_full_disk()
+    interrupt.remember()
     return settings
 
 
