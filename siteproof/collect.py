@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import manifest, samples
+from siteproof import descriptions, manifest, samples
 from siteproof.errors import OutputError, UserError
 from siteproof.manifest import Manifest
 from siteproof.parsers import Reading
@@ -54,13 +54,17 @@ class Raw:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one node: readings and their conditions, or a status and the reason."""
+    """What became of one node: readings and their conditions, or a status and the reason.
+
+    aside: texts that are too many for samples, kept beside them (siteproof.descriptions).
+    """
 
     readings: list[Reading] = field(default_factory=list)
     conditions: Mapping[str, str] = field(default_factory=dict)
     status: str = "ok"
     why: str = ""
     host: Mapping[str, str] = field(default_factory=dict)
+    aside: Mapping[str, str] = field(default_factory=dict)
 
 
 def collect(stage: Path, perflogs: Path, *, ended: str = "") -> list[Sample]:
@@ -72,6 +76,8 @@ def collect(stage: Path, perflogs: Path, *, ended: str = "") -> list[Sample]:
     job = manifest.load(stage)
     outcomes = {node: read_node(stage, job, node, ended) for node in expected(job)}
     found = to_samples(job, outcomes, time.time())
+    if aside := {node: o.aside for node, o in outcomes.items() if o.aside}:
+        descriptions.write(perflogs, found[0].header, aside)  # first: a sample speaks of them
     samples.write(perflogs, found[0].header, found)
     (stage / manifest.DONE).touch()
     return found
@@ -100,10 +106,10 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
         raw = Raw(
             meta, _pairs(folder / "facts"), _text(folder / "stdout"), _text(folder / "stderr")
         )
-        conditions, readings = _judge(raw, job)
+        conditions, readings, aside = _judge(raw, job)
     except OutputError as error:
         return Outcome(status=error.status, why=str(error), host=meta)
-    return Outcome(readings, conditions, host=meta)
+    return Outcome(readings, conditions, host=meta, aside=aside)
 
 
 def to_samples(job: Manifest, outcomes: Mapping[str, Outcome], now: float) -> list[Sample]:
@@ -141,8 +147,8 @@ def _node_samples(header: Header, node: str, outcome: Outcome) -> Iterable[Sampl
         )
 
 
-def _judge(raw: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
-    """Conditions and readings of one node. Raises OutputError where there is none."""
+def _judge(raw: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading], Mapping[str, str]]:
+    """Conditions, readings and texts aside of one node. Raises OutputError where there is none."""
     code = raw.number("exit")
     program = raw.facts.get("program", "")
     if raw.timed_out(code):
@@ -161,7 +167,7 @@ def _judge(raw: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
         derive = import_module(f"siteproof.derive.{job.derive}")
         readings, conditions = derive.derive(readings, conditions, raw, job.facts)
     _complete(job, readings)
-    return conditions, readings
+    return conditions, readings, parser.aside(raw.stdout) if hasattr(parser, "aside") else {}
 
 
 def _complete(job: Manifest, readings: list[Reading]) -> None:

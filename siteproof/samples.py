@@ -106,13 +106,19 @@ def file_name(header: Header) -> str:
 def write(folder: Path, header: Header, samples: Iterable[Sample]) -> Path:
     """Write one job's samples under perflogs, whole or not at all. Raises OSError."""
     target = folder / header.system / header.partition / file_name(header)
-    target.parent.mkdir(parents=True, exist_ok=True)
     lines = [_dumps({"siteproof": FORMAT, **_without_empty(vars(header))})]
     lines += [_dumps(_line(sample)) for sample in sorted(samples, key=lambda s: s.key)]
+    write_whole(target, ("\n".join(lines) + "\n").encode())
+    return target
+
+
+def write_whole(target: Path, data: bytes) -> None:
+    """Write a file below perflogs, whole or not at all. Raises OSError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write("\n".join(lines) + "\n")
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         Path(name).chmod(0o666 & ~_umask())
@@ -120,7 +126,6 @@ def write(folder: Path, header: Header, samples: Iterable[Sample]) -> Path:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    return target
 
 
 def read(path: Path) -> list[Sample]:

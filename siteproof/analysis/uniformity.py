@@ -1,0 +1,211 @@
+"""Nodes that should be alike: what most of them say, field by field, and who says otherwise.
+
+A value is the majority's if more than half of the nodes that could read the field have it. A field
+that a node lacks is a value of its own: a package that is missing on one node makes that node odd.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+
+# What tells one node from its sisters, or follows from other fields: no reason to call it odd.
+IDENTITY = {
+    "host.*": "a name is one's own",
+    "*.mac": "an address is one's own",
+    "*.address": "an address is one's own",
+    "*.serial": "a serial number is one's own",
+    "*.uuid": "one's own",
+    "*.asset_tag": "one's own",
+    "sysctl.kernel.hostname": "a name is one's own",
+    "sysctl.kernel.domainname": "a name is one's own",
+}
+DERIVED = {"*.digest": "follows from the fields of its section"}
+
+# The kernel computes these from the memory that firmware has left it, which differs by a little
+# between machines that are alike.
+NEARLY = (
+    "memory.total", "memory.numa.*", "sysctl.fs.epoll.max_user_watches",
+    "sysctl.fs.file-max", "sysctl.fs.inotify.max_user_watches", "sysctl.kernel.threads-max",
+    "sysctl.net.ipv4.tcp_max_orphans", "sysctl.net.ipv4.tcp_mem", "sysctl.net.ipv4.udp_mem",
+    "sysctl.net.ipv4.tcp_max_syn_backlog", "sysctl.net.ipv4.tcp_max_tw_buckets",
+    "sysctl.user.*", "sysctl.vm.min_free_kbytes", "sysctl.vm.user_reserve_kbytes",
+    "sysctl.vm.admin_reserve_kbytes", "sysctl.vm.lowmem_reserve_ratio", "mount.*",
+)
+TOLERANCE = 0.02  # of 256 GiB that is 5 GiB: less than any DIMM, more than firmware takes
+
+_OWN = (  # within a value: the boot disk's UUID, the boot card's address, the NFS client's address
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "UUID"),
+    (re.compile(r"\b(?:[0-9a-f]{2}[:-]){5,}[0-9a-f]{2}\b", re.IGNORECASE), "MAC"),
+    (re.compile(r"\b(clientaddr|ip)=[^, ]*"), r"\1=OWN"),
+)
+_NUMBER = re.compile(r"\d+")
+
+Value = str | None  # None: the node lacks the field
+
+
+@dataclass(frozen=True)
+class Majority:
+    """What most nodes say of a field: value (None: they lack it), and the share that says so."""
+
+    value: Value
+    share: float
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A field in which a node differs; value None: it lacks what the others have."""
+
+    field: str
+    value: Value
+    majority: Value
+
+
+@dataclass(frozen=True)
+class Uniformity:
+    """How alike the nodes of a role are.
+
+    majority: by field, where there is one. odd: by node, only nodes that differ.
+    undecided: fields without a majority, each value with its nodes.
+    unread: by field, the nodes that could not read it and so had no vote.
+    """
+
+    nodes: tuple[str, ...]
+    majority: Mapping[str, Majority]
+    odd: Mapping[str, tuple[Odd, ...]]
+    undecided: Mapping[str, Mapping[Value, tuple[str, ...]]]
+    unread: Mapping[str, tuple[str, ...]]
+
+    @property
+    def alike(self) -> bool:
+        """Whether no node is odd and every field has a majority."""
+        return not self.odd and not self.undecided
+
+
+@dataclass(frozen=True)
+class Change:
+    """A field that is not what it was, on these nodes; None: it did not exist."""
+
+    field: str
+    before: Value
+    after: Value
+    nodes: frozenset[str]
+
+
+def vote(
+    fields_by_node: Mapping[str, Mapping[str, str]],
+    unread: Mapping[str, Collection[str]] | None = None,
+) -> Uniformity:
+    """Compare nodes of one role.
+
+    unread: by node, the fields (or beginnings of names, `nic.eth0`) that it could not read.
+    """
+    nodes = tuple(sorted(fields_by_node))
+    silent = {node: tuple(names) for node, names in (unread or {}).items()}
+    majority: dict[str, Majority] = {}
+    odd: dict[str, list[Odd]] = defaultdict(list)
+    undecided: dict[str, dict[Value, tuple[str, ...]]] = {}
+    abstained: dict[str, tuple[str, ...]] = {}
+    for name in _names(fields_by_node.values()):
+        said = {node: fields_by_node[node].get(name) for node in nodes}
+        quiet = [n for n, value in said.items() if value is None and _covers(silent.get(n), name)]
+        if quiet:
+            abstained[name] = tuple(quiet)
+            said = {node: value for node, value in said.items() if node not in quiet}
+        held = _meant(name, said.values())
+        value, count = Counter(held[v] for v in said.values()).most_common(1)[0]
+        if 2 * count <= len(said):
+            undecided[name] = _by_value(said, held)
+            continue
+        majority[name] = Majority(value, count / len(said))
+        if count == len(said):
+            continue
+        for node, own in said.items():
+            if held[own] != value:
+                odd[node].append(Odd(name, own, value))
+    return Uniformity(
+        nodes, majority, {n: tuple(odd[n]) for n in sorted(odd)}, undecided, abstained
+    )
+
+
+def drift(
+    before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping[str, str]]
+) -> list[Change]:
+    """What has changed on the nodes of both descriptions, a change of many nodes told once.
+
+    Identity counts here: another serial number is another part. The widest change comes first.
+    """
+    found: dict[tuple[str, Value, Value], set[str]] = defaultdict(set)
+    for node in before.keys() & after.keys():
+        old, new = before[node], after[node]
+        for name in old.keys() | new.keys():
+            pair = old.get(name), new.get(name)
+            if pair[0] != pair[1] and not _matches(name, DERIVED) and not _near(name, *pair):
+                found[name, *pair].add(node)
+    changes = [Change(*key, frozenset(nodes)) for key, nodes in found.items()]
+    return sorted(changes, key=lambda c: (-len(c.nodes), c.field, c.before or "", c.after or ""))
+
+
+def is_identity(name: str) -> bool:
+    """Whether a field tells one node from its sisters."""
+    return _matches(name, IDENTITY)
+
+
+def _names(descriptions: Iterable[Mapping[str, str]]) -> list[str]:
+    names = {name for fields in descriptions for name in fields}
+    return sorted(n for n in names if not is_identity(n) and not _matches(n, DERIVED))
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return _pattern(tuple(patterns))(name)
+
+
+@cache
+def _pattern(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    return cache(lambda name: any(fnmatchcase(name, pattern) for pattern in patterns))
+
+
+def _covers(silent: Collection[str] | None, name: str) -> bool:
+    return any(name == s or name.startswith(f"{s}.") for s in silent or ())
+
+
+def _meant(name: str, values: Iterable[Value]) -> dict[Value, Value]:
+    """For each value the commonest of those that mean the same."""
+    counts = Counter(values)
+    if len(counts) == 1:
+        return {value: value for value in counts}
+    ranked = sorted(counts, key=lambda v: (-counts[v], v or ""))
+    return {v: next(r for r in ranked if r == v or _near(name, r, v)) for v in ranked}
+
+
+def _near(name: str, one: Value, other: Value) -> bool:
+    """Whether two values differ only in what is a node's own, or by a little of its memory."""
+    if one is None or other is None:
+        return False
+    one, other = _impersonal(one), _impersonal(other)
+    if one == other:
+        return True
+    if not _matches(name, NEARLY) or _NUMBER.sub("", one) != _NUMBER.sub("", other):
+        return False
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    return all(abs(int(a) - int(b)) <= TOLERANCE * max(int(a), int(b)) for a, b in pairs)
+
+
+@cache
+def _impersonal(value: str) -> str:
+    for pattern, instead in _OWN:
+        value = pattern.sub(instead, value)
+    return value
+
+
+def _by_value(
+    said: Mapping[str, Value], held: Mapping[Value, Value]
+) -> dict[Value, tuple[str, ...]]:
+    groups: dict[Value, list[str]] = defaultdict(list)
+    for node, value in said.items():
+        groups[held[value]].append(node)
+    return {value: tuple(nodes) for value, nodes in groups.items()}
