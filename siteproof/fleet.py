@@ -1,0 +1,198 @@
+"""The state of every node: slow, failed, odd, unstable or untested, and why.
+
+Speeds are judged in siteproof.fleet_figures, everything else in siteproof.fleet_facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from siteproof import fleet_facts, series
+from siteproof.analysis.fleet import MANY, MIN_HISTORY, State
+from siteproof.fleet_figures import Finding, InSeries, MetricReport
+from siteproof.judgement import Judgement
+from siteproof.samples import Sample
+from siteproof.series import Run, Series
+
+__all__ = ["FleetReport", "MetricReport", "NodeReport", "State", "report"]
+RECENT = 30  # earlier values of a node: what it was lately, not years ago
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """A node. reasons: a sentence each, the gravest first; none of a node that is OK.
+
+    metrics: by metric, with its dimensions if it has any. notes: what proves nothing yet, such as
+    one slow run that a retest has to confirm. suspect: slow by any measure, proven or not.
+    """
+
+    node: str
+    role: str
+    state: State
+    reasons: list[str]
+    metrics: dict[str, MetricReport]
+    notes: list[str] = field(default_factory=list)
+    suspect: bool = False
+
+
+@dataclass(frozen=True)
+class FleetReport:
+    """All nodes of the inventory.
+
+    suspect_share: the largest share of a role that is slow against the fleet, its own history or
+    the contract. warnings: what limits the trust in all of this, and what racks have in common.
+    """
+
+    nodes: dict[str, NodeReport]
+    suspect_share: float
+    warnings: list[str]
+
+    def of(self, state: State) -> NodeSet:
+        """The nodes in a state."""
+        return nodeset(n.node for n in self.nodes.values() if n.state is state)
+
+    @property
+    def retest(self) -> NodeSet:
+        """Nodes of which one more run would tell more."""
+        return nodeset(
+            n.node for n in self.nodes.values()
+            if n.notes or any("seen once" in reason for reason in n.reasons)
+        )
+
+
+def nodeset(nodes: Iterable[str]) -> NodeSet:
+    """The nodes as a set, without a look at any group."""
+    return NodeSet.fromlist(list(nodes), resolver=RESOLVER_NOGROUP)
+
+
+def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
+    """The state of every node of the inventory.
+
+    history: all samples of the system; what is judged, and what is newer, is left out of a node's
+    past. Raises UserError where the nodes' descriptions are gone or broken.
+    """
+    site = judged.site
+    found = _Found({
+        node: NodeReport(node, site.role_of(node) or role, State.OK, [], {})
+        for role in site.system.nodes for node in site.expected(role)
+    })
+    for node, state, sentence in fleet_facts.facts(judged):
+        found.add(node, state, sentence)
+    warnings = []
+    for one in _all_series(judged, history):
+        for node, finding in one.findings():
+            found.figure(node, one.key.name, finding)
+        for node, sentence in one.unstable():
+            found.add(node, State.UNSTABLE, sentence)
+        warnings += [*one.warnings(), *_slow_groups(judged, one)]
+    nodes = found.finished()
+    shares = _suspect_shares(nodes)
+    many = [
+        f"{share:.0%} of {role} is slow against the fleet: the median itself may be bad; trust "
+        "the contract and the paired change"
+        for role, share in shares.items() if share > MANY
+    ]
+    warnings = [*many, *warnings, *_bad_groups(judged, nodes)]
+    return FleetReport(nodes, max(shares.values(), default=0.0), warnings)
+
+
+class _Found:
+    """What is found of each node, in the order of finding; nodes of no role are left out."""
+
+    def __init__(self, nodes: dict[str, NodeReport]) -> None:
+        self.nodes = nodes
+        self._reasons: dict[str, list[tuple[State, str]]] = {node: [] for node in nodes}
+
+    def add(self, node: str, state: State, sentence: str) -> None:
+        if node in self.nodes and (state, sentence) not in self._reasons[node]:
+            self._reasons[node].append((state, sentence))
+
+    def figure(self, node: str, name: str, finding: Finding) -> None:
+        """One series; of several of a metric, the one in which the node is worse is shown."""
+        if node not in self.nodes:
+            return
+        known = self.nodes[node]
+        if finding.state is not State.OK:
+            self.add(node, finding.state, finding.reason)
+        elif finding.reason:
+            known.notes.append(finding.reason)
+        if name not in known.metrics or finding.metric.deficit > known.metrics[name].deficit:
+            known.metrics[name] = finding.metric
+        self.nodes[node] = replace(known, suspect=known.suspect or finding.suspect)
+
+    def finished(self) -> dict[str, NodeReport]:
+        order = list(State)
+        done = {}
+        for node, known in self.nodes.items():
+            told = sorted(self._reasons[node], key=lambda reason: order.index(reason[0]))
+            state = told[0][0] if told else State.OK
+            suspect = known.suspect or any(s is State.SLOW for s, _ in told)
+            reasons = [sentence for _, sentence in told]
+            done[node] = replace(known, state=state, reasons=reasons, suspect=suspect)
+        return done
+
+
+def _all_series(judged: Judgement, history: Sequence[Sample]) -> list[InSeries]:
+    """The series of what is judged; those of headline metrics first, as is told first."""
+    values, catalogue = series.collect(judged.site, judged.samples), judged.site.catalogue
+    past = _past(judged, history)
+    ordered = sorted(values, key=lambda key: (not catalogue[key.metric].headline, *_text(key)))
+    return [
+        InSeries(key, catalogue[key.metric].better, values[key], past.get(key, {}))
+        for key in ordered
+    ]
+
+
+def _text(key: Series) -> tuple[str, str]:
+    return key.name, str(key)
+
+
+def _past(
+    judged: Judgement, history: Sequence[Sample]
+) -> dict[Series, dict[str, list[Run]]]:
+    """The recent runs of each node before what is judged."""
+    if not judged.samples:
+        return {}
+    sessions = {s.header.session for s in judged.samples}
+    start = min(s.header.time for s in judged.samples)
+    earlier = [s for s in history if s.header.time < start and s.header.session not in sessions]
+    return {
+        key: {node: runs[-RECENT:] for node, runs in nodes.items()}
+        for key, nodes in series.collect(judged.site, earlier).items()
+    }
+
+
+def _suspect_shares(nodes: dict[str, NodeReport]) -> dict[str, float]:
+    """The share of each role's measured nodes that is suspect."""
+    roles: dict[str, list[bool]] = {}
+    for node in nodes.values():
+        if node.metrics:
+            roles.setdefault(node.role, []).append(node.suspect)
+    return {role: sum(told) / len(told) for role, told in roles.items()}
+
+
+def _slow_groups(judged: Judgement, one: InSeries) -> list[str]:
+    """Racks that are slow as a whole, though each of their nodes may be within the spread."""
+    groups = getattr(judged.site.system, "groups", {})
+    found = {name: one.slow_group(list(group.nodes)) for name, group in groups.items()}
+    return [
+        f"{name}: {one.key.name} is {deficit:.1%} worse than the fleet's, as a whole"
+        for name, deficit in found.items() if deficit is not None
+    ]
+
+
+def _bad_groups(judged: Judgement, nodes: dict[str, NodeReport]) -> list[str]:
+    """Racks of which at least half is bad, and the fleet is not."""
+    groups = getattr(judged.site.system, "groups", {})
+    bad = {n.node for n in nodes.values() if n.state not in (State.OK, State.UNTESTED)}
+    told = []
+    for name, group in groups.items():
+        inside = bad & set(group.nodes)
+        if len(inside) >= MIN_HISTORY and 2 * len(inside) >= len(group.nodes) and \
+                2 * len(bad - inside) < len(nodes) - len(group.nodes):
+            told.append(f"{name}: {len(inside)} of {len(group.nodes)} nodes are bad; "
+                        "look at what they share")
+    return told

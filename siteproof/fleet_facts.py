@@ -1,0 +1,182 @@
+"""What is wrong with a node beside its speed: the contract, failures, oddities, missing figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from siteproof import data, descriptions, series
+from siteproof.analysis import uniformity
+from siteproof.analysis.fleet import RETESTS, State
+from siteproof.analysis.verdict import CriterionVerdict, NodeVerdict, Verdict
+from siteproof.judgement import Judgement
+from siteproof.samples import Sample
+
+WRONG = ("invalid", "checksum")  # an answer that was given and is not right
+NO_FAILURE = ("ok", "tool_missing")
+Fact = tuple[str, State, str]  # node, state, sentence
+SHOWN = 5  # odd fields that are told of a node
+
+
+def facts(judged: Judgement) -> Iterator[Fact]:
+    """Each node, what it is, and why; the gravest reasons of a state first."""
+    yield from _attempts(judged)
+    for result in judged.verdicts:
+        for node in result.nodes:
+            yield from _contract(result, node)
+    yield from _mismatches(judged.samples)
+    yield from _odd_descriptions(judged)
+    yield from _odd_conditions(judged.samples)
+    yield from _untested(judged)
+
+
+def _attempts(judged: Judgement) -> Iterator[Fact]:
+    """Nodes on which the newest run of a check broke, or any run gave a wrong answer.
+
+    A wrong answer is not taken back by one right one: it makes the node unstable until as many
+    good runs as the retest rule asks for have followed.
+    """
+    for (node, check), attempts in _by_check(judged.samples).items():
+        statuses = [next((s.status for s in a if s.status != "ok"), "ok") for a in attempts]
+        newest = attempts[-1]
+        if statuses[-1] not in NO_FAILURE:
+            sample = next(s for s in newest if s.status != "ok")
+            yield node, State.FAILED, _failure(check, sample, len(newest))
+        elif any(status in WRONG for status in statuses[-RETESTS:]):
+            wrong = sum(status in WRONG for status in statuses)
+            yield (node, State.UNSTABLE,
+                   f"{check} gave a wrong answer in {wrong} of {len(statuses)} runs")
+
+
+def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, str], list[list[Sample]]]:
+    """The samples of each run of a node and check, oldest run first.
+
+    A check that runs in two modes or environments is two: no quick run takes a failure back.
+    """
+    runs: dict[tuple[str, str, str, str], dict[tuple[str, str, str], list[Sample]]] = {}
+    for sample in samples:
+        head = sample.header
+        key = (sample.node, head.check, head.mode, head.environment)
+        run = (head.time, head.session, head.job)
+        runs.setdefault(key, {}).setdefault(run, []).append(sample)
+    found: dict[tuple[str, str], list[list[Sample]]] = {}
+    for key, jobs in runs.items():
+        attempts = [jobs[run] for run in sorted(jobs)]
+        name = key[:2]
+        if name in found and _fails(found[name][-1]) and not _fails(attempts[-1]):
+            found[name][:0] = attempts
+        else:
+            found.setdefault(name, []).extend(attempts)
+    return found
+
+
+def _fails(run: Sequence[Sample]) -> bool:
+    return any(s.status not in NO_FAILURE for s in run)
+
+
+def _failure(check: str, sample: Sample, count: int) -> str:
+    why = f"{sample.status}: {sample.why}" if sample.why else sample.status
+    if sample.status == "node_lost":
+        return f"{check}: did not answer: {sample.why or 'no reason known'}"
+    word = "wrong answer" if sample.status in WRONG else "broke"
+    return f"{check}: {word}: {why}" if count else check
+
+
+def _contract(result: CriterionVerdict, node: NodeVerdict) -> Iterator[Fact]:
+    if node.sample is None or node.sample.status != "ok":
+        return  # told by its status
+    criterion = result.criterion
+    told = f"{node.sample.value} {node.sample.unit}".removesuffix(" text")
+    if node.verdict is Verdict.FAIL:
+        asked = str(criterion.bound or criterion.equals)
+        how = criterion.kind.replace("_", " ")
+        yield (node.node, State.FAILED, f"{result.id}: {criterion.metric} is {told}, "
+               f"the contract asks for {how} {asked}")
+    elif node.verdict is Verdict.REGRESSED:
+        yield (node.node, State.SLOW, f"{result.id}: {criterion.metric} is {told}, "
+               f"which keeps the contract, but is {node.why}")
+
+
+def _mismatches(samples: Sequence[Sample]) -> Iterator[Fact]:
+    newest: dict[str, Sample] = {}
+    texts: dict[tuple[str, str, str], list[str]] = {}
+    for sample in samples:
+        if sample.metric == "HostParameters.mismatches" and sample.status == "ok":
+            if sample.node not in newest or newest[sample.node].header.time <= sample.header.time:
+                newest[sample.node] = sample
+        elif sample.metric == "HostParameters.mismatch" and "parameter" in sample.dims:
+            key = (sample.node, sample.header.session, sample.header.job)
+            texts.setdefault(key, []).append(f"{sample.dims['parameter']}: {sample.value}")
+    for node, sample in newest.items():
+        if sample.number > 0:
+            key = (node, sample.header.session, sample.header.job)
+            for text in texts.get(key) or [f"{sample.value} host parameters are not as expected"]:
+                yield node, State.ODD, text
+
+
+def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
+    """The fields in which a node differs from most nodes of its role."""
+    perflogs = data.perflogs()
+    fields = descriptions.of(judged.samples, perflogs)
+    unread = descriptions.unreadable(judged.samples, perflogs)
+    by_role: dict[str | None, dict[str, Mapping[str, str]]] = {}
+    for node, held in fields.items():
+        by_role.setdefault(judged.site.role_of(node), {})[node] = held
+    for role, nodes in by_role.items():
+        found = uniformity.vote(nodes, {n: list(unread.get(n, ())) for n in nodes})
+        for node, odd in found.odd.items():
+            for one in odd[:SHOWN]:
+                yield (node, State.ODD, f"{one.field} is {_value(one.value)}, on most nodes of "
+                       f"{role} {_value(one.majority)}")
+            if len(odd) > SHOWN:
+                yield node, State.ODD, f"{len(odd) - SHOWN} more fields differ"
+
+
+def _value(value: str | None) -> str:
+    return "missing" if value is None else value or "empty"
+
+
+def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
+    """Nodes that one job measured under other conditions than most of its nodes.
+
+    They are in a series of their own, where nobody compares them: a slow BLAS would hide there.
+    """
+    seen: set[tuple[str, str]] = set()
+    for sample in sorted(samples, key=lambda s: s.header.time, reverse=True):
+        check = sample.header.check
+        if sample.status != "ok" or (sample.node, check) in seen:
+            continue
+        seen.add((sample.node, check))
+        mine, common = series.conditions(sample), sample.header.conditions
+        for key in sorted(sample.own_conditions.keys() & common.keys() & mine.keys()):
+            if mine[key] != common[key]:
+                yield (sample.node, State.ODD, f"{check} ran with {key} {mine[key]}, on most "
+                       f"nodes with {common[key]}: not compared with them")
+
+
+def _untested(judged: Judgement) -> Iterator[Fact]:
+    """Headline metrics that the site promises of a node, or that its sisters have, and it lacks."""
+    site, measured = judged.site, _measured(judged)
+    asked: dict[str, set[str]] = {}
+    for criterion in site.criteria.values():
+        metric = site.catalogue[criterion.metric]
+        if metric.headline and metric.check and not criterion.report_only:
+            for role in site.roles_of(criterion):
+                asked.setdefault(role, set()).add(criterion.metric)
+    for role in site.system.nodes:
+        wanted = sorted(asked.get(role, set()) | measured.get(role, {}).keys())
+        for metric in wanted:
+            have = measured.get(role, {}).get(metric, set())
+            for node in site.expected(role):
+                if node not in have:
+                    yield node, State.UNTESTED, f"{metric}: no value"
+
+
+def _measured(judged: Judgement) -> dict[str, dict[str, set[str]]]:
+    """By role and headline metric, the nodes that have a value."""
+    found: dict[str, dict[str, set[str]]] = {}
+    headlines = {name for name, metric in judged.site.catalogue.items() if metric.headline}
+    for sample in judged.samples:
+        role = judged.site.role_of(sample.node)
+        if role is not None and sample.status == "ok" and sample.metric in headlines:
+            found.setdefault(role, {}).setdefault(sample.metric, set()).add(sample.node)
+    return found
