@@ -167,7 +167,8 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         self.in_batch = on_slurm and not self.held
         states = slurm.node_states() if on_slurm and not self.is_dry_run() else {}
         try:
-            selected = slurm.select(self.nodes, inventory, states)
+            # What is idle is decided once: this session's own first job makes the nodes busy.
+            selected = slurm.select(self.nodes, inventory, slurm.first_look() if states else {})
         except UserError as error:  # nodes of another partition, or fewer idle ones than asked for
             self.skip(str(error))
         mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -34,6 +35,12 @@ class NodeState:
 
     def __str__(self) -> str:
         return f"{self.state}: {self.reason}" if self.reason else self.state
+
+
+@functools.cache
+def first_look() -> dict[str, NodeState]:
+    """The state of all nodes when the session first asked. Raises UserError."""
+    return node_states()
 
 
 def allocation() -> NodeSet:

@@ -1,0 +1,26 @@
+# shellcheck shell=bash
+# What the scripts of this folder share. Sourced by them, from any directory.
+clone=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+
+say() { printf 'siteproof: %s\n' "$*" >&2; }
+
+die() {
+    say "$@"
+    exit 2
+}
+
+# Prints a step's heading and the command, then runs it; returns the command's exit code.
+step() {
+    printf '\n== %s\n$' "$1" >&2
+    shift
+    printf ' %q' "$@" >&2
+    printf '\n' >&2
+    "$@"
+}
+
+# Under Slurm the script is a copy in the spool: the clone is where sbatch was called.
+[ -f "$clone/activate" ] || clone=${SLURM_SUBMIT_DIR:-$PWD}
+[ -f "$clone/activate" ] || die "submit from the clone: no activate in $clone"
+cd "$clone" || exit 2
+# shellcheck source=activate
+. ./activate || exit 2
