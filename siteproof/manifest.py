@@ -6,6 +6,7 @@ check ends, at the next start after a lost login session, or by hand.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import socket
@@ -81,11 +82,17 @@ class Manifest:
         return b"reframe" in command
 
 
+@functools.cache
+def _reader() -> TypeAdapter[Manifest]:
+    """Made once a process: that takes longer than to read a manifest."""
+    return TypeAdapter(Manifest)
+
+
 def load(stage: Path) -> Manifest:
     """The manifest in a stage directory. Raises UserError."""
     path = stage / NAME
     try:
-        job = TypeAdapter(Manifest).validate_json(path.read_bytes())
+        job = _reader().validate_json(path.read_bytes())
         NodeSet(job.expected, resolver=RESOLVER_NOGROUP)
         return job
     except ValidationError as error:
