@@ -176,8 +176,8 @@ def _suspect_shares(nodes: dict[str, NodeReport]) -> dict[str, float]:
 
 def _slow_groups(judged: Judgement, one: InSeries) -> list[str]:
     """Racks that are slow as a whole, though each of their nodes may be within the spread."""
-    groups = getattr(judged.site.system, "groups", {})
-    found = {name: one.slow_group(list(group.nodes)) for name, group in groups.items()}
+    system = judged.site.system
+    found = {name: one.slow_group(list(system.group(name))) for name in system.groups}
     return [
         f"{name}: {one.key.name} is {deficit:.1%} worse than the fleet's, as a whole"
         for name, deficit in found.items() if deficit is not None
@@ -186,13 +186,13 @@ def _slow_groups(judged: Judgement, one: InSeries) -> list[str]:
 
 def _bad_groups(judged: Judgement, nodes: dict[str, NodeReport]) -> list[str]:
     """Racks of which at least half is bad, and the fleet is not."""
-    groups = getattr(judged.site.system, "groups", {})
     bad = {n.node for n in nodes.values() if n.state not in (State.OK, State.UNTESTED)}
     told = []
-    for name, group in groups.items():
-        inside = bad & set(group.nodes)
-        if len(inside) >= MIN_HISTORY and 2 * len(inside) >= len(group.nodes) and \
-                2 * len(bad - inside) < len(nodes) - len(group.nodes):
-            told.append(f"{name}: {len(inside)} of {len(group.nodes)} nodes are bad; "
-                        "look at what they share")
+    for name in judged.site.system.groups:
+        members = set(judged.site.system.group(name))
+        inside, others = bad & members, nodes.keys() - members
+        if len(inside) >= MIN_HISTORY and 2 * len(inside) >= len(members) and \
+                2 * len(bad - members) < len(others):
+            told.append(f"{name}: {len(inside)} of {len(members)} nodes are bad; look at what "
+                        "they share")
     return told

@@ -32,53 +32,39 @@ def facts(judged: Judgement) -> Iterator[Fact]:
 def _attempts(judged: Judgement) -> Iterator[Fact]:
     """Nodes on which the newest run of a check broke, or any run gave a wrong answer.
 
-    A wrong answer is not taken back by one right one: it makes the node unstable until as many
-    good runs as the retest rule asks for have followed.
+    One right answer does not take a wrong one back: as many must follow as the retest rule asks.
     """
-    for (node, check), attempts in _by_check(judged.samples).items():
+    for (node, check, *_), attempts in _by_check(judged.samples).items():
         statuses = [next((s.status for s in a if s.status != "ok"), "ok") for a in attempts]
         newest = attempts[-1]
         if statuses[-1] not in NO_FAILURE:
             sample = next(s for s in newest if s.status != "ok")
-            yield node, State.FAILED, _failure(check, sample, len(newest))
+            yield node, State.FAILED, _failure(check, sample)
         elif any(status in WRONG for status in statuses[-RETESTS:]):
             wrong = sum(status in WRONG for status in statuses)
-            yield (node, State.UNSTABLE,
-                   f"{check} gave a wrong answer in {wrong} of {len(statuses)} runs")
+            yield (node, State.FAILED, f"{check}: wrong answer in {wrong} of {len(statuses)} runs; "
+                   f"{RETESTS} right ones in a row would take it back")
 
 
-def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, str], list[list[Sample]]]:
+def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, ...], list[list[Sample]]]:
     """The samples of each run of a node and check, oldest run first.
 
     A check that runs in two modes or environments is two: no quick run takes a failure back.
     """
-    runs: dict[tuple[str, str, str, str], dict[tuple[str, str, str], list[Sample]]] = {}
+    runs: dict[tuple[str, ...], dict[tuple[str, str, str], list[Sample]]] = {}
     for sample in samples:
         head = sample.header
         key = (sample.node, head.check, head.mode, head.environment)
         run = (head.time, head.session, head.job)
         runs.setdefault(key, {}).setdefault(run, []).append(sample)
-    found: dict[tuple[str, str], list[list[Sample]]] = {}
-    for key, jobs in runs.items():
-        attempts = [jobs[run] for run in sorted(jobs)]
-        name = key[:2]
-        if name in found and _fails(found[name][-1]) and not _fails(attempts[-1]):
-            found[name][:0] = attempts
-        else:
-            found.setdefault(name, []).extend(attempts)
-    return found
+    return {key: [jobs[run] for run in sorted(jobs)] for key, jobs in runs.items()}
 
 
-def _fails(run: Sequence[Sample]) -> bool:
-    return any(s.status not in NO_FAILURE for s in run)
-
-
-def _failure(check: str, sample: Sample, count: int) -> str:
-    why = f"{sample.status}: {sample.why}" if sample.why else sample.status
+def _failure(check: str, sample: Sample) -> str:
     if sample.status == "node_lost":
         return f"{check}: did not answer: {sample.why or 'no reason known'}"
-    word = "wrong answer" if sample.status in WRONG else "broke"
-    return f"{check}: {word}: {why}" if count else check
+    word = "wrong answer" if sample.status in WRONG else "no value"
+    return f"{check}: {word}: {sample.status}: {sample.why}".removesuffix(": ")
 
 
 def _contract(result: CriterionVerdict, node: NodeVerdict) -> Iterator[Fact]:

@@ -159,15 +159,17 @@ class InSeries:
         z, deficit = places[-1]
         change = self.changes.get(node)
         fell = change is not None and rules.fell(change, self.shift)
-        proven = change is not None and rules.fell_repeatedly(change, self.shift)
+        proven = change is not None and rules.fell_alone(change, self.shift)
         report = MetricReport(
             mine[-1].value, mine[-1].unit, self.fleets[mine[-1].session].median, z, deficit,
             change.change if change else None, len(mine), sum(slow),
         )
         rule = rules.retest_rule(slow, deficit, fell)
         beside = self._beside_fleet(report, rule, slow) if any(slow) else ""
-        past = f"{self.key.name} fell {-report.change:.1%} against its own history" \
-            if report.change is not None and (fell or proven) else ""
+        past = ""
+        if report.change is not None and (fell or proven):
+            past = f"{self.key.name} fell {-report.change:.1%} against its own history"
+            past += ", seen once, retest" if proven and len(mine) == 1 and not beside else ""
         told = "; ".join(part for part in (beside, past) if part)
         suspect = slow[-1] or fell or proven
         if rule in (Slow.ONCE, Slow.CONFIRMED) or proven:

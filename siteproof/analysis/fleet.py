@@ -40,13 +40,13 @@ MANY = 0.20  # of a role: with more bad nodes than that the median may be theirs
 
 
 class State(StrEnum):
-    """What a node is, the gravest first."""
+    """What a node is, the gravest first: what keeps it out hides behind nothing that does not."""
 
     FAILED = "FAILED"
     SLOW = "SLOW"
-    UNSTABLE = "UNSTABLE"
     ODD = "ODD"
     UNTESTED = "UNTESTED"
+    UNSTABLE = "UNSTABLE"
     OK = "OK"
 
 
@@ -152,10 +152,15 @@ def fell(change: Paired, shift: float) -> bool:
     return shift - change.change >= max(CLEAR_FALL, FALL_SD * change.sd)
 
 
-def fell_repeatedly(change: Paired, shift: float) -> bool:
-    """Whether several runs prove, without any look at the fleet's spread, that a node fell."""
+def fell_alone(change: Paired, shift: float) -> bool:
+    """Whether a fall proves a node slow without any look at the fleet's spread.
+
+    Several runs prove a small one, a single run a large one: with a third of the fleet bad, no
+    other test is left.
+    """
     loss = shift - change.change
-    return change.now >= SLOW_RUNS and loss >= max(PAIRED_FALL, PAIRED_ERRORS * change.error)
+    least = PAIRED_FALL if change.now >= SLOW_RUNS else CLEAR_DEFICIT
+    return loss >= max(least, PAIRED_ERRORS * change.error)
 
 
 def is_unstable(values: Collection[float], fleets_spread: float) -> bool:

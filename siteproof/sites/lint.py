@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import combinations
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof.sites import nodesets
 from siteproof.sites.model import Hardware, System
@@ -20,7 +23,7 @@ def lint_system(document: Document, system: System, folder: str) -> None:
     """Check system.yaml on its own."""
     _name(document, system.system, folder)
     _recognise(document, system)
-    for section in ("hardware", "nodes", "file_systems", "partitions", "environments"):
+    for section in ("hardware", "nodes", "groups", "file_systems", "partitions", "environments"):
         for key in known(document, section) or ():
             if not NAME.fullmatch(key):
                 document.add((section, key), f"'{clip(key)}' is no name", NAME_RULE)
@@ -30,7 +33,7 @@ def lint_system(document: Document, system: System, folder: str) -> None:
             document.spoil((section,))
     for key, hardware in system.hardware.items():
         _peak(document, ("hardware", key), hardware)
-    _nodes(document, system)
+    _groups(document, system, _nodes(document, system))
     _parameters(document, system)
     _partitions(document, system)
     for key, file_system in system.file_systems.items():
@@ -93,8 +96,9 @@ def _peak(document: Document, loc: Loc, hardware: Hardware) -> None:
         document.follow_up((*loc, "peak"), what, f"{float(right):.10g} GFLOPS")
 
 
-def _nodes(document: Document, system: System) -> None:
-    sets = {}
+def _nodes(document: Document, system: System) -> dict[str, NodeSet]:
+    """Check the inventory: the set of each role that has no mistake."""
+    sets: dict[str, NodeSet] = {}
     for key, role in system.nodes.items():
         loc = ("nodes", key)
         problems = nodesets.problems(role.set)
@@ -114,6 +118,22 @@ def _nodes(document: Document, system: System) -> None:
             what = f"{clip(both)} also in role '{one}'"
             allowed = f"each node in one role, or 'overlaps: [{one}]'"
             document.follow_up(("nodes", other, "set"), what, allowed)
+    return sets
+
+
+def _groups(document: Document, system: System, sets: Mapping[str, NodeSet]) -> None:
+    """A node of a group must be in the inventory, as far as the inventory has no mistake."""
+    known_nodes = NodeSet(resolver=RESOLVER_NOGROUP)
+    for nodes in sets.values():
+        known_nodes.update(nodes)
+    for name, text in system.groups.items():
+        problems = nodesets.problems(text)
+        for problem in problems:
+            document.follow_up(("groups", name), clip_problem(problem))
+        if problems or len(sets) < len(system.nodes):
+            continue
+        if strangers := system.group(name) - known_nodes:
+            document.follow_up(("groups", name), f"{clip(strangers)} in no role", clip(known_nodes))
 
 
 def clip_problem(text: str) -> str:

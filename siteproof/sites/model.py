@@ -305,6 +305,9 @@ class System(Model):
     mode: Mode = Field("maintenance", description="The mode of a run that names none.")
     hardware: dict[str, Hardware] = Field({}, description="Kinds of nodes, by name.")
     nodes: dict[str, Role] = Field(description="The inventory: sets of nodes, by role.")
+    groups: dict[str, str] = Field(
+        {}, description="Nodes that share something, such as a rack or a switch: sets, by name."
+    )
     parameters: dict[str, HostParameters] = Field(
         {}, description="Expected host parameters, by role."
     )
@@ -314,3 +317,7 @@ class System(Model):
     reframe: dict[str, Any] = Field(
         {}, description="Verbatim, merged into ReFrame's entry of this system."
     )
+
+    def group(self, name: str) -> NodeSet:
+        """The nodes of a group."""
+        return nodesets.parse(self.groups[name])
