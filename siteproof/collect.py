@@ -163,11 +163,13 @@ def _judge(raw: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading], Mapp
     parser = import_module(f"siteproof.parsers.{job.parsers[program]}")
     readings: list[Reading] = parser.parse(raw.stdout)
     conditions = {**raw.facts, **parser.conditions(raw.stdout)}
+    aside: Mapping[str, str] = {}
     if job.derive:
         derive = import_module(f"siteproof.derive.{job.derive}")
+        aside = derive.aside(readings, raw) if hasattr(derive, "aside") else {}
         readings, conditions = derive.derive(readings, conditions, raw, job.facts)
     _complete(job, readings)
-    return conditions, readings, parser.aside(raw.stdout) if hasattr(parser, "aside") else {}
+    return conditions, readings, aside
 
 
 def _complete(job: Manifest, readings: list[Reading]) -> None:

@@ -8,6 +8,7 @@ at all, so a sample that counts fields always has them beside it.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import zlib
 from collections import Counter
@@ -18,6 +19,7 @@ from siteproof import samples as perflog
 from siteproof.errors import UserError
 from siteproof.samples import Header, Sample
 
+DIGEST = "SystemDescription.digest"  # proves that the fields are those of the sample
 COUNT = "SystemDescription.fields"  # a node with this sample has its fields in the file
 FORMAT = 1
 UNREADABLE = "unreadable "  # before the name of what could not be read; names hold no blank
@@ -29,12 +31,19 @@ Fields = dict[str, str]
 def of(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
     """The fields of each node that was described, from its newest sample.
 
-    Raises UserError where the fields of a sample are gone or broken.
+    Raises UserError where the fields of a sample are gone, broken or those of another one.
     """
-    return {
-        node: {k: v for k, v in kept.items() if not k.startswith(UNREADABLE)}
-        for node, kept in _newest(samples, perflogs).items()
-    }
+    newest = described(samples)
+    proofs = {(s.header.session, s.header.job, s.node): s.value for s in samples
+              if s.metric == DIGEST}
+    found: dict[str, Fields] = {}
+    for node, kept in _newest(samples, perflogs).items():
+        found[node] = {k: v for k, v in kept.items() if not k.startswith(UNREADABLE)}
+        header = newest[node].header
+        proof = proofs.get((header.session, header.job, node))
+        if proof is not None and proof != digest(found[node]):
+            raise UserError(path_of(perflogs, header), f"fields of {node} are not those measured")
+    return found
 
 
 def unreadable(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
@@ -43,6 +52,12 @@ def unreadable(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
         node: {k.removeprefix(UNREADABLE): v for k, v in kept.items() if k.startswith(UNREADABLE)}
         for node, kept in _newest(samples, perflogs).items()
     }
+
+
+def digest(fields: Mapping[str, str]) -> str:
+    """A short proof of a node's fields, kept among its samples."""
+    text = "\n".join(sorted(f"{name} = {value}" for name, value in fields.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def described(samples: Iterable[Sample]) -> dict[str, Sample]:

@@ -13,6 +13,8 @@ from siteproof.errors import ExitCode, UserError, UserErrors
 
 COMMANDS = {
     "collect": "Turn the raw files of lost sessions into samples.",
+    "gate": "Decide which nodes go back into service, and quarantine the others.",
+    "describe": "Say what the nodes of each role are, and which are unlike the others.",
     "lint": "Check the description of every system, all mistakes at once.",
     "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
     "sites": "List the systems that are described, and what a key means.",

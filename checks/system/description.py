@@ -1,0 +1,20 @@
+"""What every node is: hardware, firmware, kernel, settings, software, field by field."""
+
+import reframe as rfm
+
+from siteproof.checks import PerNodeCheck
+from siteproof.parsers import description
+
+
+@rfm.simple_test
+class SystemDescription(PerNodeCheck):
+    """Keeps every field; `siteproof describe` says which nodes are unlike the others."""
+
+    descr = "What every node is, field by field"
+    tags = {"system"}
+    script = "description.sh"
+    parsers = {"sysfs": description}
+    derive = "description"
+    metrics = ("fields", "unreadable")
+    headline = ("unreadable",)
+    time_limit = "5m"

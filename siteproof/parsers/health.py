@@ -1,0 +1,76 @@
+"""How a node has been, as checks/system/health.sh prints it: counters and states.
+
+Counters count since boot, so one of them means little; siteproof.analysis.health takes deltas.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, lines
+from siteproof.parsers.lines import LONGEST
+
+UNIT = {
+    "edac_ce": "count", "edac_ue": "count", "mce": "count", "throttled": "count",
+    "throttled_package": "count", "oom_kills": "count", "swapped_out": "count",
+    "kernel_errors": "count", "zombies": "count", "read_only": "count",
+    "clock_lowest": "MHz", "clock_most": "MHz", "time_offset": "ms", "uptime": "s",
+    "load": "count", "swap_used": "KiB",
+}
+NIC = ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "rx_missed_errors", "rx_crc_errors",
+       "carrier_changes", "rx_pause", "tx_pause", "symbol_error", "link_downed",
+       "port_rcv_errors", "port_xmit_discards")
+
+_COUNT = re.compile(r"count (\S+) = (-?[0-9]{1,20}(?:\.[0-9]{1,9})?)")
+_NIC = re.compile(r"nic\.(\S+)\.([a-z_]+)")
+_BOOT = re.compile(r"text boot = ([0-9a-f-]{36})")
+unreadable = lines.unreadable
+
+
+def parse(text: str) -> list[Reading]:
+    """A number each, those of a card with dims {"nic": name}; and the boot's id as a text.
+
+    Raises OutputError if the end or the boot's id is missing, a number is none, or said twice.
+    """
+    found: dict[str, Reading] = {}
+    for line in lines.whole(text, "health"):
+        if not line.startswith(("count ", "text ")):
+            continue
+        reading = _reading(line)
+        name = f"{reading.metric} {reading.dims}"
+        if found.setdefault(name, reading) != reading:
+            raise OutputError(f"health: two values of {reading.metric}")
+    if "boot {}" not in found:
+        raise OutputError("health: no id of the boot, so no delta could be taken")
+    return list(found.values())
+
+
+def conditions(text: str) -> dict[str, str]:
+    """None: what else ran is not known to the node."""
+    return {}
+
+
+def _reading(line: str) -> Reading:
+    if boot := _BOOT.fullmatch(line):
+        return Reading("boot", boot[1], "text")
+    match = _COUNT.fullmatch(line)
+    if not match:
+        raise OutputError(f"health: no number in '{line[:80]}'")
+    name, value = match[1][:LONGEST], _number(match[2])
+    if name in UNIT:
+        if value < 0 and name != "time_offset":
+            raise OutputError(f"health: {name} is {match[2]}")
+        return Reading(name, value, UNIT[name])
+    card = _NIC.fullmatch(name)
+    if not card or card[2] not in NIC or value < 0:
+        raise OutputError(f"health: nobody counts '{name[:80]}'")
+    return Reading(f"nic_{card[2]}", value, "count", {"nic": card[1]})
+
+
+def _number(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # pragma: no cover - the pattern leaves nothing else
+        raise OutputError(f"health: '{text}' is no number") from None
