@@ -30,6 +30,8 @@ PROOFS = {
     "stream": ("STREAM version", "Array size", "clock ticks)", "Solution Validates"),
     "likwid": ("Test:", "Time:", "Iterations per thread:", "Size (Byte):", "Data volume (Byte):"),
     "host_parameters": ("end host parameters",),
+    "description": ("end description",),
+    "health": ("end health", "text boot"),
 }
 RATES = {
     "hpl": {"gflops", "time", "residual"}, "hpcc": {"gflops", "time", "residual"},
@@ -89,6 +91,10 @@ def attempt(tool: str, text: str) -> list[Reading]:
 
 def looks_right(tool: str, reading: Reading) -> None:
     assert reading.unit in units.UNITS
+    if tool == "health" and reading.metric != "boot":
+        assert isinstance(reading.value, Decimal) and reading.value.is_finite()
+        assert reading.value >= 0 or reading.metric == "time_offset"
+        return
     if tool not in RATES:
         assert isinstance(reading.value, str) and len(reading.value) <= 500
         assert f"{reading.metric}{reading.value}".isprintable()
