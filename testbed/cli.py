@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import NoReturn
 
 import accounting
+import cgroups
 import faults
 import network
 import node
+import outages
 import quota
 import room
 import runserver
 import slurm
+import wan
 from errors import TestbedError, UsageError
 from state import ENVIRONMENT, LOGIN, Settings, State, new_mark
 
@@ -47,7 +50,12 @@ examples:
   testbed run --node node003 ip addr
   testbed power-off node003           then watch sinfo; 'testbed power-on node003' boots it
                                       (if it ran jobs: once slurmctld has noticed the loss)
+  testbed fault                       what else can go wrong
+  testbed fault capped-link node002 node003 --value 100mbit
+  testbed mend node002 node003        undo all their faults, or one: mend node002 capped-link
   testbed quota node004 0.5           half a core; 'none' takes the limit away
+  testbed up 8 --sites 2 --wan 50.5ms,10gbit
+                                      four nodes here, four there, and one long link between
   testbed down
 
 exit codes: 0 well, 1 failed or not all nodes in service, 2 wrong usage; run: the command's own.
@@ -71,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 
     up = add("up", "make a cluster; returns when all nodes are idle")
     up.add_argument("size", metavar="N", nargs="?", type=_size, default=8, help="nodes (8)")
-    up.add_argument("--cpu-quota", metavar="CORES", type=_cores, help="limit of every node")
+    up.add_argument("--cpu-quota", metavar="CORES", type=quota.cores, help="limit of every node")
     up.add_argument(
         "--share",
         metavar="DIR",
@@ -80,8 +88,15 @@ def _parser() -> argparse.ArgumentParser:
         help="folder under /tmp or /dev/shm that all nodes shall see (repeatable); "
         "the clone that holds this program is always seen",
     )
+    up.add_argument("--sites", type=int, choices=(1, 2), default=1, help="2: half the nodes each")
+    up.add_argument(
+        "--wan",
+        metavar="RTT,RATE",
+        help=f"what joins the two sites ({wan.DEFAULT}); a third word, as 0.1%%, is loss each way",
+    )
+    add("sites", "tell which node is at which site")
     add("down", "take the cluster away, in whatever state it is, without a trace")
-    add("status", "show the nodes' states; exit code 0 if all are idle or at work")
+    add("status", "show the nodes' states and faults; exit code 0 if all are idle or at work")
     run = add("run", "run a command on the login node, in this folder, as you")
     run.add_argument("--user", metavar="NAME", help="as this user (root only)")
     run.add_argument("--node", metavar="NODE", default=LOGIN, help="on this node")
@@ -93,6 +108,12 @@ def _parser() -> argparse.ArgumentParser:
     ):
         add(name, what).add_argument("nodes", metavar="NODE", nargs="+")
     add("restart-slurmctld", "stop slurmctld and start it again")
+    fault = add("fault", "inject a fault; without a name: list all faults")
+    fault.add_argument("name", metavar="NAME", nargs="?", choices=faults.FAULTS)
+    fault.add_argument("nodes", metavar="NODE", nargs="*")
+    fault.add_argument("--value", metavar="V", help="how bad; the list of faults names the default")
+    mend = add("mend", "undo a fault, or all faults, and wait until the nodes are in service")
+    mend.add_argument("words", metavar="NODE… [NAME]", nargs="+")
     limit = add("quota", "limit the CPUs of a node")
     limit.add_argument("node", metavar="NODE")
     limit.add_argument("cores", metavar="CORES|none", type=_cores_or_none)
@@ -105,18 +126,8 @@ def _size(text: str) -> int:
     return int(text)
 
 
-def _cores(text: str) -> float:
-    try:
-        cores = float(text)
-    except ValueError:
-        cores = 0
-    if not 0.01 <= cores <= 1024:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of cores from 0.01 to 1024")
-    return cores
-
-
 def _cores_or_none(text: str) -> float | None:
-    return None if text == "none" else _cores(text)
+    return None if text == "none" else quota.cores(text)
 
 
 def _say(words: str) -> None:
@@ -152,8 +163,10 @@ def _up(args: argparse.Namespace, state: State) -> int:
     _need_packages()
     if args.cpu_quota is not None:
         quota.check()
+    joined = _wan(args)
     os.umask(0o022)
-    settings = Settings(new_mark(), args.size, _shares(args.share, state), args.cpu_quota)
+    shares = _shares(args.share, state)
+    settings = Settings(new_mark(), args.size, shares, args.cpu_quota, joined)
     state.create(settings)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
@@ -169,6 +182,20 @@ def _up(args: argparse.Namespace, state: State) -> int:
     return 0
 
 
+def _wan(args: argparse.Namespace) -> str | None:
+    """What shall join the two sites, if there are two."""
+    if args.sites == 1:
+        if args.wan:
+            raise UsageError("--wan needs --sites 2")
+        return None
+    if args.size < 2:
+        raise UsageError("two sites need two nodes")
+    joined = args.wan or wan.DEFAULT
+    wan.parse(joined)
+    wan.check()
+    return joined
+
+
 def _build(state: State) -> None:
     """Everything from the empty room to the last idle node. The database works meanwhile."""
     start = time.monotonic()
@@ -182,6 +209,9 @@ def _build(state: State) -> None:
     if state.settings.cpu_quota is not None:
         for name in names:
             quota.remember(state, name, state.settings.cpu_quota)
+    if state.settings.wan is not None:
+        wan.start(state)
+        progress(f"WAN of {state.settings.wan} between sites a and b")
     node.boot(state, [LOGIN])
     slurm.start_munge(state)
     progress("login node up, munge runs")
@@ -213,7 +243,7 @@ def _take_away(state: State, mark: str | None = None) -> None:
             return
         if mark in (None, found):
             room.kill(state)
-            quota.remove_all(state)
+            cgroups.remove_all(state)
             state.remove()
 
 
@@ -244,8 +274,25 @@ def _status(_args: argparse.Namespace, state: State) -> int:
     print(f"up, {state.settings.size} nodes")
     for word, count, names in groups:
         print(f"{word:12} {count:>4}  {names}")
-    healthy = all(word in _HEALTHY for word, _, _ in groups)
+    for fault, value, faulty in faults.present(state):
+        print(f"{'fault':12} {len(faulty):>4}  {','.join(faulty)}  {fault} {value}".rstrip())
+    if state.settings.wan is not None:
+        print(f"wan          {state.settings.wan}{'' if wan.is_alive(state) else '  DEAD'}")
+        _print_sites(state)
+    healthy = wan.is_alive(state) and all(word in _HEALTHY for word, _, _ in groups)
     return 0 if healthy and code == 0 else 1
+
+
+def _print_sites(state: State) -> None:
+    for site, names in state.sites().items():
+        print(f"site         {len(names):>4}  {site}  {','.join(names)}")
+
+
+def _sites(_args: argparse.Namespace, state: State) -> int:
+    for site, names in state.sites().items():
+        for name in names:
+            print(name, site)
+    return 0
 
 
 def _run(args: argparse.Namespace, state: State) -> int:
@@ -276,7 +323,41 @@ def _become(name: str) -> dict[str, str]:
 
 
 def _fault(args: argparse.Namespace, state: State) -> int:
-    """All commands that act within the room."""
+    """List the faults, or inject one."""
+    if args.name is None:
+        for fault in faults.FAULTS.values():
+            value = f" ({fault.default})" if fault.default else ""
+            print(f"{fault.name:21} {fault.sentence}{value}")
+        return 0
+    _need_root("fault")
+    fault = faults.FAULTS[args.name]
+    if args.value is not None and not fault.default:
+        raise UsageError(f"fault: {fault.name} takes no value")
+    if bool(args.nodes) == (fault.name == faults.RESTART):
+        what = "takes no node" if args.nodes else "at which node?"
+        raise UsageError(f"fault: {fault.name} {what}")
+    value = fault.default if args.value is None else args.value
+    fault.check(value)
+    state.check_nodes(args.nodes)
+    room.inside(state, lambda state: faults.inject(state, fault, args.nodes, value))
+    return 0
+
+
+def _mend(args: argparse.Namespace, state: State) -> int:
+    _need_root("mend")
+    *nodes, last = args.words
+    fault = last if last in faults.FAULTS else None
+    if fault is None:
+        nodes.append(last)
+    if not nodes:
+        raise UsageError("mend: which node?")
+    state.check_nodes(nodes)
+    room.inside(state, lambda state: faults.mend(state, nodes, fault))
+    return 0
+
+
+def _act(args: argparse.Namespace, state: State) -> int:
+    """The older commands that act within the room."""
     _need_root(args.command)
     if "nodes" in args:
         state.check_nodes(args.nodes)
@@ -284,7 +365,7 @@ def _fault(args: argparse.Namespace, state: State) -> int:
         "power-off": lambda state: faults.power_off(state, args.nodes),
         "power-on": lambda state: faults.power_on(state, args.nodes),
         "kill-slurmd": lambda state: faults.kill_slurmd(state, args.nodes),
-        "restart-slurmctld": faults.restart_slurmctld,
+        "restart-slurmctld": outages.restart_slurmctld,
         "quota": lambda state: faults.set_quota(state, args.node, args.cores),
     }
     if args.command == "quota":
@@ -296,10 +377,13 @@ def _fault(args: argparse.Namespace, state: State) -> int:
 
 def main() -> int:
     """The program. Returns its exit code."""
-    commands = {"up": _up, "down": _down, "status": _status, "run": _run}
+    commands = {
+        "up": _up, "down": _down, "status": _status, "run": _run, "fault": _fault, "mend": _mend,
+        "sites": _sites,
+    }  # fmt: skip
     try:
         args = _parser().parse_args()
-        return commands.get(args.command, _fault)(args, State())
+        return commands.get(args.command, _act)(args, State())
     except TestbedError as error:
         _say(str(error))
         return error.code

@@ -1,58 +1,194 @@
-"""The faults a testbed can be given. Each one stands beside what undoes it.
+"""The faults a testbed can be given, each beside what undoes it, and which node has which.
 
-All are called within the room.
+inject, mend and what else acts on a node are called within the room.
 """
 
-import time
-from collections.abc import Sequence
+import json
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+import disguises
+import disks
+import links
 import node
+import outages
 import quota
 import slurm
+import values
+from errors import UsageError
 from state import State
 
-_PATIENCE = 60  # seconds for a node to register
-_PATIENCE_FOR_LOSS = 240  # seconds; thrice the longest SlurmdTimeout and some
+
+@dataclass(frozen=True)
+class Fault:
+    """do(state, node, value) returns what undo(state, node, it) has to know.
+
+    default: the value if none is named. check(value) raises UsageError for a wrong one.
+    lasts: over a power loss; the others are gone with the node's namespaces.
+    outage: it takes the node out of service, so that to mend it is also to wait for the node.
+    """
+
+    name: str
+    sentence: str
+    do: Callable[[State, str, str], object]
+    undo: Callable[[State, str, object], None]
+    default: str = ""
+    check: Callable[[str], object] = lambda _value: None
+    lasts: bool = False
+    outage: bool = False
+
+
+def _nothing(_state: State, _name: str, _before: object) -> None:
+    """For faults that power_on undoes for all nodes at once."""
+
+
+def _own_quota(state: State, name: str, _before: object) -> None:
+    quota.change(state, name, state.settings.cpu_quota)
+
+
+def _cores(text: str) -> float:
+    quota.check()
+    return quota.cores(text)
+
+
+RESTART = "restarted-slurmctld"  # of the cluster, not of a node, and over when it is done
+_TABLE = (
+    Fault("slow-cpu", "the node may use only so many cores",
+          lambda state, name, value: quota.change(state, name, float(value)), _own_quota,
+          "0.5", _cores, lasts=True),
+    Fault("capped-link", "the node's link is slower, both ways",
+          links.cap, links.uncap, "1gbit", values.rate),
+    Fault("lossy-link", "the node's link loses this share of all packets, each way, at random",
+          links.lose, links.unlose, "1%", values.percent),
+    Fault("wrong-mtu", "the node's end of its link has another MTU; bigger packets to it are lost",
+          links.set_mtu, links.unset_mtu, "1500", values.mtu),
+    Fault("wrong-sysctl", "a sysctl of net.ipv4.* or net.ipv6.* has another value",
+          links.set_sysctl, links.restore_sysctls, "net.ipv4.tcp_window_scaling=0", values.sysctl),
+    Fault("small-buffers", "tcp_rmem and tcp_wmem end at this size",
+          links.shrink_buffers, links.restore_sysctls, "64KiB", values.size),
+    Fault("full-disk", "/tmp has room for this much and no more",
+          disks.fill, disks.empty, "0", values.size),
+    Fault("slow-disk", "reads and writes of the disk under /var/tmp go at this rate each",
+          disks.slow, disks.unslow, "10MB/s", values.disk_rate, lasts=True),
+    Fault("hung", "no process of the node runs; its kernel answers ping",
+          outages.hang, outages.wake, outage=True),
+    Fault("power-loss", "links and processes are gone at once; mend boots the node",
+          lambda state, name, _value: _lose_power(state, name), _nothing, outage=True),
+    Fault("killed-slurmd", "kill -9 of slurmd; its jobs go on",
+          lambda state, name, _value: slurm.kill_slurmd(state, name), _nothing, outage=True),
+    Fault(RESTART, "slurmctld is stopped and started; no node, nothing to mend",
+          lambda state, _name, _value: outages.restart_slurmctld(state), _nothing),
+    Fault("wrong-memory", "/proc/meminfo, and so free, tell another size; sysinfo(2) does not",
+          disguises.memory, disguises.drop, "2GiB", values.size),
+    Fault("other-kernel", "/proc/version and /proc/sys/kernel/osrelease tell another release; "
+          "uname does not",
+          disguises.kernel, disguises.drop, f"{platform.release()}-other", values.release),
+    Fault("other-package", "dpkg tells another version of a package",
+          disguises.package, disguises.drop, "munge=0.0.1-other", values.pair),
+    Fault("flapping", "slurmd is killed and started in turn, so many seconds apart",
+          outages.flap, outages.stop_flapping, "5s", values.seconds, outage=True),
+)  # fmt: skip
+FAULTS = {fault.name: fault for fault in _TABLE}
+
+
+def _note(state: State, name: str, fault: str) -> Path:
+    return state.node_file(name, f"fault.{fault}")
+
+
+def _remember(state: State, name: str, fault: str, value: str, before: object = None) -> None:
+    note = _note(state, name, fault)
+    note.write_text(json.dumps({"value": value, "before": before}))
+
+
+def value_of(state: State, name: str, fault: str) -> str | None:
+    """The value of a fault that the node has; None if it does not have it."""
+    try:
+        return json.loads(_note(state, name, fault).read_text())["value"]
+    except FileNotFoundError:
+        return None
+
+
+def present(state: State) -> Iterator[tuple[str, str, list[str]]]:
+    """(fault, value, nodes) of all that was injected and not mended."""
+    for fault in FAULTS:
+        known = {name: value_of(state, name, fault) for name in state.names()}
+        for value in sorted({value for value in known.values() if value is not None}):
+            yield fault, value, [name for name, other in known.items() if other == value]
+
+
+def inject(state: State, fault: Fault, nodes: Sequence[str], value: str) -> None:
+    """Give the fault to all these nodes, or to none if one of them cannot have it."""
+    for name in nodes:
+        if node.pid(state, name) is None:
+            raise UsageError(f"{name} is off")
+        if value_of(state, name, fault.name) is not None:
+            raise UsageError(f"{name} has {fault.name} already; 'testbed mend {name}' undoes it")
+    if fault.name == RESTART:
+        outages.restart_slurmctld(state)
+    for name in dict.fromkeys(nodes):
+        before = fault.do(state, name, value)
+        _remember(state, name, fault.name, value, before)
+
+
+def mend(state: State, nodes: Sequence[str], fault: str | None = None) -> None:
+    """Undo a fault, or all that the nodes have, and wait until they are in service again."""
+    out = []
+    for name in dict.fromkeys(nodes):
+        had = [known for known in FAULTS.values() if _note(state, name, known.name).exists()]
+        wanted = [known for known in had if fault in (None, known.name)]
+        if fault and not wanted:
+            raise UsageError(f"{name} does not have {fault}; 'testbed status' names its faults")
+        for known in wanted:
+            note = _note(state, name, known.name)
+            known.undo(state, name, json.loads(note.read_text())["before"])
+            note.unlink()
+        if any(known.outage for known in wanted):
+            out.append(name)
+    outages.power_on(state, out)
+
+
+def _lose_power(state: State, name: str) -> None:
+    """The other faults go with the node's namespaces, and what they left in the room."""
+    for fault in FAULTS.values():
+        if fault.lasts or value_of(state, name, fault.name) is None:
+            continue
+        if fault.name == "flapping":
+            outages.stop_flapping(state, name)
+        _note(state, name, fault.name).unlink()
+    outages.power_off(state, [name])
+
+
+# What is called for itself, and is known as a fault all the same.
 
 
 def power_off(state: State, nodes: Sequence[str]) -> None:
-    """Power loss: links and processes are gone at once. Undone by power_on."""
-    node.kill(state, nodes)
+    """Power loss; a node may be off already. Undone by power_on."""
+    for name in nodes:
+        _lose_power(state, name)
+        _remember(state, name, "power-loss", "")
 
 
 def power_on(state: State, nodes: Sequence[str]) -> None:
-    """Boot what is off, start slurmd where it is dead, wait until slurmctld has them back.
-
-    If a node lost jobs, slurmctld first has to notice that: SlurmdTimeout and some more.
-    """
-    off = [name for name in nodes if node.pid(state, name) is None]
-    dead = [name for name in nodes if name not in off and not slurm.slurmd_pid(state, name)]
-    slurm.wait_until_missed(state, off, _PATIENCE_FOR_LOSS)
-    start = time.time()
-    node.boot(state, off)
-    node.for_all(state, slurm.boot_slurmd, off)
-    node.for_all(state, slurm.start_slurmd, dead)
-    slurm.wait_until_in_service(state, off + dead, _PATIENCE, start)
-    slurm.wait_until_in_service(state, nodes, _PATIENCE)
+    """Undo power_off and kill_slurmd."""
+    outages.power_on(state, nodes)
+    for name in nodes:
+        for fault in ("power-loss", "killed-slurmd"):
+            _note(state, name, fault).unlink(missing_ok=True)
 
 
 def kill_slurmd(state: State, nodes: Sequence[str]) -> None:
     """kill -9 of slurmd only. Undone by power_on."""
     for name in nodes:
         slurm.kill_slurmd(state, name)
-
-
-def restart_slurmctld(state: State) -> None:
-    """Stop it, start it, and wait until it has found its nodes again; no job is lost."""
-    answered = [name for name, (word, _) in slurm.states(state).items() if slurm.is_up(word)]
-    slurm.stop_slurmctld(state)
-    slurm.start_slurmctld(state)
-    on = [name for name in answered if slurm.slurmd_pid(state, name)]
-    slurm.wait_until_in_service(state, on, _PATIENCE)
+        _remember(state, name, "killed-slurmd", "")
 
 
 def set_quota(state: State, name: str, cores: float | None) -> None:
     """Limit a node to a number of cores, which may be a fraction. Undone by None."""
-    quota.remember(state, name, cores)
-    if (first := node.pid(state, name)) is not None:
-        quota.move(state, name, first)
+    quota.change(state, name, cores)
+    if cores in (None, state.settings.cpu_quota):
+        _note(state, name, "slow-cpu").unlink(missing_ok=True)
+    else:
+        _remember(state, name, "slow-cpu", str(cores))

@@ -13,14 +13,20 @@ from state import ENVIRONMENT, LOGIN, State
 MTU = 9000
 GATEWAY = "169.254.0.1"
 _PER_SUBNET = 250
+_SITES = {"a": 77, "b": 78}
 
 
-def address(node: str) -> str:
-    """10.77.0.1 for the login node, from 10.77.1.1 on for the others."""
+def address(state: State, node: str) -> str:
+    """10.77.0.1 for the login node, from 10.77.1.1 on for the others; at site b 10.78."""
     if node == LOGIN:
         return "10.77.0.1"
     index = int(node.removeprefix("node")) - 1
-    return f"10.77.{index // _PER_SUBNET + 1}.{index % _PER_SUBNET + 1}"
+    return f"10.{_SITES[state.site(node)]}.{index // _PER_SUBNET + 1}.{index % _PER_SUBNET + 1}"
+
+
+def subnet(site: str) -> str:
+    """All addresses of a site."""
+    return f"10.{_SITES[site]}.0.0/16"
 
 
 def ip_batch(lines: list[str], *, force: bool = False) -> None:
@@ -36,7 +42,7 @@ def ip_batch(lines: list[str], *, force: bool = False) -> None:
 def write_hosts(state: State) -> None:
     """The /etc/hosts that all nodes see."""
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
-    lines += [f"{address(node)} {node}" for node in [LOGIN, *state.names()]]
+    lines += [f"{address(state, node)} {node}" for node in [LOGIN, *state.names()]]
     (state.path / "hosts").write_text("\n".join(lines) + "\n")
 
 
@@ -46,7 +52,7 @@ def start_router() -> None:
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
 
 
-def connect_node(node: str) -> None:
+def connect_node(state: State, node: str) -> None:
     """Make and set up the node's link, from within its network namespace.
 
     The other end, named as the node, goes to the room: process 1 as this process sees it.
@@ -56,20 +62,20 @@ def connect_node(node: str) -> None:
             f"link add eth0 mtu {MTU} type veth peer name {node} mtu {MTU} netns 1",
             "link set lo up",
             "link set eth0 up",
-            f"addr add {address(node)}/32 dev eth0",
+            f"addr add {address(state, node)}/32 dev eth0",
             f"route add {GATEWAY} dev eth0 scope link",
-            f"route add default via {GATEWAY} dev eth0 src {address(node)}",
+            f"route add default via {GATEWAY} dev eth0 src {address(state, node)}",
         ]
     )
 
 
-def connect_router(nodes: list[str]) -> None:
+def connect_router(state: State, nodes: list[str]) -> None:
     """Set up the room's ends of the nodes' links, from within the room."""
     lines = []
     for node in nodes:
         lines.append(f"link set {node} up")
         lines.append(f"addr add {GATEWAY}/32 dev {node}")
-        lines.append(f"route add {address(node)}/32 dev {node}")
+        lines.append(f"route add {address(state, node)}/32 dev {node}")
     ip_batch(lines)
 
 

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import cgroups
 import kernel
 import network
-import quota
 from errors import TestbedError
 from state import ENVIRONMENT, State
 
@@ -25,6 +25,26 @@ def pid(state: State, node: str) -> int | None:
     try:
         return int(state.node_file(node, "pid").read_text())
     except (FileNotFoundError, ValueError):
+        return None
+
+
+def processes(state: State, node: str) -> set[int]:
+    """All processes of a node, as seen in the room; none if it is off."""
+    wanted = _pid_namespace(Path(f"/proc/{pid(state, node)}"))
+    if wanted is None:
+        return set()
+    return {
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and _pid_namespace(entry) == wanted
+    }
+
+
+def _pid_namespace(process: Path) -> Path | None:
+    """What names its pid namespace; None once it has ended."""
+    try:
+        return (process / "ns" / "pid").readlink()
+    except OSError:
         return None
 
 
@@ -92,15 +112,15 @@ def _fails(child: int) -> bool:
 def boot(state: State, nodes: Sequence[str]) -> None:
     """Start the namespaces of nodes, from within the room; no daemon yet."""
     for_all(state, _build, nodes)
-    network.connect_router(list(nodes))
+    network.connect_router(state, list(nodes))
 
 
 def _build(state: State, node: str) -> None:
     """Build a node around this process; its first process stays when this one ends."""
-    quota.join(state, node)
+    cgroups.join(state, node)
     kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWNET)
     socket.sethostname(node)
-    network.connect_node(node)
+    network.connect_node(state, node)
     _mount(state, node)
     read, write = os.pipe()
     # Only now: the next child, whichever it is, is the first process of the node.

@@ -16,7 +16,7 @@ from pathlib import Path
 import kernel
 import network
 import runserver
-from errors import TestbedError
+from errors import TestbedError, UsageError
 from state import State
 
 _KILL_PATIENCE = 120  # seconds; the kernel takes 320 nodes apart in one go
@@ -106,7 +106,7 @@ def process(state: State) -> int | None:
 def inside(state: State, function: Callable[[State], None]) -> None:
     """Call function(state) in the room, in a process of its own.
 
-    Raises TestbedError with the words of the one that function raised.
+    Raises what function raised, as far as it is a TestbedError or a UsageError.
     """
     pid = process(state)
     if pid is None:
@@ -127,7 +127,8 @@ def inside(state: State, function: Callable[[State], None]) -> None:
         # Never leave it unburied: the room could not end as long as it is there.
         _, status = os.waitpid(child, 0)
     if status:
-        raise TestbedError(message or "the room was taken away")
+        kind = UsageError if os.waitstatus_to_exitcode(status) == UsageError.code else TestbedError
+        raise kind(message or "the room was taken away")
 
 
 def _enter_and_call(
@@ -141,14 +142,14 @@ def _enter_and_call(
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
-        return int(status != 0)
+        return abs(os.waitstatus_to_exitcode(status))
     kernel.die_with_parent()
     try:
         function(state)
     except BaseException as error:  # a fork must never return into its parent's code
         words = str(error) if isinstance(error, TestbedError) else repr(error)
         os.write(write, words.encode())
-        os._exit(1)
+        os._exit(getattr(error, "code", TestbedError.code))
     os._exit(0)
 
 

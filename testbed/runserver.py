@@ -22,9 +22,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NoReturn
 
+import cgroups
 import kernel
 import node
-import quota
+import outages
 from errors import TestbedError, UsageError
 from state import LOGIN, State
 
@@ -105,7 +106,7 @@ def _work(connection: socket.socket, state: State) -> int:
         peer = Peer.of(connection)
         request, fds = _receive(connection)
         first = _first_process(state, request.node)
-        quota.join(state, request.node)
+        cgroups.join(state, request.node)
         slurm_conf = str(state.slurm_conf)
         kernel.enter(Path(f"/proc/{first}"))
         peer.become()
@@ -151,6 +152,8 @@ def _first_process(state: State, name: str) -> int:
     first = node.pid(state, name)
     if first is None:
         raise TestbedError(f"{name} is off")
+    if outages.hangs(state, name):
+        raise TestbedError(f"{name} hangs")
     return first
 
 

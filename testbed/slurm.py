@@ -6,8 +6,8 @@ import signal
 import time
 from collections.abc import Sequence
 
+import cgroups
 import node
-import quota
 from accounting import wait_for
 from errors import TestbedError
 from state import LOGIN, State
@@ -110,7 +110,7 @@ def boot_slurmd(state: State, name: str) -> None:
 
 
 def _start_slurmd(state: State, name: str, *options: str) -> None:
-    quota.join(state, name)
+    cgroups.join(state, name)
     node.must_run(state, name, ["slurmd", *options, "-N", name])
 
 

@@ -25,12 +25,16 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked for at `up`. mark names all that this testbed makes."""
+    """What the user asked for at `up`. mark names all that this testbed makes.
+
+    wan: what joins the nodes' two sites, as "RTT,RATE"; None if there is one site.
+    """
 
     mark: str
     size: int
     shares: tuple[str, ...] = ()
     cpu_quota: float | None = None
+    wan: str | None = None
 
 
 class State:
@@ -89,8 +93,22 @@ class State:
         """All compute nodes, in order."""
         return [f"node{number:03}" for number in range(1, self.settings.size + 1)]
 
+    def site(self, node: str) -> str:
+        """Site of a node: "b" for the second half if there are two sites, else "a"."""
+        if self.settings.wan is None or node == LOGIN:
+            return "a"
+        names = self.names()
+        return "ab"[names.index(node) >= (len(names) + 1) // 2]
+
+    def sites(self) -> dict[str, list[str]]:
+        """All nodes, by site."""
+        sites: dict[str, list[str]] = {}
+        for node in [LOGIN, *self.names()]:
+            sites.setdefault(self.site(node), []).append(node)
+        return sites
+
     def node_file(self, node: str, what: str) -> Path:
-        """A file with one fact about a node: pid, hostname, quota."""
+        """A file with one fact about a node: pid, hostname, quota, a fault."""
         return self.path / "nodes" / f"{node}.{what}"
 
     def check_nodes(self, nodes: list[str]) -> None:

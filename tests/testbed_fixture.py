@@ -71,6 +71,14 @@ class Testbed:
         """Boot nodes and wait until Slurm has them back."""
         self.must("power-on", *nodes)
 
+    def fault(self, name, *nodes, value=None):
+        """Inject a fault; `testbed fault` lists them."""
+        self.must("fault", name, *nodes, *(["--value", value] if value else []))
+
+    def mend(self, *nodes):
+        """Undo all faults of nodes and wait until Slurm has them back."""
+        self.must("mend", *nodes)
+
     def restart_slurmctld(self):
         """Stop and start slurmctld; wait until it has its nodes back."""
         self.must("restart-slurmctld")
