@@ -247,7 +247,13 @@ disks() {
         field "disk.$disk.size" "$(($(cat "$path/size") * 512)) B"
         from "disk.$disk.serial" "$path/device/serial"
     done
-    awk '/^md/ { sub(/ : /, " = "); print "field raid." $0 }' /proc/mdstat 2>/dev/null
+    awk '/^md/ { # md0 : active raid1 sdb1[1] sda1[0](F): its members in no order
+        members = failed = 0; level = ""
+        for (i = 4; i <= NF; i++) {
+            if ($i !~ /\[/) level = level " " $i; else members++
+            if ($i ~ /\(F\)/) failed++
+        }
+        print "field raid." $1 " = " $3 level ", " members " members, " failed " failed" }' /proc/mdstat 2>/dev/null
     for program in perccli64 perccli storcli64 storcli; do
         has "$program" || continue
         if [ "$root" != 0 ]; then

@@ -27,15 +27,24 @@ IDENTITY = {
 DERIVED = {"*.digest": "follows from the fields of its section"}
 
 # The kernel computes these from the memory that firmware has left it, which differs by a little
-# between machines that are alike.
-NEARLY = (
-    "memory.total", "memory.numa.*", "sysctl.fs.epoll.max_user_watches",
-    "sysctl.fs.file-max", "sysctl.fs.inotify.max_user_watches", "sysctl.kernel.threads-max",
-    "sysctl.net.ipv4.tcp_max_orphans", "sysctl.net.ipv4.tcp_mem", "sysctl.net.ipv4.udp_mem",
-    "sysctl.net.ipv4.tcp_max_syn_backlog", "sysctl.net.ipv4.tcp_max_tw_buckets",
-    "sysctl.user.*", "sysctl.vm.min_free_kbytes", "sysctl.vm.user_reserve_kbytes",
-    "sysctl.vm.admin_reserve_kbytes", "sysctl.vm.lowmem_reserve_ratio", "mount.*",
-)
+# between machines that are alike: by field, which numbers of the value.
+_ALL, _KB = re.compile(r"\d+"), re.compile(r"\d+(?= kB)")
+NEARLY = {
+    "memory.total": _KB,
+    "memory.numa.*": _KB,
+    "mount.*": re.compile(r"(?<=size=)\d+|(?<=nr_inodes=)\d+"),
+    "sysctl.fs.epoll.max_user_watches": _ALL,
+    "sysctl.fs.file-max": _ALL,
+    "sysctl.fs.inotify.max_user_watches": _ALL,
+    "sysctl.kernel.threads-max": _ALL,
+    "sysctl.net.ipv4.tcp_max_orphans": _ALL,
+    "sysctl.net.ipv4.tcp_mem": _ALL,
+    "sysctl.net.ipv4.udp_mem": _ALL,
+    "sysctl.user.max_*": _ALL,
+    "sysctl.vm.admin_reserve_kbytes": _ALL,
+    "sysctl.vm.min_free_kbytes": _ALL,
+    "sysctl.vm.user_reserve_kbytes": _ALL,
+}
 TOLERANCE = 0.02  # of 256 GiB that is 5 GiB: less than any DIMM, more than firmware takes
 
 _OWN = (  # within a value: the boot disk's UUID, the boot card's address, the NFS client's address
@@ -43,7 +52,6 @@ _OWN = (  # within a value: the boot disk's UUID, the boot card's address, the N
     (re.compile(r"\b(?:[0-9a-f]{2}[:-]){5,}[0-9a-f]{2}\b", re.IGNORECASE), "MAC"),
     (re.compile(r"\b(clientaddr|ip)=[^, ]*"), r"\1=OWN"),
 )
-_NUMBER = re.compile(r"\d+")
 
 Value = str | None  # None: the node lacks the field
 
@@ -189,9 +197,10 @@ def _near(name: str, one: Value, other: Value) -> bool:
     one, other = _impersonal(one), _impersonal(other)
     if one == other:
         return True
-    if not _matches(name, NEARLY) or _NUMBER.sub("", one) != _NUMBER.sub("", other):
+    numbers = next((n for pattern, n in NEARLY.items() if fnmatchcase(name, pattern)), None)
+    if numbers is None or numbers.sub("", one) != numbers.sub("", other):
         return False
-    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    pairs = zip(numbers.findall(one), numbers.findall(other), strict=True)
     return all(abs(int(a) - int(b)) <= TOLERANCE * max(int(a), int(b)) for a, b in pairs)
 
 

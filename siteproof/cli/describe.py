@@ -165,7 +165,7 @@ def _drift(found: Described, against: str, most: int | None) -> None:
         raise UserError("--against", f"no description in {words}")
     changes = drift(before, found.fields)
     both = len(before.keys() & found.fields)
-    click.echo(f"since {words}: {len(changes)} changes, {both} nodes compared")
+    click.echo(f"since {words}: {_fields(len(changes), 'change')}, {both} nodes compared")
     _list("changed", [f"{_set(c.nodes)}: {c.field}: {_value(c.before)} -> {_value(c.after)}"
                       for c in changes], most)
 
@@ -238,8 +238,8 @@ def _odd_in(counts: Collection[int]) -> str:
     return _fields(many) if few == many else f"{few} to {_fields(many)}"
 
 
-def _fields(count: int) -> str:
-    return f"{count} field{'s' if count != 1 else ''}"
+def _fields(count: int, word: str = "field") -> str:
+    return f"{count} {word}{'s' if count != 1 else ''}"
 
 
 def _share(share: float) -> str:
