@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
@@ -19,7 +19,8 @@ class Judgement:
     """The verdicts on one system. chosen: which samples they rest on, in words.
 
     unjudged: headline metrics that were measured, and of which no criterion speaks.
-    warnings: what a figure was measured under and should not have been, with the nodes.
+    warnings: what a figure was measured under and should not have been, and waivers that have
+    expired, with the nodes.
     """
 
     site: Site
@@ -39,8 +40,26 @@ def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgem
     found, chosen = campaign.select(
         everything, campaign=name, start=start, answers=lambda s: _answers_any(site, s)
     )
-    verdicts = [_judge(site, key, criterion, found) for key, criterion in site.criteria.items()]
-    return Judgement(site, chosen, verdicts, found, _unjudged(site, found), _warnings(found))
+    return judge_samples(site, found, chosen)
+
+
+def judge_samples(site: Site, found: Sequence[Sample], chosen: str) -> Judgement:
+    """Judge every criterion of a site from these samples. chosen: which they are, in words."""
+    today = datetime.now(UTC).date()
+    verdicts = [
+        _judge(site, key, criterion, found, today) for key, criterion in site.criteria.items()
+    ]
+    warnings = _warnings(found) | _expired(site, today)
+    return Judgement(site, chosen, verdicts, found, _unjudged(site, found), warnings)
+
+
+def waived(site: Site, name: str, metric: str, today: date) -> dict[str, str]:
+    """The nodes that may miss a criterion today, each with the waiver in words."""
+    return {
+        node: str(waiver)
+        for waiver in site.waivers.values()
+        if waiver.holds(today) and waiver.speaks_of(name, metric) for node in waiver.set
+    }
 
 
 def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
@@ -61,7 +80,7 @@ def _answers_any(site: Site, sample: Sample) -> bool:
 
 
 def _judge(
-    site: Site, name: str, criterion: Criterion, found: Sequence[Sample]
+    site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
 ) -> CriterionVerdict:
     entry = site.catalogue[criterion.metric]
     if not entry.check and not criterion.report_only:
@@ -71,7 +90,16 @@ def _judge(
     for baseline in site.baselines.values():
         for node in site.promised(baseline) if baseline.metric == criterion.metric else ():
             baselines.setdefault(node, []).append(baseline)
-    return judge(name, criterion, found, expected_nodes(site, criterion), baselines)
+    excused = waived(site, name, criterion.metric, today)
+    return judge(name, criterion, found, expected_nodes(site, criterion), baselines, excused)
+
+
+def _expired(site: Site, today: date) -> dict[str, NodeSet]:
+    """The waivers that hold no longer, in words, and their nodes."""
+    return {
+        f"waiver {key} of {waiver.owner} expired on {waiver.expires}: {waiver.problem}": waiver.set
+        for key, waiver in site.waivers.items() if not waiver.holds(today)
+    }
 
 
 def _warnings(found: Sequence[Sample]) -> dict[str, NodeSet]:

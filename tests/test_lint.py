@@ -145,7 +145,7 @@ def test_lint_names_two_sites_of_the_same_machines(example):
 
 def test_lint_prints_the_schema(example):
     schema = yaml.safe_load(CliRunner().invoke(lint, ["--schema"]).output)
-    assert list(schema) == ["system.yaml", "criteria.yaml", "baselines.yaml"]
+    assert list(schema) == ["system.yaml", "criteria.yaml", "baselines.yaml", "waivers.yaml"]
     assert schema["system.yaml"]["additionalProperties"] is False
 
 

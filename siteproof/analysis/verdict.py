@@ -56,6 +56,7 @@ class NodeVerdict:
     value: Fraction | None = None
     rounded: Fraction | None = None
     by_rounding: bool = False
+    waived: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class CriterionVerdict:
 
     @property
     def worst(self) -> NodeVerdict | None:
-        """The measured node that is worst, if any was measured."""
-        measured = [n for n in self.nodes if n.value is not None]
+        """The measured node that is worst, if any was measured; no waived one."""
+        measured = [n for n in self.nodes if n.value is not None and not n.waived]
         return measured[0] if measured else None
 
     @property
@@ -90,11 +91,13 @@ class CriterionVerdict:
 def judge(
     name: str, criterion: Criterion, samples: Iterable[Sample], expected: Mapping[str, Hardware],
     baselines: Mapping[str, Sequence[Baseline]] | None = None,
+    waived: Mapping[str, str] | None = None,
 ) -> CriterionVerdict:
     """The verdict on one criterion whose metric some check yields.
 
     samples: all samples in question, in any order. expected: the hardware of each expected node.
-    baselines: those of the metric that speak of a node, by node.
+    baselines: those of the metric that speak of a node, by node. waived: nodes that may miss it,
+    each with the reason; what they miss is SKIP, and the others decide.
     """
     if criterion.report_only:
         return CriterionVerdict(name, criterion, Verdict.SKIP, criterion.report_only)
@@ -110,11 +113,21 @@ def judge(
             replace(n, verdict=Verdict.INCOMPLETE) if n.verdict is Verdict.SKIP else n
             for n in nodes
         ]
-    if criterion.scope in MIDDLES:
+    excused = [_waive(n, waived or {}) for n in nodes]
+    nodes = [n for n in excused if not n.waived]
+    if criterion.scope in MIDDLES and nodes:
         nodes = [_judge_middle(criterion, nodes, expected, usual)]
+    grave = next((v for v in GRAVEST if any(n.verdict is v for n in nodes)), Verdict.SKIP)
+    nodes += [n for n in excused if n.waived]
     nodes.sort(key=lambda n: _badness(criterion, n))
-    grave = next(v for v in GRAVEST if any(n.verdict is v for n in nodes))
     return CriterionVerdict(name, criterion, grave, _summary(nodes, grave), nodes)
+
+
+def _waive(node: NodeVerdict, waived: Mapping[str, str]) -> NodeVerdict:
+    """What a node misses is SKIP where a waiver holds; what it keeps stays PASS."""
+    if node.node not in waived or node.verdict is Verdict.PASS:
+        return node
+    return replace(node, verdict=Verdict.SKIP, why=waived[node.node], waived=True)
 
 
 def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
@@ -225,7 +238,7 @@ def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, st
 def _summary(nodes: Sequence[NodeVerdict], verdict: Verdict) -> str:
     reasons: dict[str, int] = {}
     for node in nodes:
-        if node.verdict is verdict and node.why:
+        if (node.verdict is verdict or node.waived) and node.why:
             reasons[node.why] = reasons.get(node.why, 0) + 1
     if not reasons:
         return ""

@@ -13,7 +13,7 @@ from siteproof.sites.site import find, lint_sites, names
 
 @click.command()
 @click.argument("systems", metavar="[SYSTEM]...", nargs=-1)
-@click.option("--schema", is_flag=True, help="Print the JSON schema of the three files instead.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of the files instead.")
 def lint(systems: tuple[str, ...], schema: bool) -> None:
     """Check the files of SYSTEM, or of all systems; exit code 2 if there is a mistake.
 

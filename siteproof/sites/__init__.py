@@ -16,6 +16,7 @@ from siteproof.sites.model import (
 )
 from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
 from siteproof.sites.site import Site, folder, load, names
+from siteproof.sites.waiver import Waiver
 
 __all__ = [
     "Baseline",
@@ -34,6 +35,7 @@ __all__ = [
     "Role",
     "Site",
     "System",
+    "Waiver",
     "folder",
     "load",
     "names",

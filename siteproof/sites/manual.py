@@ -11,11 +11,13 @@ from siteproof.sites.catalogue import Metric
 from siteproof.sites.model import Expected, System
 from siteproof.sites.promise import Baseline, Criterion
 from siteproof.sites.shape import bare
+from siteproof.sites.waiver import Waiver
 
 FILES: dict[str, Any] = {
     "system.yaml": System,
     "criteria.yaml": dict[str, Criterion],
     "baselines.yaml": dict[str, Baseline],
+    "waivers.yaml": dict[str, Waiver],
     "checks/catalogue.yaml": dict[str, Metric],
 }
 
@@ -30,7 +32,7 @@ class Key(NamedTuple):
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schemas of a site's three files, by file name."""
+    """The JSON schemas of a site's files, by file name."""
     return {
         name: TypeAdapter(model).json_schema()
         for name, model in FILES.items()

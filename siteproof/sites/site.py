@@ -1,4 +1,4 @@
-"""One site: its three files, read and checked together."""
+"""One site: its files, read and checked together."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from siteproof.sites.lint import known, lint_system
 from siteproof.sites.lint_promise import Around, lint_promise
 from siteproof.sites.model import Hardware, HostParameters, Partition, System
 from siteproof.sites.promise import Baseline, Criterion, Promise
+from siteproof.sites.waiver import Waiver, lint_waiver
 from siteproof.sites.yamlfile import Document
 
 P = TypeVar("P", bound=Promise)
 FILES = ("system.yaml", "criteria.yaml", "baselines.yaml")
+WAIVERS = "waivers.yaml"  # optional
 
 
 @dataclass(frozen=True)
 class Site:
-    """A system, what it promises, what it is used to, and the metrics that these name."""
+    """A system, what it promises, what it is used to, what is waived, and the metrics named."""
 
     name: str
     folder: Path
@@ -33,6 +35,7 @@ class Site:
     criteria: dict[str, Criterion]
     baselines: dict[str, Baseline]
     catalogue: dict[str, Metric]
+    waivers: dict[str, Waiver] = field(default_factory=dict)
     _roles: dict[str, str] = field(default_factory=dict, repr=False)
 
     def expected(self, role: str) -> NodeSet:
@@ -135,10 +138,11 @@ def examine(name: str) -> tuple[Site | None, list[Document]]:
     baselines = _promises(baselines_file, Baseline, around)
     for key in baselines.keys() & criteria.keys():
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
-    documents = [system_file, criteria_file, baselines_file, listed]
+    waivers_file, waivers = _waivers(where, system, {*criteria, *table})
+    documents = [system_file, criteria_file, baselines_file, *waivers_file, listed]
     if system is None or any(document.mistakes for document in documents):
         return None, documents
-    return Site(name, where, system, criteria, baselines, table), documents
+    return Site(name, where, system, criteria, baselines, table, waivers), documents
 
 
 def lint_sites(chosen: list[str]) -> list[UserError]:
@@ -174,3 +178,31 @@ def _promises(document: Document, model: type[P], around: Around) -> dict[str, P
             lint_promise(document, key, promise, around)
             found[key] = promise
     return found
+
+
+def _waivers(
+    where: Path, system: System | None, metrics_and_criteria: set[str]
+) -> tuple[list[Document], dict[str, Waiver]]:
+    """The waivers and their file, if there is one."""
+    if not (where / WAIVERS).exists():
+        return [], {}
+    document = yamlfile.read(where / WAIVERS)
+    inventory = _inventory(system) if system else None
+    found = {}
+    for key, raw in (document.data or {}).items():
+        waiver = shape.validate(document, (key,), Waiver, raw)
+        if waiver is not None:
+            lint_waiver(document, key, waiver, inventory, metrics_and_criteria)
+            found[key] = waiver
+    return [document], found
+
+
+def _inventory(system: System) -> NodeSet | None:
+    """All nodes of all roles; None if a role's set has a mistake."""
+    nodes = NodeSet(resolver=RESOLVER_NOGROUP)
+    try:
+        for role in system.nodes.values():
+            nodes.update(role.nodes)
+    except ValueError:
+        return None
+    return nodes

@@ -1,0 +1,68 @@
+"""Waivers (waivers.yaml): known problems for which a node may go back, until a day."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date
+from functools import cached_property
+
+from ClusterShell.NodeSet import NodeSet
+from pydantic import Field
+
+from siteproof.sites import nodesets
+from siteproof.sites.lint import clip_problem
+from siteproof.sites.model import Model
+from siteproof.sites.shape import hint
+from siteproof.sites.yamlfile import Document, clip
+
+EVERYTHING = "all"
+
+
+class Waiver(Model):
+    """A known problem that somebody answers for."""
+
+    nodes: str = Field(description="The nodes, in ClusterShell's syntax, all in the inventory.")
+    waives: str = Field(
+        description="A criterion's id, a metric, or 'all': what the nodes may miss."
+    )
+    problem: str = Field(description="What is known to be wrong.")
+    owner: str = Field(description="Who answers for it.")
+    expires: date = Field(description="The last day on which it holds.")
+    ticket: str = Field("", description="Where the problem is followed up.")
+
+    @cached_property
+    def set(self) -> NodeSet:
+        """The nodes as a set; group names are never looked up."""
+        return nodesets.parse(self.nodes)
+
+    def holds(self, today: date) -> bool:
+        """Whether it has not expired; it holds on its last day."""
+        return today <= self.expires
+
+    def speaks_of(self, name: str, metric: str) -> bool:
+        """Whether it speaks of a criterion, by its id or its metric."""
+        return self.waives in (EVERYTHING, name, metric)
+
+    def __str__(self) -> str:
+        ticket = f" ({self.ticket})" if self.ticket else ""
+        return f"waived until {self.expires} by {self.owner}: {self.problem}{ticket}"
+
+
+def lint_waiver(
+    document: Document, key: str, waiver: Waiver, inventory: NodeSet | None,
+    known: Collection[str],
+) -> None:
+    """Check one waiver. inventory: None if it is not known. known: criteria and metrics."""
+    for name in ("problem", "owner", "ticket"):
+        if name in document.data[key] and not getattr(waiver, name).strip():
+            document.follow_up((key, name), "an empty text")
+    if waiver.waives != EVERYTHING and waiver.waives not in known:
+        what = f"'{clip(waiver.waives)}' is neither a criterion nor a metric"
+        allowed = "all, a criterion's id, a metric of the catalogue"
+        document.follow_up((key, "waives"), what + hint(waiver.waives, known), allowed)
+    problems = nodesets.problems(waiver.nodes)
+    for problem in problems:
+        document.follow_up((key, "nodes"), clip_problem(problem))
+    if not problems and inventory is not None and (strangers := waiver.set - inventory):
+        what = f"{clip(strangers)} not in the inventory"
+        document.follow_up((key, "nodes"), what, f"a node set within {clip(inventory)}")
