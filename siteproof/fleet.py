@@ -15,7 +15,7 @@ from siteproof.analysis.fleet import MANY, MIN_HISTORY, State
 from siteproof.fleet_figures import Finding, InSeries, MetricReport
 from siteproof.judgement import Judgement
 from siteproof.samples import Sample
-from siteproof.series import Run, Series
+from siteproof.series import Run, Series, Values
 
 __all__ = ["FleetReport", "MetricReport", "NodeReport", "State", "report"]
 RECENT = 30  # earlier values of a node: what it was lately, not years ago
@@ -27,6 +27,7 @@ class NodeReport:
 
     metrics: by metric, with its dimensions if it has any. notes: what proves nothing yet, such as
     one slow run that a retest has to confirm. suspect: slow by any measure, proven or not.
+    untested: a headline figure is missing, whatever else is wrong with the node.
     """
 
     node: str
@@ -36,6 +37,7 @@ class NodeReport:
     metrics: dict[str, MetricReport]
     notes: list[str] = field(default_factory=list)
     suspect: bool = False
+    untested: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,15 +132,16 @@ class _Found:
             told = sorted(self._reasons[node], key=lambda reason: order.index(reason[0]))
             state = told[0][0] if told else State.OK
             suspect = known.suspect or any(s is State.SLOW for s, _ in told)
-            reasons = [sentence for _, sentence in told]
-            done[node] = replace(known, state=state, reasons=reasons, suspect=suspect)
+            done[node] = replace(
+                known, state=state, reasons=[sentence for _, sentence in told], suspect=suspect,
+                untested=any(s is State.UNTESTED for s, _ in told))
         return done
 
 
 def _all_series(judged: Judgement, history: Sequence[Sample]) -> list[InSeries]:
     """The series of what is judged; those of headline metrics first, as is told first."""
     values, catalogue = series.collect(judged.site, judged.samples), judged.site.catalogue
-    past = _past(judged, history)
+    past = _past(judged, values, history)
     ordered = sorted(values, key=lambda key: (not catalogue[key.metric].headline, *_text(key)))
     return [
         InSeries(key, catalogue[key.metric].better, values[key], past.get(key, {}))
@@ -151,7 +154,7 @@ def _text(key: Series) -> tuple[str, str]:
 
 
 def _past(
-    judged: Judgement, history: Sequence[Sample]
+    judged: Judgement, values: Values, history: Sequence[Sample]
 ) -> dict[Series, dict[str, list[Run]]]:
     """The recent runs of each node before what is judged."""
     if not judged.samples:
@@ -159,9 +162,10 @@ def _past(
     sessions = {s.header.session for s in judged.samples}
     start = min(s.header.time for s in judged.samples)
     earlier = [s for s in history if s.header.time < start and s.header.session not in sessions]
+    past = series.align(series.collect(judged.site, earlier), values)
     return {
-        key: {node: runs[-RECENT:] for node, runs in nodes.items()}
-        for key, nodes in series.collect(judged.site, earlier).items()
+        key: {node: runs[-RECENT:] for node, runs in past[key].items()}
+        for key in values.keys() & past.keys()
     }
 
 

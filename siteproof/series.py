@@ -6,7 +6,7 @@ a wrong answer has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from statistics import median
@@ -54,15 +54,22 @@ class Run:
 Values = dict[Series, dict[str, list[Run]]]
 
 
-def is_speed(metric: Metric | None) -> bool:
+def is_speed(metric: Metric) -> bool:
     """Whether nodes may be ranked by it."""
-    return metric is not None and metric.better != "neither" and units.kind(metric.unit) in SPEEDS
+    return metric.better != "neither" and units.kind(metric.unit) in SPEEDS
 
 
-def collect(site: Site, samples: Iterable[Sample]) -> Values:
+def is_number(metric: Metric) -> bool:
+    """Whether two of its values can be compared."""
+    return units.kind(metric.unit) != "text"
+
+
+def collect(
+    site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool] = is_speed
+) -> Values:
     """Each series with the runs of each node, oldest first, in the catalogue's unit."""
     held: dict[Series, dict[str, dict[tuple[str, str, str], list[float]]]] = {}
-    for sample, series in _speeds(site, samples):
+    for sample, series in _wanted(site, samples, wanted):
         unit = site.catalogue[sample.metric].unit
         value = float(units.convert(sample.number, sample.unit, unit))
         job = (sample.header.time, sample.header.session, sample.header.job)
@@ -79,6 +86,33 @@ def collect(site: Site, samples: Iterable[Sample]) -> Values:
     }
 
 
+def align(values: Values, like: Iterable[Series]) -> Values:
+    """The same values under the series of others where they differ by so little as a block.
+
+    A kernel update leaves a node a little more or less memory, and with it another problem.
+    """
+    by_figure: dict[tuple[object, ...], list[Series]] = {}
+    for key in like:
+        by_figure.setdefault(_figure(key), []).append(key)
+    found: Values = {}
+    for key, nodes in values.items():
+        others = by_figure.get(_figure(key), [])
+        name = key if key in others else next((o for o in others if _alike(key, o)), key)
+        for node, runs in nodes.items():
+            held = found.setdefault(name, {}).get(node, [])
+            found[name][node] = sorted([*held, *runs])
+    return found
+
+
+def _figure(key: Series) -> tuple[object, ...]:
+    return key.metric, key.dims, key.environment, key.role, tuple(k for k, _ in key.conditions)
+
+
+def _alike(one: Series, other: Series) -> bool:
+    pairs = zip(one.conditions, other.conditions, strict=True)
+    return all(a == b or _nearly(a[1], b[1]) for a, b in pairs)
+
+
 def conditions(sample: Sample) -> dict[str, str]:
     """The conditions that decide whether values may be compared."""
     common = sample.header.conditions
@@ -89,13 +123,15 @@ def conditions(sample: Sample) -> dict[str, str]:
     return {k: v for k, v in kept.items() if k not in FOLLOWS and not k.endswith(NOISE)}
 
 
-def _speeds(site: Site, samples: Iterable[Sample]) -> Iterator[tuple[Sample, Series]]:
-    speeds = {name for name, metric in site.catalogue.items() if is_speed(metric)}
+def _wanted(
+    site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool]
+) -> Iterator[tuple[Sample, Series]]:
+    metrics = {name for name, metric in site.catalogue.items() if wanted(metric)}
     known: dict[object, Series] = {}
     headers: dict[int, Header] = {}  # holds each header, so that its id stays its own
     for sample in samples:
         role = site.role_of(sample.node)
-        if sample.status != "ok" or role is None or sample.metric not in speeds:
+        if sample.status != "ok" or role is None or sample.metric not in metrics:
             continue
         headers.setdefault(id(sample.header), sample.header)
         key = (id(sample.header), sample.metric, role, _pairs(sample.dims),

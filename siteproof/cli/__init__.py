@@ -12,11 +12,14 @@ import click
 from siteproof.errors import ExitCode, UserError, UserErrors
 
 COMMANDS = {
+    "accept": "Accept a campaign as what later ones are compared with.",
     "collect": "Turn the raw files of lost sessions into samples.",
+    "compare": "Say what became of every figure from one campaign to another.",
     "gate": "Decide which nodes go back into service, and quarantine the others.",
     "describe": "Say what the nodes of each role are, and which are unlike the others.",
     "lint": "Check the description of every system, all mistakes at once.",
     "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
+    "nodes": "Say of every node whether it is slow, broken or odd, and why.",
     "sites": "List the systems that are described, and what a key means.",
     "verdict": "Say for each criterion whether the system keeps it.",
     "why": "Explain a criterion's or a node's verdict from its samples.",

@@ -1,0 +1,127 @@
+"""`siteproof compare`: what became of every figure from one campaign to another."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from siteproof import accepted, comparison, data, samples, sites
+from siteproof.analysis.compare import Word
+from siteproof.comparison import Comparison, Row
+from siteproof.errors import ExitCode, UserError
+
+COLOURS = {Word.WORSE: "bold red", Word.BETTER: "green", Word.UNDECIDABLE: "yellow",
+           Word.CHANGED: "cyan", Word.SAME: "dim"}
+WIDTH = 132  # columns where nobody looks at a terminal
+SHOWN = 3  # worst nodes of a row
+MOST = 40  # changes that are told; --json has all of them
+
+
+@click.command()
+@click.argument("a", required=False)
+@click.argument("b", required=False)
+@click.option("--system", default="", metavar="NAME",
+              help="The system; without it, the one that this machine belongs to.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
+    """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.
+
+    Without A it is the one accepted last, or the previous one if none was; without B the latest.
+    Exit code 1: some figure is worse; 3: no figure is in both.
+
+    \b
+    siteproof compare before-firmware after-firmware
+    siteproof compare accepted latest
+    """
+    site = sites.load(system or sites.recognise())
+    data.must_exist()
+    found = samples.read_all(data.perflogs(), site.system.system)
+    before = accepted.read_all(data.perflogs(), site.system.system)
+    names = [
+        accepted.resolve(word, found, before) for word in (
+            a or (accepted.ACCEPTED if before else accepted.PREVIOUS), b or accepted.LATEST)
+    ]
+    if names[0] == names[1]:
+        raise UserError("compare", f"A and B are both {names[0]}", accepted.names(found)[-8:])
+    result = comparison.compare(
+        site, accepted.of(found, names[0]), accepted.of(found, names[1]), data.perflogs())
+    code = _exit_code(result)
+    if as_json:
+        click.echo(json.dumps(_record(result, names, code), indent=1))
+    else:
+        _print(result, names)
+    raise SystemExit(code)
+
+
+def _exit_code(result: Comparison) -> ExitCode:
+    if any(row.change.word is Word.WORSE or row.worst for row in result.rows):
+        return ExitCode.FAIL
+    return ExitCode.PASS if result.rows else ExitCode.INCOMPLETE
+
+
+def _print(result: Comparison, names: list[str]) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    table = Table(title=f"A: {names[0]}, B: {names[1]}", title_justify="left")
+    for name in ("metric", "A", "B", "change", "noise", "verdict", "nodes", "worst nodes"):
+        table.add_column(name, overflow="fold")
+    for row in result.rows:
+        table.add_row(*map(Text, (
+            row.name, f"{row.change.before:.6g} {row.unit}", f"{row.change.after:.6g} {row.unit}",
+            share(row.change.change), _noise(row))),
+            Text(row.change.told, style=COLOURS[row.change.word]), Text(str(row.nodes)),
+            Text(_worst(row)))
+    if result.rows:
+        console.print(table)
+    for title, lines in (("", result.not_comparable), ("only in A: ", result.only_a),
+                         ("only in B: ", result.only_b), ("changed: ", result.changed)):
+        for line in lines[:MOST]:
+            console.print(f"{title}{line}", markup=False, highlight=False)
+        if len(lines) > MOST:
+            console.print(f"{title}{len(lines) - MOST} more, see --json", highlight=False)
+    console.print(_last_line(result), markup=False, highlight=False)
+
+
+def share(change: float | None) -> str:
+    """A change in per cent, with its sign."""
+    return "-" if change is None else f"{change:+.1%}".replace("%", " %")
+
+
+def _noise(row: Row) -> str:
+    return "unknown" if row.change.one_value else f"{row.change.noise:.1%}".replace("%", " %")
+
+
+def _worst(row: Row) -> str:
+    told = [f"{node} {share(change)}" for node, change in row.worst[:SHOWN]]
+    more = len(row.worst) - SHOWN
+    return ", ".join(told + ([f"{more} more"] if more > 0 else []))
+
+
+def _last_line(result: Comparison) -> str:
+    if not result.rows:
+        return "no figure is in both"
+    counts = {word: sum(r.change.word is word for r in result.rows) for word in Word}
+    told = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
+    nodes = sorted({node for row in result.rows for node, _ in row.worst})
+    fell = f"; fell by themselves: {comparison.nodeset(nodes)}" if nodes else ""
+    return f"from A to B: {told}{fell}"
+
+
+def _record(result: Comparison, names: list[str], code: int) -> dict[str, Any]:
+    return {
+        "a": names[0], "b": names[1], "exit_code": int(code),
+        "rows": [
+            {"metric": r.name, "role": r.role, "unit": r.unit, "a": r.change.before,
+             "b": r.change.after, "change": r.change.change, "noise": r.change.noise,
+             "verdict": r.change.told, "nodes": str(r.nodes), "worst": dict(r.worst)}
+            for r in result.rows
+        ],
+        "not_comparable": result.not_comparable, "only_in_a": result.only_a,
+        "only_in_b": result.only_b, "changed": result.changed,
+    }

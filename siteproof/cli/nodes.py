@@ -1,0 +1,163 @@
+"""`siteproof nodes`: which nodes are slow, broken or unlike the others, and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from siteproof import data, fleet, samples
+from siteproof.cli.compare import share
+from siteproof.cli.options import which_samples
+from siteproof.errors import ExitCode, UserError
+from siteproof.fleet import FleetReport, MetricReport, NodeReport, State
+from siteproof.judgement import Judgement, judge_system
+
+COLOURS = {State.OK: "green", State.SLOW: "bold yellow", State.FAILED: "bold red",
+           State.ODD: "magenta", State.UNSTABLE: "yellow", State.UNTESTED: "dim"}
+WIDTH = 132  # columns where nobody looks at a terminal
+RANKED = 20  # nodes of a metric that are shown, the worst first
+
+
+@click.command()
+@which_samples
+@click.option("--metric", default="", metavar="METRIC", help="The worst nodes in one metric.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@click.option("--untested", is_flag=True, help="Print only the nodes that lack a figure, as a set.")
+def nodes(
+    system: str, since: str, campaign: str, metric: str, as_json: bool, untested: bool
+) -> None:
+    """Say of every node whether it is OK, SLOW, FAILED, ODD, UNSTABLE or UNTESTED, and why.
+
+    A node is slow if it is far below the fleet's median in 2 of its last 3 runs, or once and very
+    clearly. Exit code 1: some node is not OK; 3: some is only untested.
+
+    \b
+    siteproof nodes --since 7d
+    siteproof nodes --metric Stream.triad
+    reframe -c checks/ -r -S nodes=$(siteproof nodes --untested --since 7d)
+    """
+    judged = judge_system(system, since=since, name=campaign)
+    history = samples.read_all(data.perflogs(), judged.site.system.system)
+    report = fleet.report(judged, history)
+    if untested:
+        missing = fleet.nodeset(
+            n.node for n in report.nodes.values() if n.untested)
+        click.echo(str(missing), nl=bool(missing))
+        return
+    code = _exit_code(report)
+    if as_json:
+        click.echo(json.dumps(_record(judged, report, code), indent=1))
+    elif metric:
+        _print_metric(judged, report, metric)
+    else:
+        _print(judged, report)
+    raise SystemExit(code)
+
+
+def _exit_code(report: FleetReport) -> ExitCode:
+    states = {n.state for n in report.nodes.values()} - {State.OK}
+    if states - {State.UNTESTED}:
+        return ExitCode.FAIL
+    return ExitCode.INCOMPLETE if states or not report.nodes else ExitCode.PASS
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH)
+
+
+def _print(judged: Judgement, report: FleetReport) -> None:
+    console = _console()
+    table = Table(title=f"{judged.site.system.system}: {judged.chosen}", title_justify="left")
+    for name in ("node", "state", "role", "why"):
+        table.add_column(name, overflow="fold", no_wrap=name in ("node", "state"))
+    for node in _bad_first(report):
+        told = node.reasons[0] + (f" (and {len(node.reasons) - 1} more)"
+                                  if len(node.reasons) > 1 else "")
+        table.add_row(Text(node.node), Text(node.state, style=COLOURS[node.state]),
+                      Text(node.role), Text(told))
+    if table.row_count:
+        console.print(table)
+    _tell(console, judged, report)
+
+
+def _bad_first(report: FleetReport) -> list[NodeReport]:
+    """A line a node that is bad; the untested are told as a set, as they may be the whole fleet."""
+    order = list(State)
+    bad = [n for n in report.nodes.values() if n.state not in (State.OK, State.UNTESTED)]
+    return sorted(bad, key=lambda n: (order.index(n.state), n.node))
+
+
+def _tell(console: Console, judged: Judgement, report: FleetReport) -> None:
+    """Warnings, what a retest would decide, and the node sets."""
+    def line(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    for warning in report.warnings:
+        line(f"warning: {warning}")
+    for node in report.nodes.values():
+        for note in node.notes:
+            line(f"{node.node}: {note}")
+    for state in State:
+        if found := report.of(state):
+            line(f"{state:8} {found}{_by_group(judged, found)}")
+    if report.retest:
+        line(f"run again: -S nodes={report.retest}")
+    counts = {state: len(report.of(state)) for state in State}
+    told = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
+    line(f"nodes of {judged.site.system.system}: {told or 'none'}")
+
+
+def _by_group(judged: Judgement, found: Any) -> str:
+    """How many of them are in which rack."""
+    system = judged.site.system
+    counts = {name: len(system.group(name) & found) for name in system.groups}
+    told = [f"{name} {n}" for name, n in sorted(counts.items(), key=lambda i: -i[1]) if n]
+    return f"  ({', '.join(told)})" if told and len(found) < sum(
+        len(system.group(name)) for name in system.groups) else ""
+
+
+def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
+    names = sorted({name for n in report.nodes.values() for name in n.metrics})
+    if metric not in names:
+        raise UserError("--metric", f"no node has a value of '{metric}'", names or "none yet")
+    ranked = sorted(
+        (n for n in report.nodes.values() if metric in n.metrics),
+        key=lambda n: -n.metrics[metric].deficit)
+    table = Table(title=f"{metric}: {judged.chosen}", title_justify="left")
+    for name in ("node", "state", "value", "fleet's median", "deficit", "z", "own history", "slow"):
+        table.add_column(name, overflow="fold")
+    for node in ranked[:RANKED]:
+        table.add_row(Text(node.node), Text(node.state, style=COLOURS[node.state]),
+                      *map(Text, _cells(node.metrics[metric])))
+    console = _console()
+    console.print(table)
+    if len(ranked) > RANKED:
+        console.print(f"{len(ranked) - RANKED} better nodes are left out; --json has them")
+    for warning in report.warnings:
+        console.print(f"warning: {warning}", markup=False, highlight=False)
+    slow = [n for n in ranked if n.metrics[metric].slow_runs]
+    told = f"slow in some run: {fleet.nodeset(n.node for n in slow)}" if slow else "no slow run"
+    console.print(f"{metric}: {told}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _cells(m: MetricReport) -> tuple[str, ...]:
+    z = "-" if m.z is None else f"{m.z:.1f}"
+    return (f"{m.value:.6g} {m.unit}", f"{m.median:.6g}", share(m.deficit).lstrip("+"), z,
+            share(m.change), f"{m.slow_runs} of {m.runs} runs")
+
+
+def _record(judged: Judgement, report: FleetReport, code: int) -> dict[str, Any]:
+    return {
+        "system": judged.site.system.system, "samples_of": judged.chosen, "exit_code": int(code),
+        "suspect_share": report.suspect_share, "warnings": report.warnings,
+        "retest": str(report.retest),
+        "states": {str(state): str(report.of(state)) for state in State},
+        "nodes": [asdict(node) for node in report.nodes.values()],
+    }

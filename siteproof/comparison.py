@@ -1,0 +1,224 @@
+"""Two campaigns side by side: every figure of either, and what changed between them.
+
+An outer join: what only one of them has is told, never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from siteproof import descriptions, series
+from siteproof.analysis import compare as rules
+from siteproof.analysis import uniformity
+from siteproof.analysis.compare import Change, Word
+from siteproof.samples import Sample
+from siteproof.series import Run, Series
+from siteproof.sites import Site
+
+# Conditions that the machine brings along: their change is what a comparison is to show, while a
+# change of what was asked (the problem's size, the program) makes figures incomparable.
+OF_THE_MACHINE = ("blas", "hpcc", "mpi", "mtu", "version", "last_level_cache", "parameters")
+ENDINGS = ("_kernel", "_library", "_version")
+CONTRACTUAL = ("maintenance", "acceptance")  # these two measure the same; a quick run does not
+PROVENANCE = ("suite", "kernel", "processor", "reframe")
+Nodes = Mapping[str, list[Run]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure that both have. nodes: measured in both. worst: nodes that lost most."""
+
+    name: str
+    role: str
+    unit: str
+    change: Change
+    nodes: NodeSet
+    worst: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A beside B. Each text of the lists is one line; rows: the gravest first."""
+
+    rows: list[Row] = field(default_factory=list)
+    not_comparable: list[str] = field(default_factory=list)
+    only_a: list[str] = field(default_factory=list)
+    only_b: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+
+def compare(
+    site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path
+) -> Comparison:
+    """Compare two sets of samples. Raises UserError where descriptions of nodes are broken."""
+    found = Comparison()
+    sides = [_join(site, side) for side in (a, b)]
+    sides[1] = series.align(sides[1], sides[0])
+    for name in sorted({Place.of(key) for side in sides for key in side}, key=str):
+        mine = [{k: v for k, v in side.items() if Place.of(k) == name} for side in sides]
+        _place(site, name, *mine, found)
+    found.rows.sort(key=lambda r: (list(Word).index(r.change.word), r.name, r.role))
+    found.changed.extend(_provenance(a, b))
+    found.changed.extend(_software(a, b))
+    found.changed.extend(_texts(a, b))
+    found.changed.extend(_described(a, b, perflogs))
+    return found
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is compared with each other, if the conditions allow it."""
+
+    name: str
+    metric: str
+    environment: str
+    role: str
+
+    @staticmethod
+    def of(key: Series) -> Place:
+        """The place of a series."""
+        return Place(key.name, key.metric, key.environment, key.role)
+
+
+def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[Run]]]:
+    """The series, without the conditions that do not hinder a comparison."""
+    joined: dict[Series, dict[str, list[Run]]] = {}
+    for key, nodes in series.collect(site, samples, series.is_number).items():
+        asked = tuple(
+            (name, CONTRACTUAL[0] if name == "mode" and text in CONTRACTUAL else text)
+            for name, text in key.conditions if not _of_the_machine(name)
+        )
+        plain = Series(key.metric, key.dims, key.environment, key.role, asked)
+        for node, runs in nodes.items():
+            joined.setdefault(plain, {}).setdefault(node, []).extend(runs)
+    return joined
+
+
+def _of_the_machine(name: str) -> bool:
+    return name in OF_THE_MACHINE or name.endswith(ENDINGS)
+
+
+def _place(
+    site: Site, place: Place, a: dict[Series, dict[str, list[Run]]],
+    b: dict[Series, dict[str, list[Run]]], found: Comparison,
+) -> None:
+    told = f"{place.name} of {place.role}"
+    if not a or not b:
+        nodes = nodeset(node for side in (a, b) for held in side.values() for node in held)
+        (found.only_a if a else found.only_b).append(f"{place.name} of {nodes}")
+        return
+    both = sorted(a.keys() & b.keys(), key=str)
+    if not both:
+        one, other = (dict(min(side, key=str).conditions) for side in (a, b))
+        found.not_comparable.append(f"{told}: not comparable: {_difference(one, other)}")
+    for key in both:
+        common = a[key].keys() & b[key].keys()
+        for mine, others, only in ((a, b, found.only_a), (b, a, found.only_b)):
+            if alone := mine[key].keys() - others[key].keys():
+                only.append(f"{place.name} of {nodeset(alone)}")
+        if not common:
+            found.not_comparable.append(f"{told}: not comparable: no node in both")
+            continue
+        found.rows.append(_row(site, place, _few(a[key], common), _few(b[key], common)))
+
+
+def _few(nodes: Nodes, wanted: Iterable[str]) -> dict[str, list[Run]]:
+    return {node: nodes[node] for node in sorted(wanted)}
+
+
+def _row(site: Site, place: Place, a: Nodes, b: Nodes) -> Row:
+    metric = site.catalogue[place.metric]
+    first, second = ({n: median(r.value for r in runs) for n, runs in side.items()}
+                     for side in (a, b))
+    if len(a) > 1:
+        values = [list(first.values()), list(second.values())]
+    else:
+        values = [[r.value for runs in side.values() for r in runs] for side in (a, b)]
+    change = rules.compare(*values, metric.better)
+    worst = rules.worst(first, second, metric.better) if len(a) > 1 else []
+    return Row(place.name, place.role, metric.unit, change, nodeset(a), worst)
+
+
+def _difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
+    keys = sorted(k for k in one.keys() | other.keys() if one.get(k) != other.get(k))
+    return ", ".join(f"{k} {one.get(k, 'unknown')} vs {other.get(k, 'unknown')}" for k in keys)
+
+
+def _provenance(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
+    return [
+        told for key in PROVENANCE
+        if (told := _sets(key, *({s.header.provenance.get(key, "unknown") for s in side}
+                                 for side in (a, b))))
+    ]
+
+
+def _software(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
+    """Conditions that the machine brings along, check by check."""
+    found: list[dict[tuple[str, str], set[str]]] = [{}, {}]
+    for side, samples in zip(found, (a, b), strict=True):
+        for sample in samples:
+            for key, text in sample.conditions.items() if sample.status == "ok" else ():
+                if _of_the_machine(key) or key == "mode":
+                    side.setdefault((sample.header.check, key), set()).add(text)
+    shared = sorted(found[0].keys() & found[1].keys())
+    return [
+        told for check, key in shared
+        if (told := _sets(f"{check}: {key}", found[0][check, key], found[1][check, key]))
+    ]
+
+
+def _sets(name: str, one: set[str], other: set[str]) -> str:
+    if one == other or not one or not other:
+        return ""
+    return f"{name}: {' and '.join(sorted(one))} -> {' and '.join(sorted(other))}"
+
+
+def _texts(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
+    """Host parameters and other texts that changed, each change with its nodes."""
+    one, other = _newest_texts(a), _newest_texts(b)
+    measured = {(s.node, s.header.check) for s in a} & {(s.node, s.header.check) for s in b}
+    changes: dict[tuple[str, str, str], list[str]] = {}
+    for node, name in one.keys() | other.keys():
+        before, after = one.get((node, name), "nothing"), other.get((node, name), "nothing")
+        if before != after and (node, name.partition(".")[0]) in measured:
+            changes.setdefault((name, before, after), []).append(node)
+    return [
+        f"{name}: {before} -> {after} on {nodeset(nodes)}"
+        for (name, before, after), nodes in sorted(changes.items())
+    ]
+
+
+def _newest_texts(samples: Sequence[Sample]) -> dict[tuple[str, str], str]:
+    """Texts that a node's newest run of a check gave, by node and metric."""
+    newest: dict[tuple[str, str], str] = {}
+    for s in samples:
+        key = (s.node, s.header.check)
+        newest[key] = max(newest.get(key, ""), s.header.time)
+    return {
+        (s.node, s.metric): str(s.value) for s in samples
+        if s.status == "ok" and s.unit == "text" and "parameter" not in s.dims
+        and s.header.time == newest[s.node, s.header.check]
+    }
+
+
+def _described(a: Sequence[Sample], b: Sequence[Sample], perflogs: Path) -> list[str]:
+    """What the nodes say of themselves: firmware, packages, devices."""
+    before, after = (descriptions.of(side, perflogs) for side in (a, b))
+    return [
+        f"{c.field}: {_value(c.before)} -> {_value(c.after)} on {nodeset(c.nodes)}"
+        for c in uniformity.drift(before, after)
+    ]
+
+
+def _value(text: str | None) -> str:
+    return "nothing" if text is None else text or "empty"
+
+
+def nodeset(nodes: Iterable[str]) -> NodeSet:
+    """The nodes as a set, without a look at any group."""
+    return NodeSet.fromlist(list(nodes), resolver=RESOLVER_NOGROUP)
