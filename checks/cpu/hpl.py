@@ -6,7 +6,6 @@ from reframe.core.builtins import variable
 from siteproof.checks import PerNodeCheck
 from siteproof.parsers import hpcc, hpl
 
-
 QUICK = 3000  # solved within a second; HPCC's other tests take half a minute
 
 
