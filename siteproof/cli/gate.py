@@ -1,0 +1,302 @@
+"""`siteproof gate`: which nodes go back into service, and the quarantine of the others."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import click
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof.checks import session
+from siteproof.cli.options import which_samples
+from siteproof.errors import ExitCode, UserError
+from siteproof.gate import act, slurm
+from siteproof.gate.act import Scene
+from siteproof.gate.commands import Cluster, Node, Plan, Refusal, Wish
+from siteproof.gate.decision import KEEP_OUT, STATES, UNTESTED, decide, node_set, too_many
+from siteproof.gate.reports import reports, waived
+from siteproof.judgement import Judgement, judge_system
+from siteproof.samples import harmless
+from siteproof.sites import nodesets
+
+_USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
+SHOWN = 3  # reasons of a node
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to act."""
+
+    apply: bool
+    limit: Fraction
+    again: tuple[str, ...]
+
+
+@click.command()
+@which_samples
+@click.option("--apply", is_flag=True, help="Run the commands; without it nothing is changed.")
+@click.option("--retest", is_flag=True, help="Test the quarantined nodes inside their reservation; "
+              "OPTIONS are ReFrame's.")
+@click.option("--release", is_flag=True, help="Free the quarantined nodes that have passed.")
+@click.option("--keep-out", default=",".join(KEEP_OUT), show_default=True, metavar="STATES",
+              help=f"Which states stay out, of {', '.join(STATES[1:])}.")
+@click.option("--limit", default="10%", show_default=True, metavar="SHARE",
+              help="Refuse if more of a partition would stay out; one node always may.")
+@click.option("--drain", is_flag=True, help="Drain the quarantined nodes, too.")
+@click.option("--users", default="", metavar="NAMES",
+              help="Who may run jobs in the reservation; without it you and root.")
+@click.option("--beside", multiple=True, metavar="RESERVATION",
+              help="A reservation of somebody else that the quarantine may overlap, such as the "
+              "maintenance's own.")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def gate(
+    system: str, since: str, campaign: str, apply: bool, retest: bool, release: bool,
+    keep_out: str, limit: str, drain: bool, users: str, beside: tuple[str, ...],
+    options: tuple[str, ...],
+) -> None:
+    """Say which nodes go back and which stay out; with --apply, put those under a reservation.
+
+    A reservation, because a drained node cannot be tested. What others have drained or reserved is
+    left alone, and perflogs/SYSTEM/gate.jsonl keeps what was done.
+
+    Exit code: 0 all nodes go back; 1 some stay out, or it is refused; 2 wrong usage or input; 3
+    nothing was measured.
+
+    \b
+    siteproof gate --campaign winter-2026
+    siteproof gate --campaign winter-2026 --apply
+    siteproof gate --campaign winter-2026 --retest --apply -- -n Stream
+    siteproof gate --campaign winter-2026 --release --apply
+    """
+    if retest and release:
+        raise UserError("gate", "--retest and --release at once", "one after the other")
+    if options and not retest:
+        raise UserError("gate", f"'{options[0]}' without --retest", "options of ReFrame's")
+    chosen = Options(apply, _share(limit), options)
+    judged = judge_system(system, since=since, name=campaign)
+    scene = _scene(judged, _states(keep_out), Wish(
+        _who(users), judged.chosen, drain, beside))
+    if not judged.samples or all(r.state == UNTESTED for r in scene.decision.rulings.values()):
+        click.echo(f"nothing was measured: {judged.chosen}")
+        raise SystemExit(ExitCode.INCOMPLETE)
+    try:
+        work = _retest if retest else _release if release else _quarantine
+        code = work(judged, scene, chosen)
+    except Refusal as refusal:
+        click.echo(f"siteproof: {harmless(str(refusal))}", err=True)
+        code = ExitCode.FAIL
+    raise SystemExit(code)
+
+
+def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
+    site, today = judged.site, datetime.now(UTC).date()
+    decision = decide(reports(judged), waived(judged, today), keep_out)
+    partitions: dict[str, NodeSet] = {}
+    seen = node_set()
+    for name, partition in site.system.partitions.items():
+        if partition.scheduler == "slurm":
+            partitions[name] = site.expected(partition.role) - seen
+            seen |= partitions[name]
+    return Scene(
+        site.system.system, decision, partitions, wish, judged.chosen, session.user())
+
+
+def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
+    _print_rulings(judged, scene)
+    inventories = {
+        name: judged.site.expected(judged.site.partition(name).role) for name in scene.partitions
+    }
+    many = too_many(scene.decision.out, inventories, chosen.limit)
+    refused = _too_many(many, chosen.limit) if many else ""
+    code = ExitCode.PASS
+    if chosen.apply:
+        if refused:
+            raise Refusal(refused)
+        cluster = _look(scene)
+        _print_jobs(act.plan_quarantine(scene, cluster, {}))
+        code = _apply(scene, "quarantine", act.plan_quarantine, cluster)
+        _print_passed(scene, cluster)
+    elif scene.partitions:
+        try:
+            _show(scene)
+        except Refusal as refusal:
+            refused = refused or str(refusal)
+        if refused:
+            click.echo(harmless(f"--apply would refuse: {refused}"))
+    click.echo(str(scene.decision))
+    return ExitCode.FAIL if scene.decision.out else code
+
+
+def _show(scene: Scene) -> None:
+    """What --apply would do; where Slurm cannot be asked, as if it had never been told."""
+    try:
+        cluster = slurm.look()
+    except UserError as error:
+        if scene.decision.out:
+            click.echo(f"Slurm was not asked ({error.where}: {error.what.partition(';')[0]}); on "
+                       "a cluster that knows of no quarantine yet:")
+        _print_plans(act.plan_quarantine(
+            scene, Cluster({n: Node(n) for n in scene.decision.out}), {}))
+        return
+    plans = act.plan_quarantine(scene, cluster, {})
+    _print_plans(plans)
+    _print_jobs(plans)
+    _print_passed(scene, cluster)
+
+
+def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
+    cluster = _look(scene)
+    if not (held := act.quarantines(scene, cluster)):
+        click.echo("nothing is in quarantine")
+        return ExitCode.PASS
+    plans = act.plan_release(scene, cluster, {})
+    if chosen.apply:
+        code = _apply(scene, "release", act.plan_release, cluster)
+    else:
+        _print_plans(plans, "stays")
+        code = ExitCode.PASS
+    members = node_set(n for r in held.values() for n in r.nodes)
+    stay = node_set(n for plan in plans.values() for n in plan.left_alone)
+    freed, verb = members - stay, "freed" if chosen.apply and not code else "may be freed"
+    rest = f", {len(stay)} stay ({stay})" if stay else ""
+    click.echo(f"{len(freed)} of {len(members)} nodes {verb}"
+               f"{f' ({freed})' if freed else ''}{rest}")
+    return ExitCode.FAIL if stay else code
+
+
+def _retest(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
+    cluster = _look(scene)
+    held = act.quarantines(scene, cluster)
+    if not held:
+        click.echo("nothing is in quarantine")
+        return ExitCode.PASS
+    plans, code = act.plan_resume(scene, cluster, {}), ExitCode.PASS
+    if not chosen.apply:
+        _print_plans(plans)
+    elif any(plan.commands for plan in plans.values()):
+        code = _apply(scene, "retest", act.plan_resume, cluster)
+        silent = slurm.wait_until_they_answer(str(node_set(
+            n for r in held.values() for n in r.nodes)))
+        _print_left(silent)
+    newest = max((s.header for s in judged.samples), key=lambda h: (h.time, h.session))
+    for name, reservation in held.items():
+        nodes = reservation.nodes - node_set(plans[name].left_alone)
+        if not nodes or code:
+            continue
+        argv = ["reframe", f"--system={scene.system}:{name}", "-c", "checks/", "-r",
+                "--mode", newest.mode or judged.site.system.mode, "-S", f"nodes={nodes}",
+                "-J", f"reservation={reservation.name}", *chosen.again]
+        named = f"SITEPROOF_CAMPAIGN={shlex.quote(newest.campaign)} " if newest.campaign else ""
+        click.echo(f"{named}{shlex.join(argv)}")
+        if chosen.apply and act.retest(scene, argv, newest.campaign):
+            code = ExitCode.FAIL
+    click.echo(_next(judged, newest.campaign))
+    return code
+
+
+def _next(judged: Judgement, campaign: str) -> str:
+    """How to decide once more with the retest's samples."""
+    start = min(s.header.time for s in judged.samples)
+    which = f"--campaign {shlex.quote(campaign)}" if campaign else f"--since {start}"
+    return f"then: siteproof gate {which} --release"
+
+
+def _look(scene: Scene) -> Cluster:
+    if not scene.partitions:
+        raise UserError("gate", f"{scene.system} has no partition with Slurm; the decision needs "
+                        "none, without --apply, --retest and --release")
+    return slurm.look()
+
+
+def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> ExitCode:
+    done = act.act(scene, what, planner, seen)
+    _print_left(done.left_alone, "stays" if what == "release" else "left alone")
+    for command in done.commands:
+        click.echo(f"done: {harmless(shlex.join(command.argv))}")
+    for error in done.errors:
+        click.echo(f"siteproof: {harmless(error)}", err=True)
+    if not done.commands and not done.errors:
+        click.echo("nothing to change")
+    return ExitCode.FAIL if done.errors else ExitCode.PASS
+
+
+def _print_rulings(judged: Judgement, scene: Scene) -> None:
+    click.echo(f"{scene.system}: {judged.chosen}")
+    for text, nodes in judged.warnings.items():
+        click.echo(harmless(f"warning: {nodes}: {text}"))
+    for ruling in scene.decision.rulings.values():
+        more = len(ruling.reasons) - SHOWN
+        why = "; ".join(ruling.reasons[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        if not ruling.back:
+            click.echo(harmless(f"{ruling.node}  {ruling.state}  {why}"))
+        elif ruling.state != "OK":
+            remark = ruling.waived or why
+            click.echo(harmless(f"{ruling.node}  {ruling.state}, goes back: {remark}"))
+    for result in judged.verdicts:
+        for node in (n for n in result.nodes if n.waived):
+            click.echo(harmless(f"{node.node}  {result.id} does not count: {node.why}"))
+    click.echo(f"go back: {scene.decision.back or '-'}")
+    click.echo(f"stay out: {scene.decision.out or '-'}")
+    if nowhere := scene.decision.out - node_set(
+            n for nodes in scene.partitions.values() for n in nodes):
+        click.echo(f"in no partition with Slurm, so no command is for them: {nowhere}")
+
+
+def _print_plans(plans: Mapping[str, Plan], word: str = "left alone") -> None:
+    for plan in plans.values():
+        _print_left(plan.left_alone, word)
+        for command in plan.commands:
+            click.echo(harmless(shlex.join(command.argv)))
+
+
+def _print_left(left: Mapping[str, str], word: str = "left alone") -> None:
+    for node, why in sorted(left.items()):
+        click.echo(harmless(f"{node}  {word}: {why}"))
+
+
+def _print_jobs(plans: Mapping[str, Plan]) -> None:
+    """A reservation ends no job: who still runs there is told."""
+    new = node_set(n for plan in plans.values() for c in plan.commands
+                   if c.what in ("create", "update") for n in nodesets.parse(c.nodes))
+    for job in slurm.jobs_on(str(new)) if new else []:
+        click.echo(f"runs there still, and no reservation ends it: {job}")
+
+
+def _print_passed(scene: Scene, cluster: Cluster) -> None:
+    members = node_set(n for r in act.quarantines(scene, cluster).values() for n in r.nodes)
+    if passed := members & scene.decision.passed:
+        click.echo(f"in quarantine and passed: {passed}; 'siteproof gate --release' frees them")
+
+
+def _too_many(many: Mapping[str, tuple[int, int]], limit: Fraction) -> str:
+    told = ", ".join(f"{n} of {of} nodes of {name}" for name, (n, of) in many.items())
+    worst = max(-(-100 * n // of) for n, of in many.values())
+    return (f"{told} would stay out, more than {float(100 * limit):g} %: then the fault is "
+            f"probably not in the nodes; if it is, --limit {worst}%")
+
+
+def _states(text: str) -> list[str]:
+    words = [word.strip().upper() for word in text.split(",") if word.strip()]
+    if not words or (bad := [w for w in words if w not in STATES[1:]]):
+        raise UserError("--keep-out", f"'{bad[0] if words else text}' is no state", STATES[1:])
+    return words
+
+
+def _share(text: str) -> Fraction:
+    match = _LIMIT.fullmatch(text.strip())
+    if not match or Fraction(match[1]) > 100:
+        raise UserError("--limit", f"'{text}' is no share of a partition", "0% to 100%")
+    return Fraction(match[1]) / 100
+
+
+def _who(text: str) -> str:
+    users = text or ",".join(dict.fromkeys([session.user(), "root"]))
+    if not _USERS.fullmatch(users):
+        raise UserError("--users", f"'{harmless(users)}' is no list of users", "names and commas")
+    return users

@@ -1,0 +1,183 @@
+"""The gate at work: look, plan, look again, act, and write down what was done."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import data
+from siteproof.gate import commands, log, slurm
+from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Reservation, Wish
+from siteproof.gate.decision import Decision, node_set
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What the gate decides on. partitions: the inventory of each Slurm partition, no node twice.
+
+    campaign: of which samples the decision speaks, in words.
+    """
+
+    system: str
+    decision: Decision
+    partitions: Mapping[str, NodeSet]
+    wish: Wish
+    campaign: str
+    user: str
+
+    @property
+    def log(self) -> Path:
+        """The log of this system's gate."""
+        return data.perflogs() / self.system / log.NAME
+
+
+@dataclass
+class Done:
+    """What was done, what went wrong, and what was left alone."""
+
+    commands: list[Command] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    left_alone: dict[str, str] = field(default_factory=dict)
+
+
+Planner = Callable[[Scene, Cluster, Mapping[str, str]], dict[str, Plan]]
+
+
+def ours(scene: Scene, cluster: Cluster, partition: str) -> Reservation | None:
+    """The partition's quarantine, if there is one. Raises Refusal if it is somebody else's."""
+    found = cluster.reservations.get(commands.reservation_name(partition))
+    if found and not log.made_by_us(log.read(scene.log), found.name, found.start):
+        raise Refusal(
+            f"reservation {found.name} was made by somebody else: {scene.log} knows nothing of it; "
+            "nothing is done"
+        )
+    return found
+
+
+def plan_quarantine(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) -> dict[str, Plan]:
+    """What would put the nodes that stay out into quarantine, by partition."""
+    return {
+        name: commands.quarantine(
+            name, nodes, scene.decision, cluster, ours(scene, cluster, name), scene.wish, moved)
+        for name, nodes in scene.partitions.items()
+    }
+
+
+def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) -> dict[str, Plan]:
+    """What would free the nodes that have passed, by partition."""
+    return {
+        name: commands.release(scene.decision, cluster, held, moved)
+        for name, held in quarantines(scene, cluster).items()
+    }
+
+
+def plan_resume(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) -> dict[str, Plan]:
+    """What would make the quarantined nodes run jobs of their reservation, by partition."""
+    return {
+        name: commands.resume(cluster, held, moved)
+        for name, held in quarantines(scene, cluster).items()
+    }
+
+
+def quarantines(scene: Scene, cluster: Cluster) -> dict[str, Reservation]:
+    """Our reservations, by partition."""
+    found = {name: ours(scene, cluster, name) for name in scene.partitions}
+    return {name: held for name, held in found.items() if held}
+
+
+def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
+    """Plan anew from what Slurm says now, and run it; what changed since `seen` is left alone.
+
+    Raises Refusal, and UserError where Slurm does not answer or the log cannot be written.
+    """
+    done = Done()
+    with log.held(scene.log) as journal:
+        now = slurm.look()
+        about = scene.decision.out | node_set(
+            n for held in quarantines(scene, now).values() for n in held.nodes)
+        plans = planner(scene, now, commands.changed(seen, now, about))
+        for plan in plans.values():
+            done.left_alone |= plan.left_alone
+        if any(plan.commands for plan in plans.values()):
+            journal.add(_record(scene, what, phase="plan") | {
+                "out": {r.node: r.state for r in scene.decision.rulings.values() if not r.back},
+                "left_alone": done.left_alone,
+                "commands": [list(c.argv) for p in plans.values() for c in p.commands],
+            })
+        for plan in plans.values():
+            _run_all(scene, what, plan.commands, journal, done)
+    return done
+
+
+def _run_all(
+    scene: Scene, what: str, planned: Iterable[Command], journal: log.Log, done: Done
+) -> None:
+    """Run one partition's commands; after an error the rest would stand on nothing."""
+    for command in planned:
+        record = _record(scene, what) | {
+            "what": command.what, "reservation": command.reservation, "nodes": command.nodes,
+            "command": list(command.argv),
+        }
+        journal.add({**record, "phase": "before"})
+        error = slurm.run(command.argv)
+        error = error or _verify(command)
+        start = _start(command) if command.what == "create" and not error else {}
+        journal.add({**record, **_now(), "phase": "after", "error": error, **start})
+        if error:
+            done.errors.append(f"{shlex.join(command.argv)}: {error}")
+            return
+        done.commands.append(command)
+
+
+def _verify(command: Command) -> str:
+    """Whether a reservation holds exactly the nodes that it was given; empty: it does."""
+    if command.what not in ("create", "update"):
+        return ""
+    held = slurm.look().reservations.get(command.reservation)
+    if held is None or str(held.nodes) != command.nodes:
+        found = held.nodes if held else "no such reservation"
+        return f"Slurm has {found} where {command.nodes} was asked for"
+    return ""
+
+
+def _start(command: Command) -> dict[str, int]:
+    held = slurm.look().reservations.get(command.reservation)
+    return {"start": held.start} if held else {}
+
+
+def retest(scene: Scene, argv: Sequence[str], campaign: str) -> int:
+    """Run ReFrame inside a quarantine, with its output where ours is. Returns its exit code."""
+    record = _record(scene, "retest") | {"what": "reframe", "command": list(argv)}
+    with log.held(scene.log, wait=True) as journal:
+        journal.add({**record, "phase": "before"})
+    beside = Path(sys.executable).with_name("reframe")
+    program = str(beside) if beside.exists() else shutil.which("reframe") or "reframe"
+    environment = os.environ | {"RFM_CONFIG_FILES": str(data.CLONE / "reframe_settings.py")}
+    if campaign:
+        environment["SITEPROOF_CAMPAIGN"] = campaign
+    code = subprocess.run([program, *argv[1:]], cwd=data.CLONE, env=environment).returncode
+    with log.held(scene.log, wait=True) as journal:
+        journal.add({**record, **_now(), "phase": "after", "exit_code": code})
+    return code
+
+
+def _record(scene: Scene, what: str, **more: str) -> dict[str, object]:
+    return {
+        **_now(), "user": scene.user, "host": socket.gethostname(), "samples_of": scene.campaign,
+        "action": what, **more,
+    }
+
+
+def _now() -> dict[str, object]:
+    now = datetime.now(UTC)
+    return {"time": now.isoformat(timespec="seconds"), "unix": int(now.timestamp())}

@@ -1,0 +1,240 @@
+"""From a decision and what Slurm says to scontrol commands; it runs none of them.
+
+Slurm 22.05 has no comment on a reservation, so each node of ours carries the reason in its own
+Comment, which `scontrol show node` prints. An empty `Nodes=` would let Slurm choose nodes, and
+MAINT reservations may overlap unasked: neither is left to Slurm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof.gate.decision import Decision, Ruling, node_set
+
+MARK = "siteproof: "
+MOST = 200  # characters of a comment or reason: one line of `sinfo -R` or `scontrol show node`
+OUT = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "FUTURE",
+                 "UNKNOWN", "INVAL", "POWERED_DOWN", "POWERING_DOWN"})
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as Slurm sees it. flags: its state's words, such as IDLE and DRAIN."""
+
+    name: str
+    flags: frozenset[str] = frozenset({"IDLE"})
+    reason: str = ""
+    comment: str = ""
+
+    @property
+    def taken_out(self) -> frozenset[str]:
+        """The words of its state for which it takes no job."""
+        return self.flags & OUT
+
+    @property
+    def drained_by_us(self) -> bool:
+        """Whether it is drained with a reason of ours."""
+        return "DRAIN" in self.flags and self.reason.startswith(MARK)
+
+    @property
+    def standing(self) -> tuple[frozenset[str], str]:
+        """What must not change between plan and act; a job that begins or ends may."""
+        return self.taken_out, self.reason
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A reservation. start: seconds since 1970, which with the name tells whose it is."""
+
+    name: str
+    start: int
+    nodes: NodeSet
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What Slurm said at one moment."""
+
+    nodes: Mapping[str, Node]
+    reservations: Mapping[str, Reservation] = field(default_factory=dict)
+
+    def holders(self, node: str) -> list[str]:
+        """The reservations that hold a node."""
+        return [name for name, held in self.reservations.items() if node in held.nodes]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One scontrol command: what it is (create, update, delete, comment, drain, resume)."""
+
+    what: str
+    argv: tuple[str, ...]
+    nodes: str
+    reservation: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do to one partition's nodes, and which nodes are left alone, with the reason."""
+
+    commands: Sequence[Command] = ()
+    left_alone: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How to quarantine. beside: reservations of others that ours may overlap."""
+
+    users: str
+    campaign: str
+    drain: bool = False
+    beside: Collection[str] = ()
+
+
+class Refusal(Exception):
+    """The gate does not act; one line says why. Exit code 1."""
+
+
+def reservation_name(partition: str) -> str:
+    """The name of a partition's quarantine: letters, digits, _ and -."""
+    return "siteproof-" + re.sub(r"[^A-Za-z0-9_-]", "_", partition)
+
+
+def text(ruling: Ruling, campaign: str) -> str:
+    """Comment or drain reason of a node: printable ASCII in one line, ended by the way to ask."""
+    node, reasons = ruling.node, "; ".join(ruling.reasons) or "no reason given"
+    tail = _plain(f"; {campaign}; see: siteproof why {node}")
+    head = _plain(f"{MARK}{ruling.state}: {reasons}")
+    room = MOST - len(tail)
+    return (head if len(head) <= room else head[: room - 3] + "...") + tail
+
+
+def _plain(words: str) -> str:
+    """Without what ends a field of Slurm's, starts a shell's word or steers a terminal."""
+    kept = "".join(c if c.isascii() and c.isprintable() else "?" for c in " ".join(words.split()))
+    return re.sub(r"[\"'`$\\|=]", " ", kept)
+
+
+def quarantine(
+    partition: str, inventory: NodeSet, decision: Decision, cluster: Cluster,
+    ours: Reservation | None, wish: Wish, moved: Mapping[str, str],
+) -> Plan:
+    """Put the partition's nodes that stay out under its reservation, beside those already there.
+
+    ours: the reservation, if there is one and it is ours. moved: nodes that are not what they
+    were when a person saw the plan; they are left alone.
+    """
+    name = reservation_name(partition)
+    wanted = [n for n in inventory if n in decision.rulings and not decision.rulings[n].back]
+    left = {
+        n: why for n in wanted
+        if (why := moved.get(n, "") or _untouchable(n, cluster, name, wish.beside))
+    }
+    new = node_set(n for n in wanted if n not in left)
+    members = ours.nodes if ours else node_set()
+    commands = []
+    if new and ours is None:
+        commands.append(Command("create", (
+            "scontrol", "create", "reservation", f"ReservationName={name}", "StartTime=now",
+            "Duration=UNLIMITED", f"Users={wish.users}", f"Nodes={new}", "Flags=MAINT,IGNORE_JOBS",
+        ), str(new), name))
+    elif new - members:
+        commands.append(_resize(name, new | members))
+    texts = {n: text(decision.rulings[n], wish.campaign) for n in new}
+    commands += _comments(texts, cluster)
+    if wish.drain:
+        undrained = {n: t for n, t in texts.items() if not cluster.nodes[n].taken_out}
+        commands += [_node("drain", [n], "State=DRAIN", f"Reason={t}")
+                     for n, t in undrained.items()]
+    return Plan(commands, left)
+
+
+def release(
+    decision: Decision, cluster: Cluster, ours: Reservation, moved: Mapping[str, str]
+) -> Plan:
+    """Take the nodes that have passed out of our reservation; the others stay, each with why."""
+    passed = (ours.nodes & decision.passed) - node_set(moved)
+    stay = ours.nodes - passed
+    left = {n: moved.get(n, "") or _why_kept(n, decision) for n in stay}
+    if not passed:
+        return Plan((), left)
+    name = ours.name
+    commands = [_resize(name, stay) if stay else Command(
+        "delete", ("scontrol", "delete", f"ReservationName={name}"), str(passed), name)]
+    known = [cluster.nodes[n] for n in passed if n in cluster.nodes]
+    if bare := [n.name for n in known if n.comment.startswith(MARK)]:
+        commands.append(_node("comment", bare, "Comment="))
+    return Plan(commands + _resume(known), left)
+
+
+def resume(cluster: Cluster, ours: Reservation, moved: Mapping[str, str]) -> Plan:
+    """Make the reservation's nodes able to run its jobs; those that others took out stay so."""
+    known = [cluster.nodes[n] for n in ours.nodes - node_set(moved) if n in cluster.nodes]
+    left = {n: "unknown to Slurm" for n in ours.nodes if n not in cluster.nodes}
+    left |= {n: why for n, why in moved.items() if n in ours.nodes}
+    left |= {n.name: told(n) for n in known if n.taken_out and not n.drained_by_us}
+    return Plan(_resume(known), left)
+
+
+def changed(before: Cluster, now: Cluster, nodes: Iterable[str]) -> dict[str, str]:
+    """The nodes that are not what they were when the plan was made, each with what they are."""
+    found = {}
+    for node in nodes:
+        old, new = before.nodes.get(node), now.nodes.get(node)
+        if old is None or new is None or old.standing != new.standing:
+            found[node] = f"changed meanwhile: {told(new) if new else 'unknown to Slurm'}"
+        elif before.holders(node) != now.holders(node):
+            held = ", ".join(now.holders(node)) or "no reservation"
+            found[node] = f"changed meanwhile: in {held}"
+    return found
+
+
+def told(node: Node) -> str:
+    """A node's state and reason in words."""
+    state = "+".join(sorted(node.flags)).lower()
+    return f"{state}: {node.reason}" if node.reason else state
+
+
+def _untouchable(node: str, cluster: Cluster, name: str, beside: Collection[str]) -> str:
+    """Why a node is none of our business; empty if it is."""
+    known = cluster.nodes.get(node)
+    if known is None:
+        return "unknown to Slurm"
+    if known.taken_out and not known.reason.startswith(MARK):
+        return told(known)
+    others = [held for held in cluster.holders(node) if held != name and held not in beside]
+    return f"in reservation {', '.join(others)}" if others else ""
+
+
+def _why_kept(node: str, decision: Decision) -> str:
+    ruling = decision.rulings.get(node)
+    if ruling is None:
+        return "not in the inventory"
+    return f"{ruling.state}: {'; '.join(ruling.reasons[:2]) or 'no reason given'}"
+
+
+def _resize(name: str, nodes: NodeSet) -> Command:
+    words = ("scontrol", "update", f"ReservationName={name}", f"Nodes={nodes}")
+    return Command("update", words, str(nodes), name)
+
+
+def _comments(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
+    """Each node's reason in its Comment, where that is empty or ours."""
+    return [
+        _node("comment", [n], f"Comment={words}") for n, words in texts.items()
+        if (held := cluster.nodes[n].comment) != words and (not held or held.startswith(MARK))
+    ]
+
+
+def _resume(nodes: Iterable[Node]) -> list[Command]:
+    drained = [n.name for n in nodes if n.drained_by_us]
+    return [_node("resume", drained, "State=RESUME")] if drained else []
+
+
+def _node(what: str, names: list[str], *words: str) -> Command:
+    nodes = str(node_set(names))
+    return Command(what, ("scontrol", "update", f"NodeName={nodes}", *words), nodes)

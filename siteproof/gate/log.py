@@ -1,0 +1,105 @@
+"""The gate's log: one JSON object a line, `perflogs/<system>/gate.jsonl`, appended to only.
+
+It is also the proof of whose a reservation is: name and start of each that the gate has made.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from siteproof.errors import UserError
+
+NAME = "gate.jsonl"
+GRACE = 60  # seconds that a create may take, for one of which the log holds only the beginning
+
+
+class Log:
+    """A log that is held by this process alone, so that two gates never act at a time."""
+
+    def __init__(self, path: Path, handle: int) -> None:
+        self.path, self._handle = path, handle
+
+    def add(self, record: Mapping[str, object]) -> None:
+        """Append a record in one write. Raises UserError where it is not written whole."""
+        line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        size = os.fstat(self._handle).st_size
+        if size and os.pread(self._handle, 1, size - 1) != b"\n":
+            line = b"\n" + line  # what a full disk cut off stays a line of its own
+        try:
+            if os.write(self._handle, line) != len(line):
+                raise OSError(0, "written only in part")
+            os.fsync(self._handle)
+        except OSError as error:
+            raise UserError(self.path, f"cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def held(path: Path, *, wait: bool = False) -> Iterator[Log]:
+    """The log, held until the end. Raises UserError if another gate holds it and wait is false."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, flags, 0o666)
+    except OSError as error:
+        raise UserError(path, f"cannot be written: {error.strerror}") from None
+    try:
+        _share(path, handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise UserError(path, "another 'siteproof gate' is at work") from None
+        yield Log(path, handle)
+    finally:
+        os.close(handle)
+
+
+def _share(path: Path, handle: int) -> None:
+    """In a folder of a group of operators the others may add to it, too."""
+    mine = os.fstat(handle).st_uid == os.geteuid()
+    if mine and path.parent.stat().st_mode & stat.S_IWGRP:
+        os.fchmod(handle, 0o664)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """All records; a line that is none is passed over, which can only make the gate more careful.
+
+    Raises UserError if the file cannot be read.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UserError(path, f"cannot be read: {error.strerror}") from None
+    records = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+    return records
+
+
+def made_by_us(records: list[dict[str, Any]], name: str, start: int) -> bool:
+    """Whether the log says that the gate has made the reservation of this name and start."""
+    begun: list[int] = []  # creates of which nothing tells how they ended
+    for record in records:
+        if record.get("what") != "create" or record.get("reservation") != name:
+            continue
+        if record.get("phase") == "before":
+            moment = record.get("unix")
+            begun += [moment] if isinstance(moment, int) else []
+        else:
+            begun.clear()
+            if not record.get("error") and record.get("start") == start:
+                return True
+    return any(-1 <= start - moment <= GRACE for moment in begun)
