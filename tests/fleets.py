@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
-from siteproof import judgement, sites
+from siteproof import judgement, samples, sites
 from siteproof.analysis.verdict import judge
 from siteproof.judgement import Judgement
 from siteproof.samples import Header, Sample
@@ -76,6 +76,32 @@ def judged(site: sites.Site, found: Iterable[Sample]) -> Judgement:
         for name, criterion in site.criteria.items()
     ]
     return Judgement(site, "all of it", verdicts, found, [], {})
+
+
+def good(run: int = 1, **keys) -> list[Sample]:
+    """Eight nodes that are alike."""
+    return run_of(dict.fromkeys(names(8), 100), run, **keys)
+
+
+CRITERIA = """\
+C-TRIAD:
+  {description: d, metric: Stream.triad, at_least: 60 MB/s, source: s, scope: every node}
+"""
+
+
+def furnish(world):
+    """A world with a site of eight nodes and one criterion; `keep` writes samples."""
+    write_site(world.sites, criteria=CRITERIA)
+    world.data.mkdir()
+
+    def keep(found):
+        for head in {s.header.session + s.header.check: s.header for s in found}.values():
+            samples.write(world.data / "perflogs", head, [s for s in found if s.header == head])
+
+    world.keep = keep
+    world.ask = lambda *words, **v: world.siteproof(*words, "--system", "here", **v)
+    world.records = lambda: sorted((world.data / "perflogs/here/accepted").glob("*"))
+    return world
 
 
 class Fleet:
