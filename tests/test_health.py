@@ -7,7 +7,9 @@ from decimal import Decimal
 import pytest
 
 from siteproof.analysis.health import Delta, around, deltas
+from siteproof.parsers import health
 from siteproof.samples import Header, Sample
+from siteproof.sites import catalogue
 
 
 def look(boot="b", **counts):
@@ -73,3 +75,9 @@ def test_the_first_and_the_last_look_are_compared_and_a_single_one_with_nothing(
 
     found = samples("a", 3, 30) + samples("a", 1, 1) + samples("a", 2, 20) + samples("b", 1, 1)
     assert deltas(*around(found)) == [Delta("a", {"edac_ce": 29, "nic_rx_errors eth0": 29}, {})]
+
+
+def test_every_counter_stands_in_the_catalogue_with_its_unit():
+    known, _ = catalogue.read()
+    units = health.UNIT | {f"nic_{name}": "count" for name in health.NIC} | {"unreadable": "count"}
+    assert {n.partition(".")[2]: m.unit for n, m in known.items() if m.check == "Health"} == units

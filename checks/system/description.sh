@@ -58,7 +58,8 @@ tool() {
     fi
 }
 # Interfaces that come and go with virtual machines, containers and tests are no part of a node.
-PASSING='^(veth|cali|docker|tap|tun|virbr|vnet|br-|qbr|qvo|qvb|qg-|qr-|cni|flannel|lxc|lxd|ifb|dummy|bonding_masters)'
+PASSING='^(veth|cali|docker|tap|tun|virbr|vnet|br-|qbr|qvo|qvb|qg-|qr-|cni|flannel|lxc|lxd|ifb|dummy)'
+PASSING="$PASSING|^bonding_masters"
 
 cpu() {
     awk -F '[ \t]*: ' '
@@ -85,21 +86,24 @@ cpu() {
         }' /proc/cpuinfo
     base=/sys/devices/system/cpu
     set +f
-    for index in $base/cpu0/cache/index*; do
+    for index in "$base"/cpu0/cache/index*; do
         [ -d "$index" ] || continue
         kind=$(cut -c 1 "$index/type" | sed 's/U//' | tr DI di)
+        ways=$(cat "$index/ways_of_associativity" 2>/dev/null)
+        shared=$(cat "$index/shared_cpu_list")
         field "cpu.cache.l$(cat "$index/level")$kind" \
-            "$(cat "$index/size") $(cat "$index/ways_of_associativity" 2>/dev/null) ways, shared by $(cat "$index/shared_cpu_list")"
+            "$(cat "$index/size") $ways ways, shared by $shared"
     done
-    for file in $base/vulnerabilities/*; do from "cpu.vulnerability.${file##*/}" "$file"; done
-    for state in $base/cpu0/cpuidle/state*; do
+    for file in "$base"/vulnerabilities/*; do from "cpu.vulnerability.${file##*/}" "$file"; done
+    for state in "$base"/cpu0/cpuidle/state*; do
         [ -d "$state" ] || continue
         field "cpu.idle.${state##*/}" "$(cat "$state/name") disabled=$(cat "$state/disable")"
     done
     set -f
     files cpu $base online isolated nohz_full
     files cpu.smt $base/smt control active
-    files cpu.frequency $base/cpu0/cpufreq scaling_driver cpuinfo_min_freq cpuinfo_max_freq base_frequency
+    files cpu.frequency $base/cpu0/cpufreq \
+        scaling_driver cpuinfo_min_freq cpuinfo_max_freq base_frequency
     files cpu.turbo $base/intel_pstate status no_turbo min_perf_pct max_perf_pct
     from cpu.turbo.boost $base/cpufreq/boost
     from cpu.idle.driver $base/cpuidle/current_driver
@@ -118,12 +122,14 @@ memory() {
     for node in /sys/devices/system/node/node[0-9]*; do
         [ -d "$node" ] || continue
         name=memory.numa.${node##*/}
-        field "$name" "$(awk '$3 == "MemTotal:" { print $4, $5 }' "$node/meminfo") cpus $(cat "$node/cpulist") distance $(cat "$node/distance")"
+        size=$(awk '$3 == "MemTotal:" { print $4, $5 }' "$node/meminfo")
+        field "$name" "$size cpus $(cat "$node/cpulist") distance $(cat "$node/distance")"
     done
     for dimm in /sys/devices/system/edac/mc/mc*/dimm* /sys/devices/system/edac/mc/mc*/rank*; do
         [ -d "$dimm" ] || continue
         mc=${dimm%/*}
-        field "memory.edac.${mc##*/}.${dimm##*/}" "$(cat "$dimm/size") MiB $(cat "$dimm/dimm_mem_type") $(cat "$dimm/dimm_label")"
+        field "memory.edac.${mc##*/}.${dimm##*/}" \
+            "$(cat "$dimm/size") MiB $(cat "$dimm/dimm_mem_type") $(cat "$dimm/dimm_label")"
     done
     set -f
     files memory.thp /sys/kernel/mm/transparent_hugepage enabled defrag shmem_enabled
@@ -141,10 +147,10 @@ memory() {
                 name = "field memory.dimm." ++count "_" place
                 print name " = " size ", " kind " " speed ", at " set_to ", " maker " " part
                 if (serial != "") print name ".serial = " serial
-                place = ""
+                place = serial = size = kind = speed = set_to = maker = part = ""
             }
             /^Handle/ { tell() } { sub(/^[ \t]+/, "", $1); sub(/[ \t]+$/, "", $2) }
-            $1 == "Size" { size = $2; serial = "" } $1 == "Locator" { place = $2 }
+            $1 == "Size" { size = $2 } $1 == "Locator" { place = $2 }
             $1 == "Type" { kind = $2 } $1 == "Speed" { speed = $2 }
             $1 ~ /^Configured (Memory|Clock) Speed/ { set_to = $2 }
             $1 == "Manufacturer" { maker = $2 } $1 == "Part Number" { part = $2 }
@@ -166,7 +172,11 @@ firmware() {
         from "system.${pair%:*}.${pair#*:}" "$id/${pair%:*}_${pair#*:}"
     done
     from system.clocksource /sys/devices/system/clocksource/clocksource0/current_clocksource
-    [ -d /sys/firmware/efi ] && field bios.boot EFI || field bios.boot legacy
+    if [ -d /sys/firmware/efi ]; then
+        field bios.boot EFI
+    else
+        field bios.boot legacy
+    fi
 }
 
 pci() {
@@ -194,7 +204,7 @@ pci() {
 }
 
 nics() {
-    has ethtool || unreadable nic "ethtool is not installed: no firmware, flow control, offloads"
+    has ethtool || unreadable nic.ethtool "not installed: no firmware, flow control, offloads"
     # shellcheck disable=SC2010
     for nic in $(ls /sys/class/net | grep -Ev "$PASSING"); do
         path=/sys/class/net/$nic
@@ -267,10 +277,13 @@ disks() {
         else
             unreadable raid.controller "$program failed"
         fi
-        return
+        return 0
     done
-    grep -qs '^0x010[47]' /dev/null $(find /sys/bus/pci/devices/*/ -maxdepth 1 -name class 2>/dev/null) &&
+    set +f
+    if grep -qs '^0x010[47]' /sys/bus/pci/devices/*/class; then # a RAID or SAS controller
         unreadable raid.controller "neither perccli nor storcli is installed"
+    fi
+    set -f
 }
 
 software() {
@@ -295,6 +308,7 @@ software() {
     done
     set -f
     for limit in l:memlock n:files s:stack u:processes; do
+        # shellcheck disable=SC3045 # where the shell knows no such limit, there is no field
         text=$(ulimit "-${limit%:*}" 2>/dev/null) && field "limit.${limit#*:}" "$text"
     done
     packages
@@ -327,7 +341,7 @@ packages() {
         unreadable package "neither dpkg-query nor rpm is installed"
         return
     fi
-    awk '{ held[$1] = ($1 in held) ? held[$1] " " $2 : $2 }
+    awk '{ if ($1 in held) held[$1] = held[$1] " " $2; else held[$1] = $2 }
         END { for (name in held) print "field package." name " = " held[name] }' packages
     field packages.count "$(wc -l <packages)"
     field packages.digest "$(sha256sum <packages | cut -d ' ' -f 1)"

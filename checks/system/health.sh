@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# How this node has been since it booted: counters and states, as lines that parsers/health.py reads.
+# How this node has been since it booted: counters and states, for parsers/health.py.
 # Each is read without root where that is possible; what cannot be read is said.
 echo "program=sysfs" >>facts
 root=$(id -u)
@@ -19,6 +19,10 @@ total() {
     fi
 }
 
+# Interfaces that come and go with virtual machines, containers and tests are no part of a node.
+PASSING='^(veth|cali|docker|tap|tun|virbr|vnet|br-|qbr|qvo|qvb|qg-|qr-|cni|flannel|lxc|lxd|ifb|dummy)'
+PASSING="$PASSING|^bonding_masters|^lo$"
+
 processor() {
     mc=/sys/devices/system/edac/mc
     total edac_ce "no EDAC driver counts memory errors" $mc/mc*/ce_count
@@ -27,8 +31,10 @@ processor() {
         END { if (found) printf "count mce = %.0f\n", n
               else print "unreadable mce /proc/interrupts counts no machine checks" }' /proc/interrupts
     cpus=/sys/devices/system/cpu
-    total throttled "the processor counts no throttling" $cpus/cpu*/thermal_throttle/core_throttle_count
-    total throttled_package "the processor counts no throttling" $cpus/cpu*/thermal_throttle/package_throttle_count
+    for pair in throttled:core throttled_package:package; do
+        total "${pair%:*}" "the processor counts no throttling" \
+            $cpus/cpu*/thermal_throttle/"${pair#*:}"_throttle_count
+    done
     set -- $cpus/cpu*/cpufreq/scaling_cur_freq
     if [ -r "$1" ]; then
         cat "$@" | awk '!n || $1 < n { n = $1 } END { print "count clock_lowest =", n / 1000 }'
@@ -36,23 +42,26 @@ processor() {
     else
         unreadable clock_most "the kernel offers no cpufreq"
         awk -F : '$1 ~ /^cpu MHz/ { if (!n || $2 + 0 < n) n = $2 + 0 }
-            END { print n ? "count clock_lowest = " n : "unreadable clock_lowest not in /proc/cpuinfo" }' /proc/cpuinfo
+            END { if (n) print "count clock_lowest =", n
+                  else print "unreadable clock_lowest not in /proc/cpuinfo" }' /proc/cpuinfo
     fi
 }
 
 network() {
     # shellcheck disable=SC2010
-    for nic in $(ls /sys/class/net | grep -Ev '^(lo|veth|cali|docker|tap|tun|virbr|vnet|br-|qbr|qvo|qvb|qg-|qr-|cni|flannel|lxc|lxd|ifb|dummy|bonding_masters)'); do
+    for nic in $(ls /sys/class/net | grep -Ev "$PASSING"); do
         path=/sys/class/net/$nic
         for name in rx_errors tx_errors rx_dropped tx_dropped rx_missed_errors rx_crc_errors; do
             count "nic.$nic.$name" "$(cat "$path/statistics/$name")"
         done
-        [ -r "$path/carrier_changes" ] && count "nic.$nic.carrier_changes" "$(cat "$path/carrier_changes")"
+        [ -r "$path/carrier_changes" ] &&
+            count "nic.$nic.carrier_changes" "$(cat "$path/carrier_changes")"
         if ! has ethtool; then
             unreadable "nic.$nic.pause" "ethtool is not installed"
         else
             ethtool -S "$nic" 2>&1 | awk -v nic="$nic" '
                 # Of priority flow control each class counts; of plain pause, one counter a direction.
+                /duration|transition|storm/ { next }
                 /^ *(rx|tx)[a-z0-9_.]*(pause|xoff)[a-z0-9_.]*:/ {
                     side = $1 ~ /^rx/ ? "rx" : "tx"; n[side] += $2; found[side] = 1 }
                 END {
@@ -75,7 +84,8 @@ kernel() {
     awk '$1 == "oom_kill" { print "count oom_kills =", $2; found = 1 }
         $1 == "pswpout" { print "count swapped_out =", $2 }
         END { if (!found) print "unreadable oom_kills the kernel does not count them" }' /proc/vmstat
-    awk '$1 == "SwapTotal:" { t = $2 } $1 == "SwapFree:" { print "count swap_used =", t - $2 }' /proc/meminfo
+    awk '$1 == "SwapTotal:" { total = $2 }
+        $1 == "SwapFree:" { print "count swap_used =", total - $2 }' /proc/meminfo
     if text=$(dmesg --level=emerg,alert,crit,err 2>&1); then
         count kernel_errors "$(printf %s "$text" | grep -c '')"
     elif has journalctl && text=$(timeout 10 journalctl -q -k -b -p 3 -o cat 2>&1); then
@@ -92,7 +102,7 @@ clock() {
         printf '%s\n' "$text" | awk '
             /^Leap status/ && /Not synchronised/ { lost = 1 }
             /^System time/ { offset = ($6 == "slow" ? -$4 : $4) * 1000 }
-            END { if (lost || offset == "") print "unreadable time_offset chrony is not synchronised"
+            END { if (lost || offset == "") print "unreadable time_offset chrony lost its source"
                   else printf "count time_offset = %.6f\n", offset }'
     elif has ntpq && text=$(timeout 5 ntpq -c 'rv 0 offset' 2>&1) &&
         offset=$(printf '%s\n' "$text" | sed -n 's/.*offset=\(-\{0,1\}[0-9.]*\).*/\1/p') && [ -n "$offset" ]; then
@@ -105,9 +115,11 @@ clock() {
 now() {
     count uptime "$(cut -d ' ' -f 1 /proc/uptime)"
     count load "$(cut -d ' ' -f 1 /proc/loadavg)"
-    count zombies "$(cat /proc/[0-9]*/stat 2>/dev/null | awk '{ sub(/.*\) /, "") } $1 == "Z" { n++ } END { print n + 0 }')"
+    count zombies "$(cat /proc/[0-9]*/stat 2>/dev/null |
+        awk '{ sub(/.*\) /, "") } $1 == "Z" { n++ } END { print n + 0 }')"
     # A disk's file system that is mounted for reading only, or was made so after an error.
-    count read_only "$(awk '$1 ~ /^\/dev\// && $3 != "squashfs" && $3 != "iso9660" && $4 ~ /^ro(,|$)/' /proc/mounts | grep -c '')"
+    count read_only "$(awk '$1 ~ /^\/dev\// && $3 != "squashfs" && $3 != "iso9660" &&
+        $4 ~ /^ro(,|$)/' /proc/mounts | grep -c '')"
     printf 'text boot = %s\n' "$(cat /proc/sys/kernel/random/boot_id)"
 }
 
