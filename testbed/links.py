@@ -33,28 +33,30 @@ def uncap(state: State, name: str, _before: object) -> None:
 
 
 def lose(state: State, name: str, value: str) -> None:
-    """Drop packets at random, each way, at the node's end."""
+    """Drop packets at random where they come in, at both ends.
+
+    Not where they go out: there TCP would be told, and send them again as if nothing were lost.
+    """
     # A big TCP packet, to be cut up later, would be lost as a whole. So there shall be none.
     _at_both_ends(state, name, "ip link set dev LINK gso_max_segs 1")
-    node.must_run(state, name, ["tc", "qdisc", "add", "dev", "eth0", "clsact"])
-    for way in ("ingress", "egress"):
-        node.must_run(state, name, loss_filter("eth0", way, values.percent(value)))
+    _at_both_ends(state, name, "tc qdisc add dev LINK clsact")
+    _at_both_ends(state, name, "", *loss_filter("LINK", values.percent(value)))
 
 
-def loss_filter(device: str, way: str, share: float) -> list[str]:
-    """The tc command for a filter of four instructions that drops a share of all packets.
+def loss_filter(device: str, share: float) -> list[str]:
+    """The tc command for a filter of four instructions that drops a share of what comes in.
 
     Kernels for test machines lack netem and the action 'random', but not classic BPF.
     """
     threshold = round(share * (2**32 - 1))
     # Load a random number of 32 bits; above the threshold: no opinion (-1), else: drop (2).
     code = f"4,32 0 0 4294963256,37 1 0 {threshold},6 0 0 2,6 0 0 4294967295"
-    return ["tc", "filter", "add", "dev", device, way, "bpf", "da", "bytecode", code]
+    return ["tc", "filter", "add", "dev", device, "ingress", "bpf", "da", "bytecode", code]
 
 
 def unlose(state: State, name: str, _before: object) -> None:
     """As before."""
-    node.must_run(state, name, ["tc", "qdisc", "del", "dev", "eth0", "clsact"])
+    _at_both_ends(state, name, "tc qdisc del dev LINK clsact")
     _at_both_ends(state, name, f"ip link set dev LINK gso_max_segs {_MOST_SEGMENTS}")
 
 
@@ -97,10 +99,14 @@ def _write(state: State, name: str, settings: list[tuple[str, str]]) -> list[lis
     return before
 
 
-def _at_both_ends(state: State, name: str, line: str) -> None:
-    """Run a command at eth0 on the node, and at the room's end of the same link."""
-    node.must_run(state, name, line.replace("LINK", "eth0").split())
-    words = line.replace("LINK", name).split()
+def _at_both_ends(state: State, name: str, line: str, *more: str) -> None:
+    """Run a command at eth0 on the node, and at the room's end of the same link.
+
+    line: words with blanks between; more: words that may have blanks in them.
+    """
+    words = [*line.split(), *more]
+    node.must_run(state, name, [word.replace("LINK", "eth0") for word in words])
+    words = [word.replace("LINK", name) for word in words]
     done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
     if done.returncode:
         raise TestbedError(f"{words[0]}: {' '.join(done.stderr.split())}")

@@ -88,7 +88,7 @@ def start(state: State) -> None:
         for end in _ENDS.values():
             _must(["ip", "link", "set", "dev", end, "gso_max_segs", "1"])
             _must(["tc", "qdisc", "add", "dev", end, "clsact"])
-            _must(links.loss_filter(end, "ingress", wan.loss))
+            _must(links.loss_filter(end, wan.loss))
 
 
 def is_alive(state: State) -> bool:
