@@ -237,8 +237,9 @@ def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, st
 
 def _summary(nodes: Sequence[NodeVerdict], verdict: Verdict) -> str:
     reasons: dict[str, int] = {}
+    kept = verdict in (Verdict.PASS, Verdict.SKIP)  # what is not kept has reasons of its own
     for node in nodes:
-        if (node.verdict is verdict or node.waived) and node.why:
+        if (node.verdict is verdict or kept and node.waived) and node.why:
             reasons[node.why] = reasons.get(node.why, 0) + 1
     if not reasons:
         return ""
