@@ -181,7 +181,7 @@ def test_a_drain_is_offered_and_not_repeated():
 
 
 def test_release_takes_out_what_has_passed_and_names_the_rest():
-    plan = commands.release(decided(n6="FAILED"), cluster(), held("n3", "n6"), {})
+    plan = commands.release(decided(n6="FAILED"), cluster(), held("n3", "n6"), INVENTORY, {})
     assert [c.argv[1:] for c in plan.commands] == [
         ("update", "ReservationName=siteproof-compute", "Nodes=n6")]
     assert plan.left_alone == {"n6": "FAILED: Stream.triad: FAILED"}
@@ -190,16 +190,18 @@ def test_release_takes_out_what_has_passed_and_names_the_rest():
 def test_the_last_node_takes_the_reservation_with_it():
     """An empty `Nodes=` would let Slurm choose nodes."""
     seen = cluster(n3=Node("n3", frozenset({"IDLE", "DRAIN"}), "siteproof: x", "siteproof: x"))
-    plan = commands.release(decided(), seen, held("n3"), {})
+    plan = commands.release(decided(), seen, held("n3"), INVENTORY, {})
     assert [c.argv[1:] for c in plan.commands] == [
         ("delete", "ReservationName=siteproof-compute"),
         ("update", "NodeName=n3", "Comment="), ("update", "NodeName=n3", "State=RESUME")]
 
 
 def test_release_keeps_a_stranger_in_the_reservation():
-    plan = commands.release(decided(), cluster(), held("n3", "gone9"), {})
-    assert plan.left_alone == {"gone9": "not in the inventory"}
-    assert plan.commands[0].nodes == "gone9"
+    seen = held("n3", "n4", "gone9")
+    plan = commands.release(decided(), cluster(), seen, node_set(["n3", "gone9"]), {})
+    assert plan.left_alone == {
+        "gone9": "not in the inventory", "n4": "put there by somebody else"}
+    assert plan.commands[0].nodes == "gone9,n4"
 
 
 def test_only_our_own_drains_are_resumed():
@@ -357,6 +359,12 @@ def test_the_log_knows_whose_a_reservation_is(records, ours):
     assert log.made_by_us(records, "r", 102) is ours
 
 
+def test_the_log_knows_which_nodes_the_gate_put_in():
+    records = [entry(added="n[1-2]"), entry(what="update", added="n5"), entry(added=""),
+               entry(reservation="other", added="n7"), entry(added=3), entry(added="n[")]
+    assert log.put_in(records, "r") == node_set(["n1", "n2", "n5"])
+
+
 def test_the_log_is_appended_to_and_a_broken_line_costs_only_itself(tmp_path):
     path = tmp_path / "new" / log.NAME
     with log.held(path) as journal:
@@ -437,7 +445,7 @@ def test_where_slurm_cannot_be_asked_the_commands_are_shown_nevertheless(here):
     measure(here, 2)
     done = here.siteproof("gate")
     assert done.code == 1
-    assert "Slurm was not asked (scontrol: Unable to contact" in done.out
+    assert "Slurm does not answer here (Unable to contact" in done.out
     assert "Nodes=localhost" in done.out
     refused = here.siteproof("gate", "--apply", "--limit", "100%")
     assert (refused.code, "Unable to contact" in refused.said) == (2, True)

@@ -1,5 +1,6 @@
 """The gate on a real Slurm cluster: what it quarantines, tests, frees, and what it leaves alone."""
 
+import re
 import shutil
 from decimal import Decimal
 from pathlib import Path
@@ -81,8 +82,9 @@ class Gate:
     def everything(self):
         """What Slurm holds that a gate could change."""
         keys = ("NodeName", "State", "Reason", "Comment")
-        nodes = [word for line in self.scontrol("-o", "show", "nodes").splitlines()
-                 for word in line.split() if word.startswith(keys)]
+        said = self.scontrol("-o", "show", "nodes")
+        said = re.sub(r"\+(MAINTENANCE|RESERVED|PLANNED)", "", said)  # Slurm takes its time
+        nodes = [word for word in said.split() if word.startswith(keys)]
         return self.scontrol("show", "reservations"), nodes
 
 
@@ -137,6 +139,7 @@ def test_exactly_the_failed_nodes_are_reserved_tested_and_freed(gate, testbed):
 
     told = gate("--release", "--apply", code=1)
     assert "0 of 2 nodes freed, 2 stay (node[003,006])" in told
+    assert "TB-PARAMETERS" in told
 
     testbed.run(["ip", "link", "set", "eth0", "mtu", "1500"], node="node006")
     try:
@@ -187,6 +190,7 @@ def test_what_others_have_drained_or_reserved_is_left_alone_and_named(gate):
     told = gate("--limit", "100%", "--apply", "--drain", code=1)
     assert "node003  left alone: drain+idle: bad $(DIMM), a=b" in told
     assert "node005  left alone: in reservation class" in told
+    assert told.endswith("3 stay out (node[003,005-006]); left to others: node[003,005]\n")
     assert gate.reservations() == {"class": "node005", NAME: "node006"}
     assert "Reason=bad $(DIMM), a=b" in gate.node("node003")
     assert "Comment=bought = 2021" in gate.node("node006")

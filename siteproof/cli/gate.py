@@ -23,6 +23,7 @@ from siteproof.gate.reports import reports, waived
 from siteproof.judgement import Judgement, judge_system
 from siteproof.samples import harmless
 from siteproof.sites import nodesets
+from siteproof.sites.yamlfile import clip
 
 _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
@@ -42,7 +43,7 @@ class Options:
 @which_samples
 @click.option("--apply", is_flag=True, help="Run the commands; without it nothing is changed.")
 @click.option("--retest", is_flag=True, help="Test the quarantined nodes inside their reservation; "
-              "OPTIONS are ReFrame's.")
+              "REFRAME OPTIONS choose the checks.")
 @click.option("--release", is_flag=True, help="Free the quarantined nodes that have passed.")
 @click.option("--keep-out", default=",".join(KEEP_OUT), show_default=True, metavar="STATES",
               help=f"Which states stay out, of {', '.join(STATES[1:])}.")
@@ -54,7 +55,7 @@ class Options:
 @click.option("--beside", multiple=True, metavar="RESERVATION",
               help="A reservation of somebody else that the quarantine may overlap, such as the "
               "maintenance's own.")
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 def gate(
     system: str, since: str, campaign: str, apply: bool, retest: bool, release: bool,
     keep_out: str, limit: str, drain: bool, users: str, beside: tuple[str, ...],
@@ -114,40 +115,50 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
     }
     many = too_many(scene.decision.out, inventories, chosen.limit)
     refused = _too_many(many, chosen.limit) if many else ""
-    code = ExitCode.PASS
+    code, others = ExitCode.PASS, node_set()
     if chosen.apply:
         if refused:
             raise Refusal(refused)
         cluster = _look(scene)
-        _print_jobs(act.plan_quarantine(scene, cluster, {}))
+        plans = act.plan_quarantine(scene, cluster, {})
+        others = _left(plans)
+        _print_jobs(plans)
         code = _apply(scene, "quarantine", act.plan_quarantine, cluster)
         _print_passed(scene, cluster)
     elif scene.partitions:
         try:
-            _show(scene)
+            others = _show(scene)
         except Refusal as refusal:
             refused = refused or str(refusal)
         if refused:
             click.echo(harmless(f"--apply would refuse: {refused}"))
-    click.echo(str(scene.decision))
+    click.echo(f"{scene.decision}" + (f"; left to others: {others}" if others else ""))
     return ExitCode.FAIL if scene.decision.out else code
 
 
-def _show(scene: Scene) -> None:
-    """What --apply would do; where Slurm cannot be asked, as if it had never been told."""
+def _show(scene: Scene) -> NodeSet:
+    """What --apply would do; where Slurm cannot be asked, as if it had never been told.
+
+    Returns the nodes that it would leave to others.
+    """
     try:
         cluster = slurm.look()
     except UserError as error:
         if scene.decision.out:
-            click.echo(f"Slurm was not asked ({error.where}: {error.what.partition(';')[0]}); on "
-                       "a cluster that knows of no quarantine yet:")
+            click.echo(f"Slurm does not answer here ({clip(error.what.partition(';')[0])}), so "
+                       "the commands are those of a first time:")
         _print_plans(act.plan_quarantine(
             scene, Cluster({n: Node(n) for n in scene.decision.out}), {}))
-        return
+        return node_set()
     plans = act.plan_quarantine(scene, cluster, {})
     _print_plans(plans)
     _print_jobs(plans)
     _print_passed(scene, cluster)
+    return _left(plans)
+
+
+def _left(plans: Mapping[str, Plan]) -> NodeSet:
+    return node_set(n for plan in plans.values() for n in plan.left_alone)
 
 
 def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
@@ -162,7 +173,7 @@ def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
         _print_plans(plans, "stays")
         code = ExitCode.PASS
     members = node_set(n for r in held.values() for n in r.nodes)
-    stay = node_set(n for plan in plans.values() for n in plan.left_alone)
+    stay = _left(plans)
     freed, verb = members - stay, "freed" if chosen.apply and not code else "may be freed"
     rest = f", {len(stay)} stay ({stay})" if stay else ""
     click.echo(f"{len(freed)} of {len(members)} nodes {verb}"

@@ -75,8 +75,10 @@ def plan_quarantine(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) ->
 
 def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) -> dict[str, Plan]:
     """What would free the nodes that have passed, by partition."""
+    records = log.read(scene.log)
     return {
-        name: commands.release(scene.decision, cluster, held, moved)
+        name: commands.release(
+            scene.decision, cluster, held, log.put_in(records, held.name), moved)
         for name, held in quarantines(scene, cluster).items()
     }
 
@@ -126,7 +128,7 @@ def _run_all(
     for command in planned:
         record = _record(scene, what) | {
             "what": command.what, "reservation": command.reservation, "nodes": command.nodes,
-            "command": list(command.argv),
+            "added": command.added, "command": list(command.argv),
         }
         journal.add({**record, "phase": "before"})
         error = slurm.run(command.argv)

@@ -69,12 +69,16 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Command:
-    """One scontrol command: what it is (create, update, delete, comment, drain, resume)."""
+    """One scontrol command: what it is (create, update, delete, comment, drain, resume).
+
+    added: the nodes that it puts into the reservation.
+    """
 
     what: str
     argv: tuple[str, ...]
     nodes: str
     reservation: str = ""
+    added: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,9 +145,9 @@ def quarantine(
         commands.append(Command("create", (
             "scontrol", "create", "reservation", f"ReservationName={name}", "StartTime=now",
             "Duration=UNLIMITED", f"Users={wish.users}", f"Nodes={new}", "Flags=MAINT,IGNORE_JOBS",
-        ), str(new), name))
-    elif new - members:
-        commands.append(_resize(name, new | members))
+        ), str(new), name, str(new)))
+    elif added := new - members:
+        commands.append(_resize(name, new | members, added))
     texts = {n: text(decision.rulings[n], wish.campaign) for n in new}
     commands += _comments(texts, cluster)
     if wish.drain:
@@ -154,12 +158,16 @@ def quarantine(
 
 
 def release(
-    decision: Decision, cluster: Cluster, ours: Reservation, moved: Mapping[str, str]
+    decision: Decision, cluster: Cluster, ours: Reservation, mine: NodeSet,
+    moved: Mapping[str, str],
 ) -> Plan:
-    """Take the nodes that have passed out of our reservation; the others stay, each with why."""
-    passed = (ours.nodes & decision.passed) - node_set(moved)
+    """Take the nodes that have passed out of our reservation; the others stay, each with why.
+
+    mine: the nodes that the gate has put in; a colleague may have added others.
+    """
+    passed = (ours.nodes & decision.passed & mine) - node_set(moved)
     stay = ours.nodes - passed
-    left = {n: moved.get(n, "") or _why_kept(n, decision) for n in stay}
+    left = {n: moved.get(n, "") or _why_kept(n, decision, mine) for n in stay}
     if not passed:
         return Plan((), left)
     name = ours.name
@@ -210,16 +218,18 @@ def _untouchable(node: str, cluster: Cluster, name: str, beside: Collection[str]
     return f"in reservation {', '.join(others)}" if others else ""
 
 
-def _why_kept(node: str, decision: Decision) -> str:
+def _why_kept(node: str, decision: Decision, mine: NodeSet) -> str:
     ruling = decision.rulings.get(node)
     if ruling is None:
         return "not in the inventory"
+    if node not in mine:
+        return "put there by somebody else"
     return f"{ruling.state}: {'; '.join(ruling.reasons[:2]) or 'no reason given'}"
 
 
-def _resize(name: str, nodes: NodeSet) -> Command:
+def _resize(name: str, nodes: NodeSet, added: NodeSet | str = "") -> Command:
     words = ("scontrol", "update", f"ReservationName={name}", f"Nodes={nodes}")
-    return Command("update", words, str(nodes), name)
+    return Command("update", words, str(nodes), name, str(added))
 
 
 def _comments(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:

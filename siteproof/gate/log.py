@@ -10,11 +10,14 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
 from siteproof.errors import UserError
+from siteproof.sites import nodesets
 
 NAME = "gate.jsonl"
 GRACE = 60  # seconds that a create may take, for one of which the log holds only the beginning
@@ -103,3 +106,13 @@ def made_by_us(records: list[dict[str, Any]], name: str, start: int) -> bool:
             if not record.get("error") and record.get("start") == start:
                 return True
     return any(-1 <= start - moment <= GRACE for moment in begun)
+
+
+def put_in(records: list[dict[str, Any]], name: str) -> NodeSet:
+    """The nodes that the gate has ever put, or tried to put, into the reservation of this name."""
+    nodes = NodeSet(resolver=RESOLVER_NOGROUP)
+    for record in records:
+        if record.get("reservation") == name and isinstance(record.get("added"), str):
+            with suppress(ValueError):
+                nodes.update(nodesets.parse(record["added"]))
+    return nodes
