@@ -103,14 +103,22 @@ def load(stage: Path) -> Manifest:
         raise UserError(path, f"no manifest: {error}") from None
 
 
-def still_runs(stage: Path, job: Manifest) -> bool:
-    """Whether a job without a scheduler outlives its session; it leaves its results yet."""
+def still_runs(stage: Path, job: Manifest) -> int:
+    """The process of a job without a scheduler that outlives its session; 0 if there is none.
+
+    It is found by its script: a session may be killed before it has noted the process.
+    """
     if job.scheduler != "local" or job.host != socket.gethostname():
-        return False
-    try:
-        return any(Path(f"/proc/{pid}/cwd").readlink() == stage for pid in job.jobs)
-    except OSError:
-        return False
+        return 0
+    script = str(stage / "rfm_job.sh").encode()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended meanwhile
+        if words[1:2] == [script] and words[0].endswith(b"sh"):
+            return int(path.parent.name)
+    return 0
 
 
 def pending(stages: Path) -> Iterator[Path]:

@@ -8,7 +8,7 @@ import time
 from decimal import Decimal
 
 import pytest
-from clone import OUTPUTS
+from clone import OUTPUTS, wait_for
 
 from siteproof import collect, manifest, samples
 from siteproof.errors import UserError
@@ -255,11 +255,15 @@ def test_a_session_on_another_login_node_is_left_for_a_day(tmp_path):
     assert orphans(old) == [old.stage]
 
 
-def test_a_job_that_outlives_its_session_is_no_orphan_yet(tmp_path, monkeypatch):
-    job = lost(tmp_path, "a", jobs=[str(os.getpid())], host=socket.gethostname())
+@pytest.mark.parametrize("jobs", [[], ["17"]])
+def test_a_job_that_outlives_its_session_is_no_orphan_yet(tmp_path, jobs):
+    job = lost(tmp_path, "a", jobs=jobs, host=socket.gethostname())
+    script = job.stage / "rfm_job.sh"
+    script.write_text("read -r line\n")
+    with subprocess.Popen(["bash", script], stdin=subprocess.PIPE) as process:
+        wait_for(lambda: orphans(job) == [])
+        process.communicate(b"\n")
     assert orphans(job) == [job.stage]
-    monkeypatch.chdir(job.stage)
-    assert orphans(job) == []
 
 
 def test_a_job_that_slurm_still_holds_is_no_orphan(tmp_path, monkeypatch):

@@ -35,9 +35,9 @@ def _outwait(stage: Path) -> None:
         job = manifest.load(stage)
     except UserError:
         return  # told when it is collected
-    if not job.watched() and manifest.still_runs(stage, job):
+    if not job.watched() and (process := manifest.still_runs(stage, job)):
         _tell(f"{stage}: a lost session still measures on this machine; waiting for its end, "
-              f"or 'kill -- -{job.id}'")
+              f"or 'kill -- -{process}'")
         while manifest.still_runs(stage, job):
             time.sleep(0.5)
 
