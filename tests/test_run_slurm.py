@@ -29,9 +29,9 @@ class Suite:
         self.data = folder / "data"
         self.data.mkdir()
 
-    def likwid(self, script):
+    def likwid(self, script, name="likwid-bench"):
         """Put a program named likwid-bench first on PATH, for faults; $2 is copy or stream."""
-        path = self.programs / "likwid-bench"
+        path = self.programs / name
         path.write_text(f"#!/bin/sh\nstage=$(dirname $(dirname $(pwd)))\n{script}\n")
         path.chmod(0o755)
 

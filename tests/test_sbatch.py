@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_run_slurm import NODES, Suite, suite  # noqa: F401 - the fixture
+from test_run_slurm import NODES, RECORDED, Suite, suite  # noqa: F401 - the fixture
 
 pytest_plugins = ["testbed_fixture"]
 CLONE = Path(__file__).parents[1]
@@ -13,7 +13,8 @@ CLONE = Path(__file__).parents[1]
 
 def script(suite: Suite, name, *words, timeout=120, campaign=""):  # noqa: F811
     said = " ".join(f"'{word}'" for word in words)
-    line = (f"cd '{CLONE}' && SITEPROOF_DATA='{suite.data}' SITEPROOF_CAMPAIGN='{campaign}' "
+    line = (f"cd '{CLONE}' && SITEPROOF_DATA='{suite.data}' PATH='{suite.programs}':$PATH "
+            f"SITEPROOF_CAMPAIGN='{campaign}' "
             f"sbatch/{name} {said}")
     return suite.testbed.run(["sh", "-c", line], timeout=timeout)
 
@@ -38,9 +39,82 @@ def test_the_daily_look_measures_what_is_idle_and_leaves_what_is_at_work(suite):
     suite.testbed.run(["sbatch", "--nodelist=node[007-008]", "--nodes=2", "--exclusive",
                        "--output=/dev/null", "--wrap", "sleep 60"])
     suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
-    suite.likwid("exit 3")  # fails at once: this test is about which nodes, not about bandwidth
+    for name in ("likwid-bench", "mpirun"):  # fail at once: this is about nodes, not about figures
+        suite.likwid("exit 3", name)
     script(suite, "daily", "quick", timeout=240, campaign="day")
     assert suite.measured("HostParameters.mismatches") == NODES[:6]
+
+
+KEPT = ("--keep-out", "FAILED,ODD,UNTESTED")  # eight nodes of one machine are slow by chance
+SHORT = (*KEPT, "--", "-S", "Hpl.n=1200")  # the evening is the same with small problems, and shorter
+
+
+def wrong_mtu(testbed, mtu, *nodes):
+    for node in nodes:
+        testbed.run(["ip", "link", "set", "eth0", "mtu", mtu], node=node)
+
+
+@pytest.fixture
+def evening(suite):  # noqa: F811
+    suite.likwid(f"[ $2 = copy ] || exit 0\ncat '{RECORDED}'")
+    yield suite
+    wrong_mtu(suite.testbed, "9000", "node003")
+    suite.testbed.run(["scontrol", "delete", "ReservationName=siteproof-compute"])
+
+
+@pytest.mark.testbed
+def test_an_evening_shows_what_it_would_do_and_changes_nothing_by_itself(evening):
+    wrong_mtu(evening.testbed, "1500", "node003")
+    done = script(evening, "evening", "--campaign", "e1", "--mode", "quick", *SHORT)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "jobs on 8 nodes" in done.stdout
+    assert "nic.eth0.mtu" in done.stdout
+    assert "scontrol create" in done.stdout
+    assert "siteproof" not in evening.testbed.run(["scontrol", "show", "reservation"]).stdout
+
+
+@pytest.mark.testbed
+def test_an_evening_keeps_the_bad_node_out_and_frees_it_once_it_is_mended(evening):
+    wrong_mtu(evening.testbed, "1500", "node003")
+    words = ("--campaign", "e2", "--mode", "quick", "--limit", "20%", "--apply", *SHORT)
+    assert script(evening, "evening", *words).returncode == 1
+    shown = evening.testbed.run(["scontrol", "show", "reservation", "siteproof-compute"]).stdout
+    assert "Nodes=node003 " in shown
+    wrong_mtu(evening.testbed, "9000", "node003")
+    done = script(evening, "evening", *words, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "siteproof" not in evening.testbed.run(["scontrol", "show", "reservation"]).stdout
+
+
+@pytest.mark.testbed
+def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itself(evening):
+    testbed = evening.testbed
+    testbed.run(["scontrol", "create", "reservation", "ReservationName=night", "StartTime=now",
+                 "Duration=30", "Users=root", "Nodes=ALL", "Flags=maint,ignore_jobs"])
+    try:
+        line = (f"cd '{CLONE}' && SITEPROOF_DATA='{evening.data}' "
+                f"PATH='{evening.programs}':$PATH sbatch --wait -N8 --time=5 "
+                f"--ntasks-per-node=1 --exclusive --reservation=night "
+                f"--output='{evening.folder}/evening.out' "
+                "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD -- -S Hpl.n=1200")
+        done = testbed.run(["sh", "-c", line], timeout=180)
+    finally:
+        testbed.run(["scontrol", "delete", "ReservationName=night"])
+    out = (evening.folder / "evening.out").read_text()
+    assert done.returncode == 0, out + done.stderr
+    assert evening.measured("HostParameters.mismatches") == NODES
+
+
+@pytest.mark.testbed
+def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(evening):
+    evening.testbed.run(["sbatch", "--nodelist=node[007-008]", "--nodes=2", "--exclusive",
+                         "--output=/dev/null", "--wrap", "sleep 40"])
+    evening.wait_for(lambda: any("RUNNING" in job for job in evening.jobs()))
+    done = script(evening, "evening", "--campaign", "e4", "--mode", "quick", "--rolling", "1",
+                  *SHORT, timeout=240)
+    values = [s for s in evening.samples() if s.metric == "HostParameters.mismatches"]
+    assert sorted(s.node for s in values) == NODES, done.stdout + done.stderr
+    assert len({s.header.session for s in values}) == 2
 
 
 @pytest.mark.parametrize(("words", "told"), [

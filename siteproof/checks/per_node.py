@@ -174,7 +174,9 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]
         if not mine:
             self.skip("no node left for this chunk")
-        lost = slurm.unusable(mine, states) if states else {}
+        said = [*self.job.sched_access, *self.job.cli_options]
+        outside = not self.held and not any("--reservation" in option for option in said)
+        lost = slurm.unusable(mine, states, outside=outside) if states else {}
         if self.held:
             lost |= dict.fromkeys(mine - self.held, "not in the job inside which the check runs")
         self.plan = self.make_plan(mine, lost)

@@ -33,6 +33,11 @@ class NodeState:
         """Whether a job on the node would start now."""
         return self.state.lower().rstrip("$~#!%@^-+") in ("idle", "maint", "reserved", "resv")
 
+    @property
+    def reserved(self) -> bool:
+        """Whether only jobs of some reservation may run on the node."""
+        return self.state.lower().startswith(("maint", "reserved", "resv"))
+
     def __str__(self) -> str:
         return f"{self.state}: {self.reason}" if self.reason else self.state
 
@@ -89,14 +94,21 @@ def node_states(nodes: NodeSet | None = None) -> dict[str, NodeState]:
     return parse_sinfo(answer.stdout)
 
 
-def unusable(expected: Iterable[str], states: Mapping[str, NodeState]) -> dict[str, str]:
-    """The expected nodes that cannot take a job, each with the reason."""
+def unusable(
+    expected: Iterable[str], states: Mapping[str, NodeState], *, outside: bool = False
+) -> dict[str, str]:
+    """The expected nodes that cannot take a job, each with the reason.
+
+    outside: the job runs in no reservation, so it would wait for a reserved node for ever.
+    """
     lost = {}
     for node in expected:
         if node not in states:
             lost[node] = "unknown to Slurm"
         elif states[node].down:
             lost[node] = str(states[node])
+        elif outside and states[node].reserved:
+            lost[node] = f"{states[node]}: in a reservation, and -J reservation=NAME is not given"
     return lost
 
 

@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 import click
+from ClusterShell.NodeSet import NodeSet
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import data, fleet, samples
+from siteproof import data, fleet, samples, sites
 from siteproof.cli.compare import share
 from siteproof.cli.options import which_samples
 from siteproof.errors import ExitCode, UserError
@@ -42,6 +43,9 @@ def nodes(
     siteproof nodes --metric Stream.triad
     reframe -c checks/ -r -S nodes=$(siteproof nodes --untested --since 7d)
     """
+    if untested and campaign and not _began(system, campaign):
+        click.echo(str(_inventory(system)))
+        return
     judged = judge_system(system, since=since, name=campaign)
     history = samples.read_all(data.perflogs(), judged.site.system.system)
     report = fleet.report(judged, history)
@@ -58,6 +62,19 @@ def nodes(
     else:
         _print(judged, report)
     raise SystemExit(code)
+
+
+def _began(system: str, campaign: str) -> bool:
+    """Whether a campaign has samples; before its first one all nodes are untested."""
+    history = samples.read_all(data.perflogs(), system or sites.recognise())
+    return any(s.header.campaign == campaign for s in history)
+
+
+def _inventory(system: str) -> NodeSet:
+    """All nodes on which checks run."""
+    site = sites.load(system or sites.recognise())
+    roles = {partition.role for partition in site.system.partitions.values()}
+    return fleet.nodeset(node for role in roles for node in site.expected(role))
 
 
 def _exit_code(report: FleetReport) -> ExitCode:
