@@ -238,8 +238,10 @@ def test_a_lost_session_is_an_orphan_until_it_is_collected(tmp_path):
 def test_a_session_that_lives_is_no_orphan(tmp_path):
     with subprocess.Popen(["reframe", "60"], executable="/bin/sleep") as session:
         job = Job(tmp_path, pid=session.pid)
-        assert orphans(job) == []
-        session.kill()
+        try:
+            wait_for(lambda: orphans(job) == [])
+        finally:
+            session.kill()
     assert orphans(job) == [job.stage]
 
 
