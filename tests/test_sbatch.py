@@ -111,7 +111,7 @@ def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(evening):
                          "--output=/dev/null", "--wrap", "sleep 40"])
     evening.wait_for(lambda: any("RUNNING" in job for job in evening.jobs()))
     done = script(evening, "evening", "--campaign", "e4", "--mode", "quick", "--rolling", "1",
-                  *SHORT, timeout=240)
+                  "--", "-n", "HostParameters", timeout=240)
     values = [s for s in evening.samples() if s.metric == "HostParameters.mismatches"]
     assert sorted(s.node for s in values) == NODES, done.stdout + done.stderr
     assert len({s.header.session for s in values}) == 2
