@@ -46,7 +46,7 @@ def test_the_daily_look_measures_what_is_idle_and_leaves_what_is_at_work(suite):
 
 
 KEPT = ("--keep-out", "FAILED,ODD,UNTESTED")  # eight nodes of one machine are slow by chance
-SHORT = (*KEPT, "--", "-S", "Hpl.n=1200")  # the evening is the same with small problems, and shorter
+SHORT = (*KEPT, "--", "-S", "Hpl.n=1200")  # small problems: the evening is the same
 
 
 def wrong_mtu(testbed, mtu, *nodes):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from siteproof.errors import UserError
+from siteproof.errors import UserError, UserErrors
 from siteproof.sites import load, recognise
 from siteproof.sites.machine import refuse_stranger
 
@@ -153,3 +153,13 @@ def test_nothing_is_measured_in_the_name_of_a_system_that_this_machine_is_not(ma
     refuse_stranger("anybody", load("anybody").system.recognise)
     (machine / "slurm.conf").write_text("ClusterName=theirs\n")
     refuse_stranger("theirs", load("theirs").system.recognise)
+
+
+def test_an_interface_whose_name_no_kernel_knows_is_a_mistake(machine):
+    folder = shutil.copytree(SMALLEST.with_name("fullest"), machine / "sites" / "fullest")
+    text = (folder / "system.yaml").read_text()
+    text = text.replace("em1: {mtu: 9000, tx", "'em1; rm': {mtu: 9000, tx")
+    (folder / "system.yaml").write_text(text)
+    with pytest.raises(UserErrors) as caught:
+        load("fullest")
+    assert "system.yaml:45: 'em1; rm' is no name of an interface" in str(caught.value)

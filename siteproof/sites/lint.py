@@ -16,6 +16,7 @@ from siteproof.sites.yamlfile import Document, Loc, clip
 
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
 NAME_RULE = "a letter or _, then letters, digits, _ and -"
+_DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")  # IFNAMSIZ: 15 characters
 _SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
 
 
@@ -149,6 +150,11 @@ def _parameters(document: Document, system: System) -> None:
             if not _SYSCTL.fullmatch(name):
                 example = "a dotted name such as net.core.rmem_max"
                 document.add((*loc, "sysctl", name), f"'{clip(name)}' is no sysctl", example)
+        for kind, devices in (("nic", parameters.nic), ("bond", parameters.bond)):
+            for name in devices:
+                if not _DEVICE.fullmatch(name):
+                    what = f"'{clip(name)}' is no name of an interface"
+                    document.add((*loc, kind, name), what, "a name such as eth0 or bond0")
 
 
 def _partitions(document: Document, system: System) -> None:
