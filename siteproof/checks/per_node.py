@@ -29,11 +29,11 @@ from reframe.utility.sanity import make_performance_function
 
 from siteproof import collect, data
 from siteproof.checks import contract, interrupt, loading, provenance, session, slurm, watch
+from siteproof.checks.slurm import CHUNK
 from siteproof.errors import UserError
 from siteproof.manifest import Manifest
 from siteproof.sites import Site
 
-CHUNK = 64  # nodes: what is lost at most with the batch host of one job
 MODES = ("quick", "maintenance", "acceptance")
 MARGIN = 60  # seconds of the job's limit that are not the measurement's; a quarter of a short one
 LOCAL = "local"

@@ -169,7 +169,7 @@ def _partition(active: session.Session, name: str, partition: Any) -> dict[str, 
         "access": [] if inside else list(partition.access),
         "environs": list(partition.environments),
         # As many jobs as one check has chunks: two checks never share the nodes.
-        "max_jobs": 1 if local or inside else max(1, -(-len(nodes) // 64)),
+        "max_jobs": 1 if local or inside else max(1, -(-len(nodes) // slurm.CHUNK)),
         **partition.reframe,
     }
 

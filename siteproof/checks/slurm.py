@@ -12,6 +12,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from siteproof.errors import UserError
 
+CHUNK = 64  # nodes of one job: what is lost at most with its batch host
 TIMEOUT = 60  # seconds: a dead controller makes a client wait for ever
 DOWN = ("down", "drain", "fail", "unknown", "power", "boot", "future", "inval", "not_resp", "unk")
 

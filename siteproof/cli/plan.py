@@ -19,8 +19,6 @@ from siteproof.checks import slurm
 from siteproof.errors import UserError
 from siteproof.sites import Site
 
-CHUNK = 64  # nodes of one job, as in siteproof.checks.per_node
-
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
@@ -57,7 +55,7 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
     site: Site = sites.load(system)
     inventory = site.expected(site.partition(partition).role)
     chosen: NodeSet = slurm.select(case["nodes"], inventory, {})
-    nodes = chosen[case["chunk"] * CHUNK : (case["chunk"] + 1) * CHUNK]
+    nodes = chosen[case["chunk"] * slurm.CHUNK : (case["chunk"] + 1) * slurm.CHUNK]
     return {
         "check": case["@class"], "mode": case["mode"], "partition": where, "nodes": nodes,
         "minutes": case["time_limit"] / 60, "node_hours": len(nodes) * case["time_limit"] / 3600,
