@@ -1,0 +1,4 @@
+# shellcheck shell=sh
+# The least that a check can measure.
+echo "program=trivial" >>facts
+echo "answer 1"
