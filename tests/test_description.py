@@ -8,7 +8,7 @@ import os
 import random
 import subprocess
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from siteproof import descriptions, samples
+from siteproof.accepted import Acceptance
 from siteproof.errors import UserError
 from siteproof.samples import Header, Sample
 
@@ -178,10 +179,14 @@ def test_two_nodes_that_differ_have_no_majority(world):
 def test_what_has_changed_since_the_last_acceptance_is_told_once(world):
     before = replace(HEAD, system="testbed", partition="compute", mode="acceptance",
                      session="20261101T000000Z-1", time="2026-11-01T00:00:00+00:00")
+    record = Acceptance("autumn", [before.session], "eva", "all well", before.time, {}, [], [])
+    accepted = world.data / "perflogs" / "testbed" / "accepted" / "20261101T010000Z.json"
+    accepted.parent.mkdir(parents=True)
+    accepted.write_text(json.dumps({"siteproof": 1, **asdict(record)}))
     keep(world.data / "perflogs", {node: {"cpu.model": "EPYC", "sysctl.vm.swappiness": "30"}
                                    for node in NODES}, before)
     done = fleet(world)
-    assert "since the last acceptance: 1 change, 8 nodes compared" in done.out
+    assert "since autumn, accepted by eva: 1 change, 8 nodes compared" in done.out
     assert "changed: node[001-008]: sysctl.vm.swappiness: '30' -> '60'" in done.out
 
 

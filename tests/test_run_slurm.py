@@ -246,7 +246,7 @@ cat '{RECORDED}'""")
 
 def test_a_hung_program_costs_its_node_and_not_the_job(suite):
     suite.likwid(slow_on("node002"))
-    done = suite.reframe("-n", "Stream", "-S", "time_limit=80s")
+    done = suite.reframe("-n", "Stream", "-S", "time_limit=40s")
     assert done.returncode == 1
     assert suite.measured("Stream.triad") == [n for n in NODES if n != "node002"]
     assert suite.lost()["node002"].startswith("timeout")

@@ -11,7 +11,7 @@ import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof import campaign as campaigns
-from siteproof import data, descriptions, samples, sites
+from siteproof import accepted, data, descriptions, samples, sites
 from siteproof.analysis import health
 from siteproof.analysis.uniformity import Uniformity, drift, is_identity, vote
 from siteproof.cli.options import which_samples
@@ -50,7 +50,7 @@ class Answer:
 @click.argument("node", required=False)
 @which_samples
 @click.option("--against", default="", metavar="CAMPAIGN",
-              help="What has changed since then; without it, since the last acceptance before.")
+              help="What has changed since then; without it, since what was accepted last.")
 @click.option("--all", "show_all", is_flag=True, help="Every field, and every odd one.")
 def describe(
     node: str | None, system: str, since: str, campaign: str, against: str, show_all: bool
@@ -148,18 +148,20 @@ def _why_missing(found: Described, missing: Iterable[str]) -> list[str]:
 
 
 def _drift(found: Described, against: str, most: int | None) -> None:
-    """Print what has changed since a campaign, or since the last acceptance before."""
+    """Print what has changed since a campaign, or since what was accepted last before it."""
     if against:
         earlier, words = campaigns.select(found.everything, campaign=against)
     else:
-        newest = {(s.header.session, s.header.campaign) for s in found.samples}
-        first = min((s.header.time for s in found.samples), default="")
-        accepted = [s for s in found.everything if s.header.mode == "acceptance"
-                    and s.header.time < first
-                    and (s.header.session, s.header.campaign) not in newest]
-        if not descriptions.described(accepted):
+        newest = {s.header.session for s in found.samples}
+        records = [a for a in accepted.read_all(data.perflogs(), found.site.system.system)
+                   if not newest.intersection(a.sessions)]
+        if not records:
             return
-        earlier, words = accepted, "the last acceptance"
+        last = records[-1]
+        earlier = [s for s in found.everything if s.header.session in last.sessions]
+        if not descriptions.described(earlier):
+            return
+        words = f"{last.name}, accepted by {last.who}"
     before = descriptions.of(earlier, data.perflogs())
     if not before:
         raise UserError("--against", f"no description in {words}")
