@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import campaign as campaigns
 from siteproof import accepted, data, descriptions, samples, sites
+from siteproof import campaign as campaigns
 from siteproof.analysis import health
 from siteproof.analysis.uniformity import Uniformity, drift, is_identity, vote
 from siteproof.cli.options import which_samples
