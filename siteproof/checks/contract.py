@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from siteproof.analysis.verdict import MIDDLES, why_not
 from siteproof.errors import UserError
 from siteproof.rounding import Limit
-from siteproof.samples import Sample
+from siteproof.samples import Sample, harmless
 
 if TYPE_CHECKING:
     from siteproof.sites import Baseline, Criterion, Hardware, Site
@@ -124,10 +124,10 @@ def tell_failed(failed: Sequence[Sample], expected: int) -> str:
     nodes = len({s.node for s in failed})
     told = "; ".join(f"{s.node}: {s.status}: {s.why}" for s in failed[:SHOWN])
     more = f"; and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
-    return f"{expected - nodes} of {expected} nodes measured. {told}{more}"
+    return harmless(f"{expected - nodes} of {expected} nodes measured. {told}{more}")
 
 
 def tell_lost(lost: dict[str, str]) -> str:
     """One line: the nodes that cannot take a job."""
     told = "; ".join(f"{node}: {why}" for node, why in list(lost.items())[:SHOWN])
-    return told + (f"; and {len(lost) - SHOWN} more" if len(lost) > SHOWN else "")
+    return harmless(told + (f"; and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""))

@@ -12,24 +12,35 @@ node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
 [ -d "raw/$node" ] && exit 0 # measured already; this is the second submission
 
 # The step's variables would make an mpirun below reach for the other nodes of the job.
-for name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|SLURMD_[A-Za-z0-9_]*\|PMIX\{0,1\}_[A-Za-z0-9_]*\)=.*/\1/p'); do
+for name in $(set | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|SLURMD_[A-Za-z0-9_]*\|PMIX\{0,1\}_[A-Za-z0-9_]*\)=.*/\1/p'); do
     unset "$name"
 done
 
 mine="$stage/raw/.$node.$SITEPROOF_ATTEMPT"
-rm -rf "$mine"
+[ ! -e "$mine" ] || rm -rf "$mine"
 mkdir -p "$mine" && cd "$mine" || exit 1
-swapped() { awk '$1 == "pswpout" { print $2 }' /proc/vmstat; }
+# One program reads what it can: this runs on every node, for every check.
+processor_and_memory() {
+    awk '
+        FILENAME == "/proc/cpuinfo" {
+            name = /^model name/ ? "processor" : /^flags/ ? "flags" : ""
+            sub(/^[^:]*: */, "")
+            if (name && !seen[name]++) print name "=" $0
+            next
+        }
+        $1 == "MemTotal:" { print "memory_kib=" $2 }
+        $1 == "pswpout" { print "swap_before=" $2 }
+    ' /proc/cpuinfo /proc/meminfo /proc/vmstat
+}
+read -r host </proc/sys/kernel/hostname
+read -r kernel </proc/sys/kernel/osrelease
 {
     echo "node=$node"
-    echo "host=$(uname -n)"
-    echo "kernel=$(uname -r)"
+    echo "host=$host"
+    echo "kernel=$kernel"
     echo "job=$job"
     echo "cpus=$(nproc)"
-    echo "processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
-    echo "flags=$(sed -n 's/^flags[^:]*: //p' /proc/cpuinfo | head -n 1)"
-    echo "memory_kib=$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)"
-    echo "swap_before=$(swapped)"
+    processor_and_memory
     echo "limit=$SITEPROOF_LIMIT"
     echo "start=$(date +%s)"
 } >meta
@@ -39,8 +50,8 @@ timeout --foreground -k 10 "$SITEPROOF_LIMIT" sh "$stage/measure.sh" >stdout 2>s
 code=$?
 {
     echo "exit=$code"
-    echo "swap_after=$(swapped)"
+    awk '$1 == "pswpout" { print "swap_after=" $2 }' /proc/vmstat
     echo "end=$(date +%s)"
 } >>meta || exit 1
 # A full disk cuts files short without a word: what cannot be written to the end does not count.
-tail -n 1 meta | grep -q '^end=' && cd "$stage" && mv -T "$mine" "raw/$node"
+grep -q '^end=[0-9]' meta && cd "$stage" && mv -T "$mine" "raw/$node"

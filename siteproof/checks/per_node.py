@@ -76,6 +76,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
     derive = ""
     metrics: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()
+    blocked = ""  # why the job could not start
 
     # ---- what a check may override
 
@@ -264,7 +265,10 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         self.job._state = slurm.without_resizing(self.job.state)
         if self.watcher.runs(self.job.state):
             self.job.max_pending_time = None  # it waits no longer, also where it loses a node
-        done = super().run_complete()
+        try:
+            done = super().run_complete()
+        except JobError as error:  # cancelled by ReFrame: a node went, so it cannot start
+            self.blocked, done = " ".join(str(error).split()), True
         measured = collect.measured(Path(self.stagedir))
         if not done:
             if self.watcher.only_dead_nodes_left(measured):
@@ -281,6 +285,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
     def submit_again(self, nodes: NodeSet) -> None:
         """A second job for these nodes, with the time that remains of the first one's limit."""
         getlogger().info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
+        self.blocked = ""
         self._setup_run_job()
         self.time_limit = f"{int(self.watcher.remaining())}s"
         self.write_settings(attempt=2)
@@ -293,7 +298,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
     @sanity_function
     def every_node_measured(self) -> bool:
         """Collect; then every expected node must have a value, and the job must have completed."""
-        ended = (self.job.state or "") if self.in_batch else ""
+        ended = (self.blocked or self.job.state or "") if self.in_batch else ""
         perflogs = session.current().folder / "perflogs"
         try:
             self.samples = collect.collect(Path(self.stagedir), perflogs, ended=ended)

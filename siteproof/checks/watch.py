@@ -41,8 +41,8 @@ class Watcher:
         return self._runs
 
     def remaining(self) -> float:
-        """Seconds left of the first job's limit."""
-        return self.deadline - time.time()
+        """Seconds left of the first job's limit; all of it if that job has never begun."""
+        return self.limit if not self._runs else self.deadline - time.time()
 
     def progress(self, done: AbstractSet[str]) -> str:
         """How many nodes have measured, if that is news; at most every TELL_EVERY seconds."""
