@@ -229,6 +229,21 @@ def test_power_loss_half_way_costs_only_the_node_that_lost_it(suite, testbed, vi
     assert time.monotonic() - begun < 180, "the session waited for the job's time limit"
 
 
+def test_a_node_that_goes_while_the_job_waits_costs_only_itself(suite, testbed):
+    testbed.run(["sbatch", "--nodes=8", "--exclusive", "--no-kill", "--output=/dev/null",
+                 "--wrap", "sleep 30"])
+    suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
+    process = suite.start("-n", "HostParameters")
+    suite.wait_for(lambda: any("PENDING" in job for job in suite.jobs()))
+    testbed.power_off("node008")
+    try:
+        out, _ = process.communicate(timeout=150)
+    finally:
+        testbed.power_on("node008")
+    assert suite.measured("HostParameters.mismatches") == NODES[:7], out
+    assert suite.lost()["node008"].startswith("node_lost")
+
+
 def test_a_healthy_node_without_a_result_is_submitted_once_more(suite):
     # The first attempt of node006 is killed with its shell, as by an administrator's mistake.
     suite.likwid(f"""[ $2 = copy ] || exit 0

@@ -271,7 +271,7 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
             self.blocked, done = " ".join(str(error).split()), True
         measured = collect.measured(Path(self.stagedir))
         if not done:
-            if self.watcher.only_dead_nodes_left(measured):
+            if self.watcher.waits_for_the_dead() or self.watcher.only_dead_nodes_left(measured):
                 self.job.cancel()
             elif progress := self.watcher.progress(measured):
                 getlogger().info(f"{self.display_name}: {progress}")

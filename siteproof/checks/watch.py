@@ -52,6 +52,19 @@ class Watcher:
         self._told, self._told_at = len(done), now
         return f"{len(done)} of {len(self.asked)} nodes measured"
 
+    def waits_for_the_dead(self) -> bool:
+        """Whether the job cannot start, because a node went down while it waited.
+
+        Slurm then holds it for ever, under reasons of several names.
+        """
+        if self._runs or self.submissions > 1 or time.time() - self._looked < LOOK_EVERY:
+            return False
+        self._looked = time.time()
+        try:
+            return bool(slurm.unusable(self.asked, slurm.node_states(self.asked)))
+        except UserError:
+            return False  # a controller that restarts
+
     def only_dead_nodes_left(self, done: AbstractSet[str]) -> bool:
         """Whether every node without a result is down, so that nothing more will come."""
         now = time.time()
