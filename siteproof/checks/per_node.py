@@ -169,7 +169,9 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         states = slurm.node_states() if on_slurm and not self.is_dry_run() else {}
         try:
             # What is idle is decided once: this session's own first job makes the nodes busy.
-            selected = slurm.select(self.nodes, inventory, slurm.first_look() if states else {})
+            by_state = states and (self.nodes == "idle" or self.nodes.isdigit())
+            looked = slurm.first_look() if by_state else {}
+            selected = slurm.select(self.nodes, inventory, looked)
         except UserError as error:  # nodes of another partition, or fewer idle ones than asked for
             self.skip(str(error))
         mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]

@@ -6,7 +6,7 @@ Counters count since boot, so one of them means little; siteproof.analysis.healt
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines
@@ -58,7 +58,7 @@ def _reading(line: str) -> Reading:
     match = _COUNT.fullmatch(line)
     if not match:
         raise OutputError(f"health: no number in '{line[:80]}'")
-    name, value = match[1][:LONGEST], _number(match[2])
+    name, value = match[1][:LONGEST], Decimal(match[2])
     if name in UNIT:
         if value < 0 and name != "time_offset":
             raise OutputError(f"health: {name} is {match[2]}")
@@ -67,10 +67,3 @@ def _reading(line: str) -> Reading:
     if not card or card[2] not in NIC or value < 0:
         raise OutputError(f"health: nobody counts '{name[:80]}'")
     return Reading(f"nic_{card[2]}", value, "count", {"nic": card[1]})
-
-
-def _number(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:  # pragma: no cover - the pattern leaves nothing else
-        raise OutputError(f"health: '{text}' is no number") from None
