@@ -20,6 +20,8 @@ def write_configuration(state: State) -> None:
     """slurm.conf and cgroup.conf."""
     size = state.settings.size
     cores = len(os.sched_getaffinity(0))
+    # UnkillableStepTimeout: with 60 s, which is usual, Slurm drains a healthy batch host of a busy
+    # machine for "Kill task failed".
     # Debian 12's Slurm looks for a cgroup tree even where nothing uses it, unless told which.
     (state.etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
     state.slurm_conf.write_text(f"""\
@@ -50,6 +52,7 @@ SlurmctldTimeout=30
 SlurmdTimeout={15 if size <= _SMALL else 60}
 MessageTimeout=30
 KillWait=5
+UnkillableStepTimeout=150
 MinJobAge=300
 MailProg=/bin/true
 MaxJobCount=20000
