@@ -15,6 +15,9 @@ from siteproof.sites.shape import hint
 from siteproof.sites.yamlfile import Document, Loc, clip
 
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
+SECTIONS = (
+    "hardware", "nodes", "groups", "file_systems", "partitions", "environments", "links",
+)
 NAME_RULE = "a letter or _, then letters, digits, _ and -"
 _DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")  # IFNAMSIZ: 15 characters
 _SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
@@ -24,7 +27,7 @@ def lint_system(document: Document, system: System, folder: str) -> None:
     """Check system.yaml on its own."""
     _name(document, system.system, folder)
     _recognise(document, system)
-    for section in ("hardware", "nodes", "groups", "file_systems", "partitions", "environments"):
+    for section in SECTIONS:
         for key in known(document, section) or ():
             if not NAME.fullmatch(key):
                 document.add((section, key), f"'{clip(key)}' is no name", NAME_RULE)

@@ -18,15 +18,18 @@ from siteproof.sites.yamlfile import Document, Loc, clip
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PLACES = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
+_OF_LINKS = ("pair", "client", "system")
+LINK = "link"  # a metric with this condition is measured over links
 _OPPOSITE = {"higher": "at_most", "lower": "at_least"}
 
 
 @dataclass(frozen=True)
 class Around:
-    """What a promise refers to: the metrics, and each role's facts; None is what is not known."""
+    """What a promise refers to: metrics, each role's facts, links; None is what is not known."""
 
     metrics: dict[str, Metric]
     roles: dict[str, Hardware | None] | None
+    links: list[str] | None
 
 
 class Wrong(Exception):
@@ -49,6 +52,7 @@ def lint_promise(document: Document, key: str, promise: Promise, around: Around)
         _unknown_metric(document, key, promise.metric, around.metrics)
     else:
         _conditions(document, key, promise, metric)
+        _links(document, key, promise, metric, around)
     if isinstance(promise, Criterion):
         _scope(document, key, promise)
     _bound(document, key, promise, metric, around)
@@ -80,6 +84,23 @@ def _conditions(document: Document, key: str, promise: Promise, metric: Metric) 
                 document.follow_up(loc, f"unknown mode '{clip(mode or expected)}'", MODES)
     for program in promise.programs:
         reference(document, (key, "programs"), program, "program", metric.programs)
+
+
+def _links(
+    document: Document, key: str, promise: Promise, metric: Metric, around: Around
+) -> None:
+    """A figure of pairs names its links; no other figure does."""
+    loc, of_pairs = (key, "links"), LINK in metric.conditions
+    for name in promise.links:
+        reference(document, loc, name, "link", around.links)
+    if promise.links and not of_pairs:
+        document.follow_up(loc, f"'{promise.metric}' is no figure of a link", "no links")
+    elif promise.links and (subject := getattr(promise, "subject", "pair")) not in _OF_LINKS:
+        what = f"links beside subject '{subject}'"
+        document.follow_up(loc, what, f"subject {' or '.join(_OF_LINKS)}")
+    if promise.scope == "every pair" and not promise.links and not document.spoilt(loc):
+        names = around.links or "links that system.yaml describes"
+        document.add((key,), "no links, so nobody knows which pairs", names)
 
 
 def _scope(document: Document, key: str, criterion: Criterion) -> None:

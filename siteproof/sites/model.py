@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from ClusterShell.NodeSet import NodeSet
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from siteproof import units
@@ -61,6 +70,7 @@ Size = _quantity("size", "128 GiB")
 Rate = _quantity("rate", "10 Gb/s")
 Flops = _quantity("flops", "806.4 GFLOPS")
 Frequency = _quantity("frequency", "2.1 GHz")
+Time = _quantity("time", "0.2 ms")
 Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
@@ -279,9 +289,58 @@ class Partition(Model):
     scheduler: Literal["slurm", "local"] = Field("slurm", description="slurm, or local: no jobs.")
     access: list[str] = Field([], description="Options that each job needs to get in.")
     environments: list[str] = Field(description="Software to run with, keys of `environments`.")
+    links_only: bool = Field(
+        False, description="True: only what `links` asks for runs on it, so no node runs twice."
+    )
     reframe: dict[str, Any] = Field(
         {}, description="Verbatim, merged into ReFrame's entry of this partition."
     )
+
+
+PATTERNS = ("star", "all", "together", "random:3")
+_PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
+
+
+class Link(Model):
+    """A network between two sets of nodes, and which pairs of them measure it."""
+
+    description: str = Field(description="What it is, for the report.")
+    partition: str = Field(
+        description="The partition whose jobs run on it: it has all nodes of the link, and Slurm."
+    )
+    servers: str = Field(description="The ends that answer: a role, or a set of nodes.")
+    clients: str = Field(description="The ends that ask: a role, or a set of nodes.")
+    pattern: str = Field(
+        "star",
+        description="star: each client with one server in turn, one pair at a time; all: every "
+        "two nodes, in rounds; random:3: three random rounds; together: as star, all at once.",
+    )
+    speed: Rate | None = Field(None, description="What its narrowest part carries: 10 Gb/s.")
+    mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
+    round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
+    address: str = Field(
+        "{node}", description="How a node is addressed on this network, for example {node}-ib."
+    )
+
+    @field_validator("pattern")
+    @classmethod
+    def _known_pattern(cls, text: str) -> str:
+        if not _PATTERN.fullmatch(text):
+            raise mistake(f"unknown pattern '{text}'", ", ".join(PATTERNS))
+        return text
+
+    @field_validator("address")
+    @classmethod
+    def _harmless_address(cls, text: str) -> str:
+        if not _ADDRESS.fullmatch(text):
+            allowed = "{node} with letters, digits, '.', '_' and '-' around it"
+            raise mistake(f"'{text}' is no address of a node", allowed)
+        return text
+
+    def address_of(self, node: str) -> str:
+        """How this node is addressed on the link."""
+        return self.address.replace("{node}", node)
 
 
 class Environment(Model):
@@ -314,6 +373,9 @@ class System(Model):
     file_systems: dict[str, FileSystem] = Field({}, description="File systems, by name.")
     partitions: dict[str, Partition] = Field(description="Where checks run, by name.")
     environments: dict[str, Environment] = Field(description="Software, by name.")
+    links: dict[str, Link] = Field(
+        {}, description="Networks that are measured between two nodes at a time, by name."
+    )
     reframe: dict[str, Any] = Field(
         {}, description="Verbatim, merged into ReFrame's entry of this system."
     )
@@ -321,3 +383,7 @@ class System(Model):
     def group(self, name: str) -> NodeSet:
         """The nodes of a group."""
         return nodesets.parse(self.groups[name])
+
+    def members(self, text: str) -> NodeSet:
+        """The nodes of a role, or of a set of nodes as written. Raises ValueError."""
+        return self.nodes[text].nodes.copy() if text in self.nodes else nodesets.parse(text)

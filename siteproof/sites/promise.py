@@ -71,6 +71,9 @@ class Promise(Model):
 
     metric: str = Field(description="The figure, Check.metric of checks/catalogue.yaml.")
     nodes: list[str] = Field([], description="Roles that it speaks of; without it, all roles.")
+    links: list[str] = Field(
+        [], description="Links over which it was measured, keys of `links`; needed for pairs."
+    )
     at_least: str | None = Field(
         None, description="The lowest value that passes: '65 GB/s', or a share: '80 % of peak'."
     )

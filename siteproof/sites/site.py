@@ -14,6 +14,7 @@ from siteproof.sites import catalogue as metrics
 from siteproof.sites import shape, yamlfile
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint import known, lint_system
+from siteproof.sites.lint_links import lint_links
 from siteproof.sites.lint_promise import Around, lint_promise
 from siteproof.sites.model import Hardware, HostParameters, Partition, System
 from siteproof.sites.promise import Baseline, Criterion, Promise
@@ -133,7 +134,8 @@ def examine(name: str) -> tuple[Site | None, list[Document]]:
         system = shape.validate(system_file, (), System, system_file.data)
     if system is not None:
         lint_system(system_file, system, name)
-    around = Around(table, _hardware(system_file, system))
+        lint_links(system_file, system)
+    around = Around(table, _hardware(system_file, system), known(system_file, "links"))
     criteria = _promises(criteria_file, Criterion, around)
     baselines = _promises(baselines_file, Baseline, around)
     for key in baselines.keys() & criteria.keys():
