@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import import_module
@@ -18,38 +18,14 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import descriptions, manifest, samples
+from siteproof import descriptions, manifest, raw, samples
 from siteproof.errors import OutputError, UserError
 from siteproof.manifest import Manifest
 from siteproof.parsers import Reading
+from siteproof.raw import Raw, Run
 from siteproof.samples import Header, Sample
 
-ENDED, KILLED = 124, 137  # exit codes of coreutils' timeout; of anything killed, the second
 NOT_FOUND = 127
-TAIL = 300  # characters of a tool's last words that are worth keeping
-
-
-@dataclass(frozen=True)
-class Raw:
-    """What one node left: its own account (meta), the program's facts, and its output."""
-
-    meta: Mapping[str, str]
-    facts: Mapping[str, str]
-    stdout: str
-    stderr: str
-
-    def number(self, key: str) -> int:
-        """A whole number of the node's own account. Raises OutputError."""
-        text = self.meta.get(key, "")
-        if not (text.isascii() and text.isdigit() and len(text) < 20):
-            raise OutputError(f"the node's own account says {key} '{text[:20]}'")
-        return int(text)
-
-    def timed_out(self, code: int) -> bool:
-        """Whether the time limit ended the program, and not the kernel for want of memory."""
-        return code == ENDED or (
-            code == KILLED and self.number("end") - self.number("start") >= self.number("limit")
-        )
 
 
 @dataclass(frozen=True)
@@ -102,11 +78,8 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
         return _no_result(job, node, ended)
     meta: Mapping[str, str] = {}
     try:
-        meta = _pairs(folder / "meta")
-        raw = Raw(
-            meta, _pairs(folder / "facts"), _text(folder / "stdout"), _text(folder / "stderr")
-        )
-        conditions, readings, aside = _judge(raw, job)
+        meta = raw.read_meta(folder)
+        conditions, readings, aside = _judge(raw.read(folder), job)
     except OutputError as error:
         return Outcome(status=error.status, why=str(error), host=meta)
     return Outcome(readings, conditions, host=meta, aside=aside)
@@ -141,38 +114,79 @@ def _node_samples(header: Header, node: str, outcome: Outcome) -> Iterable[Sampl
         yield Sample(header, node, f"{header.check}.*", status=outcome.status, why=outcome.why)
     own = {k: v for k, v in outcome.conditions.items() if header.conditions.get(k) != v}
     for reading in outcome.readings:
+        dims = dict(reading.dims)
+        trial = dims.pop("trial", "0")
         yield Sample(
             header, node, f"{header.check}.{reading.metric}", reading.value, reading.unit,
-            dims=reading.dims, own_conditions=own, why=outcome.why,
+            dims=dims, trial=int(trial), own_conditions=own, why=outcome.why,
         )
 
 
-def _judge(raw: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading], Mapping[str, str]]:
+def _judge(left: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading], Mapping[str, str]]:
     """Conditions, readings and texts aside of one node. Raises OutputError where there is none."""
-    code = raw.number("exit")
-    program = raw.facts.get("program", "")
-    if raw.timed_out(code):
-        raise OutputError(f"{program or job.check} hung: ended after its time limit", "timeout")
-    if code == NOT_FOUND:
-        raise OutputError(_last_words(raw), "tool_missing")
-    if code != 0:
-        raise OutputError(f"{program or job.check} exited with {code}: {_last_words(raw)}",
-                          "generic")
-    if program not in job.parsers:
-        raise OutputError(f"measured by '{program}', which no parser of {job.check} reads")
-    parser = import_module(f"siteproof.parsers.{job.parsers[program]}")
-    readings: list[Reading] = parser.parse(raw.stdout)
-    conditions = {**raw.facts, **parser.conditions(raw.stdout)}
+    for run in left.runs:
+        must_have_ended(run, left, job)
+    _must_have_worked(left, job)
+    runs = left.runs or [Run({}, 0, left.stdout, left.stderr)]
+    conditions, readings = dict(left.facts), []
+    for run in runs:
+        own, found = parse(run, left, job)
+        readings += found
+        conditions |= own
     aside: Mapping[str, str] = {}
     if job.derive:
         derive = import_module(f"siteproof.derive.{job.derive}")
-        aside = derive.aside(readings, raw) if hasattr(derive, "aside") else {}
-        readings, conditions = derive.derive(readings, conditions, raw, job.facts)
-    _complete(job, readings)
+        aside = derive.aside(readings, left) if hasattr(derive, "aside") else {}
+        readings, conditions = derive.derive(readings, conditions, left, job.facts)
+    complete(job, readings)
     return conditions, readings, aside
 
 
-def _complete(job: Manifest, readings: list[Reading]) -> None:
+def _must_have_worked(left: Raw, job: Manifest) -> None:
+    """Raises OutputError unless the node's script ended with 0."""
+    code = left.number("exit")
+    program = left.facts.get("program", "") or job.check
+    if left.timed_out(code):
+        raise OutputError(f"{program} hung: ended after its time limit", "timeout")
+    if code == NOT_FOUND:
+        raise OutputError(left.last_words, "tool_missing")
+    if code != 0:
+        raise OutputError(f"{program} exited with {code}: {left.last_words}", "generic")
+
+
+def must_have_ended(run: Run, left: Raw, job: Manifest) -> None:
+    """Raises OutputError unless one command of a script ended with 0."""
+    told = " ".join(run.dims.values())
+    what = f"{program_of(run, left) or job.check}{' ' if told else ''}{told}"
+    if run.exit is None or run.exit == raw.ENDED:
+        raise OutputError(f"{what} hung: ended after its time limit", "timeout")
+    if run.exit == NOT_FOUND:
+        raise OutputError(run.last_words, "tool_missing")
+    if run.exit != 0:
+        raise OutputError(f"{what} exited with {run.exit}: {run.last_words}", "generic")
+
+
+def program_of(run: Run, left: Raw) -> str:
+    """The program that a run's output is of: its own word goes before the script's."""
+    return run.dims.get("program", left.facts.get("program", ""))
+
+
+def parse(run: Run, left: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
+    """Conditions and readings of one run, with its dimensions. Raises OutputError."""
+    program = program_of(run, left)
+    if program not in job.parsers:
+        raise OutputError(f"measured by '{program}', which no parser of {job.check} reads")
+    parser = import_module(f"siteproof.parsers.{job.parsers[program]}")
+    text = run.stderr if getattr(parser, "STREAM", "stdout") == "stderr" else run.stdout
+    dims = {key: value for key, value in run.dims.items() if key != "program"}
+    if not dims.get("trial", "0").isdecimal():
+        raise OutputError(f"{program}: trial '{dims['trial']}' is no whole number")
+    found: list[Reading] = parser.parse(text)
+    return parser.conditions(text), [replace(r, dims={**dims, **r.dims}) for r in found]
+
+
+def complete(job: Manifest, readings: list[Reading]) -> None:
+    """Raises OutputError unless every promised metric is there, and finite."""
     names = {reading.metric for reading in readings}
     if missing := sorted(set(job.metrics) - names):
         raise OutputError(f"the catalogue promises {', '.join(missing)}, the output has none")
@@ -187,23 +201,6 @@ def _no_result(job: Manifest, node: str, ended: str) -> Outcome:
     if ended.startswith("TIMEOUT"):
         return Outcome(status="timeout", why="no result when the job reached its time limit")
     return Outcome(status="node_lost", why=f"left no result (job {ended or 'ended'})")
-
-
-def _pairs(path: Path) -> dict[str, str]:
-    lines = (samples.harmless(line).partition("=") for line in _text(path).split("\n"))
-    return {key.strip(): value.strip() for key, found, value in lines if found}
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise OutputError(f"result cannot be read: {error}", "generic") from None
-
-
-def _last_words(raw: Raw) -> str:
-    words = " ".join((raw.stderr.strip() or raw.stdout.strip())[-10 * TAIL:].split())
-    return samples.harmless(words[-TAIL:]) or "without a word"
 
 
 def _common(records: list[Mapping[str, str]]) -> dict[str, str]:

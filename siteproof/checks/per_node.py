@@ -204,7 +204,8 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         """Scripts, settings and manifest into the stage directory; nodes into the options."""
         stage = Path(self.stagedir)
         here = Path(self.prefix)
-        shutil.copy(Path(__file__).with_name("node.sh"), stage / "node.sh")
+        for script in ("node.sh", "account.sh"):
+            shutil.copy(Path(__file__).with_name(script), stage / script)
         shutil.copy(here / self.script, stage / "measure.sh")
         (stage / "raw").mkdir(exist_ok=True)
         self.write_settings(attempt=1)

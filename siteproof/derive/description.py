@@ -10,7 +10,7 @@ from siteproof import descriptions
 from siteproof.parsers import Reading, description
 
 if TYPE_CHECKING:
-    from siteproof.collect import Raw
+    from siteproof.raw import Raw
 
 
 def derive(

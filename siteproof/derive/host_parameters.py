@@ -10,7 +10,7 @@ from siteproof.parsers import Reading, host_parameters
 from siteproof.sites import Expected
 
 if TYPE_CHECKING:
-    from siteproof.collect import Raw
+    from siteproof.raw import Raw
 
 
 def derive(

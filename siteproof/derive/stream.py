@@ -12,7 +12,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, figures
 
 if TYPE_CHECKING:
-    from siteproof.collect import Raw
+    from siteproof.raw import Raw
 
 TIMES_CACHE = 4
 
