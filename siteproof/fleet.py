@@ -83,7 +83,7 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
     })
     for node, state, sentence in fleet_facts.facts(judged):
         found.add(node, state, sentence)
-    warnings = []
+    warnings = fleet_facts.warnings(judged)
     for one in _all_series(judged, history):
         for node, finding in one.findings():
             found.figure(node, one.key.name, finding)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from siteproof import data, descriptions, series
-from siteproof.analysis import uniformity
+from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.fleet import RETESTS, State
 from siteproof.analysis.verdict import CriterionVerdict, NodeVerdict, Verdict
 from siteproof.judgement import Judgement
-from siteproof.samples import Sample
+from siteproof.samples import INTERRUPTED, Sample
 
 WRONG = ("invalid", "checksum")  # an answer that was given and is not right
 NO_FAILURE = ("ok", "tool_missing")
@@ -20,21 +20,40 @@ SHOWN = 5  # odd fields that are told of a node
 def facts(judged: Judgement) -> Iterator[Fact]:
     """Each node, what it is, and why; the gravest reasons of a state first."""
     yield from _attempts(judged)
+    for _, told, _ in _restarts(judged):
+        for node, sentence in told.items():
+            yield node, State.FAILED, sentence
     for result in judged.verdicts:
         for node in result.nodes:
             yield from _contract(result, node)
     yield from _mismatches(judged.samples)
     yield from _odd_descriptions(judged)
     yield from _odd_conditions(judged.samples)
+    yield from _interrupted(judged.samples)
     yield from _untested(judged)
+
+
+def warnings(judged: Judgement) -> list[str]:
+    """What is wrong with so many nodes that it is the fault of none."""
+    return [f"{role}: {warning}" for role, _, warning in _restarts(judged) if warning]
+
+
+def _restarts(judged: Judgement) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Of each role: the nodes that alone restarted while they were tested, or a warning."""
+    looks = restarts.looks(judged.samples)
+    for role in judged.site.system.nodes:
+        mine = {node: looks[node] for node in judged.site.expected(role) if node in looks}
+        yield role, *restarts.restarted(mine)
 
 
 def _attempts(judged: Judgement) -> Iterator[Fact]:
     """Nodes on which the newest run of a check broke, or any run gave a wrong answer.
 
     One right answer does not take a wrong one back: as many must follow as the retest rule asks.
+    A run that somebody has interrupted is no attempt.
     """
-    for (node, check, *_), attempts in _by_check(judged.samples).items():
+    attempted = [s for s in judged.samples if s.status != INTERRUPTED]
+    for (node, check, *_), attempts in _by_check(attempted).items():
         statuses = [next((s.status for s in a if s.status != "ok"), "ok") for a in attempts]
         newest = attempts[-1]
         if statuses[-1] not in NO_FAILURE:
@@ -137,6 +156,15 @@ def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
             if mine[key] != common[key]:
                 yield (sample.node, State.ODD, f"{check} ran with {key} {mine[key]}, on most "
                        f"nodes with {common[key]}: not compared with them")
+
+
+def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:
+    """Checks that were interrupted, and that have no value of the node from another run."""
+    measured = {(s.node, s.header.check) for s in samples if s.status == "ok"}
+    for sample in samples:
+        check = sample.header.check
+        if sample.status == INTERRUPTED and (sample.node, check) not in measured:
+            yield sample.node, State.UNTESTED, f"{check}: interrupted: {sample.why}"
 
 
 def _untested(judged: Judgement) -> Iterator[Fact]:

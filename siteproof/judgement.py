@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof import campaign, data, samples, sites
-from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, why_not
+from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, refusal
 from siteproof.samples import Sample
 from siteproof.sites import Baseline, Criterion, Hardware, Site
 
@@ -73,7 +73,7 @@ def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
 def _answers_any(site: Site, sample: Sample) -> bool:
     check = sample.metric.partition(".")[0]
     return any(
-        not why_not(criterion, sample) for criterion in site.criteria.values()
+        not refusal(criterion, sample) for criterion in site.criteria.values()
         if criterion.metric == sample.metric
         or sample.status != "ok" and criterion.metric.partition(".")[0] == check
     )

@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,9 @@ from siteproof.units import UNITS
 FORMAT = 1
 STATUSES = (
     "ok", "login", "timeout", "checksum", "invalid", "parse", "node_lost", "tool_missing",
-    "generic",
+    "generic", "interrupted",
 )
+INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says nothing of the node
 MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
 _OBJECTS = ("conditions", "provenance")
 _HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
@@ -52,6 +53,15 @@ class Header:
     expected: str = ""
     conditions: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def began(self) -> float | None:
+        """When the session began, as its name says, in seconds since 1970; None if it does not."""
+        try:
+            moment = datetime.strptime(self.session[:16], "%Y%m%dT%H%M%SZ")
+        except ValueError:
+            return None
+        return moment.replace(tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True)

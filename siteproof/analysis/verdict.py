@@ -42,6 +42,7 @@ OF_STATUS = {
     "invalid": Verdict.FAIL,  # a wrong answer is no slow answer, and no missing one either
     "node_lost": Verdict.INCOMPLETE,
     "tool_missing": Verdict.SKIP,
+    "interrupted": Verdict.INCOMPLETE,
 }
 
 
@@ -158,7 +159,18 @@ def judge_node(
 
 
 def why_not(criterion: Criterion | Baseline, sample: Sample) -> str:
-    """Why a sample cannot answer a criterion; empty if it can."""
+    """Why a sample does not answer a criterion; empty if it does.
+
+    A measurement that somebody interrupted is no attempt: an older one answers, if there is one.
+    """
+    refused = refusal(criterion, sample)
+    if not refused and sample.status == "interrupted":
+        return f"{sample.status}: {sample.why}"
+    return refused
+
+
+def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
+    """Why a sample could not answer a criterion, whatever became of it; empty if it could."""
     have = sample.conditions
     if sample.status != "ok":  # it has no conditions but the mode
         rules = {"mode": criterion.conditions["mode"]} if "mode" in criterion.conditions else {}

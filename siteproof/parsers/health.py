@@ -17,7 +17,7 @@ UNIT = {
     "throttled_package": "count", "oom_kills": "count", "swapped_out": "count",
     "kernel_errors": "count", "zombies": "count", "read_only": "count",
     "clock_lowest": "MHz", "clock_most": "MHz", "time_offset": "ms", "uptime": "s",
-    "load": "count", "swap_used": "KiB",
+    "load": "count", "swap_used": "KiB", "time": "s", "slurmd_age": "s",
 }
 NIC = ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "rx_missed_errors", "rx_crc_errors",
        "carrier_changes", "rx_pause", "tx_pause", "symbol_error", "link_downed",

@@ -1,0 +1,111 @@
+"""Nodes that restarted while they were tested, or whose slurmd did, when most others did not.
+
+A node that flaps measures well between two falls, so its figures do not tell. What tells is the age
+of the node and of its slurmd at each look: younger than the session, or another one than before.
+Where many restarted, somebody works on the machine, and no node is accused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import pairwise
+
+from siteproof.analysis.fleet import MANY, MIN_FLEET, RETESTS
+from siteproof.analysis.health import BOOT, CHECK
+from siteproof.samples import Header, Sample
+
+SLURMD = "slurmd_age"
+SAME = 1.0  # seconds by which two readings of one start may differ
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a node said of itself. Times in seconds since 1970, ages in seconds.
+
+    campaign: what it has in common with other looks: the campaign's name, or the session's.
+    slurmd: None where it was not read; seen: whether the node has seen a slurmd, if it looked.
+    """
+
+    campaign: str
+    began: float
+    time: float
+    boot: str
+    age: float
+    slurmd: float | None = None
+    seen: bool | None = None
+
+
+def restarted(nodes: Mapping[str, Sequence[Look]]) -> tuple[dict[str, str], str]:
+    """The nodes that alone restarted, each with what did, and a warning where many have.
+
+    nodes: the looks at each node of one role, oldest first.
+    """
+    on_slurm = 2 * sum(bool(looks and looks[-1].seen) for looks in nodes.values()) > len(nodes)
+    told = {n: found for n, looks in nodes.items() if (found := _told(looks, on_slurm))}
+    if told and (len(nodes) < MIN_FLEET or len(told) > max(1, MANY * len(nodes))):
+        return {}, f"{len(told)} of {len(nodes)} nodes, or their slurmd, restarted meanwhile: " \
+                   "somebody works on the machine, and none is accused"
+    return told, ""
+
+
+def looks(samples: Sequence[Sample]) -> dict[str, list[Look]]:
+    """The looks at each node, oldest first."""
+    held: dict[str, dict[tuple[str, str, str], dict[str, Decimal | str]]] = {}
+    heads: dict[tuple[str, str, str], Header] = {}
+    for sample in samples:
+        check, _, metric = sample.metric.partition(".")
+        if check != CHECK or sample.status != "ok" or sample.value is None:
+            continue
+        head = sample.header
+        key = (head.time, head.session, head.job)
+        heads[key] = head
+        name = " ".join([metric, *sample.dims.values()])
+        held.setdefault(sample.node, {}).setdefault(key, {})[name] = sample.value
+    return {
+        node: [_look(heads[key], jobs[key]) for key in sorted(jobs) if "uptime" in jobs[key]]
+        for node, jobs in held.items()
+    }
+
+
+def _look(head: Header, said: Mapping[str, Decimal | str]) -> Look:
+    ended = datetime.fromisoformat(head.time).timestamp()
+    # The job ends with its slowest node; a node's own clock is more exact, unless it is ahead.
+    time = min(ended, float(said.get("time", ended)))
+    slurmd = said.get(SLURMD)
+    seen = True if slurmd is not None else False if f"not_read {SLURMD}" in said else None
+    return Look(
+        head.campaign or head.session, head.began or time, time, str(said.get(BOOT, "")),
+        float(said["uptime"]), None if slurmd is None else float(slurmd), seen)
+
+
+def _told(looks: Sequence[Look], on_slurm: bool) -> str:
+    """What restarted at one of the newest looks; empty if nothing did.
+
+    on_slurm: most nodes see a slurmd, so that one which sees none lacks it.
+    """
+    befores: list[Look | None] = [None, *looks]
+    for before, look in list(pairwise(befores))[:-RETESTS - 1:-1]:
+        if look and (found := _at(look, before, on_slurm)):
+            return f"{found}; {RETESTS} looks in a row without that would take it back"
+    return ""
+
+
+def _at(look: Look, before: Look | None, on_slurm: bool) -> str:
+    """What restarted since the session began, or the look before in the same campaign."""
+    if before and before.campaign != look.campaign:
+        before = None
+    since = f"{datetime.fromtimestamp(look.time, UTC):%H:%M:%S} UTC"
+    if look.age < look.time - look.began or before and before.boot != look.boot:
+        return f"{CHECK}.uptime: the node restarted meanwhile: {look.age:.0f} s up at {since}"
+    if look.seen is False and on_slurm:
+        return f"{CHECK}.{SLURMD}: no slurmd was there at {since}"
+    if look.slurmd is None:
+        return ""
+    other = before is not None and before.slurmd is not None and \
+        abs((look.age - look.slurmd) - (before.age - before.slurmd)) > SAME
+    if other or look.slurmd < look.time - look.began:
+        return f"{CHECK}.{SLURMD}: slurmd restarted meanwhile: {look.slurmd:.0f} s old at {since}"
+    return ""
