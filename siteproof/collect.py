@@ -26,6 +26,7 @@ from siteproof.raw import Raw, Run
 from siteproof.samples import Header, Sample
 
 NOT_FOUND = 127
+BY_ITSELF = ("COMPLETED", "FAILED", "OUT_OF_ME")  # words of Slurm for jobs that nobody ended
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     """What became of one node."""
     folder = stage / "raw" / node
     if not folder.is_dir():
-        return _no_result(job, node, ended)
+        return _no_result(stage, job, node, ended)
     meta: Mapping[str, str] = {}
     try:
         meta = raw.read_meta(folder)
@@ -195,12 +196,22 @@ def complete(job: Manifest, readings: list[Reading]) -> None:
             raise OutputError(f"{reading.metric} is {reading.value}", "invalid")
 
 
-def _no_result(job: Manifest, node: str, ended: str) -> Outcome:
+def _no_result(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
+    """Whether it is the node's own fault: Slurm says so, or its sisters could do what it did not.
+
+    A job that somebody has ended (Ctrl-C, scancel, a lost session) holds nothing against a node,
+    nor does one in which no node could do anything.
+    """
     if node in job.lost:
         return Outcome(status="node_lost", why=job.lost[node])
     if ended.startswith("TIMEOUT"):
         return Outcome(status="timeout", why="no result when the job reached its time limit")
-    return Outcome(status="node_lost", why=f"left no result (job {ended or 'ended'})")
+    why = f"left no result (job {ended or 'ended'})"
+    if ended and not ended.startswith(BY_ITSELF):
+        return Outcome(status=samples.INTERRUPTED, why=why)
+    if not measured(stage) and len(expected(job)) - len(job.lost) > 1:
+        return Outcome(status=samples.INTERRUPTED, why=f"{why}, and neither did any other node")
+    return Outcome(status="node_lost", why=why)
 
 
 def _common(records: list[Mapping[str, str]]) -> dict[str, str]:

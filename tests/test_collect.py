@@ -91,7 +91,34 @@ def test_an_expected_node_that_left_nothing_is_lost_by_name(job):
 
 def test_a_node_without_a_result_in_a_job_at_its_limit_timed_out(job):
     assert job.failure("n2", ended="TIMEOUT")[0] == "timeout"
-    assert job.failure("n2", ended="NODE_FAIL") == ("node_lost", "left no result (job NODE_FAIL)")
+
+
+@pytest.mark.parametrize("ended", [
+    "CANCELLED", "CANCELLED by 0", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "lost with its session",
+    "job cancelled because it was blocked in pending state: ReqNodeNotAvail",
+])
+def test_a_job_that_was_ended_holds_nothing_against_a_node(job, ended):
+    job.node("n1")
+    assert job.failure("n2", ended=ended) == ("interrupted", f"left no result (job {ended})")
+
+
+@pytest.mark.parametrize("ended", ["COMPLETED", "FAILED", "OUT_OF_MEMORY", ""])
+def test_a_node_that_alone_left_nothing_in_a_job_that_ended_by_itself_is_lost(job, ended):
+    job.node("n1")
+    assert job.failure("n2", ended=ended)[0] == "node_lost"
+
+
+def test_where_no_node_of_several_left_a_result_no_node_is_accused(tmp_path):
+    job = Job(tmp_path / "a")
+    assert job.failure("n2", ended="FAILED")[0] == "interrupted"
+    job = Job(tmp_path / "b", expected="n2")
+    assert job.failure("n2", ended="FAILED")[0] == "node_lost"
+
+
+def test_a_node_that_slurm_calls_down_is_lost_however_its_job_ended(tmp_path):
+    job = Job(tmp_path, lost={"n2": "down*: Not responding"})
+    found = job.collect(ended="lost with its session")
+    assert [found[n, "Stream.*"].status for n in ("n1", "n2")] == ["interrupted", "node_lost"]
 
 
 def test_nodes_that_could_not_be_asked_keep_the_reason(tmp_path):
@@ -101,9 +128,10 @@ def test_nodes_that_could_not_be_asked_keep_the_reason(tmp_path):
 
 
 def test_a_half_written_result_is_no_result(job):
+    job.node("n2")
     job.node("n1").rename(job.stage / "raw" / ".n1.1")
     assert job.failure("n1")[0] == "node_lost"
-    assert collect.measured(job.stage) == set()
+    assert collect.measured(job.stage) == {"n2"}
 
 
 def test_results_of_strangers_are_left_out(job):

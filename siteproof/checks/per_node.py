@@ -303,8 +303,13 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         """Collect; then every expected node must have a value, and the job must have completed."""
         ended = (self.blocked or self.job.state or "") if self.in_batch else ""
         perflogs = session.current().folder / "perflogs"
+        stage = Path(self.stagedir)
+        dead = self.watcher.lost(collect.measured(stage)) if self.in_batch else {}
         try:
-            self.samples = collect.collect(Path(self.stagedir), perflogs, ended=ended)
+            if dead:
+                self.plan.lost |= dead
+                self.plan.save(stage)
+            self.samples = collect.collect(stage, perflogs, ended=ended)
         except OSError as error:
             raise SanityError(f"samples cannot be written to {perflogs}: {error.strerror}; with "
                               "room there, 'siteproof collect' does") from None

@@ -7,7 +7,9 @@ their results are files already. So the job is ended as soon as only dead nodes 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
@@ -29,6 +31,7 @@ class Watcher:
         self.deadline = started + limit
         self._runs = False
         self.submissions = 1
+        self.dead: dict[str, str] = {}  # nodes that were down at some look, each with the reason
         self._looked = self._changed = time.time()
         self._seen = self._told = 0
         self._told_at = started
@@ -61,7 +64,7 @@ class Watcher:
             return False
         self._looked = time.time()
         try:
-            return bool(slurm.unusable(self.asked, slurm.node_states(self.asked)))
+            return bool(self._look(self.asked))
         except UserError:
             return False  # a controller that restarts
 
@@ -77,10 +80,9 @@ class Watcher:
             return False
         self._looked = now
         try:
-            states = slurm.node_states(NodeSet.fromlist(missing, resolver=RESOLVER_NOGROUP))
+            return not set(missing) - set(self._look(missing))
         except UserError:
             return False  # a controller that restarts; the job has its time limit
-        return not set(missing) - set(slurm.unusable(missing, states))
 
     def worth_another_job(self, done: AbstractSet[str], ended: str) -> NodeSet:
         """Nodes without a result that can take a job now; once.
@@ -94,8 +96,21 @@ class Watcher:
         if self.remaining() < SHORTEST:
             return NodeSet(resolver=RESOLVER_NOGROUP)
         try:
-            states = slurm.node_states(NodeSet.fromlist(missing, resolver=RESOLVER_NOGROUP))
+            dead = self._look(missing)
         except UserError:
             return NodeSet(resolver=RESOLVER_NOGROUP)
-        dead = slurm.unusable(missing, states)
         return NodeSet.fromlist([n for n in missing if n not in dead], resolver=RESOLVER_NOGROUP)
+
+    def lost(self, done: AbstractSet[str]) -> dict[str, str]:
+        """The nodes without a result that were down at the last look or an earlier one, and why."""
+        if missing := [node for node in self.asked if node not in done]:
+            with suppress(UserError):  # a controller that restarts: what is known has to do
+                self._look(missing)
+        return {node: why for node, why in self.dead.items() if node in missing}
+
+    def _look(self, nodes: Iterable[str]) -> dict[str, str]:
+        """Those of the nodes that take no job, and why. Raises UserError."""
+        wanted = NodeSet.fromlist(list(nodes), resolver=RESOLVER_NOGROUP)
+        dead = slurm.unusable(wanted, slurm.node_states(wanted))
+        self.dead |= dead
+        return dead
