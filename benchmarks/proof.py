@@ -43,7 +43,8 @@ CONFIGURATION = {  # fault: what has to stand in a reason, or in a line of `site
     "other-package": r"package\.munge",
     "full-disk": r"mount\./tmp",
 }
-DEATHS = {name: DEAD for name in ("killed-slurmd", "power-loss", "flapping", "hung")}
+DEATHS = {name: DEAD for name in ("killed-slurmd", "power-loss", "hung")}
+DEATHS["flapping"] = rf"{DEAD}|slurmd restarted|no slurmd"
 CAUSES = CONFIGURATION | DEATHS
 UNSEEN = ("capped-link", "lossy-link", "slow-disk")  # until there are network and storage checks
 QUOTA = 0.05  # cores of every node in the runs with a slow one
