@@ -132,14 +132,16 @@ def test_lint_names_a_folder_without_files(example):
     assert "site-config/empty/system.yaml:1: no such file in system.yaml" in result.output
 
 
-def test_lint_names_two_sites_of_the_same_machines(example):
+def test_lint_tells_what_a_copied_site_still_has_of_its_sister(example):
     other = shutil.copytree(example, example.parent / "other")
     change(other, "system", {"system: example": "system: other"})
     result = CliRunner().invoke(lint, [])
     assert result.output.splitlines() == [
         "siteproof: site-config/other/system.yaml:3: the same machines as site 'example' in "
         "recognise. Allowed: what tells the two apart.",
-        "1 mistake in 1 file",
+        "siteproof: site-config/other/baselines.yaml:7: baselines of 'example', which say nothing "
+        "of other in system. Allowed: '{}' until it has a history of its own.",
+        "2 mistakes in 2 files",
     ]
 
 
@@ -153,3 +155,18 @@ def test_the_shipped_sites_have_no_mistake(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     result = CliRunner().invoke(lint, [])
     assert (result.exit_code, result.output) == (0, "4 sites, no mistake\n")
+
+
+def test_criteria_may_stand_in_several_files(example):
+    text = (example / "criteria.yaml").read_text()
+    (example / "criteria.yaml").write_text(text.partition("E-LOSS:")[0])
+    (example / "criteria-network.yaml").write_text("E-LOSS:" + text.partition("E-LOSS:")[2])
+    assert told() == []
+    assert list(load("example").criteria) == ["E-HPL", "E-LOSS"]
+
+
+def test_an_id_stands_in_one_file_only(example):
+    (example / "criteria-more.yaml").write_text((example / "criteria.yaml").read_text())
+    assert told()[0] == (
+        "site-config/example/criteria-more.yaml:1: 'E-HPL' is an id in another file, too in E-HPL."
+        " Allowed: an id of its own.")

@@ -18,6 +18,8 @@ def derive(
 ) -> tuple[list[Reading], dict[str, str]]:
     """Add the counts mismatches, unreadable and bond_members_up, and a text for each mismatch.
 
+    Mismatches are counted for each kind of parameter, too: mtu_mismatches, rmem_max_mismatches.
+
     facts["parameters"]: expected values by name, such as {"nic.eth0.mtu": {"exact": "9000"}}.
     """
     found = {r.metric: comparable(r.metric, str(r.value)) for r in readings}
@@ -35,6 +37,10 @@ def derive(
         Reading("unreadable", Decimal(len(unreadable)), "count"),
         Reading("bond_members_up", Decimal(bonded(readings)), "count"),
     ]
+    counts += [
+        Reading(f"{kind}_mismatches", Decimal(sum(leaf(name) == kind for name in wrong)), "count")
+        for kind in sorted({leaf(name) for name in expected})
+    ]
     details = [
         Reading("mismatch", text, "text", {"parameter": name}) for name, text in wrong.items()
     ]
@@ -42,6 +48,11 @@ def derive(
         Reading("not_read", why, "text", {"parameter": name}) for name, why in unreadable.items()
     ]
     return [*counts, *details, *readings], {**conditions, "parameters": str(len(expected))}
+
+
+def leaf(name: str) -> str:
+    """What kind of parameter it is, whichever interface has it: mtu, rmem_max."""
+    return name.rpartition(".")[2].replace("-", "_")
 
 
 def bonded(readings: list[Reading]) -> int:

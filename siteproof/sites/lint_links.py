@@ -13,7 +13,8 @@ from siteproof.sites.yamlfile import Document, clip
 
 def lint_links(document: Document, system: System) -> None:
     """Check the links of system.yaml, as far as the inventory has no mistake."""
-    sound = known(document, "nodes") and not any(nodesets.problems(role.set) for role in system.nodes.values())
+    roles = system.nodes.values() if known(document, "nodes") else ()
+    sound = roles and not any(nodesets.problems(role.set) for role in roles)
     for key, link in system.links.items():
         loc = ("links", key, "partition")
         reference(document, loc, link.partition, "partition", known(document, "partitions"))

@@ -19,6 +19,7 @@ from siteproof.sites.yamlfile import Document, Loc, clip
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PLACES = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
 _OF_LINKS = ("pair", "client", "system")
+OWNER = "system"  # baselines.yaml's one key that is no id
 LINK = "link"  # a metric with this condition is measured over links
 _OPPOSITE = {"higher": "at_most", "lower": "at_least"}
 
@@ -56,6 +57,18 @@ def lint_promise(document: Document, key: str, promise: Promise, around: Around)
     if isinstance(promise, Criterion):
         _scope(document, key, promise)
     _bound(document, key, promise, metric, around)
+
+
+def lint_owner(document: Document, site: str) -> None:
+    """Baselines say whose they are, so that a copied site does not live on its sister's."""
+    if not document.data:
+        return
+    owner = document.data.get(OWNER)
+    if OWNER not in document.data:
+        document.add((), f"missing key '{OWNER}', which says whose baselines they are", site)
+    elif owner != site:
+        what = f"baselines of '{clip(owner)}', which say nothing of {site}"
+        document.add((OWNER,), what, "'{}' until it has a history of its own")
 
 
 def _text(document: Document, key: str, promise: Promise) -> None:

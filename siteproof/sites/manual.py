@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, TypeAdapter
 
 from siteproof.sites.catalogue import Metric
+from siteproof.sites.lint_promise import OWNER
 from siteproof.sites.model import Expected, System
 from siteproof.sites.promise import Baseline, Criterion
 from siteproof.sites.shape import bare
@@ -22,6 +23,9 @@ FILES: dict[str, Any] = {
 }
 
 
+OWNER_SENTENCE = "Whose baselines they are, so that no site lives on those of its sister."
+
+
 class Key(NamedTuple):
     """One key of a file: its dotted place, whether it must be given, its sentence and its words."""
 
@@ -33,18 +37,22 @@ class Key(NamedTuple):
 
 def schema() -> dict[str, Any]:
     """The JSON schemas of a site's files, by file name."""
-    return {
+    found = {
         name: TypeAdapter(model).json_schema()
         for name, model in FILES.items()
         if not name.startswith("checks/")
     }
+    owner = {"type": "string", "description": OWNER_SENTENCE}
+    found["baselines.yaml"] |= {"properties": {OWNER: owner}}
+    return found
 
 
 def keys(file: str) -> list[Key]:
     """Every key of a file, in the order of the schema; NAME stands for a name of one's own."""
     model = FILES[file]
     if get_origin(model) is dict:
-        return list(_keys(get_args(model)[1], ("ID",)))
+        owner = [Key(OWNER, True, OWNER_SENTENCE)] if file == "baselines.yaml" else []
+        return [*owner, *_keys(get_args(model)[1], ("ID",))]
     return list(_keys(model, ()))
 
 

@@ -15,7 +15,7 @@ from siteproof.sites import shape, yamlfile
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint import known, lint_system
 from siteproof.sites.lint_links import lint_links
-from siteproof.sites.lint_promise import Around, lint_promise
+from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
 from siteproof.sites.model import Hardware, HostParameters, Partition, System
 from siteproof.sites.promise import Baseline, Criterion, Promise
 from siteproof.sites.waiver import Waiver, lint_waiver
@@ -23,6 +23,7 @@ from siteproof.sites.yamlfile import Document
 
 P = TypeVar("P", bound=Promise)
 FILES = ("system.yaml", "criteria.yaml", "baselines.yaml")
+MORE_CRITERIA = "criteria-*.yaml"  # optional: what is too much for one file
 WAIVERS = "waivers.yaml"  # optional
 
 
@@ -136,12 +137,18 @@ def examine(name: str) -> tuple[Site | None, list[Document]]:
         lint_system(system_file, system, name)
         lint_links(system_file, system)
     around = Around(table, _hardware(system_file, system), known(system_file, "links"))
-    criteria = _promises(criteria_file, Criterion, around)
+    criteria, criteria_files = {}, [criteria_file]
+    criteria_files += [yamlfile.read(path) for path in sorted(where.glob(MORE_CRITERIA))]
+    for document in criteria_files:
+        for key in criteria.keys() & (document.data or {}).keys():
+            document.add((key,), f"'{key}' is an id in another file, too", "an id of its own")
+        criteria |= _promises(document, Criterion, around)
+    lint_owner(baselines_file, name)
     baselines = _promises(baselines_file, Baseline, around)
     for key in baselines.keys() & criteria.keys():
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
     waivers_file, waivers = _waivers(where, system, {*criteria, *table})
-    documents = [system_file, criteria_file, baselines_file, *waivers_file, listed]
+    documents = [system_file, *criteria_files, baselines_file, *waivers_file, listed]
     if system is None or any(document.mistakes for document in documents):
         return None, documents
     return Site(name, where, system, criteria, baselines, table, waivers), documents
@@ -175,6 +182,8 @@ def _hardware(document: Document, system: System | None) -> dict[str, Hardware |
 def _promises(document: Document, model: type[P], around: Around) -> dict[str, P]:
     found = {}
     for key, raw in (document.data or {}).items():
+        if key == OWNER and model is Baseline:
+            continue
         promise = shape.validate(document, (key,), model, raw)
         if promise is not None:
             lint_promise(document, key, promise, around)
