@@ -1,42 +1,16 @@
-"""PerNodeCheck: every node of a partition measures itself, in one job a chunk.
-
-ReFrame's weak points that this class closes (numbers of the project's notes on ReFrame 4.10):
-a figure that cannot be parsed, a reference that is missing, a job that hit its time limit, a node
-that did not take part: each is an error here, and passes silently in plain ReFrame.
-"""
+"""PerNodeCheck: every node of a partition measures itself, in one job a chunk."""
 
 from __future__ import annotations
 
 import math
-import shlex
-import shutil
-import time
-from collections.abc import Iterable
-from pathlib import Path
 
-import reframe as rfm
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from reframe.core.builtins import (
-    parameter,
-    run_after,
-    run_before,
-    sanity_function,
-    variable,
-)
-from reframe.core.exceptions import JobError, SanityError
-from reframe.core.logging import getlogger
-from reframe.utility.sanity import make_performance_function
+from ClusterShell.NodeSet import NodeSet
+from reframe.core.builtins import parameter, variable
 
-from siteproof import collect, data
-from siteproof.checks import contract, interrupt, loading, provenance, session, slurm, watch
+from siteproof.checks import loading, session, slurm
+from siteproof.checks.job import JobCheck
 from siteproof.checks.slurm import CHUNK
 from siteproof.errors import UserError
-from siteproof.manifest import Manifest
-from siteproof.sites import Site
-
-MODES = ("quick", "maintenance", "acceptance")
-MARGIN = 60  # seconds of the job's limit that are not the measurement's; a quarter of a short one
-LOCAL = "local"
 
 
 def chunks() -> int:
@@ -46,130 +20,41 @@ def chunks() -> int:
     return math.ceil(max(sizes, default=1) / CHUNK)
 
 
-class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
-    """One quantity measured by every node on its own.
+class PerNodeCheck(JobCheck, special=True):
+    """One quantity measured by every node on its own."""
 
-    A check says: `script` (beside the check, run on the node), `features` (an environment with
-    one of them will do), `parsers` by the program's name, `metrics` that the parser must give,
-    `headline` (those that ReFrame compares with a reference), `time_limit`.
-    """
-
-    mode = variable(str, value="")
-    nodes = variable(str, value="all")
-    gigabytes = variable(float, value=0.0)  # that a node writes to file systems, for the plan
     if chunks() > 1:
         chunk = parameter(range(chunks()))
     else:
         chunk = variable(int, value=0)
 
-    valid_systems = ["*"]
-    executable = "sh"
-    executable_opts = ["./node.sh"]
-    num_tasks_per_node = 1
-    max_pending_time = "2h"
-    require_reference = True
-    exclusive_access = True
+    runs_on_node = "node.sh"
 
-    script = ""
-    features: tuple[str, ...] = ()
-    parsers: dict[str, object] = {}
-    derive = ""
-    metrics: tuple[str, ...] = ()
-    headline: tuple[str, ...] = ()
-    blocked = ""  # why the job could not start
-
-    # ---- what a check may override
-
-    def settings(self) -> dict[str, str]:
-        """Variables that the node's script reads; quoted when they are written."""
-        return {}
-
-    def facts(self) -> dict[str, object]:
-        """What `derive` needs to know of the role's hardware."""
-        return {}
-
-    def hardware_variables(self) -> dict[str, str]:
-        """What the site knows of a node and a script may use: CORES, MEMORY and CACHE in bytes."""
-        kind = self.hardware
-        known = {"MEMORY": kind.memory, "CACHE": kind.last_level_cache}
-        values = {name: str(int(size.to("B"))) for name, size in known.items() if size}
-        if kind.sockets and kind.cores_per_socket:
-            values["CORES"] = str(kind.sockets * kind.cores_per_socket)
-        return values
-
-    def hardware_facts(self) -> dict[str, object]:
-        """The same for `derive`, with the peak as the site writes it."""
-        facts = {name.lower(): value for name, value in self.hardware_variables().items()}
-        return facts | ({"peak": str(self.hardware.peak)} if self.hardware.peak else {})
-
-    # ---- before the job
-
-    @run_after("init")
-    def choose_mode_and_environments(self) -> None:
-        """The mode, and the environments that offer what the check needs."""
-        active = session.current()
-        self.mode = self.mode or active.site.system.mode
-        if self.mode not in MODES:
-            loading.refuse(UserError("-S mode", f"unknown mode '{self.mode}'", MODES))
-        if not self.time_limit:
-            loading.refuse(UserError("-S time_limit", "a job without a limit can hang", "10m, 2h"))
-        offered = self.offered(active.site, active.site.system.environments)
-        self.valid_prog_environs = [f"+{feature}" for feature in offered] or ["*"]
-        contract.check_catalogue(active.site, type(self).__name__, self.metrics)
-
-    @run_after("init")
-    def check_nodes(self) -> None:
-        """Refuse `-S nodes` that names strangers; only partitions with nodes for this chunk."""
+    def places(self) -> list[str]:
+        """Partitions with nodes for this chunk; `-S nodes` that names strangers is refused."""
         site = session.current().site
         sizes, errors = {}, []
         for name, partition in site.system.partitions.items():
+            if partition.links_only:
+                continue
             try:
                 sizes[name] = len(slurm.select(self.nodes, site.expected(partition.role), {}))
             except UserError as error:
                 errors.append(error)
-        if not sizes:
+        if not sizes and errors:
             loading.refuse(errors[0])
         filled = [name for name, size in sizes.items() if size > self.chunk * CHUNK]
-        offering = [n for n in filled
-                    if self.offered(site, site.system.partitions[n].environments)]
-        filled = offering or filled  # where nobody offers it, each partition SKIPs with the reason
         if not filled:
             self.skip("fewer nodes were asked for")
-        self.valid_systems = [f"{site.system.system}:{name}" for name in filled]
+        return filled
 
-    def offered(self, site: Site, environments: Iterable[str]) -> list[str]:
-        """The features of this check that one of these environments has."""
-        found = {f for name in environments for f in site.system.environments[name].features}
-        return [feature for feature in self.features if feature in found]
-
-    @run_after("setup")
-    def find_role(self) -> None:
-        """The role of this partition, and its hardware."""
-        self.site = site = session.current().site
-        self.where = site.partition(self.current_partition.name)
-        self.hardware = site.hardware_of(self.where.role)
-
-    @run_after("setup")
-    def skip_without_environment(self) -> None:
-        """Name what is missing, instead of generating no test at all."""
-        wanted = set(self.features)
-        if wanted and not wanted & set(self.current_environ.features):
-            self.skip(
-                f"no environment of {self.current_partition.fullname} offers "
-                f"{' or '.join(self.features)}"
-            )
-
-    @run_after("setup")
-    def choose_nodes(self) -> None:
-        """Expected: what the inventory and `-S nodes` say. Asked: those that can take a job."""
-        inventory = session.current().site.expected(self.where.role)
-        on_slurm = self.where.scheduler != LOCAL
-        self.held = slurm.allocation() & inventory if on_slurm else None
-        self.in_batch = on_slurm and not self.held
-        states = slurm.node_states() if on_slurm and not self.is_dry_run() else {}
+    def expected_nodes(self) -> NodeSet:
+        """This chunk of what the inventory and `-S nodes` say."""
+        inventory = self.site.expected(self.where.role)
+        by_state = self.on_slurm and not self.is_dry_run() and (
+            self.nodes == "idle" or self.nodes.isdigit())
         try:
             # What is idle is decided once: this session's own first job makes the nodes busy.
-            by_state = states and (self.nodes == "idle" or self.nodes.isdigit())
             looked = slurm.first_look() if by_state else {}
             selected = slurm.select(self.nodes, inventory, looked)
         except UserError as error:  # nodes of another partition, or fewer idle ones than asked for
@@ -177,173 +62,4 @@ class PerNodeCheck(rfm.RunOnlyRegressionTest, special=True):
         mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]
         if not mine:
             self.skip("no node left for this chunk")
-        said = [*self.job.sched_access, *self.job.cli_options]
-        outside = not self.held and not any("--reservation" in option for option in said)
-        lost = slurm.unusable(mine, states, outside=outside) if states else {}
-        if self.held:
-            lost |= dict.fromkeys(mine - self.held, "not in the job inside which the check runs")
-        self.plan = self.make_plan(mine, lost)
-        self.asked = mine - NodeSet.fromlist(lost, resolver=RESOLVER_NOGROUP)
-
-    def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
-        """The manifest of this job."""
-        active = session.current()
-        return Manifest(
-            session=active.name, campaign=active.campaign, system=active.site.system.system,
-            partition=self.current_partition.name, environment=self.current_environ.name,
-            check=type(self).__name__, mode=self.mode, expected=str(mine),
-            metrics=list(self.metrics), derive=self.derive,
-            scheduler="slurm" if self.in_batch else LOCAL,
-            parsers={p: m.__name__.rpartition(".")[2] for p, m in self.parsers.items()},
-            facts=self.facts(), lost=lost, limit=int(self.seconds()),
-            provenance=provenance.collect(data.CLONE),
-        )
-
-    @run_before("run")
-    def place_job(self) -> None:
-        """Scripts, settings and manifest into the stage directory; nodes into the options."""
-        stage = Path(self.stagedir)
-        here = Path(self.prefix)
-        for script in ("node.sh", "account.sh"):
-            shutil.copy(Path(__file__).with_name(script), stage / script)
-        shutil.copy(here / self.script, stage / "measure.sh")
-        (stage / "raw").mkdir(exist_ok=True)
-        self.write_settings(attempt=1)
-        self.plan.started = time.time()
-        if not self.is_dry_run():  # or it would be taken for a lost session
-            self.plan.save(stage)
-        if not self.asked:
-            collect.collect(stage, data.perflogs())
-            raise JobError(f"no node can take a job: {contract.tell_lost(self.plan.lost)}")
-        if self.in_batch or self.held:
-            self.pin(self.asked)
-
-    def pin(self, nodes: NodeSet) -> None:
-        """Ask Slurm for exactly these nodes, and to go on if one of them dies."""
-        self.num_tasks = len(nodes)
-        these = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-kill"]
-        step = ["--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none"]
-        if self.held:  # all is said by the step; it shares the nodes with the batch script
-            step += [*these, f"--ntasks={len(nodes)}", "--ntasks-per-node=1", "--overlap"]
-        else:
-            self.job.options = [*these, "--no-requeue"]
-            step.append("--no-kill")
-        self.job.launcher.options = step
-
-    def write_settings(self, attempt: int) -> None:
-        """What node.sh and measure.sh read: quoted, so that no site value runs as a command."""
-        seconds = self.seconds()
-        values = {
-            "SITEPROOF_NODE": str(NodeSet(self.plan.expected, resolver=RESOLVER_NOGROUP)[0]),
-            "SITEPROOF_ATTEMPT": str(attempt),
-            "SITEPROOF_LIMIT": str(max(1, int(max(seconds - MARGIN, seconds * 3 / 4)))),
-            **self.settings(),
-        }
-        lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
-        (Path(self.stagedir) / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-    def seconds(self) -> float:
-        """The job's time limit."""
-        return float(self.time_limit)
-
-    # ---- while the job runs
-
-    def run(self) -> None:
-        """As ReFrame's; a hook after `run` would come only when the job has ended."""
-        super().run()
-        if not self.is_dry_run():
-            self.watcher = watch.Watcher(self.asked, self.plan.started, self.seconds())
-            self.remember_job()
-
-    def remember_job(self) -> None:
-        """Note the scheduler's id, so that a lost session loses no samples."""
-        self.plan.jobs.append(str(self.job.jobid))
-        self.plan.save(Path(self.stagedir))
-
-    def run_complete(self) -> bool:
-        """As ReFrame's; and what is missing, but could be measured, is submitted once more."""
-        interrupt.repeat()
-        if self.is_dry_run() or not self.in_batch:
-            return super().run_complete()
-        self.job._state = slurm.without_resizing(self.job.state)
-        if self.watcher.runs(self.job.state):
-            self.job.max_pending_time = None  # it waits no longer, also where it loses a node
-        try:
-            done = super().run_complete()
-        except JobError as error:  # cancelled by ReFrame: a node went, so it cannot start
-            self.blocked, done = " ".join(str(error).split()), True
-        measured = collect.measured(Path(self.stagedir))
-        if not done:
-            if self.watcher.waits_for_the_dead() or self.watcher.only_dead_nodes_left(measured):
-                self.job.cancel()
-            elif progress := self.watcher.progress(measured):
-                getlogger().info(f"{self.display_name}: {progress}")
-            return False
-        ended = "" if self.job.is_cancelling else self.job.state
-        again = self.watcher.worth_another_job(measured, ended)
-        if again:
-            self.submit_again(again)
-        return not again
-
-    def submit_again(self, nodes: NodeSet) -> None:
-        """A second job for these nodes, with the time that remains of the first one's limit."""
-        getlogger().info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
-        self.blocked = ""
-        self._setup_run_job()
-        self.time_limit = f"{int(self.watcher.remaining())}s"
-        self.write_settings(attempt=2)
-        self.pin(nodes)
-        rfm.RunOnlyRegressionTest.run(self)
-        self.remember_job()
-
-    # ---- after the job
-
-    @sanity_function
-    def every_node_measured(self) -> bool:
-        """Collect; then every expected node must have a value, and the job must have completed."""
-        ended = (self.blocked or self.job.state or "") if self.in_batch else ""
-        perflogs = session.current().folder / "perflogs"
-        stage = Path(self.stagedir)
-        dead = self.watcher.lost(collect.measured(stage)) if self.in_batch else {}
-        try:
-            if dead:
-                self.plan.lost |= dead
-                self.plan.save(stage)
-            self.samples = collect.collect(stage, perflogs, ended=ended)
-        except OSError as error:
-            raise SanityError(f"samples cannot be written to {perflogs}: {error.strerror}; with "
-                              "room there, 'siteproof collect' does") from None
-        failed = [s for s in self.samples if s.status != "ok"]
-        missing_tool = [s for s in failed if s.status == "tool_missing"]
-        if missing_tool and len(missing_tool) == len(collect.expected(self.plan)):
-            self.skip(f"tool missing: {missing_tool[0].why}")
-        if failed:
-            raise SanityError(contract.tell_failed(failed, len(collect.expected(self.plan))))
-        if self.in_batch and ended != "COMPLETED":
-            raise SanityError(f"job {self.job.jobid} ended as {ended}")
-        return True
-
-    @run_before("performance")
-    def compare_with_contract(self) -> None:
-        """The worst node of each headline metric, and the bound that the mode asks for."""
-        site = session.current().site
-        self.perf_variables = {}
-        references = {}
-        for metric in self.headline:
-            for name, value, unit, reference in contract.headline(
-                site, self.where.role, type(self).__name__, metric, self.mode,
-                getattr(self, "samples", []),
-            ):
-                self.perf_variables[name] = make_performance_function(float, unit, value)
-                references[name] = (*reference, unit)
-        self.reference = {self.current_partition.fullname: references}
-
-    @run_after("performance", always_last=True)
-    def every_headline_compared(self) -> None:
-        """ReFrame drops a figure that it cannot evaluate with a warning; here it is an error."""
-        if self.is_dry_run():
-            return
-        seen = {key.rpartition(":")[2] for key in self.perfvalues}
-        if missing := [name for name in self.perf_variables if name not in seen]:
-            raise SanityError(f"no value for {', '.join(missing)}")
-
+        return mine

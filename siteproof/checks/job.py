@@ -1,0 +1,353 @@
+"""JobCheck: one job over named nodes, of which every one is accounted for.
+
+ReFrame's weak points that this class closes (numbers of the project's notes on ReFrame 4.10):
+a figure that cannot be parsed, a reference that is missing, a job that hit its time limit, a node
+that did not take part: each is an error here, and passes silently in plain ReFrame.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import reframe as rfm
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from reframe.core.builtins import (
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+from reframe.core.exceptions import JobError, SanityError
+from reframe.core.logging import getlogger
+from reframe.utility.sanity import make_performance_function
+
+from siteproof import collect, data
+from siteproof.checks import contract, interrupt, loading, provenance, session, slurm, watch
+from siteproof.errors import UserError
+from siteproof.manifest import Manifest
+from siteproof.samples import Sample
+from siteproof.sites import Site
+
+MODES = ("quick", "maintenance", "acceptance")
+MARGIN = 60  # seconds of the job's limit that are not the measurement's; a quarter of a short one
+LOCAL = "local"
+
+
+class JobCheck(rfm.RunOnlyRegressionTest, special=True):
+    """What PerNodeCheck and PerPairCheck share.
+
+    A check says: `script` (beside the check, run on the node), `features` (an environment with
+    one of them will do), `parsers` by the program's name, `metrics` that the parser must give,
+    `headline` (those that ReFrame compares with a reference), `time_limit`.
+    """
+
+    mode = variable(str, value="")
+    nodes = variable(str, value="all")
+    gigabytes = variable(float, value=0.0)  # that a node writes to file systems, for the plan
+    valid_systems = ["*"]
+    executable = "sh"
+    num_tasks_per_node = 1
+    max_pending_time = "2h"
+    require_reference = True
+    exclusive_access = True
+
+    runs_on_node = ""  # the script of this kind of check, beside this file
+    script = ""
+    features: tuple[str, ...] = ()
+    parsers: dict[str, object] = {}
+    derive = ""
+    metrics: tuple[str, ...] = ()
+    headline: tuple[str, ...] = ()
+    blocked = ""  # why the job could not start
+
+    # ---- what a kind of check must say
+
+    def places(self) -> list[str]:
+        """The partitions on which it runs; ends the run or the test where there are none."""
+        raise NotImplementedError
+
+    def expected_nodes(self) -> NodeSet:
+        """The nodes that the site says this job needs; ends the test where there are none."""
+        raise NotImplementedError
+
+    def plan_of_its_kind(self) -> dict[str, object]:
+        """Fields of the manifest beyond those of every job."""
+        return {}
+
+    def write_work(self, missing: bool) -> None:
+        """What the nodes' scripts read beside `settings`. missing: only what is not measured."""
+
+    def measured(self) -> set[str]:
+        """The nodes of which nothing more is to come."""
+        return collect.measured(Path(self.stagedir))
+
+    def parts_missing(self, failed: Sequence[Sample]) -> str:
+        """One line: what was measured, and what became of the rest."""
+        return contract.tell_failed(failed, len(collect.expected(self.plan)))
+
+    # ---- what a check may override
+
+    def settings(self) -> dict[str, str]:
+        """Variables that the node's script reads; quoted when they are written."""
+        return {}
+
+    def facts(self) -> dict[str, object]:
+        """What `derive` needs to know of the role's hardware."""
+        return {}
+
+    def speaks_for_node(self, sample: Sample) -> bool:
+        """Whether a headline may be made of this sample, where a metric has several a node."""
+        return True
+
+    def hardware_variables(self) -> dict[str, str]:
+        """What the site knows of a node and a script may use: CORES, MEMORY and CACHE in bytes."""
+        kind = self.hardware
+        known = {"MEMORY": kind.memory, "CACHE": kind.last_level_cache}
+        values = {name: str(int(size.to("B"))) for name, size in known.items() if size}
+        if kind.sockets and kind.cores_per_socket:
+            values["CORES"] = str(kind.sockets * kind.cores_per_socket)
+        return values
+
+    def hardware_facts(self) -> dict[str, object]:
+        """The same for `derive`, with the peak as the site writes it."""
+        facts = {name.lower(): value for name, value in self.hardware_variables().items()}
+        return facts | ({"peak": str(self.hardware.peak)} if self.hardware.peak else {})
+
+    # ---- before the job
+
+    @run_after("init")
+    def choose_mode_and_environments(self) -> None:
+        """The mode, and the environments that offer what the check needs."""
+        active = session.current()
+        self.mode = self.mode or active.site.system.mode
+        if self.mode not in MODES:
+            loading.refuse(UserError("-S mode", f"unknown mode '{self.mode}'", MODES))
+        if not self.time_limit:
+            loading.refuse(UserError("-S time_limit", "a job without a limit can hang", "10m, 2h"))
+        offered = self.offered(active.site, active.site.system.environments)
+        # What needs no software is not measured once more for each environment.
+        first = sorted({p.environments[0] for p in active.site.system.partitions.values()})
+        self.valid_prog_environs = [f"+{feature}" for feature in offered] or first
+        contract.check_catalogue(active.site, type(self).__name__, self.metrics)
+
+    @run_after("init")
+    def choose_partitions(self) -> None:
+        """Only partitions that have work for it; where nobody offers its software, all SKIP."""
+        site = session.current().site
+        filled = self.places()
+        offering = [n for n in filled
+                    if self.offered(site, site.system.partitions[n].environments)]
+        filled = offering or filled
+        self.valid_systems = [f"{site.system.system}:{name}" for name in filled]
+
+    def offered(self, site: Site, environments: Iterable[str]) -> list[str]:
+        """The features of this check that one of these environments has."""
+        found = {f for name in environments for f in site.system.environments[name].features}
+        return [feature for feature in self.features if feature in found]
+
+    @run_after("setup")
+    def find_role(self) -> None:
+        """The role of this partition, and its hardware."""
+        self.site = site = session.current().site
+        self.where = site.partition(self.current_partition.name)
+        self.hardware = site.hardware_of(self.where.role)
+
+    @run_after("setup")
+    def skip_without_environment(self) -> None:
+        """Name what is missing, instead of generating no test at all."""
+        wanted = set(self.features)
+        if wanted and not wanted & set(self.current_environ.features):
+            self.skip(
+                f"no environment of {self.current_partition.fullname} offers "
+                f"{' or '.join(self.features)}"
+            )
+
+    @run_after("setup")
+    def choose_nodes(self) -> None:
+        """Expected: what the site says. Asked: those of them that can take a job."""
+        self.on_slurm = self.where.scheduler != LOCAL
+        inventory = self.site.expected(self.where.role)
+        self.held = slurm.allocation() & inventory if self.on_slurm else None
+        mine = self.expected_nodes()
+        self.in_batch = self.on_slurm and not self.held
+        states = slurm.node_states() if self.on_slurm and not self.is_dry_run() else {}
+        said = [*self.job.sched_access, *self.job.cli_options]
+        outside = not self.held and not any("--reservation" in option for option in said)
+        lost = slurm.unusable(mine, states, outside=outside) if states else {}
+        if self.held:
+            lost |= dict.fromkeys(mine - self.held, "not in the job inside which the check runs")
+        self.plan = self.make_plan(mine, lost)
+        self.asked = mine - NodeSet.fromlist(lost, resolver=RESOLVER_NOGROUP)
+
+    def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
+        """The manifest of this job."""
+        active = session.current()
+        return Manifest(
+            session=active.name, campaign=active.campaign, system=active.site.system.system,
+            partition=self.current_partition.name, environment=self.current_environ.name,
+            check=type(self).__name__, mode=self.mode, expected=str(mine),
+            metrics=list(self.metrics), derive=self.derive,
+            scheduler="slurm" if self.in_batch else LOCAL,
+            parsers={p: m.__name__.rpartition(".")[2] for p, m in self.parsers.items()},
+            facts=self.facts(), lost=lost, limit=int(self.seconds()),
+            provenance=provenance.collect(data.CLONE), **self.plan_of_its_kind(),
+        )
+
+    @run_before("run")
+    def place_job(self) -> None:
+        """Scripts, settings and manifest into the stage directory; nodes into the options."""
+        stage = Path(self.stagedir)
+        for script in (self.runs_on_node, "account.sh"):
+            shutil.copy(Path(__file__).with_name(script), stage / script)
+        shutil.copy(Path(self.prefix) / self.script, stage / "measure.sh")
+        (stage / "raw").mkdir(exist_ok=True)
+        self.write_work(missing=False)
+        self.write_settings(attempt=1)
+        self.executable_opts = [f"./{self.runs_on_node}"]
+        self.plan.started = time.time()
+        if not self.is_dry_run():  # or it would be taken for a lost session
+            self.plan.save(stage)
+        if not self.asked:
+            collect.collect(stage, data.perflogs())
+            raise JobError(f"no node can take a job: {contract.tell_lost(self.plan.lost)}")
+        if self.in_batch or self.held:
+            self.pin(self.asked)
+
+    def pin(self, nodes: NodeSet) -> None:
+        """Ask Slurm for exactly these nodes, and to go on if one of them dies."""
+        self.num_tasks = len(nodes)
+        these = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-kill"]
+        step = ["--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none"]
+        if self.held:  # all is said by the step; it shares the nodes with the batch script
+            step += [*these, f"--ntasks={len(nodes)}", "--ntasks-per-node=1", "--overlap"]
+        else:
+            self.job.options = [*these, "--no-requeue"]
+            step.append("--no-kill")
+        self.job.launcher.options = step
+
+    def write_settings(self, attempt: int) -> None:
+        """What node.sh and measure.sh read: quoted, so that no site value runs as a command."""
+        values = {
+            "SITEPROOF_NODE": str(NodeSet(self.plan.expected, resolver=RESOLVER_NOGROUP)[0]),
+            "SITEPROOF_ATTEMPT": str(attempt),
+            "SITEPROOF_LIMIT": str(self.measuring_seconds()),
+            **self.settings(),
+        }
+        lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
+        (Path(self.stagedir) / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def seconds(self) -> float:
+        """The job's time limit."""
+        return float(self.time_limit)
+
+    def measuring_seconds(self) -> int:
+        """What of the job's time limit a node may measure."""
+        seconds = self.seconds()
+        return max(1, int(max(seconds - MARGIN, seconds * 3 / 4)))
+
+    # ---- while the job runs
+
+    def run(self) -> None:
+        """As ReFrame's; a hook after `run` would come only when the job has ended."""
+        super().run()
+        if not self.is_dry_run():
+            self.watcher = watch.Watcher(self.asked, self.plan.started, self.seconds())
+            self.remember_job()
+
+    def remember_job(self) -> None:
+        """Note the scheduler's id, so that a lost session loses no samples."""
+        self.plan.jobs.append(str(self.job.jobid))
+        self.plan.save(Path(self.stagedir))
+
+    def run_complete(self) -> bool:
+        """As ReFrame's; and what is missing, but could be measured, is submitted once more."""
+        interrupt.repeat()
+        if self.is_dry_run() or not self.in_batch:
+            return super().run_complete()
+        self.job._state = slurm.without_resizing(self.job.state)
+        if self.watcher.runs(self.job.state):
+            self.job.max_pending_time = None  # it waits no longer, also where it loses a node
+        try:
+            done = super().run_complete()
+        except JobError as error:  # cancelled by ReFrame: a node went, so it cannot start
+            self.blocked, done = " ".join(str(error).split()), True
+        measured = self.measured()
+        if not done:
+            if self.watcher.waits_for_the_dead() or self.watcher.only_dead_nodes_left(measured):
+                self.job.cancel()
+            elif progress := self.watcher.progress(measured):
+                getlogger().info(f"{self.display_name}: {progress}")
+            return False
+        ended = "" if self.job.is_cancelling else self.job.state
+        again = self.watcher.worth_another_job(measured, ended)
+        if again:
+            self.submit_again(again)
+        return not again
+
+    def submit_again(self, nodes: NodeSet) -> None:
+        """A second job for these nodes, with the time that remains of the first one's limit."""
+        getlogger().info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
+        self.blocked = ""
+        self._setup_run_job()
+        self.time_limit = f"{int(self.watcher.remaining())}s"
+        self.write_work(missing=True)
+        self.write_settings(attempt=2)
+        self.pin(nodes)
+        rfm.RunOnlyRegressionTest.run(self)
+        self.remember_job()
+
+    # ---- after the job
+
+    @sanity_function
+    def every_node_measured(self) -> bool:
+        """Collect; then every expected node must have a value, and the job must have completed."""
+        ended = (self.blocked or self.job.state or "") if self.in_batch else ""
+        perflogs = session.current().folder / "perflogs"
+        stage = Path(self.stagedir)
+        dead = self.watcher.lost(self.measured()) if self.in_batch else {}
+        try:
+            if dead:
+                self.plan.lost |= dead
+                self.plan.save(stage)
+            self.samples = collect.collect(stage, perflogs, ended=ended)
+        except OSError as error:
+            raise SanityError(f"samples cannot be written to {perflogs}: {error.strerror}; with "
+                              "room there, 'siteproof collect' does") from None
+        failed = [s for s in self.samples if s.status != "ok"]
+        missing_tool = [s for s in failed if s.status == "tool_missing"]
+        if missing_tool and len(missing_tool) == len(collect.expected(self.plan)):
+            self.skip(f"tool missing: {missing_tool[0].why}")
+        if failed:
+            raise SanityError(self.parts_missing(failed))
+        if self.in_batch and ended != "COMPLETED":
+            raise SanityError(f"job {self.job.jobid} ended as {ended}")
+        return True
+
+    @run_before("performance")
+    def compare_with_contract(self) -> None:
+        """The worst node of each headline metric, and the bound that the mode asks for."""
+        site = session.current().site
+        self.perf_variables = {}
+        references = {}
+        for metric in self.headline:
+            for name, value, unit, reference in contract.headline(
+                site, self.where.role, type(self).__name__, metric, self.mode,
+                [s for s in getattr(self, "samples", []) if self.speaks_for_node(s)],
+            ):
+                self.perf_variables[name] = make_performance_function(float, unit, value)
+                references[name] = (*reference, unit)
+        self.reference = {self.current_partition.fullname: references}
+
+    @run_after("performance", always_last=True)
+    def every_headline_compared(self) -> None:
+        """ReFrame drops a figure that it cannot evaluate with a warning; here it is an error."""
+        if self.is_dry_run():
+            return
+        seen = {key.rpartition(":")[2] for key in self.perfvalues}
+        if missing := [name for name in self.perf_variables if name not in seen]:
+            raise SanityError(f"no value for {', '.join(missing)}")
+
