@@ -15,6 +15,11 @@ class ExitCode(IntEnum):
     INCOMPLETE = 3
 
 
+def harmless(text: str) -> str:
+    """A text without the control characters with which a tool could steer a reader's terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 class UserError(Exception):
     """A mistake in what a person wrote: one line, no traceback, exit code 2.
 
@@ -31,7 +36,7 @@ class UserError(Exception):
 
     def __str__(self) -> str:
         hint = f". Allowed: {self.allowed}." if self.allowed else ""
-        return " ".join(f"{self.where}: {self.what}{hint}".split())
+        return harmless(" ".join(f"{self.where}: {self.what}{hint}".split()))
 
 
 class UserErrors(Exception):

@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from siteproof.errors import UserError, UserErrors
+from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.units import UNITS
 
 FORMAT = 1
@@ -101,11 +101,6 @@ class Sample:
         if not isinstance(self.value, Decimal):
             raise UserError(self.metric, f"'{self.value}' on {self.node} is no number")
         return self.value
-
-
-def harmless(text: str) -> str:
-    """A text without the control characters with which a tool could steer a reader's terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def file_name(header: Header) -> str:

@@ -186,7 +186,7 @@ def _health(found: Sequence[Sample], most: int | None) -> None:
 
 def _node(found: Described, node: str) -> ExitCode:
     """Print everything that one node said, and where it is odd."""
-    role = next((r for r in _roles(found.site) if node in found.site.expected(r)), None)
+    role = next((r for r in _roles(found.site) if node in list(found.site.expected(r))), None)
     if role is None:
         raise UserError("describe", f"'{node}' is no node of {found.site.system.system}",
                         [str(found.site.expected(r)) for r in _roles(found.site)])
