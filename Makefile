@@ -3,6 +3,7 @@
 #:   make run        first use: set this clone up, check this machine in quick mode, say the verdict
 #:   make venv       only the Python part: .venv in this clone, from requirements.lock
 #:   make packages   only Debian's packages: asks first, and only as root on a machine of no cluster
+#:   make mkl        for Hpl on Intel MKL too: into .mkl in this clone, from mkl.lock
 #:   make test       all tests and linters
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
 #:
@@ -15,7 +16,7 @@
 #: For a login node without network: 'make wheels' elsewhere, carry wheels/ over, then
 #: SITEPROOF_WHEELS=wheels make venv
 
-.PHONY: help run venv packages wheels test clean
+.PHONY: help run venv packages wheels mkl test clean
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -30,6 +31,9 @@ packages:
 
 wheels:
 	@setup/wheels
+
+mkl:
+	@setup/mkl
 
 test:
 	@setup/test

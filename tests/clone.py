@@ -102,6 +102,7 @@ class World:
             "RFM_CONFIG_FILES": str(self.clone / "reframe_settings.py"),
             "RFM_COLORIZE": "n", "RFM_POLL_RATE_MAX": "20", "RFM_POLL_RATE_MIN": "20",
             "PYTHONDONTWRITEBYTECODE": "1",
+            "MKLROOT": str(self.folder / "no-mkl"),  # one in the clone is not the test's
         }
         return {key: value for key, value in (env | more).items() if value != "UNSET"}
 

@@ -329,5 +329,5 @@ def test_a_kernel_that_uses_all_or_that_nobody_knows_is_not_named(kernel, flags)
 @settings(deadline=None)
 @given(text=st.text(max_size=300))
 def test_describing_the_blas_of_any_text_gives_text(text):
-    known = {"blas", "blas_library", "blas_kernel"}
+    known = {"blas", "blas_library", "blas_version", "blas_kernel"}
     assert set(blas.describe(f"{text}\nCore: Haswell\n/lib/libblas.so.3 {text}")) <= known

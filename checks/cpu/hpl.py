@@ -1,11 +1,16 @@
 """Floating-point rate of every node: HPL on all of its cores."""
 
-import reframe as rfm
-from reframe.core.builtins import variable
+import os
+from pathlib import Path
 
+import reframe as rfm
+from reframe.core.builtins import run_after, variable
+
+from siteproof import data
 from siteproof.checks import PerNodeCheck
 from siteproof.parsers import hpcc, hpl
 
+MKL = data.CLONE / ".mkl"  # where 'make mkl' puts it
 QUICK = 3000  # solved within a second; HPCC's other tests take half a minute
 
 
@@ -26,12 +31,28 @@ class Hpl(PerNodeCheck):
     share = variable(float, value=0.5)  # of the memory: what contracts ask for at least
     n = variable(int, value=0)  # the problem itself; 0: by the mode
 
+    @run_after("setup")
+    def skip_without_mkl(self):
+        """Say how to get MKL; the nodes say it where only they can know, as with a module."""
+        environment = self.site.system.environments[self.current_environ.name]
+        named = environment.variables.get("MKLROOT") or os.environ.get("MKLROOT", "")
+        folder = Path(os.path.expandvars(named)) if named else MKL
+        seen_from_here = folder == MKL or self.where.scheduler == "local"
+        if self.on_mkl() and seen_from_here and not environment.modules \
+                and not any(folder.glob("lib/**/libmkl_rt.so*")):
+            self.skip(f"tool missing: no libmkl_rt in {folder}: 'make mkl', or set MKLROOT")
+
+    def on_mkl(self):
+        """Whether this environment promises MKL as the BLAS."""
+        return "mkl" in self.current_environ.features
+
     def settings(self):
         """The problem: a small one in quick mode, otherwise a share of the node's memory."""
         n = self.n or (QUICK if self.mode == "quick" else 0)
         size = {"N": str(n)} if n else {"SHARE": str(self.share)}
-        return {"NB": "192", **size, **self.hardware_variables()}
+        blas = {"BLAS": "mkl", "CLONE_MKL": str(MKL)} if self.on_mkl() else {}
+        return {"NB": "192", **size, **blas, **self.hardware_variables()}
 
     def facts(self):
-        """Peak, memory and cores, for the shares of them."""
-        return self.hardware_facts()
+        """Peak, memory and cores, for the shares of them; the BLAS that is promised."""
+        return {**self.hardware_facts(), **({"blas": "mkl"} if self.on_mkl() else {})}

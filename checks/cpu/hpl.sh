@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # HPL: xhpl if it is there, HPCC otherwise (a smoke test; it cannot be cut down to HPL alone).
 # SHARE is the share of the memory that the matrix takes, or N fixes the problem; NB the block.
+# BLAS=mkl: on the MKL below MKLROOT, or below CLONE_MKL where that is not set.
 # Run by siteproof's node.sh in the node's own folder; prints the tool's output, notes facts.
 cores=${CORES:-$(nproc)}
 memory=$(awk '$1 == "MemTotal:" { printf "%.0f", $2 * 1024 }' /proc/meminfo)
@@ -64,29 +65,73 @@ libraries() { # what is linked, and what the names of a BLAS stand for
     ldd "$1" | awk '/blas|mkl|blis|atlas/ { print $3 }' | xargs -r readlink -f
 }
 
+write_xhpl() { input >HPL.dat; }
+
+write_hpcc() {
+    rm -f hpccoutf.txt # hpcc appends
+    {
+        input
+        echo "##### This line (no. 32) is ignored (it serves as a separator). ######"
+        echo "0 number of additional problem sizes for PTRANS"
+        echo "1200 values of N"
+        echo "0 number of additional blocking sizes for PTRANS"
+        echo "40 values of NB"
+    } >hpccinf.txt
+}
+
+find_mkl() { # sets mkl; the wheels have versioned names only
+    folder=${MKLROOT:-$CLONE_MKL}
+    for mkl in "$folder"/lib/libmkl_rt.so* "$folder"/lib/intel64/libmkl_rt.so*; do
+        [ ! -f "$mkl" ] || return 0
+    done
+    echo "no libmkl_rt in $folder: 'make mkl', or set MKLROOT" >&2
+    exit 127
+}
+
+on_mkl() { # RANKS VARIABLE=VALUE...: mpirun itself is left as it is
+    ranks=$1
+    shift
+    mpirun -np "$ranks" env MKL_THREADING_LAYER=SEQUENTIAL \
+        LD_PRELOAD="$mkl${LD_PRELOAD:+:$LD_PRELOAD}" "$@" "$program"
+}
+
+mkl_version() ( # what MKL says of itself; it would say it of every call of the run that counts
+    mkdir trial && cd trial || exit
+    n=100 p=1 q=1
+    "write_$program"
+    on_mkl 1 MKL_VERBOSE=1 2>/dev/null | sed -n '/^MKL_VERBOSE/ { p; q; }'
+    rm -rf ../trial
+)
+
+loaded() { # by how many ranks each BLAS was loaded; a kernel of MKL is, by the first call of MKL
+    awk '/calling init: .*(blas|blis|atlas|mkl)/ { ranks[$NF]++ }
+        END { for (library in ranks) print ranks[library], "ranks loaded", library }' loaded.* | sort
+    rm -f loaded.*
+}
+
 if ! command -v mpirun >/dev/null; then
     echo "mpirun is not installed" >&2
     exit 127
 fi
-if command -v xhpl >/dev/null; then
-    echo "program=xhpl" >>facts
-    libraries "$(command -v xhpl)" >&2
-    input >HPL.dat
-    exec mpirun -np "$cores" xhpl
-fi
-if ! command -v hpcc >/dev/null; then
+for program in xhpl hpcc none; do
+    command -v "$program" >/dev/null && break
+done
+if [ "$program" = none ]; then
     echo "neither xhpl nor hpcc is installed" >&2
     exit 127
 fi
-echo "program=hpcc" >>facts
-libraries "$(command -v hpcc)" >&2
-{
-    input
-    echo "##### This line (no. 32) is ignored (it serves as a separator). ######"
-    echo "0 number of additional problem sizes for PTRANS"
-    echo "1200 values of N"
-    echo "0 number of additional blocking sizes for PTRANS"
-    echo "40 values of NB"
-} >hpccinf.txt
-rm -f hpccoutf.txt # hpcc appends
-mpirun -np "$cores" hpcc && cat hpccoutf.txt
+echo "program=$program" >>facts
+"write_$program"
+if [ "${BLAS:-}" = mkl ]; then
+    find_mkl
+    mkl_version >&2
+    on_mkl "$cores" LD_DEBUG=files LD_DEBUG_OUTPUT="$PWD/loaded"
+    code=$?
+    loaded >&2
+    [ "$code" -eq 0 ] || exit "$code"
+else
+    libraries "$(command -v "$program")" >&2
+    [ "$program" = hpcc ] || exec mpirun -np "$cores" xhpl
+    mpirun -np "$cores" hpcc || exit
+fi
+[ "$program" = xhpl ] || cat hpccoutf.txt

@@ -19,11 +19,14 @@ MATRIX_ELEMENT = 8  # bytes: HPL solves in double precision
 def derive(
     readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
 ) -> tuple[list[Reading], dict[str, str]]:
-    """Add `share_of_peak` (%), and the conditions memory_share, swap, blas and blas_kernel.
+    """Add `share_of_peak` (%), and the conditions memory_share, swap, blas, its version and kernel.
 
-    Raises OutputError (invalid) if the node swapped, or has other cores than the site says.
+    Raises OutputError (invalid) if the node swapped, has other cores than the site says, or did
+    not compute with the MKL that the environment promises.
     """
     conditions = {**conditions, **blas.describe(raw.stdout + "\n" + raw.stderr)}
+    if facts.get("blas") == "mkl":
+        _refuse_other_blas(conditions, raw.stderr)
     solved = " ".join(conditions[key] for key in ("n", "nb", "p", "q"))
     if (asked := conditions.pop("asked", solved)) != solved:
         # HPCC goes on with a problem of its own where the grid does not fit, and calls it success.
@@ -40,11 +43,20 @@ def derive(
     share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
     conditions["memory_share"] = f"{share:.4f}"
     kernel = conditions.get("blas_kernel", "")
-    if warning := blas.unknown_processor(kernel, set(raw.meta.get("flags", "").split())):
+    if warning := blas.unknown_processor(kernel, set(raw.meta.get("flags", "").split()),
+                                          conditions.get("blas", "")):
         conditions["blas_warning"] = warning
     if peak := facts.get("peak"):
         readings = [*readings, _share_of_peak(readings, str(peak))]
     return readings, conditions
+
+
+def _refuse_other_blas(conditions: Mapping[str, str], stderr: str) -> None:
+    """A library that cannot be preloaded is left out with a warning, and HPL runs without it."""
+    ranks = int(conditions["p"]) * int(conditions["q"])
+    if (found := blas.ranks_on_mkl(stderr)) != ranks:
+        raise OutputError(f"the environment promises MKL, and {found} of {ranks} ranks computed "
+                          "with it", "invalid")
 
 
 def _share_of_peak(readings: list[Reading], peak: str) -> Reading:

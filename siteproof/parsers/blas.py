@@ -2,7 +2,8 @@
 
 Read from what the libraries say of themselves and from the libraries that were linked or loaded:
 OPENBLAS_VERBOSE=2 ("Core: Haswell"), BLIS_ARCH_DEBUG=1 ("libblis: selecting sub-configuration
-'skx'."), MKL_VERBOSE=1 (its first line), ldd, LD_DEBUG=files, readlink -f.
+'skx'."), MKL_VERBOSE=1 (its first line), ldd, LD_DEBUG=files, readlink -f; and the lines that
+checks/cpu/hpl.sh makes of what LD_DEBUG=files says of each rank ("2 ranks loaded /lib/…").
 """
 
 from __future__ import annotations
@@ -15,6 +16,16 @@ _BLIS = re.compile(r"libblis: selecting sub-configuration '([\w-]{1,40})'")
 _MKL = re.compile(r"^MKL_VERBOSE (?:oneMKL|Intel\(R\) MKL) .{0,400}", re.MULTILINE)
 _MKL_KERNEL = re.compile(r"\(Intel\(R\) ((?:AVX|SSE|SSSE)[\w.-]{0,20})\)")
 _MKL_LIBRARY = re.compile(r"/libmkl_(avx10|avx512|avx2|avx|mc3|mc|def)\.so")
+# MKL loads a kernel when it is first called, so a rank that has one has computed with MKL.
+_MKL_RANKS = re.compile(
+    rf"^(\d{{1,9}}) ranks loaded (/.{{0,300}}{_MKL_LIBRARY.pattern}[\w.]{{0,30}})$", re.MULTILINE
+)
+_VERSIONS = {
+    "mkl": re.compile(
+        r"^MKL_VERBOSE (?:oneMKL|Intel\(R\) MKL) (\d[\w. ]{0,40}?) Product", re.MULTILINE
+    ),
+    "openblas": re.compile(r"/libopenblas\w{0,20}-r(\d[\w.]{0,20})\.so"),
+}
 _LIBRARY = re.compile(
     r"(?<!\S)/[\w.+/@~-]{0,300}/lib"
     r"(?:openblas|mkl_(?!vml)|blis|atlas|satlas|tatlas|refblas|cblas|blas)"
@@ -42,37 +53,46 @@ _LEVEL_OF = {name: level for level, names in _KERNELS.items() for name in names.
 
 
 def describe(text: str) -> dict[str, str]:
-    """What is found of blas (openblas, mkl, blis, atlas, reference), blas_library, blas_kernel.
+    """What is found of blas (openblas, mkl, …), blas_library, blas_version, blas_kernel.
 
     MKL and BLIS speak when they are called, OpenBLAS when it is loaded: preloaded before
     OpenBLAS, they serve, and OpenBLAS still names its core.
     """
     libraries = [(_family(path), path) for path in _LIBRARY.findall(text)]
     known = [family for family, _ in libraries if family]
-    if _MKL.search(text):
+    ranks = _MKL_RANKS.findall(text)
+    if ranks or _MKL.search(text):
         blas = "mkl"
     elif _BLIS.search(text):
         blas = "blis"
     else:  # the first that is linked serves
         blas = next(iter(known), "openblas" if _OPENBLAS.search(text) else "")
-    paths = [path for family, path in libraries if family == blas]
+    paths = [path for family, path in libraries if family == blas] + [r[1] for r in ranks]
+    version = _VERSIONS[blas].search(text) if blas in _VERSIONS else None
     found = {"blas": blas, "blas_library": paths[-1] if paths else "",
-             "blas_kernel": _kernel(blas, text)}
+             "blas_version": version[1] if version else "", "blas_kernel": _kernel(blas, text)}
     return {key: value for key, value in found.items() if value}
 
 
-def unknown_processor(kernel: str, flags: set[str]) -> str | None:
-    """One sentence if the kernel leaves out what the processor offers (flags of /proc/cpuinfo)."""
+def ranks_on_mkl(text: str) -> int:
+    """How many ranks have called MKL, as checks/cpu/hpl.sh counts them."""
+    return sum(int(count) for count, _, _ in _MKL_RANKS.findall(text))
+
+
+def unknown_processor(kernel: str, flags: set[str], blas: str = "") -> str | None:
+    """One sentence if the kernel leaves out what the processor offers (flags of /proc/cpuinfo).
+
+    MKL knows other makers' processors, and still does not use all that they have.
+    """
     used = _LEVEL_OF.get(kernel.lower())
     if used is None:
         return None
     offered = max((level for level in _LEVELS if _offers(level, flags)), key=_LEVELS.index)
     if _LEVELS.index(offered) <= _LEVELS.index(used):
         return None
-    return (
-        f"The BLAS did not know this processor: its kernel {kernel} does not use {offered}, "
-        "which the processor offers."
-    )
+    what = "MKL does not use all of this processor" if blas == "mkl" else \
+        "The BLAS did not know this processor"
+    return f"{what}: its kernel {kernel} does not use {offered}, which the processor offers."
 
 
 def _offers(level: str, flags: set[str]) -> bool:
@@ -86,7 +106,7 @@ def _family(path: str) -> str:
 
 
 def _kernel(blas: str, text: str) -> str:
-    if blas == "mkl":
+    if blas == "mkl" and not _MKL_RANKS.search(text):
         line = _MKL.search(text)
         told = _MKL_KERNEL.search(line[0]) if line else None
         if told:
