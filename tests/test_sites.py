@@ -153,7 +153,11 @@ def test_the_catalogue_names_what_the_checks_yield(shipped):
     checks = {name: metric.check for name, metric in metrics.items() if metric.check}
     assert {n.partition(".")[0] for n in checks} == set(checks.values())
     heads = [n for n, metric in metrics.items() if metric.headline]
-    assert heads == ["Hpl.gflops", "Stream.triad", "HostParameters.mismatches"]
+    assert heads == [
+        "Hpl.gflops", "Stream.triad", "HostParameters.mismatches",
+        "BlockStorage.read", "BlockStorage.write", "RandomIo.read", "RandomIo.write",
+        "DataIntegrity.errors",
+    ]
 
 
 def test_loading_is_fast():

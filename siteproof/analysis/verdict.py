@@ -35,6 +35,7 @@ class Verdict(StrEnum):
 
 # The verdict on all nodes is the gravest one on any; a failure to measure hides no failure.
 MIDDLES = ("median", "mean")
+ASKED = ("mode", "file_system")  # conditions that a measurement has before it begins
 GRAVEST = (
     Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE, Verdict.REGRESSED, Verdict.SKIP, Verdict.PASS,
 )
@@ -171,9 +172,9 @@ def why_not(criterion: Criterion | Baseline, sample: Sample) -> str:
 
 def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
     """Why a sample could not answer a criterion, whatever became of it; empty if it could."""
-    have = sample.conditions
-    if sample.status != "ok":  # it has no conditions but the mode
-        rules = {"mode": criterion.conditions["mode"]} if "mode" in criterion.conditions else {}
+    have = {**sample.dims, **sample.conditions}
+    if sample.status != "ok":  # it has no conditions but those that were asked for
+        rules = {key: rule for key, rule in criterion.conditions.items() if key in ASKED}
     else:
         rules = dict(criterion.conditions)
         program = have.get("program", "")

@@ -1,6 +1,6 @@
 """What the checks share; the only place that knows ReFrame.
 
-    from siteproof.checks import PerNodeCheck
+    from siteproof.checks import FileSystemCheck, PerNodeCheck
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Load PerNodeCheck when a check asks for it: the settings come first."""
+    """Load a base class when a check asks for it: the settings come first."""
     if name == "PerNodeCheck":
         from siteproof.checks.per_node import PerNodeCheck
 
         return PerNodeCheck
+    if name == "FileSystemCheck":
+        from siteproof.checks.file_system import FileSystemCheck
+
+        return FileSystemCheck
     raise AttributeError(name)

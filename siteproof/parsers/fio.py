@@ -21,6 +21,8 @@ _OPTIONS = {"ioengine": "engine", "iodepth": "depth"}
 def parse(text: str) -> list[Reading]:
     """Of each direction that has moved data: its rate (MB/s), _iops, _p99 (us) and _bytes.
 
+    The dimension `block` is the bytes of each request.
+
     Raises OutputError: `invalid` if what fio read is not what it wrote.
     """
     job = _job(text)
@@ -34,7 +36,9 @@ def conditions(text: str) -> dict[str, str]:
     """Version, engine, depth (requests at a time) and direct (yes or no), as fio was asked."""
     try:
         result = _result(text)
-        options = _part(_only(result), "job options")
+        shared = result.get("global options")  # those that went before --name
+        options = {**(shared if isinstance(shared, dict) else {}),
+                   **_part(_only(result), "job options")}
     except OutputError:
         return {}
     found = {name: options[key] for key, name in _OPTIONS.items() if key in options}
@@ -100,13 +104,16 @@ def _direction(name: str, part: dict[str, Any]) -> list[Reading]:
     seconds = figures.positive(f"fio: {name} runtime", str(part.get("runtime"))) / 1000
     figures.must_agree(f"fio: {name} rate", rate, size, seconds)
     figures.must_agree(f"fio: {name} iops", iops, count, seconds)
+    if count == 0 or size % count:
+        raise OutputError(f"fio: {name} {size} bytes are not {count} whole blocks")
+    dims = {"block": str(size // count)}
     percentiles = _part(_part(part, "clat_ns"), "percentile")
     late = figures.number(f"fio: {name} p99", str(percentiles.get(P99)))
     return [
-        Reading(name, rate.scaleb(-6), "MB/s"),
-        Reading(f"{name}_iops", iops, "IOPS"),
-        Reading(f"{name}_p99", late.scaleb(-3), "us"),
-        Reading(f"{name}_bytes", size, "B"),
+        Reading(name, rate.scaleb(-6), "MB/s", dims),
+        Reading(f"{name}_iops", iops, "IOPS", dims),
+        Reading(f"{name}_p99", late.scaleb(-3), "us", dims),
+        Reading(f"{name}_bytes", size, "B", dims),
     ]
 
 

@@ -44,6 +44,9 @@ def lint_system(document: Document, system: System, folder: str) -> None:
         if not file_system.path.startswith("/"):
             loc = ("file_systems", key, "path")
             document.follow_up(loc, f"'{clip(file_system.path)}' is no absolute path")
+        for role in file_system.roles or ():
+            loc = ("file_systems", key, "roles")
+            reference(document, loc, role, "role", known(document, "nodes"))
 
 
 def known(document: Document, section: str) -> list[str] | None:

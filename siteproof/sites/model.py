@@ -276,9 +276,25 @@ class FileSystem(Model):
     """A file system that checks may use."""
 
     path: str = Field(description="Where it is mounted, an absolute path.")
-    kind: str = Field(description="Its type, for example lustre, ceph, nfs, xfs.")
+    kind: str = Field(
+        description="Its type as the kernel names it: lustre, ceph, nfs, xfs. A node on which the "
+        "path is of another kind is not measured; 'any' takes what is there."
+    )
     shared: bool = Field(False, description="True if all nodes see the same files.")
     description: str = Field("", description="What it is for.")
+    roles: list[str] | None = Field(
+        None, description="Roles whose nodes measure it, keys of `nodes`; all, if not given."
+    )
+    at_once: Count = Field(
+        4, description="How many nodes measure it at the same time, if it is shared."
+    )
+    storage_version: str = Field(
+        "", description="Version of the software that serves it; figures are kept apart by it."
+    )
+
+    def used_by(self, role: str) -> bool:
+        """Whether nodes of this role measure it."""
+        return self.roles is None or role in self.roles
 
 
 class Partition(Model):

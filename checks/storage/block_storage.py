@@ -1,0 +1,46 @@
+"""Serial rates of every node on every file system: dd, 2 GB in blocks of 1 MiB."""
+
+import reframe as rfm
+from reframe.core.builtins import variable
+
+from siteproof.checks import FileSystemCheck
+from siteproof.parsers import dd
+
+TRIALS = {"quick": 1, "maintenance": 1, "acceptance": 5}
+
+
+@rfm.simple_test
+class BlockStorage(FileSystemCheck):
+    """The write counts until its data are on the storage, the read without the page cache."""
+
+    descr = "Serial write and read of every node on a file system"
+    tags = {"storage"}
+    script = "block_storage.sh"
+    parsers = {"dd": dd}
+    derive = "block_storage"
+    metrics = ("read", "write")
+    headline = ("read", "write")
+    mebibytes = {"quick": 64, "maintenance": 2000, "acceptance": 2000}
+    seconds_of_turn = {"quick": 30, "maintenance": 120, "acceptance": 600}
+
+    direct = variable(bool, value=True)  # O_DIRECT, where the file system takes it
+    trials = variable(int, value=0)  # 0: by the mode; their median counts
+
+    def settings(self):
+        """How often, and whether past the page cache."""
+        return {
+            **super().settings(), "TRIALS": str(self.asked_trials()),
+            "PAST_CACHE": "yes" if self.direct else "no",
+        }
+
+    def facts(self):
+        """What must have been done for the figures to count."""
+        return {"size": self.size * 2**20, "trials": self.asked_trials()}
+
+    def written(self):
+        """Every trial writes a file of its own."""
+        return self.asked_trials()
+
+    def asked_trials(self):
+        """How many times it is written and read."""
+        return self.trials or TRIALS[self.mode]

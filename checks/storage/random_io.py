@@ -1,0 +1,44 @@
+"""Random rates of every node on every file system: fio, in blocks of 4 KiB and of 1 MiB."""
+
+import reframe as rfm
+from reframe.core.builtins import variable
+
+from siteproof.checks import FileSystemCheck
+from siteproof.parsers import fio
+
+DURATION = {"quick": 2, "maintenance": 15, "acceptance": 60}  # seconds of each phase
+HEADLINE_BLOCK = str(2**20)  # what published rates of random access are plausible with
+
+
+@rfm.simple_test
+class RandomIo(FileSystemCheck):
+    """The file is written, read back and compared first; without that no rate counts."""
+
+    descr = "Random reads and writes of every node on a file system"
+    tags = {"storage"}
+    script = "random_io.sh"
+    parsers = {"fio": fio}
+    derive = "random_io"
+    metrics = ("read", "write", "read_iops", "write_iops", "read_p99", "write_p99")
+    headline = ("read", "write")
+    mebibytes = {"quick": 64, "maintenance": 1024, "acceptance": 2048}
+    seconds_of_turn = {"quick": 60, "maintenance": 240, "acceptance": 600}
+
+    depth = variable(int, value=1)  # requests at a time; more than one needs fio's libaio
+
+    def settings(self):
+        """How long, and how many requests at a time."""
+        return {**super().settings(), "DURATION": str(DURATION[self.mode]),
+                "DEPTH": str(self.depth)}
+
+    def facts(self):
+        """What must have been verified for the figures to count."""
+        return {"size": self.size * 2**20}
+
+    def written(self):
+        """Once to be verified, and at most once in each of two block sizes."""
+        return 3
+
+    def speaks_for_node(self, sample):
+        """Rates of small blocks would drown in those of large ones."""
+        return sample.dims.get("block") == HEADLINE_BLOCK
