@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import campaign, data, samples, sites
+from siteproof import campaign, data, pairs, samples, sites
+from siteproof.analysis import pair_units
 from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, refusal
 from siteproof.samples import Sample
 from siteproof.sites import Baseline, Criterion, Hardware, Site
@@ -70,6 +71,50 @@ def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
     }
 
 
+def expected_units(
+    site: Site, criterion: Criterion, found: Sequence[Sample]
+) -> dict[str, Hardware]:
+    """Every pair or link of which a criterion over links speaks, with the sender's hardware.
+
+    found: samples; they alone know the pairs of a random pattern. A node of such a link that was
+    in no pair stands alone: it should have been in one.
+    """
+    if criterion.subject == "system":
+        return {link: Hardware() for link in criterion.links}
+    spoken = site.promised(criterion)
+    units = {}
+    for key in criterion.links:
+        link = site.system.links[key]
+        asked = pairs.directed if criterion.subject == "pair" else pairs.asked
+        known = [pair_units.name(criterion, *pair, key) for pair in asked(site, link)]
+        if not known:
+            known = _drawn(site, criterion, key, found)
+        units |= {unit: _hardware(site, unit) for unit in known
+                  if any(node in spoken for node in pair_units.ends(unit))}
+    return units
+
+
+def _drawn(site: Site, criterion: Criterion, key: str, found: Sequence[Sample]) -> list[str]:
+    """The pairs that were drawn for a link, as samples tell, and the nodes that were in none."""
+    check, link = criterion.metric.partition(".")[0], site.system.links[key]
+    seen = [
+        (s.node, s.dims[pair_units.PEER]) for s in found
+        if s.header.check == check and pair_units.of_pairs(s)
+        and pair_units.link_of(s) in ("", key)
+    ]
+    if criterion.subject == "pair":
+        seen = [turn for a, b in seen for turn in ((a, b), (b, a))]
+    drawn = {node for pair in seen for node in pair}
+    rest = pairs.servers(site, link) | pairs.clients(site, link) if seen else ()
+    told = dict.fromkeys(pair_units.name(criterion, *pair, key) for pair in seen)
+    return [*told, *(node for node in rest if node not in drawn)]
+
+
+def _hardware(site: Site, unit: str) -> Hardware:
+    role = site.role_of(pair_units.ends(unit)[0])
+    return site.hardware_of(role) if role else Hardware()
+
+
 def _answers_any(site: Site, sample: Sample) -> bool:
     check = sample.metric.partition(".")[0]
     return any(
@@ -86,12 +131,27 @@ def _judge(
     if not entry.check and not criterion.report_only:
         why = f"no check yields {criterion.metric} yet"
         return CriterionVerdict(name, criterion, Verdict.PENDING, why)
+    if criterion.links:
+        return _judge_units(site, name, criterion, found, today)
     baselines: dict[str, list[Baseline]] = {}
     for baseline in site.baselines.values():
         for node in site.promised(baseline) if baseline.metric == criterion.metric else ():
             baselines.setdefault(node, []).append(baseline)
     excused = waived(site, name, criterion.metric, today)
     return judge(name, criterion, found, expected_nodes(site, criterion), baselines, excused)
+
+
+def _judge_units(
+    site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
+) -> CriterionVerdict:
+    """A criterion over links. A waiver of a node excuses the pairs in which it takes part."""
+    expected = expected_units(site, criterion, found)
+    usual = [b for b in site.baselines.values() if b.metric == criterion.metric and b.links]
+    nodes = waived(site, name, criterion.metric, today)
+    excused = {
+        unit: nodes[node] for unit in expected for node in pair_units.ends(unit) if node in nodes
+    }
+    return judge(name, criterion, found, expected, dict.fromkeys(expected, usual), excused)
 
 
 def _expired(site: Site, today: date) -> dict[str, NodeSet]:

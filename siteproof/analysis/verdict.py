@@ -14,6 +14,7 @@ from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
+from siteproof.analysis import pair_units
 from siteproof.units import convert
 
 if TYPE_CHECKING:
@@ -97,17 +98,20 @@ def judge(
 ) -> CriterionVerdict:
     """The verdict on one criterion whose metric some check yields.
 
-    samples: all samples in question, in any order. expected: the hardware of each expected node.
+    samples: all samples in question, in any order. expected: the hardware of each expected node;
+    where the criterion names links, of each unit of siteproof.analysis.pair_units, such as `a>b`.
     baselines: those of the metric that speak of a node, by node. waived: nodes that may miss it,
     each with the reason; what they miss is SKIP, and the others decide.
     """
     if criterion.report_only:
         return CriterionVerdict(name, criterion, Verdict.SKIP, criterion.report_only)
     if not expected:
-        return CriterionVerdict(name, criterion, Verdict.INCOMPLETE, "no node has this role")
-    attempts, usual = by_node(samples, criterion.metric), baselines or {}
+        missing = "no pair was measured" if criterion.links else "no node has this role"
+        return CriterionVerdict(name, criterion, Verdict.INCOMPLETE, missing)
+    attempts, usual = attempts_at(samples, criterion), baselines or {}
+    judge_one = judge_unit if criterion.links else judge_node
     nodes = [
-        judge_node(criterion, node, facts, attempts.get(node, []), usual.get(node, ()))
+        judge_one(criterion, node, facts, attempts.get(node, []), usual.get(node, ()))
         for node, facts in expected.items()
     ]
     if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
@@ -139,6 +143,23 @@ def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
     for sample in samples:
         if sample.metric in (metric, failure):
             found.setdefault(sample.node, []).append(sample)
+    return _newest_first(found)
+
+
+def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, list[Sample]]:
+    """The samples that may speak of each node, or pair or link, of a criterion; newest first."""
+    if not criterion.links:
+        return by_node(samples, criterion.metric)
+    failure = criterion.metric.partition(".")[0] + ".*"
+    found: dict[str, list[Sample]] = {}
+    for sample in samples:
+        if sample.metric in (criterion.metric, failure):
+            for unit in pair_units.of_sample(criterion, sample):
+                found.setdefault(unit, []).append(sample)
+    return _newest_first(found)
+
+
+def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
     for attempts in found.values():
         attempts.sort(key=lambda s: (s.header.time, s.header.session, s.trial), reverse=True)
     return found
@@ -159,6 +180,46 @@ def judge_node(
     return _compare(criterion, node, facts, newest, baselines)
 
 
+def judge_unit(
+    criterion: Criterion, unit: str, facts: Hardware, attempts: Sequence[Sample],
+    baselines: Iterable[Baseline] = (),
+) -> NodeVerdict:
+    """The verdict on a pair or a link: the median of the trials of its newest job.
+
+    A failed trial beside good ones is a missing trial, unless it was a wrong answer. Figures that
+    differ in another dimension, such as a size, must keep the promise each; the worst is told.
+    """
+    newest = next((s for s in attempts if not why_not(criterion, s)), None)
+    job = [s for s in attempts if newest and pair_units.job(s) == pair_units.job(newest)
+           and not why_not(criterion, s)]
+    good = [s for s in job if s.status == "ok"]
+    wrong = [s for s in job if OF_STATUS.get(s.status) is Verdict.FAIL]
+    if not good or wrong:
+        return judge_node(criterion, unit, facts, wrong or attempts)
+    alike: dict[str, list[Sample]] = {}
+    for sample in good:
+        alike.setdefault(str(sorted(sample.dims.items())), []).append(sample)
+    found = [_judge_trials(criterion, unit, facts, t, baselines) for t in alike.values()]
+    return min(found, key=lambda n: _badness(criterion, n))
+
+
+def _judge_trials(
+    criterion: Criterion, unit: str, facts: Hardware, trials: Sequence[Sample],
+    baselines: Iterable[Baseline],
+) -> NodeVerdict:
+    asked = criterion.trials or 1
+    if len(trials) < asked:
+        why = f"{len(trials)} of {asked} trials gave a figure"
+        return NodeVerdict(unit, Verdict.INCOMPLETE, why, trials[0])
+    if not isinstance(trials[0].value, Decimal):
+        each = [_compare(criterion, unit, facts, s, ()) for s in trials]
+        return min(each, key=lambda n: GRAVEST.index(n.verdict))
+    middle = median(Fraction(s.number) for s in trials)
+    nearest = min(trials, key=lambda s: abs(Fraction(s.number) - middle))
+    usual = [b for b in baselines if b.scope not in MIDDLES]
+    return _judge_figure(criterion, unit, middle, nearest, facts, usual)
+
+
 def why_not(criterion: Criterion | Baseline, sample: Sample) -> str:
     """Why a sample does not answer a criterion; empty if it does.
 
@@ -173,6 +234,9 @@ def why_not(criterion: Criterion | Baseline, sample: Sample) -> str:
 def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
     """Why a sample could not answer a criterion, whatever became of it; empty if it could."""
     have = {**sample.dims, **sample.conditions}
+    link = have.get(pair_units.LINK, "")
+    if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
+        return f"measured over {link or 'no link'}; asked is {' or '.join(criterion.links)}"
     if sample.status != "ok":  # it has no conditions but those that were asked for
         rules = {key: rule for key, rule in criterion.conditions.items() if key in ASKED}
     else:

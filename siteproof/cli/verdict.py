@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from siteproof.analysis.pair_units import ends
 from siteproof.analysis.verdict import CriterionVerdict, NodeVerdict, Verdict, exit_code
 from siteproof.cli.options import which_samples
 from siteproof.judgement import Judgement, expected_nodes, judge_system
@@ -116,12 +117,15 @@ def _reason(result: CriterionVerdict) -> str:
 
 
 def _names(nodes: Sequence[NodeVerdict]) -> str:
-    """The worst few of those that were measured, by name; the others as a set."""
+    """The worst few of those that were measured, by name; the other nodes as a set."""
     measured = [n.node for n in nodes if n.value is not None]
-    others = NodeSet.fromlist([n.node for n in nodes if n.value is None],
-                              resolver=RESOLVER_NOGROUP)
+    missing = [n.node for n in nodes if n.value is None]
     told = measured[:SHOWN] + ([f"{len(measured) - SHOWN} more"] if len(measured) > SHOWN else [])
-    return ", ".join(told + ([str(others)] if others else []))
+    if len(missing) > SHOWN and any(len(ends(unit)) > 1 for unit in missing):
+        told.append(f"{len(missing)} without a figure, such as {missing[0]}")  # no set is short
+    elif missing:
+        told.append(str(NodeSet.fromlist(missing, resolver=RESOLVER_NOGROUP)))
+    return ", ".join(told)
 
 
 def _last_line(judged: Judgement) -> str:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from siteproof.analysis.verdict import CriterionVerdict, NodeVerdict, by_node, exit_code, why_not
+from siteproof.analysis.pair_units import ends
+from siteproof.analysis.verdict import (
+    CriterionVerdict,
+    NodeVerdict,
+    Verdict,
+    attempts_at,
+    exit_code,
+    why_not,
+)
 from siteproof.cli.options import which_samples
 from siteproof.cli.verdict import bound, number, value
 from siteproof.errors import UserError
@@ -12,29 +20,38 @@ from siteproof.judgement import Judgement, judge_system
 from siteproof.rounding import Limit
 from siteproof.samples import Sample
 
+PAIRS = 8  # of a node in many pairs, the worst are explained …
+MANY = 60  # … and of a criterion on many pairs
+
 
 @click.command()
-@click.argument("subject", metavar="CRITERION|NODE")
+@click.argument("subject", metavar="CRITERION|NODE|PAIR")
 @which_samples
 def why(subject: str, system: str, since: str, campaign: str) -> None:
-    """Explain a criterion's or a node's verdict from its samples.
+    """Explain the verdict on a criterion, a node or a pair of nodes from its samples.
 
     \b
     siteproof why JS-4.1.1-HPL
     siteproof why node003
+    siteproof why 'node003>login1'
     """
     judged = judge_system(system, since=since, name=campaign)
     about = [r for r in judged.verdicts if r.id == subject]
     if about:
         _criterion(judged, about[0])
         raise SystemExit(exit_code([about[0].verdict]))
-    found = [(r, n) for r in judged.verdicts for n in r.nodes if n.node == subject]
+    found = [(r, n) for r in judged.verdicts for n in r.nodes if _speaks_of(n.node, subject)]
     if not found:
-        nodes = sorted({n.node for r in judged.verdicts for n in r.nodes})
-        raise UserError("why", f"'{subject}' is neither a criterion nor a node of "
+        nodes = sorted({node for r in judged.verdicts for n in r.nodes for node in ends(n.node)})
+        raise UserError("why", f"'{subject}' is neither a criterion nor a node or pair of "
                         f"{judged.site.system.system}", [r.id for r in judged.verdicts] + nodes[:8])
     _node(judged, subject, found)
     raise SystemExit(exit_code(n.verdict for _, n in found))
+
+
+def _speaks_of(unit: str, subject: str) -> bool:
+    """Whether a unit is the subject, or a pair over one of several links, or one with the node."""
+    return subject in (unit, unit.partition(" over ")[0], *ends(unit))
 
 
 def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
@@ -49,26 +66,45 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     ]
     lines += [f"  note         {criterion.note}"] if criterion.note else []
     click.echo("\n".join(lines))
-    for node in result.nodes:
+    shown = result.nodes[:MANY] if criterion.links else result.nodes
+    for node in shown:
         click.echo(f"  {node.node}: {_told(result, node)}")
+    if rest := len(result.nodes) - len(shown):
+        click.echo(f"  and {rest} that are no worse")
     reason = f" ({result.why})" if result.why else ""
     rounding = "; passes only by rounding" if result.by_rounding else ""
-    counted = f"{result.ok} of {len(result.nodes)} nodes keep it: " if result.nodes else ""
+    what = ("links" if criterion.subject == "system" else "pairs") if criterion.links else "nodes"
+    counted = f"{result.ok} of {len(result.nodes)} {what} keep it: " if result.nodes else ""
     click.echo(f"{counted}{result.verdict}{reason}{rounding}")
 
 
 def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]) -> None:
     click.echo(f"{node} of {judged.site.system.system}, {judged.chosen}")
-    for result, verdict in found:
-        click.echo(f"  {result.id}: {_told(result, verdict)}")
-        for sample in by_node(judged.samples, result.criterion.metric).get(node, []):
-            click.echo(f"    {_sample(sample, why_not(result.criterion, sample))}")
+    for result in dict.fromkeys(r.id for r, _ in found):
+        _units(judged, node, [(r, v) for r, v in found if r.id == result])
     for sample in judged.samples:
         if sample.node == node and "parameter" in sample.dims:
             what = sample.metric.rpartition(".")[2].replace("_", " ")
             click.echo(f"  {what}: {sample.dims['parameter']}: {sample.value}")
-    bad = [v for _, v in found if v.verdict != "PASS"]
-    click.echo(f"{len(found) - len(bad)} of {len(found)} criteria are kept on {node}")
+    asked = {r.id for r, _ in found}
+    bad = {r.id for r, v in found if v.verdict is not Verdict.PASS}
+    click.echo(f"{len(asked) - len(bad)} of {len(asked)} criteria are kept on {node}")
+
+
+def _units(
+    judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]
+) -> None:
+    """One criterion on a node: its own figure, or those of its pairs, the worst first."""
+    result = found[0][0]
+    attempts = attempts_at(judged.samples, result.criterion)
+    for _, verdict in found[:PAIRS]:
+        unit = "" if verdict.node == node else f" {verdict.node}:"
+        click.echo(f"  {result.id}:{unit} {_told(result, verdict)}")
+        for sample in attempts.get(verdict.node, []):
+            click.echo(f"    {_sample(sample, why_not(result.criterion, sample))}")
+    if rest := [v for _, v in found[PAIRS:]]:
+        kept = sum(v.verdict is Verdict.PASS for v in rest)
+        click.echo(f"  {result.id}: {len(rest)} more pairs of {node}, {kept} of them PASS")
 
 
 def _told(result: CriterionVerdict, node: NodeVerdict) -> str:
