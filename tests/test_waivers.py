@@ -6,9 +6,12 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from test_agreement import criterion, site
+from test_agreement import samples as three
 
 from siteproof import samples
 from siteproof.analysis.verdict import Verdict, judge
+from siteproof.checks import contract
 from siteproof.judgement import waived
 from siteproof.samples import Header, Sample
 from siteproof.sites import Baseline, Criterion, Hardware, Waiver, load, manual
@@ -200,3 +203,36 @@ def test_the_verdict_honours_a_waiver_until_it_expires(world, expires, word, tol
         Sample(head, "localhost", "HostParameters.mismatches", Decimal(2), "count")])
     assert world.verdicts() == {"HERE-PARAMETERS": word}
     assert told in " ".join(world.siteproof("verdict").out.split())
+
+
+# ---- what ReFrame compares with
+
+
+@pytest.mark.parametrize(("waives", "expires", "worst"), [
+    ("all", "2999-01-01", 20), ("C", "2999-01-01", 20), ("Check.figure", "2999-01-01", 20),
+    ("D", "2999-01-01", 10), ("all", "2001-01-01", 10),
+])
+def test_reframe_compares_the_worst_node_that_is_not_waived(waives, expires, worst):
+    described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
+    described.waivers["W"] = waiver(nodes="n1", waives=waives, expires=expires)
+    [(name, value, _, reference), _] = contract.headline(
+        described, "node", "Check", "figure", "acceptance",
+        three([Decimal(10), Decimal(20), Decimal(30)], "GB/s"))
+    assert (name, value, reference[0]) == ("figure", worst, 15)
+
+
+def test_where_all_nodes_are_waived_reframe_has_a_figure_and_no_bound():
+    described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
+    described.waivers["W"] = waiver(nodes="n[1-3]", expires="2999-01-01")
+    assert contract.headline(described, "node", "Check", "figure", "acceptance",
+                             three([Decimal(10), Decimal(20)], "GB/s")) == [
+        ("figure", 10.0, "GB/s", contract.UNBOUNDED)]
+
+
+def test_a_waived_node_is_left_out_of_reframes_mean():
+    described = site({"C": criterion(at_least="15 GB/s", scope="mean")}, "GB/s")
+    described.waivers["W"] = waiver(nodes="n1", expires="2999-01-01")
+    found = {name: (value, reference) for name, value, _, reference in contract.headline(
+        described, "node", "Check", "figure", "acceptance",
+        three([Decimal(1), Decimal(20), Decimal(30)], "GB/s"))}
+    assert found["figure_mean"] == (25.0, (15.0, 0.0, None))

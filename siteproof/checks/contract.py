@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
@@ -45,6 +46,7 @@ def headline(
     """Name, value, unit and reference of a headline metric: its worst node, and its median.
 
     Median and mean are compared where these samples are of all the nodes that they speak of.
+    Nodes that are excused from all that is promised of a metric count in neither.
     """
     name = f"{check}.{metric}"
     entry = site.catalogue[name]
@@ -53,15 +55,21 @@ def headline(
         return []
     rules = _rules(site, role, name, mode)
     facts = site.hardware_of(role)
+    excused = _excused(site, rules, name)
+    pick = max if entry.better == "lower" else min
+    if all(s.node in excused for s in values):
+        worst = pick(values, key=lambda s: s.number)
+        return [(metric, float(worst.number), entry.unit, UNBOUNDED)]
+    values = [s for s in values if s.node not in excused]
     each = [rule for rule in rules if rule.scope not in MIDDLES]
     # Nodes may have used different programs: those whose figure answers something go first.
     answers = [s for s in values if any(not why_not(rule, s) for rule in each)] or values
-    worst = (max if entry.better == "lower" else min)(answers, key=lambda s: s.number)
+    worst = pick(answers, key=lambda s: s.number)
     found = [(metric, float(worst.number), entry.unit, _bounds(each, worst, facts))]
     exact = [Fraction(s.number) for s in values]
     for scope, middle in (("median", median(exact)), ("mean", sum(exact) / len(exact))):
         spoken = [rule for rule in rules if rule.scope == scope
-                  and set(site.promised(rule)) <= {s.node for s in values}]
+                  and set(site.promised(rule)) - excused <= {s.node for s in values}]
         if spoken or scope == "median" and len(values) > 1 and entry.better == "higher":
             bounds = _bounds(spoken, worst, facts)
             found.append((f"{metric}_{scope}", float(middle), entry.unit, bounds))
@@ -76,6 +84,15 @@ def _rules(site: Site, role: str, name: str, mode: str) -> list[Criterion | Base
     if mode == "maintenance":
         rules += site.baselines.values()
     return [rule for rule in rules if rule.metric == name and role in site.roles_of(rule)]
+
+
+def _excused(site: Site, rules: Sequence[Criterion | Baseline], name: str) -> set[str]:
+    """The nodes of which a waiver that holds excuses every criterion, and with it the baseline."""
+    today = datetime.now(UTC).date()
+    held = [waiver for waiver in site.waivers.values() if waiver.holds(today)]
+    keys = [key for key, criterion in site.criteria.items() if criterion in rules] or [""]
+    nodes = [{n for w in held if w.speaks_of(key, name) for n in w.set} for key in keys]
+    return set.intersection(*nodes)
 
 
 def _bounds(rules: Sequence[Criterion | Baseline], sample: Sample, facts: Hardware) -> Reference:
