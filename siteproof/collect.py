@@ -9,39 +9,19 @@ import os
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import descriptions, manifest, raw, samples
+from siteproof import collect_pairs, descriptions, manifest, outcome, raw, samples
 from siteproof.errors import OutputError, UserError
 from siteproof.manifest import Manifest
-from siteproof.parsers import Reading
-from siteproof.raw import Raw, Run
+from siteproof.outcome import Outcome
 from siteproof.samples import Header, Sample
 
-NOT_FOUND = 127
 BY_ITSELF = ("COMPLETED", "FAILED", "OUT_OF_ME")  # words of Slurm for jobs that nobody ended
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one node: readings and their conditions, or a status and the reason.
-
-    aside: texts that are too many for samples, kept beside them (siteproof.descriptions).
-    """
-
-    readings: list[Reading] = field(default_factory=list)
-    conditions: Mapping[str, str] = field(default_factory=dict)
-    status: str = "ok"
-    why: str = ""
-    host: Mapping[str, str] = field(default_factory=dict)
-    aside: Mapping[str, str] = field(default_factory=dict)
 
 
 def collect(stage: Path, perflogs: Path, *, ended: str = "") -> list[Sample]:
@@ -51,13 +31,19 @@ def collect(stage: Path, perflogs: Path, *, ended: str = "") -> list[Sample]:
     Raises UserError for a broken manifest and OSError where perflogs cannot be written.
     """
     job = manifest.load(stage)
-    outcomes = {node: read_node(stage, job, node, ended) for node in expected(job)}
+    read = collect_pairs.outcomes if job.turns else of_nodes
+    outcomes = read(stage, job, ended)
     found = to_samples(job, outcomes, time.time())
-    if aside := {node: o.aside for node, o in outcomes.items() if o.aside}:
+    if aside := {node: o.aside for node, o in outcomes if o.aside}:
         descriptions.write(perflogs, found[0].header, aside)  # first: a sample speaks of them
     samples.write(perflogs, found[0].header, found)
     (stage / manifest.DONE).touch()
     return found
+
+
+def of_nodes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
+    """What became of every node of a job."""
+    return [(node, read_node(stage, job, node, ended)) for node in expected(job)]
 
 
 def expected(job: Manifest) -> list[str]:
@@ -80,27 +66,33 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     meta: Mapping[str, str] = {}
     try:
         meta = raw.read_meta(folder)
-        conditions, readings, aside = _judge(raw.read(folder), job)
+        left = raw.read(folder)
+        for run in left.runs:
+            outcome.must_have_ended(run, left, job)
+        outcome.must_have_worked(left, job)
+        conditions, readings, aside = outcome.judge(left, left.runs, job)
     except OutputError as error:
         return Outcome(status=error.status, why=str(error), host=meta)
     return Outcome(readings, conditions, host=meta, aside=aside)
 
 
-def to_samples(job: Manifest, outcomes: Mapping[str, Outcome], now: float) -> list[Sample]:
+def to_samples(
+    job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: float
+) -> list[Sample]:
     """The samples of a job. What all nodes have in common stands in their header."""
-    common = _common([o.conditions for o in outcomes.values() if o.status == "ok"])
-    host = _common([o.host for o in outcomes.values() if o.status == "ok"])
+    common = _common([o.conditions for _, o in outcomes if o.status == "ok"])
+    host = _common([o.host for _, o in outcomes if o.status == "ok"])
     shared = {key: host[key] for key in ("kernel", "processor") if key in host}
+    when = _ended(job, [o for _, o in outcomes], now).isoformat(timespec="seconds")
     header = Header(
         session=job.session, system=job.system, partition=job.partition,
         environment=job.environment, check=job.check, job=job.id,
-        time=_ended(job, outcomes.values(), now).isoformat(timespec="seconds"), mode=job.mode,
-        campaign=job.campaign, expected=job.expected, conditions={**job.conditions, **common},
+        time=when, mode=job.mode, campaign=job.campaign, expected=job.expected,
+        conditions={**job.conditions, **common},
         provenance={**job.provenance, **shared},
     )
     return [
-        sample for node, outcome in outcomes.items()
-        for sample in _node_samples(header, node, outcome)
+        sample for node, left in outcomes for sample in _node_samples(header, node, left)
     ]
 
 
@@ -110,90 +102,20 @@ def _ended(job: Manifest, outcomes: Iterable[Outcome], now: float) -> datetime:
     return datetime.fromtimestamp(min(now, max([*ends, int(job.started)])), UTC)
 
 
-def _node_samples(header: Header, node: str, outcome: Outcome) -> Iterable[Sample]:
-    if outcome.status != "ok":
-        yield Sample(header, node, f"{header.check}.*", status=outcome.status, why=outcome.why)
-    own = {k: v for k, v in outcome.conditions.items() if header.conditions.get(k) != v}
-    for reading in outcome.readings:
-        dims = dict(reading.dims)
+def _node_samples(header: Header, node: str, left: Outcome) -> Iterable[Sample]:
+    if left.status != "ok":
+        dims = dict(left.dims)
+        trial = int(dims.pop("trial", "0"))
+        yield Sample(header, node, f"{header.check}.*", status=left.status, why=left.why,
+                     dims=dims, trial=trial)
+    own = {k: v for k, v in left.conditions.items() if header.conditions.get(k) != v}
+    for reading in left.readings:
+        dims = {**left.dims, **reading.dims}
         trial = dims.pop("trial", "0")
         yield Sample(
             header, node, f"{header.check}.{reading.metric}", reading.value, reading.unit,
-            dims=dims, trial=int(trial), own_conditions=own, why=outcome.why,
+            dims=dims, trial=int(trial), own_conditions=own, why=left.why,
         )
-
-
-def _judge(left: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading], Mapping[str, str]]:
-    """Conditions, readings and texts aside of one node. Raises OutputError where there is none."""
-    for run in left.runs:
-        must_have_ended(run, left, job)
-    _must_have_worked(left, job)
-    runs = left.runs or [Run({}, 0, left.stdout, left.stderr)]
-    conditions, readings = dict(left.facts), []
-    for run in runs:
-        own, found = parse(run, left, job)
-        readings += found
-        conditions |= own
-    aside: Mapping[str, str] = {}
-    if job.derive:
-        derive = import_module(f"siteproof.derive.{job.derive}")
-        aside = derive.aside(readings, left) if hasattr(derive, "aside") else {}
-        readings, conditions = derive.derive(readings, conditions, left, job.facts)
-    complete(job, readings)
-    return conditions, readings, aside
-
-
-def _must_have_worked(left: Raw, job: Manifest) -> None:
-    """Raises OutputError unless the node's script ended with 0."""
-    code = left.number("exit")
-    program = left.facts.get("program", "") or job.check
-    if left.timed_out(code):
-        raise OutputError(f"{program} hung: ended after its time limit", "timeout")
-    if code == NOT_FOUND:
-        raise OutputError(left.last_words, "tool_missing")
-    if code != 0:
-        raise OutputError(f"{program} exited with {code}: {left.last_words}", "generic")
-
-
-def must_have_ended(run: Run, left: Raw, job: Manifest) -> None:
-    """Raises OutputError unless one command of a script ended with 0."""
-    told = " ".join(run.dims.values())
-    what = f"{program_of(run, left) or job.check}{' ' if told else ''}{told}"
-    if run.exit is None or run.exit == raw.ENDED:
-        raise OutputError(f"{what} hung: ended after its time limit", "timeout")
-    if run.exit == NOT_FOUND:
-        raise OutputError(run.last_words, "tool_missing")
-    if run.exit != 0:
-        raise OutputError(f"{what} exited with {run.exit}: {run.last_words}", "generic")
-
-
-def program_of(run: Run, left: Raw) -> str:
-    """The program that a run's output is of: its own word goes before the script's."""
-    return run.dims.get("program", left.facts.get("program", ""))
-
-
-def parse(run: Run, left: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
-    """Conditions and readings of one run, with its dimensions. Raises OutputError."""
-    program = program_of(run, left)
-    if program not in job.parsers:
-        raise OutputError(f"measured by '{program}', which no parser of {job.check} reads")
-    parser = import_module(f"siteproof.parsers.{job.parsers[program]}")
-    text = run.stderr if getattr(parser, "STREAM", "stdout") == "stderr" else run.stdout
-    dims = {key: value for key, value in run.dims.items() if key != "program"}
-    if not dims.get("trial", "0").isdecimal():
-        raise OutputError(f"{program}: trial '{dims['trial']}' is no whole number")
-    found: list[Reading] = parser.parse(text)
-    return parser.conditions(text), [replace(r, dims={**dims, **r.dims}) for r in found]
-
-
-def complete(job: Manifest, readings: list[Reading]) -> None:
-    """Raises OutputError unless every promised metric is there, and finite."""
-    names = {reading.metric for reading in readings}
-    if missing := sorted(set(job.metrics) - names):
-        raise OutputError(f"the catalogue promises {', '.join(missing)}, the output has none")
-    for reading in readings:
-        if isinstance(reading.value, Decimal) and not reading.value.is_finite():
-            raise OutputError(f"{reading.metric} is {reading.value}", "invalid")
 
 
 def _no_result(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:

@@ -33,6 +33,8 @@ class Manifest:
     facts: the role's hardware and expected parameters, for `derive`.
     lost: expected nodes that could not be asked, each with the reason.
     limit: seconds that the job may run. pid, host: the session that watches the job.
+    turns: of a job over pairs, (trial, client, server) each; a turn's place is its number.
+    together: whether the turns of a trial ran at the same time.
     jobs: scheduler's ids, in the order of submission; empty for the local scheduler.
     """
 
@@ -54,6 +56,8 @@ class Manifest:
     lost: dict[str, str] = field(default_factory=dict)
     conditions: dict[str, str] = field(default_factory=dict)
     provenance: dict[str, str] = field(default_factory=dict)
+    turns: list[tuple[int, str, str]] = field(default_factory=list)
+    together: bool = False
     jobs: list[str] = field(default_factory=list)
     pid: int = field(default_factory=os.getpid)
     host: str = field(default_factory=socket.gethostname)

@@ -1,6 +1,6 @@
 """What the checks share; the only place that knows ReFrame.
 
-    from siteproof.checks import FileSystemCheck, PerNodeCheck
+    from siteproof.checks import FileSystemCheck, PerNodeCheck, PerPairCheck
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ def __getattr__(name: str) -> Any:
         from siteproof.checks.per_node import PerNodeCheck
 
         return PerNodeCheck
+    if name == "PerPairCheck":
+        from siteproof.checks.per_pair import PerPairCheck
+
+        return PerPairCheck
     if name == "FileSystemCheck":
         from siteproof.checks.file_system import FileSystemCheck
 

@@ -53,7 +53,7 @@ def headline(
     values = [s for s in samples if s.metric == name and s.status == "ok"]
     if not values:
         return []
-    rules = _rules(site, role, name, mode)
+    rules = [r for r in spoken_of(site, name, mode) if not r.links and role in site.roles_of(r)]
     facts = site.hardware_of(role)
     excused = _excused(site, rules, name)
     pick = max if entry.better == "lower" else min
@@ -65,25 +65,25 @@ def headline(
     # Nodes may have used different programs: those whose figure answers something go first.
     answers = [s for s in values if any(not why_not(rule, s) for rule in each)] or values
     worst = pick(answers, key=lambda s: s.number)
-    found = [(metric, float(worst.number), entry.unit, _bounds(each, worst, facts))]
+    found = [(metric, float(worst.number), entry.unit, bounds(each, worst, facts))]
     exact = [Fraction(s.number) for s in values]
     for scope, middle in (("median", median(exact)), ("mean", sum(exact) / len(exact))):
         spoken = [rule for rule in rules if rule.scope == scope
                   and set(site.promised(rule)) - excused <= {s.node for s in values}]
         if spoken or scope == "median" and len(values) > 1 and entry.better == "higher":
-            bounds = _bounds(spoken, worst, facts)
-            found.append((f"{metric}_{scope}", float(middle), entry.unit, bounds))
+            found.append((f"{metric}_{scope}", float(middle), entry.unit,
+                          bounds(spoken, worst, facts)))
     return found
 
 
-def _rules(site: Site, role: str, name: str, mode: str) -> list[Criterion | Baseline]:
-    """The criteria, and in a maintenance the baselines, that speak of a metric of a role."""
+def spoken_of(site: Site, name: str, mode: str) -> list[Criterion | Baseline]:
+    """The criteria, and in a maintenance the baselines, that speak of a metric."""
     rules: list[Criterion | Baseline] = [
         c for c in site.criteria.values() if c.kind != "report_only"
     ]
     if mode == "maintenance":
         rules += site.baselines.values()
-    return [rule for rule in rules if rule.metric == name and role in site.roles_of(rule)]
+    return [rule for rule in rules if rule.metric == name]
 
 
 def _excused(site: Site, rules: Sequence[Criterion | Baseline], name: str) -> set[str]:
@@ -95,7 +95,9 @@ def _excused(site: Site, rules: Sequence[Criterion | Baseline], name: str) -> se
     return set.intersection(*nodes)
 
 
-def _bounds(rules: Sequence[Criterion | Baseline], sample: Sample, facts: Hardware) -> Reference:
+def bounds(
+    rules: Sequence[Criterion | Baseline], sample: Sample, facts: Hardware | None
+) -> Reference:
     """The tightest of the bounds that the sample can answer."""
     fitting = [rule for rule in rules if not why_not(rule, sample)]
     return _reference([_floats(rule.limits(sample.unit, facts)) for rule in fitting])

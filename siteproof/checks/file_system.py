@@ -32,6 +32,11 @@ def names() -> list[str]:
     return list(session.current().site.system.file_systems) or [""]
 
 
+def jobs(nodes: int) -> int:
+    """How many jobs a partition with so many nodes has at the same time."""
+    return max(1, math.ceil(nodes / CHUNK))
+
+
 class FileSystemCheck(PerNodeCheck, special=True):
     """One quantity of a file system, measured by every node that may use it.
 
@@ -57,31 +62,48 @@ class FileSystemCheck(PerNodeCheck, special=True):
     def choose_file_system(self) -> None:
         """Partitions whose nodes may use it; time and gigabytes by what will be written."""
         site = session.current().site
-        if not self.fs:
-            self.skip("the site names no file_systems")
-            return
-        self.there = site.system.file_systems[self.fs]
         partitions = {f"{site.system.system}:{name}": p
                       for name, p in site.system.partitions.items()}
-        self.valid_systems = [
-            name for name in self.valid_systems if self.there.used_by(partitions[name].role)
-        ]
-        if not self.valid_systems:
-            self.skip(f"no partition may use {self.fs}")
+        self.there = site.system.file_systems.get(self.fs)
+        if self.there:
+            used = [name for name in self.valid_systems
+                    if self.there.used_by(partitions[name].role)]
+            self.valid_systems = used or self.valid_systems  # where none may, all SKIP
+        elif self.chunk:
+            self.skip("told by the first chunk")
+        else:
+            self.time_limit = "1m"  # of a job that is never submitted
         self.size = self.size or self.mebibytes[self.mode]
-        self.gigabytes = round(self.size * MIB * self.written() / 1e9, 2)
+        self.gigabytes = round(self.size * MIB * self.written() / 1e9, 2) if self.there else 0.0
         if self.seconds() == 1:
-            most = max((len(site.expected(p.role)) for p in partitions.values()), default=1)
-            turns = self.turns * self.waves(min(most, CHUNK))
-            self.time_limit = f"{turns * self.seconds_of_turn[self.mode] + 4 * MARGIN}s"
+            sizes = [len(site.expected(partitions[name].role)) for name in self.valid_systems]
+            longest = max(self.waves(size, min(size, CHUNK)) for size in sizes)
+            self.time_limit = f"{self.turns * longest * self.turn() + 4 * MARGIN}s"
 
-    def at_once(self, nodes: int) -> int:
-        """How many of so many nodes measure on this file system at the same time."""
-        return min(nodes, self.there.at_once) if self.there.shared else nodes
+    def turn(self) -> int:
+        """Seconds of a turn, by the mode."""
+        return self.seconds_of_turn[self.mode]
 
-    def waves(self, nodes: int) -> int:
-        """How many times a turn's length all of so many nodes need for one turn each."""
-        return math.ceil(nodes / max(1, self.at_once(nodes)))
+    def at_once(self, partition: int, nodes: int) -> int:
+        """How many of a job's nodes measure on this file system at the same time.
+
+        partition: how many nodes it has; all of its jobs may run at the same time.
+        """
+        if not (self.there and self.there.shared):
+            return nodes
+        return min(nodes, max(1, self.there.at_once // jobs(partition)))
+
+    def waves(self, partition: int, nodes: int) -> int:
+        """How many times a turn's length all of a job's nodes need for one turn each."""
+        return max(1, math.ceil(nodes / max(1, self.at_once(partition, nodes))))
+
+    def expected_nodes(self) -> NodeSet:
+        """As every check's, where there is a file system that they may use."""
+        if not self.there:
+            self.skip("the site names no file_systems")
+        elif not self.there.used_by(self.where.role):
+            self.skip(f"the site lets no node of role {self.where.role} use {self.fs}")
+        return super().expected_nodes()
 
     def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest says which file system, also of a node that could not measure."""
@@ -106,14 +128,15 @@ class FileSystemCheck(PerNodeCheck, special=True):
 
     def settings(self) -> dict[str, str]:
         """Where, how much room it needs, and whose turn it is."""
-        nodes = list(self.again or self.asked)
-        shared, number = self.there.shared, self.at_once(len(nodes))
-        there = (len(nodes) if self.all_stay else number) if shared else 1
-        turns = max(1, self.turns * self.waves(len(nodes)))
+        nodes, partition = list(self.again or self.asked), len(self.site.expected(self.where.role))
+        number = self.at_once(partition, len(nodes))
+        together = min(partition, number * jobs(partition)) if self.there.shared else 1
+        files = max(len(nodes), together) if self.there.shared and self.all_stay else together
+        turns = self.turns * self.waves(partition, len(nodes))
         return {
             "FS_PATH": self.there.path, "FS_KIND": self.there.kind,
-            "FS_SHARED": "yes" if shared else "no",
-            "NEEDED": str(int(self.size * MIB * there * SPARE)),
+            "FS_SHARED": "yes" if self.there.shared else "no",
+            "NEEDED": str(int(self.size * MIB * files * SPARE)), "TOGETHER": str(together),
             "TEST": f"{type(self).__name__}.{session.current().name}",
             "NODES": " ".join(nodes), "AT_ONCE": str(max(1, number)),
             "TURN": str(max(1, (self.measuring_seconds() - LAST) // turns)),

@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # What the storage checks share: a test folder of the node's own on a file system, nodes in turn,
 # and what is known of the page cache. A measuring script sources it; $1 is the stage directory.
-# Settings: FS_PATH, FS_KIND, FS_SHARED, NEEDED (bytes), TEST (a name), NODES, AT_ONCE, TURN (s).
+# Settings: FS_PATH, FS_KIND, FS_SHARED, NEEDED (bytes), TEST (a name), NODES, AT_ONCE, TURN (s),
+# TOGETHER (nodes of all jobs at a time).
 stage=$1
 node=$(sed -n 's/^node=//p' meta)
 user=$(id -u)
@@ -38,7 +39,7 @@ begin_test() {
     {
         echo "inside=$(inside /)"
         echo "kind=$kind"
-        [ "$FS_SHARED" = yes ] && echo "at_once=$AT_ONCE" || echo "at_once=1"
+        echo "at_once=$TOGETHER"
     } >>facts
 }
 

@@ -56,6 +56,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     exclusive_access = True
 
     runs_on_node = ""  # the script of this kind of check, beside this file
+    shared_scripts: tuple[str, ...] = ("account.sh",)  # what it sources
     script = ""
     features: tuple[str, ...] = ()
     parsers: dict[str, object] = {}
@@ -201,7 +202,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def place_job(self) -> None:
         """Scripts, settings and manifest into the stage directory; nodes into the options."""
         stage = Path(self.stagedir)
-        for script in (self.runs_on_node, "account.sh"):
+        for script in (self.runs_on_node, *self.shared_scripts):
             shutil.copy(Path(__file__).with_name(script), stage / script)
         shutil.copy(Path(self.prefix) / self.script, stage / "measure.sh")
         (stage / "raw").mkdir(exist_ok=True)
@@ -283,10 +284,14 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 getlogger().info(f"{self.display_name}: {progress}")
             return False
         ended = "" if self.job.is_cancelling else self.job.state
-        again = self.watcher.worth_another_job(measured, ended)
+        again = self.worth_another_job(measured, ended)
         if again:
             self.submit_again(again)
         return not again
+
+    def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
+        """The nodes of a second job; none where it would be in vain."""
+        return self.watcher.worth_another_job(measured, ended)
 
     def submit_again(self, nodes: NodeSet) -> None:
         """A second job for these nodes, with the time that remains of the first one's limit."""
@@ -330,17 +335,20 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     @run_before("performance")
     def compare_with_contract(self) -> None:
         """The worst node of each headline metric, and the bound that the mode asks for."""
-        site = session.current().site
         self.perf_variables = {}
         references = {}
         for metric in self.headline:
-            for name, value, unit, reference in contract.headline(
-                site, self.where.role, type(self).__name__, metric, self.mode,
-                [s for s in getattr(self, "samples", []) if self.speaks_for_node(s)],
-            ):
+            for name, value, unit, reference in self.compared(metric):
                 self.perf_variables[name] = make_performance_function(float, unit, value)
                 references[name] = (*reference, unit)
         self.reference = {self.current_partition.fullname: references}
+
+    def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
+        """Name, value, unit and reference of what ReFrame compares of a headline metric."""
+        return contract.headline(
+            self.site, self.where.role, type(self).__name__, metric, self.mode,
+            [s for s in getattr(self, "samples", []) if self.speaks_for_node(s)],
+        )
 
     @run_after("performance", always_last=True)
     def every_headline_compared(self) -> None:

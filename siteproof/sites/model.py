@@ -286,7 +286,8 @@ class FileSystem(Model):
         None, description="Roles whose nodes measure it, keys of `nodes`; all, if not given."
     )
     at_once: Count = Field(
-        4, description="How many nodes measure it at the same time, if it is shared."
+        4, description="How many nodes of a partition measure it at the same time, if it is "
+        "shared; at least one of each job."
     )
     storage_version: str = Field(
         "", description="Version of the software that serves it; figures are kept apart by it."
@@ -314,7 +315,7 @@ class Partition(Model):
 
 
 PATTERNS = ("star", "all", "together", "random:3")
-_PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
+PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
 
 
@@ -342,7 +343,7 @@ class Link(Model):
     @field_validator("pattern")
     @classmethod
     def _known_pattern(cls, text: str) -> str:
-        if not _PATTERN.fullmatch(text):
+        if not PATTERN.fullmatch(text):
             raise mistake(f"unknown pattern '{text}'", ", ".join(PATTERNS))
         return text
 

@@ -1,0 +1,1 @@
+"""Checks of the network between two nodes."""

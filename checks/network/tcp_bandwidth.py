@@ -1,0 +1,46 @@
+"""TCP between two nodes: one stream and several, in both directions."""
+
+import reframe as rfm
+from reframe.core.builtins import variable
+
+from siteproof.checks import PerPairCheck
+from siteproof.parsers import iperf3, nuttcp
+
+
+@rfm.simple_test
+class TcpBandwidth(PerPairCheck):
+    """iperf3 or nuttcp, whichever is there; -S TcpBandwidth.program chooses."""
+
+    descr = "TCP goodput between two nodes, both ways"
+    tags = {"network"}
+    script = "tcp_bandwidth.sh"
+    parsers = {"iperf3": iperf3, "nuttcp": nuttcp}
+    derive = "tcp_bandwidth"
+    metrics = ("throughput", "cpu_sender", "cpu_receiver")
+    headline = ("throughput",)
+
+    program = variable(str, value="")  # iperf3, nuttcp; empty: the first that is installed
+    streams = variable(int, value=0)  # of the second run; 0: by the mode, 1: no second run
+
+    seconds_of_run = {"quick": 3, "maintenance": 10, "acceptance": 30}
+    streams_of = {"quick": 1, "maintenance": 4, "acceptance": 4}
+    omitted = 1  # seconds of slow start that do not count
+
+    @property
+    def seconds_of_turn(self):
+        """Both directions of each number of streams, and a second around each for the tools."""
+        runs = 2 * len(self.numbers_of_streams())
+        return {mode: runs * (seconds + self.omitted + 2)
+                for mode, seconds in self.seconds_of_run.items()}
+
+    def numbers_of_streams(self):
+        """One stream always; several at once where asked for."""
+        return sorted({1, self.streams or self.streams_of[self.mode]})
+
+    def settings(self):
+        """For how long, with how many streams, and by which program."""
+        return {
+            **super().settings(), "PROGRAM": self.program,
+            "STREAMS": " ".join(map(str, self.numbers_of_streams())),
+            "SECONDS_OF_RUN": str(self.seconds_of_run[self.mode]), "OMIT": str(self.omitted),
+        }

@@ -1,0 +1,40 @@
+# shellcheck shell=sh
+# TCP from this client to the server and back: iperf3 where it is installed, nuttcp otherwise.
+# Run by siteproof's pair.sh with SIDE, ADDRESS and PORT set.
+# shellcheck disable=SC2153  # the check sets PROGRAM and STREAMS
+program=$PROGRAM
+for name in iperf3 nuttcp; do
+    [ -n "$program" ] || ! command -v "$name" >/dev/null || program=$name
+done
+if ! command -v "${program:=iperf3}" >/dev/null; then
+    echo "$program is not installed" >&2
+    exit 127
+fi
+echo "program=$program" >>facts
+
+if [ "$SIDE" = server ]; then
+    case $program in
+        iperf3) exec iperf3 -s -p "$PORT" ;;
+        *) exec nuttcp -S --nofork -P "$PORT" ;;
+    esac
+fi
+network_facts "$ADDRESS" >>facts
+measure_tcp() { # DIRECTION STREAMS
+    if [ "$program" = iperf3 ]; then
+        set -- "$1" "$2" iperf3 -c "$ADDRESS" -p "$PORT" -t "$SECONDS_OF_RUN" -O "$OMIT" -P "$2" -J
+        [ "$1" = out ] || set -- "$@" -R
+    else # its second port is for the data
+        way=-t
+        [ "$1" = out ] || way=-r
+        set -- "$1" "$2" nuttcp "$way" -P "$PORT" -p $((PORT + 4000)) -T "$SECONDS_OF_RUN" \
+            -N "$2" -fparse "$ADDRESS"
+    fi
+    direction=$1 streams=$2
+    shift 2
+    run direction="$direction" streams="$streams" -- timeout $((SECONDS_OF_RUN + OMIT + 4)) "$@"
+}
+# shellcheck disable=SC2153
+for streams in $STREAMS; do
+    measure_tcp out "$streams"
+    measure_tcp in "$streams"
+done

@@ -1,0 +1,118 @@
+"""From one result folder's texts to readings, or to the reason why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from importlib import import_module
+
+from siteproof import raw
+from siteproof.errors import OutputError
+from siteproof.manifest import Manifest
+from siteproof.parsers import Reading
+from siteproof.raw import Raw, Run
+
+NOT_FOUND = 127
+SAID = ("invalid", "interrupted")  # statuses that a script may write into its facts, with a reason
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one node or pair: readings and their conditions, or a status and the reason.
+
+    dims: what all of it belongs to beyond its node, such as peer and trial.
+    aside: texts that are too many for samples, kept beside them (siteproof.descriptions).
+    """
+
+    readings: list[Reading] = field(default_factory=list)
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    status: str = "ok"
+    why: str = ""
+    host: Mapping[str, str] = field(default_factory=dict)
+    aside: Mapping[str, str] = field(default_factory=dict)
+    dims: Mapping[str, str] = field(default_factory=dict)
+
+
+def judge(
+    left: Raw, runs: Sequence[Run], job: Manifest
+) -> tuple[dict[str, str], list[Reading], Mapping[str, str]]:
+    """Conditions, readings and texts aside of these runs of a result, none of which may fail.
+
+    Without runs the script's own output is read. Raises OutputError where there is no figure.
+    """
+    for run in runs:
+        must_have_ended(run, left, job)
+    runs = runs or [Run({}, 0, left.stdout, left.stderr)]
+    parsed = [parse(run, left, job) for run in runs]
+    readings = [reading for _, found in parsed for reading in found]
+    conditions = {**left.facts, **_agreed([own for own, _ in parsed])}
+    aside: Mapping[str, str] = {}
+    if job.derive:
+        derive = import_module(f"siteproof.derive.{job.derive}")
+        aside = derive.aside(readings, left) if hasattr(derive, "aside") else {}
+        readings, conditions = derive.derive(readings, conditions, left, job.facts)
+    complete(job, readings)
+    return conditions, readings, aside
+
+
+def _agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What all runs were measured under; in what they differ their dimensions say."""
+    return {key: value for key, value in each[0].items()
+            if all(other.get(key) == value for other in each)}
+
+
+def must_have_worked(left: Raw, job: Manifest) -> None:
+    """Raises OutputError unless the node's script ended with 0, and says nothing else itself."""
+    for status in SAID:
+        if status in left.facts:
+            raise OutputError(left.facts[status], status)
+    code = left.number("exit")
+    program = left.facts.get("program", "") or job.check
+    if left.timed_out(code):
+        raise OutputError(f"{program} hung: ended after its time limit", "timeout")
+    if code == NOT_FOUND:
+        raise OutputError(left.last_words, "tool_missing")
+    if code != 0:
+        raise OutputError(f"{program} exited with {code}: {left.last_words}", "generic")
+
+
+def must_have_ended(run: Run, left: Raw, job: Manifest) -> None:
+    """Raises OutputError unless one command of a script ended with 0."""
+    told = " ".join(run.dims.values())
+    what = f"{program_of(run, left) or job.check}{' ' if told else ''}{told}"
+    if run.exit is None or run.exit == raw.ENDED:
+        raise OutputError(f"{what} hung: ended after its time limit", "timeout")
+    if run.exit == NOT_FOUND:
+        raise OutputError(run.last_words, "tool_missing")
+    if run.exit != 0:
+        raise OutputError(f"{what} exited with {run.exit}: {run.last_words}", "generic")
+
+
+def program_of(run: Run, left: Raw) -> str:
+    """The program that a run's output is of: its own word goes before the script's."""
+    return run.dims.get("program", left.facts.get("program", ""))
+
+
+def parse(run: Run, left: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
+    """Conditions and readings of one run, with its dimensions. Raises OutputError."""
+    program = program_of(run, left)
+    if program not in job.parsers:
+        raise OutputError(f"measured by '{program}', which no parser of {job.check} reads")
+    parser = import_module(f"siteproof.parsers.{job.parsers[program]}")
+    text = run.stderr if getattr(parser, "STREAM", "stdout") == "stderr" else run.stdout
+    dims = {key: value for key, value in run.dims.items() if key != "program"}
+    if not dims.get("trial", "0").isdecimal():
+        raise OutputError(f"{program}: trial '{dims['trial']}' is no whole number")
+    found: list[Reading] = parser.parse(text)
+    return parser.conditions(text), [replace(r, dims={**dims, **r.dims}) for r in found]
+
+
+def complete(job: Manifest, readings: list[Reading]) -> None:
+    """Raises OutputError unless every promised metric is there, and finite."""
+    names = {reading.metric for reading in readings}
+    if missing := sorted(set(job.metrics) - names):
+        raise OutputError(f"the catalogue promises {', '.join(missing)}, the output has none")
+    for reading in readings:
+        if isinstance(reading.value, Decimal) and not reading.value.is_finite():
+            raise OutputError(f"{reading.metric} is {reading.value}", "invalid")
