@@ -1,6 +1,7 @@
 """Serial rates of every node on every file system: dd, 2 GB in blocks of 1 MiB."""
 
 import reframe as rfm
+import reframe.utility.typecheck as typ
 from reframe.core.builtins import variable
 
 from siteproof.checks import FileSystemCheck
@@ -23,7 +24,7 @@ class BlockStorage(FileSystemCheck):
     mebibytes = {"quick": 64, "maintenance": 2000, "acceptance": 2000}
     seconds_of_turn = {"quick": 30, "maintenance": 120, "acceptance": 600}
 
-    direct = variable(bool, value=True)  # O_DIRECT, where the file system takes it
+    direct = variable(typ.Bool, value=True)  # O_DIRECT, where the file system takes it
     trials = variable(int, value=0)  # 0: by the mode; their median counts
 
     def settings(self):
