@@ -1,6 +1,7 @@
 """The scripts of sbatch/ on the test bed."""
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from test_run_slurm import NODES, RECORDED, Suite, suite  # noqa: F401 - the fix
 
 pytest_plugins = ["testbed_fixture"]
 CLONE = Path(__file__).parents[1]
+# Small problems and few checks: the evening is the same.
+FEW = ("-T", "network", "-T", "storage", "-S", "Hpl.n=1200")
 
 
 def script(suite: Suite, name, *words, timeout=120, campaign=""):  # noqa: F811
@@ -41,12 +44,12 @@ def test_the_daily_look_measures_what_is_idle_and_leaves_what_is_at_work(suite):
     suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
     for name in ("likwid-bench", "mpirun"):  # fail at once: this is about nodes, not about figures
         suite.likwid("exit 3", name)
-    script(suite, "daily", "quick", timeout=240, campaign="day")
+    script(suite, "daily", "quick", *FEW, timeout=240, campaign="day")
     assert suite.measured("HostParameters.mismatches") == NODES[:6]
 
 
 KEPT = ("--keep-out", "FAILED,ODD,UNTESTED")  # eight nodes of one machine are slow by chance
-SHORT = (*KEPT, "--", "-S", "Hpl.n=1200")  # small problems: the evening is the same
+SHORT = (*KEPT, "--", *FEW)
 
 
 def wrong_mtu(testbed, mtu, *nodes):
@@ -96,7 +99,7 @@ def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itsel
                 f"PATH='{evening.programs}':$PATH sbatch --wait -N8 --time=5 "
                 f"--ntasks-per-node=1 --exclusive --reservation=night "
                 f"--output='{evening.folder}/evening.out' "
-                "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD -- -S Hpl.n=1200")
+                f"sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD -- {shlex.join(FEW)}")
         done = testbed.run(["sh", "-c", line], timeout=180)
     finally:
         testbed.run(["scontrol", "delete", "ReservationName=night"])
