@@ -99,7 +99,8 @@ def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itsel
                 f"PATH='{evening.programs}':$PATH sbatch --wait -N8 --time=5 "
                 f"--ntasks-per-node=1 --exclusive --reservation=night "
                 f"--output='{evening.folder}/evening.out' "
-                f"sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD -- {shlex.join(FEW)}")
+                "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD "
+                f"-- {shlex.join(FEW)}")
         done = testbed.run(["sh", "-c", line], timeout=180)
     finally:
         testbed.run(["scontrol", "delete", "ReservationName=night"])
