@@ -1,0 +1,84 @@
+"""OSU micro-benchmarks 5 to 7: osu_latency, osu_bw and osu_bibw. Their MB/s are 10**6 bytes/s.
+
+Latency is half a round trip. The table has to reach 4194304 bytes, OSU's default, or what a line
+`sizes MIN:MAX` before it says (siteproof.parsers.messages). With -c OSU looks at what arrived, and
+says Pass or Fail behind each row; without, a wrong message is not noticed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, figures, lines, messages
+
+METRICS = {
+    "Latency": ("latency", "us"),
+    "Bandwidth": ("bandwidth", "MB/s"),
+    "Bi-Directional Bandwidth": ("bidirectional", "MB/s"),
+}
+DEFAULT = (0, 4194304)  # bytes; some versions begin with 1
+LONGEST = 100  # characters of a message
+
+_TITLE = re.compile(r"^# OSU MPI (.{1,60}) Test +v?([0-9][0-9.]{0,10})[ \t\r]*$", re.MULTILINE)
+_HEADER = re.compile(
+    r"^# Size +(?:(?:Avg )?(Latency) ?\((\S+)\)|(Bandwidth) \((\S+)\))( +Validation)?[ \t\r]*$",
+    re.MULTILINE,
+)
+_ROW = re.compile(r"^([0-9]{1,12})[ \t]+(\S+)(?:[ \t]+(Pass|Fail))?[ \t\r]*\n", re.MULTILINE)
+_FAILED = re.compile(r"This test requires .*|.*VALIDATION ERROR.*")
+
+
+def parse(text: str) -> list[Reading]:
+    """latency (us), bandwidth or bidirectional (MB/s), each with dims {"size": bytes}.
+
+    Raises OutputError: `invalid` if OSU found a message wrong, `generic` with OSU's words.
+    """
+    for line in lines.harmless(text):
+        if _FAILED.fullmatch(line):
+            wrong = "VALIDATION" in line
+            raise OutputError(f"osu: {line[:LONGEST]}", "invalid" if wrong else "generic")
+    metric, unit = _benchmark(text)
+    checked = _checked(text, metric, unit)
+    rows = _ROW.findall(text)
+    if bad := [size for size, _, verdict in rows if verdict == "Fail"]:
+        raise OutputError(f"osu: validation failed at {', '.join(bad[:5])} bytes", "invalid")
+    if any(bool(verdict) != checked for _, _, verdict in rows):
+        raise OutputError("osu: a row that is not validated among those that are")
+    first, last = messages.asked(text, "osu", DEFAULT)
+    messages.must_be_whole("osu", [int(size) for size, *_ in rows], first, last)
+    return [
+        Reading(metric, figures.positive(f"osu: {metric} at {size}", value), unit, {"size": size})
+        for size, value, _ in rows
+    ]
+
+
+def conditions(text: str) -> dict[str, str]:
+    """OSU's version, and whether it looked at what arrived (validated: yes or no)."""
+    found = {}
+    if title := _TITLE.search(text):
+        found["version"] = title[2]
+    if header := _HEADER.search(text):
+        found["validated"] = "yes" if header[5] else "no"
+    return found
+
+
+def _benchmark(text: str) -> tuple[str, str]:
+    """Metric and unit of the one benchmark that ran."""
+    titles = _TITLE.findall(text)
+    if len(titles) != 1:
+        raise OutputError(f"osu: {len(titles)} benchmarks where one is expected")
+    if titles[0][0] not in METRICS:
+        raise OutputError("osu: none of osu_latency, osu_bw and osu_bibw")
+    return METRICS[titles[0][0]]
+
+
+def _checked(text: str, metric: str, unit: str) -> bool:
+    """Whether the table's heading, which has to be that of the metric, has a validation."""
+    headers = _HEADER.findall(text)
+    if len(headers) != 1:
+        raise OutputError(f"osu: {len(headers)} headings of known columns where one is expected")
+    latency, in_time, _, in_rate, validation = headers[0]
+    if bool(latency) != (metric == "latency") or (in_time or in_rate) != unit:
+        raise OutputError(f"osu: a heading that is not {metric} in {unit}")
+    return bool(validation)
