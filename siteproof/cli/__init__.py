@@ -18,6 +18,7 @@ COMMANDS = {
     "gate": "Decide which nodes go back into service, and quarantine the others.",
     "describe": "Say what the nodes of each role are, and which are unlike the others.",
     "lint": "Check the description of every system, all mistakes at once.",
+    "matrix": "Show every pair of nodes, and who is behind the bad pairs.",
     "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
     "nodes": "Say of every node whether it is slow, broken or odd, and why.",
     "sites": "List the systems that are described, and what a key means.",

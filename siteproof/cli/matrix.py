@@ -1,0 +1,205 @@
+"""`siteproof matrix`: every pair of a link, and who is behind the bad ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from siteproof import matrix as made
+from siteproof import sites
+from siteproof.analysis.matrix import ASYMMETRIC, BadPair, Culprit, Pair
+from siteproof.cli import matrix_days
+from siteproof.cli.options import which_samples
+from siteproof.errors import ExitCode
+from siteproof.matrix import Matrix
+
+WIDTH = 132  # columns where nobody looks at a terminal
+WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad
+STAR = 41  # nodes of a star that is shown whole: a line a client
+SHOWN = 20  # bad pairs that are listed, the worst first
+FEW = 5  # pairs whose directions differ, and pairs without a figure, that are named
+BAD = "*"
+
+
+@click.command()
+@click.argument("metric")
+@which_samples
+@click.option("--link", default="", metavar="NAME", help="Only this link of system.yaml.")
+@click.option("--daily", is_flag=True, help="High, low and average of each pair, day by day.")
+def matrix(
+    metric: str, system: str, since: str, campaign: str, link: str, daily: bool
+) -> None:
+    """Show METRIC of every pair of nodes, and say who is behind the bad pairs.
+
+    A pair is bad if it is far below the others, breaks its contract, or could not be measured. A
+    node is named if most of its pairs are bad, with peers that are good with others; any other bad
+    pair is a link. Exit code 1: some pair is bad; 3: some pair, or all, have no figure.
+
+    \b
+    siteproof matrix TcpBandwidth.throughput --link lan
+    siteproof matrix TcpBandwidth.throughput --daily --since 7d
+    """
+    site = sites.load(system or sites.recognise())
+    found, chosen = made.select(site, metric, link, since=since, name=campaign, days=daily)
+    if not found:
+        click.echo(f"{metric}: no pair was measured, {chosen}")
+        raise SystemExit(ExitCode.INCOMPLETE)
+    console = Console()
+    console = console if console.is_terminal else Console(width=WIDTH)
+    title = f"{site.system.system}: {chosen}"
+    if daily:
+        raise SystemExit(matrix_days.show(console, title, site, found, metric))
+    matrices = made.collect(site, found, metric)
+    for one in matrices:
+        _show(console, title, one)
+    for one in matrices:
+        _line(console, answer(one))
+    raise SystemExit(_exit_code(matrices))
+
+
+def _exit_code(matrices: Sequence[Matrix]) -> ExitCode:
+    if any(m.blame.bad or m.blame.culprits for m in matrices):
+        return ExitCode.FAIL
+    if any(m.missing or not m.decided for m in matrices):
+        return ExitCode.INCOMPLETE
+    return ExitCode.PASS
+
+
+def answer(one: Matrix) -> str:
+    """Who is behind the bad pairs, in one line."""
+    head = f"{one.name} over {one.link}: "
+    if not one.decided:
+        return f"{head}no criterion says which of {len(one.values)} pairs are bad"
+    nodes = [_culprit(c) for c in one.blame.culprits]
+    links = [f"{a}>{b}" if turn else f"{a}<>{b}" for a, b, turn in _joined(one.blame.links)]
+    if len(links) > FEW:
+        links = [*links[:FEW], f"{len(links) - FEW} more"]
+    told = (["behind the bad pairs: " + ", ".join(nodes)] if nodes else []) + (
+        [f"bad alone, no node is to blame: {', '.join(links)}"] if links else [])
+    tail = f"; {len(one.missing)} pairs without a figure" if one.missing else ""
+    return head + ("; ".join(told) or "no bad pair") + tail
+
+
+def _culprit(one: Culprit) -> str:
+    return f"{one.node} (as {' and '.join(one.sides)})" if one.sides else one.node
+
+
+def _joined(links: Sequence[BadPair]) -> list[tuple[str, str, bool]]:
+    """Bad pairs, those that are bad both ways once; the last word: in this direction only."""
+    seen = {(p.sender, p.receiver) for p in links}
+    return [(a, b, (b, a) not in seen) for a, b in ((p.sender, p.receiver) for p in links)
+            if (b, a) not in seen or a < b]
+
+
+def _show(console: Console, title: str, one: Matrix) -> None:
+    known = {*one.values, *one.failed, *one.missing}
+    nodes = sorted({node for pair in known for node in pair}, key=_natural)
+    head = f"{title}: {one.name} over {one.link}, {one.unit}"
+    star = all((a in one.hubs) != (b in one.hubs) for a, b in known)
+    whole = len(nodes) <= (STAR if star else WHOLE)
+    if whole and star:
+        _star(console, head, one, known)
+    elif whole:
+        _whole(console, f"{head}; rows send", one, known)
+    if one.blame.bad:
+        _bad(console, "bad pairs" if whole else f"{head}; bad pairs", one)
+    counts = f"{len(one.values)} pairs of {len(nodes)} nodes"
+    usual = f", usual {median(one.values.values()):.4g} {one.unit}" if one.values else ""
+    bad = f", {len(one.blame.bad)} bad" if one.blame.bad else ""
+    _line(console, counts + usual + bad)
+    _asymmetry(console, one)
+    for pair in sorted(one.missing)[:FEW]:
+        _line(console, f"{_arrow(pair)}: {one.missing[pair]}")
+    if len(one.missing) > FEW:
+        _line(console, f"and {len(one.missing) - FEW} more pairs without a figure")
+
+
+def _star(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
+    """A row a client: to its server, and from it where figures have a direction."""
+    table = Table(title=title, title_justify="left")
+    asked = sorted({(b, a) if a in one.hubs else (a, b) for a, b in known},
+                   key=lambda pair: (_natural(pair[0]), pair))
+    for name in ("client", "server", "client > server", "server > client"):
+        table.add_column(name, overflow="fold", justify="right" if ">" in name else "left")
+    for client, server in asked:
+        table.add_row(Text(client), Text(server), _cell(one, (client, server)),
+                      _cell(one, (server, client)))
+    console.print(table)
+
+
+def _whole(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
+    table = Table(title=title, title_justify="left")
+    table.add_column("", no_wrap=True)
+    receivers = sorted({b for _, b in known}, key=_natural)
+    for node in receivers:
+        table.add_column(Text(f">{node}"), justify="right", overflow="fold")
+    for sender in sorted({a for a, _ in known}, key=_natural):
+        cells = [_cell(one, (sender, receiver)) for receiver in receivers]
+        table.add_row(Text(sender), *cells)
+    console.print(table)
+
+
+def _cell(one: Matrix, pair: Pair) -> Text:
+    """A figure, marked where it is bad; why there is none; blank where none is asked for."""
+    if pair in one.failed:
+        return Text(one.failed[pair].status, style="bold red")
+    if pair in one.values:
+        bad = pair in one.blame.bad
+        return Text(f"{one.values[pair]:.4g}{BAD if bad else ''}", style="bold red" if bad else "")
+    return Text("?" if pair in one.missing else "", style="yellow")
+
+
+def _bad(console: Console, title: str, one: Matrix) -> None:
+    """The culprits with all of their pairs in a row each, then links; the worst first."""
+    table = Table(title=title, title_justify="left")
+    for name in ("from", "to", "value", "worse than usual by", "behind it"):
+        table.add_column(name, overflow="fold")
+    for culprit in one.blame.culprits[:SHOWN]:
+        mine = [p for p in one.blame.bad if culprit.node in p]
+        table.add_row("", "", f"{len(mine)} bad pairs", f"{culprit.deficit:.0%}",
+                      Text(_culprit(culprit), style="bold red"))
+    links = one.blame.links
+    for pair in links[:SHOWN]:
+        key = (pair.sender, pair.receiver)
+        value = one.failed[key].status if key in one.failed else f"{one.values[key]:.4g} {one.unit}"
+        share = "-" if key in one.failed or pair.deficit < 0 else f"{pair.deficit:.0%}"
+        table.add_row(Text(key[0]), Text(key[1]), Text(value), share, "this link")
+    console.print(table)
+    left = max(len(links) - SHOWN, 0) + max(len(one.blame.culprits) - SHOWN, 0)
+    if left:
+        _line(console, f"{left} more that are less bad are left out")
+    for (a, b), sample in sorted(one.failed.items())[:FEW]:
+        _line(console, f"{a}>{b}: {sample.status}: {sample.why}")
+
+
+def _asymmetry(console: Console, one: Matrix) -> None:
+    """Where the two directions of a pair differ."""
+    found = made.asymmetries(one)
+    if not found:
+        return
+    unlike = [a for a in found if a.share > ASYMMETRIC]
+    _line(console, f"directions differ by {median(a.share for a in found):.1%} in the median"
+          + (f", {len(unlike)} pairs by more than {ASYMMETRIC:.0%}" if unlike else ""))
+    for one_pair in unlike[:FEW]:
+        better, worse = one_pair.better, one_pair.better[::-1]
+        _line(console, f"{_arrow(better)} {one.values[better]:.4g} {one.unit}, {_arrow(worse)} "
+              f"{one.values[worse]:.4g}: {one_pair.share:.0%} apart")
+
+
+def _arrow(pair: Pair) -> str:
+    return f"{pair[0]}>{pair[1]}"
+
+
+def _natural(node: str) -> tuple[str, int, str]:
+    """n2 before n10."""
+    stem = node.rstrip("0123456789")
+    return stem, int(node[len(stem):] or 0), node
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
