@@ -154,7 +154,7 @@ def test_lint_prints_the_schema(example):
 def test_the_shipped_sites_have_no_mistake(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     result = CliRunner().invoke(lint, [])
-    assert (result.exit_code, result.output) == (0, "4 sites, no mistake\n")
+    assert (result.exit_code, result.output) == (0, "9 sites, no mistake\n")
 
 
 def test_criteria_may_stand_in_several_files(example):
