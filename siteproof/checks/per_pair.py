@@ -59,21 +59,23 @@ class PerPairCheck(JobCheck, special=True):
     # ---- which pairs
 
     def places(self) -> list[str]:
-        """The link's partition."""
+        """The link's partition; all of them where there is nothing to measure, to say so."""
         site = session.current().site
-        if not self.link:
-            self.skip("the site names no links")
+        self.over = site.system.links.get(self.link)
+        self.rounds: list[list[pairs.Pair]] = []
+        self.none = "no pair was asked for" if self.over else "the site names no links"
+        if not self.over:
             return list(site.system.partitions)
-        self.over = site.system.links[self.link]
         self.trials = self.trials or self.trials_of[self.mode]
+        if self.pattern and not PATTERN.fullmatch(self.pattern):
+            what = f"unknown pattern '{self.pattern}'"
+            loading.refuse(UserError("-S pattern", what, PATTERNS))
         given = self.pattern or self.over.pattern
         self.pattern = given if given.partition(":")[0] in self.patterns else "star"
         try:
             self.rounds = self.lay_rounds()
-        except UserError as error:
-            loading.refuse(error)
-        if not self.rounds:
-            self.skip(f"no pair of {self.link} was asked for")
+        except UserError as error:  # nodes that have no part in this link
+            self.none = str(error)
         self.limit_time()
         return [self.over.partition]
 
@@ -81,8 +83,6 @@ class PerPairCheck(JobCheck, special=True):
         """Rounds of pairs (client, server) that run at the same time. Raises UserError."""
         site = session.current().site
         servers, clients = pairs.servers(site, self.over), pairs.clients(site, self.over)
-        if not PATTERN.fullmatch(self.pattern):
-            raise UserError("-S pattern", f"unknown pattern '{self.pattern}'", PATTERNS)
         chosen = slurm.select(self.nodes, servers | clients, {})
         by_client = self.pattern in ("star", "together")
         laid = pairs.rounds(self.pattern, servers, clients, session.current().name)
@@ -116,6 +116,8 @@ class PerPairCheck(JobCheck, special=True):
 
     def expected_nodes(self) -> NodeSet:
         """Both ends of every pair."""
+        if not self.rounds:
+            self.skip(self.none)
         return nodeset(end for together in self.rounds for pair in together for end in pair)
 
     def plan_of_its_kind(self) -> dict[str, object]:
