@@ -1,10 +1,10 @@
 """iperf3 with -J, as its client prints it: text in, readings out. One direction a run.
 
-iperf3 3.12 exits with 0 after every error, so the key `error` decides.
-Throughput is what the receiver counted (end.sum_received), of TCP and UDP alike: of UDP, `sum` and
-`sum_sent` hold the sender's rate. Its loss of UDP is what the receiver missed of the datagrams
-sent; datagrams that were lost behind the last one that arrived are not in it. Few of them are
-normal when the sender is too fast, many mean that the link died during the test.
+iperf3 3.12 exits with 0 after every error, so the key `error` decides. Throughput is what the
+receiver counted (end.sum_received), of TCP and of UDP; of UDP, `sum` and `sum_sent` hold the
+sender's rate. The loss of UDP is what the receiver missed; it knows nothing of datagrams that were
+lost behind the last one that arrived. A few of those are normal when the sender is too fast, many
+mean that the link died during the test.
 """
 
 from __future__ import annotations
