@@ -102,6 +102,16 @@ def test_a_job_that_was_ended_holds_nothing_against_a_node(job, ended):
     assert job.failure("n2", ended=ended) == ("interrupted", f"left no result (job {ended})")
 
 
+@pytest.mark.parametrize(("code", "ended", "status"), [
+    ("143", "CANCELLED by 0", "interrupted"), ("137", "lost with its session", "interrupted"),
+    ("143", "COMPLETED", "generic"), ("143", "TIMEOUT", "generic"), ("1", "CANCELLED", "generic"),
+    ("124", "CANCELLED", "timeout"),
+])
+def test_what_a_signal_ended_with_its_job_is_no_failure_of_the_node(job, code, ended, status):
+    job.node("n1", exit=code)
+    assert job.failure("n1", ended=ended)[0] == status
+
+
 @pytest.mark.parametrize("ended", ["COMPLETED", "FAILED", "OUT_OF_MEMORY", ""])
 def test_a_node_that_alone_left_nothing_in_a_job_that_ended_by_itself_is_lost(job, ended):
     job.node("n1")

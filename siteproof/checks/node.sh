@@ -18,6 +18,7 @@ mine="$stage/raw/.$node.$SITEPROOF_ATTEMPT"
 [ ! -e "$mine" ] || rm -rf "$mine"
 mkdir -p "$mine" && cd "$mine" || exit 1
 begin_account "$node" "$job" "$SITEPROOF_LIMIT"
+trap 'exit 143' HUP INT TERM # a job that somebody ends leaves no result, rather than half of one
 # In the foreground: a process group of its own would outlive a job that is ended.
 # shellcheck disable=SC2016  # $1 is the inner shell's
 timeout --foreground -k 10 "$SITEPROOF_LIMIT" \
