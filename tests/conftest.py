@@ -6,6 +6,7 @@ import pytest
 from clone import World
 
 os.environ.pop("SITEPROOF_CAMPAIGN", None)
+pytest_plugins = ["tools"]
 
 
 @pytest.fixture

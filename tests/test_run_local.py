@@ -50,6 +50,7 @@ def test_a_healthy_machine_passes_and_every_value_is_kept(good):
 
 
 @pytest.mark.slow
+@pytest.mark.tool("ReFrame", "HPCC", "likwid-bench")
 def test_the_real_benchmarks_pass_on_this_machine(tmp_path):
     for program in ("hpcc", "mpirun", "likwid-bench"):
         if not shutil.which(program):

@@ -12,7 +12,7 @@ import pytest
 from siteproof import samples
 
 pytest_plugins = ["testbed_fixture"]
-pytestmark = pytest.mark.testbed
+pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm")]
 
 CLONE = Path(__file__).parents[1]
 RECORDED = CLONE / "tests" / "outputs" / "likwid" / "5.2.2-copy_and_stream.txt"

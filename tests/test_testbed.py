@@ -103,6 +103,7 @@ def test_all_nodes_see_the_shared_folders_under_tmp(testbed, tmp_path):
     assert testbed.run(["srun", "-N8", "cat", "seen"], cwd=tmp_path).stdout == "yes\n" * 8
 
 
+@pytest.mark.tool("MariaDB and slurmdbd")
 def test_accounting_knows_the_jobs(testbed):
     testbed.run(["srun", "-J", "accounted", "true"])
     words = ["sacct", "-nPX", "-a", "--name=accounted", "-o", "state"]
