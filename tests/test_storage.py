@@ -224,6 +224,11 @@ def test_without_fio_random_access_is_skipped(disk):
     assert disk.statuses() == {"RandomIo.*": "tool_missing"}
 
 
+def test_a_switch_that_is_neither_yes_nor_no_is_refused(disk):
+    done = disk.reframe(*RUN, "BlockStorage", "-S", "BlockStorage.direct=perhaps")
+    assert "block_storage.py: cannot be loaded: failed to set variable" in done.refused()
+
+
 # ---- wrong answers
 
 

@@ -26,18 +26,18 @@ fi
 
 there() ( # fio in the test folder, where a name needs no quoting
     cd -- "$folder" && within fio --output-format=json --filename=test.1 --size="${MEBIBYTES}m" \
-        --direct="$asked" --end_fsync=1 --randrepeat=0 "$@"
+        --direct="$asked" --ioengine="$engine" --iodepth="$DEPTH" --end_fsync=1 --randrepeat=0 "$@"
 )
 compared() { # fio's code for a failed job is an answer: its JSON says whether the data were wrong
     there "$@" || [ $? -eq 1 ]
 }
 
-run phase=verify -- compared --name=verify --rw=write --bs=1m --ioengine=psync \
+run phase=verify -- compared --name=verify --rw=write --bs=1m \
     --verify=crc32c --do_verify=1 --verify_fatal=1 --verify_state_save=0 || exit
 for block in 4k 1m; do
     run phase=read block="$block" -- there --name=read --rw=randread --bs="$block" \
-        --ioengine="$engine" --iodepth="$DEPTH" --time_based --runtime="$DURATION" || exit
+        --time_based --runtime="$DURATION" || exit
     run phase=write block="$block" -- there --name=write --rw=randwrite --bs="$block" \
-        --ioengine="$engine" --iodepth="$DEPTH" --runtime="$DURATION" || exit
+        --runtime="$DURATION" || exit
 done
 note_cache

@@ -35,7 +35,7 @@ def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
     def load_from_file(self: Any, filename: str, force: bool = False) -> list[Any]:
         try:
             checks: list[Any] = original(self, filename, force)
-        except (SyntaxError, UnicodeDecodeError, ValueError) as error:
+        except (SyntaxError, UnicodeDecodeError, ValueError, TypeError) as error:
             line = f":{error.lineno}" if getattr(error, "lineno", None) else ""
             refuse(UserError(f"{filename}{line}", f"cannot be loaded: {error}"))
         missing = promised.get(Path(filename).resolve(), set())
