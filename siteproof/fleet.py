@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import fleet_facts, series
+from siteproof import fleet_facts, fleet_pairs, series
 from siteproof.analysis.fleet import MANY, MIN_HISTORY, State
 from siteproof.fleet_figures import Finding, InSeries, MetricReport
 from siteproof.judgement import Judgement
@@ -81,10 +81,19 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
         node: NodeReport(node, site.role_of(node) or role, State.OK, [], {})
         for role in site.system.nodes for node in site.expected(role)
     })
-    for node, state, sentence in fleet_facts.facts(judged):
+    nodes_only = replace(judged, samples=fleet_pairs.alone(judged.samples))
+    of_pairs = fleet_pairs.judge(judged)
+    for node, state, sentence in (*fleet_facts.facts(nodes_only), *of_pairs.facts):
         found.add(node, state, sentence)
-    warnings = fleet_facts.warnings(judged)
-    for one in _all_series(judged, history):
+    for node, sentence in of_pairs.notes:
+        found.note(node, sentence)
+    warnings = [*fleet_facts.warnings(nodes_only), *of_pairs.warnings]
+    both_ends = replace(judged, samples=fleet_pairs.ends(judged.samples))
+    for one in _all_series(both_ends, fleet_pairs.ends(history)):
+        for node, finding in one.findings():  # the matrix says who is slow: these are only shown
+            shown = replace(finding, state=State.OK, reason="", suspect=False)
+            found.figure(node, one.key.name, shown)
+    for one in _all_series(nodes_only, fleet_pairs.alone(history)):
         for node, finding in one.findings():
             found.figure(node, one.key.name, finding)
         for node, sentence in one.unstable():
@@ -111,6 +120,10 @@ class _Found:
     def add(self, node: str, state: State, sentence: str) -> None:
         if node in self.nodes and (state, sentence) not in self._reasons[node]:
             self._reasons[node].append((state, sentence))
+
+    def note(self, node: str, sentence: str) -> None:
+        if node in self.nodes:
+            self.nodes[node].notes.append(sentence)
 
     def figure(self, node: str, name: str, finding: Finding) -> None:
         """One series; of several of a metric, the one in which the node is worse is shown."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from siteproof import data, descriptions, series
 from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.fleet import RETESTS, State
+from siteproof.analysis.pair_units import LINK
 from siteproof.analysis.verdict import CriterionVerdict, NodeVerdict, Verdict
 from siteproof.judgement import Judgement
 from siteproof.samples import INTERRUPTED, Sample
@@ -159,12 +160,12 @@ def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
 
 
 def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:
-    """Checks that were interrupted, and that have no value of the node from another run."""
+    """Checks that were interrupted or not allowed, and that have no value of the node from another run."""
     measured = {(s.node, s.header.check) for s in samples if s.status == "ok"}
     for sample in samples:
         check = sample.header.check
         if sample.status == INTERRUPTED and (sample.node, check) not in measured:
-            yield sample.node, State.UNTESTED, f"{check}: interrupted: {sample.why}"
+            yield sample.node, State.UNTESTED, f"{check}: not measured: {sample.why}"
 
 
 def _untested(judged: Judgement) -> Iterator[Fact]:
@@ -173,7 +174,8 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
     asked: dict[str, set[str]] = {}
     for criterion in site.criteria.values():
         metric = site.catalogue[criterion.metric]
-        if metric.headline and metric.check and not criterion.report_only:
+        of_pairs = LINK in metric.conditions  # those are siteproof.fleet_pairs' matter
+        if metric.headline and metric.check and not criterion.report_only and not of_pairs:
             for role in site.roles_of(criterion):
                 asked.setdefault(role, set()).add(criterion.metric)
     for role in site.system.nodes:

@@ -15,7 +15,7 @@ from statistics import median
 from siteproof import campaign, data, pairs, samples, series, units
 from siteproof.analysis import matrix as rules
 from siteproof.analysis.daily import Attempt, Cell, daily
-from siteproof.analysis.matrix import Blame, Pair, blame
+from siteproof.analysis.matrix import RECEIVER, SENDER, Blame, Culprit, Pair, blame
 from siteproof.analysis.pair_units import PEER, job, link_of, of_pairs
 from siteproof.analysis.verdict import why_not
 from siteproof.errors import UserError
@@ -38,7 +38,7 @@ class Matrix:
 
     failed: pairs that were tried in vain. missing: pairs that should have a figure, and why they
     have none. decided: whether anything says what a bad figure is; a count alone does not.
-    hubs: the servers of a star.
+    broken: pairs whose figure breaks a criterion. hubs: the servers of a star.
     """
 
     name: str
@@ -50,7 +50,16 @@ class Matrix:
     missing: Mapping[Pair, str]
     blame: Blame
     decided: bool
+    broken: frozenset[Pair]
     hubs: frozenset[str]
+
+    def of(self, culprit: Culprit) -> list[Pair]:
+        """The pairs, with a figure or tried in vain, of a culprit's bad side or sides."""
+        return [
+            pair for pair in (*self.values, *self.failed)
+            if pair[0] == culprit.node and culprit.sides != (RECEIVER,)
+            or pair[1] == culprit.node and culprit.sides != (SENDER,)
+        ]
 
 
 @dataclass
@@ -190,14 +199,16 @@ def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix
     values = {pair: median(figures) for pair, figures in tried.values.items()}
     missing = {pair: "not measured" for pair in _expected(site, link, both)} | tried.untried
     missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
-    rules_of = limits(site, metric, link, tried.newest) if tried.newest else []
+    asked = limits(site, metric, link, tried.newest) if tried.newest else []
+    broken = frozenset(pair for pair, value in values.items()
+                       if any(not c.met(Fraction(value), entry.unit) for c in asked))
     told = ", ".join(f"{k} {v}" for k, v in key[1])
     at = site.system.links.get(link)
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
     return Matrix(
         f"{metric} [{told}]" if told else metric, link, entry.unit, entry.better, values,
-        tried.failed, missing, _blame(entry, hubs, values, tried.failed, rules_of),
-        series.is_speed(entry) or bool(rules_of) or bool(tried.failed), hubs,
+        tried.failed, missing, _blame(entry, hubs, values, tried.failed, broken),
+        series.is_speed(entry) or bool(asked) or bool(tried.failed), broken, hubs,
     )
 
 
@@ -237,20 +248,18 @@ def _expected(site: Site, name: str, both: bool) -> list[Pair]:
 
 def _blame(
     entry: Metric, hubs: frozenset[str], values: Mapping[Pair, float],
-    failed: Mapping[Pair, Sample], criteria: Sequence[Criterion],
+    failed: Mapping[Pair, Sample], broken: frozenset[Pair],
 ) -> Blame:
     """Speeds are compared with each other; of other figures only those are bad that break a rule.
 
     There a pair counts as 1, and as nothing where it is bad.
     """
-    def misses(value: float) -> bool:
-        return any(not c.met(Fraction(value), entry.unit) for c in criteria)
-
     vain: dict[Pair, list[float]] = {pair: [] for pair in failed}
     if series.is_speed(entry):
+        worst = {values[pair] for pair in broken}
         speeds = {pair: [value] for pair, value in values.items()}
-        return blame(speeds | vain, entry.better, hubs=hubs, misses=misses)
-    marks = {pair: [] if misses(value) else [1.0] for pair, value in values.items()}
+        return blame(speeds | vain, entry.better, hubs=hubs, misses=worst.__contains__)
+    marks = {pair: [] if pair in broken else [1.0] for pair in values}
     return blame(marks | vain, "higher", hubs=hubs)
 
 

@@ -42,6 +42,9 @@ class Culprit:
     deficit: float
     peers: int
 
+    def __str__(self) -> str:
+        return f"{self.node} (as {' and '.join(self.sides)})" if self.sides else self.node
+
 
 @dataclass(frozen=True)
 class BadPair:
@@ -65,6 +68,15 @@ class Blame:
     bad: frozenset[Pair]
     usual: float
     directed: bool
+
+    @property
+    def alone(self) -> list[str]:
+        """The bad links in words, the worst first: `a>b`, or `a<>b` where both ways are bad."""
+        seen = {(p.sender, p.receiver) for p in self.links}
+        return [
+            f"{a}<>{b}" if (b, a) in seen else f"{a}>{b}"
+            for a, b in ((p.sender, p.receiver) for p in self.links) if (b, a) not in seen or a < b
+        ]
 
 
 def figures(trials: Mapping[Pair, Sequence[float]], better: str) -> dict[Pair, float]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from siteproof import matrix as made
 from siteproof import sites
-from siteproof.analysis.matrix import ASYMMETRIC, BadPair, Culprit, Pair
+from siteproof.analysis.matrix import ASYMMETRIC, Pair
 from siteproof.cli import matrix_days
 from siteproof.cli.options import which_samples
 from siteproof.errors import ExitCode
@@ -75,25 +75,13 @@ def answer(one: Matrix) -> str:
     head = f"{one.name} over {one.link}: "
     if not one.decided:
         return f"{head}no criterion says which of {len(one.values)} pairs are bad"
-    nodes = [_culprit(c) for c in one.blame.culprits]
-    links = [f"{a}>{b}" if turn else f"{a}<>{b}" for a, b, turn in _joined(one.blame.links)]
+    nodes, links = [str(c) for c in one.blame.culprits], one.blame.alone
     if len(links) > FEW:
         links = [*links[:FEW], f"{len(links) - FEW} more"]
     told = (["behind the bad pairs: " + ", ".join(nodes)] if nodes else []) + (
         [f"bad alone, no node is to blame: {', '.join(links)}"] if links else [])
     tail = f"; {len(one.missing)} pairs without a figure" if one.missing else ""
     return head + ("; ".join(told) or "no bad pair") + tail
-
-
-def _culprit(one: Culprit) -> str:
-    return f"{one.node} (as {' and '.join(one.sides)})" if one.sides else one.node
-
-
-def _joined(links: Sequence[BadPair]) -> list[tuple[str, str, bool]]:
-    """Bad pairs, those that are bad both ways once; the last word: in this direction only."""
-    seen = {(p.sender, p.receiver) for p in links}
-    return [(a, b, (b, a) not in seen) for a, b in ((p.sender, p.receiver) for p in links)
-            if (b, a) not in seen or a < b]
 
 
 def _show(console: Console, title: str, one: Matrix) -> None:
@@ -162,7 +150,7 @@ def _bad(console: Console, title: str, one: Matrix) -> None:
     for culprit in one.blame.culprits[:SHOWN]:
         mine = [p for p in one.blame.bad if culprit.node in p]
         table.add_row("", "", f"{len(mine)} bad pairs", f"{culprit.deficit:.0%}",
-                      Text(_culprit(culprit), style="bold red"))
+                      Text(str(culprit), style="bold red"))
     links = one.blame.links
     for pair in links[:SHOWN]:
         key = (pair.sender, pair.receiver)
