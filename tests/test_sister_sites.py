@@ -122,7 +122,7 @@ def test_trap_S4_thirty_streams_are_thirty_hosts_at_the_same_time():
     ("jetstream-iu", "JS-4.3-GALAXYTIME", "1.26", "x", False),  # trap J30
     ("jetstream-iu", "JS-4.3-GWAVAIL", "2", "pp", True),  # trap J29
     ("jetstream-iu", "JS-4.2-CAP640", "639", "VMs", False),
-    ("jetstream-iu", "JS-2-TOTALS-CORES-COMPUTE", "15360", "count", False),  # trap J4
+    ("jetstream-iu", "JS-2-TOTALS-CORES-M630", "15360", "count", False),  # trap J4
 ])
 def test_bound(name, key, value, unit, passes):
     assert load(name).criteria[key].met(Decimal(value), unit) == passes
