@@ -129,7 +129,7 @@ def _no_result(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     nor does one in which no node could do anything.
     """
     if node in job.lost:
-        return Outcome(status="node_lost", why=job.lost[node])
+        return Outcome(status=job.fate(node), why=job.lost[node])
     if ended.startswith("TIMEOUT"):
         return Outcome(status="timeout", why="no result when the job reached its time limit")
     why = f"left no result (job {ended or 'ended'})"

@@ -160,7 +160,7 @@ def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
 
 
 def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:
-    """Checks that were interrupted or not allowed, and that have no value of the node from another run."""
+    """Checks that were interrupted or not begun, and have no value of the node from another run."""
     measured = {(s.node, s.header.check) for s in samples if s.status == "ok"}
     for sample in samples:
         check = sample.header.check

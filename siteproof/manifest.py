@@ -31,7 +31,8 @@ class Manifest:
 
     parsers: the parser's module by the program's name; derive: the module that adds readings.
     facts: the role's hardware and expected parameters, for `derive`.
-    lost: expected nodes that could not be asked, each with the reason.
+    lost: expected nodes that could not be asked, each with the reason. spared: those of them of
+    which Slurm says nothing bad, as they are reserved for others or outside the job.
     limit: seconds that the job may run. pid, host: the session that watches the job.
     turns: of a job over pairs, (trial, client, server) each; a turn's place is its number.
     together: whether the turns of a trial ran at the same time.
@@ -54,6 +55,7 @@ class Manifest:
     started: float = 0.0
     facts: Mapping[str, object] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
+    spared: list[str] = field(default_factory=list)
     conditions: dict[str, str] = field(default_factory=dict)
     provenance: dict[str, str] = field(default_factory=dict)
     turns: list[tuple[int, str, str]] = field(default_factory=list)
@@ -68,6 +70,10 @@ class Manifest:
         if self.jobs:
             return self.jobs[0]
         return f"none-{self.environment}-{NodeSet(self.expected, resolver=RESOLVER_NOGROUP)[0]}"
+
+    def fate(self, node: str) -> str:
+        """The status of a node that could not be asked."""
+        return "interrupted" if node in self.spared else "node_lost"
 
     def save(self, stage: Path) -> None:
         """Write the manifest into the job's stage directory, whole or not at all."""

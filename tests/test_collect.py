@@ -137,6 +137,13 @@ def test_nodes_that_could_not_be_asked_keep_the_reason(tmp_path):
     assert job.failure("n2") == ("node_lost", "drained: bad memory")
 
 
+def test_nodes_that_were_not_asked_for_no_fault_of_theirs_are_not_lost(tmp_path):
+    why = "reserved: in a reservation, and -J reservation=NAME is not given"
+    job = Job(tmp_path, lost={"n2": why}, spared=["n2"])
+    job.node("n1")
+    assert job.failure("n2", ended="COMPLETED") == ("interrupted", why)
+
+
 def test_a_half_written_result_is_no_result(job):
     job.node("n2")
     job.node("n1").rename(job.stage / "raw" / ".n1.1")

@@ -30,7 +30,7 @@ def test_an_interrupted_job_leaves_its_nodes_untested_and_accuses_none(site):
     report = fleet.report(judged(site, ended()), [])
     assert str(report.of(fleet.State.UNTESTED)) == "n[001-008]"
     assert report.nodes["n001"].reasons[0] == \
-        "Stream: interrupted: left no result (job CANCELLED)"
+        "Stream: not measured: left no result (job CANCELLED)"
     assert report.nodes["n001"].untested
 
 

@@ -181,7 +181,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         lost = slurm.unusable(mine, states, outside=outside) if states else {}
         if self.held:
             lost |= dict.fromkeys(mine - self.held, "not in the job inside which the check runs")
+        bad = slurm.unusable(mine, states) if states else {}
         self.plan = self.make_plan(mine, lost)
+        self.plan.spared = [node for node in lost if node not in bad]
         self.asked = mine - NodeSet.fromlist(lost, resolver=RESOLVER_NOGROUP)
 
     def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
