@@ -69,7 +69,9 @@ class Manifest:
         """The scheduler's id of the first job; where none could be started, a name as unique."""
         if self.jobs:
             return self.jobs[0]
-        return f"none-{self.environment}-{NodeSet(self.expected, resolver=RESOLVER_NOGROUP)[0]}"
+        over = [self.conditions[key] for key in ("file_system", "link") if key in self.conditions]
+        first = NodeSet(self.expected, resolver=RESOLVER_NOGROUP)[0]
+        return "-".join(["none", self.environment, *over, first])
 
     def fate(self, node: str) -> str:
         """The status of a node that could not be asked."""

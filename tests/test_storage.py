@@ -84,6 +84,14 @@ def test_of_several_trials_the_median_counts_and_each_is_kept(disk):
 
 @needs_fio
 def test_random_rates_have_their_block_as_a_dimension_and_follow_a_verification(disk):
+    disk.site(criteria="".join(f"""
+HERE-{block}:
+  description: Random reads of {block} bytes
+  metric: RandomIo.read
+  at_least: 1 kB/s
+  conditions: {{mode: [quick], block: '{block}'}}
+  source: a test
+""" for block in (4096, 65536, 1048576)))
     done = disk.reframe(*RUN, "RandomIo")
     assert done.code == 0, done
     found = {(r["metric"], r["dims"]["block"]) for r in records(disk)[1]}
@@ -94,6 +102,8 @@ def test_random_rates_have_their_block_as_a_dimension_and_follow_a_verification(
     rates = {r["dims"]["block"]: r["value"] for r in records(disk, ".read")[1]}
     log = (disk.data / "perflogs/thishost/node/RandomIo.log").read_text()
     assert f"|read|{rates['1048576']}" in log  # the rate of small blocks is no headline
+    assert disk.verdicts() == {
+        "HERE-4096": "PASS", "HERE-65536": "INCOMPLETE", "HERE-1048576": "PASS"}
 
 
 @needs_fio
@@ -199,6 +209,21 @@ def test_a_file_system_that_is_not_mounted_is_told_by_its_kind(disk):
 def test_a_path_that_is_gone_is_told(disk):
     disk.edit("system", f"path: {disk.disk}", f"path: {disk.disk}/gone")
     assert f"{disk.disk}/gone: not there" in disk.reframe(*RUN, "DataIntegrity").out
+
+
+def test_a_file_system_that_fails_is_no_answer_of_another_one(disk):
+    disk.edit("system", "file_systems:", f"""file_systems:
+  gone: {{path: {disk.disk}/gone, kind: any}}""")
+    disk.site(criteria="".join(f"""
+HERE-{name.upper()}:
+  description: What was written is what is read
+  metric: DataIntegrity.errors
+  at_most: 0 count
+  conditions: {{mode: [quick], file_system: {name}}}
+  source: a test
+""" for name in ("temporary", "gone")))
+    assert disk.reframe(*RUN, "DataIntegrity").code == 1
+    assert disk.verdicts() == {"HERE-TEMPORARY": "PASS", "HERE-GONE": "ERROR"}
 
 
 def test_a_site_without_file_systems_skips_with_the_reason(world):
@@ -342,9 +367,10 @@ def test_what_a_job_that_is_over_has_left_is_removed_and_nothing_else(disk):
         stage.mkdir()
     (over / "siteproof-collected").touch()
     there, kept = disk.disk, []
-    gone = [folder(there, "stage-gone", disk.folder / "nowhere"),
+    gone = [folder(there, "stage-gone", disk.folder / "nowhere", until=1),
             folder(there, "collected", over), folder(there, "expired", running, until=1)]
     kept.append(folder(there, "running", running))
+    kept.append(folder(there, "of-another-cluster", disk.folder / "nowhere"))
     kept.append(folder(there, "no-marker", over, mark=""))
     kept.append(folder(there, "other-marker", over, mark="my data"))
     other = folder(there, "with-data", over)

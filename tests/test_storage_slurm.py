@@ -123,7 +123,8 @@ def test_the_reader_of_a_node_that_died_is_not_failed_and_its_files_go_at_the_ne
         case "$(hostname) $*" in node002*test.2*nocache*) sleep 1000 ;; esac
         exec {dd} "$@" """, name="dd")
     share_all(suite)
-    running = start(suite, "-n", "DataIntegrity.*scratch", "-S", "DataIntegrity.time_limit=60s")
+    running = start(suite, "-n", "DataIntegrity.*scratch", "-S", "DataIntegrity.time_limit=60s",
+                    "-S", "nodes=node[001-003]")
     suite.wait_for(lambda: list(suite.disk.glob("*.node002.1/test.2")))
     testbed.power_off("node002")
     try:

@@ -81,8 +81,7 @@ is_left() { # FOLDER
     [ "$(stat -c %u -- "$1")" = "$user" ] || return 1
     { read -r what && read -r whose && read -r who && read -r until; } <"$1/marker" || return 1
     [ "$what" = "$mark" ] || return 1
-    [ -d "$whose" ] || return 0
-    [ ! -e "$whose/$done_mark" ] || return 0
+    [ ! -e "$whose/$done_mark" ] || return 0 # a stage that is not seen may be another cluster's
     [ "$whose" != "$stage" ] || [ "$who" != "$node" ] || return 0 # this job's first attempt
     [ "$(date +%s)" -gt "$until" ]
 }
