@@ -10,6 +10,7 @@ from test_run_slurm import NODES, suite  # noqa: F401 - the fixture
 
 from siteproof import fleet
 from siteproof.analysis.restarts import Look, looks, restarted
+from siteproof.gate.decision import decide
 from siteproof.samples import Sample
 
 pytest_plugins = ["testbed_fixture"]
@@ -109,6 +110,13 @@ def test_nodes_names_the_node_whose_slurmd_came_back_and_warns_of_many(tmp_path,
     report = fleet.report(judged(site, every), [])
     assert not report.of(fleet.State.FAILED)
     assert any("somebody works on the machine" in warning for warning in report.warnings)
+
+
+def test_a_known_flapping_node_may_be_waived():
+    found, _ = told([look(slurmd=20)])
+    report = fleet.NodeReport("odd", "compute", fleet.State.FAILED, [found["odd"]], {})
+    for thing, back in (("Health.slurmd_age", True), ("Health.uptime", False)):
+        assert decide({"odd": report}, {"odd": {thing: "why"}}).rulings["odd"].back is back
 
 
 @pytest.mark.testbed

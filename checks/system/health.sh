@@ -114,7 +114,7 @@ clock() {
 
 # A node's slurmd, and so the node in Slurm's eyes, may come and go without a job that notices.
 slurmd() {
-    cat /proc/[0-9]*/stat 2>/dev/null | awk -v ticks="$(getconf CLK_TCK || echo 100)" '
+    cat /proc/[0-9]*/stat 2>/dev/null | awk -v ticks="$(getconf CLK_TCK 2>/dev/null || echo 100)" '
         # What it has forked may bear its name, too: the oldest is the daemon.
         /^[0-9]+ \(slurmd\) / { sub(/.*\) /, ""); if (!start || $20 < start) start = $20 }
         END {
