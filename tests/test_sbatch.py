@@ -14,7 +14,7 @@ CLONE = Path(__file__).parents[1]
 FEW = ("-T", "network", "-T", "storage", "-S", "Hpl.n=1200")
 
 
-def script(suite: Suite, name, *words, timeout=120, campaign=""):  # noqa: F811
+def script(suite: Suite, name, *words, timeout=400, campaign=""):  # noqa: F811
     said = " ".join(f"'{word}'" for word in words)
     line = (f"cd '{CLONE}' && SITEPROOF_DATA='{suite.data}' PATH='{suite.programs}':$PATH "
             f"SITEPROOF_CAMPAIGN='{campaign}' "
@@ -33,7 +33,8 @@ def test_pinned_jobs_measure_each_node_exactly_once_and_few_at_a_time(suite):  #
         most = max(most, sum("RUNNING" in job for job in jobs))
     assert most <= 2
     values = [s for s in suite.samples() if s.metric == "HostParameters.mismatches"]
-    assert sorted(s.node for s in values if s.status == "ok") == NODES[:6]
+    told = "".join(p.read_text()[-2000:] for p in suite.data.glob("output/pinned/*.out"))
+    assert sorted(s.node for s in values if s.status == "ok") == NODES[:6], told
     assert {s.header.campaign for s in values} == {"pin"}
 
 
@@ -44,7 +45,7 @@ def test_the_daily_look_measures_what_is_idle_and_leaves_what_is_at_work(suite):
     suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
     for name in ("likwid-bench", "mpirun"):  # fail at once: this is about nodes, not about figures
         suite.likwid("exit 3", name)
-    script(suite, "daily", "quick", *FEW, timeout=240, campaign="day")
+    script(suite, "daily", "quick", *FEW, campaign="day")
     assert suite.measured("HostParameters.mismatches") == NODES[:6]
 
 
@@ -84,7 +85,7 @@ def test_an_evening_keeps_the_bad_node_out_and_frees_it_once_it_is_mended(evenin
     shown = evening.testbed.run(["scontrol", "show", "reservation", "siteproof-compute"]).stdout
     assert "Nodes=node003 " in shown
     wrong_mtu(evening.testbed, "9000", "node003")
-    done = script(evening, "evening", *words, timeout=240)
+    done = script(evening, "evening", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "siteproof" not in evening.testbed.run(["scontrol", "show", "reservation"]).stdout
 
@@ -101,7 +102,7 @@ def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itsel
                 f"--output='{evening.folder}/evening.out' "
                 "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD "
                 f"-- {shlex.join(FEW)}")
-        done = testbed.run(["sh", "-c", line], timeout=180)
+        done = testbed.run(["sh", "-c", line], timeout=400)
     finally:
         testbed.run(["scontrol", "delete", "ReservationName=night"])
     out = (evening.folder / "evening.out").read_text()
@@ -115,7 +116,7 @@ def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(evening):
                          "--output=/dev/null", "--wrap", "sleep 40"])
     evening.wait_for(lambda: any("RUNNING" in job for job in evening.jobs()))
     done = script(evening, "evening", "--campaign", "e4", "--mode", "quick", "--rolling", "1",
-                  "--", "-n", "HostParameters", timeout=240)
+                  "--", "-n", "HostParameters")
     values = [s for s in evening.samples() if s.metric == "HostParameters.mismatches"]
     assert sorted(s.node for s in values) == NODES, done.stdout + done.stderr
     assert len({s.header.session for s in values}) == 2

@@ -266,9 +266,8 @@ def test_a_restarted_slurmctld_is_another_process(testbed):
 def test_a_flapping_node_loses_its_slurmd_again_and_again(testbed):
     find = ["pgrep", "-x", "slurmd"]
     with faulty(testbed, "flapping", "1s"):
-        seen = set()
-        eventually(lambda: seen.add(testbed.run(find, node=NODE).stdout) or len(seen - {""}) > 1)
-        assert "" in seen
+        seen = set()  # a look may come between its end and its start, or not
+        eventually(lambda: seen.add(testbed.run(find, node=NODE).stdout) or len(seen - {""}) > 2)
     steady = testbed.run(find, node=NODE).stdout
     time.sleep(1.5)
     assert testbed.run(find, node=NODE).stdout == steady != ""
