@@ -40,7 +40,8 @@ class NodeState:
         return self.state.lower().startswith(("maint", "reserved", "resv"))
 
     def __str__(self) -> str:
-        return f"{self.state}: {self.reason}" if self.reason else self.state
+        reason = self.reason or ("not responding" if self.state.endswith("*") else "")
+        return f"{self.state}: {reason}" if reason else self.state
 
 
 @functools.cache
