@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import mode
 
 from siteproof import matrix, pairs, series
 from siteproof.analysis import fleet as rules
@@ -116,8 +117,10 @@ def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> No
         check = one.name.partition(".")[0]
         found.facts.append((node, State.FAILED, f"{check} over {one.link}: no value {with_whom}"))
         return
-    if slow[-1] and 2 * sum(pair in one.broken for pair in mine) > len(mine):
-        found.facts.append((node, State.SLOW, f"{name} breaks its contract, {with_whom}"))
+    broken = [one.broken[pair] for pair in mine if pair in one.broken]
+    if slow[-1] and 2 * len(broken) > len(mine):
+        found.facts.append((node, State.SLOW, f"{mode(broken)}: {name} breaks the contract, "
+                            f"{with_whom}"))
         return
     rule = rules.retest_rule(slow, culprit.deficit, False)
     told = f"{name} is {culprit.deficit:.1%} worse than the others', {with_whom}"

@@ -81,7 +81,7 @@ def expected_units(
     """
     if criterion.subject == "system":
         return {link: Hardware() for link in criterion.links}
-    spoken = site.promised(criterion)
+    spoken = set(site.promised(criterion))  # a look into a NodeSet parses the name
     units = {}
     for key in criterion.links:
         link = site.system.links[key]

@@ -38,7 +38,7 @@ class Matrix:
 
     failed: pairs that were tried in vain. missing: pairs that should have a figure, and why they
     have none. decided: whether anything says what a bad figure is; a count alone does not.
-    broken: pairs whose figure breaks a criterion. hubs: the servers of a star.
+    broken: pairs whose figure breaks a criterion, and its id. hubs: the servers of a star.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Matrix:
     missing: Mapping[Pair, str]
     blame: Blame
     decided: bool
-    broken: frozenset[Pair]
+    broken: Mapping[Pair, str]
     hubs: frozenset[str]
 
     def of(self, culprit: Culprit) -> list[Pair]:
@@ -146,13 +146,13 @@ def day_unit(metric: Metric) -> str:
     return "MB/s" if units.kind(metric.unit) == "rate" else metric.unit
 
 
-def limits(site: Site, metric: str, link: str, sample: Sample) -> list[Criterion]:
-    """The criteria over a link that a sample could answer, with a bound of their own."""
-    return [
-        c for c in site.criteria.values()
+def limits(site: Site, metric: str, link: str, sample: Sample) -> dict[str, Criterion]:
+    """The criteria over a link that a sample could answer, with a bound of their own, by id."""
+    return {
+        key: c for key, c in site.criteria.items()
         if c.metric == metric and link in c.links and c.subject != "system"
         and c.bound is not None and not c.bound.fact and not why_not(c, sample)
-    ]
+    }
 
 
 def _is_of(sample: Sample, metric: str) -> bool:
@@ -199,9 +199,9 @@ def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix
     values = {pair: median(figures) for pair, figures in tried.values.items()}
     missing = {pair: "not measured" for pair in _expected(site, link, both)} | tried.untried
     missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
-    asked = limits(site, metric, link, tried.newest) if tried.newest else []
-    broken = frozenset(pair for pair, value in values.items()
-                       if any(not c.met(Fraction(value), entry.unit) for c in asked))
+    asked = limits(site, metric, link, tried.newest) if tried.newest else {}
+    broken = {pair: key for key, criterion in asked.items() for pair, value in values.items()
+              if not criterion.met(Fraction(value), entry.unit)}
     told = ", ".join(f"{k} {v}" for k, v in key[1])
     at = site.system.links.get(link)
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
@@ -248,7 +248,7 @@ def _expected(site: Site, name: str, both: bool) -> list[Pair]:
 
 def _blame(
     entry: Metric, hubs: frozenset[str], values: Mapping[Pair, float],
-    failed: Mapping[Pair, Sample], broken: frozenset[Pair],
+    failed: Mapping[Pair, Sample], broken: Mapping[Pair, str],
 ) -> Blame:
     """Speeds are compared with each other; of other figures only those are bad that break a rule.
 

@@ -107,7 +107,7 @@ def test_a_server_below_the_contract_with_all_its_clients_is_slow(report):
     found = report(star(value=5), criteria=criterion)
     assert bad(found) == {"s1": "SLOW"}
     assert found.nodes["s1"].reasons == [
-        f"{METRIC} over lan as sender and receiver breaks its contract, with 12 peers"]
+        f"C: {METRIC} over lan as sender and receiver breaks the contract, with 12 peers"]
 
 
 # ---- failures

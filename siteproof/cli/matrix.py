@@ -149,7 +149,8 @@ def _bad(console: Console, title: str, one: Matrix) -> None:
         table.add_column(name, overflow="fold")
     for culprit in one.blame.culprits[:SHOWN]:
         mine = [p for p in one.blame.bad if culprit.node in p]
-        table.add_row("", "", f"{len(mine)} bad pairs", f"{culprit.deficit:.0%}",
+        table.add_row("", "", f"{len(mine)} bad pair{'s' * (len(mine) != 1)}",
+                      "-" if culprit.deficit < 0 else f"{culprit.deficit:.0%}",
                       Text(str(culprit), style="bold red"))
     links = one.blame.links
     for pair in links[:SHOWN]:
