@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from siteproof import outcome, raw, samples
+from siteproof import collect_together, outcome, raw, samples
+from siteproof.collect_together import Way
 from siteproof.errors import OutputError
 from siteproof.manifest import Manifest
 from siteproof.outcome import Outcome
@@ -17,6 +18,8 @@ from siteproof.raw import Raw, Run
 
 # A server is ended when its turn is over; only other codes tell that it could not serve.
 SERVED = (0, raw.ENDED, raw.KILLED, 143)
+DIRECTIONS = ("", "out", "in")
+OURS = ("peer", "link", "node")  # dimensions that the timetable gives, and no script
 
 
 def name(number: int) -> str:
@@ -30,99 +33,139 @@ def server_of(number: int) -> str:
 
 
 def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
-    """Each turn's outcomes with their senders; then the nodes that were lost as servers only."""
+    """Each turn's outcomes with their senders; those of the link; then nodes that were lost."""
     there = {path.name for path in (stage / "raw").glob("[!.]*")}
+    last = max((n for n in range(len(job.turns)) if name(n) in there), default=-1)
     found: list[tuple[str, Outcome]] = []
-    for number, (trial, client, server) in enumerate(job.turns):
-        turn = _Turn(stage, job, number, trial, client, server)
-        found += turn.read(there) if name(number) in there else [turn.missing(there, ended)]
-    clients = {client for _, client, _ in job.turns}
-    return found + [
-        (node, Outcome(status="node_lost", why=why)) for node, why in job.lost.items()
-        if node not in clients
+    ways: list[Way] = []
+    for number in range(len(job.turns)):
+        turn = _Turn(stage, job, number)
+        done = turn.read() if name(number) in there else [turn.missing(bool(there), last, ended)]
+        found += [(node, way.outcome) for node, way in done]
+        ways += [way for _, way in done]
+    told = {node for node, one in found if one.status == "node_lost"}
+    return found + collect_together.outcomes(job, ways) + [
+        (node, Outcome(status="node_lost", why=why))
+        for node, why in job.lost.items() if node not in told
     ]
+
+
+def worth_repeating(stage: Path, number: int) -> bool:
+    """Whether a turn gave nothing because the client did not come, or nobody served it."""
+    folder = stage / "raw" / name(number)
+    if not folder.exists():
+        return True
+    if (stage / "raw" / server_of(number)).exists():
+        return False
+    try:
+        left = raw.read(folder)
+        return left.number("exit") != 0 or any(run.exit != 0 for run in left.runs)
+    except OutputError:
+        return True
 
 
 class _Turn:
     """One turn of the timetable."""
 
-    def __init__(
-        self, stage: Path, job: Manifest, number: int, trial: int, client: str, server: str
-    ) -> None:
+    def __init__(self, stage: Path, job: Manifest, number: int) -> None:
         self.raw, self.job, self.number = stage / "raw", job, number
-        self.client, self.server = client, server
-        self.trial = {"trial": str(trial)} if trial else {}
+        self.trial, self.client, self.server = job.turns[number]
+        self.dims = {"trial": str(self.trial)} if self.trial else {}
+        self.served, self.not_served = self._server()
 
-    def missing(self, there: set[str], ended: str) -> tuple[str, Outcome]:
-        """Why the client left nothing."""
+    def _server(self) -> tuple[Raw | None, OutputError | None]:
+        """The server's account, if there is one, and why it did not serve, if it did not."""
+        folder = self.raw / server_of(self.number)
+        if not folder.exists():
+            lost = self.job.lost.get(self.server, "it left no account of this turn")
+            why = f"{self.server} did not serve: {lost}"
+            return None, OutputError(why, samples.INTERRUPTED)
+        try:
+            served = raw.read(folder)
+            code = served.number("exit")
+        except OutputError as broken:
+            return None, OutputError(f"the server on {self.server}: {broken}", "generic")
+        if code == outcome.NOT_FOUND:
+            why = f"on {self.server}: {served.last_words}"
+            return served, OutputError(why, "tool_missing")
+        if code not in SERVED:
+            why = f"the server on {self.server} exited with {code}: {served.last_words}"
+            return served, OutputError(why, "generic")
+        return served, None
+
+    def missing(self, anything: bool, last: int, ended: str) -> tuple[str, Way]:
+        """Why the client left nothing. last: the last turn of which there is a result."""
         lost = self.job.lost
         why = f"left no result (job {ended or 'ended'})"
         if self.client in lost:
             told = "node_lost", lost[self.client]
         elif self.server in lost:
             told = samples.INTERRUPTED, f"no turn with {self.server}: {lost[self.server]}"
+        elif ended.startswith("TIMEOUT") and self.number > last:
+            told = samples.INTERRUPTED, "the job reached its time limit before this turn"
         elif ended.startswith("TIMEOUT"):
-            told = "timeout", "no result when the job reached its time limit"
-        elif ended == "COMPLETED" and there:
+            told = "timeout", "no result, and turns after it have one"
+        elif ended == "COMPLETED" and anything:
             told = "generic", f"{why}: it came too late for its turn, or could not write"
         else:
             told = samples.INTERRUPTED, why
-        return self._failed(self.client, self.server, *told)
+        return self._way("", Outcome(status=told[0], why=told[1]))
 
-    def read(self, there: set[str]) -> list[tuple[str, Outcome]]:
+    def read(self) -> list[tuple[str, Way]]:
         """The outcome of each direction that was measured."""
         folder = self.raw / name(self.number)
-        meta: Mapping[str, str] = {}
         try:
-            meta = raw.read_meta(folder)
             left = raw.read(folder)
-            if not left.runs:
-                outcome.must_have_worked(left, self.job)
+            ways = self._directions(left)
+            self._must_be_whole(left)
         except OutputError as error:
-            return [self._explained(self.client, self.server, error, there)]
+            return [self._way("", self._explained(error))]
+        return [self._way(way, self._judged(left, runs), left, runs) for way, runs in ways.items()]
+
+    def _must_be_whole(self, left: Raw) -> None:
+        """Raises OutputError where a run may be missing of which nobody would know."""
+        outcome.must_not_deny(left)
+        if not left.runs or all(run.exit == 0 for run in left.runs):
+            outcome.must_have_worked(left, self.job)
+        elif left.number("end") - left.number("start") >= left.number("limit"):
+            raise OutputError("its turn was over before its runs were", "timeout")
+
+    def _directions(self, left: Raw) -> dict[str, list[Run]]:
+        """The runs of each direction, without that word. Raises OutputError."""
         ways: dict[str, list[Run]] = {}
         for run in left.runs:
-            ways.setdefault(run.dims.get("direction", ""), []).append(run)
-        found = []
-        for way, runs in (ways or {"": []}).items():
-            ends = (self.server, self.client) if way == "in" else (self.client, self.server)
-            found.append(self._judged(ends, left, runs, there, meta))
-        return found
+            way = run.dims.get("direction", "")
+            if way not in DIRECTIONS:
+                raise OutputError(f"a run says direction '{way[:20]}', and not out or in")
+            if strange := [key for key in OURS if key in run.dims]:
+                raise OutputError(f"a run says its {strange[0]} itself")
+            rest = {key: value for key, value in run.dims.items() if key != "direction"}
+            ways.setdefault(way, []).append(Run(rest, run.exit, run.stdout, run.stderr))
+        return ways or {"": []}
 
-    def _judged(
-        self, ends: tuple[str, str], left: Raw, runs: Sequence[Run], there: set[str],
-        meta: Mapping[str, str],
-    ) -> tuple[str, Outcome]:
+    def _judged(self, left: Raw, runs: Sequence[Run]) -> Outcome:
         """One direction: readings of all of its runs, or why there are none."""
-        plain = [Run({k: v for k, v in run.dims.items() if k != "direction"}, run.exit,
-                     run.stdout, run.stderr) for run in runs]
         try:
-            conditions, readings, _ = outcome.judge(left, plain, self.job)
+            if self.served and self.not_served:  # then who has answered the client?
+                raise self.not_served
+            conditions, readings, _ = outcome.judge(left, runs, self.job)
         except OutputError as error:
-            return self._explained(*ends, error, there)
-        dims = {"peer": ends[1], **self.trial}
-        return ends[0], Outcome(readings, conditions, host=meta, dims=dims)
+            return self._explained(error)
+        return Outcome(readings, conditions, host=left.meta)
 
-    def _explained(
-        self, node: str, peer: str, error: OutputError, there: set[str]
-    ) -> tuple[str, Outcome]:
+    def _explained(self, error: OutputError) -> Outcome:
         """A failure, laid at the server's door where the server could not serve."""
-        status, why = error.status, str(error)
-        if server_of(self.number) not in there:
-            lost = self.job.lost.get(self.server, "it left no account of this turn")
-            return self._failed(
-                node, peer, samples.INTERRUPTED, f"{self.server} did not serve: {lost}; {why}")
-        try:
-            served = raw.read(self.raw / server_of(self.number))
-            code = served.number("exit")
-        except OutputError as broken:
-            return self._failed(node, peer, status, f"{why}; {self.server}: {broken}")
-        if code == outcome.NOT_FOUND:
-            return self._failed(
-                node, peer, "tool_missing", f"on {self.server}: {served.last_words}")
-        if code not in SERVED:
-            why = f"{why}; the server on {self.server} exited with {code}: {served.last_words}"
-        return self._failed(node, peer, status, why)
+        if self.not_served is None or self.not_served is error:
+            return Outcome(status=error.status, why=str(error))
+        return Outcome(status=self.not_served.status, why=f"{self.not_served}; {error}")
 
-    def _failed(self, node: str, peer: str, status: str, why: str) -> tuple[str, Outcome]:
-        return node, Outcome(status=status, why=why, dims={"peer": peer, **self.trial})
+    def _way(
+        self, direction: str, told: Outcome, left: Raw | None = None, runs: Sequence[Run] = ()
+    ) -> tuple[str, Way]:
+        """The outcome with its peer and trial, and its sender."""
+        ends = self.client, self.server
+        node, peer = ends[::-1] if direction == "in" else ends
+        dims: Mapping[str, str] = {"peer": peer, **self.dims}
+        full = Outcome(told.readings, told.conditions, told.status, told.why, told.host, dims=dims)
+        pair = f"{self.client}>{self.server}"
+        return node, Way(self.trial, pair, direction, full, left, runs)

@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib import import_module
+from typing import Any
 
 from siteproof import raw
 from siteproof.errors import OutputError
 from siteproof.manifest import Manifest
 from siteproof.parsers import Reading
+from siteproof.parsers.iperf3 import Interval
 from siteproof.raw import Raw, Run
 
 NOT_FOUND = 127
+MOST_DIGITS = 6  # of a trial's number
 SAID = ("invalid", "interrupted")  # statuses that a script may write into its facts, with a reason
 
 
@@ -46,7 +49,7 @@ def judge(
     runs = runs or [Run({}, 0, left.stdout, left.stderr)]
     parsed = [parse(run, left, job) for run in runs]
     readings = [reading for _, found in parsed for reading in found]
-    conditions = {**left.facts, **_agreed([own for own, _ in parsed])}
+    conditions = {**left.facts, **agreed([own for own, _ in parsed])}
     aside: Mapping[str, str] = {}
     if job.derive:
         derive = import_module(f"siteproof.derive.{job.derive}")
@@ -56,17 +59,22 @@ def judge(
     return conditions, readings, aside
 
 
-def _agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What all runs were measured under; in what they differ their dimensions say."""
+def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What all were measured under; in what runs differ their dimensions say."""
     return {key: value for key, value in each[0].items()
             if all(other.get(key) == value for other in each)}
 
 
-def must_have_worked(left: Raw, job: Manifest) -> None:
-    """Raises OutputError unless the node's script ended with 0, and says nothing else itself."""
+def must_not_deny(left: Raw) -> None:
+    """Raises OutputError if the script itself says that its figures do not count."""
     for status in SAID:
         if status in left.facts:
             raise OutputError(left.facts[status], status)
+
+
+def must_have_worked(left: Raw, job: Manifest) -> None:
+    """Raises OutputError unless the node's script ended with 0, and says nothing else itself."""
+    must_not_deny(left)
     code = left.number("exit")
     program = left.facts.get("program", "") or job.check
     if left.timed_out(code):
@@ -96,16 +104,32 @@ def program_of(run: Run, left: Raw) -> str:
 
 def parse(run: Run, left: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
     """Conditions and readings of one run, with its dimensions. Raises OutputError."""
+    parser, text = _parser(run, left, job)
+    dims = {key: value for key, value in run.dims.items() if key != "program"}
+    trial = dims.get("trial", "0")
+    if not (trial.isascii() and trial.isdigit() and len(trial) <= MOST_DIGITS):
+        raise OutputError(f"{program_of(run, left)}: trial '{trial[:20]}' is no whole number")
+    found: list[Reading] = parser.parse(text)
+    return parser.conditions(text), [replace(r, dims={**dims, **r.dims}) for r in found]
+
+
+def intervals(run: Run, left: Raw, job: Manifest) -> list[Interval]:
+    """What one run moved, bit by bit of its time. Raises OutputError; not every tool tells it."""
+    parser, text = _parser(run, left, job)
+    if not hasattr(parser, "intervals"):
+        raise OutputError(f"{program_of(run, left)} does not tell when it moved what, so pairs "
+                          "cannot be added up", "tool_missing")
+    found: list[Interval] = parser.intervals(text)
+    return found
+
+
+def _parser(run: Run, left: Raw, job: Manifest) -> tuple[Any, str]:
+    """The parser's module, and the text that it reads. Raises OutputError."""
     program = program_of(run, left)
     if program not in job.parsers:
         raise OutputError(f"measured by '{program}', which no parser of {job.check} reads")
     parser = import_module(f"siteproof.parsers.{job.parsers[program]}")
-    text = run.stderr if getattr(parser, "STREAM", "stdout") == "stderr" else run.stdout
-    dims = {key: value for key, value in run.dims.items() if key != "program"}
-    if not dims.get("trial", "0").isdecimal():
-        raise OutputError(f"{program}: trial '{dims['trial']}' is no whole number")
-    found: list[Reading] = parser.parse(text)
-    return parser.conditions(text), [replace(r, dims={**dims, **r.dims}) for r in found]
+    return parser, run.stderr if getattr(parser, "STREAM", "stdout") == "stderr" else run.stdout
 
 
 def complete(job: Manifest, readings: list[Reading]) -> None:

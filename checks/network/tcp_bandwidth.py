@@ -24,14 +24,19 @@ class TcpBandwidth(PerPairCheck):
 
     seconds_of_run = {"quick": 3, "maintenance": 10, "acceptance": 30}
     streams_of = {"quick": 1, "maintenance": 4, "acceptance": 4}
+    shortest_together = 8  # seconds: where all run at once, some at either end do not count
     omitted = 1  # seconds of slow start that do not count
 
     @property
     def seconds_of_turn(self):
         """Both directions of each number of streams, and a second around each for the tools."""
         runs = 2 * len(self.numbers_of_streams())
-        return {mode: runs * (seconds + self.omitted + 2)
-                for mode, seconds in self.seconds_of_run.items()}
+        return {self.mode: runs * (self.seconds_each() + self.omitted + 2)}
+
+    def seconds_each(self):
+        """How long a run counts."""
+        shortest = self.shortest_together if self.pattern == "together" else 0
+        return max(self.seconds_of_run[self.mode], shortest)
 
     def numbers_of_streams(self):
         """One stream always; several at once where asked for."""
@@ -42,5 +47,5 @@ class TcpBandwidth(PerPairCheck):
         return {
             **super().settings(), "PROGRAM": self.program,
             "STREAMS": " ".join(map(str, self.numbers_of_streams())),
-            "SECONDS_OF_RUN": str(self.seconds_of_run[self.mode]), "OMIT": str(self.omitted),
+            "SECONDS_OF_RUN": str(self.seconds_each()), "OMIT": str(self.omitted),
         }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Walk the timetable of a link: at its turns this node is client or server of ./measure.sh, by its
 # own clock, and leaves raw/TURN/ (client) or raw/TURN.server/ behind, whole or not at all.
-# timetable: ROUND TURN CLIENT SERVER PORT ADDRESS; begin: when round 0 begins, seconds since 1970.
+# timetable: ROUND TURN CLIENT SERVER PORT ADDRESS; begin.N: when round 0 of the N-th job begins,
+# seconds since 1970. The lengths of time are those of siteproof/checks/timetable.py.
 set -u
 LC_ALL=C TZ=UTC
 export LC_ALL TZ
@@ -13,40 +14,44 @@ stage=$(pwd)
 job=${SLURM_JOB_ID:-local}
 node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
 forget_step
-read -r first <begin || exit 1
-LATE=5 # seconds after which a client no longer begins: the next turn needs the nodes
-LEAD=2 # seconds that a server has to be ready; clocks may differ by as much
+read -r first <"begin.$SITEPROOF_ATTEMPT" || exit 1
 
 wait_until() { # TIME: seconds since 1970
     sleep "$(awk -v then="$1" -v now="$(date +%s.%N)" \
         'BEGIN { left = then - now; printf "%.3f", (left > 0 ? left : 0) }')"
 }
 
-measure() { # FOLDER LIMIT: one side of a turn; SIDE, PEER, ADDRESS and PORT are set
+measure() { # FOLDER END: one side of a turn, until END at most; SIDE, PEER, ADDRESS, PORT are set
     mine="$stage/raw/.$1.$SITEPROOF_ATTEMPT"
     [ ! -e "$mine" ] || rm -rf "$mine"
     mkdir -p "$mine" && cd "$mine" || return
-    begin_account "$node" "$job" "$2"
+    limit=$(($2 - $(date +%s)))
+    [ "$limit" -gt 0 ] || return
+    begin_account "$node" "$job" "$limit"
     export SIDE PEER ADDRESS PORT
     # shellcheck disable=SC2016  # $1 is the inner shell's
-    timeout -k 2 "$2" \
+    timeout -k "$SITEPROOF_KILL" "$limit" \
         sh -c '. "$1/account.sh"; . "$1/network.sh"; . "$1/measure.sh"' measure "$stage" \
         >stdout 2>stderr </dev/null
-    end_account $? && mv -T "$mine" "$stage/raw/$1"
+    end_account $? || return
+    # In a second job there may be the account of a turn that came to nothing.
+    [ ! -e "$stage/raw/$1" ] || rm -rf "$stage/raw/$1"
+    mv -T "$mine" "$stage/raw/$1"
 }
 
-turn() { # SIDE ROUND TURN CLIENT SERVER PORT ADDRESS
+turn() { # SIDE ROUND TURN CLIENT SERVER PORT ADDRESS: nothing where it comes too late
     SIDE=$1 PORT=$6 ADDRESS=$7
     at=$((first + $2 * SITEPROOF_TURN))
+    begin=$((at + SITEPROOF_LEAD))
     if [ "$SIDE" = server ]; then
         PEER=$4
         wait_until "$at"
-        measure "$3.server" $((SITEPROOF_TURN - 2))
+        [ "$(date +%s)" -gt "$begin" ] || measure "$3.server" $((at + SITEPROOF_TURN - SITEPROOF_KILL))
     else
         PEER=$5
-        wait_until $((at + LEAD))
-        [ "$(date +%s)" -le $((at + LEAD + LATE)) ] || return
-        measure "$3" $((SITEPROOF_TURN - LEAD - 3))
+        wait_until "$begin"
+        latest=$((begin + SITEPROOF_LATE))
+        [ "$(date +%s)" -gt "$latest" ] || measure "$3" $((latest + SECONDS_OF_TURN))
     fi
 }
 

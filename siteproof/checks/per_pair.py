@@ -11,23 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from reframe.core.builtins import parameter, run_after, run_before, variable
+from reframe.core.builtins import parameter, run_after, variable
 
-from siteproof import collect, collect_pairs, pairs
-from siteproof.checks import contract, contract_pairs, loading, session, slurm
+from siteproof import collect, collect_pairs
+from siteproof.checks import contract, contract_pairs, loading, session, slurm, timetable
 from siteproof.checks.job import LOCAL, JobCheck
+from siteproof.checks.timetable import Timetable
 from siteproof.errors import UserError
 from siteproof.fleet import nodeset
 from siteproof.samples import Sample
 from siteproof.sites.model import PATTERN, PATTERNS
 
-FIRST_PORT = 5301  # of a turn's server; a server of several clients takes the ports above it
 BY_TURNS = "1s"  # a time limit that nobody has set: it follows from the timetable
-LAUNCH = 10  # seconds from the batch script's begin until every node walks the timetable
-AROUND = 8  # seconds of a turn that are not the client's: server's lead, late clocks, the end
-SPARE = 60  # seconds after the last turn
-
-Turn = tuple[int, str, str]  # trial, client, server
 
 
 def names() -> list[str]:
@@ -62,51 +57,47 @@ class PerPairCheck(JobCheck, special=True):
         """The link's partition; all of them where there is nothing to measure, to say so."""
         site = session.current().site
         self.over = site.system.links.get(self.link)
-        self.rounds: list[list[pairs.Pair]] = []
-        self.none = "no pair was asked for" if self.over else "the site names no links"
+        self.by_turns = self.seconds() == 1
+        self.none = "the site names no links"
+        self.table = Timetable([], 1, 0)
         if not self.over:
             return list(site.system.partitions)
+        if self.trials < 0:
+            loading.refuse(UserError("-S trials", f"{self.trials} of each pair", "1, 2, 3 …"))
         self.trials = self.trials or self.trials_of[self.mode]
         if self.pattern and not PATTERN.fullmatch(self.pattern):
             what = f"unknown pattern '{self.pattern}'"
             loading.refuse(UserError("-S pattern", what, PATTERNS))
         given = self.pattern or self.over.pattern
         self.pattern = given if given.partition(":")[0] in self.patterns else "star"
-        try:
-            self.rounds = self.lay_rounds()
-        except UserError as error:  # nodes that have no part in this link
-            self.none = str(error)
-        self.limit_time()
+        self.refuse_strangers()
+        self.lay_turns({})
         return [self.over.partition]
 
-    def lay_rounds(self) -> list[list[pairs.Pair]]:
-        """Rounds of pairs (client, server) that run at the same time. Raises UserError."""
-        site = session.current().site
-        servers, clients = pairs.servers(site, self.over), pairs.clients(site, self.over)
-        chosen = slurm.select(self.nodes, servers | clients, {})
-        by_client = self.pattern in ("star", "together")
-        laid = pairs.rounds(self.pattern, servers, clients, session.current().name)
-        kept = [[(client, server) for client, server in together
-                 if client in chosen and (by_client or server in chosen)] for together in laid]
-        return [together for together in kept if together]
+    def refuse_strangers(self) -> None:
+        """End the run where `-S nodes` names what is no node of the site."""
+        if self.nodes not in ("all", "idle") and not self.nodes.isdigit():
+            try:
+                slurm.select(self.nodes, timetable.inventory(session.current().site), {})
+            except UserError as error:
+                loading.refuse(error)
 
-    def limit_time(self) -> None:
-        """The timetable's length; a limit that somebody has set stays, and cuts it."""
-        if self.seconds() == 1:
-            self.time_limit = f"{self.length(len(self.rounds) * self.trials)}s"
+    def lay_turns(self, states: dict[str, slurm.NodeState]) -> None:
+        """The timetable, and a time limit as long; one that somebody has set stays, and cuts it.
 
-    def turn(self) -> int:
-        """Seconds from one round to the next."""
-        return self.seconds_of_turn[self.mode] + AROUND
-
-    def length(self, rounds: int) -> int:
-        """Seconds that a job of so many rounds takes."""
-        return self.launch() + rounds * self.turn() + SPARE
-
-    def launch(self) -> int:
-        """Seconds until every node walks the timetable."""
-        return LAUNCH + len({end for together in self.rounds for pair in together for end in pair}
-                            ) // 20
+        Without a turn, `none` says why.
+        """
+        active = session.current()
+        rounds: list[list[timetable.Pair]] = []
+        try:
+            rounds = timetable.rounds(
+                active.site, self.over, self.pattern, self.nodes, active.name, states)
+            self.none = "the link has no pair"
+        except UserError as error:  # nodes that have no part in this link, or are busy
+            self.none = str(error)
+        self.table = Timetable(rounds, self.trials, self.seconds_of_turn[self.mode])
+        if self.by_turns:
+            self.time_limit = f"{self.table.length}s"
 
     @run_after("setup")
     def skip_without_slurm(self) -> None:
@@ -116,22 +107,18 @@ class PerPairCheck(JobCheck, special=True):
 
     def expected_nodes(self) -> NodeSet:
         """Both ends of every pair."""
-        if not self.rounds:
+        if self.over and not self.is_dry_run() and (self.nodes == "idle" or self.nodes.isdigit()):
+            # Decided once: this session's own first job makes the nodes busy.
+            self.lay_turns(slurm.first_look())
+        if not self.table.rounds:
             self.skip(self.none)
-        return nodeset(end for together in self.rounds for pair in together for end in pair)
+        return self.table.ends
 
     def plan_of_its_kind(self) -> dict[str, object]:
         """The turns in the order of time, and what all of them were measured under."""
-        self.turns: list[Turn] = [
-            (trial if self.trials > 1 else 0, *pair) for trial in range(1, self.trials + 1)
-            for together in self.rounds for pair in together
-        ]
-        each = [number for number, together in enumerate(self.rounds) for _ in together]
-        self.round_of = [trial * len(self.rounds) + number
-                         for trial in range(self.trials) for number in each]
-        at_once = max(map(len, self.rounds))
-        conditions = {"link": self.link, "pattern": self.pattern, "at_once": str(at_once)}
-        return {"turns": self.turns, "conditions": conditions,
+        conditions = {"link": self.link, "pattern": self.pattern,
+                      "at_once": str(self.table.at_once)}
+        return {"turns": self.table.turns, "conditions": conditions,
                 "together": self.pattern == "together"}
 
     # ---- the timetable
@@ -139,52 +126,40 @@ class PerPairCheck(JobCheck, special=True):
     def write_work(self, missing: bool) -> None:
         """The timetable: all turns whose ends can take part, or only those without a result."""
         stage = Path(self.stagedir)
-        left = self.unmeasured() if missing else list(range(len(self.turns)))
-        able = self.again if missing else self.asked
-        left = [n for n in left if set(self.turns[n][1:]) <= set(able)]
-        lines = []
-        for number, together in enumerate(self.in_rounds(left)):
-            taken: dict[str, int] = {}
-            for turn in together:
-                _, client, server = self.turns[turn]
-                port = FIRST_PORT + taken.setdefault(server, 0)
-                taken[server] += 1
-                lines.append(f"{number} {collect_pairs.name(turn)} {client} {server} {port} "
-                             f"{self.over.address_of(server)}")
+        left = self.unmeasured() if missing else range(len(self.table.turns))
+        able = set(self.again if missing else self.asked)
+        left = [n for n in left if set(self.table.turns[n][1:]) <= able]
+        lines = self.table.lines(left, collect_pairs.name, self.over.address_of)
         (stage / "timetable").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-    def in_rounds(self, turns: Sequence[int]) -> list[list[int]]:
-        """The turns that run at the same time, in the order of time, without empty rounds."""
-        found: dict[int, list[int]] = {}
-        for turn in turns:
-            found.setdefault(self.round_of[turn], []).append(turn)
-        return [found[number] for number in sorted(found)]
+        # The batch script says when round 0 begins: no clock but the nodes' own counts.
+        begin = "begin.2" if missing else "begin.1"
+        self.prerun_cmds = [f"echo $(($(date +%s) + {self.table.launch})) >{begin}"]
 
     def unmeasured(self) -> list[int]:
-        """The turns without a result."""
-        there = collect.measured(Path(self.stagedir))
-        return [n for n in range(len(self.turns)) if collect_pairs.name(n) not in there]
+        """The turns that a second job could mend."""
+        stage = Path(self.stagedir)
+        return [n for n in range(len(self.table.turns))
+                if collect_pairs.worth_repeating(stage, n)]
 
     def measured(self) -> set[str]:
-        """The nodes that have done all of their turns, as client and as server."""
+        """The nodes of which nothing more is to come: their turns are over, or others are dead."""
         there = collect.measured(Path(self.stagedir))
+        gone = self.watcher.gone()
         waiting = set()
-        for number, (_, client, server) in enumerate(self.turns):
-            if collect_pairs.name(number) not in there:
-                waiting.add(client)
-            if collect_pairs.server_of(number) not in there:
-                waiting.add(server)
-        return set(self.expected_nodes()) - waiting
-
-    @run_before("run")
-    def place_begin(self) -> None:
-        """The batch script says when round 0 begins: no clock but the nodes' own counts."""
-        self.prerun_cmds = [f"echo $(($(date +%s) + {self.launch()})) >begin"]
+        for number, (_, client, server) in enumerate(self.table.turns):
+            for end, other, folder in ((client, server, collect_pairs.name(number)),
+                                       (server, client, collect_pairs.server_of(number))):
+                if folder not in there and (end in gone or other not in gone):
+                    waiting.add(end)
+        return set(self.asked) - waiting
 
     def settings(self) -> dict[str, str]:
         """The length of a turn, and what the site says of the link."""
-        values = {"SITEPROOF_TURN": str(self.turn()),
-                  "SECONDS_OF_TURN": str(self.seconds_of_turn[self.mode])}
+        values = {
+            "SITEPROOF_TURN": str(self.table.turn), "SITEPROOF_LEAD": str(timetable.LEAD),
+            "SITEPROOF_LATE": str(timetable.LATE), "SITEPROOF_KILL": str(timetable.KILL),
+            "SECONDS_OF_TURN": str(self.table.seconds),
+        }
         if self.over.mtu:
             values["LINK_MTU"] = str(self.over.mtu)
         return values
@@ -203,7 +178,7 @@ class PerPairCheck(JobCheck, special=True):
         able = super().worth_another_job(measured, ended)
         if not able:
             return able
-        turns = [self.turns[n] for n in self.unmeasured()]
+        turns = [self.table.turns[n] for n in self.unmeasured()]
         ends = nodeset(end for turn in turns for end in turn[1:])
         try:
             dead = slurm.unusable(ends, slurm.node_states(ends)) if ends else {}
@@ -215,11 +190,11 @@ class PerPairCheck(JobCheck, special=True):
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many turns gave a figure, and what became of the others."""
-        return contract_pairs.tell_failed(failed, len(self.turns))
+        return contract_pairs.tell_failed(failed, len(self.table.turns))
 
     def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
         """The worst pair, and the worst against its client."""
         return contract_pairs.headline(
             self.site, type(self).__name__, metric, self.mode, getattr(self, "samples", []),
-            {turn[1:] for turn in self.turns},
+            {turn[1:] for turn in self.table.turns},
         )

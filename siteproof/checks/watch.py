@@ -108,6 +108,10 @@ class Watcher:
                 self._look(missing)
         return {node: why for node, why in self.dead.items() if node in missing}
 
+    def gone(self) -> set[str]:
+        """The nodes that were down at some look; what is only drained goes on with its job."""
+        return {node for node, why in self.dead.items() if not why.lower().startswith("drain")}
+
     def _look(self, nodes: Iterable[str]) -> dict[str, str]:
         """Those of the nodes that take no job, and why. Raises UserError."""
         wanted = NodeSet.fromlist(list(nodes), resolver=RESOLVER_NOGROUP)

@@ -7,15 +7,18 @@ and takes MTU + 38 on Ethernet (header 14, check 4, preamble 8, gap 12; IEEE 802
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from siteproof import units
+from siteproof.analysis.together import together
+from siteproof.errors import OutputError
 from siteproof.parsers import Reading, figures
 
 if TYPE_CHECKING:
+    from siteproof.parsers.iperf3 import Interval
     from siteproof.raw import Raw
 
 HEADERS, AROUND = 52, 38  # bytes
@@ -30,7 +33,7 @@ def derive(
     mtu = conditions.get("mtu", "") or str(facts.get("mtu", ""))
     speed = Fraction(str(facts.get("speed", "0")))
     if speed and mtu:
-        most = goodput(speed, int(figures.positive("tcp: mtu", mtu)))
+        most = goodput(speed, _whole(mtu))
         readings = [*readings, *(
             Reading("share_of_link", _percent(reading, most), "%", reading.dims)
             for reading in readings if reading.metric == "throughput")]
@@ -39,9 +42,37 @@ def derive(
     return readings, kept
 
 
+def of_link(
+    moved: Mapping[str, Sequence[Interval]], facts: Mapping[str, object]
+) -> list[Reading]:
+    """What a link carries while all of its pairs run: their sum (b/s), its best second, fairness.
+
+    moved: each pair's intervals. efficiency: in % of the link's speed, where the site knows it.
+    """
+    whole = together(moved)
+    readings = [
+        Reading("aggregate", Decimal(round(whole.aggregate)), "b/s"),
+        Reading("peak_second", Decimal(round(whole.peak_second)), "b/s"),
+        Reading("fairness", Decimal(f"{float(whole.fairness):.4f}"), "x"),
+        Reading("seconds_together", Decimal(f"{float(whole.seconds):.2f}"), "s"),
+    ]
+    if speed := Fraction(str(facts.get("speed", "0"))):
+        share = Decimal(f"{float(whole.aggregate / speed) * 100:.2f}")
+        readings.append(Reading("efficiency", share, "%"))
+    return readings
+
+
 def goodput(speed: Fraction, mtu: int) -> Fraction:
     """The b/s of TCP's payload that Ethernet of that speed carries at an MTU in bytes."""
     return speed * (mtu - HEADERS) / (mtu + AROUND)
+
+
+def _whole(mtu: str) -> int:
+    """An MTU that holds a segment, in bytes. Raises OutputError."""
+    size = int(figures.number("tcp: mtu", mtu))
+    if size <= HEADERS:
+        raise OutputError(f"tcp: an MTU of {size} bytes holds no segment")
+    return size
 
 
 def _percent(reading: Reading, most: Fraction) -> Decimal:

@@ -1,0 +1,158 @@
+"""The timetable of a job over pairs: who measures with whom, when, and on which port.
+
+A round begins every `seconds + AROUND` seconds by each node's own clock. In it the server begins at
+once, the client LEAD later, or up to LATE after that, and both end before the next round, even if
+their clocks differ by SKEW.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from siteproof import pairs
+from siteproof.checks import slurm
+from siteproof.checks.slurm import NodeState
+from siteproof.errors import UserError
+from siteproof.pairs import Pair
+
+if TYPE_CHECKING:
+    from siteproof.sites import Link, Site
+
+FIRST_PORT = 5301  # of a turn's server; a server of several clients takes the ports above it
+LAUNCH = 10  # seconds from the batch script's begin until every node walks the timetable
+A_SECOND = 20  # nodes that Slurm launches in one more second
+SKEW = 2  # seconds by which two nodes' clocks may differ
+LEAD = SKEW + 1  # seconds that a server has to be ready
+LATE = 2  # seconds after which a client no longer begins: the next round needs the nodes
+KILL = 2  # seconds that a program may take to end
+AROUND = LEAD + LATE + SKEW + KILL
+SPARE = 60  # seconds after the last round
+
+Turn = tuple[int, str, str]  # trial, client, server
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """Rounds of pairs that measure at the same time, several times over.
+
+    trials: of each pair; they follow each other in time. seconds: that a client needs for a turn.
+    """
+
+    rounds: Sequence[Sequence[Pair]]
+    trials: int
+    seconds: int
+
+    @cached_property
+    def turns(self) -> list[Turn]:
+        """Each pair's turns in the order of time; of one trial, its number is 0."""
+        return [(trial if self.trials > 1 else 0, *pair) for trial in range(1, self.trials + 1)
+                for together in self.rounds for pair in together]
+
+    @property
+    def ends(self) -> NodeSet:
+        """All nodes that take part."""
+        return _nodes(end for together in self.rounds for pair in together for end in pair)
+
+    @property
+    def at_once(self) -> int:
+        """How many pairs measure at the same time, at most."""
+        return max(map(len, self.rounds), default=0)
+
+    @property
+    def turn(self) -> int:
+        """Seconds from one round to the next."""
+        return self.seconds + AROUND
+
+    @property
+    def launch(self) -> int:
+        """Seconds until every node walks the timetable."""
+        return LAUNCH + len(self.ends) // A_SECOND
+
+    @property
+    def length(self) -> int:
+        """Seconds that a job over all turns takes."""
+        return self.launch + len(self.rounds) * self.trials * self.turn + SPARE
+
+    def lines(
+        self, left: Iterable[int], name: Callable[[int], str], address: Callable[[str], str]
+    ) -> list[str]:
+        """ROUND TURN CLIENT SERVER PORT ADDRESS of these turns, as pair.sh reads it.
+
+        left: their numbers. Rounds without any are left out.
+        """
+        found: dict[int, list[int]] = {}
+        for turn in sorted(left):
+            found.setdefault(self._round_of[turn], []).append(turn)
+        lines = []
+        for number, together in enumerate(found.values()):
+            taken: dict[str, int] = {}
+            for turn in together:
+                _, client, server = self.turns[turn]
+                port = FIRST_PORT + taken.setdefault(server, 0)
+                taken[server] += 1
+                lines.append(f"{number} {name(turn)} {client} {server} {port} {address(server)}")
+        return lines
+
+    @cached_property
+    def _round_of(self) -> list[int]:
+        each = [number for number, together in enumerate(self.rounds) for _ in together]
+        return [trial * len(self.rounds) + number for trial in range(self.trials)
+                for number in each]
+
+
+def rounds(
+    site: Site, link: Link, pattern: str, spec: str, seed: object,
+    states: Mapping[str, NodeState] | None = None,
+) -> list[list[Pair]]:
+    """The rounds of a link, as far as `-S nodes=SPEC` asks for them. Raises UserError.
+
+    spec: all, idle (pairs of two idle nodes), a count (the first so many clients of idle pairs), or
+    nodes: a client brings its server along, where each has one. states: what Slurm says; without
+    it, all are idle.
+    """
+    servers, clients = pairs.servers(site, link), pairs.clients(site, link)
+    laid = pairs.rounds(pattern, servers, clients, seed)
+    if spec == "all":
+        return laid
+    if spec == "idle" or spec.isascii() and spec.isdigit():
+        laid = _kept(laid, lambda pair: not states or all(
+            end in states and states[end].idle for end in pair))
+        if not laid:
+            raise UserError("-S nodes", "no pair of which both nodes are idle", "all")
+        if spec == "idle":
+            return laid
+        asking = list(dict.fromkeys(client for together in laid for client, _ in together))
+        if not 0 < int(spec[:9]) <= len(asking):
+            what = f"{spec[:9]} clients asked for, {len(asking)} have an idle pair"
+            raise UserError("-S nodes", what, f"all, idle, 1 to {len(asking)}, or a node set")
+        first = set(asking[:int(spec)])
+        return _kept(laid, lambda pair: pair[0] in first)
+    return _among(laid, slurm.select(spec, inventory(site), {}), pattern)
+
+
+def inventory(site: Site) -> NodeSet:
+    """Every node of the site."""
+    return _nodes(node for role in site.system.nodes.values() for node in role.nodes)
+
+
+def _among(laid: list[list[Pair]], chosen: NodeSet, pattern: str) -> list[list[Pair]]:
+    ends = _nodes(end for together in laid for pair in together for end in pair)
+    by_client = pattern in ("star", "together")
+    kept = _kept(laid, lambda pair: pair[0] in chosen and (by_client or pair[1] in chosen))
+    if not kept:
+        raise UserError("-S nodes", f"no pair of this link is asked for by {chosen}", str(ends))
+    return kept
+
+
+def _kept(laid: list[list[Pair]], wanted: Callable[[Pair], bool]) -> list[list[Pair]]:
+    kept = [[pair for pair in together if wanted(pair)] for together in laid]
+    return [together for together in kept if together]
+
+
+def _nodes(found: Iterable[str]) -> NodeSet:
+    return NodeSet.fromlist(sorted(set(found)), resolver=RESOLVER_NOGROUP)
