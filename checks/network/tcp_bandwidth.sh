@@ -1,23 +1,9 @@
 # shellcheck shell=sh
 # TCP from this client to the server and back: iperf3 where it is installed, nuttcp otherwise.
 # Run by siteproof's pair.sh with SIDE, ADDRESS and PORT set.
-# shellcheck disable=SC2153  # the check sets PROGRAM and STREAMS
-program=$PROGRAM
-for name in iperf3 nuttcp; do
-    [ -n "$program" ] || ! command -v "$name" >/dev/null || program=$name
-done
-if ! command -v "${program:=iperf3}" >/dev/null; then
-    echo "$program is not installed" >&2
-    exit 127
-fi
-echo "program=$program" >>facts
-
-if [ "$SIDE" = server ]; then
-    case $program in
-        iperf3) exec iperf3 -s -p "$PORT" ;;
-        *) exec nuttcp -S --nofork -P "$PORT" ;;
-    esac
-fi
+# shellcheck disable=SC2154  # network.sh sets program
+choose_program iperf3 nuttcp
+[ "$SIDE" = client ] || serve
 network_facts "$ADDRESS" >>facts
 measure_tcp() { # DIRECTION STREAMS
     if [ "$program" = iperf3 ]; then
@@ -31,7 +17,7 @@ measure_tcp() { # DIRECTION STREAMS
     fi
     direction=$1 streams=$2
     shift 2
-    run direction="$direction" streams="$streams" -- timeout $((SECONDS_OF_RUN + OMIT + 4)) "$@"
+    run direction="$direction" streams="$streams" -- timeout $((SECONDS_OF_RUN + OMIT + 3)) "$@"
 }
 # shellcheck disable=SC2153
 for streams in $STREAMS; do

@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # What a figure of the network depends on beside the network; sourced before a measuring script.
 
-# network_facts ADDRESS: how this host would reach it, as KEY=VALUE lines; what is unknown is left out.
+# network_facts ADDRESS: how this host would reach it (ip, device), as KEY=VALUE lines; what is
+# unknown is left out.
 network_facts() {
     ip=$(getent ahosts "$1" 2>/dev/null | awk 'NR == 1 { print $1 }')
     device=$(ip -o route get "${ip:-$1}" 2>/dev/null |
@@ -13,4 +14,35 @@ network_facts() {
         [ ! -r "/proc/sys/net/ipv4/tcp_$key" ] ||
             awk -v key="$key" '{ print key "_max=" $3 }' "/proc/sys/net/ipv4/tcp_$key"
     done
+}
+
+# choose_program NAME...: PROGRAM if the check was told one, or the first that is installed; a fact.
+choose_program() {
+    program=${PROGRAM:-}
+    for name; do
+        [ -n "$program" ] || ! command -v "$name" >/dev/null || program=$name
+    done
+    if ! command -v "${program:=$1}" >/dev/null; then
+        echo "$program is not installed" >&2
+        exit 127
+    fi
+    echo "program=$program" >>facts
+}
+
+# serve: be the server of what choose_program found, of TCP and UDP, until somebody ends it.
+serve() {
+    case $program in
+        iperf3) exec iperf3 -s -p "$PORT" ;;
+        *) exec nuttcp -S --nofork -P "$PORT" ;;
+    esac
+}
+
+nuttcp_version() { # such as 8.2.2
+    nuttcp -V 2>&1 | sed -n 's/^nuttcp-//p'
+}
+
+# nuttcp_since VERSION: false only where a nuttcp is installed that is older.
+nuttcp_since() {
+    command -v nuttcp >/dev/null || return 0
+    printf '%s\n' "$1" "$(nuttcp_version)" | sort -V -C
 }

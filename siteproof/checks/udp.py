@@ -1,0 +1,72 @@
+"""UdpCheck: what checks of UDP between two nodes share: programs, runs in order, their script."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reframe.core.builtins import run_after, variable
+
+from siteproof.checks import loading
+from siteproof.checks.per_pair import PerPairCheck
+from siteproof.errors import UserError
+from siteproof.parsers import iperf3, nuttcp
+
+WINDOW = 4 * 2**20  # bytes of the sockets' buffers: the -w4m of the contracts' commands
+FILL = "fill"  # the datagram that fills the MTU
+POWER = "power"  # nuttcp's default: the largest power of two that fits, 8192 B at an MTU of 9000
+AROUND_RUN = 4  # seconds that a tool may need beside those it sends; nuttcp takes 2 to 3
+
+
+class UdpRun(NamedTuple):
+    """One run in one direction.
+
+    kind: what it is for. mbps: the rate asked for; 0: no limit. burst: packets sent in a row.
+    window: bytes; 0: the host's default. until_loss: after a loss no further run is of use.
+    """
+
+    kind: str
+    seconds: int
+    datagram: str = FILL
+    mbps: int = 0
+    burst: int = 1
+    window: int = WINDOW
+    until_loss: bool = False
+
+    def line(self) -> str:
+        """As the script reads it."""
+        *fields, until_loss = self
+        return " ".join(map(str, [*fields, "until_loss" if until_loss else "always"]))
+
+
+class UdpCheck(PerPairCheck, special=True):
+    """A check says which `runs()` it makes in either direction, in the mode that was chosen."""
+
+    tags = {"network"}
+    script = "udp_runs.sh"
+    parsers = {"nuttcp": nuttcp, "iperf3": iperf3}
+    patterns = ("star", "all", "random")  # on a shared uplink, full rates only lose
+
+    program = variable(str, value="")  # nuttcp, iperf3; empty: the first that can do it
+
+    def runs(self) -> list[UdpRun]:
+        """The runs of one direction, in the order of time."""
+        raise NotImplementedError
+
+    @run_after("init")
+    def choose_program(self) -> None:
+        """A name that no parser reads is a mistake, and not a missing tool."""
+        if self.program and self.program not in self.parsers:
+            name = type(self).__name__
+            loading.refuse(UserError(f"-S {name}.program", f"unknown program '{self.program}'",
+                                     self.parsers))
+
+    @property
+    def seconds_of_turn(self) -> dict[str, int]:  # type: ignore[override]
+        """All runs, in both directions."""
+        return {self.mode: 2 * sum(run.seconds + AROUND_RUN for run in self.runs())}
+
+    def settings(self) -> dict[str, str]:
+        """The runs, one a line, and by which program."""
+        lines = [run.line() for run in self.runs()]
+        return {**super().settings(), "PROGRAM": self.program,
+                "RUNS": "\n".join(lines), "AROUND_RUN": str(AROUND_RUN)}

@@ -1,0 +1,75 @@
+"""What UDP runs have in common: their figures by run, and signs that an end was the limit.
+
+UDP has no flow control: what a busy receiver does not fetch in time is lost, and the network has
+carried it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from siteproof import units
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading
+
+BUSY = 90  # % of a core: the rest is lost between two looks at the clock
+KEPT = ("program", "version", "mtu", "window_warning")  # what all runs of both programs have
+OF_A_RUN = ("burst", "datagram", "duration", "window")
+
+
+@dataclass(frozen=True)
+class UdpRun:
+    """One run: its readings by metric, and its dimensions (siteproof/checks/udp.py)."""
+
+    dims: Mapping[str, str]
+    readings: Mapping[str, Reading]
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What it was measured with; a window of 0 is the host's default."""
+        found = {key: self.dims[key] for key in OF_A_RUN}
+        return found | ({"window": "default"} if found["window"] == "0" else {})
+
+    @property
+    def sent(self) -> Fraction:
+        """The sender's rate in b/s."""
+        reading = self.readings["sent"]
+        return units.convert(Decimal(reading.value), reading.unit, "b/s")
+
+    def share(self, metric: str) -> Decimal:
+        """A share in %, as printed."""
+        return Decimal(self.readings[metric].value)
+
+
+def by_run(readings: Sequence[Reading]) -> list[UdpRun]:
+    """The runs in the order of time. Raises OutputError where a run does not say what it was."""
+    found: dict[str, list[Reading]] = {}
+    for reading in readings:
+        if missing := sorted({"kind", *OF_A_RUN} - set(reading.dims)):
+            raise OutputError(f"udp: a run without {', '.join(missing)}")
+        found.setdefault(str(sorted(reading.dims.items())), []).append(reading)
+    return [UdpRun(rows[0].dims, {row.metric: row for row in rows}) for rows in found.values()]
+
+
+def conditions(given: Mapping[str, str]) -> dict[str, str]:
+    """What is true of all runs, whichever program made them."""
+    return {key: given[key] for key in KEPT if key in given}
+
+
+def receiver_warning(runs: Sequence[UdpRun]) -> str:
+    """A word where datagrams were lost, and the receiver is the reason, or nobody can know.
+
+    Without figures: a report tells the same words of many nodes once.
+    """
+    losing = [run for run in runs if run.share("loss") > 0]
+    if any(run.dims.get("discarded", "0") != "0" for run in losing):
+        return ("datagrams came through the network and found the receiver's socket full: the loss "
+                "is not the network's alone")
+    if any(run.share("cpu_receiver") >= BUSY for run in losing):
+        return "datagrams were lost while the receiver's processor was busy: it may be the limit"
+    if any("discarded" not in run.dims for run in losing):
+        return "nobody counted how many of the lost datagrams the receiver itself discarded"
+    return ""
