@@ -147,6 +147,7 @@ def test_the_real_hpcc_that_could_not_preload_mkl_and_stayed_on_its_own_blas_is_
     assert world.statuses() == {"Hpl.*": "invalid"}
 
 
+@pytest.mark.tool("Intel MKL", "HPCC")
 @pytest.mark.slow
 def test_the_real_hpcc_on_the_real_mkl_passes_and_names_it(tmp_path):
     if not list((TOP / ".mkl").glob("lib/libmkl_rt.so*")):

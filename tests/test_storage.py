@@ -56,6 +56,7 @@ def left(folder):
 # ---- what goes right
 
 
+@pytest.mark.tool("dd")
 def test_serial_rates_of_a_disk_are_measured_past_its_cache_and_nothing_is_left(disk):
     done = disk.reframe(*RUN, "BlockStorage")
     assert done.code == 0, done
@@ -83,6 +84,7 @@ def test_of_several_trials_the_median_counts_and_each_is_kept(disk):
 
 
 @needs_fio
+@pytest.mark.tool("fio")
 def test_random_rates_have_their_block_as_a_dimension_and_follow_a_verification(disk):
     disk.site(criteria="".join(f"""
 HERE-{block}:
@@ -113,6 +115,7 @@ def test_several_requests_at_a_time_are_really_made(disk):
     assert conditions(disk).items() >= {"depth": "8", "engine": "libaio"}.items()
 
 
+@pytest.mark.tool("sha256sum")
 def test_data_come_back_as_they_were_written(disk):
     done = disk.reframe(*RUN, "DataIntegrity")
     assert done.code == 0, done
