@@ -2,10 +2,13 @@
 # What every result folder holds beside the measurement; sourced by node.sh, pair.sh and, before the
 # measuring script, by what they start. On a compute node there is sh, coreutils and awk.
 
-# The step's variables would make an mpirun below reach for the other nodes of the job.
+# The step's variables would make an mpirun below reach for the other nodes of the job. What a
+# step of one's own needs stays: job and kind of MPI by other names, and where Slurm's settings lie.
 forget_step() {
+    SITEPROOF_JOB=${SLURM_JOB_ID:-} SITEPROOF_MPI=${SLURM_MPI_TYPE:-}
+    export SITEPROOF_JOB SITEPROOF_MPI
     for name in $(set | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|SLURMD_[A-Za-z0-9_]*\|PMIX\{0,1\}_[A-Za-z0-9_]*\)=.*/\1/p'); do
-        unset "$name"
+        [ "$name" = SLURM_CONF ] || unset "$name"
     done
 }
 

@@ -1,0 +1,55 @@
+"""Messages between two nodes: latency and bandwidth of MPI, by size."""
+
+import reframe as rfm
+from reframe.core.builtins import variable
+
+from siteproof.checks import PerPairCheck
+from siteproof.parsers import imb, mpi4py_bench, osu
+
+
+@rfm.simple_test
+class MpiPingPong(PerPairCheck):
+    """OSU, IMB or mpi4py, the first that is there; -S MpiPingPong.program chooses.
+
+    One rank on the client, one on the server, started by srun inside this check's job. MPI takes
+    the network that the environment's variables say, whatever the link's address is.
+    """
+
+    descr = "Latency and bandwidth of MPI between two nodes"
+    tags = {"network"}
+    script = "mpi_ping_pong.sh"
+    features = ("osu", "imb", "mpi4py")
+    parsers = {"osu": osu, "imb": imb, "mpi4py": mpi4py_bench}
+    derive = "mpi_ping_pong"
+    metrics = ("latency", "bandwidth")
+    headline = ("latency", "bandwidth")
+
+    program = variable(str, value="")  # osu, imb, mpi4py; empty: the first that is installed
+    launch = variable(str, value="")  # srun's --mpi; empty: as the system or the library has it
+
+    smallest = 8  # bytes
+    largest = {"quick": 2**20, "maintenance": 2**22, "acceptance": 2**22}  # bytes
+    iterations_of = {"quick": 50, "maintenance": 200, "acceptance": 1000}
+    seconds_of_turn = {"quick": 30, "maintenance": 45, "acceptance": 120}
+
+    def iterations(self):
+        """Of each size, as many as a long link leaves time for in a quarter of the turn."""
+        wanted = self.iterations_of[self.mode]
+        if not self.over.round_trip:
+            return wanted
+        sizes = (self.largest[self.mode] // self.smallest).bit_length()
+        trips = self.seconds_of_turn[self.mode] / 4 / float(self.over.round_trip.to("s"))
+        return max(5, min(wanted, int(trips / sizes)))
+
+    def settings(self):
+        """Which sizes, how often, by which program."""
+        return {
+            **super().settings(), "PROGRAM": self.program, "LAUNCH": self.launch,
+            "SMALLEST": str(self.smallest), "LARGEST": str(self.largest[self.mode]),
+            "ITERATIONS": str(self.iterations()),
+        }
+
+    def facts(self):
+        """The sizes whose figures are compared."""
+        return {**super().facts(), "smallest": str(self.smallest),
+                "largest": str(self.largest[self.mode])}
