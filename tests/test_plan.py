@@ -38,3 +38,10 @@ def test_what_reframe_refuses_is_told_in_one_line(monkeypatch, tmp_path):
 def test_a_plan_without_a_check_is_a_mistake(monkeypatch, tmp_path):
     done, _ = planned("-n", "Nothing", monkeypatch=monkeypatch, tmp_path=tmp_path)
     assert "no check is selected" in str(done.exception)
+
+
+def test_a_check_of_pairs_is_one_job_on_both_sides_of_its_link(monkeypatch, tmp_path):
+    done, told = planned("--system", "testbed", "-n", "TcpBandwidth", monkeypatch=monkeypatch,
+                         tmp_path=tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "1 jobs on 8 nodes" in told

@@ -14,7 +14,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from rich.console import Console
 from rich.table import Table
 
-from siteproof import data, sites
+from siteproof import data, pairs, sites
 from siteproof.checks import slurm
 from siteproof.errors import UserError
 from siteproof.sites import Site
@@ -34,6 +34,7 @@ def plan(options: tuple[str, ...]) -> None:
     if not cases:
         raise UserError("plan", "no check is selected", "'reframe -c checks/ -l' lists them")
     rows = [_row(case, name) for case in cases for name in case["valid_systems"]]
+    rows = [row for row in rows if row["nodes"]]
     _print(rows)
 
 
@@ -55,7 +56,11 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
     site: Site = sites.load(system)
     inventory = site.expected(site.partition(partition).role)
     chosen: NodeSet = slurm.select(case["nodes"], inventory, {})
-    nodes = chosen[case["chunk"] * slurm.CHUNK : (case["chunk"] + 1) * slurm.CHUNK]
+    if "chunk" in case:
+        nodes = chosen[case["chunk"] * slurm.CHUNK : (case["chunk"] + 1) * slurm.CHUNK]
+    else:  # a check of pairs: both sides of its link
+        at = site.system.links.get(case["link"])
+        nodes = chosen & (pairs.servers(site, at) | pairs.clients(site, at)) if at else NodeSet()
     return {
         "check": case["@class"], "mode": case["mode"], "partition": where, "nodes": nodes,
         "minutes": case["time_limit"] / 60, "node_hours": len(nodes) * case["time_limit"] / 3600,
