@@ -17,6 +17,10 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[1]
 OUTPUTS = TOP / "tests" / "outputs"
+CORE = ("-n", "Hpl|Stream|HostParameters")  # the checks of thishost's criteria
+SLOW_LIKWID = f"""
+    case $2 in copy) sleep 1; cat '{OUTPUTS}/likwid/5.2.2-copy_avx.txt' ;;
+    stream) cat '{OUTPUTS}/likwid/5.2.2-stream_avx.txt' ;; esac"""
 PROGRAMS = Path(sys.executable).parent
 CLONE = ("checks", "siteproof", "reframe_settings.py", "site-config")
 # May read everything, as root's own Python may lie in root's home, and write nothing of others.
@@ -214,3 +218,8 @@ def copy_clone(folder: Path) -> Path:
         else:
             shutil.copy(source, folder)
     return folder
+
+
+def reason(done):
+    """The reason that ReFrame tells, in one line."""
+    return next(line for line in done.out.splitlines() if "* Reason:" in line)
