@@ -103,6 +103,8 @@ def _pairs(path: Path) -> dict[str, str]:
 
 
 def _text(path: Path) -> str:
+    if path.is_fifo():  # it would be waited for until somebody writes
+        raise OutputError(f"result cannot be read: {path.name} is no file", "generic")
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:

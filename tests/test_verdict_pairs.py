@@ -271,3 +271,32 @@ def test_why_explains_a_criterion_of_pairs(ask):
 def test_why_of_an_unknown_pair_is_a_mistake(ask):
     done = ask("n2>n3", star())
     assert "'n2>n3' is neither a criterion nor a node or pair" in str(done.exception)
+
+
+TOGETHER = """\
+C-ALL: {description: Sum, metric: TcpBandwidth.aggregate, subject: system, links: [lan],
+        at_least: 50 Gb/s, source: contract}
+"""
+
+
+def sum_of(direction, value=None, status="ok", run=1):
+    """The figure of the link in one direction, or why there is none."""
+    dims = {"link": "lan", "direction": direction}
+    if status != "ok":
+        return Sample(head(run), "", "TcpBandwidth.*", status=status, why="because", dims=dims)
+    return Sample(head(run), "", "TcpBandwidth.aggregate", Decimal(value), "Gb/s", dims=dims)
+
+
+@pytest.mark.parametrize(("back", "direction", "verdict"), [
+    (sum_of("in", 60), "", "PASS"), (sum_of("in", 40), "", "FAIL"),
+    (sum_of("in", 40), "out", "PASS"), (sum_of("in", status="generic"), "", "ERROR"),
+    (sum_of("in", status="interrupted"), "", "INCOMPLETE"),
+    (sum_of("in", status="tool_missing"), "", "INCOMPLETE"),
+    (sum_of("in", status="generic"), "out", "PASS"),
+])
+def test_a_sum_in_one_direction_does_not_answer_for_the_other(
+        tmp_path, monkeypatch, back, direction, verdict):
+    told = f"conditions: {{direction: {direction}}}, " if direction else ""
+    site = load(tmp_path, monkeypatch, criteria=TOGETHER.replace("source:", f"{told}source:"))
+    found = judgement.judge_samples(site, [sum_of("out", 60), back], "all")
+    assert [str(v.verdict) for v in found.verdicts] == [verdict]

@@ -5,7 +5,7 @@ A pair is sender and receiver, told with the link where a criterion names severa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +33,20 @@ def link_of(sample: Sample) -> str:
 def job(sample: Sample) -> tuple[str, str, str]:
     """The job that measured it; later jobs are greater."""
     return sample.header.time, sample.header.session, sample.header.job
+
+
+def dimensions(sample: Sample) -> str:
+    """All that it belongs to beyond its node, so that only the like is compared."""
+    return str(sorted(sample.dims.items()))
+
+
+def lacks_its_own(sample: Sample, there: Container[str]) -> bool:
+    """Whether it says that a kind of figure is missing, such as one direction, and none is there.
+
+    there: dimensions of which there is a figure.
+    """
+    own = sample.dims.keys() - {PEER, LINK}
+    return sample.status != "ok" and bool(own) and dimensions(sample) not in there
 
 
 def name(criterion: Criterion, sender: str, receiver: str, link: str) -> str:

@@ -187,7 +187,8 @@ def judge_unit(
     """The verdict on a pair or a link: the median of the trials of its newest job.
 
     A failed trial beside good ones is a missing trial, unless it was a wrong answer. Figures that
-    differ in another dimension, such as a size, must keep the promise each; the worst is told.
+    differ in another dimension, such as a size, must keep the promise each, and be there; the worst
+    is told.
     """
     newest = next((s for s in attempts if not why_not(criterion, s)), None)
     job = [s for s in attempts if newest and pair_units.job(s) == pair_units.job(newest)
@@ -198,9 +199,21 @@ def judge_unit(
         return judge_node(criterion, unit, facts, wrong or attempts)
     alike: dict[str, list[Sample]] = {}
     for sample in good:
-        alike.setdefault(str(sorted(sample.dims.items())), []).append(sample)
+        alike.setdefault(pair_units.dimensions(sample), []).append(sample)
     found = [_judge_trials(criterion, unit, facts, t, baselines) for t in alike.values()]
+    found += [
+        _lacking(criterion, unit, facts, s) for s in attempts
+        if pair_units.job(s) == pair_units.job(good[0]) and pair_units.lacks_its_own(s, alike)
+        and not refusal(criterion, s)
+    ]
     return min(found, key=lambda n: _badness(criterion, n))
+
+
+def _lacking(criterion: Criterion, unit: str, facts: Hardware, sample: Sample) -> NodeVerdict:
+    """One kind of figure that is not there beside others that are: also a tool's lack counts."""
+    found = judge_node(criterion, unit, facts, [sample])
+    skipped = found.verdict is Verdict.SKIP
+    return replace(found, verdict=Verdict.INCOMPLETE) if skipped else found
 
 
 def _judge_trials(
@@ -238,7 +251,8 @@ def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
     if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
         return f"measured over {link or 'no link'}; asked is {' or '.join(criterion.links)}"
     if sample.status != "ok":  # it has no conditions but those that were asked for
-        rules = {key: rule for key, rule in criterion.conditions.items() if key in ASKED}
+        rules = {key: rule for key, rule in criterion.conditions.items()
+                 if key in ASKED or key in sample.dims}
     else:
         rules = dict(criterion.conditions)
         program = have.get("program", "")
