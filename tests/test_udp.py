@@ -15,11 +15,10 @@ from siteproof import raw
 from siteproof.derive import udp_bandwidth, udp_burst
 from siteproof.errors import OutputError
 from siteproof.outcome import parse
-from siteproof.parsers import Reading, iperf3, nuttcp
+from siteproof.parsers import Reading, nuttcp
 from siteproof.raw import Raw, Run
 
 SHARED = TOP / "siteproof/checks"
-PARSERS = {"nuttcp": nuttcp, "iperf3": iperf3}
 FULL = "full 3 fill 0 1 4194304 always"
 NOBODY_SAID = Raw({}, {}, "", "")
 
@@ -174,6 +173,22 @@ def test_bursts_are_sent_at_the_rate_that_was_asked_for(tmp_path, server, progra
         assert largest.dims["burst_bound"] == "100"
         assert int(largest.value) == (100 if told["loss_large"].value == 0 else 0)
         assert conditions["rate"] == "300 Mb/s"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [pytest.param("iperf3", marks=needs("iperf3"))])
+def test_the_first_loss_ends_the_search_and_is_the_receivers(tmp_path, server, program):
+    narrow = "fill 300 100 16384 until_loss"  # room for hardly one of a hundred datagrams
+    runs = ["small 1 power 300 20 0 always", f"large 4 {narrow}",
+            "step 1 fill 300 200 4194304 until_loss"]
+    done = measure(tmp_path, runs, program, port=server(program))
+    assert done.returncode == 0, done.stderr
+    left, found = read(tmp_path)
+    assert [r.dims["kind"] for r in left.runs] == ["small", "large"] * 2
+    readings, conditions = udp_burst.derive(found["in"], left.facts, left, {})
+    largest = readings[-1]
+    assert (largest.value, largest.dims["burst_bound"]) == (0, "200")
+    assert "found the receiver's socket full" in conditions["receiver_warning"]
 
 
 # ---- what may count

@@ -29,7 +29,7 @@ class UdpBurst(UdpCheck):
     bursts = variable(str, value="")  # packets, with commas; empty: by the mode
 
     seconds_of_small = {"quick": 2, "maintenance": 5, "acceptance": 5}
-    seconds_of_large = {"quick": 2, "maintenance": 10, "acceptance": 30}
+    seconds_of_large = {"quick": 3, "maintenance": 10, "acceptance": 30}
     seconds_of_step = {"quick": 2, "maintenance": 5, "acceptance": 10}
     bursts_of = {"quick": "200", "maintenance": "200,400,800", "acceptance": "200,400,800,1600"}
 
