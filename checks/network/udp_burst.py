@@ -4,6 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import variable
 
 from siteproof.checks import loading
+from siteproof.checks.job import MODES
 from siteproof.checks.udp import POWER, UdpCheck, UdpRun
 from siteproof.derive.udp_burst import ASKED_MBPS
 from siteproof.errors import UserError
@@ -28,10 +29,11 @@ class UdpBurst(UdpCheck):
 
     bursts = variable(str, value="")  # packets, with commas; empty: by the mode
 
-    seconds_of_small = {"quick": 2, "maintenance": 5, "acceptance": 5}
-    seconds_of_large = {"quick": 3, "maintenance": 10, "acceptance": 30}
-    seconds_of_step = {"quick": 2, "maintenance": 5, "acceptance": 10}
-    bursts_of = {"quick": "200", "maintenance": "200,400,800", "acceptance": "200,400,800,1600"}
+    seconds_of_small = {"quick": 2, "maintenance": 3, "acceptance": 5}
+    seconds_of_large = {"quick": 3, "maintenance": 5, "acceptance": 30}
+    seconds_of_step = {"quick": 2, "maintenance": 3, "acceptance": 10}
+    bursts_of = {"quick": "200", "maintenance": "200,400", "acceptance": "200,400,800,1600"}
+    trials_of = dict.fromkeys(MODES, 1)  # the median of several would hide a loss
 
     def steps(self):
         """The bursts beyond the large ones. Ends the run where they are no numbers of packets."""
