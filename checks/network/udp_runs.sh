@@ -30,9 +30,9 @@ case ${ip:-} in
     *:*) fill=$((mtu - 48)) ;; # headers: IPv6 40, UDP 8
     *) fill=$((mtu - 28)) ;;   # IPv4 20, UDP 8
 esac
-power=1
-while [ $((power * 2)) -le "$fill" ]; do
-    power=$((power * 2))
+power=8192
+while [ "$power" -gt "$fill" ]; do
+    power=$((power / 2))
 done
 
 most_window=$(cat /proc/sys/net/core/[rw]mem_max 2>/dev/null | sort -n | head -n 1)

@@ -13,7 +13,7 @@ from siteproof.parsers import iperf3, nuttcp
 
 WINDOW = 4 * 2**20  # bytes of the sockets' buffers: the -w4m of the contracts' commands
 FILL = "fill"  # the datagram that fills the MTU
-POWER = "power"  # nuttcp's default: the largest power of two that fits, 8192 B at an MTU of 9000
+POWER = "power"  # nuttcp's default: 8192 B, halved until it fits; 1024 B at an MTU of 1500
 AROUND_RUN = 4  # seconds that a tool may need beside those it sends; nuttcp takes 2 to 3
 
 
