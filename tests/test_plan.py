@@ -1,9 +1,12 @@
 """What a run will cost, told before it starts."""
 
+import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
+from siteproof.checks import timetable
 from siteproof.cli.plan import plan
 
 CLONE = Path(__file__).parents[1]
@@ -45,3 +48,44 @@ def test_a_check_of_pairs_is_one_job_on_both_sides_of_its_link(monkeypatch, tmp_
                          tmp_path=tmp_path)
     assert done.exit_code == 0, done.output
     assert "1 jobs on 8 nodes" in told
+
+
+def test_the_pairs_of_all_hosts_of_jetstream_take_hours_and_the_plan_says_so(monkeypatch, tmp_path):
+    done, told = planned("--system", "jetstream-iu", "-n", "TcpBandwidth", monkeypatch=monkeypatch,
+                         tmp_path=tmp_path)
+    assert done.exit_code == 0, done.output
+    line = done.output.splitlines()[0]
+    found = re.fullmatch(r"TcpBandwidth over ethernet: (\d+) pairs in (\d+) rounds \(star\), "
+                         r"([\d.]+) h", line)
+    assert found, line
+    pairs, rounds, hours = map(float, found.groups())
+    assert pairs == rounds > 300
+    turn = 4 * (10 + 1 + 3) + 1 + timetable.AROUND  # maintenance: 4 runs of 10 s, and around them
+    assert hours == pytest.approx(rounds * turn / 3600, rel=0.01)
+    assert "TcpBandwidth ethernet" in told
+
+
+def test_fewer_nodes_are_fewer_pairs_and_strangers_to_a_link_skip(monkeypatch, tmp_path):
+    options = "--system", "testbed", "-n", "TcpBandwidth", "--mode", "acceptance"
+    done, told = planned(*options, "-S", "nodes=3", monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert "TcpBandwidth over lan: 3 pairs in 3 rounds (star), 3 times over, 0.4 h" in told
+    assert "1 jobs on 4 nodes" in told
+    done, told = planned(*options, "-S", "nodes=node001", monkeypatch=monkeypatch,
+                         tmp_path=tmp_path)
+    assert done.exit_code == 0
+    assert ("TcpBandwidth over lan: SKIP, -S nodes: no pair of this link is asked for by node001. "
+            "Allowed: node[001-008].") in told
+    assert "0 jobs on 0 nodes" in told
+
+
+def test_nodes_that_no_site_has_are_refused(monkeypatch, tmp_path):
+    done, _ = planned("--system", "testbed", "-n", "TcpBandwidth", "-S", "nodes=node099",
+                      monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert "node099 is not in the inventory" in str(done.exception)
+
+
+def test_a_check_of_file_systems_names_each(monkeypatch, tmp_path):
+    _, told = planned("--system", "testbed", "-n", "BlockStorage", monkeypatch=monkeypatch,
+                      tmp_path=tmp_path)
+    assert "BlockStorage scratch" in told
+    assert "BlockStorage memory" in told

@@ -14,8 +14,8 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from rich.console import Console
 from rich.table import Table
 
-from siteproof import data, pairs, sites
-from siteproof.checks import slurm
+from siteproof import data, sites
+from siteproof.checks import slurm, timetable
 from siteproof.errors import UserError
 from siteproof.sites import Site
 
@@ -25,7 +25,8 @@ from siteproof.sites import Site
 def plan(options: tuple[str, ...]) -> None:
     """Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.
 
-    OPTIONS are ReFrame's, as for the run itself. Nothing is submitted or written.
+    OPTIONS are ReFrame's, as for the run itself. Nothing is submitted or written. A link's pairs
+    take their turns one after the other in one job, so that many pairs are many hours.
 
     \b
     siteproof plan --mode maintenance -S nodes=node[001-064]
@@ -34,8 +35,9 @@ def plan(options: tuple[str, ...]) -> None:
     if not cases:
         raise UserError("plan", "no check is selected", "'reframe -c checks/ -l' lists them")
     rows = [_row(case, name) for case in cases for name in case["valid_systems"]]
-    rows = [row for row in rows if row["nodes"]]
-    _print(rows)
+    for told in dict.fromkeys(row["told"] for row in rows if row["told"]):
+        click.echo(told)
+    _print([row for row in rows if row["nodes"]])
 
 
 def _described(options: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -51,21 +53,40 @@ def _described(options: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
-    """One job: a check's chunk on one partition."""
+    """One job: a check's chunk on one partition, or all pairs of a link."""
     system, _, partition = where.partition(":")
     site: Site = sites.load(system)
-    inventory = site.expected(site.partition(partition).role)
-    chosen: NodeSet = slurm.select(case["nodes"], inventory, {})
-    if "chunk" in case:
-        nodes = chosen[case["chunk"] * slurm.CHUNK : (case["chunk"] + 1) * slurm.CHUNK]
-    else:  # a check of pairs: both sides of its link
-        at = site.system.links.get(case["link"])
-        nodes = chosen & (pairs.servers(site, at) | pairs.clients(site, at)) if at else NodeSet()
-    return {
-        "check": case["@class"], "mode": case["mode"], "partition": where, "nodes": nodes,
-        "minutes": case["time_limit"] / 60, "node_hours": len(nodes) * case["time_limit"] / 3600,
-        "gigabytes": len(nodes) * case["gigabytes"],
+    of = case.get("link") or case.get("fs") or ""
+    row = {
+        "check": f"{case['@class']} {of}".strip(), "mode": case["mode"], "partition": where,
+        "minutes": case["time_limit"] / 60, "told": "",
     }
+    if "link" in case:
+        row |= _of_pairs(case, site)
+    else:
+        inventory = site.expected(site.partition(partition).role)
+        chosen: NodeSet = slurm.select(case["nodes"], inventory, {})
+        chunk = case["chunk"] * slurm.CHUNK
+        row["nodes"] = chosen[chunk : chunk + slurm.CHUNK]
+    count = len(row["nodes"])
+    return row | {"node_hours": count * case["time_limit"] / 3600,
+                  "gigabytes": count * case["gigabytes"]}
+
+
+def _of_pairs(case: dict[str, Any], site: Site) -> dict[str, Any]:
+    """The nodes of a link's pairs, and how many turns they take for how long; or why none."""
+    link, name = site.system.links.get(case["link"]), f"{case['@class']} over {case['link']}"
+    if link is None:
+        return {"nodes": NodeSet(resolver=RESOLVER_NOGROUP), "told": ""}
+    try:
+        rounds = timetable.rounds(site, link, case["pattern"], case["nodes"], "plan")
+    except UserError as error:
+        return {"nodes": NodeSet(resolver=RESOLVER_NOGROUP), "told": f"{name}: SKIP, {error}"}
+    table = timetable.Timetable(rounds, case["trials"], 0)
+    trials = f", {case['trials']} times over" if case["trials"] > 1 else ""
+    return {"nodes": table.ends, "told": (
+        f"{name}: {len(table.turns) // case['trials']} pairs in {len(rounds)} rounds "
+        f"({case['pattern']}){trials}, {case['time_limit'] / 3600:.1f} h")}
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
