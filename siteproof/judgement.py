@@ -85,13 +85,18 @@ def expected_units(
     units = {}
     for key in criterion.links:
         link = site.system.links[key]
-        asked = pairs.directed if criterion.subject == "pair" else pairs.asked
+        asked = pairs.directed if _both_ways(site, criterion) else pairs.asked
         known = [pair_units.name(criterion, *pair, key) for pair in asked(site, link)]
         if not known:
             known = _drawn(site, criterion, key, found)
         units |= {unit: _hardware(site, unit) for unit in known
                   if any(node in spoken for node in pair_units.ends(unit))}
     return units
+
+
+def _both_ways(site: Site, criterion: Criterion) -> bool:
+    """Whether a pair owes a figure of each direction."""
+    return criterion.subject == "pair" and site.catalogue[criterion.metric].directed
 
 
 def _drawn(site: Site, criterion: Criterion, key: str, found: Sequence[Sample]) -> list[str]:
@@ -102,7 +107,7 @@ def _drawn(site: Site, criterion: Criterion, key: str, found: Sequence[Sample]) 
         if s.header.check == check and pair_units.of_pairs(s)
         and pair_units.link_of(s) in ("", key)
     ]
-    if criterion.subject == "pair":
+    if _both_ways(site, criterion):
         seen = [turn for a, b in seen for turn in ((a, b), (b, a))]
     drawn = {node for pair in seen for node in pair}
     rest = pairs.servers(site, link) | pairs.clients(site, link) if seen else ()
