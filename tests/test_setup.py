@@ -201,7 +201,7 @@ def test_every_package_of_a_run_serves_a_check():
 
 def test_packages_says_so_before_it_installs(clone, machine):
     program(machine / "bin/apt-get", """echo "apt-get got: $*" >>"$TMPDIR/said"
-        case $* in *install*) for c in ethtool hpcc mpirun likwid-bench ping qperf; do
+        case $* in *install*) for c in ethtool fio hpcc mpirun likwid-bench ping qperf; do
         printf '#!/bin/sh\\n' >"${0%/*}/$c"; /bin/chmod +x "${0%/*}/$c"; done ;; esac""")
     program(machine / "bin/ldconfig", "echo libopenblas.so.0")
     done = run(clone / "setup/packages", "--yes", machine=machine, TMPDIR=str(machine))
