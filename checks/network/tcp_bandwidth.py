@@ -17,7 +17,7 @@ class TcpBandwidth(PerPairCheck):
     parsers = {"iperf3": iperf3, "nuttcp": nuttcp}
     derive = "tcp_bandwidth"
     metrics = ("throughput", "cpu_sender", "cpu_receiver")
-    headline = ("throughput",)
+    headline = ("throughput", "aggregate")  # the second where all pairs run together
 
     program = variable(str, value="")  # iperf3, nuttcp; empty: the first that is installed
     streams = variable(int, value=0)  # of the second run; 0: by the mode, 1: no second run

@@ -1,56 +1,119 @@
 """The bounds that ReFrame compares the figures of pairs with: as contract.py does for nodes.
 
-A pair's figure is the median of its trials, as in the verdict.
+A pair's figure is the median of its trials, as in the verdict. ReFrame takes one figure of a name:
+the worst of those that break a promise, or the worst of all if none does. So it fails if the
+verdict does, also where promises differ, for example for one stream and for several.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
+from siteproof import units
+from siteproof.analysis import pair_units
 from siteproof.analysis.verdict import MIDDLES, why_not
 from siteproof.checks.contract import SHOWN, Reference, bounds, spoken_of
 from siteproof.samples import Sample, harmless
+from siteproof.sites.model import Hardware
 
 if TYPE_CHECKING:
-    from siteproof.sites import Site
+    from siteproof.sites import Baseline, Criterion, Site
 
 Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A promise, and the nodes whose pairs may break it today."""
+
+    promise: Criterion | Baseline
+    excused: set[str]
+
+    @property
+    def subject(self) -> str:
+        return getattr(self.promise, "subject", "pair")
+
+    def speaks_of(self, sample: Sample) -> bool:
+        ends = {sample.node, sample.dims.get(pair_units.PEER, "")}
+        return not ends & self.excused and not why_not(self.promise, sample)
 
 
 def headline(
     site: Site, check: str, metric: str, mode: str, samples: Sequence[Sample], asked: Iterable[Pair]
 ) -> list[tuple[str, float, str, Reference]]:
-    """Name, value, unit and reference of the worst pair, and of the worst against its client.
+    """Name, value, unit and reference of the worst pair, of the worst against its client, and of
+    the link as a whole, as far as there are figures.
 
     asked: (client, server). A criterion on clients does not speak of the way back.
     """
     name, ways = f"{check}.{metric}", set(asked)
-    entry = site.catalogue[name]
-    rules = [r for r in spoken_of(site, name, mode) if r.links and r.scope not in MIDDLES]
-    middles = medians(s for s in samples if s.metric == name and s.status == "ok")
-    found = []
-    for told, there in ((metric, True), (f"{metric}_back", False)):
-        values = [s for s in middles if ((s.node, s.dims.get("peer", "")) in ways) is there]
-        speaking = [r for r in rules if there or getattr(r, "subject", "pair") == "pair"]
-        if not values:
-            continue
-        answers = [s for s in values if any(not why_not(r, s) for r in speaking)] or values
-        worst = (max if entry.better == "lower" else min)(answers, key=lambda s: s.number)
-        role = site.role_of(worst.node)
-        bound = bounds(speaking, worst, site.hardware_of(role)) if role else bounds([], worst, None)
-        found.append((told, float(worst.number), worst.unit, bound))
+    rules, found = _rules(site, name, mode), []
+    groups: dict[tuple[str, tuple[str, ...]], list[Sample]] = {}
+    for sample in samples:
+        if sample.metric == name and sample.status == "ok":
+            groups.setdefault(_group(metric, sample, ways), []).append(sample)
+    for (told, subjects), values in sorted(groups.items()):
+        speaking = [rule for rule in rules if rule.subject in subjects]
+        worst, fitting, facts = _worst(site, name, speaking, values)
+        found.append((told, float(worst.number), worst.unit, bounds(fitting, worst, facts)))
     return found
+
+
+def _group(metric: str, sample: Sample, ways: set[Pair]) -> tuple[str, tuple[str, ...]]:
+    """The name that ReFrame knows it by, and the subjects of criteria that speak of it."""
+    if pair_units.of_link(sample):
+        return metric, ("system",)
+    there = (sample.node, sample.dims.get(pair_units.PEER, "")) in ways
+    return (metric, ("pair", "client")) if there else (f"{metric}_back", ("pair",))
+
+
+def _rules(site: Site, name: str, mode: str) -> list[_Rule]:
+    """The promises of pairs and links. A node that every criterion excuses has no baseline."""
+    promises = [r for r in spoken_of(site, name, mode) if r.links and r.scope not in MIDDLES]
+    today = datetime.now(UTC).date()
+    held = [waiver for waiver in site.waivers.values() if waiver.holds(today)]
+    excused = {
+        key: {node for waiver in held if waiver.speaks_of(key, name) for node in waiver.set}
+        for key, criterion in site.criteria.items() if criterion in promises
+    }
+    everywhere = set.intersection(*excused.values()) if excused else set()
+    of = {id(site.criteria[key]): nodes for key, nodes in excused.items()}
+    return [_Rule(promise, of.get(id(promise), everywhere)) for promise in promises]
+
+
+def _worst(
+    site: Site, name: str, rules: Sequence[_Rule], values: Sequence[Sample]
+) -> tuple[Sample, list[Criterion | Baseline], Hardware]:
+    """The figure to compare, the promises that it must keep, and its sender's hardware."""
+    entry = site.catalogue[name]
+    pick = max if entry.better == "lower" else min
+    answers = [(sample, rule.promise) for rule in rules
+               for sample in medians(s for s in values if rule.speaks_of(s))]
+    broken = [(sample, promise) for sample, promise in answers if not promise.met(
+        Fraction(sample.number), sample.unit, _facts(site, sample))]
+    figures = [sample for sample, _ in broken or answers] or medians(values)
+    worst = pick(figures, key=lambda s: units.convert(s.number, s.unit, entry.unit))
+    fitting = [promise for sample, promise in broken or answers if sample == worst]
+    return worst, fitting, _facts(site, worst)
+
+
+def _facts(site: Site, sample: Sample) -> Hardware:
+    role = site.role_of(sample.node)
+    return site.hardware_of(role) if role else Hardware()
 
 
 def medians(samples: Iterable[Sample]) -> list[Sample]:
     """One sample a pair, of the same dimensions: its trials' median, exactly."""
-    alike: dict[tuple[str, str], list[Sample]] = {}
+    alike: dict[tuple[str, str, str], list[Sample]] = {}
     for sample in samples:
-        alike.setdefault((sample.node, str(sorted(sample.dims.items()))), []).append(sample)
+        key = (sample.node, pair_units.dimensions(sample), sample.unit)
+        alike.setdefault(key, []).append(sample)
     return [replace(trials[0], value=Decimal(median(s.number for s in trials)))
             for trials in alike.values()]
 
@@ -65,4 +128,4 @@ def tell_failed(failed: Sequence[Sample], turns: int) -> str:
 
 def _pair(sample: Sample) -> str:
     peer = sample.dims.get("peer", "")
-    return f"{sample.node}>{peer}" if peer else sample.node
+    return f"{sample.node}>{peer}" if peer else sample.node or sample.dims.get("link", "")
