@@ -94,7 +94,7 @@ def copy_suite(clone: Path) -> Path:
     shutil.copy(source / "trivial.py", target)
     shutil.copy(source / "trivial.sh", target)
     shutil.copy(source / "trivial_parser.py", clone / "siteproof" / "parsers" / "trivial.py")
-    append(source / "catalogue.yaml", clone / "checks" / "catalogue.yaml")
+    shutil.copy(source / "catalogue.yaml", target)
     append(source / "criteria.yaml", clone / "site-config" / "thishost" / "criteria.yaml")
     return clone
 

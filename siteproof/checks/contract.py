@@ -33,10 +33,10 @@ def check_catalogue(site: Site, check: str, metrics: Iterable[str]) -> None:
         name.partition(".")[2] for name, entry in site.catalogue.items() if entry.check == check
     }
     if not listed:
-        raise UserError("checks/catalogue.yaml", f"no metric of {check}")
+        raise UserError("checks/*/catalogue.yaml", f"no metric of {check}")
     if strangers := sorted(set(metrics) - listed):
         raise UserError(
-            "checks/catalogue.yaml", f"{check} yields {', '.join(strangers)}", sorted(listed)
+            "checks/*/catalogue.yaml", f"{check} yields {', '.join(strangers)}", sorted(listed)
         )
 
 

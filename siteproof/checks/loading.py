@@ -43,7 +43,7 @@ def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
         if missing:
             refuse(UserError(
                 filename, f"yields no {' and no '.join(sorted(missing))}, which "
-                "checks/catalogue.yaml promises; ReFrame's warning above says why",
+                "checks/*/catalogue.yaml promises; ReFrame's warning above says why",
             ))
         return checks
 

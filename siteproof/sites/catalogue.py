@@ -1,4 +1,4 @@
-"""checks/catalogue.yaml: every metric that a criterion may name, with what is true of it."""
+"""checks/**/catalogue.yaml: every metric that a criterion may name, with what is true of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from siteproof.sites.model import Model
 from siteproof.sites.yamlfile import Document
 
 ROOT = Path(__file__).resolve().parents[2]
-PATH = ROOT / "checks" / "catalogue.yaml"
+FOLDER = ROOT / "checks"
+NAME = "catalogue.yaml"
 MODES = ("quick", "maintenance", "acceptance")
 
 End = Annotated[Decimal, Field(ge=-(10**15), le=10**15)]
@@ -44,15 +45,19 @@ class Metric(Model):
 
 
 @lru_cache(maxsize=4)
-def read(path: Path = PATH) -> tuple[dict[str, Metric], Document]:
-    """The metrics by name, and the file with its mistakes."""
-    document = yamlfile.read(path)
-    metrics = {}
-    for name, raw in (document.data or {}).items():
-        if metric := shape.validate(document, (name,), Metric, raw):
-            metrics[name] = metric
-            _lint(document, name, metric)
-    return metrics, document
+def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
+    """The metrics by name, and the files with their mistakes."""
+    documents, metrics = [], {}
+    for path in sorted(folder.rglob(NAME)):
+        document = yamlfile.read(path)
+        documents.append(document)
+        for name, raw in (document.data or {}).items():
+            if name in metrics:
+                document.add((name,), f"'{name}' is in two catalogues", "one entry a metric")
+            elif metric := shape.validate(document, (name,), Metric, raw):
+                metrics[name] = metric
+                _lint(document, name, metric)
+    return metrics, documents
 
 
 def _lint(document: Document, name: str, metric: Metric) -> None:

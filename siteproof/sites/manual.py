@@ -19,7 +19,7 @@ FILES: dict[str, Any] = {
     "criteria.yaml": dict[str, Criterion],
     "baselines.yaml": dict[str, Baseline],
     "waivers.yaml": dict[str, Waiver],
-    "checks/catalogue.yaml": dict[str, Metric],
+    "checks/*/catalogue.yaml": dict[str, Metric],
 }
 
 

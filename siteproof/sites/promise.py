@@ -69,7 +69,7 @@ def parse_step(text: str) -> Quantity | None:
 class Promise(Model):
     """What criteria and baselines have in common."""
 
-    metric: str = Field(description="The figure, Check.metric of checks/catalogue.yaml.")
+    metric: str = Field(description="The figure, Check.metric of checks/*/catalogue.yaml.")
     nodes: list[str] = Field([], description="Roles that it speaks of; without it, all roles.")
     links: list[str] = Field(
         [], description="Links over which it was measured, keys of `links`; needed for pairs."

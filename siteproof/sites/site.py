@@ -148,7 +148,7 @@ def examine(name: str) -> tuple[Site | None, list[Document]]:
     for key in baselines.keys() & criteria.keys():
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
     waivers_file, waivers = _waivers(where, system, {*criteria, *table})
-    documents = [system_file, *criteria_files, baselines_file, *waivers_file, listed]
+    documents = [system_file, *criteria_files, baselines_file, *waivers_file, *listed]
     if system is None or any(document.mistakes for document in documents):
         return None, documents
     return Site(name, where, system, criteria, baselines, table, waivers), documents
