@@ -1,17 +1,19 @@
 """Series: the values of a metric that may be compared, node by node and run by run.
 
 A series is metric, dimensions, environment, role and conditions. Only samples with a value enter:
-a wrong answer has none.
+a wrong answer has none. The figures of a link as a whole are those of a node of the link's name, in
+the role `link`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from statistics import median
 
 from siteproof import units
+from siteproof.analysis.pair_units import LINK, of_link
 from siteproof.samples import Header, Sample
 from siteproof.sites import Metric, Site
 
@@ -130,7 +132,9 @@ def _wanted(
     known: dict[object, Series] = {}
     headers: dict[int, Header] = {}  # holds each header, so that its id stays its own
     for sample in samples:
-        role = site.role_of(sample.node)
+        if whole := of_link(sample):  # it stands for the link itself
+            sample = replace(sample, node=sample.dims[LINK])
+        role = LINK if whole else site.role_of(sample.node)
         if sample.status != "ok" or role is None or sample.metric not in metrics:
             continue
         headers.setdefault(id(sample.header), sample.header)

@@ -82,7 +82,7 @@ def test_a_capped_link_breaks_the_contract_of_its_pairs_and_no_other(suite, test
 
 
 def test_pairs_together_have_a_sum_of_the_time_in_which_all_ran(suite):  # noqa: F811
-    done = suite.reframe("-n", "TcpBandwidth", "-S", "nodes=node[001-004]", "-S",
+    done = suite.reframe("-n", "TcpBandwidth", "-S", "nodes=3", "-S",
                          "pattern=together")
     assert done.returncode == 0, done.stdout
     pairs = good(suite)

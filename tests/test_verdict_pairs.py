@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from fleets import header
 from nets import METRIC, TCP, failed, head, load, ok, star
 
-from siteproof import judgement
+from siteproof import comparison, judgement
 from siteproof.analysis.verdict import Verdict
 from siteproof.cli import why as why_module
 from siteproof.samples import Sample
@@ -300,3 +300,18 @@ def test_a_sum_in_one_direction_does_not_answer_for_the_other(
     site = load(tmp_path, monkeypatch, criteria=TOGETHER.replace("source:", f"{told}source:"))
     found = judgement.judge_samples(site, [sum_of("out", 60), back], "all")
     assert [str(v.verdict) for v in found.verdicts] == [verdict]
+
+
+def test_the_sum_of_a_link_is_compared_under_the_links_name(tmp_path, monkeypatch):
+    site = load(tmp_path, monkeypatch)
+
+    def sums(run, value):
+        return [*star(run=run), Sample(
+            head(run), "", "TcpBandwidth.aggregate", Decimal(value), "Gb/s",
+            dims={"link": "lan", "direction": "out"})]
+
+    found = comparison.compare(site, sums(1, 90), sums(2, 45), tmp_path)
+    row = next(r for r in found.rows if r.name.startswith("TcpBandwidth.aggregate"))
+    assert (row.name, row.role, str(row.nodes)) == (
+        "TcpBandwidth.aggregate [direction out, link lan]", "link", "lan")
+    assert row.change.change == pytest.approx(-0.5)
