@@ -55,7 +55,7 @@ def test_a_server_that_loses_power_costs_its_pairs_and_nobody_waits_for_it(
         frozenset(("node001", f"node00{n}")) for n in (3, 4, 5)}
     assert {status for status, _ in lost.values()} == {"interrupted"}
     assert all("node001" in why for _, why in lost.values()), lost
-    told = json.loads(suite.siteproof("nodes", "--json").stdout)["states"]
+    told = json.loads(suite.siteproof("nodes", "--json", "--since", "1d").stdout)["states"]
     assert told["FAILED"] == "node001"
 
 
@@ -95,7 +95,8 @@ def test_pairs_together_have_a_sum_of_the_time_in_which_all_ran(suite):  # noqa:
         assert found["peak_second", way] >= 0.9 * found["aggregate", way]
         assert 4 <= found["seconds_together", way] <= 6.1
         assert 1 / 3 <= found["fairness", way] <= 1
-    for command in (["nodes"], ["describe"], ["compare", "latest", "latest"], ["verdict"],
-                    ["matrix", RATE], ["why", "node001"], ["gate"]):
+    for command in (["nodes", "--since", "1d"], ["describe", "--since", "1d"],
+                    ["compare", "latest", "latest"], ["verdict", "--since", "1d"],
+                    ["matrix", RATE], ["why", "node001"], ["gate", "--since", "1d"]):
         told = suite.siteproof(*command)
         assert "Traceback" not in told.stdout + told.stderr, (command, told.stderr)

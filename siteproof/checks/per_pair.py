@@ -131,6 +131,9 @@ class PerPairCheck(JobCheck, special=True):
         left = [n for n in left if set(self.table.turns[n][1:]) <= able]
         lines = self.table.lines(left, collect_pairs.name, self.over.address_of)
         (stage / "timetable").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        if missing and self.by_turns:  # not only what the first job has left of its time
+            rounds = len({line.partition(" ")[0] for line in lines})
+            self.time_limit = f"{self.table.length_of(rounds)}s"
         # The batch script says when round 0 begins: no clock but the nodes' own counts.
         begin = "begin.2" if missing else "begin.1"
         self.prerun_cmds = [f"echo $(($(date +%s) + {self.table.launch})) >{begin}"]

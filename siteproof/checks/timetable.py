@@ -23,7 +23,8 @@ from siteproof.pairs import Pair
 if TYPE_CHECKING:
     from siteproof.sites import Link, Site
 
-FIRST_PORT = 5301  # of a turn's server; a server of several clients takes the ports above it
+FIRST_PORT = 5301  # of a turn's server; a server of several clients takes ports above it
+PORTS = 16  # that a server may use for one client: nuttcp takes one for each stream
 LAUNCH = 10  # seconds from the batch script's begin until every node walks the timetable
 A_SECOND = 20  # nodes that Slurm launches in one more second
 SKEW = 2  # seconds by which two nodes' clocks may differ
@@ -31,7 +32,7 @@ LEAD = SKEW + 1  # seconds that a server has to be ready
 LATE = 2  # seconds after which a client no longer begins: the next round needs the nodes
 KILL = 2  # seconds that a program may take to end
 AROUND = LEAD + LATE + SKEW + KILL
-SPARE = 60  # seconds after the last round
+SPARE = 120  # seconds after the last round; if they are left, there may be a second job
 
 Turn = tuple[int, str, str]  # trial, client, server
 
@@ -76,7 +77,11 @@ class Timetable:
     @property
     def length(self) -> int:
         """Seconds that a job over all turns takes."""
-        return self.launch + len(self.rounds) * self.trials * self.turn + SPARE
+        return self.length_of(len(self.rounds) * self.trials)
+
+    def length_of(self, rounds: int) -> int:
+        """Seconds that a job over so many rounds takes."""
+        return self.launch + rounds * self.turn + SPARE
 
     def lines(
         self, left: Iterable[int], name: Callable[[int], str], address: Callable[[str], str]
@@ -93,7 +98,7 @@ class Timetable:
             taken: dict[str, int] = {}
             for turn in together:
                 _, client, server = self.turns[turn]
-                port = FIRST_PORT + taken.setdefault(server, 0)
+                port = FIRST_PORT + PORTS * taken.setdefault(server, 0)
                 taken[server] += 1
                 lines.append(f"{number} {name(turn)} {client} {server} {port} {address(server)}")
         return lines
