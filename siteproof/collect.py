@@ -21,9 +21,6 @@ from siteproof.manifest import Manifest
 from siteproof.outcome import Outcome
 from siteproof.samples import Header, Sample
 
-SIGNALS = ("129", "130", "137", "143")  # exit codes: hung up, Ctrl-C, killed, terminated
-BY_ITSELF = ("COMPLETED", "FAILED", "OUT_OF_ME")  # words of Slurm for jobs that nobody ended
-
 
 def collect(stage: Path, perflogs: Path, *, ended: str = "") -> list[Sample]:
     """Read a job's raw files, write its samples, and mark the stage directory as collected.
@@ -73,8 +70,7 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
         outcome.must_have_worked(left, job)
         conditions, readings, aside = outcome.judge(left, left.runs, job)
     except OutputError as error:
-        # What a signal ended in a job that somebody ended, was ended with it.
-        with_job = _by_somebody(ended) and meta.get("exit", "") in SIGNALS
+        with_job = outcome.with_its_job(ended, [meta.get("exit", "")])
         status = samples.INTERRUPTED if with_job else error.status
         return Outcome(status=status, why=str(error), host=meta)
     return Outcome(readings, conditions, host=meta, aside=aside)
@@ -133,16 +129,11 @@ def _no_result(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     if ended.startswith("TIMEOUT"):
         return Outcome(status="timeout", why="no result when the job reached its time limit")
     why = f"left no result (job {ended or 'ended'})"
-    if _by_somebody(ended):
+    if outcome.by_somebody(ended):
         return Outcome(status=samples.INTERRUPTED, why=why)
     if not measured(stage) and len(expected(job)) - len(job.lost) > 1:
         return Outcome(status=samples.INTERRUPTED, why=f"{why}, and neither did any other node")
     return Outcome(status="node_lost", why=why)
-
-
-def _by_somebody(ended: str) -> bool:
-    """Whether neither the job itself nor its time limit has ended it."""
-    return bool(ended) and not ended.startswith((*BY_ITSELF, "TIMEOUT"))
 
 
 def _common(records: list[Mapping[str, str]]) -> dict[str, str]:

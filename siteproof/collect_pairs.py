@@ -39,13 +39,13 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
     found: list[tuple[str, Outcome]] = []
     ways: list[Way] = []
     for number in range(len(job.turns)):
-        turn = _Turn(stage, job, number)
-        done = turn.read() if name(number) in there else [turn.missing(bool(there), last, ended)]
+        turn = _Turn(stage, job, number, ended)
+        done = turn.read() if name(number) in there else [turn.missing(bool(there), last)]
         found += [(node, way.outcome) for node, way in done]
         ways += [way for _, way in done]
-    told = {node for node, one in found if one.status == "node_lost"}
+    told = {node for node, one in found if one.why == job.lost.get(node)}
     return found + collect_together.outcomes(job, ways) + [
-        (node, Outcome(status="node_lost", why=why))
+        (node, Outcome(status=job.fate(node), why=why))
         for node, why in job.lost.items() if node not in told
     ]
 
@@ -67,8 +67,8 @@ def worth_repeating(stage: Path, number: int) -> bool:
 class _Turn:
     """One turn of the timetable."""
 
-    def __init__(self, stage: Path, job: Manifest, number: int) -> None:
-        self.raw, self.job, self.number = stage / "raw", job, number
+    def __init__(self, stage: Path, job: Manifest, number: int, ended: str) -> None:
+        self.raw, self.job, self.number, self.ended = stage / "raw", job, number, ended
         self.trial, self.client, self.server = job.turns[number]
         self.dims = {"trial": str(self.trial)} if self.trial else {}
         self.served, self.not_served = self._server()
@@ -90,15 +90,16 @@ class _Turn:
             return served, OutputError(why, "tool_missing")
         if code not in SERVED:
             why = f"the server on {self.server} exited with {code}: {served.last_words}"
-            return served, OutputError(why, "generic")
+            with_job = outcome.with_its_job(self.ended, [code])
+            return served, OutputError(why, samples.INTERRUPTED if with_job else "generic")
         return served, None
 
-    def missing(self, anything: bool, last: int, ended: str) -> tuple[str, Way]:
+    def missing(self, anything: bool, last: int) -> tuple[str, Way]:
         """Why the client left nothing. last: the last turn of which there is a result."""
-        lost = self.job.lost
+        lost, ended = self.job.lost, self.ended
         why = f"left no result (job {ended or 'ended'})"
         if self.client in lost:
-            told = "node_lost", lost[self.client]
+            told = self.job.fate(self.client), lost[self.client]
         elif self.server in lost:
             told = samples.INTERRUPTED, f"no turn with {self.server}: {lost[self.server]}"
         elif ended.startswith("TIMEOUT") and self.number > last:
@@ -114,12 +115,13 @@ class _Turn:
     def read(self) -> list[tuple[str, Way]]:
         """The outcome of each direction that was measured."""
         folder = self.raw / name(self.number)
+        left = None
         try:
             left = raw.read(folder)
             ways = self._directions(left)
             self._must_be_whole(left)
         except OutputError as error:
-            return [self._way("", self._explained(error))]
+            return [self._way("", self._explained(error, left))]
         return [self._way(way, self._judged(left, runs), left, runs) for way, runs in ways.items()]
 
     def _must_be_whole(self, left: Raw) -> None:
@@ -129,6 +131,8 @@ class _Turn:
             outcome.must_have_worked(left, self.job)
         elif left.number("end") - left.number("start") >= left.number("limit"):
             raise OutputError("its turn was over before its runs were", "timeout")
+        elif left.meta["exit"] in outcome.SIGNALS and left.runs[-1].exit is None:
+            raise OutputError("a signal ended its script before its runs were over", "generic")
 
     def _directions(self, left: Raw) -> dict[str, list[Run]]:
         """The runs of each direction, without that word. Raises OutputError."""
@@ -150,13 +154,18 @@ class _Turn:
                 raise self.not_served
             conditions, readings, _ = outcome.judge(left, runs, self.job)
         except OutputError as error:
-            return self._explained(error)
+            return self._explained(error, left, runs)
         return Outcome(readings, conditions, host=left.meta)
 
-    def _explained(self, error: OutputError) -> Outcome:
+    def _explained(
+        self, error: OutputError, left: Raw | None, runs: Sequence[Run] = ()
+    ) -> Outcome:
         """A failure, laid at the server's door where the server could not serve."""
         if self.not_served is None or self.not_served is error:
-            return Outcome(status=error.status, why=str(error))
+            codes = [*([left.meta.get("exit")] if left else []), *(run.exit for run in runs)]
+            with_job = outcome.with_its_job(self.ended, codes)
+            status = samples.INTERRUPTED if with_job else error.status
+            return Outcome(status=status, why=str(error))
         return Outcome(status=self.not_served.status, why=f"{self.not_served}; {error}")
 
     def _way(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib import import_module
@@ -16,6 +16,8 @@ from siteproof.parsers.iperf3 import Interval
 from siteproof.raw import Raw, Run
 
 NOT_FOUND = 127
+SIGNALS = ("129", "130", "137", "143")  # exit codes: hung up, Ctrl-C, killed, terminated
+BY_ITSELF = ("COMPLETED", "FAILED", "OUT_OF_ME")  # words of Slurm for jobs that nobody ended
 MOST_DIGITS = 6  # of a trial's number
 SAID = ("invalid", "interrupted")  # statuses that a script may write into its facts, with a reason
 
@@ -63,6 +65,16 @@ def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """What all were measured under; in what runs differ their dimensions say."""
     return {key: value for key, value in each[0].items()
             if all(other.get(key) == value for other in each)}
+
+
+def by_somebody(ended: str) -> bool:
+    """Whether neither the job itself nor its time limit has ended it."""
+    return bool(ended) and not ended.startswith((*BY_ITSELF, "TIMEOUT"))
+
+
+def with_its_job(ended: str, codes: Iterable[object]) -> bool:
+    """Whether a signal ended what has one of these exit codes, in a job that somebody ended."""
+    return by_somebody(ended) and any(str(code) in SIGNALS for code in codes)
 
 
 def must_not_deny(left: Raw) -> None:

@@ -209,6 +209,39 @@ def test_a_client_that_came_too_late_is_told_so(star):
          "left no result (job COMPLETED): it came too late for its turn, or could not write")]
 
 
+@pytest.mark.parametrize(("ended", "status"), [
+    ("CANCELLED", "interrupted"), ("COMPLETED", "generic"),
+])
+@pytest.mark.parametrize(("codes", "whole"), [
+    ({"run": 143, "script": 143}, True), ({"run": None, "script": 143}, False),
+])
+def test_what_a_signal_ended_with_its_job_is_no_failure(star, codes, whole, ended, status):
+    star.server(1)
+    star.client(1, ("out", GOOD, 0), ("in", "", codes["run"]), code=codes["script"])
+    failed, good = star.told(ended)
+    assert [f[3] for f in failed] == [status]
+    assert good == BOTH | ({"n2>s1"} if whole else set())
+
+
+@pytest.mark.parametrize(("ended", "status"), [
+    ("CANCELLED", "interrupted"), ("COMPLETED", "generic"),
+])
+def test_a_server_that_hung_up_with_its_job_is_no_failure(star, ended, status):
+    star.server(1, 129)
+    star.client(1, ("out", REFUSED, 1), code=1)
+    assert [f[3] for f in star.told(ended)[0]] == [status]
+
+
+def test_a_node_that_is_reserved_for_others_is_not_lost(star):
+    star.manifest.lost = {"s1": "reserved for weather", "n2": "reserved for weather"}
+    star.manifest.spared = ["s1", "n2"]
+    star.manifest.save(star.stage)
+    failed, good = star.told()
+    assert failed == [("n2", "s1", 0, "interrupted", "reserved for weather"),
+                      ("s1", "", 0, "interrupted", "reserved for weather")]
+    assert good == BOTH
+
+
 def test_one_direction_fails_for_itself(star):
     star.server(1)
     star.client(1, ("out", GOOD, 0), ("in", KILLED, 0))
