@@ -6,7 +6,7 @@ in: `out` is of client to server, `in` of server to client, and without the word
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 from siteproof import collect_together, outcome, raw, samples
@@ -48,6 +48,22 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
         (node, Outcome(status=job.fate(node), why=why))
         for node, why in job.lost.items() if node not in told
     ]
+
+
+def waiting(
+    turns: Sequence[tuple[int, str, str]], there: Container[str], gone: Container[str]
+) -> set[str]:
+    """The nodes of which more may come. there: result folders. gone: dead nodes.
+
+    A turn with a dead node gives nothing, so that nobody waits for it but for the dead one itself.
+    """
+    found = set()
+    for number, (_, client, server) in enumerate(turns):
+        for end, other, folder in ((client, server, name(number)),
+                                   (server, client, server_of(number))):
+            if folder not in there and (end in gone or other not in gone):
+                found.add(end)
+    return found
 
 
 def worth_repeating(stage: Path, number: int) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from siteproof import collect, samples
-from siteproof.collect_pairs import name, server_of, worth_repeating
+from siteproof.collect_pairs import name, server_of, waiting, worth_repeating
 from siteproof.manifest import Manifest
 
 OUTPUTS = Path(__file__).parent / "outputs"
@@ -474,3 +474,23 @@ def test_a_second_job_repeats_what_nobody_served_and_nothing_that_was_measured(t
     job.client(3, ("out", "", 124), code=124)
     job.server(3)
     assert [n for n in range(5) if worth_repeating(job.stage, n)] == [2, 4]
+
+
+# ---- for whom a job is waited for
+
+TWO = [(0, "a", "s"), (0, "b", "t"), (0, "c", "s")]
+
+
+def test_nobody_waits_for_turns_with_a_dead_server_but_for_the_server():
+    there = {name(0), server_of(0)}
+    assert waiting(TWO, there, set()) == {"b", "c", "s", "t"}
+    assert waiting(TWO, there, {"s"}) == {"b", "t", "s"}  # b and t go on
+    assert waiting(TWO, there | {name(1), server_of(1)}, {"s"}) == {"s"}
+
+
+def test_a_dead_client_holds_its_server_no_longer():
+    assert waiting(TWO[:2], {name(0), server_of(0)}, {"b"}) == {"b"}
+
+
+def test_two_dead_nodes_are_both_missing():
+    assert waiting(TWO[:1], set(), {"a", "s"}) == {"a", "s"}

@@ -147,14 +147,8 @@ class PerPairCheck(JobCheck, special=True):
     def measured(self) -> set[str]:
         """The nodes of which nothing more is to come: their turns are over, or others are dead."""
         there = collect.measured(Path(self.stagedir))
-        gone = self.watcher.gone()
-        waiting = set()
-        for number, (_, client, server) in enumerate(self.table.turns):
-            for end, other, folder in ((client, server, collect_pairs.name(number)),
-                                       (server, client, collect_pairs.server_of(number))):
-                if folder not in there and (end in gone or other not in gone):
-                    waiting.add(end)
-        return set(self.asked) - waiting
+        return set(self.asked) - collect_pairs.waiting(
+            self.table.turns, there, self.watcher.gone())
 
     def settings(self) -> dict[str, str]:
         """The length of a turn, and what the site says of the link."""
