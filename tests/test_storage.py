@@ -416,6 +416,18 @@ def test_a_run_that_reaches_its_limit_leaves_nothing(disk):
     assert left(disk.disk) == []
 
 
+@pytest.mark.parametrize(("check", "program", "words"), [
+    ("DataIntegrity", "sha256sum", "--check"), ("DataIntegrity", "tee", ""),
+    pytest.param("RandomIo", "fio", "do_verify", marks=needs_fio),
+])
+def test_what_is_ended_with_its_turn_is_a_timeout_and_no_failure(disk, check, program, words):
+    real = shutil.which(program)
+    disk.fake(program, f'case "$*" in *{words}*) exec sleep 100 ;; esac\nexec {real} "$@"')
+    assert disk.reframe(*RUN, check, "-S", f"{check}.time_limit=24s").code == 1
+    assert disk.statuses() == {f"{check}.*": "timeout"}
+    assert left(disk.disk) == []
+
+
 # ---- turns, and where a node is
 
 

@@ -31,7 +31,7 @@ begin_test() {
         stop "$FS_PATH: $((NEEDED / 1000000)) MB are needed, $((free / 1000000)) MB are free"
     folder=$(folder_of "$node")
     mkdir -m 700 -- "$folder" 2>/dev/null || stop "$FS_PATH: no folder can be made there"
-    trap 'exit 143' TERM
+    trap 'exit 143' HUP INT TERM
     trap end_test EXIT
     # The name says it, and the file does: without both nothing is ever removed.
     printf '%s\n' "$mark" "$stage" "$node" "$(($(date +%s) + SITEPROOF_LIMIT + 3600))" \
@@ -146,6 +146,13 @@ within() {
     left=$((ends - $(date +%s)))
     [ "$left" -gt 0 ] || return 124
     timeout -k 10 "$left" "$@"
+}
+
+# answered COMMAND...: its exit code, but 0 for 1, by which fio and sha256sum say that data are wrong.
+answered() {
+    "$@"
+    set -- $?
+    [ "$1" -eq 1 ] || return "$1"
 }
 
 # try_direct: whether the file system takes O_DIRECT; `direct` is yes or no, `cached` the same.
