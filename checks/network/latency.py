@@ -1,10 +1,12 @@
 """How long a small packet is under way between two nodes and back."""
 
 import reframe as rfm
-from reframe.core.builtins import variable
+from reframe.core.builtins import run_after, variable
 
-from siteproof.checks import PerPairCheck
+from siteproof.checks import PerPairCheck, loading
 from siteproof.parsers import ping, qperf
+
+LARGEST = 65507  # bytes of data that a packet of IPv4 can hold
 
 
 @rfm.simple_test
@@ -25,6 +27,11 @@ class Latency(PerPairCheck):
     interval = "0.2"  # seconds: the least that an ordinary user may ask for
     seconds_of_tcp = 2
     seconds_of_turn = {"quick": 15, "maintenance": 18, "acceptance": 25}
+
+    @run_after("init")
+    def refuse_wrong_size(self):
+        """Below 16 bytes ping has no room for the time."""
+        loading.refuse_number(self, "size", 16, LARGEST)
 
     def settings(self):
         """How many packets of which size."""

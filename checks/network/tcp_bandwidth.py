@@ -1,9 +1,10 @@
 """TCP between two nodes: one stream and several, in both directions."""
 
 import reframe as rfm
-from reframe.core.builtins import variable
+from reframe.core.builtins import run_after, variable
 
-from siteproof.checks import PerPairCheck
+from siteproof.checks import PerPairCheck, loading
+from siteproof.checks.timetable import PORTS
 from siteproof.parsers import iperf3, nuttcp
 
 
@@ -26,6 +27,11 @@ class TcpBandwidth(PerPairCheck):
     streams_of = {"quick": 1, "maintenance": 4, "acceptance": 4}
     shortest_together = 8  # seconds: where all run at once, some at either end do not count
     omitted = 1  # seconds of slow start that do not count
+
+    @run_after("init")
+    def refuse_wrong_streams(self):
+        """Each may take a port of the server's."""
+        loading.refuse_number(self, "streams", 0, PORTS)
 
     @property
     def seconds_of_turn(self):

@@ -2,9 +2,9 @@
 
 import reframe as rfm
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import variable
+from reframe.core.builtins import run_after, variable
 
-from siteproof.checks import FileSystemCheck
+from siteproof.checks import FileSystemCheck, loading
 from siteproof.parsers import dd
 
 TRIALS = {"quick": 1, "maintenance": 1, "acceptance": 5}
@@ -26,6 +26,11 @@ class BlockStorage(FileSystemCheck):
 
     direct = variable(typ.Bool, value=True)  # O_DIRECT, where the file system takes it
     trials = variable(int, value=0)  # 0: by the mode; their median counts
+
+    @run_after("init")
+    def refuse_wrong_trials(self):
+        """0 is the mode's number."""
+        loading.refuse_number(self, "trials", 0)
 
     def settings(self):
         """How often, and whether past the page cache."""

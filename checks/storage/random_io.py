@@ -1,9 +1,9 @@
 """Random rates of every node on every file system: fio, in blocks of 4 KiB and of 1 MiB."""
 
 import reframe as rfm
-from reframe.core.builtins import variable
+from reframe.core.builtins import run_after, variable
 
-from siteproof.checks import FileSystemCheck
+from siteproof.checks import FileSystemCheck, loading
 from siteproof.parsers import fio
 
 DURATION = {"quick": 2, "maintenance": 15, "acceptance": 60}  # seconds of each phase
@@ -25,6 +25,11 @@ class RandomIo(FileSystemCheck):
     seconds_of_turn = {"quick": 60, "maintenance": 240, "acceptance": 600}
 
     depth = variable(int, value=1)  # requests at a time; more than one needs fio's libaio
+
+    @run_after("init")
+    def refuse_wrong_depth(self):
+        """None is no measurement."""
+        loading.refuse_number(self, "depth", 1)
 
     def settings(self):
         """How long, and how many requests at a time."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
-from siteproof.checks import session
+from siteproof.checks import loading, session
 from siteproof.checks.job import MARGIN
 from siteproof.checks.per_node import PerNodeCheck
 from siteproof.checks.slurm import CHUNK
@@ -61,6 +61,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
     @run_after("init")
     def choose_file_system(self) -> None:
         """Partitions whose nodes may use it; time and gigabytes by what will be written."""
+        loading.refuse_number(self, "size", 0)
         site = session.current().site
         partitions = {f"{site.system.system}:{name}": p
                       for name, p in site.system.partitions.items()}

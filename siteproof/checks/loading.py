@@ -24,6 +24,14 @@ def refuse(error: UserError) -> NoReturn:
     raise SystemExit(ExitCode.USAGE)
 
 
+def refuse_number(check: object, name: str, least: int, most: int = 10**9) -> None:
+    """End the run where a variable of a check is set to a number that it cannot be."""
+    value = getattr(check, name)
+    if not least <= value <= most:
+        where = f"-S {type(check).__name__}.{name}"
+        refuse(UserError(where, f"{value} cannot be", f"{least} to {most}"))
+
+
 def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
     """From now on, a file without the checks that the catalogue lists for it ends the run."""
     promised: dict[Path, set[str]] = {}

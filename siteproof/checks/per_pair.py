@@ -99,6 +99,14 @@ class PerPairCheck(JobCheck, special=True):
         if self.by_turns:
             self.time_limit = f"{self.table.length}s"
 
+    @run_after("init")
+    def refuse_unknown_program(self) -> None:
+        """A name that no parser reads is a mistake, and not a missing tool."""
+        asked = getattr(self, "program", "")
+        if asked and asked not in self.parsers:
+            loading.refuse(UserError(f"-S {type(self).__name__}.program",
+                                     f"unknown program '{asked}'", self.parsers))
+
     @run_after("setup")
     def skip_without_slurm(self) -> None:
         """A second node can be had from Slurm only."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reframe.core.builtins import run_after, variable
+from reframe.core.builtins import variable
 
-from siteproof.checks import loading
 from siteproof.checks.per_pair import PerPairCheck
-from siteproof.errors import UserError
 from siteproof.parsers import iperf3, nuttcp
 
 WINDOW = 4 * 2**20  # bytes of the sockets' buffers: the -w4m of the contracts' commands
@@ -51,14 +49,6 @@ class UdpCheck(PerPairCheck, special=True):
     def runs(self) -> list[UdpRun]:
         """The runs of one direction, in the order of time."""
         raise NotImplementedError
-
-    @run_after("init")
-    def choose_program(self) -> None:
-        """A name that no parser reads is a mistake, and not a missing tool."""
-        if self.program and self.program not in self.parsers:
-            name = type(self).__name__
-            loading.refuse(UserError(f"-S {name}.program", f"unknown program '{self.program}'",
-                                     self.parsers))
 
     @property
     def seconds_of_turn(self) -> dict[str, int]:  # type: ignore[override]
