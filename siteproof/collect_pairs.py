@@ -134,11 +134,20 @@ class _Turn:
         left = None
         try:
             left = raw.read(folder)
+            self._must_speak_alike(left)
             ways = self._directions(left)
             self._must_be_whole(left)
         except OutputError as error:
             return [self._way("", self._explained(error, left))]
         return [self._way(way, self._judged(left, runs), left, runs) for way, runs in ways.items()]
+
+    def _must_speak_alike(self, left: Raw) -> None:
+        """Raises OutputError where each end has chosen another program: no link is to blame."""
+        mine = left.facts.get("program", "")
+        theirs = self.served.facts.get("program", mine) if self.served else mine
+        if mine and theirs != mine:
+            raise OutputError(f"{self.client} asked by {mine}, {self.server} answered by {theirs}: "
+                              "both need the same program", "tool_missing")
 
     def _must_be_whole(self, left: Raw) -> None:
         """Raises OutputError where a run may be missing of which nobody would know."""
