@@ -21,9 +21,10 @@ pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm", "iperf3"
 RTT = 50.5e-3  # seconds
 FAST, SLOW = 10_000_000_000, 200_000_000  # b/s
 TUNED = "4096 65536 167772160"  # SC11's tcp_rmem and tcp_wmem
-WINDOW = 512 * 1024  # bytes of a buffer that is too small
+WINDOW = 128 * 1024  # bytes of a buffer that is too small
 MOST = WINDOW * 8 / RTT  # b/s of one stream
-SLACK = 1.15  # a sender's last piece of 64 KiB may exceed its buffer
+SLACK = 1.5  # a last piece of up to 64 KiB may exceed a window of twice that
+OVER = 1.1  # in a few seconds; a buffer that fills, or waits for a lost packet, counts at once
 LOSS = 1.0  # % of the packets, each way
 NODES = [f"node{number:03}" for number in range(1, 9)]
 
@@ -80,13 +81,18 @@ def joined(rate, shared):
     bed = Testbed(f"-wan-slurm-{rate}")
     bed.up("8", "--sites", "2", "--wan", f"50.5ms,{rate}", "--share", shared)
     try:
-        for node in NODES:
-            for file in ("tcp_rmem", "tcp_wmem"):
-                line = f"echo {TUNED} >/proc/sys/net/ipv4/{file}"
-                assert bed.run(["sh", "-c", line], node=node).returncode == 0
+        tune(bed, tcp_rmem=TUNED, tcp_wmem=TUNED)
         yield bed
     finally:
         bed.down()
+
+
+def tune(bed, **sysctls):
+    """Set sysctls of TCP on every node."""
+    for node in NODES:
+        for file, value in sysctls.items():
+            line = f"echo {value} >/proc/sys/net/ipv4/{file}"
+            assert bed.run(["sh", "-c", line], node=node).returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -134,9 +140,9 @@ def both(one, other):
 # In CI
 
 
-def test_the_wan_is_far_and_one_buffer_limits_the_direction_that_it_sends(sites):
+def test_the_wan_is_far_and_one_small_buffer_limits_what_its_node_receives(sites):
     """Three links' jobs on nodes of their own, at the same time."""
-    small = ("wrong-sysctl", "node008", f"net.ipv4.tcp_wmem=4096 16384 {WINDOW}")
+    small = ("wrong-sysctl", "node008", f"net.ipv4.tcp_rmem=4096 16384 {WINDOW}")
     with faults(sites.testbed, small):
         runs = [sites.start("-n", f"{check}$", "-S", f"nodes={client}") for check, client in (
             ("Latency.*=lan-a", "node002"), ("Latency.*=wan", "node007"),
@@ -150,8 +156,8 @@ def test_the_wan_is_far_and_one_buffer_limits_the_direction_that_it_sends(sites)
     assert RTT * 10**6 <= far.value < RTT * 10**6 * 1.2
     assert near.value < far.value / 10
     rate = sites.rates()
-    assert 0.2 * MOST < rate["node008", "node004"] < SLACK * MOST
-    assert rate["node004", "node008"] > 3 * MOST
+    assert 0.2 * MOST < rate["node004", "node008"] < SLACK * MOST
+    assert rate["node008", "node004"] > 3 * MOST
 
 
 # Longer
@@ -192,22 +198,25 @@ def test_pairs_together_share_what_one_of_them_has_alone(shared):
     assert done.returncode == 0, done.stdout + done.stderr
     alone = shared.rates()
     assert set(alone) == {*both("node005", "node001"), *both("node006", "node002")}
-    assert all(0.7 * SLOW < rate < SLOW for rate in alone.values())
+    assert all(0.7 * SLOW < rate < OVER * SLOW for rate in alone.values())
     whole = {}
     for s in shared.samples():
         if s.node == "":
             whole.setdefault(s.metric.partition(".")[2], {})[s.dims["direction"]] = float(s.value)
     assert set(whole["aggregate"]) == {"out", "in"}
     for way, rate in whole["aggregate"].items():
-        assert 0.7 * SLOW < rate < SLOW
+        assert 0.7 * SLOW < rate < OVER * SLOW
         assert whole["peak_second"][way] >= 0.99 * rate
-        assert 0.5 <= whole["fairness"][way] <= 1
+        assert 0.55 < whole["fairness"][way] <= 1
         assert whole["efficiency"][way] == pytest.approx(100 * rate / SLOW, abs=0.01)
 
 
 @pytest.mark.long
 def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throughput(shared):
     """Seed 003: 99 % of the link with 9000 bytes, 93.9 % with 1500, and a buffer too small."""
+    # Reno keeps the link full, as its queue is as long as itself; BBR, which may be the machine's
+    # default, lets it run empty now and then. The bed goes with this file's last test.
+    tune(shared.testbed, tcp_congestion_control="reno")
     kept, wrong = (goodput(SLOW, mtu) for mtu in (9000, 1500))
     bound = (kept + wrong) / 2
     table = "".join(f"      net.ipv4.{file}: {TUNED}\n" for file in ("tcp_rmem", "tcp_wmem"))
@@ -223,17 +232,18 @@ def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throu
              if s.metric == "HostParameters.mismatch"}
     triple = f"expected {TUNED}, found 4096 16384 {WINDOW}"
     assert found == {("node006", "nic.eth0.mtu"): "expected 9000, found 1500",
-                     ("node007", "net.ipv4.tcp_rmem"): triple,
-                     ("node007", "net.ipv4.tcp_wmem"): triple}
+                     ("node007", "sysctl.net.ipv4.tcp_rmem"): triple,
+                     ("node007", "sysctl.net.ipv4.tcp_wmem"): triple}
     assert re.search(r"nic\.eth0\.mtu: expected 9000", shared.siteproof("why", "node006").stdout)
     rate = shared.rates()
     for one, other, lowest, highest in (
-        ("node005", "node001", bound, SLOW),
+        ("node005", "node001", bound, OVER * SLOW),
         ("node006", "node002", 0.8 * wrong, bound),
-        ("node007", "node003", 0.2 * MOST, SLACK * MOST),
+        ("node007", "node003", 0.2 * MOST, bound),
     ):
         for way in both(one, other):
             assert lowest < rate[way] < highest, way
+    assert rate["node003", "node007"] < SLACK * MOST  # more its window does not let in
     assert shared.misses("TW-TCP-WAN") == sorted(
         ">".join(way) for way in (*both("node006", "node002"), *both("node007", "node003")))
 
@@ -241,12 +251,22 @@ def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throu
 @pytest.mark.long
 @pytest.mark.tool("ReFrame", "Slurm", "nuttcp", "iperf3")
 def test_bursts_lose_over_a_lossy_link_only(sites):
+    """From client to server; the way back has a figure, or says what iperf3 did not count."""
     with faults(sites.testbed, ("lossy-link", "node006", f"{LOSS}%")):
         sites.reframe("-n", "UdpBurst.*=wan$", "-S", "nodes=node[005-006]", timeout=300)
     whole, lossy = both("node005", "node001"), both("node006", "node002")
-    for metric in ("UdpBurst.loss_small", "UdpBurst.loss_large"):
-        loss = {way: float(s.value) for way, s in sites.good(metric).items()}
-        assert all(loss[way] > LOSS / 2 for way in lossy)
-        assert all(loss[way] < LOSS / 4 for way in whole)
-    largest = {way: s.value for way, s in sites.good("UdpBurst.largest_lossless").items()}
-    assert all(largest[way] == 0 for way in lossy)
+    lost = sites.lost()
+    assert set(lost) <= {"node001", "node002"}
+    # iperf3 -R ends at its receiver, with a round trip's datagrams still under way.
+    assert all("the receiver knows nothing of the last" in why for why in lost.values())
+    assert {whole[0], lossy[0]} <= set(figures(sites, "loss_large"))
+    for way, loss in figures(sites, "loss_large").items():
+        assert loss < LOSS / 2 if way in whole else LOSS / 2 < loss < 3 * LOSS
+    assert figures(sites, "loss_small")[lossy[0]] > LOSS / 2
+    assert figures(sites, "largest_lossless")[lossy[0]] == 0
+
+
+def figures(sites, metric):
+    """Of UdpBurst, by sender and receiver."""
+    return {(s.node, s.dims["peer"]): float(s.value) for s in sites.samples()
+            if s.metric == f"UdpBurst.{metric}"}
