@@ -62,6 +62,21 @@ def rounds(pattern: str, servers: NodeSet, clients: NodeSet, seed: object) -> li
             for turn in _circle(nodes)[:wanted]]
 
 
+def side_by_side(turns: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
+    """The same pairs, each as early as both of its nodes are free: a star of many servers is short.
+
+    For what does not load the network; the pairs of a round share no node.
+    """
+    free: dict[str, int] = {}
+    found: list[list[Pair]] = []
+    for client, server in (pair for together in turns for pair in together):
+        first = max(free.get(client, 0), free.get(server, 0))
+        free[client] = free[server] = first + 1
+        found += [[] for _ in range(first + 1 - len(found))]
+        found[first].append((client, server))
+    return found
+
+
 def _star(servers: Sequence[str], clients: Sequence[str]) -> list[Pair]:
     """Client i with server i mod n, or with the next one if that is the client itself."""
     found: dict[frozenset[str], Pair] = {}

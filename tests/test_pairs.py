@@ -121,3 +121,18 @@ def test_nobody_knows_random_pairs_in_advance(example):
 def test_a_node_is_addressed_as_the_link_says(monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(SITES))
     assert load("fullest").system.links["rack"].address_of("iu-c001") == "iu-c001-ib"
+
+
+@given(servers=some, clients=some)
+def test_side_by_side_each_pair_stays_and_no_node_has_two_at_a_time(servers, clients):
+    star = pairs.rounds("star", servers, clients, 0)
+    packed = pairs.side_by_side(star)
+    assert sorted(two(packed), key=sorted) == sorted(two(star), key=sorted)
+    for turn in packed:
+        busy = [node for pair in turn for node in pair]
+        assert turn and len(busy) == len(set(busy))
+
+
+def test_a_star_of_several_servers_is_as_short_as_one_of_them_side_by_side():
+    star = pairs.rounds("star", nodes("m[1-4]"), nodes("c[01-40]"), 0)
+    assert (len(star), len(pairs.side_by_side(star))) == (40, 10)

@@ -60,15 +60,16 @@ def test_the_pairs_of_all_hosts_of_jetstream_take_hours_and_the_plan_says_so(mon
     assert found, line
     pairs, rounds, hours = map(float, found.groups())
     assert pairs == rounds > 300
-    turn = 4 * (10 + 1 + 3) + 1 + timetable.AROUND  # maintenance: 4 runs of 10 s, and around them
+    turn = 2 * (5 + 1 + 3) + 1 + timetable.AROUND  # maintenance: 2 runs of 5 s, and around them
     assert hours == pytest.approx(rounds * turn / 3600, rel=0.01)
     assert "TcpBandwidth ethernet" in told
 
 
 def test_fewer_nodes_are_fewer_pairs_and_strangers_to_a_link_skip(monkeypatch, tmp_path):
     options = "--system", "testbed", "-n", "TcpBandwidth", "--mode", "acceptance"
-    done, told = planned(*options, "-S", "nodes=3", monkeypatch=monkeypatch, tmp_path=tmp_path)
-    assert "TcpBandwidth over lan: 3 pairs in 3 rounds (star), 3 times over, 0.4 h" in told
+    done, told = planned(*options, "-S", "nodes=3", "-S", "trials=3", monkeypatch=monkeypatch,
+                         tmp_path=tmp_path)
+    assert "TcpBandwidth over lan: 3 pairs in 3 rounds (star), 3 times over, 0.3 h" in told
     assert "1 jobs on 4 nodes" in told
     done, told = planned(*options, "-S", "nodes=node001", monkeypatch=monkeypatch,
                          tmp_path=tmp_path)

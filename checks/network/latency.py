@@ -23,6 +23,7 @@ class Latency(PerPairCheck):
 
     size = variable(int, value=56)  # bytes of data: ping's own default, 84 on the wire
 
+    light = True
     packets = {"quick": 10, "maintenance": 25, "acceptance": 50}
     interval = "0.2"  # seconds: the least that an ordinary user may ask for
     seconds_of_tcp = 2

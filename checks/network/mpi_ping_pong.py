@@ -30,6 +30,7 @@ class MpiPingPong(PerPairCheck):
     smallest = 8  # bytes
     largest = {"quick": 2**20, "maintenance": 2**22, "acceptance": 2**22}  # bytes
     iterations_of = {"quick": 50, "maintenance": 200, "acceptance": 1000}
+    light = True  # a message at a time
     seconds_of_turn = {"quick": 25, "maintenance": 45, "acceptance": 120}
 
     def iterations(self):

@@ -22,5 +22,6 @@ class PathMtu(PerPairCheck):
     headline = ("mtu",)
 
     # Two probes where all is well; a search in which every second probe is lost takes longest.
+    light = True
     seconds_of_turn = {"quick": 25, "maintenance": 30, "acceptance": 45}
     trials_of = {"quick": 1, "maintenance": 1, "acceptance": 1}  # it does not vary

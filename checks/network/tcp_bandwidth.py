@@ -6,6 +6,9 @@ from reframe.core.builtins import run_after, variable
 from siteproof.checks import PerPairCheck, loading
 from siteproof.checks.timetable import PORTS
 from siteproof.parsers import iperf3, nuttcp
+from siteproof.sites.catalogue import MODES
+
+LONGEST = 86400  # seconds of a run
 
 
 @rfm.simple_test
@@ -22,9 +25,12 @@ class TcpBandwidth(PerPairCheck):
 
     program = variable(str, value="")  # iperf3, nuttcp; empty: the first that is installed
     streams = variable(int, value=0)  # of the second run; 0: by the mode, 1: no second run
+    duration = variable(int, value=0)  # seconds of each run; 0: by the mode
 
-    seconds_of_run = {"quick": 3, "maintenance": 10, "acceptance": 30}
-    streams_of = {"quick": 1, "maintenance": 4, "acceptance": 4}
+    # Short where a star of hundreds of nodes has to end before the users come back.
+    seconds_of_run = {"quick": 3, "maintenance": 5, "acceptance": 15}
+    streams_of = {"quick": 1, "maintenance": 1, "acceptance": 4}
+    trials_of = dict.fromkeys(MODES, 1)
     shortest_together = 8  # seconds: where all run at once, some at either end do not count
     omitted = 1  # seconds of slow start that do not count
 
@@ -32,6 +38,7 @@ class TcpBandwidth(PerPairCheck):
     def refuse_wrong_streams(self):
         """Each may take a port of the server's."""
         loading.refuse_number(self, "streams", 0, PORTS)
+        loading.refuse_number(self, "duration", 0, LONGEST)
 
     @property
     def seconds_of_turn(self):
@@ -42,7 +49,7 @@ class TcpBandwidth(PerPairCheck):
     def seconds_each(self):
         """How long a run counts."""
         shortest = self.shortest_together if self.pattern == "together" else 0
-        return max(self.seconds_of_run[self.mode], shortest)
+        return max(self.duration or self.seconds_of_run[self.mode], shortest)
 
     def numbers_of_streams(self):
         """One stream always; several at once where asked for."""

@@ -4,10 +4,10 @@ import reframe as rfm
 from reframe.core.builtins import variable
 
 from siteproof.checks import loading
-from siteproof.checks.job import MODES
 from siteproof.checks.udp import POWER, UdpCheck, UdpRun
 from siteproof.derive.udp_burst import ASKED_MBPS
 from siteproof.errors import UserError
+from siteproof.sites.catalogue import MODES
 
 SMALL, LARGE = 20, 100  # packets: nuttcp -Ri300m/20 and -l8972 -w4m -Ri300m/100
 MOST = 10_000  # packets of a burst: more are a third of a second of 10 Gb/s
@@ -31,7 +31,7 @@ class UdpBurst(UdpCheck):
 
     seconds_of_small = {"quick": 2, "maintenance": 3, "acceptance": 5}
     seconds_of_large = {"quick": 3, "maintenance": 5, "acceptance": 30}
-    seconds_of_step = {"quick": 2, "maintenance": 3, "acceptance": 10}
+    seconds_of_step = {"quick": 2, "maintenance": 2, "acceptance": 5}
     bursts_of = {"quick": "200", "maintenance": "200,400", "acceptance": "200,400,800,1600"}
     trials_of = dict.fromkeys(MODES, 1)  # the median of several would hide a loss
 

@@ -31,8 +31,8 @@ from siteproof.errors import UserError
 from siteproof.manifest import Manifest
 from siteproof.samples import Sample
 from siteproof.sites import Site
+from siteproof.sites.catalogue import MODES
 
-MODES = ("quick", "maintenance", "acceptance")
 MARGIN = 60  # seconds of the job's limit that are not the measurement's; a quarter of a short one
 LOCAL = "local"
 

@@ -50,6 +50,7 @@ class PerPairCheck(JobCheck, special=True):
     seconds_of_turn: dict[str, int] = {}
     trials_of: dict[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 3}
     patterns = ("star", "all", "random", "together")
+    light = variable(bool, value=False)  # so little load that pairs of a star run side by side
 
     # ---- which pairs
 
@@ -91,7 +92,8 @@ class PerPairCheck(JobCheck, special=True):
         rounds: list[list[timetable.Pair]] = []
         try:
             rounds = timetable.rounds(
-                active.site, self.over, self.pattern, self.nodes, active.name, states)
+                active.site, self.over, self.pattern, self.nodes, active.name, states,
+                light=self.light)
             self.none = "the link has no pair"
         except UserError as error:  # nodes that have no part in this link, or are busy
             self.none = str(error)

@@ -17,8 +17,8 @@ from siteproof import collect, data, sites
 from siteproof.checks import interrupt, loading, session, slurm, thrift, turn
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import machine
+from siteproof.sites.catalogue import MODES
 
-MODES = ("quick", "maintenance", "acceptance")
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
 INTERRUPTED = 130  # what a shell says of a command that Ctrl-C has ended
 LOG_LINE = (

@@ -112,9 +112,12 @@ class Timetable:
 
 def rounds(
     site: Site, link: Link, pattern: str, spec: str, seed: object,
-    states: Mapping[str, NodeState] | None = None,
+    states: Mapping[str, NodeState] | None = None, *, light: bool = False,
 ) -> list[list[Pair]]:
     """The rounds of a link, as far as `-S nodes=SPEC` asks for them. Raises UserError.
+
+    light: what is measured loads the network so little that pairs of a star need no turns of their
+    own, as long as they share no node.
 
     spec: all, idle (pairs of two idle nodes), a count (the first so many clients of idle pairs), or
     nodes: a client brings its server along, where each has one. states: what Slurm says; without
@@ -122,6 +125,8 @@ def rounds(
     """
     servers, clients = pairs.servers(site, link), pairs.clients(site, link)
     laid = pairs.rounds(pattern, servers, clients, seed)
+    if light and pattern == "star":
+        laid = pairs.side_by_side(laid)
     if spec == "all":
         return laid
     if spec == "idle" or spec.isascii() and spec.isdigit():

@@ -79,7 +79,8 @@ def _of_pairs(case: dict[str, Any], site: Site) -> dict[str, Any]:
     if link is None:
         return {"nodes": NodeSet(resolver=RESOLVER_NOGROUP), "told": ""}
     try:
-        rounds = timetable.rounds(site, link, case["pattern"], case["nodes"], "plan")
+        rounds = timetable.rounds(site, link, case["pattern"], case["nodes"], "plan",
+                                  light=case["light"])
     except UserError as error:
         return {"nodes": NodeSet(resolver=RESOLVER_NOGROUP), "told": f"{name}: SKIP, {error}"}
     table = timetable.Timetable(rounds, case["trials"], 0)
