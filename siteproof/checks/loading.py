@@ -16,6 +16,7 @@ from reframe.frontend.loader import RegressionCheckLoader
 
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import Metric
+from siteproof.sites.shape import hint
 
 
 def refuse(error: UserError) -> NoReturn:
@@ -56,6 +57,27 @@ def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
         return checks
 
     RegressionCheckLoader.load_from_file = load_from_file
+
+
+def refuse_unknown_variables(catalogue: Mapping[str, Metric]) -> None:
+    """From now on, `-S Chekc.variable=…` ends the run: ReFrame would go on without a word.
+
+    Of a wrong variable of a right check it warns itself.
+    """
+    promised = {metric.check for metric in catalogue.values() if metric.check}
+    original = RegressionCheckLoader.load_all
+
+    def load_all(self: Any, force: bool = False) -> list[Any]:
+        checks: list[Any] = original(self, force)
+        names = promised | {type(check).__name__ for check in checks}
+        for option in self._external_vars:
+            scope, dot, _ = option.partition(".")
+            if dot and scope not in names:
+                what = f"no check '{scope}'{hint(scope, names)}"
+                refuse(UserError(f"-S {option}", what, sorted(names)))
+        return checks
+
+    RegressionCheckLoader.load_all = load_all
 
 
 def refuse_empty_runs() -> None:

@@ -52,6 +52,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         raise SystemExit(INTERRUPTED) from None
     thrift.save_cpu()
     loading.refuse_lost_checks(active.site.catalogue, data.CLONE)
+    loading.refuse_unknown_variables(active.site.catalogue)
     loading.refuse_empty_runs()
     tell_full_disk()
     interrupt.remember()
