@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from siteproof import units
 from siteproof.analysis.pair_units import ends
 from siteproof.analysis.verdict import CriterionVerdict, NodeVerdict, Verdict, exit_code
 from siteproof.cli.options import which_samples
@@ -25,6 +26,7 @@ COLOURS = {
 }
 WIDTH = 132  # columns where nobody looks at a terminal
 SHOWN = 3  # worst nodes that a row names
+LONGEST = 12  # digits that a person reads; more are told in the bound's unit, and kept in perflogs
 SIGNS = {"at_least": ">=", "at_most": "<=", "equals": "="}
 
 
@@ -76,7 +78,11 @@ def value(result: NodeVerdict, criterion: Any) -> str:
     """Raw value as measured, and rounded where the contract rounds; and who measured it."""
     if result.value is None or result.sample is None:
         return "-"
-    told = f"{figure(result)} {result.sample.unit}"
+    told, unit = figure(result), result.sample.unit
+    if criterion.bound and not criterion.bound.fact and len(told) > LONGEST:
+        unit = criterion.bound.quantity.unit
+        told = number(units.convert(result.value, result.sample.unit, unit))
+    told = f"{told} {unit}"
     if result.rounded is not None and criterion.bound and (criterion.step or criterion.bound.fact):
         told += f" -> {number(result.rounded)} {criterion.bound.quantity.unit}"
     program = result.sample.conditions.get("program", "")

@@ -30,7 +30,7 @@ def derive(
 ) -> tuple[list[Reading], dict[str, str]]:
     """Add `share_of_link` (%) where the site knows the link's speed; warn of small buffers."""
     kept = {key: value for key, value in conditions.items() if key not in OF_A_RUN}
-    mtu = conditions.get("mtu", "") or str(facts.get("mtu", ""))
+    mtu = str(facts.get("mtu", "")) or conditions.get("mtu", "")
     speed = Fraction(str(facts.get("speed", "0")))
     if speed and mtu:
         most = goodput(speed, _whole(mtu))

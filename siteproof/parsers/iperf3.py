@@ -19,6 +19,7 @@ from siteproof.parsers import Reading, figures, lines
 
 SHORTER = Decimal("0.99")  # of the seconds asked for; the last interval ends a little early
 UNSEEN = Decimal("0.01")  # of all datagrams, behind the last that arrived
+UNDER_WAY = Decimal("0.2")  # seconds of datagrams that may be: more than any round trip on Earth
 LONGEST = 100  # characters of a message or a name
 
 
@@ -150,7 +151,8 @@ def _datagrams(
         raise OutputError("iperf3: more datagrams arrived or were lost than were sent", "invalid")
     if abs((seen - lost) * size / data - 1) > figures.TOLERANCE:
         raise OutputError("iperf3: bytes received are not the datagrams that arrived", "invalid")
-    if all_sent - seen > UNSEEN * all_sent:
+    under_way = UNDER_WAY / max(_figure(sent, "seconds"), UNDER_WAY)
+    if all_sent - seen > max(UNSEEN, under_way) * all_sent:
         raise OutputError(
             f"iperf3: the receiver knows nothing of the last {all_sent - seen} datagrams", "invalid"
         )
