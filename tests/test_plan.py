@@ -90,3 +90,15 @@ def test_a_check_of_file_systems_names_each(monkeypatch, tmp_path):
                       tmp_path=tmp_path)
     assert "BlockStorage scratch" in told
     assert "BlockStorage memory" in told
+
+
+def test_nodes_that_may_not_use_a_file_system_cost_nothing_on_it(monkeypatch, tmp_path):
+    _, told = planned("--system", "jetstream-iu", "-n", "RandomIo", monkeypatch=monkeypatch,
+                      tmp_path=tmp_path)
+    assert "8 jobs on 486 nodes" in told  # 166 instances on volume, 320 blades on benchmarks
+
+
+def test_a_variable_of_no_check_is_refused_and_not_left_out(monkeypatch, tmp_path):
+    done, _ = planned("--system", "testbed", "-S", "Tcp.pattern=all", monkeypatch=monkeypatch,
+                      tmp_path=tmp_path)
+    assert "-S Tcp.pattern: no check 'Tcp'" in str(done.exception)

@@ -63,6 +63,8 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
     }
     if "link" in case:
         row |= _of_pairs(case, site)
+    elif not _may_use(site, case.get("fs"), partition):
+        row["nodes"] = NodeSet(resolver=RESOLVER_NOGROUP)  # SKIP: no job
     else:
         inventory = site.expected(site.partition(partition).role)
         chosen: NodeSet = slurm.select(case["nodes"], inventory, {})
@@ -71,6 +73,12 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
     count = len(row["nodes"])
     return row | {"node_hours": count * case["time_limit"] / 3600,
                   "gigabytes": count * case["gigabytes"]}
+
+
+def _may_use(site: Site, name: str | None, partition: str) -> bool:
+    """Whether the site lets the partition's nodes measure a file system, if it is asked for one."""
+    there = site.system.file_systems.get(name) if name else None
+    return there is None or there.used_by(site.partition(partition).role)
 
 
 def _of_pairs(case: dict[str, Any], site: Site) -> dict[str, Any]:
