@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from siteproof import data, descriptions, series
 from siteproof.analysis import restarts, uniformity
@@ -15,19 +15,21 @@ from siteproof.samples import INTERRUPTED, Sample
 WRONG = ("invalid", "checksum")  # an answer that was given and is not right
 NO_FAILURE = ("ok", "tool_missing")
 Fact = tuple[str, State, str]  # node, state, sentence
-SHOWN = 5  # odd fields that are told of a node
+Run = tuple[str, str, str]  # node, session, job
+SHOWN = 5  # odd fields, and mismatches, that are told of a node
 
 
 def facts(judged: Judgement) -> Iterator[Fact]:
     """Each node, what it is, and why; the gravest reasons of a state first."""
+    texts = _parameters(judged.samples)
     yield from _attempts(judged)
     for _, told, _ in _restarts(judged):
         for node, sentence in told.items():
             yield node, State.FAILED, sentence
     for result in judged.verdicts:
         for node in result.nodes:
-            yield from _contract(result, node)
-    yield from _mismatches(judged.samples)
+            yield from _contract(result, node, texts)
+    yield from _mismatches(judged.samples, texts)
     yield from _odd_descriptions(judged)
     yield from _odd_conditions(judged.samples)
     yield from _interrupted(judged.samples)
@@ -87,7 +89,9 @@ def _failure(check: str, sample: Sample) -> str:
     return f"{check}: {word}: {sample.status}: {sample.why}".removesuffix(": ")
 
 
-def _contract(result: CriterionVerdict, node: NodeVerdict) -> Iterator[Fact]:
+def _contract(
+    result: CriterionVerdict, node: NodeVerdict, texts: Mapping[Run, list[str]]
+) -> Iterator[Fact]:
     if node.sample is None or node.sample.status != "ok":
         return  # told by its status
     criterion = result.criterion
@@ -96,26 +100,39 @@ def _contract(result: CriterionVerdict, node: NodeVerdict) -> Iterator[Fact]:
         asked = str(criterion.bound or criterion.equals)
         how = criterion.kind.replace("_", " ")
         yield (node.node, State.FAILED, f"{result.id}: {criterion.metric} is {told}, "
-               f"the contract asks for {how} {asked}")
+               f"the contract asks for {how} {asked}{_which(node.sample, texts)}")
     elif node.verdict is Verdict.REGRESSED:
         yield (node.node, State.SLOW, f"{result.id}: {criterion.metric} is {told}, "
                f"which keeps the contract, but is {node.why}")
 
 
-def _mismatches(samples: Sequence[Sample]) -> Iterator[Fact]:
-    newest: dict[str, Sample] = {}
-    texts: dict[tuple[str, str, str], list[str]] = {}
+def _run(sample: Sample) -> Run:
+    return sample.node, sample.header.session, sample.header.job
+
+
+def _parameters(samples: Iterable[Sample]) -> dict[Run, list[str]]:
+    """The host parameters that are not as expected, by name, of each node in each run."""
+    texts: dict[Run, list[str]] = {}
     for sample in samples:
-        if sample.metric == "HostParameters.mismatches" and sample.status == "ok":
-            if sample.node not in newest or newest[sample.node].header.time <= sample.header.time:
-                newest[sample.node] = sample
-        elif sample.metric == "HostParameters.mismatch" and "parameter" in sample.dims:
-            key = (sample.node, sample.header.session, sample.header.job)
-            texts.setdefault(key, []).append(f"{sample.dims['parameter']}: {sample.value}")
+        if sample.metric == "HostParameters.mismatch" and "parameter" in sample.dims:
+            texts.setdefault(_run(sample), []).append(f"{sample.dims['parameter']}: {sample.value}")
+    return texts
+
+
+def _which(sample: Sample, texts: Mapping[Run, list[str]]) -> str:
+    """A count of mismatches alone helps nobody: which ones, as far as they fit."""
+    found = texts.get(_run(sample), []) if sample.metric == "HostParameters.mismatches" else []
+    more = [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return f" ({'; '.join([*found[:SHOWN], *more])})" if found else ""
+
+
+def _mismatches(samples: Sequence[Sample], texts: Mapping[Run, list[str]]) -> Iterator[Fact]:
+    counts = [s for s in samples if s.metric == "HostParameters.mismatches" and s.status == "ok"]
+    newest = {s.node: s for s in sorted(counts, key=lambda s: s.header.time)}
     for node, sample in newest.items():
         if sample.number > 0:
-            key = (node, sample.header.session, sample.header.job)
-            for text in texts.get(key) or [f"{sample.value} host parameters are not as expected"]:
+            unnamed = [f"{sample.value} host parameters are not as expected"]
+            for text in texts.get(_run(sample)) or unnamed:
                 yield node, State.ODD, text
 
 

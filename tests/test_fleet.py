@@ -261,6 +261,19 @@ def test_a_host_parameter_that_is_wrong_makes_a_node_odd_by_name(site):
     assert "HostParameters.mismatches" not in found.nodes["n001"].metrics
 
 
+def test_a_contract_on_host_parameters_says_which_are_wrong(site):
+    promise = "C-HOST:\n  {description: d, metric: HostParameters.mismatches, at_most: 0 count, " \
+              "source: s, scope: every node}\n"
+    head = fleets.header(1, "HostParameters", conditions={"program": "proc"})
+    counts = run_of({**dict.fromkeys(names(8), 0), "n003": 1}, metric="HostParameters.mismatches",
+                    unit="count")
+    text = Sample(head, "n003", "HostParameters.mismatch", "expected 9000, found 1500", "text",
+                  dims={"parameter": "nic.em1.mtu"})
+    found = report(site(criteria=promise), [*counts, text])
+    assert found.nodes["n003"].state is State.FAILED
+    assert found.nodes["n003"].reasons[0].endswith("(nic.em1.mtu: expected 9000, found 1500)")
+
+
 def test_a_field_that_others_have_otherwise_makes_a_node_odd(site, tmp_path):
     head = fleets.header(1, "SystemDescription")
     kept = {n: {"bios.version": "2.1", "kernel": "6.1"} for n in names(8)}

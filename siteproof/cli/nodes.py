@@ -22,6 +22,7 @@ from siteproof.judgement import Judgement, judge_system
 COLOURS = {State.OK: "green", State.SLOW: "bold yellow", State.FAILED: "bold red",
            State.ODD: "magenta", State.UNSTABLE: "yellow", State.UNTESTED: "dim"}
 WIDTH = 132  # columns where nobody looks at a terminal
+LACKS = 5  # sets of nodes that lack the same figures, the largest first
 RANKED = 20  # nodes of a metric that are shown, the worst first
 
 
@@ -124,11 +125,25 @@ def _tell(console: Console, judged: Judgement, report: FleetReport) -> None:
     for state in State:
         if found := report.of(state):
             line(f"{state:8} {found}{_by_group(judged, found)}")
+    for text in _lacking(report):
+        line(text)
     if report.retest:
         line(f"run again: -S nodes={report.retest}")
     counts = {state: len(report.of(state)) for state in State}
     told = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
     line(f"nodes of {judged.site.system.system}: {told or 'none'}")
+
+
+def _lacking(report: FleetReport) -> list[str]:
+    """What the untested nodes lack: a line for each set of nodes that lack the same."""
+    by_reasons: dict[str, list[str]] = {}
+    for node in report.nodes.values():
+        if node.state is State.UNTESTED:
+            by_reasons.setdefault("; ".join(node.reasons), []).append(node.node)
+    largest = sorted(by_reasons.items(), key=lambda item: -len(item[1]))
+    told = [f"untested: {fleet.nodeset(nodes)}: {reasons}" for reasons, nodes in largest[:LACKS]]
+    left = len(largest) - len(told)
+    return told + ([f"untested for {left} more reasons; --json has them"] if left else [])
 
 
 def _by_group(judged: Judgement, found: Any) -> str:
@@ -147,7 +162,7 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
     ranked = sorted(
         (n for n in report.nodes.values() if metric in n.metrics),
         key=lambda n: -n.metrics[metric].deficit)
-    table = Table(title=f"{metric}: {judged.chosen}", title_justify="left")
+    table = Table(title=Text(f"{metric}: {judged.chosen}"), title_justify="left")
     for name in ("node", "state", "value", "fleet's median", "deficit", "z", "own history", "slow"):
         table.add_column(name, overflow="fold")
     for node in ranked[:RANKED]:
