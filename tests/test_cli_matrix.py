@@ -114,6 +114,7 @@ def test_each_message_size_is_a_matrix(net):
     lines = net.ask(metric="MpiPingPong.latency").out.splitlines()
     assert lines[-2:] == ["MpiPingPong.latency [size 1024] over lan: no bad pair",
                           "MpiPingPong.latency [size 8] over lan: no bad pair"]
+    assert any("[size 8] over lan, us" in line for line in lines[:-2])
 
 
 def test_the_newest_job_of_a_pair_counts(net):

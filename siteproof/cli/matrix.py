@@ -109,7 +109,8 @@ def _show(console: Console, title: str, one: Matrix) -> None:
 
 def _star(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
     """A row a client: to its server, and from it where figures have a direction."""
-    table = Table(title=title, title_justify="left")
+    _line(console, title)
+    table = Table()
     asked = sorted({(b, a) if a in one.hubs else (a, b) for a, b in known},
                    key=lambda pair: (_natural(pair[0]), pair))
     for name in ("client", "server", "client > server", "server > client"):
@@ -121,7 +122,8 @@ def _star(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
 
 
 def _whole(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
-    table = Table(title=title, title_justify="left")
+    _line(console, title)
+    table = Table()
     table.add_column("", no_wrap=True)
     receivers = sorted({b for _, b in known}, key=_natural)
     for node in receivers:
@@ -144,7 +146,8 @@ def _cell(one: Matrix, pair: Pair) -> Text:
 
 def _bad(console: Console, title: str, one: Matrix) -> None:
     """The culprits with all of their pairs in a row each, then links; the worst first."""
-    table = Table(title=title, title_justify="left")
+    _line(console, title)
+    table = Table()
     for name in ("from", "to", "value", "worse than usual by", "behind it"):
         table.add_column(name, overflow="fold")
     for culprit in one.blame.culprits[:SHOWN]:
