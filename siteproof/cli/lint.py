@@ -25,7 +25,7 @@ def lint(systems: tuple[str, ...], schema: bool) -> None:
     if schema:
         click.echo(json.dumps(manual.schema(), indent=2))
         return
-    chosen = [find(name, "siteproof lint") for name in systems] or names(broken=True)
+    chosen = [find(name, "lint") for name in systems] or names(broken=True)
     mistakes = lint_sites(chosen)
     for mistake in mistakes:
         click.echo(f"siteproof: {mistake}")

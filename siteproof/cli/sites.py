@@ -28,7 +28,7 @@ def sites(name: str | None, keys: bool) -> None:
     if keys:
         _print_manual()
         return
-    chosen = [find(name, "siteproof sites")] if name else names()
+    chosen = [find(name, "sites")] if name else names()
     here, why = _here()
     for site_name in chosen:
         site, documents = examine(site_name)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
+from siteproof import fleet
 from siteproof.analysis.pair_units import ends
 from siteproof.analysis.verdict import (
     CriterionVerdict,
@@ -67,8 +70,8 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     lines += [f"  note         {criterion.note}"] if criterion.note else []
     click.echo("\n".join(lines))
     shown = result.nodes[:MANY] if criterion.links else result.nodes
-    for node in shown:
-        click.echo(f"  {node.node}: {_told(result, node)}")
+    for names, told in _alike(result, shown):
+        click.echo(f"  {names}: {told}")
     if rest := len(result.nodes) - len(shown):
         click.echo(f"  and {rest} that are no worse")
     reason = f" ({result.why})" if result.why else ""
@@ -76,6 +79,15 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     what = ("links" if criterion.subject == "system" else "pairs") if criterion.links else "nodes"
     counted = f"{result.ok} of {len(result.nodes)} {what} keep it: " if result.nodes else ""
     click.echo(f"{counted}{result.verdict}{reason}{rounding}")
+
+
+def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple[str, str]]:
+    """What is told of each unit; nodes without a figure for the same reason are told as a set."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for unit in units:
+        alone = unit.node if unit.value is not None or result.criterion.links else ""
+        lines.setdefault((alone, _told(result, unit)), []).append(unit.node)
+    return [(alone or str(fleet.nodeset(nodes)), told) for (alone, told), nodes in lines.items()]
 
 
 def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]) -> None:
