@@ -21,6 +21,7 @@ _PLACES = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
 _OF_LINKS = ("pair", "client", "system")
 OWNER = "system"  # baselines.yaml's one key that is no id
 LINK = "link"  # a metric with this condition is measured over links
+MIDDLES = ("median", "mean")
 _OPPOSITE = {"higher": "at_most", "lower": "at_least"}
 
 
@@ -111,7 +112,12 @@ def _links(
     elif promise.links and (subject := getattr(promise, "subject", "pair")) not in _OF_LINKS:
         what = f"links beside subject '{subject}'"
         document.follow_up(loc, what, f"subject {' or '.join(_OF_LINKS)}")
-    if promise.scope == "every pair" and not promise.links and not document.spoilt(loc):
+    elif promise.links and promise.scope in MIDDLES:
+        what = f"scope '{promise.scope}' of links, which ReFrame compares pair by pair"
+        document.follow_up((key, "scope"), what, "no scope: each pair counts")
+    measured = of_pairs and metric.check
+    if (measured or promise.scope == "every pair") and not promise.links \
+            and not document.spoilt(loc):
         names = around.links or "links that system.yaml describes"
         document.add((key,), "no links, so nobody knows which pairs", names)
 
