@@ -102,3 +102,11 @@ def test_a_variable_of_no_check_is_refused_and_not_left_out(monkeypatch, tmp_pat
     done, _ = planned("--system", "testbed", "-S", "Tcp.pattern=all", monkeypatch=monkeypatch,
                       tmp_path=tmp_path)
     assert "-S Tcp.pattern: no check 'Tcp'" in str(done.exception)
+
+
+def test_a_pair_is_tried_as_often_as_its_criterion_asks_for(monkeypatch, tmp_path):
+    options = "--system", "nebula-sriov", "-n", "TcpBandwidth"
+    told = planned(*options, "--mode", "acceptance", monkeypatch=monkeypatch, tmp_path=tmp_path)[1]
+    assert "TcpBandwidth over sriov: 1 pairs in 1 rounds (star), 10 times over" in told
+    told = planned(*options, "--mode", "quick", monkeypatch=monkeypatch, tmp_path=tmp_path)[1]
+    assert "times over" not in told

@@ -65,7 +65,7 @@ class PerPairCheck(JobCheck, special=True):
             return list(site.system.partitions)
         if self.trials < 0:
             loading.refuse(UserError("-S trials", f"{self.trials} of each pair", "1, 2, 3 …"))
-        self.trials = self.trials or self.trials_of[self.mode]
+        self.trials = self.trials or self.trials_promised() or self.trials_of[self.mode]
         if self.pattern and not PATTERN.fullmatch(self.pattern):
             what = f"unknown pattern '{self.pattern}'"
             loading.refuse(UserError("-S pattern", what, PATTERNS))
@@ -74,6 +74,13 @@ class PerPairCheck(JobCheck, special=True):
         self.refuse_strangers()
         self.lay_turns({})
         return [self.over.partition]
+
+    def trials_promised(self) -> int:
+        """The most trials that a criterion asks for of this check on this link; 0 in quick mode."""
+        site, check = session.current().site, type(self).__name__
+        asked = [c.trials for c in site.criteria.values() if c.trials and self.link in c.links
+                 and c.metric.partition(".")[0] == check]
+        return max(asked, default=0) if self.mode != "quick" else 0
 
     def refuse_strangers(self) -> None:
         """End the run where `-S nodes` names what is no node of the site."""
