@@ -245,3 +245,16 @@ def test_320_nodes_all_with_all_are_judged_in_seconds():
     start = time.process_time()
     assert named(blame(values, "higher")).keys() == fault.keys()
     assert time.process_time() - start < 20
+
+
+def test_a_link_with_a_hundredth_of_the_rate_is_found_in_a_small_and_noisy_star():
+    """As seen on a test bed of eight nodes, Gb/s, with one of them capped at 200 Mb/s."""
+    there = {"n2": 14.31, "n3": 0.1985, "n4": 13, "n5": 14.48, "n6": 13.87, "n7": 10.68,
+             "n8": 10.48}
+    back = {"n2": 14.83, "n3": 0.1985, "n4": 12.16, "n5": 17.52, "n6": 13.19, "n7": 13.61,
+            "n8": 10.65}
+    trials = {(node, "n1"): [rate] for node, rate in there.items()}
+    trials |= {("n1", node): [rate] for node, rate in back.items()}
+    found = blame(trials, "higher", hubs=["n1"])
+    assert [(c.node, c.sides) for c in found.culprits] == [("n3", ("sender", "receiver"))]
+    assert not found.links

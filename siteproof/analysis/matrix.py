@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, log
 from statistics import NormalDist, median, median_high, median_low
 
 from siteproof.analysis import fleet as rules
@@ -22,6 +22,9 @@ FALSE_ALARM = 0.005  # wanted: the share of groups of pure noise in which anythi
 # The MAD of few values is itself uncertain. Simulated for normal values, 20,000 times for each
 # count: by which factor the limit must grow to keep FALSE_ALARM; 1 + FEW / count from 6 on.
 FEW, FEWER = 10.0, {4: 3.8, 5: 5.5}
+# A rate cannot fall by more than all of itself, so among few and scattered ones no z of differences
+# reaches the limit, even of a dead link; from here on the z is that of the logarithms.
+HALF = 0.5
 ASYMMETRIC = 0.20  # seed 003's two directions differed by 8 %; more than this deserves a look
 SENDER, RECEIVER, EITHER = "sender", "receiver", ""
 
@@ -248,4 +251,6 @@ class _Group:
         if self.misses(value) or not isfinite(value) or value <= 0:
             return True
         z, deficit = rules.standing(value, fleet, self.better)
+        if z is not None and deficit >= HALF:  # of a rate; a time has no such floor
+            z = min(z, log(value / fleet.median) * fleet.median / fleet.sd)
         return z is not None and z < -limit(fleet.count) and deficit >= MIN_DEFICIT
