@@ -372,3 +372,17 @@ def test_a_large_system_is_listed_in_chunks_of_64_nodes(suite, tmp_path):
     assert len(re.findall(r"Stream %chunk=\d", listed)) == 3
     one = suite.testbed.run(["sh", "-c", f"{line} -S nodes=node[001-064]"]).stdout
     assert len(re.findall(r"Stream %chunk=\d", one)) == 1
+
+def test_inside_a_reservation_only_its_nodes_are_asked_and_broken_pairs_are_skipped(suite):
+    testbed = suite.testbed
+    testbed.run(["scontrol", "create", "reservation", "ReservationName=few", "StartTime=now",
+                 "Duration=30", "Users=root", "Nodes=node[003-004]", "Flags=maint,ignore_jobs"])
+    try:
+        done = suite.reframe("-n", "HostParameters|Latency", "-J", "reservation=few")
+    finally:
+        testbed.run(["scontrol", "delete", "ReservationName=few"])
+    assert suite.measured("HostParameters.mismatches") == ["node003", "node004"], done.stdout
+    lost = suite.lost()
+    assert lost["node001"] == "interrupted: not in the reservation few"
+    assert "no pair can be measured" in done.stdout
+    assert "node001: not in the reservation few" in done.stdout

@@ -177,14 +177,24 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         self.in_batch = self.on_slurm and not self.held
         states = slurm.node_states() if self.on_slurm and not self.is_dry_run() else {}
         said = [*self.job.sched_access, *self.job.cli_options]
-        outside = not self.held and not any("--reservation" in option for option in said)
-        lost = slurm.unusable(mine, states, outside=outside) if states else {}
+        within = next((o.partition("=")[2] for o in said if o.startswith("--reservation=")), "")
+        lost = slurm.unusable(mine, states, outside=not self.held and not within) if states else {}
+        if states and within and not self.held:
+            others = mine - self.reserved(within)
+            lost |= dict.fromkeys(others, f"not in the reservation {within}")
         if self.held:
             lost |= dict.fromkeys(mine - self.held, "not in the job inside which the check runs")
         bad = slurm.unusable(mine, states) if states else {}
         self.plan = self.make_plan(mine, lost)
         self.plan.spared = [node for node in lost if node not in bad]
         self.asked = mine - NodeSet.fromlist(lost, resolver=RESOLVER_NOGROUP)
+
+    def reserved(self, name: str) -> NodeSet:
+        """The nodes of the reservation in which the job is to run; SKIPs where there is none."""
+        try:
+            return slurm.reserved(name)
+        except UserError as error:
+            self.skip(f"-J reservation={name}: {error}")
 
     def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest of this job."""

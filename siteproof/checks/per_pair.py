@@ -117,6 +117,16 @@ class PerPairCheck(JobCheck, special=True):
                                      f"unknown program '{asked}'", self.parsers))
 
     @run_after("setup")
+    def ask_both_ends(self) -> None:
+        """Only nodes with a turn whose other end can take part, too, are worth a job."""
+        able = set(self.asked)
+        self.asked = nodeset(end for turn in self.table.turns if set(turn[1:]) <= able
+                             for end in turn[1:])
+        if not self.asked and set(self.plan.lost) == set(self.plan.spared):
+            told = next(iter(self.plan.lost.items()), ("", "no pair is left"))
+            self.skip(f"no pair can be measured: {': '.join(told)}")
+
+    @run_after("setup")
     def skip_without_slurm(self) -> None:
         """A second node can be had from Slurm only."""
         if self.where.scheduler == LOCAL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -82,18 +83,38 @@ def without_resizing(state: str | None) -> str | None:
 def node_states(nodes: NodeSet | None = None) -> dict[str, NodeState]:
     """State of the nodes, of all if none are named. Raises UserError if Slurm does not answer."""
     command = ["sinfo", "-h", "-N", "-o", "%N|%T|%E"]
-    command += [f"--nodes={nodes}"] if nodes else []
+    return parse_sinfo(_answer(command + ([f"--nodes={nodes}"] if nodes else [])))
+
+
+@functools.cache
+def reserved(name: str) -> NodeSet:
+    """The nodes of a reservation, of several with commas between. Raises UserError.
+
+    Asked once a session: no job of the reservation can have others.
+    """
+    nodes = NodeSet(resolver=RESOLVER_NOGROUP)
+    for one in name.split(","):
+        text = _answer(["scontrol", "-o", "show", f"reservation={one}"])
+        found = re.search(r"(?:^|\s)Nodes=(\S+)", text)
+        if found and found[1] != "(null)":
+            nodes.update(NodeSet(found[1], resolver=RESOLVER_NOGROUP))
+    return nodes
+
+
+def _answer(command: list[str]) -> str:
+    """What a client of Slurm's prints. Raises UserError."""
+    name = command[0]
     try:
         answer = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT, check=True
         )
     except FileNotFoundError:
-        raise UserError("sinfo", "not found, and the site says slurm") from None
+        raise UserError(name, "not found, and the site says slurm") from None
     except subprocess.TimeoutExpired:
-        raise UserError("sinfo", f"no answer from Slurm within {TIMEOUT} s") from None
+        raise UserError(name, f"no answer from Slurm within {TIMEOUT} s") from None
     except subprocess.CalledProcessError as error:
-        raise UserError("sinfo", " ".join(error.stderr.split())) from None
-    return parse_sinfo(answer.stdout)
+        raise UserError(name, " ".join(error.stderr.split())) from None
+    return answer.stdout
 
 
 def unusable(
