@@ -46,7 +46,7 @@ CONFIGURATION = {  # fault: what has to stand in a reason, or in a line of `site
 DEATHS = {name: DEAD for name in ("killed-slurmd", "power-loss", "hung")}
 DEATHS["flapping"] = rf"{DEAD}|slurmd restarted|no slurmd"
 CAUSES = CONFIGURATION | DEATHS
-UNSEEN = ("capped-link", "lossy-link", "slow-disk")  # until there are network and storage checks
+UNSEEN = ("capped-link", "lossy-link", "slow-disk")  # for the checks of network and storage
 QUOTA = 0.05  # cores of every node in the runs with a slow one
 PROBLEM = 2000  # Hpl.n there; a smaller one takes few periods of the quota, and its figures jump
 REPETITIONS = 10
@@ -351,7 +351,7 @@ def tell(rows: Sequence[Row], left: Sequence[str], seconds: float) -> str:
     for trial, count in wordless.items():
         lines.append(f"without a value, though healthy: {count} nodes in '{trial}'")
     lines += [f"missed: {row.trial}: {row.note}" for row in rows if row.caused < row.faults]
-    lines.append(f"no check yet: {', '.join(UNSEEN)}")
+    lines.append(f"not tried here: {', '.join(UNSEEN)}")
     lines.append(f"not reached: {'; '.join(left) or 'nothing'}")
     lines.append(f"{len(rows)} campaigns in {seconds / 60:.1f} min")
     return "\n".join(lines)
