@@ -14,7 +14,7 @@ CLONE = Path(__file__).parents[1]
 FEW = ("-T", "network", "-T", "storage", "-S", "Hpl.n=1200")
 
 
-def script(suite: Suite, name, *words, timeout=400, campaign=""):  # noqa: F811
+def script(suite: Suite, name, *words, timeout=900, campaign=""):  # noqa: F811
     said = " ".join(f"'{word}'" for word in words)
     line = (f"cd '{CLONE}' && SITEPROOF_DATA='{suite.data}' PATH='{suite.programs}':$PATH "
             f"SITEPROOF_CAMPAIGN='{campaign}' "
@@ -102,7 +102,7 @@ def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itsel
                 f"--output='{evening.folder}/evening.out' "
                 "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD "
                 f"-- {shlex.join(FEW)}")
-        done = testbed.run(["sh", "-c", line], timeout=400)
+        done = testbed.run(["sh", "-c", line], timeout=900)
     finally:
         testbed.run(["scontrol", "delete", "ReservationName=night"])
     out = (evening.folder / "evening.out").read_text()
