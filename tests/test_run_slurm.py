@@ -386,3 +386,10 @@ def test_inside_a_reservation_only_its_nodes_are_asked_and_broken_pairs_are_skip
     assert lost["node001"] == "interrupted: not in the reservation few"
     assert "no pair can be measured" in done.stdout
     assert "node001: not in the reservation few" in done.stdout
+
+
+def test_a_reservation_that_is_not_there_fails_and_is_told(suite):
+    done = suite.reframe("-n", "HostParameters", "-J", "reservation=nowhere")
+    assert done.returncode == 1, done.stdout
+    reason = next(line for line in done.stdout.splitlines() if "* Reason:" in line)
+    assert "-J reservation=nowhere: scontrol:" in reason, reason

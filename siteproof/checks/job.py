@@ -190,11 +190,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         self.asked = mine - NodeSet.fromlist(lost, resolver=RESOLVER_NOGROUP)
 
     def reserved(self, name: str) -> NodeSet:
-        """The nodes of the reservation in which the job is to run; SKIPs where there is none."""
+        """The nodes of the reservation in which the job is to run; without one the test fails."""
         try:
             return slurm.reserved(name)
         except UserError as error:
-            self.skip(f"-J reservation={name}: {error}")
+            raise JobError(f"-J reservation={name}: {error}") from None
 
     def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest of this job."""
