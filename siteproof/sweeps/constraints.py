@@ -1,0 +1,77 @@
+"""What every point must keep: A OP B, where A and B are products of axes and numbers."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from siteproof import units
+from siteproof.errors import UserError
+from siteproof.sites.model import mistake
+from siteproof.sites.shape import hint
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+    "<": operator.lt, ">": operator.gt,
+}
+_SPLIT = re.compile(r"(.+?)\s*(<=|>=|==|!=|<|>)\s*(.+)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.{}-]*")
+_ALLOWED = "A OP B such as 'transfer <= block' or 'tasks * block >= 4 GiB'; OP: " + ", ".join(
+    _OPERATORS)
+
+
+class Constraint:
+    """One condition. Raises a mistake of pydantic's where the text is none."""
+
+    def __init__(self, text: str) -> None:
+        found = _SPLIT.fullmatch(text.strip())
+        if not found or len(text) > 200:
+            raise mistake(f"'{text}' is no constraint", _ALLOWED)
+        self.text, self.holds_between = text, _OPERATORS[found[2]]
+        self.left, self.right = (_factors(side, text) for side in (found[1], found[3]))
+
+    def check_names(self, known: Iterable[str]) -> None:
+        """Raises a mistake where it speaks of what no point has."""
+        names = set(known)
+        for factor in (*self.left, *self.right):
+            if isinstance(factor, str) and factor not in names:
+                raise mistake(f"'{factor}' in '{self.text}' is no axis{hint(factor, names)}",
+                              ", ".join(sorted(names)))
+
+    def holds(self, point: Mapping[str, str]) -> bool:
+        """Whether a point keeps it; of an axis that the point does not have it says nothing."""
+        sides = [_product(side, point) for side in (self.left, self.right)]
+        return any(side is None for side in sides) or self.holds_between(*sides)
+
+
+def _factors(side: str, text: str) -> list[str | Fraction]:
+    return [_factor(part.strip(), text) for part in side.split("*")]
+
+
+def _factor(part: str, text: str) -> str | Fraction:
+    """An axis' name, a number, or the bytes of a size."""
+    if re.fullmatch(r"[0-9]{1,19}", part):
+        return Fraction(part)
+    if _NAME.fullmatch(part):
+        return part
+    try:
+        return units.parse(part).to("B")
+    except UserError:
+        raise mistake(f"'{part}' in '{text}' is neither axis nor number", _ALLOWED) from None
+
+
+def _product(factors: Iterable[str | Fraction], point: Mapping[str, str]) -> Fraction | None:
+    """The value of a side; None where the point lacks an axis, or has a word for it."""
+    product = Fraction(1)
+    for factor in factors:
+        if isinstance(factor, str):
+            value = point.get(factor, "")
+            if not re.fullmatch(r"[0-9]+", value):
+                return None
+            product *= int(value)
+        else:
+            product *= factor
+    return product

@@ -1,0 +1,111 @@
+"""Knobs: settings of the nodes that a tuning sweep turns, and whether they are as they were.
+
+`knob.KIND.NAME`; on the nodes siteproof/checks/knob_kinds.sh finds, reads and sets them. The values
+are free text, because a kernel parameter may have several numbers, so the walker of the points
+reads them from a file of its own (`lines`), as text and never as words of a shell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from siteproof.errors import harmless
+from siteproof.sites.model import blanks, mistake
+
+PREFIX = "knob."
+OWN = "own"  # as the machine has it
+LONGEST = 200  # characters of a value
+_KINDS = {
+    "sysctl": r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+",
+    "nic": r"(\{interface\}|[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14})\.(mtu|txqueuelen)",
+    "lustre": r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)+",
+    "lnet": r"[a-z_]+",
+}
+ALLOWED = ("knob.sysctl.KERNEL.PARAMETER, knob.nic.INTERFACE.mtu, knob.nic.INTERFACE.txqueuelen "
+           "(INTERFACE may be {interface}, the one that leads to the other node), "
+           "knob.lustre.PARAMETER such as osc.*.max_dirty_mb, knob.lnet.TUNABLE")
+_AXIS = re.compile(r"\{([^{}]+)\}")
+
+
+def check_name(name: str) -> None:
+    """Raises a mistake of pydantic's where no node could have such a knob."""
+    kind, _, rest = name.removeprefix(PREFIX).partition(".")
+    if kind not in _KINDS or not re.fullmatch(_KINDS[kind], rest):
+        raise mistake(f"'{name}' is no knob", ALLOWED)
+
+
+def plain(name: str, text: str) -> str:
+    """A value with each run of blanks as one. Raises a mistake of pydantic's."""
+    value = blanks(text)
+    if not value or not value.isprintable() or len(value) > LONGEST:
+        raise mistake(f"{name} '{harmless(text[:LONGEST])}'",
+                      f"one line of text, at most {LONGEST} characters")
+    return value
+
+
+def named(text: str) -> list[str]:
+    """The axes that a fixed value takes its numbers from: '4096 87380 {buffer}' names buffer."""
+    return _AXIS.findall(text)
+
+
+def check_fixed(fixed: Mapping[str, str], axes: Collection[str], for_knobs: Iterable[str]) -> None:
+    """Raises a mistake where a fixed knob names what is no axis, or nothing uses an axis that is
+    there for knobs only."""
+    used = {axis for name, text in fixed.items() if name.startswith(PREFIX)
+            for axis in named(text)}
+    if strange := sorted(used - set(axes)):
+        raise mistake(f"'{{{strange[0]}}}' in fixed is no axis of this sweep",
+                      ", ".join(sorted(axes)))
+    if idle := sorted(set(for_knobs) & set(axes) - used):
+        raise mistake(f"axis '{idle[0]}' without a fixed knob that names it",
+                      f"knob.sysctl.net.ipv4.tcp_rmem: '4096 87380 {{{idle[0]}}}'")
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """A fixed value with the values of the axes that it names; own where one of them is.
+
+    Every axis that it names must be there.
+    """
+    if OWN in (values[axis] for axis in named(text)):
+        return OWN
+    return _AXIS.sub(lambda found: values[found[1]], text)
+
+
+def lines(combinations: Iterable[Mapping[str, str]], every: Sequence[str]) -> list[str]:
+    """What the walker reads: NUMBER, KNOB and VALUE with tabs between, numbers from 1 on.
+
+    combinations: the values that are set, by knob. every: all knobs of the sweep; those that are
+    not set have no value and are only read, so that each point says what they were.
+    """
+    return [f"{number}\t{knob}\t{values.get(knob, '')}"
+            for number, values in enumerate(combinations, 1) for knob in every]
+
+
+def not_restored(stage: Path) -> list[str]:
+    """What a tuning job has set and not put back, a sentence a node; it reads what nodes left."""
+    turns = sorted((stage / "knobs.d").glob("*/*.was"), key=lambda path: path.stat().st_mtime)
+    last: dict[str, Path] = {path.stem: path for path in turns}
+    found = (_what_is_left(node, was) for node, was in sorted(last.items()))
+    return [told for told in found if told]
+
+
+def _what_is_left(node: str, was: Path) -> str:
+    originals = _text(was)
+    if not originals or was.with_suffix(".restored").exists():
+        return ""
+    stuck = _text(was.with_suffix(".stuck"))
+    if stuck:
+        return harmless(f"{node} is not restored: {'; '.join(stuck.splitlines())}")
+    told = "; ".join(f"{handle} was {value}" for handle, _, value in
+                     (line.partition("\t") for line in originals.splitlines()))
+    return harmless(f"{node} may not be restored ({told}): its holder was lost; a boot restores "
+                    "it, or the next tuning sweep there")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,120 @@
+"""From a sweep to its points: pure functions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+
+from siteproof.sweeps import knobs as turned
+from siteproof.sweeps.constraints import Constraint
+from siteproof.sweeps.model import Sweep, plain
+from siteproof.sweeps.point import KNOB, OWN, Point, Values
+from siteproof.sweeps.tools import TOOLS
+
+CLASS = 8  # a size class has jobs of up to so many times as many nodes as the one before
+
+
+def points(sweep: Sweep) -> list[Point]:
+    """All points, each once: repetition by repetition, in the order of the file.
+
+    A point's place is its number, in every session.
+    """
+    known = TOOLS[sweep.tool].all_axes
+    kept = [Constraint(text) for text in sweep.constraints]
+    found: dict[tuple[tuple[str, str], ...], Values] = {}
+    for values in _combinations(sweep):
+        exact = {name: plain(name, text, None if name.startswith(KNOB) else known[name])
+                 for name, text in values.items()}
+        exact = {name: turned.filled(text, exact) if name.startswith(KNOB) else text
+                 for name, text in exact.items()}
+        place = {**exact, "nodes": str(-(-int(exact["tasks"]) // int(exact["tasks_per_node"])))}
+        if all(constraint.holds(place) for constraint in kept):
+            found[tuple(sorted(exact.items()))] = exact
+    return repeated(found.values(), sweep.varied, sweep.repetitions)
+
+
+def repeated(
+    each: Iterable[Mapping[str, str]], varied: Sequence[str], repetitions: int
+) -> list[Point]:
+    """These points, as often as asked for."""
+    each = list(each)
+    trials = range(1, repetitions + 1) if repetitions > 1 else (0,)
+    return [Point(values, tuple(varied), trial) for trial in trials for values in each]
+
+
+def _combinations(sweep: Sweep) -> Iterator[Values]:
+    defaults = {"tasks": "1", "tasks_per_node": "1", **sweep.fixed}
+    for axes in sweep.axes:
+        for chosen in product(*axes.values()):
+            for knobs in knob_settings(sweep):
+                yield {**defaults, **dict(zip(axes, chosen, strict=True)), **knobs}
+
+
+def knob_settings(sweep: Sweep) -> list[Values]:
+    """All as they are; each knob alone; and the corners, if they are asked for."""
+    if not sweep.knobs:
+        return [{}]
+    alone = sweep.knobs.one_at_a_time
+    own = dict.fromkeys(alone, OWN)
+    found = [own, *({**own, name: value} for name, values in alone.items() for value in values)]
+    if sweep.knobs.corners:
+        ends = [dict.fromkeys((values[0], values[-1])) for values in alone.values()]
+        found += [dict(zip(alone, corner, strict=True)) for corner in product(*ends)]
+    return found
+
+
+def walk(numbered: Mapping[int, Point], order: str, seed: str) -> list[int]:
+    """The points' numbers in the order in which they are measured.
+
+    Repetitions follow each other. Points with the same settings of the nodes stay together in each
+    repetition; random: in random order, and the settings too. The same seed gives the same order.
+    """
+    chance = random.Random(seed)
+    groups: dict[tuple[int, tuple[tuple[str, str], ...]], list[int]] = {}
+    for number, point in numbered.items():
+        key = (point.trial, tuple(sorted(point.knobs.items())))
+        groups.setdefault(key, []).append(number)
+    ordered = []
+    for trial in dict.fromkeys(trial for trial, _ in groups):
+        mine = [numbers for (of, _), numbers in groups.items() if of == trial]
+        for numbers in mine:
+            if order == "random":
+                chance.shuffle(numbers)
+            else:
+                numbers.sort(key=lambda n: (_ascending(numbered[n]), n))
+        if order == "random":
+            chance.shuffle(mine)
+        ordered += [number for numbers in mine for number in numbers]
+    return ordered
+
+
+def _ascending(point: Point) -> list[tuple[int, str]]:
+    """Its values in the order of the axes: numbers by size, words by letters."""
+    return [(int(value), "") if value.isdigit() else (0, value)
+            for value in point.own_dims.values()]
+
+
+def combinations(numbered: Mapping[int, Point]) -> dict[int, int]:
+    """The number of the settings that each point needs, from 1 on in the order of the points."""
+    found: dict[tuple[tuple[str, str], ...], int] = {}
+    return {number: found.setdefault(tuple(sorted(point.knobs.items())), len(found) + 1)
+            for number, point in numbered.items()}
+
+
+def size_class(nodes: int) -> str:
+    """The size class of a point: 1, 2-8, 9-64, 65-512 … nodes."""
+    low, high = 1, 1
+    while nodes > high:
+        low, high = high + 1, high * CLASS
+    return "1" if high == 1 else f"{low}-{high}"
+
+
+def classes(each: Iterable[Point]) -> list[str]:
+    """The size classes of these points, smallest first."""
+    return [size_class(nodes) for nodes in sorted({
+        _highest(point.nodes) for point in each})]
+
+
+def _highest(nodes: int) -> int:
+    return int(size_class(nodes).rpartition("-")[2])

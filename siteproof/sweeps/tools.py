@@ -1,0 +1,81 @@
+"""The tools that a sweep may use, each with its class and the axes that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a tool lets a sweep vary.
+
+    kind: number (whole), size (bytes, or with a unit) or word. words: those allowed; empty: all.
+    needed: the tool has no value of its own.
+    """
+
+    kind: Literal["number", "size", "word"]
+    sentence: str
+    words: tuple[str, ...] = ()
+    needed: bool = False
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program in its class of checks. module: where the class is, below the clone."""
+
+    module: str
+    check: str
+    sentence: str
+    axes: Mapping[str, Axis] = field(default_factory=dict)
+    for_knobs: tuple[str, ...] = ()  # axes that do nothing but give a fixed knob its numbers
+
+    @property
+    def all_axes(self) -> dict[str, Axis]:
+        """Those of all tools, and its own."""
+        return {**COMMON, **self.axes}
+
+
+COMMON = {
+    "tasks": Axis("number", "Ranks in all; 1, if not given."),
+    "tasks_per_node": Axis("number", "Ranks on each node; 1, if not given."),
+}
+_BLOCK = Axis("size", "Bytes of a request.", needed=True)
+
+TOOLS = {
+    "ior": Tool("checks.storage.ior", "Ior", "Bandwidth of a file system from many ranks.", {
+        "api": Axis("word", "How files are written.", ("POSIX", "MPIIO")),
+        "layout": Axis("word", "One file a task, or one for all.", ("file_a_task", "shared")),
+        "transfer": Axis("size", "Bytes of a request.", needed=True),
+        "block": Axis("size", "Bytes that a task writes.", needed=True),
+        "reorder": Axis("word", "Whether a task reads what another node wrote.", ("yes", "no")),
+    }),
+    "mdtest": Tool("checks.storage.mdtest", "Mdtest", "Rates of metadata from many ranks.", {
+        "variant": Axis("word", "easy: a folder a task; hard: one folder for all.",
+                        ("easy", "hard")),
+        "files": Axis("number", "Files of a task.", needed=True),
+    }),
+    "fio": Tool("checks.storage.fio_sweep", "FioSweep", "Requests of one node to a file system.", {
+        "block": _BLOCK,
+        "depth": Axis("number", "Requests at a time."),
+        "pattern": Axis("word", "What is read or written.",
+                        ("randread", "randwrite", "read", "write"), needed=True),
+    }),
+    "messages": Tool("checks.network.message_sweep", "MessageSweep", "Messages of MPI by size.", {
+        "size": Axis("size", "Bytes of a message; one run gives all sizes up to it."),
+    }),
+    "tcp": Tool("checks.network.tcp_sweep", "TcpSweep", "TCP between two nodes.", {
+        "streams": Axis("number", "Connections at a time."),
+        "window": Axis("size", "Bytes of the socket buffers; the system's own, if not given."),
+        "seconds": Axis("number", "Seconds of a run."),
+        "buffer": Axis("size", "Largest buffer that fixed knobs such as '4096 87380 {buffer}' set."),
+    }, for_knobs=("buffer",)),
+    "lst": Tool("checks.network.lnet", "Lnet", "LNET selftest between clients and servers.", {
+        "clients": Axis("number", "Nodes that ask."),
+        "servers": Axis("number", "Nodes that answer."),
+        "concurrency": Axis("number", "Requests at a time."),
+        "size": _BLOCK,
+        "direction": Axis("word", "What the clients do.", ("read", "write")),
+    }),
+}
