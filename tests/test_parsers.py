@@ -48,6 +48,10 @@ PROOFS = {
             "All processes entering"),
     "mpi4py_bench": ("process 0 of 2", "process 1 of 2", "# MPI PingPong", "# Size", " 512 ",
                      " 1024 "),
+    "ior": ('"Version"', '"Command line"', '"filePerProc"', '"blockSize"', '"access": "',
+            '"bwMiB"', '"totalTime"', '"xsizeMiB"', '"Finished"'),
+    "mdtest": ("-- started at", "was launched with", "Command line used", " tasks, ", "SUMMARY",
+               "-- finished at"),
     "lst": ("[LNet Bandwidth of", "[R]", "[W]", "Total 0 error nodes"),
 }
 RATES = {
@@ -62,7 +66,9 @@ RATES = {
     "ping": {"round_trip", "min", "mean", "max", "loss"}, "path_mtu": {"mtu"},
     "qperf": {"latency", "bandwidth"}, "osu": {"latency", "bandwidth", "bidirectional"},
     "imb": {"latency", "bandwidth"}, "mpi4py_bench": {"latency", "bandwidth"},
-    "lst": {"read", "write"},
+    "lst": {"read", "write"}, "mdtest": {"create", "stat", "read", "remove"},
+    "ior": {f"{way}{of}" for way in ("read", "write")
+            for of in ("", "_slowest", "_fastest", "_bytes")},
 }
 # May be nothing, and no second figure in the output tells whether a digit of it is right.
 UNPROVEN = {"time", "residual", "errors", "retransmits", "loss", "jitter", "drop", "packets",
@@ -211,7 +217,7 @@ def test_flipped_bytes_give_readings_or_an_output_error(tool, data):
 
 
 @pytest.mark.parametrize("tool", ["hpl", "stream", "likwid", "dd", "iperf3", "nuttcp", "imb",
-                                  "mpi4py_bench"])
+                                  "ior", "mpi4py_bench"])
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_one_digit_changed_in_a_figure_never_moves_it_far(tool, data):
