@@ -47,6 +47,9 @@ def lint_system(document: Document, system: System, folder: str) -> None:
         for role in file_system.roles or ():
             loc = ("file_systems", key, "roles")
             reference(document, loc, role, "role", known(document, "nodes"))
+        if file_system.servers is not None:
+            loc = ("file_systems", key, "servers")
+            reference(document, loc, file_system.servers, "role", known(document, "nodes"))
 
 
 def known(document: Document, section: str) -> list[str] | None:

@@ -289,6 +289,10 @@ class FileSystem(Model):
         4, description="How many nodes of a partition measure it at the same time, if it is "
         "shared; at least one of each job."
     )
+    servers: str | None = Field(
+        None, description="The role whose nodes serve it, a key of `nodes`: their network bounds "
+        "what a sweep can reach."
+    )
     storage_version: str = Field(
         "", description="Version of the software that serves it; figures are kept apart by it."
     )
@@ -308,6 +312,10 @@ class Partition(Model):
     environments: list[str] = Field(description="Software to run with, keys of `environments`.")
     links_only: bool = Field(
         False, description="True: only what `links` asks for runs on it, so no node runs twice."
+    )
+    tuning: bool = Field(
+        False, description="True: sweeps may change settings of its nodes for a while, as root. "
+        "Never where others rely on them."
     )
     reframe: dict[str, Any] = Field(
         {}, description="Verbatim, merged into ReFrame's entry of this partition."
