@@ -1,30 +1,32 @@
 """Two campaigns side by side: every figure of either, and what changed between them.
 
-An outer join: what only one of them has is told, never left out.
+An outer join: what only one of them has is told, never left out. Two sessions of a sweep are
+compared point by point, and by the best of the points that both have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import descriptions, series
+from siteproof import descriptions, series, units
 from siteproof.analysis import compare as rules
 from siteproof.analysis import uniformity
 from siteproof.analysis.compare import Change, Word
 from siteproof.samples import Sample
 from siteproof.series import Run, Series
-from siteproof.sites import Site
+from siteproof.sites import Metric, Site
 
 # Conditions that the machine brings along: their change is what a comparison is to show, while a
 # change of what was asked (the problem's size, the program) makes figures incomparable.
 OF_THE_MACHINE = ("blas", "hpcc", "mpi", "mtu", "version", "last_level_cache", "parameters")
 ENDINGS = ("_kernel", "_library", "_version")
 CONTRACTUAL = ("maintenance", "acceptance")  # these two measure the same; a quick run does not
+OF_THE_SWEEP = ("sweep", "sweep_hash", "order")  # a point is the same, whichever others there were
 PROVENANCE = ("suite", "kernel", "processor", "reframe")
 Nodes = Mapping[str, list[Run]]
 
@@ -62,6 +64,7 @@ def compare(
     for name in sorted({Place.of(key) for side in sides for key in side}, key=str):
         mine = [{k: v for k, v in side.items() if Place.of(k) == name} for side in sides]
         _place(site, name, *mine, found)
+    found.rows.extend(_best_points(site, *sides))
     found.rows.sort(key=lambda r: (list(Word).index(r.change.word), r.name, r.role))
     found.changed.extend(_provenance(a, b))
     found.changed.extend(_software(a, b))
@@ -88,10 +91,11 @@ class Place:
 def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[Run]]]:
     """The series, without the conditions that do not hinder a comparison."""
     joined: dict[Series, dict[str, list[Run]]] = {}
-    for key, nodes in series.collect(site, samples, series.is_number).items():
+    for key, nodes in series.collect(site, samples, series.is_number, of_system=True).items():
         asked = tuple(
             (name, CONTRACTUAL[0] if name == "mode" and text in CONTRACTUAL else text)
-            for name, text in key.conditions if not _of_the_machine(name)
+            for name, text in key.conditions
+            if not _of_the_machine(name) and name not in OF_THE_SWEEP
         )
         plain = Series(key.metric, key.dims, key.environment, key.role, asked)
         for node, runs in nodes.items():
@@ -135,13 +139,56 @@ def _row(site: Site, place: Place, a: Nodes, b: Nodes) -> Row:
     metric = site.catalogue[place.metric]
     first, second = ({n: median(r.value for r in runs) for n, runs in side.items()}
                      for side in (a, b))
-    if len(a) > 1:
-        values = [list(first.values()), list(second.values())]
-    else:
-        values = [[r.value for runs in side.values() for r in runs] for side in (a, b)]
+    unit = _unit(metric, a, b)
+    values = [_values(place, side, metric.unit, unit) for side in (a, b)]
     change = rules.compare(*values, metric.better)
     worst = rules.worst(first, second, metric.better) if len(a) > 1 else []
-    return Row(place.name, place.role, metric.unit, change, nodeset(a), worst)
+    return Row(place.name, place.role, unit, change, nodeset(a), worst)
+
+
+def _unit(metric: Metric, a: Nodes, b: Nodes) -> str:
+    """The unit in which all was printed, so that a reader finds his figures; else the metric's."""
+    printed = {r.printed for side in (a, b) for runs in side.values() for r in runs}
+    return printed.pop() or metric.unit if len(printed) == 1 else metric.unit
+
+
+def _values(place: Place, nodes: Nodes, unit: str, to: str) -> list[float]:
+    """What the noise is judged by: nodes, else a node's runs; of a sweep's point its trials."""
+    if place.role == series.SYSTEM:
+        found = [v for runs in nodes.values() for r in runs for v in r.each]
+    elif len(nodes) > 1:
+        found = [median(r.value for r in runs) for runs in nodes.values()]
+    else:
+        found = [r.value for runs in nodes.values() for r in runs]
+    factor = units.convert(1, unit, to)
+    return [float(f"{float(value * factor):.12g}") for value in found]  # 885, not 885.0000000001
+
+
+def _best_points(site: Site, a: Mapping[Series, Nodes], b: Mapping[Series, Nodes]) -> Iterator[Row]:
+    """The best point of each sweep on either side, of the points that both have."""
+    sweeps: dict[tuple[object, ...], list[Series]] = {}
+    for key in sorted(a.keys() & b.keys(), key=str):
+        if key.role == series.SYSTEM and key.dims:
+            sweeps.setdefault((key.metric, key.environment, key.conditions), []).append(key)
+    for points in sweeps.values():
+        better = site.catalogue[points[0].metric].better
+        if len(points) > 1 and better != "neither":
+            best = max if better == "higher" else min
+            tops = [best(points, key=lambda p: _middle(side[p])) for side in (a, b)]  # noqa: B023
+            name = (f"{points[0].metric} [best of {len(points)} points: "
+                    f"{_point(tops[0], points)} -> {_point(tops[1], points)}]")
+            place = Place(name, points[0].metric, points[0].environment, series.SYSTEM)
+            yield _row(site, place, a[tops[0]], b[tops[1]])
+
+
+def _middle(nodes: Nodes) -> float:
+    return median(v for runs in nodes.values() for r in runs for v in r.each)
+
+
+def _point(point: Series, points: Sequence[Series]) -> str:
+    """The dimensions in which a point differs from another one."""
+    common = set.intersection(*(set(p.dims) for p in points))
+    return ", ".join(f"{k} {v}" for k, v in point.dims if (k, v) not in common)
 
 
 def _difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:

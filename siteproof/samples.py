@@ -35,7 +35,7 @@ _HEADER = ("siteproof", "session", "system", "partition", "environment", "check"
 class Header:
     """What all samples of one job share.
 
-    time: when the job ended, UTC, ISO 8601. mode: quick, maintenance or acceptance.
+    time: when the job ended, UTC, ISO 8601. mode: quick, maintenance, acceptance, or published.
     campaign: a name that groups sessions; empty unless somebody gave one.
     expected: the nodes that the site's inventory says the job had to measure, as a node set.
     conditions: what makes two values comparable. provenance: suite revision, tools, user …
@@ -108,13 +108,23 @@ def file_name(header: Header) -> str:
     return f"{header.session}.{header.check}.{header.job}.jsonl"
 
 
+def path_of(folder: Path, header: Header) -> Path:
+    """The header's file under perflogs."""
+    return folder / header.system / header.partition / file_name(header)
+
+
 def write(folder: Path, header: Header, samples: Iterable[Sample]) -> Path:
     """Write one job's samples under perflogs, whole or not at all. Raises OSError."""
-    target = folder / header.system / header.partition / file_name(header)
+    target = path_of(folder, header)
+    write_whole(target, dump(header, samples))
+    return target
+
+
+def dump(header: Header, samples: Iterable[Sample]) -> bytes:
+    """What a file with these samples holds."""
     lines = [_dumps({"siteproof": FORMAT, **_without_empty(vars(header))})]
     lines += [_dumps(_line(sample)) for sample in sorted(samples, key=lambda s: s.key)]
-    write_whole(target, ("\n".join(lines) + "\n").encode())
-    return target
+    return ("\n".join(lines) + "\n").encode()
 
 
 def write_whole(target: Path, data: bytes) -> None:

@@ -2,7 +2,8 @@
 
 A series is metric, dimensions, environment, role and conditions. Only samples with a value enter:
 a wrong answer has none. The figures of a link as a whole are those of a node of the link's name, in
-the role `link`.
+the role `link`; those of the system as a whole are those of a node of the system's name, in the
+role `system`, where they are asked for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ SPEEDS = ("rate", "flops", "iops", "time", "frequency")
 FOLLOWS = ("memory_share", "array_share_of_cache")  # from the problem's size and the node's memory
 NOISE = "_warning"  # what a figure was measured under; no reason to compare it with others only
 NEARLY = Decimal("0.01")  # a problem chosen by the node's memory may differ by a block
+SYSTEM = "system"  # the role of figures that belong to no single node
 OF_A_RUN = ("peer", "trial")  # dimensions within a run, of which a node's median counts
 
 
@@ -44,13 +46,18 @@ class Series:
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """A node's figure in one job: the median where the job measured it more than once."""
+    """A node's figure in one job: the median where the job measured it more than once.
+
+    each: all values that the job measured. printed: their own unit; empty if there are several.
+    """
 
     time: str
     session: str
     job: str
     value: float
     unit: str
+    each: tuple[float, ...] = ()
+    printed: str = ""
 
 
 Values = dict[Series, dict[str, list[Run]]]
@@ -67,25 +74,32 @@ def is_number(metric: Metric) -> bool:
 
 
 def collect(
-    site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool] = is_speed
+    site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool] = is_speed,
+    *, of_system: bool = False,
 ) -> Values:
     """Each series with the runs of each node, oldest first, in the catalogue's unit."""
-    held: dict[Series, dict[str, dict[tuple[str, str, str], list[float]]]] = {}
-    for sample, series in _wanted(site, samples, wanted):
+    held: dict[Series, dict[str, dict[tuple[str, str, str], list[tuple[float, str]]]]] = {}
+    for sample, series in _wanted(site, samples, wanted, of_system):
         unit = site.catalogue[sample.metric].unit
         value = float(units.convert(sample.number, sample.unit, unit))
         job = (sample.header.time, sample.header.session, sample.header.job)
-        held.setdefault(series, {}).setdefault(sample.node, {}).setdefault(job, []).append(value)
+        held.setdefault(series, {}).setdefault(sample.node, {}).setdefault(job, []).append(
+            (value, sample.unit))
     return {
         series: {
             node: [
-                Run(*job, median(values), site.catalogue[series.metric].unit)
+                _run(job, values, site.catalogue[series.metric].unit)
                 for job, values in sorted(jobs.items())
             ]
             for node, jobs in nodes.items()
         }
         for series, nodes in held.items()
     }
+
+
+def _run(job: tuple[str, str, str], values: list[tuple[float, str]], unit: str) -> Run:
+    each, printed = tuple(value for value, _ in values), {own for _, own in values}
+    return Run(*job, median(each), unit, each, printed.pop() if len(printed) == 1 else "")
 
 
 def align(values: Values, like: Iterable[Series]) -> Values:
@@ -126,15 +140,17 @@ def conditions(sample: Sample) -> dict[str, str]:
 
 
 def _wanted(
-    site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool]
+    site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool], of_system: bool
 ) -> Iterator[tuple[Sample, Series]]:
     metrics = {name for name, metric in site.catalogue.items() if wanted(metric)}
     known: dict[object, Series] = {}
     headers: dict[int, Header] = {}  # holds each header, so that its id stays its own
     for sample in samples:
-        if whole := of_link(sample):  # it stands for the link itself
-            sample = replace(sample, node=sample.dims[LINK])
-        role = LINK if whole else site.role_of(sample.node)
+        role = site.role_of(sample.node)
+        if of_link(sample):  # it stands for the link itself
+            sample, role = replace(sample, node=sample.dims[LINK]), LINK
+        elif of_system and not sample.node:
+            sample, role = replace(sample, node=site.system.system), SYSTEM
         if sample.status != "ok" or role is None or sample.metric not in metrics:
             continue
         headers.setdefault(id(sample.header), sample.header)

@@ -6,9 +6,10 @@ import fleets
 import pytest
 from fleets import names, run_of
 
-from siteproof import comparison, descriptions
+from siteproof import accepted, comparison, descriptions, imported, samples, series, sites
 from siteproof.analysis import compare as rules
 from siteproof.analysis.compare import Word
+from siteproof.cli.compare import share
 from siteproof.samples import Sample
 
 
@@ -37,6 +38,44 @@ def test_a_tuning_that_helped_one_figure_and_spoilt_others(what, before, after, 
     found = rules.compare([before], [after], "higher")
     assert f"{found.change:+.1%}".replace("%", " %") == told
     assert found.told == word
+
+
+@pytest.mark.parametrize("site", ["jetstream-iu", "jetstream-tacc"])
+def test_a_rerun_with_nothing_changed_is_undecidable(site, monkeypatch, tmp_path):
+    """Where the rule for one value comes from: April and May 2016 in Table 2."""
+    found = of_published(site, monkeypatch, tmp_path, "acceptance-2016-04", "review-2016-05")
+    assert {r.name: r.change.told for r in found.rows} == {
+        "BlockStorage.read": "undecidable (one value)",
+        "BlockStorage.write": "undecidable (one value)"}
+
+
+def of_published(name, monkeypatch, tmp_path, *campaigns):
+    """Two campaigns of what a site's report states, compared."""
+    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
+    site, perflogs = sites.load(name), tmp_path / "perflogs"
+    path = site.folder / "published.csv"
+    imported.keep(path, imported.read(path).values(), perflogs)
+    everything = samples.read_all(perflogs, name)
+    return comparison.compare(site, *(accepted.of(everything, c) for c in campaigns), perflogs)
+
+
+def test_the_tuning_of_jetstream_by_its_own_table(monkeypatch, tmp_path):
+    found = of_published("jetstream-tacc", monkeypatch, tmp_path, "before-tuning", "after-tuning")
+    told = [(r.name, r.change.before, r.change.after, r.unit, share(r.change.change),
+             r.change.told) for r in found.rows]
+    assert told == [
+        ("IorSingle.read", 239, 95, "MB/s", "-60.3 %", "worse (one value)"),
+        ("IorSingle.write", 96, 68, "MB/s", "-29.2 %", "worse (one value)"),
+        ("Ior.read_max", 14611, 14217, "MB/s", "-2.7 %", "undecidable (one value)"),
+        ("Ior.write_max", 885, 1253, "MB/s", "+41.6 %", "better (one value)")]
+    assert not (found.not_comparable or found.only_a or found.only_b or found.changed)
+
+
+def test_trap_J22_a_mean_is_not_compared_with_a_maximum(monkeypatch, tmp_path):
+    found = of_published("jetstream-tacc", monkeypatch, tmp_path, "june-2016", "after-tuning")
+    assert found.rows == []
+    assert found.not_comparable[0] == (
+        "IorSingle.read of system: not comparable: published mean vs maximum")
 
 
 def test_more_values_decide_what_one_does_not():
@@ -174,3 +213,46 @@ def test_firmware_that_changed_is_told_once_with_its_nodes(beside, tmp_path):
 
 def test_nothing_beside_nothing_is_nothing(beside):
     assert beside([], []) == comparison.Comparison()
+
+
+# ---- two sessions of a sweep
+
+
+def swept(run, curve, trials=(0, 1, 2), noise=0.01, **conditions):
+    """A session of a sweep: each task count with some trials around its rate."""
+    head = fleets.header(run, "Ior", conditions={"program": "ior", "sweep": "ior_tasks",
+                                                 **conditions})
+    return [
+        Sample(head, "", "Ior.write", Decimal(f"{rate * (1 + noise * (t - 1)):.2f}"), "MiB/s",
+               trial=t + 1, dims={"tasks": str(tasks), "tasks_per_node": "1"})
+        for tasks, rate in curve.items() for t in trials
+    ]
+
+
+def test_two_sessions_of_a_sweep_point_by_point_and_by_their_best(beside):
+    a = swept(1, {1: 100, 2: 200, 4: 300, 8: 290}, sweep_hash="a")
+    b = swept(2, {1: 100, 2: 150, 4: 280, 8: 400, 16: 900}, sweep_hash="b")
+    found = beside(a, b)
+    words = {r.name: str(r.change.word) for r in found.rows}
+    assert words == {
+        "Ior.write [tasks 1, tasks_per_node 1]": "same",
+        "Ior.write [tasks 2, tasks_per_node 1]": "worse",
+        "Ior.write [tasks 4, tasks_per_node 1]": "worse",
+        "Ior.write [tasks 8, tasks_per_node 1]": "better",
+        "Ior.write [best of 4 points: tasks 4 -> tasks 8]": "better"}
+    best = row(found, "Ior.write [best of 4 points: tasks 4 -> tasks 8]").change
+    assert (best.before, best.after) == (300, 400)
+    assert found.only_b == ["Ior.write [tasks 16, tasks_per_node 1] of here"]
+
+
+def test_a_sweep_without_repetitions_decides_only_what_is_clear(beside):
+    found = beside(swept(1, {1: 100, 2: 200}, [1]), swept(2, {1: 90, 2: 120}, [1]))
+    assert row(found, "Ior.write [tasks 1, tasks_per_node 1]").change.told == \
+        "undecidable (one value)"
+    assert row(found, "Ior.write [tasks 2, tasks_per_node 1]").change.told == "worse (one value)"
+
+
+def test_the_figures_of_a_sweep_are_no_node_of_the_fleet(beside, tmp_path, monkeypatch):
+    site = fleets.load(tmp_path / "sites", monkeypatch)
+    assert series.collect(site, swept(1, {1: 100})) == {}
+    assert len(series.collect(site, swept(1, {1: 100}), of_system=True)) == 1

@@ -147,7 +147,8 @@ def test_lint_tells_what_a_copied_site_still_has_of_its_sister(example):
 
 def test_lint_prints_the_schema(example):
     schema = yaml.safe_load(CliRunner().invoke(lint, ["--schema"]).output)
-    assert list(schema) == ["system.yaml", "criteria.yaml", "baselines.yaml", "waivers.yaml"]
+    assert list(schema) == ["system.yaml", "criteria.yaml", "baselines.yaml", "waivers.yaml",
+                            "published.csv"]
     assert schema["system.yaml"]["additionalProperties"] is False
 
 

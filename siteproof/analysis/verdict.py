@@ -36,6 +36,7 @@ class Verdict(StrEnum):
 
 # The verdict on all nodes is the gravest one on any; a failure to measure hides no failure.
 MIDDLES = ("median", "mean")
+PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 ASKED = ("mode", "file_system")  # conditions that a measurement has before it begins
 GRAVEST = (
     Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE, Verdict.REGRESSED, Verdict.SKIP, Verdict.PASS,
@@ -110,8 +111,9 @@ def judge(
         return CriterionVerdict(name, criterion, Verdict.INCOMPLETE, missing)
     attempts, usual = attempts_at(samples, criterion), baselines or {}
     judge_one = judge_unit if criterion.links else judge_node
+    stated = [s for s in attempts.get("", []) if PUBLISHED in s.own_conditions]  # of no single node
     nodes = [
-        judge_one(criterion, node, facts, attempts.get(node, []), usual.get(node, ()))
+        judge_one(criterion, node, facts, attempts.get(node, stated), usual.get(node, ()))
         for node, facts in expected.items()
     ]
     if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
@@ -247,6 +249,8 @@ def why_not(criterion: Criterion | Baseline, sample: Sample) -> str:
 def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
     """Why a sample could not answer a criterion, whatever became of it; empty if it could."""
     have = {**sample.dims, **sample.conditions}
+    if PUBLISHED in have:
+        return f"{have[PUBLISHED]}; per-node values not published"
     link = have.get(pair_units.LINK, "")
     if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
         return f"measured over {link or 'no link'}; asked is {' or '.join(criterion.links)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import sys
 from importlib import import_module
@@ -16,6 +17,7 @@ COMMANDS = {
     "collect": "Turn the raw files of lost sessions into samples.",
     "compare": "Say what became of every figure from one campaign to another.",
     "gate": "Decide which nodes go back into service, and quarantine the others.",
+    "import": "Make samples of figures that others have published.",
     "describe": "Say what the nodes of each role are, and which are unlike the others.",
     "lint": "Check the description of every system, all mistakes at once.",
     "matrix": "Show every pair of nodes, and who is behind the bad pairs.",
@@ -36,7 +38,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"siteproof.cli.{name}"), name)
+        word = f"{name}_" if keyword.iskeyword(name) else name
+        command: click.Command = getattr(import_module(f"siteproof.cli.{word}"), word)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -16,7 +16,7 @@ from siteproof.sites.model import (
     System,
 )
 from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
-from siteproof.sites.site import Site, folder, load, names
+from siteproof.sites.site import Site, folder, inventory, load, names
 from siteproof.sites.waiver import Waiver
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "System",
     "Waiver",
     "folder",
+    "inventory",
     "load",
     "names",
     "recognise",

@@ -11,6 +11,7 @@ from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint_promise import OWNER
 from siteproof.sites.model import Expected, System
 from siteproof.sites.promise import Baseline, Criterion
+from siteproof.sites.published import Published
 from siteproof.sites.shape import bare
 from siteproof.sites.waiver import Waiver
 
@@ -19,6 +20,7 @@ FILES: dict[str, Any] = {
     "criteria.yaml": dict[str, Criterion],
     "baselines.yaml": dict[str, Baseline],
     "waivers.yaml": dict[str, Waiver],
+    "published.csv": Published,
     "checks/*/catalogue.yaml": dict[str, Metric],
 }
 

@@ -11,7 +11,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import shape, yamlfile
+from siteproof.sites import published, shape, yamlfile
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint import known, lint_system
 from siteproof.sites.lint_links import lint_links
@@ -149,6 +149,7 @@ def examine(name: str) -> tuple[Site | None, list[Document]]:
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
     waivers_file, waivers = _waivers(where, system, {*criteria, *table})
     documents = [system_file, *criteria_files, baselines_file, *waivers_file, *listed]
+    documents += _published(where, system, table)
     if system is None or any(document.mistakes for document in documents):
         return None, documents
     return Site(name, where, system, criteria, baselines, table, waivers), documents
@@ -191,6 +192,18 @@ def _promises(document: Document, model: type[P], around: Around) -> dict[str, P
     return found
 
 
+def _published(where: Path, system: System | None, table: dict[str, Metric]) -> list[Document]:
+    """The figures that others have published of the site, if there is such a file."""
+    if not (where / published.NAME).exists():
+        return []
+    document, rows = published.read(where / published.NAME)
+    for line, row in rows.items():
+        if row.system != where.name:
+            document.add((line, "system"), f"'{row.system}' is not the folder's name", where.name)
+    published.lint(document, rows, inventory(system) if system else None, table)
+    return [document]
+
+
 def _waivers(
     where: Path, system: System | None, metrics_and_criteria: set[str]
 ) -> tuple[list[Document], dict[str, Waiver]]:
@@ -198,17 +211,17 @@ def _waivers(
     if not (where / WAIVERS).exists():
         return [], {}
     document = yamlfile.read(where / WAIVERS)
-    inventory = _inventory(system) if system else None
+    nodes = inventory(system) if system else None
     found = {}
     for key, raw in (document.data or {}).items():
         waiver = shape.validate(document, (key,), Waiver, raw)
         if waiver is not None:
-            lint_waiver(document, key, waiver, inventory, metrics_and_criteria)
+            lint_waiver(document, key, waiver, nodes, metrics_and_criteria)
             found[key] = waiver
     return [document], found
 
 
-def _inventory(system: System) -> NodeSet | None:
+def inventory(system: System) -> NodeSet | None:
     """All nodes of all roles; None if a role's set has a mistake."""
     nodes = NodeSet(resolver=RESOLVER_NOGROUP)
     try:

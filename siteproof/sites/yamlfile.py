@@ -33,7 +33,7 @@ MAX_DEPTH = 40
 Loc = tuple[Any, ...]
 
 
-class _Stop(Exception):
+class Stop(Exception):
     """The file cannot be read any further."""
 
 
@@ -60,6 +60,10 @@ class Document:
         while loc not in self._lines:
             loc = loc[:-1]
         return self._lines[loc]
+
+    def place(self, loc: Loc, line: int) -> None:
+        """Remember the line of a key."""
+        self._lines[loc] = line
 
     def add(
         self, loc: Loc, what: str, allowed: Any = (), *, line: int = 0, inside: bool = False
@@ -110,7 +114,7 @@ def read(path: Path) -> Document:
     try:
         root = _compose(document)
         document.data = _Reader(document).plain(root, (), typed=False)
-    except _Stop:
+    except Stop:
         return document
     if not isinstance(document.data, dict):
         document.add((), "no mapping of keys")
@@ -119,7 +123,7 @@ def read(path: Path) -> Document:
 
 
 def _compose(document: Document) -> yaml.Node:
-    text = _text(document)
+    text = text_of(document)
     try:
         _check_depth(text)
         root = yaml.compose(text, Loader=_LOADER)
@@ -135,7 +139,7 @@ def _compose(document: Document) -> yaml.Node:
         if root is not None:
             return root
         document.add((), "no content", "a mapping of keys, or '{}'")
-    raise _Stop
+    raise Stop
 
 
 def _check_depth(text: str) -> None:
@@ -150,28 +154,29 @@ def _check_depth(text: str) -> None:
             depth -= 1
 
 
-def _text(document: Document) -> str:
+def text_of(document: Document, most: int = MAX_BYTES) -> str:
+    """The file's text, of at most so many bytes. Raises Stop where a mistake says why not."""
     try:
         with document.path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            raw = file.read(most + 1)
     except FileNotFoundError:
         document.add((), "no such file", "a file with '{}' if there is nothing to say")
-        raise _Stop from None
+        raise Stop from None
     except OSError as error:
         document.add((), f"cannot be read: {error.strerror}")
-        raise _Stop from None
-    if len(raw) > MAX_BYTES:
-        document.add((), f"more than {MAX_BYTES} bytes")
-        raise _Stop
+        raise Stop from None
+    if len(raw) > most:
+        document.add((), f"more than {most} bytes")
+        raise Stop
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         document.add((), "bytes that are not UTF-8", line=raw[: error.start].count(b"\n") + 1)
-        raise _Stop from None
+        raise Stop from None
     if match := _UNPRINTABLE.search(text):
         line = text.count("\n", 0, match.start()) + 1
         document.add((), "a control character", line=line)
-        raise _Stop
+        raise Stop
     return text
 
 
@@ -203,7 +208,7 @@ class _Reader:
 
     def _stop(self, node: yaml.Node, loc: Loc, what: str) -> None:
         self._document.add(loc[:3], what, line=node.start_mark.line + 1)
-        raise _Stop
+        raise Stop
 
     def _mapping(self, node: yaml.MappingNode, loc: Loc, *, typed: bool) -> dict[str, Any]:
         result: dict[str, Any] = {}

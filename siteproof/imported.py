@@ -1,0 +1,131 @@
+"""Figures that others have published, as samples: one file a campaign, date and check.
+
+They are marked by their mode, `published`, and by the condition of the same name, which says what
+kind of figure it is. No criterion on what nodes reach is answered by them (analysis/verdict.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from siteproof import samples, sites, units
+from siteproof.analysis.verdict import PUBLISHED
+from siteproof.errors import UserErrors
+from siteproof.samples import Header, Sample
+from siteproof.sites import published
+from siteproof.sites.lint import reference
+from siteproof.sites.published import Published
+from siteproof.sites.yamlfile import Document
+
+_BREAKS = re.compile(r"[^A-Za-z0-9_-]+")  # what no job's name has
+
+
+@dataclass
+class Import:
+    """What an import did. Each list holds files below perflogs.
+
+    obsolete: of an earlier import of a file of that name, which no line yields any more.
+    """
+
+    figures: int = 0
+    new: list[Path] = field(default_factory=list)
+    changed: list[Path] = field(default_factory=list)
+    same: list[Path] = field(default_factory=list)
+    obsolete: list[Path] = field(default_factory=list)
+
+
+def read(path: Path, system: str = "") -> dict[int, Published]:
+    """The figures of a file by their line, of one system or of all. Raises UserErrors."""
+    document, rows = published.read(path)
+    by_system: dict[str, dict[int, Published]] = {}
+    for line, row in rows.items():
+        reference(document, (line, "system"), row.system, "system", sites.names())
+        by_system.setdefault(row.system, {})[line] = row
+    if system:
+        rows = by_system.get(system, {})
+        if not rows and not document.mistakes:
+            document.add((), f"no figure of {system}", sorted(by_system) or "no figure at all")
+    elif not rows and not document.mistakes:
+        document.add((), "no figure", "a line below that of the columns")
+    for name in by_system.keys() & set(sites.names()):
+        _lint(document, by_system[name], name)
+    if document.mistakes:
+        raise UserErrors(document.sorted_mistakes())
+    return rows
+
+
+def _lint(document: Document, rows: dict[int, Published], name: str) -> None:
+    site = sites.load(name)
+    published.lint(document, rows, sites.inventory(site.system), site.catalogue)
+
+
+def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
+    """Write the figures of a file below perflogs. Raises OSError.
+
+    Each file is written whole or not at all. An import that was cut short is completed by the
+    next one, and one that has been done before changes nothing.
+    """
+    done = Import()
+    for head, found in _samples(path, rows):
+        target, text = samples.path_of(perflogs, head), samples.dump(head, found)
+        before = target.read_bytes() if target.exists() else None
+        which = done.new if before is None else done.same if before == text else done.changed
+        if before != text:
+            samples.write_whole(target, text)
+        which.append(target)
+        done.figures += len(found)
+    done.obsolete += _obsolete(path, done, perflogs)
+    return done
+
+
+def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, list[Sample]]]:
+    """Each file's header and samples."""
+    files: dict[tuple[str, str, str, str], list[Published]] = {}
+    for row in rows:
+        check = row.metric.partition(".")[0]
+        files.setdefault((row.system, row.campaign, row.date, check), []).append(row)
+    for (_, _, _, check), found in files.items():
+        head = _header(path, check, found)
+        counts: Counter[tuple[str, str]] = Counter()
+        kept = []
+        for row in found:
+            kept.append(_sample(head, row, counts[row.node, row.metric]))
+            counts[row.node, row.metric] += 1
+        yield head, kept
+
+
+def _header(path: Path, check: str, rows: Sequence[Published]) -> Header:
+    first, last = published.period(rows[0].date)
+    campaign, notes = rows[0].campaign, [f"{r.metric}: {r.note}" for r in rows if r.note]
+    told = {
+        "imported": path.name, "date": rows[0].date,
+        "source": "; ".join(dict.fromkeys(r.source for r in rows)), "note": "; ".join(notes),
+    }
+    return Header(
+        session=f"{first:%Y%m%d}T000000Z-{campaign or PUBLISHED}", system=rows[0].system,
+        partition=PUBLISHED, environment=PUBLISHED, check=check, job=_BREAKS.sub("-", path.stem),
+        time=f"{last}T00:00:00+00:00", mode=PUBLISHED, campaign=campaign,
+        provenance={key: text for key, text in told.items() if text},
+    )
+
+
+def _sample(head: Header, row: Published, trial: int) -> Sample:
+    is_text = units.kind(row.unit) == "text"
+    return Sample(
+        head, row.node, row.metric, row.value if is_text else Decimal(row.value), row.unit,
+        trial=trial, own_conditions={**row.conditions, PUBLISHED: row.statistic},
+    )
+
+
+def _obsolete(path: Path, done: Import, perflogs: Path) -> list[Path]:
+    """Files of an earlier import of such a file, in the systems that it speaks of."""
+    kept = {*done.new, *done.changed, *done.same}
+    near = {file for target in kept for file in target.parent.glob("[!.]*.jsonl")}
+    return sorted(
+        file for file in near - kept
+        if any(s.header.provenance.get("imported") == path.name for s in samples.read(file)[:1]))

@@ -1,0 +1,161 @@
+"""published.csv: figures that a report, a paper or somebody's table states, one a line.
+
+The first line names the columns, in any order; lines that begin with # are remarks. What a column
+means is said once, in `Published`. A figure stays as it was printed: its digits, its unit, its
+date, and whether it is a mean, a maximum or a single value.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ClusterShell.NodeSet import NodeSet
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from siteproof import units
+from siteproof.errors import UserError
+from siteproof.sites import csvfile, shape
+from siteproof.sites.catalogue import Metric
+from siteproof.sites.lint import reference
+from siteproof.sites.model import Model, mistake, plausible
+from siteproof.sites.yamlfile import Document
+
+NAME = "published.csv"
+PROGRAM = "program"  # a condition of every figure
+_DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
+_CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+_DATES = "a date such as 2016-08-04, 2016-08 or 2016, or two with / between them"
+
+
+def _ends(text: str) -> tuple[date, date]:
+    """First and last day of a date, month or year. Raises ValueError."""
+    match = _DAY.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    year, month, day = (int(part) if part else 0 for part in match.groups())
+    if day:
+        return date(year, month, day), date(year, month, day)
+    last = month or 12
+    return date(year, month or 1, 1), date(year, last, monthrange(year, last)[1])
+
+
+def period(text: str) -> tuple[date, date]:
+    """First and last day of what a `date` cell says. Raises ValueError."""
+    first, _, last = text.partition("/")
+    return _ends(first)[0], _ends(last or first)[1]
+
+
+def _period(text: str) -> str:
+    try:
+        first, last = period(text)
+    except ValueError:
+        raise mistake(f"'{text[:40]}' is no date", _DATES) from None
+    if first > last or first > datetime.now(UTC).date():
+        raise mistake(f"'{text}' ends before it begins, or is still to come", _DATES)
+    return text
+
+
+def _campaign(text: str) -> str:
+    if not _CAMPAIGN.fullmatch(text):
+        raise mistake(f"'{text[:40]}' is no name of a campaign", "letters, digits, ._-")
+    return text
+
+
+def _pairs(cell: object) -> dict[str, str]:
+    """`direct=yes; tasks=1` as a mapping."""
+    found: dict[str, str] = {}
+    for part in filter(None, (p.strip() for p in str(cell).split(";"))):
+        key, equals, text = (word.strip() for word in part.partition("="))
+        if not (key and equals and text) or key in found:
+            raise mistake(f"'{part[:40]}' is no condition, or is given twice",
+                          "key=value, with ; between several")
+        found[key] = text
+    return found
+
+
+class Published(Model):
+    """One figure that others have measured."""
+
+    system: str = Field(description="The site's name.")
+    date: Annotated[str, AfterValidator(_period)] = Field(
+        description="When it was measured, as the source says: 2016-08-04, 2016-08, "
+                    "2016-08-04/2016-08-05."
+    )
+    campaign: Annotated[str, AfterValidator(_campaign)] = Field(
+        "", description="A name that groups figures, for 'siteproof compare'; two campaigns may "
+                        "bear the same date."
+    )
+    metric: str = Field(description="A metric of the catalogue.")
+    value: str = Field(description="The figure, with the digits that the source prints.")
+    unit: str = Field(description="The unit that the source prints, of the metric's kind.")
+    statistic: Literal["mean", "median", "maximum", "minimum", "one value"] = Field(
+        description="What the figure is of the values behind it."
+    )
+    node: str = Field("", description="The node that it belongs to; empty: no single node's.")
+    conditions: Annotated[dict[str, str], BeforeValidator(_pairs)] = Field(
+        {}, description="What was asked for, as far as the source says it: key=value; key=value."
+    )
+    source: str = Field(description="The document, and the paragraph or table in it.")
+    note: str = Field("", description="What a reader must know, such as a contradiction.")
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What no two figures of a file share."""
+        return (self.system, self.date, self.campaign, self.metric, self.statistic, self.node,
+                tuple(sorted(self.conditions.items())))
+
+
+def read(path: Path) -> tuple[Document, dict[int, Published]]:
+    """The figures by their line, and the file with its mistakes."""
+    document = Document(path)
+    found: dict[int, Published] = {}
+    seen: dict[tuple[object, ...], int] = {}
+    required = [name for name, f in Published.model_fields.items() if f.is_required()]
+    for line, cells in csvfile.rows(document, list(Published.model_fields), required):
+        mistakes = len(document.mistakes)
+        row = shape.validate(document, (line,), Published, cells)
+        if row is None or len(document.mistakes) > mistakes:
+            continue
+        if (other := seen.setdefault(row.identity, line)) != line:
+            document.add((line,), f"the same figure as in line {other}", "each figure once")
+        found[line] = row
+    return document, found
+
+
+def lint(
+    document: Document, rows: dict[int, Published], nodes: NodeSet | None,
+    catalogue: dict[str, Metric],
+) -> None:
+    """Note what does not agree with a site's inventory, where that is known, and the catalogue."""
+    for line, row in rows.items():
+        reference(document, (line, "metric"), row.metric, "metric", list(catalogue))
+        if metric := catalogue.get(row.metric):
+            _figure(document, line, row, metric)
+            _conditions(document, line, row, metric)
+        if row.node and nodes is not None and row.node not in nodes:
+            document.add((line, "node"), f"no node '{row.node}'", str(nodes))
+
+
+def _figure(document: Document, line: int, row: Published, metric: Metric) -> None:
+    if row.unit not in units.UNITS or units.kind(row.unit) != units.kind(metric.unit):
+        known = [u for u in units.UNITS if units.kind(u) == units.kind(metric.unit)]
+        document.add((line, "unit"), f"'{row.unit}' is no unit of {row.metric}", known)
+        return
+    if units.kind(row.unit) == "text":
+        return
+    try:
+        plausible(f"{row.value} {row.unit}")
+    except UserError:
+        document.add((line, "value"), f"'{row.value}' is no figure", "digits, such as 113.1")
+
+
+def _conditions(document: Document, line: int, row: Published, metric: Metric) -> None:
+    known = [PROGRAM, *metric.conditions]
+    for key in row.conditions:
+        reference(document, (line, "conditions"), key, "condition", known)
+    if program := row.conditions.get(PROGRAM):
+        reference(document, (line, "conditions"), program, "program", metric.programs)
