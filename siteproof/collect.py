@@ -9,13 +9,13 @@ import os
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import collect_pairs, descriptions, manifest, outcome, raw, samples
+from siteproof import collect_pairs, collect_sweep, descriptions, manifest, outcome, raw, samples
 from siteproof.errors import OutputError, UserError
 from siteproof.manifest import Manifest
 from siteproof.outcome import Outcome
@@ -29,14 +29,30 @@ def collect(stage: Path, perflogs: Path, *, ended: str = "") -> list[Sample]:
     Raises UserError for a broken manifest and OSError where perflogs cannot be written.
     """
     job = manifest.load(stage)
-    read = collect_pairs.outcomes if job.turns else of_nodes
-    outcomes = read(stage, job, ended)
+    outcomes = _reader(job)(stage, job, ended)
     found = to_samples(job, outcomes, time.time())
     if aside := {node: o.aside for node, o in outcomes if o.aside}:
         descriptions.write(perflogs, found[0].header, aside)  # first: a sample speaks of them
     samples.write(perflogs, found[0].header, found)
     (stage / manifest.DONE).touch()
     return found
+
+
+def collect_so_far(stage: Path, perflogs: Path, job: Manifest, known: dict[int, Outcome]) -> int:
+    """Write the samples of the points that a running sweep has measured; how many points.
+
+    known: what earlier calls have read. Raises OSError where perflogs cannot be written.
+    """
+    outcomes = collect_sweep.so_far(stage, job, known)
+    if found := to_samples(job, outcomes, time.time()):
+        samples.write(perflogs, found[0].header, found)
+    return len(known)
+
+
+def _reader(job: Manifest) -> Callable[[Path, Manifest, str], list[tuple[str, Outcome]]]:
+    if job.points:
+        return collect_sweep.outcomes
+    return collect_pairs.outcomes if job.turns else of_nodes
 
 
 def of_nodes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
@@ -87,7 +103,8 @@ def to_samples(
     header = Header(
         session=job.session, system=job.system, partition=job.partition,
         environment=job.environment, check=job.check, job=job.id,
-        time=when, mode=job.mode, campaign=job.campaign, expected=job.expected,
+        time=when, mode=job.mode, campaign=job.campaign,
+        expected="" if job.points else job.expected,  # a sweep measures no node on its own
         conditions={**job.conditions, **common},
         provenance={**job.provenance, **shared},
     )

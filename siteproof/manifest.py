@@ -19,6 +19,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import TypeAdapter, ValidationError
 
 from siteproof.errors import UserError
+from siteproof.sweeps.point import Point
 
 NAME = "siteproof-job.json"
 DONE = "siteproof-collected"
@@ -35,6 +36,7 @@ class Manifest:
     which Slurm says nothing bad, as they are reserved for others or outside the job.
     limit: seconds that the job may run. pid, host: the session that watches the job.
     turns: of a job over pairs, (trial, client, server) each; a turn's place is its number.
+    points: of a sweep, by number; those that this job was to measure.
     together: whether the turns of a trial ran at the same time.
     jobs: scheduler's ids, in the order of submission; empty for the local scheduler.
     """
@@ -60,6 +62,7 @@ class Manifest:
     provenance: dict[str, str] = field(default_factory=dict)
     turns: list[tuple[int, str, str]] = field(default_factory=list)
     together: bool = False
+    points: dict[int, Point] = field(default_factory=dict)
     jobs: list[str] = field(default_factory=list)
     pid: int = field(default_factory=os.getpid)
     host: str = field(default_factory=socket.gethostname)
@@ -71,6 +74,8 @@ class Manifest:
             return self.jobs[0]
         over = [self.conditions[key] for key in ("file_system", "link") if key in self.conditions]
         first = NodeSet(self.expected, resolver=RESOLVER_NOGROUP)[0]
+        if self.points:  # a sweep has several jobs over the same nodes
+            first = f"{first}-{min(self.points)}"
         return "-".join(["none", self.environment, *over, first])
 
     def fate(self, node: str) -> str:

@@ -1,6 +1,6 @@
 """What the checks share; the only place that knows ReFrame.
 
-    from siteproof.checks import FileSystemCheck, PerNodeCheck, PerPairCheck
+    from siteproof.checks import FileSystemCheck, PerNodeCheck, PerPairCheck, SweepCheck
 """
 
 from __future__ import annotations
@@ -22,4 +22,12 @@ def __getattr__(name: str) -> Any:
         from siteproof.checks.file_system import FileSystemCheck
 
         return FileSystemCheck
+    if name == "SweepCheck":
+        from siteproof.checks.sweep import SweepCheck
+
+        return SweepCheck
+    if name == "FileSystemSweep":
+        from siteproof.checks.sweep_file_system import FileSystemSweep
+
+        return FileSystemSweep
     raise AttributeError(name)

@@ -63,6 +63,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     derive = ""
     metrics: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()
+    measures = ""  # the class that the catalogue names, where this is not it
     blocked = ""  # why the job could not start
 
     # ---- what a kind of check must say
@@ -89,6 +90,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: what was measured, and what became of the rest."""
         return contract.tell_failed(failed, len(collect.expected(self.plan)))
+
+    @classmethod
+    def name_of_check(cls) -> str:
+        """The check of its samples."""
+        return cls.measures or cls.__name__
 
     # ---- what a check may override
 
@@ -133,7 +139,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         # What needs no software is not measured once more for each environment.
         first = sorted({p.environments[0] for p in active.site.system.partitions.values()})
         self.valid_prog_environs = [f"+{feature}" for feature in offered] or first
-        contract.check_catalogue(active.site, type(self).__name__, self.metrics)
+        contract.check_catalogue(active.site, self.name_of_check(), self.metrics)
 
     @run_after("init")
     def choose_partitions(self) -> None:
@@ -202,7 +208,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         return Manifest(
             session=active.name, campaign=active.campaign, system=active.site.system.system,
             partition=self.current_partition.name, environment=self.current_environ.name,
-            check=type(self).__name__, mode=self.mode, expected=str(mine),
+            check=self.name_of_check(), mode=self.mode, expected=str(mine),
             metrics=list(self.metrics), derive=self.derive,
             scheduler="slurm" if self.in_batch else LOCAL,
             parsers={p: m.__name__.rpartition(".")[2] for p, m in self.parsers.items()},
@@ -358,7 +364,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
         """Name, value, unit and reference of what ReFrame compares of a headline metric."""
         return contract.headline(
-            self.site, self.where.role, type(self).__name__, metric, self.mode,
+            self.site, self.where.role, self.name_of_check(), metric, self.mode,
             [s for s in getattr(self, "samples", []) if self.speaks_for_node(s)],
         )
 

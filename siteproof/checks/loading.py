@@ -33,6 +33,14 @@ def refuse_number(check: object, name: str, least: int, most: int = 10**9) -> No
         refuse(UserError(where, f"{value} cannot be", f"{least} to {most}"))
 
 
+def refuse_word(check: object, name: str, allowed: Sequence[str]) -> None:
+    """End the run where a variable of a check is set to a word that it cannot be."""
+    word = getattr(check, name)
+    if word not in allowed:
+        where = f"-S {type(check).__name__}.{name}"
+        refuse(UserError(where, f"unknown '{word}'{hint(word, allowed)}", allowed))
+
+
 def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
     """From now on, a file without the checks that the catalogue lists for it ends the run."""
     promised: dict[Path, set[str]] = {}

@@ -151,6 +151,7 @@ measure() { # KEY=VALUE...
         code=$?
         child=''
         case $code in 124 | 137) end_strays ;; esac
+        [ "$knobs" -eq 0 ] || knobs_still_set 2>>stderr || code=1
         # A dead node ends the job, once Slurm has noticed; its point is measured elsewhere.
         [ "$code" -eq 0 ] || nodes_answer || sleep "$SWEEP_PATIENCE"
     fi

@@ -1,0 +1,308 @@
+"""SweepCheck: one job whose first node walks the points of a sweep, and each point is a sample.
+
+The job takes as many nodes as the largest of its points needs. A sweep has a job for each size
+class of points (ReFrame parameter `walk`), so that hundreds of nodes are not held while one task
+runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.logging import getlogger
+from reframe.utility import typecheck
+
+from siteproof import collect, collect_sweep
+from siteproof.checks import contract_sweep, loading, session, slurm
+from siteproof.checks.job import LOCAL, MARGIN, JobCheck
+from siteproof.checks.tuning import Tuning
+from siteproof.errors import UserError
+from siteproof.manifest import Manifest
+from siteproof.outcome import Outcome
+from siteproof.samples import Sample
+from siteproof.sweeps import resume
+from siteproof.sweeps.files import SweepFile
+from siteproof.sweeps.point import Point, folder_of
+from siteproof.sweeps.points import combinations, repeated, size_class, walk
+
+ALL = "all"  # the walk of a check that is no sweep: all of its points in one job
+BY_POINTS = "1s"  # a time limit that nobody has set: it follows from the points
+AROUND = 2  # seconds of a point beyond its limit, at most: ranks that do not end at once
+COLLECT_EVERY = 20  # seconds between two rewritings of the samples
+PATIENCE = 150  # seconds in which Slurm notices a dead node, and ends the job
+
+
+class SweepCheck(JobCheck, Tuning, special=True):
+    """One tool over many points.
+
+    A check says, beside what JobCheck asks for: its `tool`; and, where it also runs without a sweep
+    file, its `standard_points` and by mode `seconds_of_point` and `trials_of` each.
+    """
+
+    walk = parameter([ALL])
+    resume = variable(str, value="")  # a session, or last: only what is missing there
+    launch = variable(str, value="")  # srun's --mpi; empty: as the program's library has it
+    again = variable(str, value="no")  # yes: with `resume`, also what failed there
+    time_limit = BY_POINTS
+    costs = variable(typecheck.Dict[str, typecheck.List[int]], value={})
+
+    runs_on_node = "sweep.sh"
+    shared_scripts: tuple[str, ...] = ("account.sh", "launch.sh")
+    attempted_again = False
+    again_on: Sequence[str] = ()
+    tool = ""
+    sweep_file: SweepFile | None = None
+    seconds_of_point: dict[str, int] = {"quick": 60, "maintenance": 300, "acceptance": 600}
+    trials_of: dict[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 1}
+
+    # ---- which points
+
+    def standard_points(self) -> list[Mapping[str, str]]:
+        """The points of the check without a sweep file: values by axis, sizes in bytes."""
+        return []
+
+    def places(self) -> list[str]:
+        """The partitions; `-S nodes` that names strangers is refused."""
+        site = session.current().site
+        found, errors = [], []
+        for name, partition in site.system.partitions.items():
+            try:
+                if not partition.links_only and slurm.select(
+                        self.nodes, site.expected(partition.role), {}):
+                    found.append(name)
+            except UserError as error:
+                errors.append(error)
+        if not found and errors:
+            loading.refuse(errors[0])
+        return found or list(site.system.partitions)
+
+    @run_after("init")
+    def choose_points(self) -> None:
+        """The points of this size class, by number; and what a job over them costs."""
+        loading.refuse_word(self, "again", ("yes", "no"))
+        self.points = {number: point for number, point in self.all_points().items()
+                       if self.walk in (ALL, size_class(point.nodes))}
+        self.refused: UserError | None = None
+        self.nothing = ""
+        if self.resume:
+            self.keep_missing()
+        self.by_points = self.seconds() == 1
+        self.costs = {name: self.cost_on(name.partition(":")[2]) for name in self.valid_systems}
+        if self.by_points:
+            self.time_limit = f"{max(cost[1] for cost in self.costs.values())}s"
+
+    def all_points(self) -> dict[int, Point]:
+        """Every point, by number."""
+        if self.sweep_file:
+            found = self.sweep_file.points
+        else:
+            standard = [{"tasks": "1", "tasks_per_node": "1", **values}
+                        for values in self.standard_points()]
+            varied = [name for name in dict.fromkeys(n for v in standard for n in v)
+                      if name in ("tasks", "tasks_per_node")
+                      or len({values.get(name) for values in standard}) > 1]
+            found = repeated(standard, varied, self.trials_of[self.mode])
+        return dict(enumerate(found, 1))
+
+    @property
+    def point_limit(self) -> int:
+        """Longest seconds of a point."""
+        return self.sweep_file.sweep.point_limit if self.sweep_file else (
+            self.seconds_of_point[self.mode])
+
+    def keep_missing(self) -> None:
+        """Only the points that the session of `resume` lacks; a mistake is told before the run."""
+        active = session.current()
+        if not self.sweep_file:
+            loading.refuse(UserError("-S resume", f"{self.display_name} is no sweep",
+                                     "tests of 'reframe -c sweeps/ -l'"))
+        try:
+            found = resume.find(active.folder, active.site.system.system, self.sweep_file,
+                                self.resume)
+            self.resumes = found.session
+            self.points = found.missing(self.points, self.where_of(), again=self.again == "yes")
+        except UserError as error:  # told for the tests that run, and not for all that are listed
+            self.refused = error
+        if not self.points:
+            self.nothing = f"no point is missing in session {self.resume}"
+
+    def where_of(self) -> dict[str, str]:
+        """Conditions that tell this job's points from those of its sisters: file system, link."""
+        return {}
+
+    def fitting(self, most: int) -> dict[int, Point]:
+        """The points that need no more nodes than that."""
+        return {number: point for number, point in self.points.items() if point.nodes <= most}
+
+    def most_nodes(self, partition: str) -> int:
+        """How many nodes a point may have there."""
+        site = session.current().site
+        where = site.partition(partition)
+        if where.scheduler == LOCAL:
+            return 1
+        try:
+            return len(slurm.select(self.nodes, site.expected(where.role), {}))
+        except UserError:
+            return 0
+
+    def cost_on(self, partition: str) -> list[int]:
+        """Nodes, seconds and points of a job on a partition, and how many points are left out."""
+        mine = self.fitting(self.most_nodes(partition))
+        nodes = max((point.nodes for point in mine.values()), default=0)
+        left_out = len(self.points) - len(mine)
+        return [nodes, self.seconds_of(len(mine)), len(mine), left_out]
+
+    def seconds_of(self, points: int) -> int:
+        """The time limit of a job over so many points."""
+        return points * (self.point_limit + AROUND) + 2 * MARGIN
+
+    # ---- which nodes
+
+    def chosen_nodes(self, count: int, able: Sequence[str]) -> list[str]:
+        """The nodes of a job, in the order in which points take them.
+
+        able: those that can take a job, idle ones first.
+        """
+        return list(able[:count])
+
+    def expected_nodes(self) -> NodeSet:
+        """As many nodes as the largest point needs; broken ones only where no others are left."""
+        mine = self.points
+        self.points = self.fitting(self.most_nodes(self.current_partition.name))
+        if self.nothing or not self.points:
+            self.skip(self.nothing or self.too_large(mine))
+        if self.by_points:
+            self.time_limit = f"{self.seconds_of(len(self.points))}s"
+        return self.nodes_for(max(point.nodes for point in self.points.values()))
+
+    def too_large(self, points: Mapping[int, Point]) -> str:
+        """Why none of these points can be measured here."""
+        least = min((point.nodes for point in points.values()), default=0)
+        return (f"{self.current_partition.fullname}: every point needs {least} nodes or more, and "
+                f"there are {self.most_nodes(self.current_partition.name)}")
+
+    def nodes_for(self, count: int) -> NodeSet:
+        """The nodes of a job over so many."""
+        inventory = self.site.expected(self.where.role)
+        states = slurm.node_states() if self.on_slurm and not self.is_dry_run() else {}
+        try:
+            spec = "all" if self.nodes.isdigit() else self.nodes
+            selected = slurm.select(spec, inventory, states if spec == "idle" else {})
+        except UserError as error:
+            self.skip(str(error))
+        if self.held:
+            selected = selected & self.held or selected
+        bad = slurm.unusable(selected, states, outside=not self.held) if states else {}
+        able = sorted((node for node in selected if node not in bad),
+                      key=lambda node: not (states and states[node].idle))
+        self.in_order = self.chosen_nodes(count, able)
+        lacking = list(bad)[: count - len(self.in_order)]
+        return NodeSet.fromlist([*self.in_order, *lacking], resolver=RESOLVER_NOGROUP)
+
+    def plan_of_its_kind(self) -> dict[str, object]:
+        """The points, and from which sweep they are."""
+        conditions = {}
+        if self.sweep_file:
+            conditions = {"sweep": self.sweep_file.name, "sweep_hash": self.sweep_file.hash}
+        return {"points": self.points, "conditions": conditions}
+
+    def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
+        """The manifest says which session it resumes."""
+        plan = super().make_plan(mine, lost)
+        if self.resume:
+            plan.provenance = {**plan.provenance, "resumes": self.resumes}
+        return plan
+
+    # ---- the job
+
+    @run_after("setup")
+    def start_walker_alone(self) -> None:
+        """Only the first node walks; the ranks of a point are steps of their own."""
+        self.job.launcher = getlauncher("local")()
+        self.known: dict[int, Outcome] = {}
+        self.collected_at = 0.0
+
+    def pin(self, nodes: NodeSet) -> None:
+        """Ask Slurm for exactly these nodes; the job ends with any of them."""
+        self.num_tasks = len(nodes)
+        self.job.launcher = getlauncher("local")()
+        if not self.held:
+            self.job.options = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-requeue"]
+
+    def write_work(self, missing: bool) -> None:
+        """The points in the order of the walk; of a second job those that are not there."""
+        stage = Path(self.stagedir)
+        order = self.sweep_file.sweep.order if self.sweep_file else "ascending"
+        there = collect_sweep.measured(stage) if missing else set()
+        turned = combinations(self.points) if self.turns_knobs else {}
+        lines = [self.points[n].line(n, self.point_limit, turned.get(n, 0))
+                 for n in walk(self.points, order, session.current().name)
+                 if folder_of(n) not in there]
+        (stage / "points").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    @property
+    def turns_knobs(self) -> bool:
+        """Whether the sweep changes settings of the nodes."""
+        return bool(self.sweep_file and self.sweep_file.sweep.turns_knobs)
+
+    def settings(self) -> dict[str, str]:
+        """The nodes in their order, and how ranks start."""
+        asked = set(self.again_on if self.attempted_again else self.asked)
+        return {
+            "JOB_NODES": " ".join(node for node in self.in_order if node in asked),
+            "SWEEP_SRUN": "yes" if self.on_slurm else "", "SWEEP_PATIENCE": str(PATIENCE),
+            "LAUNCH": self.launch,
+        }
+
+    # ---- while the job runs
+
+    def measured(self) -> set[str]:
+        """All nodes, when nothing more is to come of any."""
+        there = collect_sweep.measured(Path(self.stagedir))
+        done = all(folder_of(number) in there for number in self.points)
+        return set(self.asked) if done else set()
+
+    def run_complete(self) -> bool:
+        """As every job's; what has been measured meanwhile becomes samples at once."""
+        if not self.is_dry_run():
+            self.collect_so_far()
+        return super().run_complete()
+
+    def collect_so_far(self) -> None:
+        """The samples of the points that are there; a full disk is told at the end of the check."""
+        now = time.time()
+        if now - self.collected_at < COLLECT_EVERY:
+            return
+        stage, before = Path(self.stagedir), len(self.known)
+        self.collected_at = now
+        try:
+            done = len(collect_sweep.measured(stage) & {folder_of(n) for n in self.points})
+            if done > before:
+                collect.collect_so_far(stage, session.current().folder / "perflogs",
+                                       self.plan, self.known)
+        except OSError:
+            return
+        if len(self.known) > before:
+            getlogger().info(f"{self.display_name}: " + contract_sweep.tell_progress(
+                len(self.known), len(self.points), now - self.plan.started))
+
+    def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
+        """Nodes for the points that are missing since the job lost a node."""
+        if measured or not super().worth_another_job(measured, ended):
+            return NodeSet(resolver=RESOLVER_NOGROUP)
+        there = collect_sweep.measured(Path(self.stagedir))
+        left = [p for n, p in self.points.items() if folder_of(n) not in there]
+        nodes = self.nodes_for(max(point.nodes for point in left))
+        able = NodeSet.fromlist(self.in_order, resolver=RESOLVER_NOGROUP)
+        self.again_on = able & nodes
+        self.attempted_again = True
+        return self.again_on
+
+    def parts_missing(self, failed: Sequence[Sample]) -> str:
+        """One line: how many points gave a figure, and what became of the others."""
+        return contract_sweep.tell_failed(failed, len(self.points))

@@ -1,0 +1,41 @@
+"""From the sweep files to ReFrame's test classes."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from reframe.core.builtins import parameter
+from reframe.core.meta import make_test
+
+from siteproof.checks import loading
+from siteproof.errors import UserError, UserErrors
+from siteproof.sweeps import files
+from siteproof.sweeps.files import SweepFile
+from siteproof.sweeps.points import classes
+from siteproof.sweeps.tools import TOOLS
+
+
+def make(module: str) -> list[type]:
+    """A test for each sweep file, as a class of that module; a mistake in one of them ends the run."""
+    try:
+        found = files.load()
+    except (UserError, UserErrors) as error:
+        loading.refuse(error)
+    return [test for sweep in found.values() if (test := _test(sweep, module))]
+
+
+def _test(sweep: SweepFile, module: str) -> type | None:
+    tool = TOOLS[sweep.sweep.tool]
+    try:
+        base = getattr(import_module(tool.module), tool.check)
+    except ModuleNotFoundError as error:
+        print(f"siteproof: {sweep.path}: left out, {error}", file=sys.stderr)
+        return None
+    body = {
+        "descr": sweep.sweep.description, "sweep_file": sweep, "measures": tool.check,
+        "headline": (), "walk": parameter(classes(sweep.points)), "tags": {"sweep"},
+    }
+    home = str(Path(import_module(tool.module).__file__).parent)
+    return make_test(sweep.test, (base,), body, module=module, custom_prefix=home)

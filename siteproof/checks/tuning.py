@@ -1,0 +1,54 @@
+"""Tuning: what a sweep that turns knobs needs, beside what every sweep does.
+
+It runs only where the site allows it. Its scripts set, read back and restore (knob.sh); what they
+could not restore is a failed sample of the node (siteproof/collect_sweep.py).
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import reframe as rfm
+from reframe.core.builtins import run_after, run_before
+
+from siteproof.sweeps import knobs
+from siteproof.sweeps.points import combinations
+
+SCRIPTS = ("knob.sh", "knob_hold.sh", "knob_kinds.sh")
+PATIENCE = 20  # seconds in which the nodes of a job that was ended restore; Slurm's KillWait is 30
+
+
+class Tuning(rfm.RegressionTestPlugin):
+    """Mixed into SweepCheck; does nothing for sweeps without a knob."""
+
+    @run_after("setup")
+    def skip_without_tuning(self) -> None:
+        """Nobody's nodes are changed whose site does not say that they may be."""
+        if self.turns_knobs and not self.where.tuning:
+            self.skip(f"{self.current_partition.fullname} has no 'tuning: true' in system.yaml, "
+                      "and this sweep changes settings of nodes")
+
+    @run_before("run")
+    def place_knobs(self) -> None:
+        """The scripts, and the values of each combination that the points need."""
+        if not self.turns_knobs:
+            return
+        stage = Path(self.stagedir)
+        for script in SCRIPTS:
+            shutil.copy(Path(__file__).with_name(script), stage / script)
+        every = list(dict.fromkeys(name for point in self.points.values()
+                                   for name in point.values if name.startswith(knobs.PREFIX)))
+        numbers = combinations(self.points)
+        each = {number: self.points[point].knobs for point, number in reversed(numbers.items())}
+        lines = knobs.lines([each[number] for number in sorted(each)], every)
+        (stage / "knobs").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    @run_before("sanity")
+    def wait_for_restored(self) -> None:
+        """The nodes of a job that somebody ended restore while it is already over."""
+        deadline = time.monotonic() + PATIENCE
+        while self.turns_knobs and knobs.not_restored(Path(self.stagedir)) \
+                and time.monotonic() < deadline:
+            time.sleep(1)

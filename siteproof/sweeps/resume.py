@@ -1,0 +1,100 @@
+"""What a session has left unmeasured of a sweep, from its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from siteproof import manifest, samples
+from siteproof.errors import UserError
+from siteproof.samples import Sample
+from siteproof.sweeps.files import SweepFile
+from siteproof.sweeps.point import Point
+
+LAST = "last"
+OPEN = ("interrupted", "node_lost")  # statuses that say nothing of the point
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The samples of a session and of those that it has resumed itself."""
+
+    session: str
+    samples: list[Sample]
+
+    def missing(
+        self, points: Mapping[int, Point], where: Mapping[str, str], *, again: bool
+    ) -> dict[int, Point]:
+        """The points without a figure. where: conditions of the samples that count.
+
+        again: those that have failed are missing, too.
+        """
+        mine = [s for s in self.samples
+                if all(s.conditions.get(key) == value for key, value in where.items())]
+        done = settled(points, [s for s in mine if s.status == "ok"
+                                or not again and s.status not in OPEN])
+        return {number: point for number, point in points.items() if number not in done}
+
+
+def settled(points: Mapping[int, Point], found: Iterable[Sample]) -> set[int]:
+    """The points that these samples speak of; a sample may have dimensions beyond its point's."""
+    by_dims: dict[tuple[int, frozenset[tuple[str, str]]], int] = {}
+    names: set[tuple[str, ...]] = set()
+    for number, point in points.items():
+        own = point.own_dims
+        by_dims[point.trial, frozenset(own.items())] = number
+        names.add(tuple(own))
+    fullest = sorted(names, key=len, reverse=True)  # a union's points may have fewer axes
+    return {number for sample in found if (number := _of(sample, by_dims, fullest))}
+
+
+def _of(
+    sample: Sample, by_dims: Mapping[tuple[int, frozenset[tuple[str, str]]], int],
+    names: Iterable[tuple[str, ...]],
+) -> int:
+    for wanted in names:
+        if all(name in sample.dims for name in wanted):
+            own = frozenset((name, sample.dims[name]) for name in wanted)
+            if number := by_dims.get((sample.trial, own)):
+                return number
+    return 0
+
+
+def find(folder: Path, system: str, sweep: SweepFile, session: str) -> Resumed:
+    """The session, or the last one, of a sweep. Raises UserError."""
+    where = f"-S resume={session}"
+    held: dict[str, list[Path]] = {}
+    for path in samples.files(folder / "perflogs", system):
+        held.setdefault(path.name.partition(".")[0], []).append(path)
+    name = _last(held, sweep.name) if session == LAST else session
+    found = _of_sweep(held.get(name, []), sweep.name)
+    if not found:
+        known = [s for s in reversed(held) if _of_sweep(held[s], sweep.name)]
+        what = f"no samples of {sweep.test} in that session" if session != LAST else (
+            f"{sweep.test} has never been measured here")
+        raise UserError(where, what, known[:5] or "a first run without it")
+    for pending in manifest.pending(folder / "stage"):
+        if pending.relative_to(folder / "stage").parts[0] == name:
+            raise UserError(where, f"a job of session {name} still runs", "after its end")
+    total: list[Sample] = []
+    chain = name
+    seen: set[str] = set()
+    while chain and chain not in seen:
+        seen.add(chain)
+        found = _of_sweep(held.get(chain, []), sweep.name)
+        total += found
+        chain = next((s.header.provenance.get("resumes", "") for s in found), "")
+    if other := {s.header.conditions["sweep_hash"] for s in total} - {sweep.hash}:
+        raise UserError(where, f"{sweep.path.name} has changed since that session (hash "
+                        f"{min(other)}, now {sweep.hash})", "a new run without it")
+    return Resumed(name, total)
+
+
+def _last(held: Mapping[str, list[Path]], sweep: str) -> str:
+    return next((name for name in reversed(sorted(held)) if _of_sweep(held[name], sweep)), "")
+
+
+def _of_sweep(paths: Iterable[Path], sweep: str) -> list[Sample]:
+    return [s for path in paths for s in samples.read(path)
+            if s.header.conditions.get("sweep") == sweep]
