@@ -67,8 +67,8 @@ RATES = {
     "qperf": {"latency", "bandwidth"}, "osu": {"latency", "bandwidth", "bidirectional"},
     "imb": {"latency", "bandwidth"}, "mpi4py_bench": {"latency", "bandwidth"},
     "lst": {"read", "write"}, "mdtest": {"create", "stat", "read", "remove"},
-    "ior": {f"{way}{of}" for way in ("read", "write")
-            for of in ("", "_slowest", "_fastest", "_bytes")},
+    "ior": {"verified_bytes", *(f"{way}{of}" for way in ("read", "write")
+                                for of in ("", "_slowest", "_fastest", "_bytes"))},
 }
 # May be nothing, and no second figure in the output tells whether a digit of it is right.
 UNPROVEN = {"time", "residual", "errors", "retransmits", "loss", "jitter", "drop", "packets",

@@ -155,6 +155,21 @@ answered() {
     [ "$1" -eq 1 ] || return "$1"
 }
 
+# heard COMMAND...: for IOR and mdtest, which say on stdout what went wrong, before MPI's long words
+# on stderr. IOR's exit code may be the number of wrong blocks: then 0, and its parser tells it.
+heard() {
+    code=0
+    "$@" >said || code=$?
+    cat said
+    if grep -q 'Incorrect data' said; then
+        code=0
+    elif [ "$code" -ne 0 ]; then
+        grep 'ERROR: \|FAILED\| failed ' said | sort -u | head -n 3 >&2
+    fi
+    rm -f said
+    return "$code"
+}
+
 # try_direct: whether the file system takes O_DIRECT; `direct` is yes or no, `cached` the same.
 try_direct() {
     direct=no cached=no

@@ -33,6 +33,8 @@ _FAILED = re.compile(r"(?:ERROR: |WARNING: |\bAssertion )[ -~]{0,200}")
 def parse(text: str) -> list[Reading]:
     """`write` and `read` (MiB/s), the _slowest and _fastest rank's, and the _bytes of each.
 
+    Of a read with -R only `verified_bytes`: IOR compares within its time, so it has no rate.
+
     Raises OutputError: `invalid` if IOR found wrong data, less than all of it, or no time.
     """
     result, ranks = _result(text)
@@ -45,10 +47,7 @@ def parse(text: str) -> list[Reading]:
 
 
 def conditions(text: str) -> dict[str, str]:
-    """Version, api, layout, transfer, block of a task, size of all (bytes), tasks; checked.
-
-    checked: whether data were compared, which -R does within the time of the read.
-    """
+    """Version, api, layout, transfer, block of a task, size of all (bytes), tasks."""
     try:
         result, _ = _result(text)
         asked = _Asked(result)
@@ -62,7 +61,7 @@ def conditions(text: str) -> dict[str, str]:
         "layout": asked.layout,
         "transfer": str(asked.transfer), "block": str(asked.block * asked.segments),
         "size": str(asked.bytes), "tasks": str(asked.tasks),
-        "tasks_per_node": str(asked.tasks_per_node), "checked": "yes" if asked.checked else "no",
+        "tasks_per_node": str(asked.tasks_per_node),
     }
 
 
@@ -80,11 +79,11 @@ class _Asked:
         alone, pieces = _flag("filePerProc", said), self.block == self.transfer
         self.layout = ("file_a_task" if alone else
                        "interleaved" if pieces and self.segments > 1 else "shared")
-        self.checked = _flag("checkRead", said) or _flag("checkWrite", said)
+        self.compared = _flag("checkRead", said)
         self.bytes = self.tasks * self.block * self.segments
         self.ranks = bool(_RANKS_ASKED.search(_text("Command line", result)))
         wanted = {"write": _flag("writeFile", said),
-                  "read": _flag("readFile", said) or _flag("checkRead", said)}
+                  "read": _flag("readFile", said) or self.compared}
         self.phases = [phase for phase in PHASES if wanted[phase]]
         if str(said.get("deadlineForStonewall")) != "0":
             raise OutputError("ior: ended by its stonewall, so nobody knows what each rank did",
@@ -134,6 +133,9 @@ def _phase(
         if seconds < LEAST:
             raise OutputError(f"ior: {phase} in {seconds} s is too short to be timed", "invalid")
         figures.must_agree(f"ior: {phase} rate", rate, Decimal(asked.bytes) / MIB, seconds)
+        if phase == "read" and asked.compared:
+            yield Reading("verified_bytes", Decimal(asked.bytes), "B", dims)
+            continue
         yield Reading(phase, rate, "MiB/s", dims)
         if table:
             mine = table[phase][number]

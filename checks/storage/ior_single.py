@@ -1,0 +1,29 @@
+"""Rates of one task on every node and every file system: IOR, in requests of 1 MiB."""
+
+import reframe as rfm
+
+from siteproof.checks import FileSystemCheck
+from siteproof.parsers import ior
+
+
+@rfm.simple_test
+class IorSingle(FileSystemCheck):
+    """The write counts until its data are on the storage, the read without the page cache.
+
+    What was read is compared afterwards, in no figure's time; without that no rate counts.
+    """
+
+    descr = "Serial write and read of one task on a file system, by IOR"
+    tags = {"storage"}
+    script = "ior_single.sh"
+    features = ("ior",)
+    parsers = {"ior": ior}
+    derive = "ior"
+    metrics = ("read", "write")
+    headline = ("read", "write")
+    mebibytes = {"quick": 64, "maintenance": 2048, "acceptance": 8192}
+    seconds_of_turn = {"quick": 60, "maintenance": 300, "acceptance": 900}
+
+    def facts(self):
+        """What must have been written, read and compared for the figures to count."""
+        return {"size": str(self.size * 2**20), "tasks": "1", "transfer": str(2**20)}
