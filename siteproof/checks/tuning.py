@@ -13,6 +13,7 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import run_after, run_before
 
+from siteproof.checks import session
 from siteproof.sweeps import knobs
 from siteproof.sweeps.points import combinations
 
@@ -26,7 +27,8 @@ class Tuning(rfm.RegressionTestPlugin):
     @run_after("setup")
     def skip_without_tuning(self) -> None:
         """Nobody's nodes are changed whose site does not say that they may be."""
-        if self.turns_knobs and not self.where.tuning:
+        where = session.current().site.partition(self.current_partition.name)
+        if self.turns_knobs and not where.tuning:
             self.skip(f"{self.current_partition.fullname} has no 'tuning: true' in system.yaml, "
                       "and this sweep changes settings of nodes")
 

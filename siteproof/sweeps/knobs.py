@@ -83,25 +83,25 @@ def lines(combinations: Iterable[Mapping[str, str]], every: Sequence[str]) -> li
             for number, values in enumerate(combinations, 1) for knob in every]
 
 
-def not_restored(stage: Path) -> list[str]:
-    """What a tuning job has set and not put back, a sentence a node; it reads what nodes left."""
+def not_restored(stage: Path) -> dict[str, str]:
+    """What a tuning job has set and not put back, a sentence by node; it reads what nodes left."""
     turns = sorted((stage / "knobs.d").glob("*/*.was"), key=lambda path: path.stat().st_mtime)
     last: dict[str, Path] = {path.stem: path for path in turns}
-    found = (_what_is_left(node, was) for node, was in sorted(last.items()))
-    return [told for told in found if told]
+    found = {node: _what_is_left(was) for node, was in sorted(last.items())}
+    return {node: told for node, told in found.items() if told}
 
 
-def _what_is_left(node: str, was: Path) -> str:
+def _what_is_left(was: Path) -> str:
     originals = _text(was)
     if not originals or was.with_suffix(".restored").exists():
         return ""
     stuck = _text(was.with_suffix(".stuck"))
     if stuck:
-        return harmless(f"{node} is not restored: {'; '.join(stuck.splitlines())}")
+        return harmless(f"not restored: {'; '.join(stuck.splitlines())}")
     told = "; ".join(f"{handle} was {value}" for handle, _, value in
                      (line.partition("\t") for line in originals.splitlines()))
-    return harmless(f"{node} may not be restored ({told}): its holder was lost; a boot restores "
-                    "it, or the next tuning sweep there")
+    return harmless(f"may not be restored ({told}): what held it was lost; a boot restores it, or "
+                    "the next tuning sweep there")
 
 
 def _text(path: Path) -> str:

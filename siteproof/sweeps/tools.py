@@ -46,7 +46,8 @@ _BLOCK = Axis("size", "Bytes of a request.", needed=True)
 TOOLS = {
     "ior": Tool("checks.storage.ior", "Ior", "Bandwidth of a file system from many ranks.", {
         "api": Axis("word", "How files are written.", ("POSIX", "MPIIO")),
-        "layout": Axis("word", "One file a task, or one for all.", ("file_a_task", "shared")),
+        "layout": Axis("word", "One file a task; one for all; one in which requests alternate.",
+                       ("file_a_task", "shared", "interleaved")),
         "transfer": Axis("size", "Bytes of a request.", needed=True),
         "block": Axis("size", "Bytes that a task writes.", needed=True),
         "reorder": Axis("word", "Whether a task reads what another node wrote.", ("yes", "no")),
@@ -69,7 +70,7 @@ TOOLS = {
         "streams": Axis("number", "Connections at a time."),
         "window": Axis("size", "Bytes of the socket buffers; the system's own, if not given."),
         "seconds": Axis("number", "Seconds of a run."),
-        "buffer": Axis("size", "Largest buffer that fixed knobs such as '4096 87380 {buffer}' set."),
+        "buffer": Axis("size", "Largest socket buffer; for fixed knobs: '4096 87380 {buffer}'."),
     }, for_knobs=("buffer",)),
     "lst": Tool("checks.network.lnet", "Lnet", "LNET selftest between clients and servers.", {
         "clients": Axis("number", "Nodes that ask."),
