@@ -298,7 +298,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if not done:
             if self.watcher.waits_for_the_dead() or self.watcher.only_dead_nodes_left(measured):
                 self.job.cancel()
-            elif progress := self.watcher.progress(measured):
+            elif progress := self.progress(measured):
                 getlogger().info(f"{self.display_name}: {progress}")
             return False
         ended = "" if self.job.is_cancelling else self.job.state
@@ -306,6 +306,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if again:
             self.submit_again(again)
         return not again
+
+    def progress(self, measured: set[str]) -> str:
+        """A line of progress, if there is news."""
+        return self.watcher.progress(measured)
 
     def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
         """The nodes of a second job; none where it would be in vain."""

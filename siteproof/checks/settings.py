@@ -14,7 +14,7 @@ from typing import Any
 from reframe.core.logging import MultiFileHandler
 
 from siteproof import collect, data, sites
-from siteproof.checks import interrupt, loading, session, slurm, thrift, turn
+from siteproof.checks import budget, interrupt, loading, session, slurm, thrift, turn
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import machine
 from siteproof.sites.catalogue import MODES
@@ -41,7 +41,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
             machine.refuse_stranger(site.name, site.system.recognise)
         if _runs(arguments) or "--dry-run" in arguments:
             make_folders(active)
-        settings = build(active)
+        settings = build(active, one_at_a_time=of_sweeps(arguments))
         if _runs(arguments):
             collect_lost(active)
     except (UserError, UserErrors) as error:
@@ -53,6 +53,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     thrift.save_cpu()
     loading.refuse_lost_checks(active.site.catalogue, data.CLONE)
     loading.refuse_unknown_variables(active.site.catalogue)
+    budget.tell_costs()
     loading.refuse_empty_runs()
     tell_full_disk()
     interrupt.remember()
@@ -85,6 +86,13 @@ def options(arguments: list[str]) -> argparse.Namespace:
 
 def _runs(arguments: list[str]) -> bool:
     return any(a == "--run" or (a[:1] == "-" and a[1:2] != "-" and "r" in a) for a in arguments)
+
+
+def of_sweeps(arguments: list[str]) -> bool:
+    """Whether a run may be one of sweeps: they would measure each other, so jobs take turns."""
+    named = [*arguments, *os.environ.get("RFM_CHECK_SEARCH_PATH", "").split(":")]
+    return any(word.rpartition("=")[2].rstrip("/").endswith(("sweeps", "sweeps.py"))
+               for word in named)
 
 
 def make_folders(active: session.Session) -> None:
@@ -125,12 +133,12 @@ def _is_local(active: session.Session) -> bool:
     return all(partition.scheduler == "local" for partition in partitions)
 
 
-def build(active: session.Session) -> dict[str, Any]:
+def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, Any]:
     """The configuration as ReFrame's documentation describes it."""
     system = active.site.system
     output = active.folder / "output" / session.user()
     return {
-        "systems": [_system(active)],
+        "systems": [_system(active, one_at_a_time)],
         "environments": [_environment(name, e) for name, e in system.environments.items()],
         "modes": [{"name": mode, "options": [f"-S mode={mode}"]} for mode in MODES],
         "logging": [_logging(active)],
@@ -143,7 +151,7 @@ def build(active: session.Session) -> dict[str, Any]:
     }
 
 
-def _system(active: session.Session) -> dict[str, Any]:
+def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
     system = active.site.system
     return {
         "name": system.system, "descr": system.description, "hostnames": [".*"],
@@ -153,12 +161,15 @@ def _system(active: session.Session) -> dict[str, Any]:
         "outputdir": str(active.folder / "output"),
         # On one machine two checks at a time would disturb each other.
         **({"max_local_jobs": 1} if _is_local(active) else {}),
-        "partitions": [_partition(active, name, p) for name, p in system.partitions.items()],
+        "partitions": [_partition(active, name, p, one_at_a_time)
+                       for name, p in system.partitions.items()],
         **system.reframe,
     }
 
 
-def _partition(active: session.Session, name: str, partition: Any) -> dict[str, Any]:
+def _partition(
+    active: session.Session, name: str, partition: Any, one_at_a_time: bool
+) -> dict[str, Any]:
     local = partition.scheduler == "local"
     nodes = active.site.expected(partition.role)
     # A job over nodes that this process's own job holds would wait for itself: only steps, then.
@@ -170,7 +181,8 @@ def _partition(active: session.Session, name: str, partition: Any) -> dict[str, 
         "access": [] if inside else list(partition.access),
         "environs": list(partition.environments),
         # As many jobs as one check has chunks: two checks never share the nodes.
-        "max_jobs": 1 if local or inside else max(1, -(-len(nodes) // slurm.CHUNK)),
+        "max_jobs": 1 if local or inside or one_at_a_time else max(
+            1, -(-len(nodes) // slurm.CHUNK)),
         **partition.reframe,
     }
 

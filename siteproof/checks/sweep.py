@@ -291,6 +291,10 @@ class SweepCheck(JobCheck, Tuning, special=True):
             getlogger().info(f"{self.display_name}: " + contract_sweep.tell_progress(
                 len(self.known), len(self.points), now - self.plan.started))
 
+    def progress(self, measured: set[str]) -> str:
+        """Told when points are collected."""
+        return ""
+
     def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
         """Nodes for the points that are missing since the job lost a node."""
         if measured or not super().worth_another_job(measured, ended):

@@ -1,4 +1,4 @@
-"""FileSystemSweep: a sweep over a file system of the site; its test exists once for each of them."""
+"""FileSystemSweep: a sweep over a file system of the site, as a test for each of them."""
 
 from __future__ import annotations
 

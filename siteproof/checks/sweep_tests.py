@@ -18,7 +18,7 @@ from siteproof.sweeps.tools import TOOLS
 
 
 def make(module: str) -> list[type]:
-    """A test for each sweep file, as a class of that module; a mistake in one of them ends the run."""
+    """A test for each sweep file, as a class of that module; a mistake in one ends the run."""
     try:
         found = files.load()
     except (UserError, UserErrors) as error:

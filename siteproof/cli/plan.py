@@ -43,7 +43,9 @@ def plan(options: tuple[str, ...]) -> None:
 def _described(options: tuple[str, ...]) -> list[dict[str, Any]]:
     """ReFrame's own description of the checks that these options select."""
     reframe = Path(sys.executable).with_name("reframe")
-    command = [str(reframe), "-c", str(data.CLONE / "checks"), *options, "--describe"]
+    named = any(word.startswith(("-c", "--checkpath")) for word in options)
+    checks = [] if named else ["-c", str(data.CLONE / "checks")]
+    command = [str(reframe), *checks, *options, "--describe"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
         last = (answer.stderr.strip() or answer.stdout.strip()).splitlines()[-1:]
@@ -61,6 +63,8 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
         "check": f"{case['@class']} {of}".strip(), "mode": case["mode"], "partition": where,
         "minutes": case["time_limit"] / 60, "told": "",
     }
+    if "costs" in case:
+        return row | _of_sweep(case, site, where)
     if "link" in case:
         row |= _of_pairs(case, site)
     elif not _may_use(site, case.get("fs"), partition):
@@ -73,6 +77,22 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
     count = len(row["nodes"])
     return row | {"node_hours": count * case["time_limit"] / 3600,
                   "gigabytes": count * case["gigabytes"]}
+
+
+def _of_sweep(case: dict[str, Any], site: Site, where: str) -> dict[str, Any]:
+    """The nodes of a sweep's widest point, which may be others; none where no point fits."""
+    nodes, seconds, points, left_out = case["costs"][where]
+    if case["time_limit"] > 1 and case["time_limit"] < seconds:
+        seconds = case["time_limit"]
+    inventory = site.expected(site.partition(where.partition(":")[2]).role)
+    name = f"{case['@class']} {case['walk']} on {where}"
+    told = f"{name}: {points} points" + (
+        f", {left_out} left out: they need more nodes than there are" if left_out else "")
+    return {
+        "nodes": inventory[:nodes], "minutes": seconds / 60, "told": told, "gigabytes": 0,
+        "check": f"{case['@class']} {case['walk']} {case.get('fs') or ''}".strip(),
+        "node_hours": nodes * seconds / 3600,
+    }
 
 
 def _may_use(site: Site, name: str | None, partition: str) -> bool:

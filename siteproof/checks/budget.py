@@ -1,0 +1,83 @@
+"""What the sweeps of a run cost at most: told before anything is submitted, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reframe.core.logging import getlogger
+from reframe.frontend.executors import Runner
+
+from siteproof.checks import loading
+from siteproof.errors import UserError
+
+
+@dataclass
+class Cost:
+    """All jobs of one sweep. nodes: of the widest one; needs: of points that are left out."""
+
+    points: int = 0
+    jobs: int = 0
+    nodes: int = 0
+    node_hours: float = 0.0
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        jobs = "1 job" if self.jobs == 1 else f"{self.jobs} jobs"
+        told = (f"{self.points} points in {jobs}, on {self.nodes} nodes at most, "
+                f"{self.node_hours:.1f} node-hours at most")
+        out = f"; {self.left_out} points left out: they need more nodes than there are"
+        return told + (out if self.left_out else "")
+
+
+def of(costs: Iterable[Sequence[float]]) -> Cost:
+    """The cost of jobs. costs: each one's nodes, seconds, points, and points left out."""
+    total = Cost()
+    for nodes, seconds, points, left_out in costs:
+        total.left_out += int(left_out)
+        if points:
+            total.jobs += 1
+            total.points += int(points)
+            total.nodes = max(total.nodes, int(nodes))
+            total.node_hours += nodes * seconds / 3600
+    return total
+
+
+def tell_costs() -> None:
+    """From now on, each run tells what its sweeps cost, and refuses one beyond its budget."""
+    original = Runner.runall
+
+    def runall(self: Any, testcases: Sequence[Any], *rest: Any) -> Any:
+        sweeps: dict[str, list[Any]] = {}
+        for case in testcases:
+            if hasattr(case.check, "sweep_file"):
+                sweeps.setdefault(type(case.check).__name__, []).append(case)
+        for name, cases in sweeps.items():
+            _tell(name, cases)
+        return original(self, testcases, *rest)
+
+    Runner.runall = runall
+
+
+def _tell(name: str, cases: Sequence[Any]) -> None:
+    check = cases[0].check
+    for case in cases:
+        if case.check.refused:
+            loading.refuse(case.check.refused)
+    cost = of(_case_cost(case) for case in cases)
+    budget = check.sweep_file.sweep.budget if check.sweep_file else None
+    if budget is not None and cost.node_hours > budget:
+        loading.refuse(UserError(
+            f"{check.sweep_file.path.name}: budget",
+            f"{cost.node_hours:.1f} node-hours at most, and the budget is {budget}",
+            "fewer points, repetitions or nodes (-S nodes), a shorter point_limit, more budget"))
+    of_budget = f" (budget {budget})" if budget is not None else ""
+    getlogger().info(f"{name}: {cost}{of_budget}")
+
+
+def _case_cost(case: Any) -> tuple[float, ...]:
+    """With the time limit that somebody may have set."""
+    check = case.check
+    nodes, seconds, points, left_out = check.costs[case.partition.fullname]
+    return nodes, seconds if check.by_points else check.seconds(), points, left_out
