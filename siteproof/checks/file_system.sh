@@ -87,7 +87,7 @@ is_left() { # FOLDER
 }
 
 remove() { # FOLDER: our own files in it by name, and it, if nothing else is there
-    rm -f -- "$1"/test.* && rm -f -- "$1/marker" && rmdir -- "$1" 2>/dev/null
+    rm -rf -- "$1/test.tree" && rm -f -- "$1"/test.* && rm -f -- "$1/marker" && rmdir -- "$1" 2>/dev/null
 }
 
 # inside ROOT: container, vm or node.

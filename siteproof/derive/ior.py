@@ -20,7 +20,7 @@ EACH = {"write": "write_bytes", "read": "read_bytes", "verify": "verified_bytes"
 def derive(
     readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
 ) -> tuple[list[Reading], dict[str, str]]:
-    """The figures of the write and of the read, without a dimension.
+    """The figures of the write and of the read; the point's own dimensions are not said twice.
 
     facts: what must have been done, by the names of IOR's conditions.
 
@@ -43,5 +43,5 @@ def derive(
                               " bytes", "invalid")
     found = [Reading(r.metric, r.value, r.unit) for r in readings
              if r.dims["phase"] == r.metric.partition("_")[0] and not r.metric.endswith("_bytes")]
-    return found, {key: value for key, value in left.items()
-                   if key not in ("tasks", "tasks_per_node")}
+    dims = {"tasks", "tasks_per_node", *({"api", "layout", "transfer", "block"} & set(facts))}
+    return found, {key: value for key, value in left.items() if key not in dims}

@@ -165,7 +165,10 @@ def _ranks(text: str, asked: _Asked) -> dict[str, list[list[Decimal]]]:
 
 
 def _row(line: str, asked: _Asked) -> tuple[str, int, Decimal]:
-    """Phase, rank and rate (MiB/s, with open and close) of one line."""
+    """Phase, rank and rate (MiB/s) of one line.
+
+    The rate is that of the transfers (and fsync) alone: with -g all ranks open and close together.
+    """
     phase, *cells = line.split(",")
     if phase not in PHASES or len(cells) != 5 or not re.fullmatch(r"[0-9]{1,8}", cells[0]):
         raise OutputError("ior: a broken line in the table of the ranks")
@@ -174,7 +177,7 @@ def _row(line: str, asked: _Asked) -> tuple[str, int, Decimal]:
         figures.positive("ior: a rank's figure", cell) for cell in cells[1:])
     figures.must_agree("ior: a rank's rate", rate, share, whole)
     figures.must_agree("ior: a rank's rate", inner_rate, share, inner)
-    return phase, int(cells[0]), DIGITS.divide(rate, MIB)
+    return phase, int(cells[0]), DIGITS.divide(inner_rate, MIB)
 
 
 def _only(held: dict[str, Any], key: str) -> dict[str, Any]:

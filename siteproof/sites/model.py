@@ -293,6 +293,10 @@ class FileSystem(Model):
         None, description="The role whose nodes serve it, a key of `nodes`: their network bounds "
         "what a sweep can reach."
     )
+    server_memory: Size | None = Field(
+        None, description="Memory of all its servers together; what fits in there may be read from "
+        "it. Without it that of the nodes of `servers`."
+    )
     storage_version: str = Field(
         "", description="Version of the software that serves it; figures are kept apart by it."
     )

@@ -65,6 +65,15 @@ class Site:
         kind = self.system.nodes[self._role(role)].hardware
         return self.system.hardware[kind] if kind else Hardware()
 
+    def server_memory(self, file_system: str) -> int | None:
+        """Bytes that a file system's servers may hold; None: unknown. 0: it is a node's own."""
+        there = self.system.file_systems[file_system]
+        if there.server_memory:
+            return int(there.server_memory.to("B"))
+        if there.servers and (memory := self.hardware_of(there.servers).memory):
+            return int(memory.to("B")) * len(self.expected(there.servers))
+        return None if there.shared else 0
+
     def parameters(self, role: str) -> HostParameters:
         """The expected host parameters of a role; empty if the site gives none."""
         return self.system.parameters.get(self._role(role)) or HostParameters()

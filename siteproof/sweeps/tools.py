@@ -23,12 +23,16 @@ class Axis:
 
 @dataclass(frozen=True)
 class Tool:
-    """A program in its class of checks. module: where the class is, below the clone."""
+    """A program in its class of checks. module: where the class is, below the clone.
+
+    plain: the class also runs without a sweep, under checks/.
+    """
 
     module: str
     check: str
     sentence: str
     axes: Mapping[str, Axis] = field(default_factory=dict)
+    plain: bool = False
     for_knobs: tuple[str, ...] = ()  # axes that do nothing but give a fixed knob its numbers
 
     @property
@@ -51,12 +55,12 @@ TOOLS = {
         "transfer": Axis("size", "Bytes of a request.", needed=True),
         "block": Axis("size", "Bytes that a task writes.", needed=True),
         "reorder": Axis("word", "Whether a task reads what another node wrote.", ("yes", "no")),
-    }),
+    }, plain=True),
     "mdtest": Tool("checks.storage.mdtest", "Mdtest", "Rates of metadata from many ranks.", {
         "variant": Axis("word", "easy: a folder a task; hard: one folder for all.",
                         ("easy", "hard")),
         "files": Axis("number", "Files of a task.", needed=True),
-    }),
+    }, plain=True),
     "fio": Tool("checks.storage.fio_sweep", "FioSweep", "Requests of one node to a file system.", {
         "block": _BLOCK,
         "depth": Axis("number", "Requests at a time."),

@@ -1,0 +1,72 @@
+"""Rates of many tasks together on a file system: IOR by POSIX and MPI-IO, one file or many."""
+
+import math
+
+import reframe as rfm
+from reframe.core.builtins import run_after, variable
+
+from siteproof.checks import FileSystemSweep, loading, session, standard
+from siteproof.parsers import ior
+
+MIB = 2**20
+TRANSFER = MIB
+BLOCK = {"quick": 64 * MIB, "maintenance": 1024 * MIB, "acceptance": 4096 * MIB}  # of a task
+ABOVE = 1.05  # of the servers' memory: what acceptance writes at least
+WAYS = ({"api": "POSIX", "layout": "file_a_task"}, {"api": "POSIX", "layout": "shared"},
+        {"api": "MPIIO", "layout": "shared"})
+
+
+@rfm.simple_test
+class Ior(FileSystemSweep):
+    """Written until it is on the storage, read by another node than wrote it, and compared.
+
+    On one node, and where `reorder` is no, past the page cache if the file system takes O_DIRECT.
+    `cached` is no where more was written than the memory of the point's nodes (but not with
+    O_DIRECT) and of the servers holds; yes also where the site does not know the servers' memory.
+    """
+
+    descr = "Parallel write and read on a file system"
+    tags = {"storage"}
+    tool = "ior"
+    script = "ior.sh"
+    features = ("ior",)
+    parsers = {"ior": ior}
+    derive = "ior"
+    metrics = ("read", "write")
+    seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}
+
+    block = variable(int, value=0)  # MiB of a task; 0: by the mode
+
+    def standard_points(self):
+        """All nodes that can take a job, in three ways; and what criteria ask for."""
+        loading.refuse_number(self, "block", 0)
+        site = session.current().site
+        counts = {standard.usable(site, name.partition(":")[2], self.nodes)
+                  for name in self.valid_systems}
+        each = [{"tasks": str(count), **way} for count in sorted(counts - {0}) for way in WAYS]
+        asked = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
+        found = [{"tasks_per_node": "1", "transfer": str(TRANSFER), **WAYS[0], **values}
+                 for values in (*each, *asked)]
+        return [{"block": self.block_of(site, values), **values}
+                for number, values in enumerate(found) if values not in found[:number]]
+
+    def block_of(self, site, values):
+        """Bytes of a task, whole transfers of them."""
+        least = self.block * MIB or BLOCK[self.mode]
+        if self.mode == "acceptance" and not self.block and self.fs:
+            held = site.server_memory(self.fs) or 0
+            least = max(least, math.ceil(held * ABOVE / int(values["tasks"])))
+        transfer = int(values["transfer"])
+        return str(math.ceil(least / transfer) * transfer)
+
+    @run_after("init")
+    def count_gigabytes(self):
+        """Of all points on each of a job's nodes, for the plan."""
+        written = sum(p.tasks * int(p.values["block"]) for p in self.points.values())
+        nodes = max((cost[0] for cost in self.costs.values()), default=0)
+        self.gigabytes = round(written / max(1, nodes) / 1e9, 2)
+
+    def settings(self):
+        """What the servers may hold, for the label `cached`; nothing: the site does not know."""
+        held = self.site.server_memory(self.fs)
+        return {**super().settings(), "SERVER_MEMORY": "" if held is None else str(held)}

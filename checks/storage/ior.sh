@@ -1,0 +1,64 @@
+# shellcheck shell=sh
+# A point of a sweep with IOR: TASKS ranks write POINT_BLOCK bytes each in requests of
+# POINT_TRANSFER, read what another node wrote, and compare. POINT_API, POINT_LAYOUT, POINT_REORDER.
+# Run by siteproof's sweep.sh in the point's own folder.
+if ! command -v ior >/dev/null; then
+    echo "ior is not installed" >&2
+    exit 127
+fi
+total=$((TASKS * POINT_BLOCK))
+NEEDED=$((total + total / 10))
+# shellcheck source=siteproof/checks/file_system.sh
+. "$1/file_system.sh"
+begin_test
+echo "program=ior" >>facts
+api=${POINT_API:-POSIX} piece=$POINT_BLOCK pieces=1 alone=''
+case ${POINT_LAYOUT:-file_a_task} in
+    file_a_task) alone=-F ;;
+    interleaved) piece=$POINT_TRANSFER pieces=$((POINT_BLOCK / POINT_TRANSFER)) ;;
+esac
+
+# Who reads: each task what a task of the next node wrote. A last node with fewer tasks than the
+# others would read some of its own.
+try_direct
+past_cache='' reader=same
+if [ "${POINT_REORDER:-yes}" = yes ] && [ "$NODE_COUNT" -gt 1 ] &&
+    [ $((TASKS % TASKS_PER_NODE)) -eq 0 ]; then
+    past_cache='-C -Q 1' reader=another direct=no
+elif [ "$api" = POSIX ] && [ "$direct" = yes ]; then
+    past_cache=--posix.odirect
+else
+    direct=no
+fi
+
+# Whether memory can have held all of it.
+clients=$(awk -F = -v nodes="$NODE_COUNT" \
+    '$1 == "memory_kib" { printf "%.0f", $2 * 1024 * nodes }' meta)
+[ "$direct" = no ] || clients=0
+if [ "$cached" = no ] && [ "$kind" != zfs ] && [ -n "$SERVER_MEMORY" ] &&
+    [ "$total" -gt $((clients + SERVER_MEMORY)) ]; then
+    cached=no
+else
+    cached=yes
+fi
+note_cache
+echo "read_by=$reader" >>facts
+
+# In the test folder, where a name needs no quoting. -G: the data that all three runs speak of. The
+# table of the ranks follows IOR's own words.
+ranks() (
+    cd -- "$folder" || exit
+    code=0
+    # shellcheck disable=SC2086  # nothing, where there is no option
+    launch ior -a "$api" $alone -t "$POINT_TRANSFER" -b "$piece" -s "$pieces" -k -g -G 1978 \
+        -o test.1 -O summaryFormat=JSON -O saveRankPerformanceDetailsCSV=test.ranks "$@" || code=$?
+    cat test.ranks
+    exit "$code"
+)
+
+run phase=write -- heard ranks -w -e || exit
+[ "$reader" = another ] || for file in "$folder"/test.1*; do drop_cache "$file"; done
+# shellcheck disable=SC2086
+run phase=read -- heard ranks -r $past_cache || exit
+# shellcheck disable=SC2086
+run phase=verify -- heard ranks -r -R $past_cache # its comparing takes time

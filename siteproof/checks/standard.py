@@ -1,0 +1,55 @@
+"""The points of a sweep's check that runs without a sweep file: the whole partition, and the
+numbers of tasks that criteria speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from siteproof.checks import slurm
+from siteproof.checks.job import LOCAL
+from siteproof.errors import UserError
+from siteproof.sites import Site
+from siteproof.sweeps.model import plain
+from siteproof.sweeps.tools import TOOLS
+
+Values = Mapping[str, str]
+
+
+def usable(site: Site, partition: str, nodes: str) -> int:
+    """How many nodes of a partition can take a job now, of those that `-S nodes` asks for.
+
+    Where Slurm does not answer, those of the inventory: the run itself will tell.
+    """
+    where = site.partition(partition)
+    if where.scheduler == LOCAL:
+        return 1
+    inventory = site.expected(where.role)
+    try:
+        chosen = slurm.select(nodes, inventory, {})
+    except UserError:
+        return 0
+    try:
+        return len(chosen) - len(slurm.unusable(chosen, slurm.first_look()))
+    except UserError:
+        return len(chosen)
+
+
+def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]:
+    """What criteria on the tool's figures ask of a point on a file system: values by axis.
+
+    Only criteria that name a number of tasks; of several allowed values the first.
+    """
+    known = TOOLS[tool].all_axes
+    found: list[dict[str, str]] = []
+    for criterion in site.criteria.values():
+        asked = criterion.conditions
+        where = asked.get("file_system")
+        if criterion.metric.partition(".")[0] != TOOLS[tool].check or "tasks" not in asked or (
+                where and not where.met_by(file_system)):
+            continue
+        values = {name: (rule.one_of or [rule.exact])[0] for name, rule in asked.items()
+                  if name in known and (rule.one_of or rule.exact)}
+        if values not in found:
+            found.append({name: plain(name, str(text), known[name])
+                          for name, text in values.items()})
+    return found
