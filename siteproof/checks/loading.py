@@ -17,6 +17,9 @@ from reframe.frontend.loader import RegressionCheckLoader
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import Metric
 from siteproof.sites.shape import hint
+from siteproof.sweeps import files
+from siteproof.sweeps.files import FOLDER
+from siteproof.sweeps.tools import TOOLS
 
 
 def refuse(error: UserError) -> NoReturn:
@@ -44,8 +47,9 @@ def refuse_word(check: object, name: str, allowed: Sequence[str]) -> None:
 def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
     """From now on, a file without the checks that the catalogue lists for it ends the run."""
     promised: dict[Path, set[str]] = {}
+    sweeps_only = {tool.check for tool in TOOLS.values() if not tool.plain}
     for metric in catalogue.values():
-        if metric.check and metric.file:
+        if metric.check and metric.file and metric.check not in sweeps_only:
             promised.setdefault(clone / metric.file, set()).add(metric.check)
     original = RegressionCheckLoader.load_from_file
 
@@ -56,11 +60,14 @@ def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
             line = f":{error.lineno}" if getattr(error, "lineno", None) else ""
             refuse(UserError(f"{filename}{line}", f"cannot be loaded: {error}"))
         missing = promised.get(Path(filename).resolve(), set())
+        if Path(filename).resolve() == FOLDER / "sweeps.py":
+            missing = {file.test for file in files.load().values()}
         missing = missing - {type(check).__name__ for check in checks}
         if missing:
             refuse(UserError(
                 filename, f"yields no {' and no '.join(sorted(missing))}, which "
-                "checks/*/catalogue.yaml promises; ReFrame's warning above says why",
+                "checks/*/catalogue.yaml or a sweep file promises; ReFrame's warning above says "
+                "why",
             ))
         return checks
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from reframe.core.meta import make_test
 
 from siteproof.checks import loading
 from siteproof.errors import UserError, UserErrors
+from siteproof.sites import yamlfile
 from siteproof.sweeps import files
 from siteproof.sweeps.files import SweepFile
 from siteproof.sweeps.points import classes
@@ -23,16 +23,15 @@ def make(module: str) -> list[type]:
         found = files.load()
     except (UserError, UserErrors) as error:
         loading.refuse(error)
-    return [test for sweep in found.values() if (test := _test(sweep, module))]
+    return [_test(sweep, module) for sweep in found.values()]
 
 
-def _test(sweep: SweepFile, module: str) -> type | None:
+def _test(sweep: SweepFile, module: str) -> type:
     tool = TOOLS[sweep.sweep.tool]
     try:
         base = getattr(import_module(tool.module), tool.check)
-    except ModuleNotFoundError as error:
-        print(f"siteproof: {sweep.path}: left out, {error}", file=sys.stderr)
-        return None
+    except (ImportError, AttributeError) as error:
+        loading.refuse(UserError(yamlfile.shown(sweep.path), f"tool {sweep.sweep.tool}: {error}"))
     body = {
         "descr": sweep.sweep.description, "sweep_file": sweep, "measures": tool.check,
         "headline": (), "walk": parameter(classes(sweep.points)), "tags": {"sweep"},

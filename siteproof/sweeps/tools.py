@@ -34,6 +34,7 @@ class Tool:
     axes: Mapping[str, Axis] = field(default_factory=dict)
     plain: bool = False
     for_knobs: tuple[str, ...] = ()  # axes that do nothing but give a fixed knob its numbers
+    tasks: str = "1"  # where a sweep does not say: a number, or the axis that is the number
 
     @property
     def all_axes(self) -> dict[str, Axis]:
@@ -75,12 +76,13 @@ TOOLS = {
         "window": Axis("size", "Bytes of the socket buffers; the system's own, if not given."),
         "seconds": Axis("number", "Seconds of a run."),
         "buffer": Axis("size", "Largest socket buffer; for fixed knobs: '4096 87380 {buffer}'."),
-    }, for_knobs=("buffer",)),
+    }, for_knobs=("buffer",), tasks="2"),
     "lst": Tool("checks.network.lnet", "Lnet", "LNET selftest between clients and servers.", {
-        "clients": Axis("number", "Nodes that ask."),
-        "servers": Axis("number", "Nodes that answer."),
-        "concurrency": Axis("number", "Requests at a time."),
+        "clients": Axis("number", "Nodes that ask: the first of the job.", needed=True),
+        "servers": Axis("number", "Nodes that answer: the first that serve the file system.",
+                        needed=True),
+        "concurrency": Axis("number", "Requests of each client at a time; 8, if not given."),
         "size": _BLOCK,
-        "direction": Axis("word", "What the clients do.", ("read", "write")),
-    }),
+        "direction": Axis("word", "What the clients do.", ("read", "write"), needed=True),
+    }, tasks="clients"),
 }
