@@ -18,6 +18,7 @@ from siteproof.analysis.hinge import Fit, fit
 
 NEAR = 0.05  # of the peak: who is that close to it has reached it
 ERRORS = 3  # standard errors by which a fall must exceed the noise
+DOUBT = 2  # standard errors of which 5 % must be more: with less the plateau is a rough one
 MEDIAN_ERROR = math.sqrt(math.pi / 2)  # standard error of a median as a multiple of a mean's
 FEWEST = 2  # repetitions without which nobody knows the noise
 
@@ -97,8 +98,8 @@ class Finding:
 
     plateau: the smallest x with 95 % of the best median of any larger x. fit: beside it, where a
     rising and a flat line meet; None where two lines describe the curve no better than one does.
-    gain: of the last doubling. resolution: the difference of two medians that noise alone hardly
-    makes. Both are shares; None where they are not known.
+    gain: of the last doubling, a share; None where the points span none. doubtful: noise may be
+    larger than the 5 % that decide the plateau.
     """
 
     peak: Point
@@ -107,12 +108,7 @@ class Finding:
     decline: Decline
     noise: float | None
     gain: float | None
-    resolution: float | None
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether noise is larger than the 5 % that decide the plateau."""
-        return self.resolution is not None and self.resolution > NEAR
+    doubtful: bool
 
 
 def points(values: Mapping[float, Iterable[float]]) -> list[Point]:
@@ -125,7 +121,7 @@ def find(curve: Sequence[Point]) -> Finding:
     top, falls = peak(curve), decline(curve)
     before = [p for p in curve if not isinstance(falls, At) or p.x < falls.x]
     return Finding(top, plateau(curve), fit([p.x for p in before], [p.median for p in before]),
-                   falls, noise(curve), last_gain(curve), resolution(curve))
+                   falls, noise(curve), last_gain(curve), doubtful(curve))
 
 
 def peak(curve: Sequence[Point]) -> Point:
@@ -189,7 +185,7 @@ def decline(curve: Sequence[Point]) -> Decline:
     if spread is None:
         return Unknown("one repetition tells no fall from noise")
     fewest = min(len(p.values) for p in (top, *after))
-    limit = max(NEAR, ERRORS * MEDIAN_ERROR * spread * math.sqrt(2 / fewest))
+    limit = max(NEAR, ERRORS * _error(spread, fewest))
     fallen = _tail(after, (1 - limit) * top.median)
     return At(fallen[0].x) if fallen else Nowhere()
 
@@ -215,8 +211,13 @@ def noise(curve: Iterable[Point]) -> float | None:
     return math.sqrt(squares / degrees) if degrees else None
 
 
-def resolution(curve: Sequence[Point]) -> float | None:
-    """The difference of two medians, as a share, that noise alone hardly exceeds; None: unknown."""
+def doubtful(curve: Sequence[Point]) -> bool:
+    """Whether two medians differ by noise alone by as much as decides the plateau."""
     spread = noise(curve)
     fewest = min(len(p.values) for p in curve)
-    return None if spread is None else ERRORS * MEDIAN_ERROR * spread * math.sqrt(2 / fewest)
+    return spread is not None and DOUBT * _error(spread, fewest) > NEAR
+
+
+def _error(spread: float, repetitions: int) -> float:
+    """The standard error of the difference of two medians, as a share."""
+    return MEDIAN_ERROR * spread * math.sqrt(2 / repetitions)

@@ -24,6 +24,7 @@ COMMANDS = {
     "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
     "nodes": "Say of every node whether it is slow, broken or odd, and why.",
     "sites": "List the systems that are described, and what a key means.",
+    "sweep": "Say what a parallel sweep found: the highest value, the plateau, the bound.",
     "verdict": "Say for each criterion whether the system keeps it.",
     "why": "Explain a criterion's or a node's verdict from its samples.",
 }

@@ -1,0 +1,176 @@
+"""Curves as SVG or PNG: plain data in, a picture out. Nothing is kept between two pictures.
+
+Lines differ by colour, marker and dash, so that a picture may be printed grey. Colours: Okabe and
+Ito, Color Universal Design (2008). Texts stay texts in SVG, and the same data give the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), (0, (1, 1)))
+WIDTH, HEIGHT = 7.2, 4.0  # inches of one picture
+SOFT = "#666666"
+NEAR = 1.7  # times the highest value: so much of a bound is drawn, and what is higher told
+ROOM = 1.08  # above the highest of all
+TICKS = 14  # that fit below a picture
+DOTS = 110  # an inch, in PNG
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve. lows, highs: the range of the repetitions. mark: a place, and what to call it."""
+
+    name: str
+    xs: Sequence[float]
+    values: Sequence[float]
+    lows: Sequence[float] = ()
+    highs: Sequence[float] = ()
+    mark: tuple[float, str] | None = None
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Curves that share both axes. labels: of the places, where the axis has words.
+
+    log_x: in powers of two. bound: a curve that nothing can exceed, told in its name.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: Sequence[Line]
+    labels: Sequence[str] = ()
+    log_x: bool = True
+    log_y: bool = False
+    bound: Line | None = None
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def svg(pictures: Sequence[Picture]) -> str:
+    """The pictures below each other, as the text of one SVG."""
+    return _save(pictures, "svg", metadata={"Date": None, "Creator": "siteproof"}).decode()
+
+
+def png(pictures: Sequence[Picture]) -> bytes:
+    """The pictures below each other, as one PNG."""
+    return _save(pictures, "png", dpi=DOTS, metadata={"Software": "siteproof"})
+
+
+def _save(pictures: Sequence[Picture], kind: str, **options: Any) -> bytes:
+    import matplotlib as mpl  # takes half a second, which other commands need not wait for
+    from matplotlib.figure import Figure
+
+    style = {
+        "svg.fonttype": "none", "svg.hashsalt": "siteproof", "font.size": 9.0,
+        "font.family": "sans-serif", "axes.titlesize": 10.0, "axes.titlelocation": "left",
+    }
+    target = io.BytesIO()
+    with mpl.rc_context():
+        mpl.rcdefaults()  # not what a user's own settings make of it
+        mpl.rcParams.update(style)
+        made = Figure(figsize=(WIDTH, HEIGHT * len(pictures)), layout="constrained")
+        for place, picture in zip(_places(made, len(pictures)), pictures, strict=True):
+            _draw(place, picture)
+        made.savefig(target, format=kind, **options)
+    return target.getvalue()
+
+
+def _places(made: Figure, count: int) -> list[Axes]:
+    return list(made.subplots(count, 1, squeeze=False)[:, 0]) if count else []
+
+
+def _draw(place: Axes, picture: Picture) -> None:
+    place.set_title(picture.title)
+    place.set_xlabel(picture.x_label)
+    place.set_ylabel(picture.y_label)
+    for index, line in enumerate(picture.lines):
+        _line(place, line, index)
+    top = max((v for line in picture.lines for v in (*line.values, *line.highs)), default=1.0)
+    if picture.bound:
+        _bound(place, picture.bound, top)
+        top = max(top, min(NEAR * top, max(picture.bound.values)))
+    _axes(place, picture, top)
+    for index, line in enumerate(picture.lines):
+        _mark(place, line, COLOURS[index % len(COLOURS)], xs_of(picture)[-1])
+    for row, note in enumerate(picture.notes):
+        place.annotate(note, (0.01, 0.97 - 0.06 * row), xycoords="axes fraction", va="top",
+                       color=SOFT, fontsize=8)
+    if len(picture.lines) > 1 or picture.bound:
+        place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.14), ncols=2, frameon=False,
+                     fontsize=8)
+
+
+def _line(place: Axes, line: Line, index: int) -> None:
+    errors = None
+    if line.lows and line.highs:
+        errors = [[v - low for v, low in zip(line.values, line.lows, strict=True)],
+                  [high - v for v, high in zip(line.values, line.highs, strict=True)]]
+    place.errorbar(
+        line.xs, line.values, yerr=errors, label=line.name, capsize=2.5, elinewidth=0.9,
+        color=COLOURS[index % len(COLOURS)], marker=MARKERS[index % len(MARKERS)], markersize=4.5,
+        linestyle=DASHES[index % len(DASHES)], linewidth=1.4)
+
+
+def _bound(place: Axes, bound: Line, top: float) -> None:
+    """What cannot be exceeded, as far as it does not press the curves down."""
+    above = "" if max(bound.values) <= NEAR * top else "\n(above the picture)" if (
+        min(bound.values) > NEAR * top) else "\n(in part above the picture)"
+    place.plot(bound.xs, bound.values, color=SOFT, linewidth=1.2, linestyle=":",
+               label=bound.name + above)
+
+
+def xs_of(picture: Picture) -> list[float]:
+    """All places of a picture, in order."""
+    return sorted({x for line in picture.lines for x in line.xs})
+
+
+def _axes(place: Axes, picture: Picture, top: float) -> None:
+    xs = xs_of(picture)
+    if picture.labels:
+        place.set_xticks(range(len(picture.labels)), picture.labels)
+    elif picture.log_x and xs and xs[0] > 0:
+        place.set_xscale("log", base=2)
+        shown = _thinned(xs)
+        place.set_xticks(shown, [f"{x:.0f}" if x >= 1000 else f"{x:g}" for x in shown])
+        place.minorticks_off()
+    if picture.log_y:
+        place.set_yscale("log")
+    else:
+        place.set_ylim(0, ROOM * top if top > 0 else 1)
+    place.grid(visible=True, color="#dddddd", linewidth=0.6)
+    place.set_axisbelow(True)
+    place.spines[["top", "right"]].set_visible(False)
+
+
+def _thinned(xs: Sequence[float]) -> list[float]:
+    """Ticks that do not lie on each other: the last one, powers of two, then what has room."""
+    room = max((xs[-1] / xs[0]) ** (1 / TICKS), 1.15)
+    kept = [xs[-1]]
+    for x in sorted(xs[:-1], key=lambda x: (not log2(x).is_integer(), x)):
+        if all(max(x / other, other / x) >= room for other in kept):
+            kept.append(x)
+    return sorted(kept)
+
+
+def _mark(place: Axes, line: Line, colour: str, last: float) -> None:
+    """A ring where the curve becomes flat, with its name on the side that has room."""
+    if line.mark is None:
+        return
+    x, text = line.mark
+    value, side = line.values[list(line.xs).index(x)], -1 if 2 * x > last else 1
+    place.plot([x], [value], marker="o", markersize=11, markerfacecolor="none",
+               markeredgecolor=colour, markeredgewidth=1.3, linestyle="none")
+    place.annotate(text, (x, value), xytext=(side * 10, -14), textcoords="offset points", va="top",
+                   ha="left" if side > 0 else "right", color=colour, fontsize=8,
+                   bbox={"color": "white", "alpha": 0.8, "pad": 1})

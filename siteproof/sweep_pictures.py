@@ -1,0 +1,104 @@
+"""From the reports on a sweep to its pictures: plain data for siteproof.figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from siteproof.analysis.curves import At, Beyond
+from siteproof.figure import Line, Picture
+from siteproof.sweep_report import Axis, SweepReport
+from siteproof.sweep_tables import ALL, TASKS, Curve, Row
+from siteproof.sweep_words import at, number, size
+
+MOST = 12  # pictures in one file
+WIDE = 30.0  # highest over lowest value of what is better when lower: its axis is logarithmic
+
+Reports = Mapping[str, SweepReport]
+
+
+def pictures(reports: Reports) -> list[Picture]:
+    """A picture for each figure and panel, with the curves of all runs. reports: by a short name.
+
+    The first run says what the axis is; another axis makes another sweep.
+    """
+    axis = next(iter(reports.values())).axis
+    held: dict[tuple[str, str], list[tuple[str, SweepReport, Sequence[Curve]]]] = {}
+    for name, report in reports.items():
+        for lines in report.groups:
+            key = (lines[0].metric, lines[0].panel)
+            held.setdefault(key, []).append((name, report, lines))
+    return [_picture(axis, found, len(reports) > 1) for found in held.values()][:MOST]
+
+
+def _picture(
+    axis: Axis, found: Sequence[tuple[str, SweepReport, Sequence[Curve]]], several: bool
+) -> Picture:
+    first = found[0][2][0]
+    curves = [(name if several else "", curve, lines) for name, _, lines in found
+              for curve in lines if curve.line != ALL]
+    numeric = axis.kind != "word" and all(curve.numeric for _, curve, _ in curves)
+    labels = [] if numeric else list(dict.fromkeys(
+        row.label for _, curve, _ in curves for row in curve.rows))
+    told = ", ".join(filter(None, (first.metric, first.panel)))
+    title = f"{told} against {axis.name}"
+    if not several:
+        title += f", {found[0][1].run.system}"
+    values = [row.point.median for _, curve, _ in curves for row in curve.rows]
+    return Picture(
+        title, f"{axis.name}, bytes" if axis.kind == "size" else axis.name,
+        f"{first.metric}, {first.unit}",
+        [_line(axis, name, curve, lines, labels) for name, curve, lines in curves], labels,
+        log_y=first.better == "lower" and min(values) > 0 and max(values) > WIDE * min(values),
+        bound=None if several else _bound(found[0][1], first.metric, found[0][2]))
+
+
+def _line(
+    axis: Axis, name: str, curve: Curve, lines: Sequence[Curve], labels: Sequence[str]
+) -> Line:
+    xs = [float(labels.index(row.label)) if labels else row.point.x for row in curve.rows]
+    told = ", ".join(filter(None, (name, curve.line))) or curve.metric
+    repeated = any(len(row.point.values) > 1 for row in curve.rows)
+    return Line(
+        told, xs, [row.point.median for row in curve.rows],
+        [row.point.low for row in curve.rows] if repeated else (),
+        [row.point.high for row in curve.rows] if repeated else (),
+        None if labels else _mark(axis, curve, lines))
+
+
+def _mark(axis: Axis, curve: Curve, lines: Sequence[Curve]) -> tuple[float, str] | None:
+    """The plateau of the best of all lines where there are several, else the curve's own."""
+    best = next((c for c in lines if c.line == ALL), curve)
+    place = best.finding.plateau if best.finding else None
+    if isinstance(place, At):
+        x, text = place.x, f"plateau {at(axis, place.x)}"
+    elif isinstance(place, Beyond):
+        x, text = place.last, f"plateau >{at(axis, place.last)}"
+    else:
+        return None
+    row = next(row for row in best.rows if row.point.x == x)
+    return (x, text) if row in curve.rows else None
+
+
+def _bound(report: SweepReport, metric: str, lines: Sequence[Curve]) -> Line | None:
+    """The tightest bound at each place of the axis; of several lines that of the best."""
+    rows: dict[float, tuple[Curve, Row]] = {}
+    for curve in lines:
+        for row in curve.rows if curve.numeric else ():
+            held = rows.get(row.point.x)
+            if held is None or row.point.median > held[1].point.median:
+                rows[row.point.x] = curve, row
+    known = [(x, limits[0]) for x, (curve, row) in sorted(rows.items())
+             if (limits := report.bounds_of(curve, row))]
+    if not known:
+        return None
+    last = known[-1][1]
+    name = f"bound: at the end {last.what}, {number(last.limit)} {lines[0].unit}"
+    return Line(name, [x for x, _ in known], [limit.limit for _, limit in known])
+
+
+def place_label(axis: Axis, row: Row) -> str:
+    """The place of a row as a table tells it."""
+    if axis.kind == "size" and row.label.isdigit():
+        return size(int(row.label))
+    return row.label if axis.name != TASKS or row.tasks_per_node == 1 else (
+        f"{row.label} ({row.tasks_per_node} a node)")

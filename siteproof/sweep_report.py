@@ -1,0 +1,102 @@
+"""All that is to be said of one run of a sweep: its progress, its curves, and their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from siteproof import sweep_bounds, sweep_tables
+from siteproof.analysis.sweep import Packing, packing
+from siteproof.errors import ExitCode
+from siteproof.sites import Site
+from siteproof.sweep_bounds import Reached
+from siteproof.sweep_runs import Progress, SweepRun, progress
+from siteproof.sweep_tables import PER_NODE, TASKS, Curve, Row
+from siteproof.sweeps.files import SweepFile
+from siteproof.sweeps.tools import TOOLS
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a figure is shown against. kind: number, size (bytes) or word."""
+
+    name: str
+    kind: str
+    lines: str = ""
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """One run. groups: the curves of each figure and panel, with the best of all where several.
+
+    packings: by figure, how many tasks a node carries. path: bytes that fill the link.
+    """
+
+    site: Site = field(repr=False)
+    run: SweepRun
+    description: str
+    axis: Axis
+    progress: Progress
+    groups: Sequence[Sequence[Curve]]
+    packings: Mapping[str, Packing]
+    path: Fraction | None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Failed points before missing ones."""
+        if self.progress.failed:
+            return ExitCode.FAIL
+        done = self.progress.complete and self.groups
+        return ExitCode.PASS if done else ExitCode.INCOMPLETE
+
+    def bounds_of(self, curve: Curve, row: Row) -> Sequence[Reached]:
+        """The bounds of a row, the tightest first."""
+        return sweep_bounds.known(self.site, self.run, curve, row)
+
+
+def report(site: Site, run: SweepRun, file: SweepFile | None) -> SweepReport:
+    """What a run says. file: the sweep's file as it is today; None where there is none any more.
+
+    A file that has changed still tells what to show, and no longer what is missing.
+    """
+    axis = axis_of(run, file)
+    found = sweep_tables.collect(run.good, site.catalogue, axis.name, axis.lines)
+    groups = [_with_best(lines, axis) for lines in sweep_tables.groups(found)]
+    return SweepReport(
+        site, run, file.sweep.description if file else "", axis, progress(run, file, site), groups,
+        packings(found, axis), sweep_bounds.path(site, run))
+
+
+def axis_of(run: SweepRun, file: SweepFile | None) -> Axis:
+    """The axis of the figure, and the lines'; against tasks where no file tells."""
+    if file is None:
+        several = {s.dims.get(PER_NODE, "1") for s in run.good}
+        return Axis(TASKS, "number", PER_NODE if len(several) > 1 else "")
+    known = TOOLS[file.sweep.tool].all_axes.get(file.sweep.against)
+    return Axis(file.sweep.against, known.kind if known else "word", file.sweep.lines)
+
+
+def packings(found: Sequence[Curve], axis: Axis) -> dict[str, Packing]:
+    """How many tasks a node carries, by figure and panel; what is no rate of all tasks has none."""
+    if (axis.name, axis.lines) != (TASKS, PER_NODE):
+        return {}
+    told = {}
+    for lines in sweep_tables.groups(found):
+        by_number = {c.rows[0].tasks_per_node: [r.point for r in c.rows] for c in lines}
+        result = packing(by_number) if lines[0].better == "higher" else None
+        if result is not None:
+            told[_figure(lines[0])] = result
+    return told
+
+
+def _figure(curve: Curve) -> str:
+    return f"{curve.metric} [{curve.panel}]" if curve.panel else curve.metric
+
+
+def _with_best(lines: Sequence[Curve], axis: Axis) -> list[Curve]:
+    """The lines, and what the best of them at each place gives, where more is better."""
+    several = len(lines) > 1 and all(c.numeric and c.better == "higher" for c in lines)
+    if not several or axis.lines != PER_NODE:
+        return list(lines)
+    return [*lines, sweep_tables.envelope(lines)]

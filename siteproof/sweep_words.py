@@ -1,0 +1,131 @@
+"""What a sweep says, in sentences: the lines below its table, and above its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from siteproof.analysis.curves import At, Beyond, Finding, Unknown
+from siteproof.analysis.sweep import Packing
+from siteproof.sweep_report import Axis, SweepReport
+from siteproof.sweep_tables import ALL, TASKS, Curve, Row, least_fair
+
+STARVED = 0.5  # of the fastest rank's rate: a slower rank is worth a line
+_SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def headlines(report: SweepReport) -> list[str]:
+    """The sentences of a run, figure by figure."""
+    told = [text for lines in report.groups for text in of_group(report, lines)]
+    for figure, packing in report.packings.items():
+        told.append(f"{figure}: {of_packing(packing)}")
+    if report.path is not None and report.axis.name == "window":
+        told.append(f"the path holds {size(int(report.path))}, its rate times its round trip: "
+                    "smaller windows cannot fill it")
+    return told
+
+
+def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
+    """Each curve's sentence; of curves that have a best of all only those with a shape."""
+    whole = next((c for c in lines if c.line == ALL), None)
+    for curve in lines:
+        if curve.finding or whole is None:
+            yield f"{curve.name}: {'; '.join(of_curve(report.axis, curve))}"
+        if whole in (None, curve) and (limits := report.bounds_of(curve, curve.best)):
+            tight = limits[0]
+            more = ", more than it can carry: a cache, or a wrong description"
+            yield (f"{curve.name}: {per_cent(tight.share)} of the model's bound, {tight.what} "
+                   f"({number(tight.limit)} {curve.unit}){more * (tight.share > 1)}")
+    unfair = [worst for curve in lines if (worst := least_fair(curve))]
+    row, share = min(unfair, key=lambda worst: worst[1], default=(None, 1.0))
+    if row and share < STARVED:
+        yield (f"{lines[0].metric}: ranks are unlike at {at(report.axis, row.label)}: the slowest "
+               f"has {per_cent(share)} of the fastest's rate")
+
+
+def of_curve(axis: Axis, curve: Curve) -> list[str]:
+    """The peak, and what the curve does before and after it."""
+    told = [_best(axis, curve, curve.best)]
+    return told + (of_finding(axis, curve.finding) if curve.finding else [])
+
+
+def _best(axis: Axis, curve: Curve, best: Row) -> str:
+    word = "lowest" if curve.better == "lower" else "highest"
+    if curve.better == "neither":
+        word = "largest"
+    told = f"{word} {number(best.point.median)} {curve.unit} at {at(axis, best.label)}"
+    if len(best.point.values) > 1:
+        told += f" (median of {len(best.point.values)})"
+    if axis.name == TASKS and curve.better == "higher" and best.tasks > 1:
+        told += f", {number(best.per_task)} a task"
+        first = curve.rows[0]
+        if first.tasks == 1:
+            told += f" against {number(first.point.median)} of one"
+    return told
+
+
+def of_finding(axis: Axis, finding: Finding) -> list[str]:
+    """Plateau, fit and decline, each with what makes it doubtful."""
+    told = [_plateau(axis, finding)]
+    if finding.fit and not isinstance(finding.plateau, Beyond):
+        told.append(f"a rising and a flat line meet at {at(axis, finding.fit.x)}")
+    if isinstance(finding.decline, At):
+        told.append(f"falls from {at(axis, finding.decline.x)} on")
+    elif isinstance(finding.decline, Unknown):
+        told.append(f"whether it falls after the peak: {finding.decline}")
+    if finding.doubtful and finding.noise is not None:
+        told.append(f"a rough one, as runs differ by {per_cent(finding.noise)}")
+    return told
+
+
+def _plateau(axis: Axis, finding: Finding) -> str:
+    place = finding.plateau
+    if isinstance(place, At):
+        return f"plateau from {at(axis, place.x)} on, the first within 5 % of it"
+    if isinstance(place, Unknown):
+        return f"plateau {place}"
+    return (f"plateau not reached: >{at(axis, place.last)}, the last doubling gained "
+            f"{per_cent(finding.gain or 0)}")
+
+
+def of_packing(packing: Packing) -> str:
+    """How many tasks a node carries, and what was compared."""
+    each = ", ".join(
+        f"{loss.tasks_per_node} a node {change(-loss.usual)}" + (
+            f" (worst {change(-loss.worst)}, with {loss.worst_at} tasks)" * (loss.places > 1))
+        for loss in packing.losses)
+    lose = "tasks a node lose" if packing.most != 1 else "task a node loses"
+    return f"{packing.most} {lose} at most 5 % against one, with {packing.compared_at}: {each}"
+
+
+def change(share: float) -> str:
+    """A change with its sign."""
+    return "+" * (share > 0) + per_cent(share)
+
+
+def at(axis: Axis, value: str | float) -> str:
+    """A place on the axis with its unit: 32 tasks, 1 MiB, depth 4."""
+    if isinstance(value, float):
+        value = f"{value:.4g}" if value < 10_000 else f"{value:.0f}"
+    if axis.kind == "size" and value.isdigit():
+        return size(int(value))
+    if axis.name == TASKS:
+        return f"{value} task{'s' * (value != '1')}"
+    return f"{axis.name} {value}"
+
+
+def size(count: int) -> str:
+    """Bytes as people say them: 1 MiB; what is no whole number of them in three digits."""
+    for factor, unit in _SIZES:
+        if count >= factor:
+            return f"{count / factor:.4g} {unit}"
+    return f"{count} B"
+
+
+def number(value: float) -> str:
+    """A figure for people: four significant digits, and no exponent."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def per_cent(share: float) -> str:
+    """A share; below a tenth of a per cent it is nothing that matters."""
+    return f"{100 * share:.3g} %" if abs(share) >= 0.0005 else "0 %"

@@ -1,0 +1,261 @@
+"""`siteproof sweep`: tables, sentences, what is missing by name, exit codes, figure, CSV, JSON."""
+
+import csv
+import io
+import json
+
+import pytest
+import sweeps_made
+from sweeps_made import failed, of
+
+from siteproof import samples
+
+
+def write_rate(tasks, per_node):
+    return min(104 * tasks, 3328)
+
+
+def read_rate(tasks, per_node):
+    return 75 * tasks
+
+
+@pytest.fixture
+def swept(world, monkeypatch):
+    """A world with a sweep; `keep` writes samples, `ask` runs the command."""
+    def keep(found):
+        for name in {samples.file_name(s.header) for s in found}:
+            mine = [s for s in found if samples.file_name(s.header) == name]
+            samples.write(world.data / "perflogs", mine[0].header, mine)
+
+    world.data.mkdir()
+    sweeps_made.write_site(world.sites)
+    world.file = sweeps_made.write_sweep(world.folder / "sweeps", monkeypatch)
+    world.keep = keep
+    world.ask = lambda *words, name="made_tasks": world.siteproof(
+        "sweep", *([name] if name else []), "--system", "here", *words,
+        SITEPROOF_SWEEPS=str(world.folder / "sweeps"))
+    return world
+
+
+BOTH = {"Ior.write": write_rate, "Ior.read": read_rate}
+
+
+def test_a_finished_sweep_is_exit_code_0_and_says_all(swept):
+    swept.keep(of(swept.file, BOTH))
+    done = swept.ask()
+    assert (done.code, done.err) == (0, "")
+    assert "session s0001: 33 of 33 points" in done.out
+    lines = [line.strip() for line in done.out.splitlines()]
+    assert (
+        "Ior.write [best of all]: highest 3328 MiB/s at 32 tasks (median of 3), 104 a task "
+        "against 104 of one; plateau from 32 tasks on, the first within 5 % of it; a rising and a "
+        "flat line meet at 32 tasks") in lines
+    assert (
+        "Ior.read [best of all]: highest 37350 MiB/s at 498 tasks (median of 3), 75 a task against "
+        "75 of one; plateau not reached: >498 tasks, the last doubling gained 100 %") in lines
+    assert (
+        "Ior.write [best of all]: 34.9 % of the model's bound, the link of 2 servers (9537 MiB/s)"
+    ) in lines
+    assert (
+        "Ior.write: 3 tasks a node lose at most 5 % against one, with the same nodes: "
+        "2 a node 0 %, 3 a node 0 %") in lines
+
+
+def test_a_rate_above_its_bound_is_suspicious(swept):
+    swept.keep(of(swept.file, BOTH))
+    assert "392 % of the model's bound, the link of 2 servers (9537 MiB/s), more than it can" in (
+        swept.ask().out)
+
+
+def test_the_table_has_range_number_and_a_tasks_part(swept):
+    swept.keep(of(swept.file, {"Ior.write": write_rate}, cv=0.02))
+    row = next(line for line in swept.ask().out.splitlines() if "│   128 │" in line)
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
+        "1", "128", "3342", "3232", "3358", "3", "26.11", "35 %"]
+
+
+def test_missing_points_are_named_and_are_exit_code_3(swept):
+    swept.keep(of(swept.file, BOTH, points=range(1, 32)))
+    done = swept.ask()
+    assert done.code == 3
+    assert "31 of 33 points" in done.out
+    assert "missing: tasks=332 tasks_per_node=2 trial=3" in done.out
+    assert "to go on: reframe -c sweeps/ -n MadeTasks -r -S resume=s0001" in done.out
+
+
+def test_a_failed_point_is_named_with_its_status_and_is_exit_code_1(swept):
+    swept.keep([*of(swept.file, BOTH, points=range(1, 33)), failed(swept.file, 33, "timeout")])
+    done = swept.ask()
+    assert done.code == 1
+    assert "32 of 33 points" in done.out
+    assert "failed: tasks=498 tasks_per_node=3 trial=3: timeout: because" in done.out
+
+
+def test_an_interrupted_point_is_no_failure(swept):
+    swept.keep([*of(swept.file, BOTH, points=range(1, 33)), failed(swept.file, 33, "interrupted")])
+    done = swept.ask()
+    assert done.code == 3
+    assert "32 of 33 points" in done.out
+    assert "not measured: tasks=498 tasks_per_node=3 trial=3: interrupted: because" in done.out
+
+
+def test_a_resumed_session_and_the_one_before_are_one_run(swept):
+    swept.keep([*of(swept.file, BOTH, points=range(1, 20)), failed(swept.file, 20)])
+    swept.keep(of(swept.file, BOTH, run=2, points=range(20, 34), resumes=1))
+    done = swept.ask()
+    assert done.code == 0, done
+    assert "session s0001, resumed by s0002: 33 of 33 points" in done.out
+    assert swept.ask("--session", "s0001").out == done.out
+
+
+def test_size_classes_are_one_sweep(swept):
+    swept.keep(of(swept.file, BOTH, points=range(1, 20), job="1"))
+    swept.keep(of(swept.file, BOTH, points=range(20, 34), job="2"))
+    assert "33 of 33 points" in swept.ask().out
+
+
+def test_the_newest_run_counts_unless_another_is_asked_for(swept):
+    swept.keep(of(swept.file, BOTH, campaign="old"))
+    swept.keep(of(swept.file, {"Ior.write": lambda t, k: 7.0}, run=2))
+    assert "highest 7 MiB/s" in swept.ask().out
+    for words in (("--session", "s0001"), ("--campaign", "old")):
+        done = swept.ask(*words)
+        assert "highest 3328 MiB/s" in done.out
+        assert "highest 7 MiB/s" not in done.out
+
+
+def test_each_file_system_is_a_run_of_its_own(swept):
+    swept.keep([*of(swept.file, {"Ior.write": lambda t, k: 5.0}, job="1"),
+                *of(swept.file, {"Ior.write": lambda t, k: 6.0}, place="work", job="2")])
+    out = swept.ask().out
+    assert "compute system scratch, session s0001: 33 of 33 points" in out
+    assert "compute system work, session s0001: 33 of 33 points" in out
+    assert "highest 5 MiB/s at 1 task" in out
+    assert "highest 6 MiB/s at 1 task" in out
+
+
+def test_a_disk_of_ones_own_is_bound_by_no_network(swept):
+    swept.keep(of(swept.file, BOTH, place="work"))
+    assert "bound" not in swept.ask().out.replace("of the bound", "")
+
+
+def test_a_sweep_file_that_has_changed_tells_no_completeness(swept):
+    swept.keep(of(swept.file, BOTH))
+    path = swept.folder / "sweeps" / "made_tasks.yaml"
+    path.write_text(sweeps_made.TASKS.replace("498", "495"))
+    done = swept.ask()
+    assert done.code == 3
+    assert "33 points; its sweep file is gone or has changed since" in done.out
+    assert "plateau from 32 tasks on" in done.out
+    path.unlink()
+    gone = swept.ask()
+    assert (gone.code, "plateau from 32 tasks on" in gone.out) == (3, True)
+
+
+def test_points_that_the_partition_is_too_small_for_are_left_out_by_name(swept):
+    path = swept.sites / "here" / "system.yaml"
+    path.write_text(path.read_text().replace("n[001-166]", "n[001-128]"))
+    fitting = [n for n, p in enumerate(swept.file.points, 1) if p.nodes <= 128]
+    swept.keep(of(swept.file, BOTH, points=fitting))
+    done = swept.ask()
+    assert done.code == 0
+    assert f"{len(fitting)} of {len(fitting)} points" in done.out
+    assert "left out: 9 points that need up to 166 nodes, more than partition compute has" in (
+        done.out)
+
+
+def test_starved_ranks_are_told(swept):
+    swept.keep(of(swept.file, {
+        "Ior.write": write_rate, "Ior.write_slowest": lambda t, k: 10.0 if t < 64 else 2.0,
+        "Ior.write_fastest": lambda t, k: 11.0}))
+    out = swept.ask().out
+    assert ("Ior.write: ranks are unlike at 64 tasks: the slowest has 18.2 % of the fastest's rate"
+            in out)
+    assert "Ior.write_slowest" not in out
+
+
+def test_two_runs_stand_beside_each_other(swept):
+    swept.keep(of(swept.file, BOTH))
+    swept.keep(of(swept.file, {"Ior.write": lambda t, k: 2.0 * write_rate(t, k)}, run=2))
+    target = swept.folder / "two.svg"
+    done = swept.ask("--with", "s0001", "--figure", target)
+    assert "highest 6656 MiB/s" in done.out
+    assert "highest 3328 MiB/s" in done.out
+    for name in ("s0001, tasks_per_node 1", "s0002, tasks_per_node 1"):
+        assert f">{name}</text>" in target.read_text()
+
+
+def test_a_figure_is_the_same_bytes_each_time_and_has_its_texts(swept):
+    swept.keep(of(swept.file, BOTH, cv=0.02))
+    pictures = []
+    for name in ("a.svg", "b.svg"):
+        assert swept.ask("--figure", swept.folder / name).code == 0
+        pictures.append((swept.folder / name).read_text())
+    assert pictures[0] == pictures[1]
+    for text in ("Ior.write, MiB/s", "tasks", "plateau 32 tasks", "plateau &gt;498 tasks",
+                 "bound: at the end the link of 2 servers, 9537 MiB/s"):
+        assert f">{text}</text>" in pictures[0], text
+    assert swept.ask("--figure", swept.folder / "c.png").code == 0
+    assert (swept.folder / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_csv_has_a_line_a_point(swept):
+    swept.keep(of(swept.file, BOTH))
+    rows = list(csv.DictReader(io.StringIO(swept.ask("--csv").out)))
+    assert len(rows) == 22
+    row = next(r for r in rows if (r["metric"], r["at"]) == ("Ior.write", "332"))
+    assert (row["median"], row["tasks_per_node"], row["bound_by"], row["repetitions"]) == (
+        "3328.0", "2", "the link of 2 servers", "3")
+
+
+def test_json_never_gives_a_number_for_what_was_not_reached(swept):
+    swept.keep(of(swept.file, BOTH))
+    told = json.loads(swept.ask("--json").out)
+    found = {(c["metric"], c["line"]): c for c in told["runs"][0]["curves"]}
+    read, write = (found[f"Ior.{name}", "best of all"] for name in ("read", "write"))
+    assert (read["plateau"], read["plateau_reached"]) == (">498", False)
+    assert (write["plateau"], write["plateau_reached"]) == (32, True)
+    assert told["runs"][0]["tasks_per_node"]["Ior.write"] == {
+        "most": 3, "compared_at": "the same nodes"}
+
+
+def test_without_a_name_the_sweeps_are_listed_with_their_newest_run(swept):
+    assert "made_tasks" in swept.ask(name="").out
+    assert " none " in next(r for r in swept.ask(name="").out.splitlines() if "made_tasks" in r)
+    swept.keep(of(swept.file, BOTH))
+    done = swept.ask(name="")
+    row = next(line for line in done.out.splitlines() if "made_tasks" in line)
+    assert done.code == 0
+    assert [cell.strip() for cell in row.split("│")[1:4]] == ["made_tasks", "33", "s0001"]
+
+
+def test_a_sweep_that_was_never_run_says_how_and_is_exit_code_3(swept):
+    done = swept.ask()
+    assert (done.code, done.out) == (
+        3, "made_tasks: not measured yet: reframe -c sweeps/ -n MadeTasks -r\n")
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["--figure", "a.pdf"], "--figure: 'a.pdf' is no picture. Allowed: FILE.svg, FILE.png."),
+    (["--session", "s9"], "--session: no run of the sweep in 's9'. Allowed: s0001."),
+    (["--campaign", "x"], "--campaign: no run of the sweep in 'x'. Allowed: none yet."),
+    (["--with", "here:"], "--with: 'here:' names no session. Allowed: SESSION, SYSTEM:SESSION."),
+    (["--csv", "--json"], "--csv: beside --json. Allowed: one of the two."),
+])
+def test_wrong_usage_is_one_line_and_exit_code_2(swept, words, told):
+    swept.keep(of(swept.file, BOTH))
+    done = swept.ask(*words)
+    assert (done.code, done.out, done.err) == (2, "", f"siteproof: {told}\n")
+
+
+def test_an_unknown_sweep_is_told_with_the_nearest(swept):
+    done = swept.ask(name="made_task")
+    assert done.code == 2
+    assert "no sweep 'made_task' (did you mean 'made_tasks'?)" in done.err
+
+
+def test_a_broken_sweep_file_is_told_by_its_line(swept):
+    (swept.folder / "sweeps" / "made_tasks.yaml").write_text("tool: ior\n")
+    done = swept.ask()
+    assert done.code == 2
+    assert "made_tasks.yaml:1: missing key 'description'" in done.err
