@@ -2,7 +2,8 @@
 # The knobs of a tuning sweep, as the walker of its points sets and restores them. Sourced by
 # sweep.sh; $stage is the stage directory. Each function tells on stderr why it fails.
 #   knobs_set NUMBER NODE…   the combination NUMBER, on these nodes; where it is set already,
-#                            nothing is done. 0: every node has read it back
+#                            nothing is done. 0: every node has read it back; 127: a program is
+#                            missing; what failed leaves nothing set
 #   knobs_facts              knob.NAME=VALUE as read back, for the facts of a point
 #   knobs_still_set          false: a node has put them back, so what was measured does not count
 #   knobs_restore            everything as it was. False: a node could not be restored, so nothing
@@ -33,6 +34,8 @@ knobs_set() {
         [ -e "$knobs_folder/$knobs_node.set" ] || {
             knobs_why "$knobs_node" failed 'has not set its knobs' >&2
             knobs_restore
+            ! grep -q 'is not installed' "$knobs_folder/$knobs_node.failed" 2>/dev/null ||
+                return 127
             return 1
         }
     done

@@ -65,13 +65,19 @@ turn_knobs() {
     [ "$1" -ne 0 ] || return 0
     [ "$1" -ne "$knobs" ] || [ -z "$knob_trouble" ] || return 0 # it failed before
     # shellcheck disable=SC2086  # a list of nodes
-    if ! knobs_set "$1" $JOB_NODES 2>knobs.err; then
-        knob_trouble=yes
-    elif [ "$1" -ne "$knobs" ]; then
-        knob_trouble=''
-        knobs_facts >knobs.facts
-    fi
+    knobs_set "$1" $JOB_NODES 2>knobs.err
+    case $?,$1 in
+    0,"$knobs") ;;
+    0,*) knob_trouble='' && knobs_facts >knobs.facts ;;
+    127,*) knob_trouble=127 ;; # a program is missing
+    *) knob_trouble=1 ;;
+    esac
     knobs=$1
+}
+
+# deny: what is measured with these knobs does not count, as the last line of knobs.err says.
+deny() {
+    echo "invalid=$(tail -n 1 "$stage/knobs.err")" >>facts
 }
 
 restore_knobs() {
@@ -143,7 +149,8 @@ measure() { # KEY=VALUE...
     if [ -n "$knob_trouble" ]; then
         cat "$stage/knobs.err" >stderr
         : >stdout
-        code=1
+        code=$knob_trouble
+        [ "$code" -eq 127 ] || deny
     else
         (in_point "$@") >stdout 2>stderr </dev/null &
         child=$!
@@ -151,7 +158,7 @@ measure() { # KEY=VALUE...
         code=$?
         child=''
         case $code in 124 | 137) end_strays ;; esac
-        [ "$knobs" -eq 0 ] || knobs_still_set 2>>stderr || code=1
+        [ "$knobs" -eq 0 ] || knobs_still_set 2>"$stage/knobs.err" || deny
         # A dead node ends the job, once Slurm has noticed; its point is measured elsewhere.
         [ "$code" -eq 0 ] || nodes_answer || sleep "$SWEEP_PATIENCE"
     fi

@@ -44,11 +44,12 @@ def repeated(
 
 
 def _combinations(sweep: Sweep) -> Iterator[Values]:
-    defaults = {"tasks": "1", "tasks_per_node": "1", **sweep.fixed}
+    tasks = TOOLS[sweep.tool].tasks
     for axes in sweep.axes:
         for chosen in product(*axes.values()):
             for knobs in knob_settings(sweep):
-                yield {**defaults, **dict(zip(axes, chosen, strict=True)), **knobs}
+                values = {**sweep.fixed, **dict(zip(axes, chosen, strict=True)), **knobs}
+                yield {"tasks": values.get(tasks, tasks), "tasks_per_node": "1", **values}
 
 
 def knob_settings(sweep: Sweep) -> list[Values]:

@@ -1,0 +1,60 @@
+"""LNET between clients and the servers of a Lustre file system, by LNET selftest.
+
+Written after the Lustre manual and the source of lst (2.15); it was never run on Lustre.
+"""
+
+import re
+
+from reframe.core.builtins import run_after, variable
+
+from siteproof.checks import loading
+from siteproof.checks.sweep_file_system import FileSystemSweep
+from siteproof.errors import UserError
+from siteproof.parsers import lst
+
+_NID = re.compile(r"[A-Za-z0-9.:_-]+@[a-z0-9]+")
+
+
+class Lnet(FileSystemSweep):
+    """lst, for which sweeps/*.yaml says `tool: lst`. Needs root, and the module on every server.
+
+    The servers are those that the site names for the file system, at the addresses of their names
+    in the clients' own LNET; -S Lnet.nids=NID,NID names others.
+    """
+
+    descr = "LNET between clients and the servers of a file system"
+    tool = "lst"
+    script = "lnet.sh"
+    parsers = {"lnet_selftest": lst}
+    derive = "lnet"
+
+    nids = variable(str, value="")
+    seconds = variable(int, value=30)  # of which each 5 are a figure; the median counts
+
+    @run_after("init")
+    def refuse_wrong_words(self):
+        """What the script could not use."""
+        loading.refuse_number(self, "seconds", 10)
+        if wrong := [nid for nid in filter(None, self.nids.split(",")) if not _NID.fullmatch(nid)]:
+            loading.refuse(UserError("-S nids", f"'{wrong[0]}' is no NID", "10.0.0.1@tcp"))
+
+    def expected_nodes(self):
+        """Clients of a Lustre file system whose servers are known."""
+        mine = super().expected_nodes()
+        if self.there.kind != "lustre":
+            self.skip(f"{self.fs} is of kind {self.there.kind}: LNET belongs to Lustre")
+        if not self.servers():
+            self.skip(f"file system {self.fs} has no 'servers' in system.yaml, and -S nids names "
+                      "none")
+        return mine
+
+    def servers(self):
+        """NIDs, or the names of nodes."""
+        role = self.there.servers
+        known = [str(node) for node in self.site.system.nodes[role].nodes] if role else []
+        return list(filter(None, self.nids.split(","))) or known
+
+    def settings(self):
+        """Who answers, and for how long."""
+        return {**super().settings(), "SERVERS": " ".join(self.servers()),
+                "INTERVALS": str(self.seconds // 5)}
