@@ -54,7 +54,7 @@ class Turn:
 
     def line(self, name, side):
         """The shell's words for the script of a check."""
-        return (f". '{SHARED}/account.sh'; . '{SHARED}/network.sh'; "
+        return (f"set -- '{SHARED}'; . '{SHARED}/account.sh'; . '{SHARED}/network.sh'; "
                 + (f"begin_account {side} 7 60; " if side == "client" else "")
                 + f". '{TOP}/checks/network/{name}.sh'")
 

@@ -27,9 +27,12 @@ def derive(
     """
     kept = dict(conditions)
     server = kept.pop("server", "")
+    client = raw.meta.get("node", "")
     for run in raw.runs:
-        _must_sit_apart(run.stdout, raw.meta.get("node", ""), server)
-    each = [_in_microseconds(reading) for reading in readings]
+        if client == server:
+            raise OutputError(f"client and server are both {client}", "invalid")
+        must_sit(run.stdout, client, server)
+    each = [in_microseconds(reading) for reading in readings]
     by_size = [Reading(f"{r.metric}_by_size", r.value, r.unit, {"size": r.dims["size"]})
                for r in each]
     smallest, largest = str(facts["smallest"]), str(facts["largest"])
@@ -37,15 +40,15 @@ def derive(
     return [_at(each, "latency", smallest), _at(each, "bandwidth", largest), *by_size], kept
 
 
-def _must_sit_apart(text: str, client: str, server: str) -> None:
-    """Refuse ranks that are not one on each node, as each says before it becomes the benchmark."""
-    found, asked = set(_RANK.findall(text)), {("0", client), ("1", server)}
-    if found != asked or client == server:
+def must_sit(text: str, first: str, second: str) -> None:
+    """Refuse two ranks elsewhere than on these nodes; each says it before it is the benchmark."""
+    found, asked = set(_RANK.findall(text)), {("0", first), ("1", second)}
+    if found != asked:
         told = ", ".join(f"{rank} on {node}" for rank, node in sorted(found)) or "nowhere"
-        raise OutputError(f"ranks sat {told}; asked was 0 on {client}, 1 on {server}", "invalid")
+        raise OutputError(f"ranks sat {told}; asked was 0 on {first}, 1 on {second}", "invalid")
 
 
-def _in_microseconds(reading: Reading) -> Reading:
+def in_microseconds(reading: Reading) -> Reading:
     """A latency in us, whichever unit the program has; no digit is lost."""
     if reading.unit != "s":
         return reading

@@ -1,0 +1,25 @@
+# shellcheck shell=sh
+# MPI messages of all sizes up to POINT_SIZE between two ranks: on two nodes, or on one.
+# Run by siteproof's sweep.sh for a point of a sweep.
+# shellcheck source=siteproof/checks/messages.sh
+. "$1/messages.sh"
+# shellcheck disable=SC2153
+if [ "$TASKS" -ne 2 ]; then
+    echo "messages go between two ranks, and the point has $TASKS: tasks: 2" >&2
+    exit 1
+fi
+LARGEST=${POINT_SIZE:-$LARGEST}
+
+start() { # COMMAND...
+    launch "$@"
+}
+
+choose_program
+LAUNCH=$kind # launch would look for the library of the shell that says where a rank is
+tell_program
+if [ -n "$SWEEP_SRUN" ]; then
+    echo "nodes=$NODES" >>facts
+else
+    echo "nodes=$SITEPROOF_NODE" >>facts
+fi
+run_program

@@ -1,0 +1,39 @@
+"""Requests of one node to a file system, as points of a sweep: fio by block, depth and pattern."""
+
+from reframe.core.builtins import run_after, variable
+
+from siteproof.checks import FileSystemSweep, loading
+from siteproof.parsers import fio
+
+DURATION = {"quick": 2, "maintenance": 10, "acceptance": 30}  # seconds of a point
+MEBIBYTES = {"quick": 64, "maintenance": 512, "acceptance": 2048}  # of its file
+
+
+class FioSweep(FileSystemSweep, special=True):
+    """The file of each point is written, read back and compared first."""
+
+    descr = "Rate of a file system by block size and requests at a time"
+    tags = {"storage"}
+    tool = "fio"
+    script = "fio_sweep.sh"
+    parsers = {"fio": fio}
+    derive = "fio_sweep"
+    metrics = ("rate", "iops", "p99")
+
+    size = variable(int, value=0)  # MiB of a point's file; 0: by the mode
+
+    @run_after("init")
+    def choose_size(self):
+        """What each point writes: its file once, and at most once more."""
+        loading.refuse_number(self, "size", 0)
+        self.size = self.size or MEBIBYTES[self.mode]
+        self.gigabytes = round(2 * self.size * 2**20 * len(self.points) / 1e9, 2)
+
+    def settings(self):
+        """How long, and how large."""
+        return {**super().settings(), "DURATION": str(DURATION[self.mode]),
+                "MEBIBYTES": str(self.size)}
+
+    def facts(self):
+        """What must have been verified for the figures to count."""
+        return {"size": self.size * 2**20}
