@@ -29,12 +29,12 @@ class Lnet(FileSystemSweep):
     derive = "lnet"
 
     nids = variable(str, value="")
-    seconds = variable(int, value=30)  # of which each 5 are a figure; the median counts
+    duration = variable(int, value=30)  # seconds, of which each 5 are a figure; the median counts
 
     @run_after("init")
     def refuse_wrong_words(self):
         """What the script could not use."""
-        loading.refuse_number(self, "seconds", 10)
+        loading.refuse_number(self, "duration", 10)
         if wrong := [nid for nid in filter(None, self.nids.split(",")) if not _NID.fullmatch(nid)]:
             loading.refuse(UserError("-S nids", f"'{wrong[0]}' is no NID", "10.0.0.1@tcp"))
 
@@ -57,4 +57,4 @@ class Lnet(FileSystemSweep):
     def settings(self):
         """Who answers, and for how long."""
         return {**super().settings(), "SERVERS": " ".join(self.servers()),
-                "INTERVALS": str(self.seconds // 5)}
+                "INTERVALS": str(self.duration // 5)}
