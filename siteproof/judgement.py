@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import campaign, data, pairs, samples, sites
+from siteproof import campaign, data, pairs, samples, sites, sweep_derived, sweep_runs
 from siteproof.analysis import pair_units
-from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, refusal
+from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, of_system, refusal
 from siteproof.samples import Sample
 from siteproof.sites import Baseline, Criterion, Hardware, Site
+from siteproof.sweep_derived import Derived
 
 
 @dataclass(frozen=True)
@@ -36,20 +37,35 @@ def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgem
     """Judge every criterion of a system. Raises UserError and UserErrors for bad input."""
     site = sites.load(system or sites.recognise())
     data.must_exist()
-    everything = samples.read_all(data.perflogs(), site.system.system)
+    everything, swept = with_derived(site)
     start = campaign.since(since, datetime.now(UTC)) if since else None
     found, chosen = campaign.select(
         everything, campaign=name, start=start, answers=lambda s: _answers_any(site, s)
     )
-    return judge_samples(site, found, chosen)
+    return judge_samples(site, found, chosen, swept)
 
 
-def judge_samples(site: Site, found: Sequence[Sample], chosen: str) -> Judgement:
-    """Judge every criterion of a site from these samples. chosen: which they are, in words."""
+def with_derived(site: Site) -> tuple[list[Sample], Derived]:
+    """All samples of a system with what its sweeps give as a whole, and that by itself."""
+    kept = samples.read_all(data.perflogs(), site.system.system)
+    swept = sweep_derived.of_all(site, kept)
+    return kept + swept.samples, swept
+
+
+def judge_samples(
+    site: Site, found: Sequence[Sample], chosen: str, swept: Derived | None = None
+) -> Judgement:
+    """Judge every criterion of a site from these samples. chosen: which they are, in words.
+
+    swept: what sweeps gave, and why they gave nothing.
+    """
     today = datetime.now(UTC).date()
     verdicts = [
         _judge(site, key, criterion, found, today) for key, criterion in site.criteria.items()
     ]
+    if swept:
+        sessions = {s.header.session for s in found}
+        verdicts = [_with_reason(verdict, swept, sessions) for verdict in verdicts]
     warnings = _warnings(found) | _expired(site, today)
     return Judgement(site, chosen, verdicts, found, _unjudged(site, found), warnings)
 
@@ -64,7 +80,9 @@ def waived(site: Site, name: str, metric: str, today: date) -> dict[str, str]:
 
 
 def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
-    """Every node of whom a criterion speaks, with its hardware."""
+    """Every node of whom a criterion speaks, with its hardware; the system, if of it as a whole."""
+    if of_system(criterion):
+        return {site.system.system: Hardware()}
     return {
         node: site.hardware_of(role)
         for role in site.roles_of(criterion) for node in site.expected(role)
@@ -143,7 +161,20 @@ def _judge(
         for node in site.promised(baseline) if baseline.metric == criterion.metric else ():
             baselines.setdefault(node, []).append(baseline)
     excused = waived(site, name, criterion.metric, today)
+    if criterion.metric in sweep_derived.METRICS:  # what fails outside of a sweep is no attempt
+        found = [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
     return judge(name, criterion, found, expected_nodes(site, criterion), baselines, excused)
+
+
+def _with_reason(
+    verdict: CriterionVerdict, swept: Derived, sessions: Collection[str]
+) -> CriterionVerdict:
+    """Why a sweep of these sessions gave no figure, where nothing else tells why there is none."""
+    why = swept.reason(verdict.criterion.metric, sessions)
+    if not why or verdict.verdict is not Verdict.INCOMPLETE or any(
+            node.sample for node in verdict.nodes):
+        return verdict
+    return replace(verdict, why=why, nodes=[replace(node, why=why) for node in verdict.nodes])
 
 
 def _judge_units(

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from siteproof import accepted
 from siteproof.analysis.verdict import OF_STATUS, Verdict
 from siteproof.errors import UserError
 from siteproof.samples import Sample
@@ -110,7 +109,7 @@ class Progress:
 
 def of_sweep(sample: Sample, name: str = "") -> bool:
     """Whether a sample belongs to a sweep, or to the one of that name."""
-    found = sample.conditions.get(SWEEP, "")
+    found = sample.header.conditions.get(SWEEP, "")
     return bool(found) and name in ("", found)
 
 
@@ -141,7 +140,7 @@ def choose(runs: Sequence[SweepRun], *, session: str = "", campaign: str = "") -
         where = "--session"
     elif campaign:
         chosen = [run for run in runs if any(s.header.campaign == campaign for s in run.samples)]
-        known = accepted.names([s for run in runs for s in run.samples if s.header.campaign])
+        known = [run.newest.header.campaign for run in runs if run.newest.header.campaign]
         where = "--campaign"
     else:
         return [run for run in runs if run.sessions[0] == runs[-1].sessions[0]]

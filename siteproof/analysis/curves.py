@@ -17,6 +17,7 @@ from statistics import mean, median
 from siteproof.analysis.hinge import Fit, fit
 
 NEAR = 0.05  # of the peak: who is that close to it has reached it
+EXACT = 1e-9  # of a value: what binary fractions leave of an equality
 ERRORS = 3  # standard errors by which a fall must exceed the noise
 DOUBT = 2  # standard errors of which 5 % must be more: with less the plateau is a rough one
 MEDIAN_ERROR = math.sqrt(math.pi / 2)  # standard error of a median as a multiple of a mean's
@@ -142,9 +143,9 @@ def plateau(curve: Sequence[Point]) -> Place:
         gain = last_gain(curve)
         if gain is None:
             return Unknown("the points span less than a doubling")
-        if gain > NEAR:
+        if gain > NEAR + EXACT:
             return Beyond(top.x)
-    return At(next(p.x for p in curve if p.median >= (1 - NEAR) * top.median))
+    return At(next(p.x for p in curve if p.median >= (1 - NEAR - EXACT) * top.median))
 
 
 def last_gain(curve: Sequence[Point]) -> float | None:

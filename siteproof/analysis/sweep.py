@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
 
-from siteproof.analysis.curves import NEAR, Point
+from siteproof.analysis.curves import EXACT, NEAR, Point
 
 SAME_TASKS, SAME_NODES = "the same tasks", "the same nodes"
 
@@ -80,7 +80,7 @@ def _most(losses: Sequence[Loss]) -> int:
     """Up to the first that loses more than 5 % in the median."""
     most = 1
     for loss in losses:
-        if loss.usual > NEAR:
+        if loss.usual > NEAR + EXACT:
             break
         most = loss.tasks_per_node
     return most

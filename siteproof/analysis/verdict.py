@@ -100,7 +100,8 @@ def judge(
     """The verdict on one criterion whose metric some check yields.
 
     samples: all samples in question, in any order. expected: the hardware of each expected node;
-    where the criterion names links, of each unit of siteproof.analysis.pair_units, such as `a>b`.
+    where the criterion names links, of each unit of siteproof.analysis.pair_units, such as `a>b`;
+    where it speaks of the system as a whole, of the system's name.
     baselines: those of the metric that speak of a node, by node. waived: nodes that may miss it,
     each with the reason; what they miss is SKIP, and the others decide.
     """
@@ -110,7 +111,7 @@ def judge(
         missing = "no pair was measured" if criterion.links else "no node has this role"
         return CriterionVerdict(name, criterion, Verdict.INCOMPLETE, missing)
     attempts, usual = attempts_at(samples, criterion), baselines or {}
-    judge_one = judge_unit if criterion.links else judge_node
+    judge_one = judge_unit if criterion.links or of_system(criterion) else judge_node
     stated = [s for s in attempts.get("", []) if PUBLISHED in s.own_conditions]  # of no single node
     nodes = [
         judge_one(criterion, node, facts, attempts.get(node, stated), usual.get(node, ()))
@@ -148,17 +149,32 @@ def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
     return _newest_first(found)
 
 
+def of_system(criterion: Criterion) -> bool:
+    """Whether it speaks of the system as a whole, and of no node, pair or link."""
+    return criterion.subject == criterion.scope == "system" and not criterion.links
+
+
 def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, list[Sample]]:
-    """The samples that may speak of each node, or pair or link, of a criterion; newest first."""
-    if not criterion.links:
+    """The samples that may speak of each node, or pair or link, of a criterion; newest first.
+
+    Of the system as a whole, by its name.
+    """
+    if not criterion.links and not of_system(criterion):
         return by_node(samples, criterion.metric)
     failure = criterion.metric.partition(".")[0] + ".*"
     found: dict[str, list[Sample]] = {}
     for sample in samples:
         if sample.metric in (criterion.metric, failure):
-            for unit in pair_units.of_sample(criterion, sample):
+            for unit in _units(criterion, sample):
                 found.setdefault(unit, []).append(sample)
     return _newest_first(found)
+
+
+def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
+    """What a sample may speak of, of a criterion over links or on the system as a whole."""
+    if criterion.links:
+        return pair_units.of_sample(criterion, sample)
+    return [] if sample.node or pair_units.of_link(sample) else [sample.header.system]
 
 
 def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
@@ -186,7 +202,7 @@ def judge_unit(
     criterion: Criterion, unit: str, facts: Hardware, attempts: Sequence[Sample],
     baselines: Iterable[Baseline] = (),
 ) -> NodeVerdict:
-    """The verdict on a pair or a link: the median of the trials of its newest job.
+    """The verdict on a pair, a link or the system: the median of the trials of its newest job.
 
     A failed trial beside good ones is a missing trial, unless it was a wrong answer. Figures that
     differ in another dimension, such as a size, must keep the promise each, and be there; the worst
