@@ -1,5 +1,6 @@
 """Every kind of mistake in a site is told in one line, with its place and what is allowed."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def test_all_mistakes_are_told_at_once(example):
 
 
 def test_lint_ends_in_the_answer(example):
-    result = CliRunner().invoke(lint, [])
+    result = CliRunner().invoke(lint, ["example"])
     assert (result.exit_code, result.output) == (0, "1 site, no mistake\n")
     change(example, "criteria", {"xhpl": "hpl", "at_most: 0 %": "at_most: 0 apples"})
     change(example, "baselines", {"Stream.triad": "Stream.tried"})
@@ -148,14 +149,15 @@ def test_lint_tells_what_a_copied_site_still_has_of_its_sister(example):
 def test_lint_prints_the_schema(example):
     schema = yaml.safe_load(CliRunner().invoke(lint, ["--schema"]).output)
     assert list(schema) == ["system.yaml", "criteria.yaml", "baselines.yaml", "waivers.yaml",
-                            "published.csv"]
+                            "published.csv", "sweeps/NAME.yaml"]
     assert schema["system.yaml"]["additionalProperties"] is False
 
 
 def test_the_shipped_sites_have_no_mistake(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     result = CliRunner().invoke(lint, [])
-    assert (result.exit_code, result.output) == (0, "9 sites, no mistake\n")
+    assert result.exit_code == 0, result.output
+    assert re.fullmatch(r"9 sites, \d+ sweeps, no mistake\n", result.output)
 
 
 def test_criteria_may_stand_in_several_files(example):

@@ -72,6 +72,8 @@ def _print_manual() -> None:
     for file in manual.FILES:
         _print_keys(file, manual.keys(file))
     _print_keys("VALUE: of a parameter or condition", manual.expected_values())
+    for tool, found in manual.axes().items():
+        _print_keys(f"axes of a sweep: {tool}", found)
     click.echo("NAME and ID are names of your own; (*) must be given")
 
 

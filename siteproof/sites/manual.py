@@ -14,6 +14,8 @@ from siteproof.sites.promise import Baseline, Criterion
 from siteproof.sites.published import Published
 from siteproof.sites.shape import bare
 from siteproof.sites.waiver import Waiver
+from siteproof.sweeps.model import Sweep
+from siteproof.sweeps.tools import COMMON, TOOLS
 
 FILES: dict[str, Any] = {
     "system.yaml": System,
@@ -22,6 +24,7 @@ FILES: dict[str, Any] = {
     "waivers.yaml": dict[str, Waiver],
     "published.csv": Published,
     "checks/*/catalogue.yaml": dict[str, Metric],
+    "sweeps/NAME.yaml": Sweep,
 }
 
 
@@ -74,3 +77,10 @@ def _keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[Key]:
 def expected_values() -> list[Key]:
     """The forms of an expected value, which parameters and conditions share."""
     return list(_keys(Expected, ("VALUE",)))
+
+
+def axes() -> dict[str, list[Key]]:
+    """The axes of a sweep, by tool; those of all tools first."""
+    known = {"any tool": COMMON, **{name: tool.axes for name, tool in TOOLS.items()}}
+    return {name: [Key(axis, one.needed, one.sentence, one.words) for axis, one in mine.items()]
+            for name, mine in known.items()}

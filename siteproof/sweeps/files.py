@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +66,22 @@ def load() -> dict[str, SweepFile]:
     return found
 
 
+def lint(systems: Iterable[str]) -> tuple[list[str], list[UserError]]:
+    """The names of all sweeps, and every mistake in them; a sweep names no system."""
+    found, documents = examine()
+    for document in documents:
+        _must_name_none(document, systems)
+    mistakes = [error for document in documents for error in document.sorted_mistakes()]
+    return list(found), mistakes
+
+
+def _must_name_none(document: Document, systems: Iterable[str]) -> None:
+    words = set(re.findall(r"[A-Za-z0-9_-]+", str(document.data)))
+    for system in systems:
+        if system in words:
+            document.add((), f"the system '{system}'", "what is true of any system")
+
+
 def examine() -> tuple[dict[str, SweepFile], list[Document]]:
     """The sweeps without a mistake, and all files with theirs. Raises UserError."""
     found: dict[str, SweepFile] = {}
@@ -104,10 +121,16 @@ def _read(document: Document) -> SweepFile | None:
 
 def _more_than(sweep: Sweep, most: int) -> int:
     """How many points there are before constraints, if more than that; 0 otherwise."""
-    total = 0
+    total, knobs = 0, _settings(sweep.knobs.one_at_a_time, sweep.knobs.corners) \
+        if sweep.knobs else 1
     for axes in sweep.axes:
         size = sweep.repetitions
         for values in axes.values():
             size *= len(values)
-        total += size
+        total += size * knobs
     return total if total > most else 0
+
+
+def _settings(alone: dict[str, list[str]], corners: bool) -> int:
+    """How many combinations of knobs there are, counted without making them."""
+    return 1 + sum(map(len, alone.values())) + (2 ** len(alone) if corners else 0)

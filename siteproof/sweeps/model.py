@@ -142,6 +142,9 @@ class Sweep(Model):
                 raise mistake(f"'{name}' is no axis of this sweep{hint(name, self.varied)}",
                               ", ".join(self.varied))
         for name, axis in TOOLS[self.tool].axes.items():
+            values = {value for axes in self.axes for value in axes.get(name, [])}
+            if axis.one and len(values) > 1:
+                raise mistake(f"several values of '{name}'", f"the largest one; {axis.sentence}")
             if axis.needed and not all(name in axes or name in self.fixed for axes in self.axes):
                 raise mistake(f"{self.tool} needs '{name}'", "a value in axes or fixed")
         alone = set(self.knobs.one_at_a_time) if self.knobs else set()

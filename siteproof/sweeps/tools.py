@@ -12,13 +12,14 @@ class Axis:
     """What a tool lets a sweep vary.
 
     kind: number (whole), size (bytes, or with a unit) or word. words: those allowed; empty: all.
-    needed: the tool has no value of its own.
+    needed: the tool has no value of its own. one: a run gives all values up to it by itself.
     """
 
     kind: Literal["number", "size", "word"]
     sentence: str
     words: tuple[str, ...] = ()
     needed: bool = False
+    one: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ TOOLS = {
                         ("randread", "randwrite", "read", "write"), needed=True),
     }),
     "messages": Tool("checks.network.message_sweep", "MessageSweep", "Messages of MPI by size.", {
-        "size": Axis("size", "Bytes of a message; one run gives all sizes up to it."),
+        "size": Axis("size", "Bytes of a message; one run gives all sizes up to it.", one=True),
     }),
     "tcp": Tool("checks.network.tcp_sweep", "TcpSweep", "TCP between two nodes.", {
         "streams": Axis("number", "Connections at a time."),
