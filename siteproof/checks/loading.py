@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from reframe.frontend.executors import Runner
 from reframe.frontend.loader import RegressionCheckLoader
 
-from siteproof.errors import ExitCode, UserError
+from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import Metric
 from siteproof.sites.shape import hint
 from siteproof.sweeps import files
@@ -22,9 +22,10 @@ from siteproof.sweeps.files import FOLDER
 from siteproof.sweeps.tools import TOOLS
 
 
-def refuse(error: UserError) -> NoReturn:
+def refuse(error: UserError | UserErrors) -> NoReturn:
     """End the whole run; ReFrame catches other exceptions and goes on without the check."""
-    print(f"siteproof: {error}", file=sys.stderr)
+    for line in str(error).splitlines():
+        print(f"siteproof: {line}", file=sys.stderr)
     raise SystemExit(ExitCode.USAGE)
 
 

@@ -32,9 +32,11 @@ from siteproof.sweeps.points import combinations, repeated, size_class, walk
 
 ALL = "all"  # the walk of a check that is no sweep: all of its points in one job
 BY_POINTS = "1s"  # a time limit that nobody has set: it follows from the points
-AROUND = 2  # seconds of a point beyond its limit, at most: ranks that do not end at once
+AROUND = 5  # seconds of a point beyond its limit: ranks that do not end at once
 COLLECT_EVERY = 20  # seconds between two rewritings of the samples
+QUEUED = 7200  # seconds that a job may wait in the queue, when it is its turn
 PATIENCE = 150  # seconds in which Slurm notices a dead node, and ends the job
+_submitted: list[tuple[str, float]] = []  # this session's jobs, each with its time limit
 
 
 class SweepCheck(JobCheck, Tuning, special=True):
@@ -225,7 +227,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """Only the first node walks; the ranks of a point are steps of their own."""
         self.job.launcher = getlauncher("local")()
         self.known: dict[int, Outcome] = {}
-        self.collected_at = 0.0
+        self.collected_at = self.began = 0.0
 
     def pin(self, nodes: NodeSet) -> None:
         """Ask Slurm for exactly these nodes; the job ends with any of them."""
@@ -233,6 +235,20 @@ class SweepCheck(JobCheck, Tuning, special=True):
         self.job.launcher = getlauncher("local")()
         if not self.held:
             self.job.options = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-requeue"]
+            self.queue_behind()
+
+    def queue_behind(self) -> None:
+        """Behind the job of another partition: both might measure one file system."""
+        if before := [(job, limit) for job, limit in _submitted if job not in self.plan.jobs]:
+            job, limit = before[-1]
+            self.job.options.append(f"--dependency=afterany:{job}")
+            self.max_pending_time = f"{QUEUED + int(limit)}s"
+
+    def remember_job(self) -> None:
+        """As every job; and the next one goes behind it."""
+        super().remember_job()
+        if self.in_batch:
+            _submitted.append((str(self.job.jobid), self.seconds()))
 
     def write_work(self, missing: bool) -> None:
         """The points in the order of the walk; of a second job those that are not there."""
@@ -270,6 +286,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def run_complete(self) -> bool:
         """As every job's; what has been measured meanwhile becomes samples at once."""
         if not self.is_dry_run():
+            if not self.began and (not self.in_batch or "RUNNING" in (self.job.state or "")):
+                self.began = time.time()
             self.collect_so_far()
         return super().run_complete()
 
@@ -289,7 +307,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return
         if len(self.known) > before:
             getlogger().info(f"{self.display_name}: " + contract_sweep.tell_progress(
-                len(self.known), len(self.points), now - self.plan.started))
+                len(self.known), len(self.points), now - (self.began or self.plan.started)))
 
     def progress(self, measured: set[str]) -> str:
         """Told when points are collected."""

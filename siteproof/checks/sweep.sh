@@ -114,6 +114,15 @@ nodes_answer() {
         </dev/null >/dev/null 2>&1
 }
 
+wait_for_slurm() {
+    [ "$SWEEP_PATIENCE" -gt 0 ] || return 0
+    nodes_answer || {
+        sleep "$SWEEP_PATIENCE" &
+        wait $! # and a trap need not wait for it
+        SWEEP_PATIENCE=0 # it was something else, which nobody waits for twice
+    }
+}
+
 first_nodes() { # COUNT: the names of so many nodes
     count=$1 nodes=''
     # shellcheck disable=SC2086  # a list of nodes
@@ -160,7 +169,7 @@ measure() { # KEY=VALUE...
         case $code in 124 | 137) end_strays ;; esac
         [ "$knobs" -eq 0 ] || knobs_still_set 2>"$stage/knobs.err" || deny
         # A dead node ends the job, once Slurm has noticed; its point is measured elsewhere.
-        [ "$code" -eq 0 ] || nodes_answer || sleep "$SWEEP_PATIENCE"
+        [ "$code" -eq 0 ] || wait_for_slurm
     fi
     look_at_clock
     # A full disk cuts files short: then there is no result.

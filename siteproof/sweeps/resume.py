@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,16 +68,16 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str) -> Resumed:
     held: dict[str, list[Path]] = {}
     for path in samples.files(folder / "perflogs", system):
         held.setdefault(path.name.partition(".")[0], []).append(path)
-    name = _last(held, sweep.name) if session == LAST else session
+    running = _running(folder / "stage", sweep.name)
+    name = max([_last(held, sweep.name), *running]) if session == LAST else session
+    if name in running:
+        raise UserError(where, f"a job of session {name} still runs", "after its end")
     found = _of_sweep(held.get(name, []), sweep.name)
     if not found:
         known = [s for s in reversed(held) if _of_sweep(held[s], sweep.name)]
         what = f"no samples of {sweep.test} in that session" if session != LAST else (
             f"{sweep.test} has never been measured here")
         raise UserError(where, what, known[:5] or "a first run without it")
-    for pending in manifest.pending(folder / "stage"):
-        if pending.relative_to(folder / "stage").parts[0] == name:
-            raise UserError(where, f"a job of session {name} still runs", "after its end")
     total: list[Sample] = []
     chain = name
     seen: set[str] = set()
@@ -89,6 +90,15 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str) -> Resumed:
         raise UserError(where, f"{sweep.path.name} has changed since that session (hash "
                         f"{min(other)}, now {sweep.hash})", "a new run without it")
     return Resumed(name, total)
+
+
+def _running(stages: Path, sweep: str) -> list[str]:
+    """The sessions of which a job of the sweep has not been collected to its end."""
+    jobs = []
+    for stage in manifest.pending(stages):
+        with suppress(UserError):  # a broken manifest is told elsewhere
+            jobs.append(manifest.load(stage))
+    return [job.session for job in jobs if job.conditions.get("sweep") == sweep]
 
 
 def _last(held: Mapping[str, list[Path]], sweep: str) -> str:
