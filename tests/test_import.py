@@ -186,6 +186,15 @@ def test_a_published_mean_answers_no_criterion_on_nodes(world, bring):
     assert done.code == 3
 
 
+def test_a_published_maximum_of_the_system_is_told_and_answers_nothing(world, bring):
+    world.site(criteria="HERE: {metric: Ior.read_max, subject: system, at_least: 1 MB/s, "
+                        "description: Fast, source: contract}\n")
+    assert bring(LINE.replace("Stream.triad", "Ior.read_max")).code == 0
+    (found,) = json.loads(world.siteproof("verdict", "--campaign", "a", "--json").out)["criteria"]
+    assert (found["verdict"], found["why"]) == (
+        "INCOMPLETE", "mean; published, and not measured here")
+
+
 def test_table_2_of_the_seeds_as_printed(monkeypatch):
     """Traps J19, J20, J22: dates, units and maxima as the table has them."""
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)

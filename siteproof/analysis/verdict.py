@@ -266,7 +266,9 @@ def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
     """Why a sample could not answer a criterion, whatever became of it; empty if it could."""
     have = {**sample.dims, **sample.conditions}
     if PUBLISHED in have:
-        return f"{have[PUBLISHED]}; per-node values not published"
+        whole = getattr(criterion, "subject", "") == "system"
+        return f"{have[PUBLISHED]}; " + (
+            "published, and not measured here" if whole else "per-node values not published")
     link = have.get(pair_units.LINK, "")
     if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
         return f"measured over {link or 'no link'}; asked is {' or '.join(criterion.links)}"
