@@ -12,7 +12,8 @@ from siteproof.sites import Link, Site
 from siteproof.sweep_runs import SweepRun
 from siteproof.sweep_tables import Curve, Row
 
-WINDOW, STREAMS = "window", "streams"
+WINDOWS = ("window", "buffer")  # what bounds the bytes under way of one stream
+STREAMS = "streams"
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,13 @@ def _facts(site: Site, run: SweepRun, row: Row) -> Facts:
     link, told = _link(site, run), {**run.newest.conditions, **row.dims}
     serving = _servers(site, run)
     return Facts(
-        nodes=row.nodes, client=_network(site, _clients(site, run)),
+        nodes=1 if link else row.nodes, client=_network(site, _clients(site, run)),
         servers=len(site.expected(serving)) if serving else 0,
         server=_network(site, serving),
         link=link.speed.to("B/s") if link and link.speed else None,
         round_trip=link.round_trip.to("s") if link and link.round_trip else None,
-        window=_whole(told, WINDOW), streams=int(_whole(told, STREAMS) or 1),
+        window=next((w for name in WINDOWS if (w := _whole(told, name))), None),
+        streams=int(_whole(told, STREAMS) or 1),
     )
 
 

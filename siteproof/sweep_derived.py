@@ -10,15 +10,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from siteproof import sweep_report, sweep_runs, sweep_tables
+from siteproof import sweep_report, sweep_runs, sweep_tables, sweep_tuned
 from siteproof.analysis.curves import At, Beyond
 from siteproof.samples import Sample
 from siteproof.sites import Site
-from siteproof.sweep_report import Axis
 from siteproof.sweep_runs import SweepRun
 from siteproof.sweep_tables import PER_NODE, TASKS, Curve
 from siteproof.sweeps import files
 from siteproof.sweeps.files import SweepFile
+from siteproof.sweeps.point import KNOB
 
 # By class: the figures of which a sweep over tasks has a maximum and a plateau.
 FIGURES = {"Ior": ("read", "write")}
@@ -59,7 +59,7 @@ def of_all(site: Site, found: Iterable[Sample]) -> Derived:
     total = Derived()
     for run in runs:
         mine = of_run(site, run, known.get(run.name))
-        total.samples += mine.samples
+        total.samples += [*mine.samples, *sweep_tuned.of_run(run)]
         total.lacks += mine.lacks
     return total
 
@@ -85,8 +85,10 @@ def of_run(site: Site, run: SweepRun, file: SweepFile | None) -> Derived:
 
 def _wanted(run: SweepRun, file: SweepFile | None) -> set[str]:
     """What a sweep of these axes tells: over tasks all, over tasks a node how many one carries."""
-    axis = sweep_report.axis_of(run, file)
+    axis = sweep_report.axes_of(run, file)[0]
     mine = {metric for metric in METRICS if metric.partition(".")[0] == run.check}
+    if axis.alone or axis.name.startswith(KNOB):
+        return set()
     if axis.name == TASKS:
         return mine
     return mine & {f"{run.check}.{PER_NODE}"} if PER_NODE in (axis.name, axis.lines) else set()
@@ -128,7 +130,7 @@ def _rates(made: Derived, run: SweepRun, lines: Sequence[Curve]) -> None:
 def _packing(made: Derived, run: SweepRun, curves: Sequence[Curve]) -> None:
     """The tasks a node that neither reading nor writing loses by."""
     metric = f"{run.check}.{PER_NODE}"
-    found = sweep_report.packings(curves, Axis(TASKS, "number", PER_NODE))
+    found = sweep_report.packings(curves)
     if not found:
         why = f"sweep {run.name}: no number of tasks a node was measured beside one"
         made.lacks.append(Lack(metric, run.sessions, why))

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from siteproof.analysis.curves import At, Beyond
 from siteproof.figure import Line, Picture
 from siteproof.sweep_report import Axis, SweepReport
-from siteproof.sweep_tables import ALL, TASKS, Curve, Row
+from siteproof.sweep_tables import ALL, TASKS, Curve, Row, ordered
 from siteproof.sweep_words import at, number, size
 
 MOST = 12  # pictures in one file
 WIDE = 30.0  # highest over lowest value of what is better when lower: its axis is logarithmic
 
-Reports = Mapping[str, SweepReport]
+Named = Sequence[tuple[str, SweepReport]]
 
 
-def pictures(reports: Reports) -> list[Picture]:
-    """A picture for each figure and panel, with the curves of all runs. reports: by a short name.
+def pictures(reports: Named) -> list[Picture]:
+    """A picture for each figure, panel and axis, with the curves of all runs.
 
-    The first run says what the axis is; another axis makes another sweep.
+    reports: each with a name that tells its run from the others.
     """
-    axis = next(iter(reports.values())).axis
-    held: dict[tuple[str, str], list[tuple[str, SweepReport, Sequence[Curve]]]] = {}
-    for name, report in reports.items():
+    held: dict[tuple[str, str, str], list[tuple[str, SweepReport, Sequence[Curve]]]] = {}
+    for name, report in reports:
         for lines in report.groups:
-            key = (lines[0].metric, lines[0].panel)
+            key = (report.axis.name, lines[0].metric, lines[0].panel)
             held.setdefault(key, []).append((name, report, lines))
-    return [_picture(axis, found, len(reports) > 1) for found in held.values()][:MOST]
+    several = len({name for name, _ in reports}) > 1
+    return [_picture(found[0][1].axis, found, several) for found in held.values()][:MOST]
 
 
 def _picture(
@@ -37,8 +37,8 @@ def _picture(
     curves = [(name if several else "", curve, lines) for name, _, lines in found
               for curve in lines if curve.line != ALL]
     numeric = axis.kind != "word" and all(curve.numeric for _, curve, _ in curves)
-    labels = [] if numeric else list(dict.fromkeys(
-        row.label for _, curve, _ in curves for row in curve.rows))
+    labels = [] if numeric else ordered(
+        {row.label for _, curve, _ in curves for row in curve.rows})
     told = ", ".join(filter(None, (first.metric, first.panel)))
     title = f"{told} against {axis.name}"
     if not several:

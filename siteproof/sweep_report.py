@@ -6,31 +6,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from siteproof import sweep_bounds, sweep_tables
+from siteproof import sweep_bounds, sweep_knobs, sweep_tables
 from siteproof.analysis.sweep import Packing, packing
 from siteproof.errors import ExitCode
 from siteproof.sites import Site
 from siteproof.sweep_bounds import Reached
+from siteproof.sweep_knobs import Setting
 from siteproof.sweep_runs import Progress, SweepRun, progress
 from siteproof.sweep_tables import PER_NODE, TASKS, Curve, Row
 from siteproof.sweeps.files import SweepFile
+from siteproof.sweeps.point import OWN
 from siteproof.sweeps.tools import TOOLS
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What a figure is shown against. kind: number, size (bytes) or word."""
+    """What a figure is shown against. kind: number, size (bytes) or word.
+
+    alone: knobs that are left as the machine has them in this figure.
+    """
 
     name: str
     kind: str
     lines: str = ""
+    alone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SweepReport:
     """One run. groups: the curves of each figure and panel, with the best of all where several.
 
-    packings: by figure, how many tasks a node carries. path: bytes that fill the link.
+    packings: by figure, how many tasks a node carries. path: bytes that fill the link. settings:
+    the best ones, where knobs were turned one at a time.
     """
 
     site: Site = field(repr=False)
@@ -41,6 +48,7 @@ class SweepReport:
     groups: Sequence[Sequence[Curve]]
     packings: Mapping[str, Packing]
     path: Fraction | None
+    settings: Sequence[Setting] = ()
 
     @property
     def exit_code(self) -> ExitCode:
@@ -55,32 +63,53 @@ class SweepReport:
         return sweep_bounds.known(self.site, self.run, curve, row)
 
 
-def report(site: Site, run: SweepRun, file: SweepFile | None) -> SweepReport:
-    """What a run says. file: the sweep's file as it is today; None where there is none any more.
+def reports(site: Site, run: SweepRun, file: SweepFile | None) -> list[SweepReport]:
+    """What a run says, axis by axis: one, but for knobs that were turned one at a time.
 
-    A file that has changed still tells what to show, and no longer what is missing.
+    file: the sweep's file as it is today; None where there is none any more. A file that has
+    changed still tells what to show, and no longer what is missing.
     """
-    axis = axis_of(run, file)
-    found = sweep_tables.collect(run.good, site.catalogue, axis.name, axis.lines)
+    state = progress(run, file, site)
+    return [_report(site, run, file, axis, state) for axis in axes_of(run, file)]
+
+
+def _report(
+    site: Site, run: SweepRun, file: SweepFile | None, axis: Axis, state: Progress
+) -> SweepReport:
+    mine = [s for s in run.good if all(
+        value == OWN for name, value in s.dims.items() if name in axis.alone)]
+    found = sweep_tables.collect(mine, site.catalogue, axis.name, axis.lines)
     groups = [_with_best(lines, axis) for lines in sweep_tables.groups(found)]
+    packed = packings(sweep_tables.collect(run.good, site.catalogue, TASKS, PER_NODE)
+                      ) if PER_NODE in (axis.name, axis.lines) else {}
+    first_knob = axis.alone and file is not None and axis == axes_of(run, file)[0]
     return SweepReport(
-        site, run, file.sweep.description if file else "", axis, progress(run, file, site), groups,
-        packings(found, axis), sweep_bounds.path(site, run))
+        site, run, file.sweep.description if file else "", axis, state, groups, packed,
+        sweep_bounds.path(site, run),
+        sweep_knobs.best(run.good, site.catalogue) if first_knob else ())
 
 
-def axis_of(run: SweepRun, file: SweepFile | None) -> Axis:
-    """The axis of the figure, and the lines'; against tasks where no file tells."""
+def axes_of(run: SweepRun, file: SweepFile | None) -> list[Axis]:
+    """The axes of the figures; against tasks where no file tells."""
     if file is None:
         several = {s.dims.get(PER_NODE, "1") for s in run.good}
-        return Axis(TASKS, "number", PER_NODE if len(several) > 1 else "")
-    known = TOOLS[file.sweep.tool].all_axes.get(file.sweep.against)
-    return Axis(file.sweep.against, known.kind if known else "word", file.sweep.lines)
+        return [Axis(TASKS, "number", PER_NODE if len(several) > 1 else "")]
+    sweep = file.sweep
+    known = TOOLS[sweep.tool].all_axes
+    alone = list(sweep.knobs.one_at_a_time) if sweep.knobs else []
+    lines = "" if sweep.lines in alone else sweep.lines
+    found = [Axis(knob, "word", lines, tuple(k for k in alone if k != knob)) for knob in alone]
+    if sweep.against not in alone:
+        kind = known[sweep.against].kind if sweep.against in known else "word"
+        found.insert(0, Axis(sweep.against, kind, sweep.lines))
+    return found
 
 
-def packings(found: Sequence[Curve], axis: Axis) -> dict[str, Packing]:
-    """How many tasks a node carries, by figure and panel; what is no rate of all tasks has none."""
-    if (axis.name, axis.lines) != (TASKS, PER_NODE):
-        return {}
+def packings(found: Sequence[Curve]) -> dict[str, Packing]:
+    """How many tasks a node carries, by figure and panel; what is no rate of all tasks has none.
+
+    found: curves against tasks with a line for each number a node.
+    """
     told = {}
     for lines in sweep_tables.groups(found):
         by_number = {c.rows[0].tasks_per_node: [r.point for r in c.rows] for c in lines}
@@ -97,6 +126,6 @@ def _figure(curve: Curve) -> str:
 def _with_best(lines: Sequence[Curve], axis: Axis) -> list[Curve]:
     """The lines, and what the best of them at each place gives, where more is better."""
     several = len(lines) > 1 and all(c.numeric and c.better == "higher" for c in lines)
-    if not several or axis.lines != PER_NODE:
+    if not several or (axis.name, axis.lines) != (TASKS, PER_NODE):
         return list(lines)
     return [*lines, sweep_tables.envelope(lines)]

@@ -179,10 +179,9 @@ def _curve(
     places: Mapping[str, _Place],
 ) -> Curve:
     numeric = all(_number(label) is not None for label in places)
-    ordered = sorted(places, key=lambda label: _number(label) or 0) if numeric else list(places)
     rows = [
         _row(label, _number(label) if numeric else index, places[label])
-        for index, label in enumerate(ordered)
+        for index, label in enumerate(ordered(places))
     ]
     return Curve(metric, unit, better, panel, line, numeric, rows, _finding(better, numeric, rows))
 
@@ -204,6 +203,11 @@ def _finding(better: str, numeric: bool, rows: Sequence[Row]) -> Finding | None:
 def _whole(dims: Mapping[str, str], name: str) -> int:
     text = dims.get(name, "1")
     return int(text) if text.isdigit() and int(text) > 0 else 1
+
+
+def ordered(labels: Iterable[str]) -> list[str]:
+    """Places in the order of an axis: words first, such as a knob's own value, then numbers."""
+    return sorted(labels, key=lambda label: _natural((label,)))
 
 
 def _number(text: str) -> float | None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from siteproof.analysis.compare import Word
 from siteproof.analysis.curves import At, Beyond, Finding, Unknown
 from siteproof.analysis.sweep import Packing
+from siteproof.sweep_bounds import WINDOWS
+from siteproof.sweep_knobs import Setting
 from siteproof.sweep_report import Axis, SweepReport
 from siteproof.sweep_tables import ALL, TASKS, Curve, Row, least_fair
+from siteproof.sweeps.point import OWN
 
 STARVED = 0.5  # of the fastest rank's rate: a slower rank is worth a line
 _SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
@@ -18,7 +22,8 @@ def headlines(report: SweepReport) -> list[str]:
     told = [text for lines in report.groups for text in of_group(report, lines)]
     for figure, packing in report.packings.items():
         told.append(f"{figure}: {of_packing(packing)}")
-    if report.path is not None and report.axis.name == "window":
+    told += [of_setting(setting) for setting in report.settings]
+    if report.path is not None and report.axis.name in WINDOWS:
         told.append(f"the path holds {size(int(report.path))}, its rate times its round trip: "
                     "smaller windows cannot fill it")
     return told
@@ -95,6 +100,20 @@ def of_packing(packing: Packing) -> str:
         for loss in packing.losses)
     lose = "tasks a node lose" if packing.most != 1 else "task a node loses"
     return f"{packing.most} {lose} at most 5 % against one, with {packing.compared_at}: {each}"
+
+
+def of_setting(setting: Setting) -> str:
+    """The best setting of some knobs, and whether it is better than the machine's own values."""
+    place = ", ".join(f"{key} {value}" for key, value in setting.place)
+    knobs = ", ".join(f"{key} {value}" for key, value in setting.knobs if value != OWN)
+    told = (f"{setting.metric} [{place}]: best of {setting.settings} settings "
+            f"{knobs or 'as the machine has them'}: {number(setting.value)} {setting.unit}")
+    if setting.change is None:
+        return told
+    size = "" if setting.change.change is None else f"{change(setting.change.change)}, "
+    return f"{told}, {size}{setting.change.told} than as the machine has them" if (
+        setting.change.word is Word.BETTER) else (
+        f"{told}, {size}which is no clear gain over the machine's own values")
 
 
 def change(share: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -105,3 +106,30 @@ def job(file: files.SweepFile, run: int = 1, place: str = "scratch", resumes: in
     if resumes:
         keys = {"provenance": {"resumes": f"s{resumes:04}"}, **keys}
     return header(run, "Ior", **{"conditions": conditions, **keys})
+
+
+def times(sample: Sample, factor: float) -> Sample:
+    """The same sample with another value."""
+    return replace(sample, value=Decimal(f"{float(sample.number) * factor:.2f}"))
+
+
+def over_link(file: files.SweepFile, rate: Callable[[int], float]) -> list[Sample]:
+    """Samples of TCP over the link wan; rate: of a window, in b/s."""
+    head = header(1, "TcpSweep", conditions={
+        "sweep": file.name, "sweep_hash": file.hash, "program": "iperf3", "link": "wan",
+        "streams": "1"})
+    return [Sample(head, "", "TcpSweep.rate", Decimal(f"{rate(int(p.values['window'])) / 1e9:.6f}"),
+                   "Gb/s", trial=p.trial, dims=p.own_dims) for p in file.points]
+
+
+def messages(file: files.SweepFile, sizes: Sequence[int]) -> list[Sample]:
+    """Samples of MPI messages of several sizes, all of one point."""
+    head = header(1, "MessageSweep", conditions={"sweep": file.name, "sweep_hash": file.hash})
+    dims = file.points[0].own_dims
+    found = []
+    for size in sizes:
+        took, own = 2 + size / 1000, {**dims, "size": str(size)}
+        for name, unit, value in (("latency", "us", took), ("bandwidth", "MB/s", size / took)):
+            found.append(Sample(head, "", f"MessageSweep.{name}", Decimal(f"{value:.3f}"), unit,
+                                dims=own))
+    return found

@@ -259,3 +259,91 @@ def test_a_broken_sweep_file_is_told_by_its_line(swept):
     done = swept.ask()
     assert done.code == 2
     assert "made_tasks.yaml:1: missing key 'description'" in done.err
+
+
+KNOBS = """\
+description: Two knobs
+tool: ior
+axes: {tasks: [4]}
+fixed: {api: POSIX, layout: file_a_task, transfer: 1 MiB, block: 1 GiB}
+knobs:
+  one_at_a_time: {knob.lustre.osc.a: [8, 16], knob.lustre.osc.b: [32, 64]}
+  corners: true
+against: knob.lustre.osc.a
+repetitions: 3
+point_limit: 5m
+"""
+
+
+def knob_rates(swept, file, gain):
+    """The samples of a sweep of knobs; gain: a value, by the settings of a and b."""
+    found = of(file, {"Ior.write": lambda t, k: 100.0}, cv=0.01)
+    return [sweeps_made.times(s, gain(s.dims["knob.lustre.osc.a"], s.dims["knob.lustre.osc.b"]))
+            for s in found]
+
+
+def test_each_knob_turned_alone_has_its_own_table_and_the_best_setting_is_told(
+        swept, monkeypatch):
+    file = sweeps_made.write_sweep(swept.folder / "sweeps", monkeypatch, KNOBS, "made_knobs")
+    swept.keep(knob_rates(swept, file, lambda a, b: 1 + 0.2 * (a == "16") * (b == "64")))
+    done = swept.ask(name="made_knobs")
+    assert done.code == 0, done
+    told = next(line for line in done.out.splitlines() if "best of" in line)
+    assert told.strip().startswith(
+        "Ior.write [tasks 4, tasks_per_node 1]: best of 9 settings lustre.osc.a 16, "
+        "lustre.osc.b 64: ")
+    assert told.endswith(" %, better than as the machine has them")
+    heads = [line for line in done.out.splitlines() if "knob.lustre." in line and "┃" in line]
+    assert ["knob.lustre.osc.a" in heads[0], "knob.lustre.osc.b" in heads[1]] == [True, True]
+    first = [line.split("│")[1].strip() for line in done.out.splitlines() if "│" in line]
+    assert first == ["own", "8", "16", "own", "32", "64"]
+    assert swept.ask("--figure", swept.folder / "k.svg", name="made_knobs").code == 0
+    assert ">own</text>" in (swept.folder / "k.svg").read_text()
+
+
+def test_the_best_setting_within_the_noise_is_no_gain(swept, monkeypatch):
+    file = sweeps_made.write_sweep(swept.folder / "sweeps", monkeypatch, KNOBS, "made_knobs")
+    swept.keep(knob_rates(swept, file, lambda a, b: 1.0))
+    assert "which is no clear gain over the machine's own values" in (
+        swept.ask(name="made_knobs").out)
+
+
+def test_a_window_that_cannot_fill_the_path_is_bound_by_itself(swept, monkeypatch):
+    text = """\
+description: Windows
+tool: tcp
+axes: {window: [1 MiB, 4 MiB, 16 MiB, 64 MiB, 128 MiB]}
+fixed: {tasks: 2, streams: 1}
+against: window
+point_limit: 1m
+"""
+    file = sweeps_made.write_sweep(swept.folder / "sweeps", monkeypatch, text, "made_windows")
+    swept.keep(sweeps_made.over_link(file, lambda window: min(0.9 * window * 8 / 0.05, 9.4e9)))
+    done = swept.ask(name="made_windows")
+    assert done.code == 0, done
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]]
+            for line in done.out.splitlines() if "│" in line]
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("1 MiB", "90 %"), ("4 MiB", "90 %"), ("16 MiB", "90 %"), ("64 MiB", "94 %"),
+        ("128 MiB", "94 %")]
+    assert "plateau from 64 MiB on" in done.out
+    assert "94 % of the model's bound, the link (10 Gb/s)" in done.out
+    assert "the path holds 59.6 MiB, its rate times its round trip" in done.out
+
+
+def test_a_latency_has_a_lowest_value_and_no_plateau(swept, monkeypatch):
+    text = """\
+description: Messages
+tool: messages
+axes: {tasks: [2], size: [4 MiB]}
+against: size
+point_limit: 1m
+"""
+    file = sweeps_made.write_sweep(swept.folder / "sweeps", monkeypatch, text, "made_messages")
+    swept.keep(sweeps_made.messages(file, [1, 1024, 2**20, 2**22]))
+    done = swept.ask(name="made_messages")
+    assert done.code == 0, done
+    assert "MessageSweep.latency: lowest 2.001 us at 1 B" in done.out
+    latency = next(line for line in done.out.splitlines() if "MessageSweep.latency: low" in line)
+    assert "plateau" not in latency
+    assert "a task" not in done.out

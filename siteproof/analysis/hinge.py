@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 FEWEST = 4  # points: fewer than three parameters and one more fit anything
+JOIN = 3  # parameters that a join counts for: as one, it is seen on one straight line in ten
 LEAST_RISE = 0.05  # of the slope: 1 is twice the rate with twice the tasks
 TINY = 1e-12  # what arithmetic leaves of a residual of zero
 
@@ -77,5 +78,6 @@ def _line(ts: Sequence[float], vs: Sequence[float]) -> _Line:
 
 
 def _worth_it(hinge: _Line, single: _Line, count: int) -> bool:
-    """Schwarz's criterion: the join is one parameter more."""
-    return count * math.log((single.residual + TINY) / (hinge.residual + TINY)) > math.log(count)
+    """Schwarz's criterion, with the join counted for more than the one parameter that it is."""
+    gain = count * math.log((single.residual + TINY) / (hinge.residual + TINY))
+    return gain > JOIN * math.log(count)

@@ -93,7 +93,7 @@ def _reports(
     if not mine and not (session or campaign):
         return []
     chosen = sweep_runs.choose(mine, session=session, campaign=campaign)
-    return [sweep_report.report(site, run, known.get(name)) for run in chosen]
+    return [r for run in chosen for r in sweep_report.reports(site, run, known.get(name))]
 
 
 def _beside(name: str, known: dict[str, SweepFile], system: str, text: str) -> list[SweepReport]:

@@ -47,15 +47,24 @@ def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> None:
 def tell(name: str, reports: Sequence[SweepReport], beside: Sequence[SweepReport]) -> None:
     """Tables and progress of each run, then the sentences of all."""
     console = _console()
-    for report in (*reports, *beside):
-        for lines in report.groups:
-            _table(console, report, lines)
-        for text in _progress(report):
+    for run in _by_run((*reports, *beside)):
+        for report in run:
+            for lines in report.groups:
+                _table(console, report, lines)
+        for text in _progress(run[0]):
             _line(console, text)
-    for report in (*reports, *beside):
-        _line(console, f"{name}, {report.run}:")
-        for text in sweep_words.headlines(report) or ["no figure"]:
+    for run in _by_run((*reports, *beside)):
+        _line(console, f"{name}, {run[0].run}:")
+        for text in [t for report in run for t in sweep_words.headlines(report)] or ["no figure"]:
             _line(console, f"  {text}")
+
+
+def _by_run(reports: Sequence[SweepReport]) -> list[list[SweepReport]]:
+    """The reports of a run together: several where it has several axes."""
+    held: dict[int, list[SweepReport]] = {}
+    for report in reports:
+        held.setdefault(id(report.run), []).append(report)
+    return list(held.values())
 
 
 def _table(console: Console, report: SweepReport, lines: Sequence[Curve]) -> None:
@@ -63,7 +72,7 @@ def _table(console: Console, report: SweepReport, lines: Sequence[Curve]) -> Non
     shown = [curve for curve in lines if curve.line != ALL]
     with_lines, ranks = len(shown) > 1 or shown[0].line, any(
         row.fair is not None for curve in shown for row in curve.rows)
-    tasks = any(row.tasks > 1 for curve in shown for row in curve.rows)
+    tasks = len({row.tasks for curve in shown for row in curve.rows}) > 1
     title = ", ".join(filter(None, (first.metric, first.panel)))
     table = Table(title=Text(f"{report.run}: {title}, {first.unit}"), title_justify="left")
     heads = [report.axis.lines] * bool(with_lines) + [
@@ -128,7 +137,7 @@ def _point(sample: Sample) -> str:
 
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:
     """Write the figure, whole or not at all. Raises UserError where there is nothing to draw."""
-    named = {_label(report, reports): report for report in reports}
+    named = [(_label(report, reports), report) for report in reports]
     found = sweep_pictures.pictures(named)
     if not found:
         raise UserError("--figure", "no point has a figure, so there is nothing to draw")
