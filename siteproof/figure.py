@@ -58,8 +58,10 @@ class Picture:
 
 
 def svg(pictures: Sequence[Picture]) -> str:
-    """The pictures below each other, as the text of one SVG."""
-    return _save(pictures, "svg", metadata={"Date": None, "Creator": "siteproof"}).decode()
+    """The pictures below each other, as the text of one <svg> element, which fits into HTML."""
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    text = _save(pictures, "svg", metadata=nothing).decode()
+    return text[text.index("<svg"):]
 
 
 def png(pictures: Sequence[Picture]) -> bytes:
@@ -74,6 +76,7 @@ def _save(pictures: Sequence[Picture], kind: str, **options: Any) -> bytes:
     style = {
         "svg.fonttype": "none", "svg.hashsalt": "siteproof", "font.size": 9.0,
         "font.family": "sans-serif", "axes.titlesize": 10.0, "axes.titlelocation": "left",
+        "text.parse_math": False,  # a $ is a $
     }
     target = io.BytesIO()
     with mpl.rc_context():
