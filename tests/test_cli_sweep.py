@@ -347,3 +347,35 @@ point_limit: 1m
     latency = next(line for line in done.out.splitlines() if "MessageSweep.latency: low" in line)
     assert "plateau" not in latency
     assert "a task" not in done.out
+
+
+REAL = """\
+description: Requests at a time
+tool: fio
+axes: {depth: [1, 2, 4]}
+fixed: {block: 4 KiB, pattern: randread}
+against: depth
+point_limit: 30s
+"""
+
+
+@pytest.mark.tool("ReFrame", "fio")
+def test_a_real_sweep_of_fio_is_measured_and_told(world):
+    own = world.folder / "own"
+    own.mkdir()
+    (own / "real_depth.yaml").write_text(REAL)
+    where = {"SITEPROOF_SWEEPS": str(own)}
+    ran = world.run("reframe", "-c", "sweeps/", "-r", "-S", "size=8", "--mode", "quick", "-n",
+                    "^RealDepth", **where)
+    assert ran.code == 0, ran
+    target = world.folder / "real.svg"
+    done = world.siteproof("sweep", "real_depth", "--figure", target, **where)
+    assert done.code == 0, done
+    assert "3 of 3 points" in done.out
+    assert "FioSweep.iops: highest " in done.out
+    assert "FioSweep.p99: lowest " in done.out
+    rows = list(csv.DictReader(io.StringIO(
+        world.siteproof("sweep", "real_depth", "--csv", **where).out)))
+    assert {row["at"] for row in rows} == {"1", "2", "4"}
+    assert all(float(row["median"]) > 0 for row in rows)
+    assert ">FioSweep.iops, IOPS</text>" in target.read_text()
