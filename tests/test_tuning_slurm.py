@@ -33,11 +33,11 @@ point_limit: 40s
 class Tuning(Sites):
     """Sweeps of the test's own on the bed; `-S TcpSweep.omit=1` makes a point short."""
 
-    def sweep(self, buffers, seconds=2):
+    def sweep(self, buffers, seconds=2, more=""):
         folder = self.folder / "sweeps"
         folder.mkdir(exist_ok=True)
         text = SWEEP.format(buffers=", ".join(f"{b} MiB" for b in buffers), seconds=seconds)
-        (folder / "buffers.yaml").write_text(text)
+        (folder / "buffers.yaml").write_text(text.replace("fixed:\n", f"fixed:\n{more}"))
         self.described += (f" SITEPROOF_SWEEPS='{folder}'"
                            f" SITEPROOF_KNOB_RECORDS='{self.folder}/records'")
         return ("-n", "^Buffers.*link=wan$", "-S", "omit=1")
@@ -107,6 +107,24 @@ def test_a_partition_without_tuning_is_left_alone(suite):
     assert done.returncode == 0
     assert "testbed-wan:compute has no 'tuning: true' in system.yaml" in done.stdout
     assert list(suite.samples()) == []
+
+
+def test_a_node_without_lustre_is_left_alone_and_told(suite):
+    before = suite.values()
+    done = suite.reframe(*suite.sweep([1], more="  knob.lustre.osc.*.max_dirty_mb: 64\n"))
+    assert "lctl is not installed: no Lustre client" in done.stdout
+    assert "1 skipped" in done.stdout
+    assert (done.returncode, suite.values()) == (0, before)
+
+
+def test_what_the_kernel_refuses_is_an_invalid_point(suite):
+    before = suite.values()
+    done = suite.reframe(*suite.sweep([1], more="  knob.sysctl.net.ipv4.ip_default_ttl: 999\n"))
+    assert done.returncode == 1
+    assert {s.status for s in suite.samples()} == {"invalid"}
+    assert all(s.why.endswith("knob.sysctl.net.ipv4.ip_default_ttl: '999' was refused")
+               for s in suite.samples())
+    assert suite.values() == before
 
 
 @pytest.mark.alone

@@ -15,6 +15,7 @@ from reframe.core.builtins import run_after, run_before
 
 from siteproof.checks import session
 from siteproof.sweeps import knobs
+from siteproof.sweeps.point import KNOB
 from siteproof.sweeps.points import combinations
 
 SCRIPTS = ("knob.sh", "knob_hold.sh", "knob_kinds.sh")
@@ -41,7 +42,7 @@ class Tuning(rfm.RegressionTestPlugin):
         for script in SCRIPTS:
             shutil.copy(Path(__file__).with_name(script), stage / script)
         every = list(dict.fromkeys(name for point in self.points.values()
-                                   for name in point.values if name.startswith(knobs.PREFIX)))
+                                   for name in point.values if name.startswith(KNOB)))
         numbers = combinations(self.points)
         each = {number: self.points[point].knobs for point, number in reversed(numbers.items())}
         lines = knobs.lines([each[number] for number in sorted(each)], every)

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from siteproof.errors import harmless
 from siteproof.sites.model import blanks, mistake
+from siteproof.sweeps.point import KNOB, OWN
 
-PREFIX = "knob."
-OWN = "own"  # as the machine has it
 LONGEST = 200  # characters of a value
 _KINDS = {
     "sysctl": r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+",
@@ -31,7 +30,7 @@ _AXIS = re.compile(r"\{([^{}]+)\}")
 
 def check_name(name: str) -> None:
     """Raises a mistake of pydantic's where no node could have such a knob."""
-    kind, _, rest = name.removeprefix(PREFIX).partition(".")
+    kind, _, rest = name.removeprefix(KNOB).partition(".")
     if kind not in _KINDS or not re.fullmatch(_KINDS[kind], rest):
         raise mistake(f"'{name}' is no knob", ALLOWED)
 
@@ -53,7 +52,7 @@ def named(text: str) -> list[str]:
 def check_fixed(fixed: Mapping[str, str], axes: Collection[str], for_knobs: Iterable[str]) -> None:
     """Raises a mistake where a fixed knob names what is no axis, or nothing uses an axis that is
     there for knobs only."""
-    used = {axis for name, text in fixed.items() if name.startswith(PREFIX)
+    used = {axis for name, text in fixed.items() if name.startswith(KNOB)
             for axis in named(text)}
     if strange := sorted(used - set(axes)):
         raise mistake(f"'{{{strange[0]}}}' in fixed is no axis of this sweep",

@@ -21,7 +21,6 @@ from siteproof.sweeps.tools import TOOLS, Axis
 
 MOST_SECONDS = 86400  # of a point
 MOST_VALUES = 1000  # of an axis
-OWN = knobs.OWN
 _WORD = re.compile(r"[A-Za-z0-9._:/+-]{1,64}")
 _LIMIT = re.compile(r"([1-9][0-9]{0,4})\s*(s|m|min|h)")
 _BUDGET = re.compile(r"([0-9]+(?:\.[0-9]+)?) node-hours")
