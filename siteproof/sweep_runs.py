@@ -19,6 +19,7 @@ from siteproof.sweeps.point import Point
 from siteproof.sweeps.resume import settled
 
 SWEEP, HASH, RESUMES = "sweep", "sweep_hash", "resumes"
+POINTS = "points"  # provenance: how many of them fitted on the partition
 PLACES = ("file_system", "link")  # conditions of which each value is a run of its own
 Dims = Mapping[str, str]
 
@@ -89,9 +90,9 @@ class SweepRun:
 class Progress:
     """What became of the points of a run.
 
-    done of planned: planned is None where the sweep file is no more what was measured. too_large:
-    points that need more nodes than the partition has. missing: without any sample, or whose
-    attempt says nothing of the system. failed: tried in vain.
+    done of planned: planned is None where the sweep file is no more what was measured, and the
+    samples do not show that all was. too_large: points that need more nodes than there are.
+    missing: without any sample, or whose attempt says nothing of the system. failed: tried in vain.
     """
 
     done: int
@@ -156,8 +157,9 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
         Verdict.FAIL, Verdict.ERROR)]
     untried = [s for s in run.bad if s not in failed]
     if file is None or file.hash != run.hash:
-        done = {(s.trial, _key(s.dims)) for s in run.good}
-        return Progress(len(done), None, (), failed, untried, ())
+        done = len({(s.trial, _key(s.dims)) for s in run.good})
+        planned = run.newest.header.provenance.get(POINTS, "")
+        return Progress(done, done if planned == str(done) else None, (), failed, untried, ())
     most = _nodes(run, site)
     points = dict(enumerate(file.points, 1))
     large = {n for n, p in points.items() if most is not None and p.nodes > most}

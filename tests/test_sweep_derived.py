@@ -131,6 +131,15 @@ def test_a_changed_sweep_file_gives_nothing_as_nobody_knows_what_is_missing(swep
     assert sweep_derived.of_all(swept.site, changed).samples == []
 
 
+def test_a_changed_sweep_file_takes_nothing_back_where_the_samples_show_that_all_is_there(swept):
+    def old(points):
+        return [replace(s, header=replace(s.header, provenance={"points": "39"}, conditions={
+            **s.header.conditions, "sweep_hash": "0"})) for s in swept.run(points=points)]
+
+    assert len(sweep_derived.of_all(swept.site, old(range(1, 40))).samples) == 5
+    assert sweep_derived.of_all(swept.site, old(range(1, 39))).samples == []
+
+
 def test_shared_files_are_another_figure(swept, tmp_path, monkeypatch):
     text = SEED.replace("layout: file_a_task", "layout: shared")
     shared = sweeps_made.write_sweep(tmp_path / "sweeps", monkeypatch, text, "made_shared")

@@ -214,8 +214,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
         return {"points": self.points, "conditions": conditions}
 
     def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
-        """The manifest says which session it resumes."""
+        """The manifest says how many points the sweep has, and which session it resumes."""
         plan = super().make_plan(mine, lost)
+        if self.sweep_file:  # the file may change: the samples tell whether all is there
+            most = 1 if self.where.scheduler == LOCAL else len(self.site.expected(self.where.role))
+            count = sum(point.nodes <= most for point in self.sweep_file.points)
+            plan.provenance = {**plan.provenance, "points": str(count)}
         if self.resume:
             plan.provenance = {**plan.provenance, "resumes": self.resumes}
         return plan
