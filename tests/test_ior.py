@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -30,6 +31,9 @@ def disk(world):
     folder.mkdir()
     world.edit("system", "path: /var/tmp", f"path: {folder}")
     world.edit("system", "features: [hpcc, likwid]", "features: [hpcc, likwid, ior, mdtest]")
+    system = world.site() / "system.yaml"
+    system.write_text(re.sub(r"environments: \[system.*\]", "environments: [system]",
+                             system.read_text()))
     world.disk = folder
     for program in filter(None, (IOR, MDTEST)):
         (world.bin / Path(program).name).symlink_to(program)
@@ -137,8 +141,160 @@ def test_without_an_environment_that_has_ior_it_is_skipped_with_the_reason(world
 def test_where_the_environment_promises_ior_and_it_is_not_there_it_is_a_missing_tool(disk):
     (disk.bin / "ior").unlink(missing_ok=True)
     done = disk.reframe(*SINGLE)
-    assert "[tool missing: ior is not installed]" in done.out
+    assert "[tool missing: ior is not installed" in done.out
     assert disk.statuses() == {"IorSingle.*": "tool_missing"}
+
+
+# ---- many tasks
+
+
+PARALLEL = ("-r", "-S", "Ior.block=32", "-S", "Mdtest.files=50", "-n")
+needs_mpirun = pytest.mark.skipif(not (IOR and MDTEST and shutil.which("mpirun")),
+                                  reason="NOT TESTED: no ior, mdtest or mpirun")
+SWEEP = """
+description: Two tasks on this machine
+tool: {tool}
+axes: {{tasks: [1, 2], tasks_per_node: [2], {axes}}}
+fixed: {{{fixed}}}
+against: tasks
+point_limit: 1m
+"""
+
+
+def sweep(disk, tool, axes, fixed):
+    """Run a sweep of one's own."""
+    folder = disk.folder / "sweeps"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text(SWEEP.format(tool=tool, axes=axes, fixed=fixed))
+    return disk.run("reframe", "-c", "sweeps/", "-r", "-n", "Mine", SITEPROOF_SWEEPS=str(folder))
+
+
+def without_ior(disk, script):
+    """A program that does something before or instead of ior."""
+    (disk.bin / "ior").unlink()
+    disk.fake("ior", f'{script}\nexec {IOR} "$@"')
+
+
+@needs_mpirun
+@pytest.mark.tool("IOR", "mdtest")
+def test_the_whole_machine_is_measured_by_every_interface_and_layout_and_nothing_is_left(disk):
+    done = disk.reframe(*PARALLEL, "^Ior%|^Mdtest")
+    assert done.code == 0, done
+    told = {}
+    for path in disk.samples():
+        header, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            of = " ".join(line["dims"].get(key, "") for key in ("api", "layout", "variant"))
+            told[line["metric"], of.strip()] = {**header["conditions"],
+                                                **line.get("conditions", {})}
+    figures = [f"{way}{of}" for way in ("read", "write") for of in ("", "_slowest", "_fastest")]
+    ways = ("POSIX file_a_task", "POSIX shared", "MPIIO shared")
+    assert set(told) == {(f"Ior.{figure}", way) for figure in figures for way in ways} | {
+        (f"Mdtest.{phase}", variant) for phase in ("create", "stat", "read", "remove")
+        for variant in ("easy", "hard")}
+    alone = told["Ior.read", "POSIX shared"]
+    assert alone.items() >= {"read_by": "same", "direct": "yes", "cached": "no"}.items()
+    assert told["Ior.read", "MPIIO shared"].items() >= {"direct": "no", "cached": "yes"}.items()
+    assert told["Mdtest.stat", "easy"].items() >= {"read_by": "same", "cached": "yes"}.items()
+    assert left(disk.disk) == []
+
+
+@needs_mpirun
+@pytest.mark.tool("IOR")
+def test_a_sweep_has_a_sample_a_point_with_its_ranks(disk):
+    done = sweep(disk, "ior", "layout: [file_a_task, interleaved], transfer: [47008]",
+                 "block: 9401600")
+    assert done.code == 0, done
+    header, lines = records(disk)
+    assert header["conditions"].items() >= {"sweep": "mine", "block": "9401600"}.items()
+    rates = {(r["dims"]["tasks"], r["dims"]["layout"], r["metric"]): Decimal(r["value"])
+             for r in lines}
+    assert {key[:2] for key in rates} == {(n, way) for n in "12" for way in (
+        "file_a_task", "interleaved")}
+    for n, way, _ in rates:
+        assert rates[n, way, "Ior.write_slowest"] <= rates[n, way, "Ior.write_fastest"]
+    assert left(disk.disk) == []
+
+
+@needs_mpirun
+@pytest.mark.tool("mdtest")
+def test_a_sweep_of_metadata_counts_the_files_of_all_tasks(disk):
+    done = sweep(disk, "mdtest", "variant: [easy, hard]", "files: 20")
+    assert done.code == 0, done
+    header, lines = records(disk)
+    assert header["conditions"]["files"] == "20"
+    assert len(lines) == 2 * 2 * 4
+    assert left(disk.disk) == []
+
+
+@needs_mpirun
+def test_a_rank_that_reads_other_data_than_was_written_costs_its_point(disk):
+    without_ior(disk, f"""case "$*" in *' -F '*' -R'*)
+        printf X | {DD} of=test.1.00000000 bs=1 seek=7000 conv=notrunc 2>/dev/null ;; esac""")
+    done = disk.reframe(*PARALLEL, "^Ior%")
+    assert done.code == 1, done
+    assert "2 of 3 points measured" in done.out
+    assert "data are not what was written" in done.out
+    bad = [r for r in records(disk)[1] if r.get("status")]
+    assert [(r["status"], r["dims"]["layout"]) for r in bad] == [("invalid", "file_a_task")]
+    assert left(disk.disk) == []
+
+
+@needs_mpirun
+def test_a_file_that_is_lost_between_two_phases_of_mdtest_is_no_figure(disk):
+    """mdtest exits with 0, and prints its table."""
+    (disk.bin / "mdtest").unlink()
+    disk.fake("mdtest", f"""case "$*" in '-r '*-u*)
+        rm -f "$(find test.tree -name 'file.mdtest.0.7' | head -n 1)" ;; esac
+        exec {MDTEST} "$@" """)
+    done = disk.reframe(*PARALLEL, "Mdtest")
+    assert "1 of 2 points measured" in done.out
+    assert "mdtest.0.7 failed" in done.out.replace('"', "")
+    assert left(disk.disk) == []
+
+
+@needs_mpirun
+@pytest.mark.skipif(not ROOT, reason="NOT TESTED: a full file system needs root")
+def test_a_disk_that_fills_up_under_mpi_io_is_no_success(disk):
+    """ROMIO and OMPIO may both end with 0 there."""
+    folder = disk.disk / "full"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder], check=True)
+    disk.edit("system", f"path: {disk.disk}", f"path: {folder}")
+    disk.fake("df", "echo x; echo tmpfs 1 1 999999999 1% /")
+    try:
+        done = disk.reframe(*PARALLEL, "^Ior%|^Mdtest", "-S", "Mdtest.files=30000")
+        assert left(folder) == []
+    finally:
+        subprocess.run(["umount", folder], check=True)
+    assert done.code == 1, done
+    assert set(disk.statuses().values()) <= {"generic", "invalid"}
+    assert "0 of 3 points measured" in done.out
+
+
+@needs_mpirun
+def test_too_little_room_is_told_before_anything_is_written(disk):
+    done = disk.reframe("-r", "-n", "^Ior%|^Mdtest", "-S", "Ior.block=900000000",
+                        "-S", "Mdtest.files=900000000")
+    assert done.code == 1, done
+    assert f"{disk.disk}: 1038090240 MB are needed, " in done.out
+    assert f"{disk.disk}: 7372800 MB are needed, " in done.out
+
+
+@needs_mpirun
+def test_a_point_that_hangs_costs_itself_and_leaves_no_files(disk):
+    without_ior(disk, """case "$*" in *interleaved*) ;; *'-s 200 '*' -r '*) exec sleep 100 ;;
+        esac""")
+    folder = disk.folder / "sweeps"
+    folder.mkdir()
+    text = SWEEP.format(tool="ior", axes="layout: [file_a_task, interleaved], transfer: [47008]",
+                        fixed="block: 9401600").replace("1m", "8s")
+    (folder / "mine.yaml").write_text(text)
+    done = disk.run("reframe", "-c", "sweeps/", "-r", "-n", "Mine", SITEPROOF_SWEEPS=str(folder))
+    assert "2 of 4 points measured" in done.out
+    bad = [r for r in records(disk)[1] if r.get("status")]
+    assert {(r["status"], r["dims"]["layout"]) for r in bad} == {("timeout", "interleaved")}
+    assert left(disk.disk) == []
 
 
 # ---- what was asked for, and what was done

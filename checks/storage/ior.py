@@ -62,8 +62,8 @@ class Ior(FileSystemSweep):
     @run_after("init")
     def count_gigabytes(self):
         """Of all points on each of a job's nodes, for the plan."""
-        written = sum(p.tasks * int(p.values["block"]) for p in self.points.values())
         nodes = max((cost[0] for cost in self.costs.values()), default=0)
+        written = sum(p.tasks * int(p.values["block"]) for p in self.fitting(nodes).values())
         self.gigabytes = round(written / max(1, nodes) / 1e9, 2)
 
     def settings(self):

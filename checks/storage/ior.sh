@@ -25,7 +25,8 @@ past_cache='' reader=same
 if [ "${POINT_REORDER:-yes}" = yes ] && [ "$NODE_COUNT" -gt 1 ] &&
     [ $((TASKS % TASKS_PER_NODE)) -eq 0 ]; then
     past_cache='-C -Q 1' reader=another direct=no
-elif [ "$api" = POSIX ] && [ "$direct" = yes ]; then
+elif [ "$api" = POSIX ] && [ "$direct" = yes ] &&
+    [ $((POINT_TRANSFER % 4096)) -eq 0 ]; then # O_DIRECT takes whole blocks only
     past_cache=--posix.odirect
 else
     direct=no
