@@ -121,8 +121,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """Only the points that the session of `resume` lacks; a mistake is told before the run."""
         active = session.current()
         if not self.sweep_file:
-            loading.refuse(UserError("-S resume", f"{self.display_name} is no sweep",
-                                     "tests of 'reframe -c sweeps/ -l'"))
+            self.refused = UserError("-S resume", f"{type(self).__name__} is no sweep",
+                                     "tests that 'reframe -c sweeps/ -l' lists")
+            return
         try:
             found = resume.find(active.folder, active.site.system.system, self.sweep_file,
                                 self.resume)
@@ -249,7 +250,10 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.max_pending_time = f"{QUEUED + int(limit)}s"
 
     def remember_job(self) -> None:
-        """As every job; and the next one goes behind it."""
+        """As every job, with its nodes; and the next one goes behind it."""
+        nodes = [self.plan.provenance.get("nodes", ""), str(self.again_on or self.asked)]
+        told = "; ".join(filter(None, nodes))
+        self.plan.provenance = {**self.plan.provenance, "nodes": told}
         super().remember_job()
         if self.in_batch:
             _submitted.append((str(self.job.jobid), self.seconds()))
