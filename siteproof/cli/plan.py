@@ -89,7 +89,8 @@ def _of_sweep(case: dict[str, Any], site: Site, where: str) -> dict[str, Any]:
     told = f"{name}: {points} points" + (
         f", {left_out} left out: they need more nodes than there are" if left_out else "")
     return {
-        "nodes": inventory[:nodes], "minutes": seconds / 60, "told": told, "gigabytes": 0,
+        "nodes": inventory[:nodes], "minutes": seconds / 60, "told": told,
+        "gigabytes": nodes * case["gigabytes"],
         "check": f"{case['@class']} {case['walk']} {case.get('fs') or ''}".strip(),
         "node_hours": nodes * seconds / 3600,
     }
