@@ -20,7 +20,8 @@ WAYS = ({"api": "POSIX", "layout": "file_a_task"}, {"api": "POSIX", "layout": "s
 class Ior(FileSystemSweep):
     """Written until it is on the storage, read by another node than wrote it, and compared.
 
-    On one node, and where `reorder` is no, past the page cache if the file system takes O_DIRECT.
+    On one node, on file systems of the nodes' own, and where `reorder` is no, each task reads its
+    own data, past the page cache if the file system takes O_DIRECT.
     `cached` is no where more was written than the memory of the point's nodes (but not with
     O_DIRECT) and of the servers holds; yes also where the site does not know the servers' memory.
     """
@@ -58,6 +59,10 @@ class Ior(FileSystemSweep):
             least = max(least, math.ceil(held * ABOVE / int(values["tasks"])))
         transfer = int(values["transfer"])
         return str(math.ceil(least / transfer) * transfer)
+
+    def shared_files(self, point):
+        """A task that reads its own file sees it on its node's own file system, too."""
+        return point.values.get("layout", "file_a_task") != "file_a_task"
 
     @run_after("init")
     def count_gigabytes(self):

@@ -7,10 +7,29 @@ if ! command -v ior >/dev/null; then
     exit 127
 fi
 total=$((TASKS * POINT_BLOCK))
-NEEDED=$((total + total / 10))
+NEEDED=$((total + total / 10)) apart=''
+if [ "$FS_SHARED" = no ] && [ "$NODE_COUNT" -gt 1 ]; then # each node has a file system of its own
+    NEEDED=$((NEEDED / NODE_COUNT + 1)) apart=yes
+fi
 # shellcheck source=siteproof/checks/file_system.sh
 . "$1/file_system.sh"
-begin_test
+
+on_each() { # SCRIPT: on each node of the point, where the test folder has the same name everywhere
+    # shellcheck disable=SC2016  # the variables are those of each node
+    launch_each sh -c '. "$1/file_system.sh"; eval "$2"' each "$stage" "$1"
+}
+
+if [ "$apart" = yes ]; then
+    top=$(cd -P -- "$FS_PATH" 2>/dev/null && pwd) || stop "$FS_PATH: not there"
+    folder=$(folder_of "$node")
+    trap 'exit 143' HUP INT TERM
+    # shellcheck disable=SC2016  # the variables are those of each node
+    trap 'on_each "top=\$(cd -P -- \"\$FS_PATH\" && pwd); remove \"\$(folder_of \"\$node\")\""' EXIT
+    on_each 'begin_test; trap - EXIT HUP INT TERM' || exit
+    kind=$(kind_of "$top")
+else
+    begin_test
+fi
 echo "program=ior" >>facts
 api=${POINT_API:-POSIX} piece=$POINT_BLOCK pieces=1 alone=''
 case ${POINT_LAYOUT:-file_a_task} in
@@ -18,11 +37,11 @@ case ${POINT_LAYOUT:-file_a_task} in
     interleaved) piece=$POINT_TRANSFER pieces=$((POINT_BLOCK / POINT_TRANSFER)) ;;
 esac
 
-# Who reads: each task what a task of the next node wrote. A last node with fewer tasks than the
-# others would read some of its own.
+# Who reads: each task what a task of the next node wrote, where that is to be seen. A last node with
+# fewer tasks than the others would read some of its own.
 try_direct
 past_cache='' reader=same
-if [ "${POINT_REORDER:-yes}" = yes ] && [ "$NODE_COUNT" -gt 1 ] &&
+if [ "${POINT_REORDER:-yes}" = yes ] && [ "$NODE_COUNT" -gt 1 ] && [ -z "$apart" ] &&
     [ $((TASKS % TASKS_PER_NODE)) -eq 0 ]; then
     past_cache='-C -Q 1' reader=another direct=no
 elif [ "$api" = POSIX ] && [ "$direct" = yes ] &&

@@ -11,13 +11,15 @@ from reframe.core.builtins import parameter, run_before
 from siteproof.checks import session
 from siteproof.checks.file_system import names
 from siteproof.checks.sweep import SweepCheck
+from siteproof.sweeps.point import Point
 
 
 class FileSystemSweep(SweepCheck, special=True):
     """One tool over many points on a file system.
 
     Its script sources "$1/file_system.sh" and sets NEEDED (bytes) before `begin_test`; the folder
-    is then there for all nodes of the point, if the file system is shared.
+    is then there for all nodes of the point, if the file system is shared. Where each node has one
+    of its own at the same path, points on several nodes are those that need no `shared_files`.
     """
 
     fs = parameter(names())
@@ -34,13 +36,23 @@ class FileSystemSweep(SweepCheck, special=True):
         """The same point may have been measured on another file system."""
         return {"file_system": self.fs}
 
+    def shared_files(self, point: Point) -> bool:
+        """Whether the nodes of a point must see each other's files."""
+        return True
+
+    def fitting(self, most: int) -> dict[int, Point]:
+        """Where nodes do not see each other's files, only points that do without."""
+        return {number: point for number, point in super().fitting(most).items()
+                if point.nodes == 1 or (self.there and self.there.shared)
+                or not self.shared_files(point)}
+
     def most_nodes(self, partition: str) -> int:
-        """One where other nodes do not see the files."""
+        """None of those that may not use it."""
         most = super().most_nodes(partition)
         if not self.there or not self.there.used_by(session.current().site.partition(
                 partition).role):
             return 0
-        return most if self.there.shared else min(most, 1)
+        return most
 
     def expected_nodes(self) -> NodeSet:
         """As every sweep's, where there is a file system that they may use."""
