@@ -22,7 +22,7 @@ SLOW_LIKWID = f"""
     case $2 in copy) sleep 1; cat '{OUTPUTS}/likwid/5.2.2-copy_avx.txt' ;;
     stream) cat '{OUTPUTS}/likwid/5.2.2-stream_avx.txt' ;; esac"""
 PROGRAMS = Path(sys.executable).parent
-CLONE = ("checks", "siteproof", "reframe_settings.py", "site-config")
+CLONE = ("checks", "siteproof", "reframe_settings.py", "site-config", "spack-envs")
 # May read everything, as root's own Python may lie in root's home, and write nothing of others.
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups",
           "--inh-caps=-all,+dac_read_search", "--ambient-caps=+dac_read_search"]

@@ -26,7 +26,16 @@ from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import collect, data
-from siteproof.checks import contract, interrupt, loading, provenance, session, slurm, watch
+from siteproof.checks import (
+    contract,
+    interrupt,
+    loading,
+    provenance,
+    session,
+    slurm,
+    software,
+    watch,
+)
 from siteproof.errors import UserError
 from siteproof.manifest import Manifest
 from siteproof.samples import Sample
@@ -137,7 +146,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             loading.refuse(UserError("-S time_limit", "a job without a limit can hang", "10m, 2h"))
         offered = self.offered(active.site, active.site.system.environments)
         # What needs no software is not measured once more for each environment.
-        first = sorted({p.environments[0] for p in active.site.system.partitions.values()})
+        first = sorted({self.usual(active.site, n) for n in active.site.system.partitions})
         self.valid_prog_environs = [f"+{feature}" for feature in offered] or first
         contract.check_catalogue(active.site, self.name_of_check(), self.metrics)
 
@@ -156,6 +165,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         found = {f for name in environments for f in site.system.environments[name].features}
         return [feature for feature in self.features if feature in found]
 
+    def usual(self, site: Site, partition: str) -> str:
+        """Where a check runs that asks for no feature: its programs may be offered all the same."""
+        return software.usual(site, site.system.partitions[partition].environments, self.parsers)
+
     @run_after("setup")
     def find_role(self) -> None:
         """The role of this partition, and its hardware."""
@@ -170,8 +183,19 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if wanted and not wanted & set(self.current_environ.features):
             self.skip(
                 f"no environment of {self.current_partition.fullname} offers "
-                f"{' or '.join(self.features)}"
+                f"{' or '.join(self.features)}{software.remedy(self.features)}"
             )
+        here = self.usual(self.site, self.current_partition.name)
+        if not wanted and self.current_environ.name != here:
+            self.skip(f"{self.current_partition.fullname} measures it in environment {here}")
+
+    @run_after("setup")
+    def refuse_other_software(self) -> None:
+        """What is installed must be what the lock says, or the figure's provenance would lie."""
+        active = session.current()
+        name = self.current_environ.name
+        if what := software.difference(active.site.name, active.software, name):
+            raise JobError(what)
 
     @run_after("setup")
     def choose_nodes(self) -> None:
@@ -182,8 +206,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         mine = self.expected_nodes()
         self.in_batch = self.on_slurm and not self.held
         states = slurm.node_states() if self.on_slurm and not self.is_dry_run() else {}
-        said = [*self.job.sched_access, *self.job.cli_options]
-        within = next((o.partition("=")[2] for o in said if o.startswith("--reservation=")), "")
+        within = self.reservation()
         lost = slurm.unusable(mine, states, outside=not self.held and not within) if states else {}
         if states and within and not self.held:
             others = mine - self.reserved(within)
@@ -194,6 +217,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         self.plan = self.make_plan(mine, lost)
         self.plan.spared = [node for node in lost if node not in bad]
         self.asked = mine - NodeSet.fromlist(lost, resolver=RESOLVER_NOGROUP)
+
+    def reservation(self) -> str:
+        """The reservation that the job is to run in, as -J or the site says; empty: none."""
+        said = [*self.job.sched_access, *self.job.cli_options]
+        return next((o.partition("=")[2] for o in said if o.startswith("--reservation=")), "")
 
     def reserved(self, name: str) -> NodeSet:
         """The nodes of the reservation in which the job is to run; without one the test fails."""
@@ -213,7 +241,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             scheduler="slurm" if self.in_batch else LOCAL,
             parsers={p: m.__name__.rpartition(".")[2] for p, m in self.parsers.items()},
             facts=self.facts(), lost=lost, limit=int(self.seconds()),
-            provenance=provenance.collect(data.CLONE), **self.plan_of_its_kind(),
+            provenance=provenance.collect(data.CLONE)
+            | software.provenance(active.software, self.current_environ.name),
+            **self.plan_of_its_kind(),
         )
 
     @run_before("run")
@@ -347,7 +377,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         failed = [s for s in self.samples if s.status != "ok"]
         missing_tool = [s for s in failed if s.status == "tool_missing"]
         if missing_tool and len(missing_tool) == len(self.samples):
-            self.skip(f"tool missing: {missing_tool[0].why}")
+            why = missing_tool[0].why
+            named = set(why.split()) & {*self.features, *self.parsers}
+            self.skip(f"tool missing: {why}{software.remedy(named)}")
         if failed:
             raise SanityError(self.parts_missing(failed))
         if self.in_batch and ended != "COMPLETED":

@@ -14,8 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from siteproof import data
+from siteproof.checks import software
 from siteproof.errors import UserError
 from siteproof.sites import Site
+from siteproof.spack.registered import Registered
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Session:
     folder: Path = field(default_factory=data.folder)
     campaign: str = field(default_factory=lambda: os.environ.get("SITEPROOF_CAMPAIGN", ""))
     name: str = field(default_factory=lambda: _name(datetime.now(UTC)))
+    software: dict[str, Registered] = field(default_factory=dict)  # built, by environment
 
 
 def _name(now: datetime) -> str:
@@ -44,7 +47,9 @@ def start(site: Site, report: str | None = None) -> Session:
     global _current
     if _current is None or _current.site.system.system != site.system.system:
         name = "" if report is None else _restored(report, data.stages())
-        _current = Session(site, name=name) if name else Session(site)
+        found = software.built(site)
+        named = {"name": name} if name else {}
+        _current = Session(software.offering(site, found), software=found, **named)
     return _current
 
 

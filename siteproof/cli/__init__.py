@@ -14,6 +14,7 @@ from siteproof.errors import ExitCode, UserError, UserErrors
 
 COMMANDS = {
     "accept": "Accept a campaign as what later ones are compared with.",
+    "build": "Build the software of a system with Spack, and offer it to the checks.",
     "collect": "Turn the raw files of lost sessions into samples.",
     "compare": "Say what became of every figure from one campaign to another.",
     "gate": "Decide which nodes go back into service, and quarantine the others.",

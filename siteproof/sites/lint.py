@@ -10,10 +10,12 @@ from itertools import combinations
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof.sites import nodesets
+from siteproof.sites.catalogue import ROOT
 from siteproof.sites.model import Hardware, System
 from siteproof.sites.shape import hint
 from siteproof.sites.yamlfile import Document, Loc, clip
 
+SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
 SECTIONS = (
     "hardware", "nodes", "groups", "file_systems", "partitions", "environments", "links",
@@ -175,7 +177,11 @@ def _partitions(document: Document, system: System) -> None:
             reference(document, (*loc, "environments"), name, "environment", names)
         if not partition.environments:
             document.follow_up((*loc, "environments"), "no environment", names or ())
+    built = sorted(path.parent.name for path in SPACK_ENVS.glob("*/spack.yaml"))
     for key, environment in system.environments.items():
+        if environment.spack is not None:
+            loc = ("environments", key, "spack")
+            reference(document, loc, environment.spack, "folder of spack-envs", built)
         for feature in environment.features:
             if not NAME.fullmatch(feature):
                 loc = ("environments", key, "features")

@@ -377,6 +377,10 @@ class Environment(Model):
 
     description: str = Field(description="What it is, for the report.")
     features: list[str] = Field([], description="The programs that it provides.")
+    spack: str | None = Field(
+        None, description="The folder of spack-envs/ that 'siteproof build' builds for it; its "
+        "features come with it."
+    )
     modules: list[str] = Field([], description="Environment modules to load.")
     variables: dict[str, str] = Field({}, description="Environment variables to set.")
     reframe: dict[str, Any] = Field(

@@ -1,0 +1,67 @@
+"""Which software a check runs with: environments that Spack has built offer what they bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from siteproof.sites import Site
+from siteproof.spack import registered
+from siteproof.spack.registered import Registered
+
+
+def built(site: Site) -> dict[str, Registered]:
+    """What is built here of the site's environments, by the name that the site gives them.
+
+    Raises UserError if a registration is not whole.
+    """
+    found = {name: registered.read(site.name, environment.spack)
+             for name, environment in site.system.environments.items() if environment.spack}
+    return {name: one for name, one in found.items() if one}
+
+
+def offering(site: Site, found: Mapping[str, Registered]) -> Site:
+    """The site, each of whose environments has what was built for it."""
+    environments = dict(site.system.environments)
+    for name, one in found.items():
+        plain = environments[name]
+        environments[name] = plain.model_copy(update={
+            "features": list(dict.fromkeys([*plain.features, *one.features])),
+            "variables": {**one.environment(), **plain.variables},
+        })
+    return replace(site, system=site.system.model_copy(update={"environments": environments}))
+
+
+def usual(site: Site, names: Iterable[str], programs: Iterable[str]) -> str:
+    """The environment in which a check runs that needs none in particular.
+
+    names: a partition's environments. The first that says that it has one of the check's programs;
+    else the first that needs no building.
+    """
+    environments, asked = site.system.environments, set(programs)
+    ordered = list(names)
+    having = [name for name in ordered if asked & set(environments[name].features)]
+    there = [name for name in ordered if not environments[name].spack]
+    return [*having, *there, *ordered][0]
+
+
+def provenance(found: Mapping[str, Registered], name: str) -> dict[str, str]:
+    """What samples say of the software that they were measured with."""
+    if name not in found:
+        return {}
+    return {"software_lock": f"{found[name].name}@{found[name].lock}", "spack": found[name].spack}
+
+
+def difference(system: str, found: Mapping[str, Registered], name: str) -> str:
+    """Why an environment may not be used, with what mends it; empty: it is as its lock says."""
+    if name not in found:
+        return ""
+    differs = registered.difference(system, found[name])
+    return f"environment {name} is not what its lock says: {differs}; " \
+        f"{registered.mend(found[name].name)} mends it" if differs else ""
+
+
+def remedy(programs: Iterable[str]) -> str:
+    """The end of a sentence that says that a program is missing."""
+    found = registered.remedy(tuple(programs))
+    return f": {found} brings it" if found else ""

@@ -1,0 +1,108 @@
+"""`siteproof build`: the software of a system, by Spack, offered to its checks."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import click
+
+from siteproof import data, sites
+from siteproof.errors import ExitCode, UserError
+from siteproof.sites import Site, machine, shape
+from siteproof.spack import build as building
+from siteproof.spack import catalogue, command, lint, places
+
+
+@click.command()
+@click.argument("environments", metavar="[ENV]...", nargs=-1)
+@click.option("--system", default="", metavar="NAME",
+              help="The system; without it, the one that this machine belongs to.")
+@click.option("--update", is_flag=True, help="Make new locks instead of keeping those there are.")
+@click.option("--show", is_flag=True, help="Only say how far each environment is.")
+@click.option("--jobs", default=0, metavar="N", type=click.IntRange(0, 4096),
+              help="Processes at a time; without it, as Spack is configured.")
+@click.option("--other-spack", is_flag=True, help="Take another release of Spack than the pinned.")
+def build(environments: tuple[str, ...], system: str, update: bool, show: bool, jobs: int,
+          other_spack: bool) -> None:
+    """Build the software that checks run with, by Spack, for this system.
+
+    ENV are folders of spack-envs/; without any, all that environments of the system name with
+    `spack`. What is built is kept, so that an interrupted build goes on, and a finished one is
+    checked. The lock is kept, too, until --update.
+
+    \b
+    siteproof build
+    siteproof build io --system jetstream-iu
+    siteproof build --show
+    """
+    site = sites.load(system or sites.recognise())
+    chosen = _chosen(site, environments)
+    scope = site.folder / lint.SCOPE
+    if show:
+        for name in chosen:
+            click.echo(f"{name}: {building.state(site.name, name, scope)}")
+        return
+    _refuse_mistakes(site, chosen)
+    machine.refuse_stranger(site.name, site.system.recognise)
+    data.must_exist()
+    if bad := re.search(r"[\s$`{}'\"\\:]", str(places.top())):
+        raise UserError(places.top(), f"a name with {bad[0]!r} cannot be on PATH",
+                        "SITEPROOF_DATA may name another folder")
+    spack = command.find(other_spack)
+    failed = [name for name in chosen if not _one(site, name, update, jobs, spack)]
+    if failed:
+        click.echo(f"not built: {', '.join(failed)}; 'siteproof build' goes on")
+    else:
+        click.echo(f"built for {site.name}: {', '.join(chosen)}")
+    raise SystemExit(ExitCode.FAIL if failed else ExitCode.PASS)
+
+
+def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
+    """The environments asked for, or all that the system names. Raises UserError."""
+    known = catalogue.names()
+    for name in environments:
+        if name not in known:
+            raise UserError("build", f"no environment '{name}'{shape.hint(name, known)}", known)
+    named = [e.spack for e in site.system.environments.values() if e.spack]
+    if not environments and not named:
+        what = "no environment has 'spack', so none is to be built"
+        raise UserError(site.folder / "system.yaml", what,
+                        f"environments such as 'io: {{description: IOR, spack: io}}'; {known}")
+    for name in environments:
+        if name not in named:
+            click.echo(f"siteproof: warning: no environment of {site.name} says 'spack: {name}', "
+                       "so no check will use it", err=True)
+    return list(dict.fromkeys(environments or named))
+
+
+def _refuse_mistakes(site: Site, chosen: list[str]) -> None:
+    """Every mistake in what Spack would read, at once. Raises UserErrors."""
+    lint.refuse(chosen, site.folder)
+    if gone := lint.absent(site.folder / lint.SCOPE):
+        raise UserError(site.folder / lint.SCOPE / "packages.yaml",
+                        f"not on this machine: {', '.join(gone)}", "externals that are there")
+
+
+def _one(site: Site, name: str, update: bool, jobs: int, spack: command.Spack) -> bool:
+    """Build one environment, and say how it went."""
+    began = time.monotonic()
+
+    def tell(text: str) -> None:
+        click.echo(f"{name}: {text}")
+
+    order = building.Order(site.name, name, site.folder / lint.SCOPE, update, jobs, tell)
+    try:
+        found = building.build(order, spack)
+    except command.Failed as error:
+        tell(f"not built: {error}")
+        return False
+    except KeyboardInterrupt:
+        tell("interrupted; what is installed stays, and 'siteproof build' goes on")
+        raise SystemExit(130) from None
+    pinned = catalogue.versions()
+    if (found.spack, found.packages) != (pinned.release, pinned.packages.tag):
+        tell(f"not with the pinned releases: Spack {found.spack}, packages {found.packages}")
+    tell(f"built in {time.monotonic() - began:.0f} s: {', '.join(found.features)}; "
+         f"lock {found.lock}")
+    return True

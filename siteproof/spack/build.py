@@ -1,0 +1,156 @@
+"""Building one environment of a site: lock, install, register; each step done once.
+
+What is interrupted goes on where it was: Spack installs whole packages or none, and the
+registration is written last.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from siteproof.errors import UserError
+from siteproof.spack import catalogue, command, lock, merge, places, register, registered
+from siteproof.spack.command import Failed, Spack
+from siteproof.spack.registered import Registered
+
+_STEP = re.compile(r"\[(.)\] (\w{7}) (\S+) (.*?) ?(?:\((\d\S*)\))?")
+_WORTH_TELLING = ("build", "configure", "cmake")  # steps that may take minutes
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to build: an environment of a site, and how.
+
+    scope: the site's folder of Spack's configuration. update: make a new lock. jobs: at a time;
+    0: as Spack is configured. tell: where each line of progress goes.
+    """
+
+    system: str
+    name: str
+    scope: Path
+    update: bool
+    jobs: int
+    tell: Callable[[str], None]
+
+    @property
+    def folder(self) -> Path:
+        """Where it is built."""
+        return places.folder(self.system, self.name)
+
+
+def build(order: Order, spack: Spack) -> Registered:
+    """Lock if need be, install what is missing, register. Raises Failed, UserError."""
+    folder = order.folder
+    with _alone(folder):
+        log = folder / command.LOG
+        if order.update or not (folder / places.LOCK).exists():
+            _lock(order, spack, log)
+        elif merge.changed(order.name, order.scope, folder):
+            order.tell("what the lock was made from has changed since; the lock stays, and "
+                       "'--update' makes a new one")
+        packages = _packages(spack, folder)
+        locked = lock.read(folder / places.LOCK)
+        progress = _Progress(order.tell, len(locked.to_install))
+        jobs = ("-j", str(order.jobs)) if order.jobs else ()
+        (folder / places.REGISTERED).unlink(missing_ok=True)
+        spack.run(folder, "install", "--only-concrete", *jobs, log=log, line=progress)
+        return register.register(spack, order.name, folder, packages)
+
+
+def _lock(order: Order, spack: Spack, log: Path) -> None:
+    """A new lock. The old one stays until there is one."""
+    merge.write(order.name, order.scope, order.folder)
+    order.tell("making its lock (a minute or so)")
+    before = _content(order.folder / places.LOCK)
+    spack.run(order.folder, "concretize", "--force", log=log, line=lambda text: None)
+    merge.remember(order.name, order.scope, order.folder)
+    if before and before != _content(order.folder / places.LOCK):
+        order.tell(f"a new lock: {places.digest(order.folder / places.LOCK)}")
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
+class _Progress:
+    """Spack's lines as a few of ours: what takes long, what is done, how many are left."""
+
+    def __init__(self, tell: Callable[[str], None], total: int) -> None:
+        self.tell, self.total, self.done = tell, total, 0
+        self.began = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        step = _STEP.fullmatch(text.strip())
+        if step is None:
+            return
+        mark, _, package, words, took = step.groups()
+        if mark == "+":
+            self.done += 1
+            self.tell(f"{package} installed{f' in {took}' if took else ''} "
+                      f"({self.done} of at most {self.total})")
+        elif mark == "x":
+            self.tell(f"{package} {words}")
+        elif words in _WORTH_TELLING:
+            self.tell(f"{package}: {words}")
+
+
+def _packages(spack: Spack, folder: Path) -> str:
+    """The release of Spack's packages that serves: the pinned one, or what the site has instead."""
+    pinned = catalogue.versions().packages.tag
+    for line in spack.ask(folder, "repo", "list").splitlines():
+        words = line.split()
+        if words[1:2] == ["builtin"]:
+            tag = _tag(words[-1])
+            return tag if tag == pinned else f"{tag or 'no release'} in {words[-1]}"
+    raise Failed("Spack knows no repository 'builtin'")
+
+
+def _tag(repository: str) -> str:
+    """The tag that a repository stands at, if it is a clone and stands at one."""
+    ask = ["git", "-C", repository, "describe", "--tags", "--exact-match", "HEAD"]
+    try:
+        return subprocess.run(ask, capture_output=True, text=True, timeout=60,
+                              check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One build of an environment at a time. Raises UserError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "building").open("a")
+    except OSError as error:
+        what = f"cannot be written: {error.strerror}"
+        raise UserError(folder, what, "SITEPROOF_DATA may name another folder") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(folder, "is being built by somebody else") from None
+        yield
+
+
+def state(system: str, name: str, scope: Path) -> str:
+    """How far an environment is, in a few words."""
+    folder = places.folder(system, name)
+    if not (folder / places.LOCK).exists():
+        return "not built"
+    try:
+        found = registered.read(system, name)
+        if found is None:
+            return f"locked, not (wholly) installed: lock {places.digest(folder / places.LOCK)}"
+        if differs := registered.difference(system, found):
+            return f"differs from its lock: {differs}"
+    except UserError as error:
+        return error.what
+    newer = "; a new lock would differ" if merge.changed(name, scope, folder) else ""
+    return f"built {found.built}, lock {found.lock}{newer}"

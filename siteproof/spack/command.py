@@ -1,0 +1,113 @@
+"""Spack as a program: which one, whether it is the pinned release, and its calls."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from siteproof.errors import UserError, harmless
+from siteproof.spack import catalogue
+
+LOG = "build.log"
+_VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
+# The configuration of one user's home is not the site's: a lock made by another would differ.
+_SETTINGS = {"SPACK_DISABLE_LOCAL_CONFIG": "1", "SPACK_COLOR": "never"}
+
+
+class Failed(Exception):
+    """Spack ended with an error; the text says where and why, in one line."""
+
+
+class Spack:
+    """The Spack of this shell: on PATH, or below $SPACK_ROOT."""
+
+    def __init__(self, program: str, version: str) -> None:
+        self.program, self.version = program, version
+
+    def run(self, folder: Path, *words: str, log: Path, line: Callable[[str], None]) -> None:
+        """Run in an environment's folder; each line of its output is handed on, and logged.
+
+        Raises Failed. Ctrl-C ends Spack, too, and waits until it has put its things in order.
+        """
+        command = [self.program, "-D", str(folder), *words]
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"$ {' '.join(command)}\n")
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, env=os.environ | _SETTINGS, text=True, errors="replace",
+            )
+            said = _hand_on(process, file.write, line)
+        if process.returncode:
+            raise Failed(f"{_reason(said) or f'exit code {process.returncode}'}; see {log}")
+
+    def ask(self, folder: Path, *words: str) -> str:
+        """What Spack answers of an environment. Raises Failed."""
+        try:
+            answer = subprocess.run(
+                [self.program, "-D", str(folder), *words], capture_output=True, text=True,
+                env=os.environ | _SETTINGS, timeout=600, check=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            said = harmless(_reason((getattr(error, "stderr", "") or "").splitlines()))
+            raise Failed(f"spack {words[0]}: {said or error}") from None
+        return answer.stdout
+
+
+def _hand_on(
+    process: subprocess.Popen[str], write: Callable[[str], object], line: Callable[[str], None]
+) -> list[str]:
+    """All lines that the program prints, handed on as they come."""
+    said = []
+    try:
+        for text in process.stdout or ():
+            write(text)
+            said.append(harmless(text.rstrip("\n")))
+            line(said[-1])
+        process.wait()
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
+    return said
+
+
+def _reason(said: Sequence[str]) -> str:
+    """The line in which Spack names the error, and the one after it."""
+    for number, text in enumerate(said):
+        if text.startswith("==> Error:"):
+            return " ".join([text.removeprefix("==> Error: "), *said[number + 1 : number + 2]])
+    return ""
+
+
+def find(other: bool = False) -> Spack:
+    """The Spack of this shell. Raises UserError, with the way to the pinned release.
+
+    other: take another release, too.
+    """
+    root = os.environ.get("SPACK_ROOT", "")
+    program = shutil.which("spack") or (root and shutil.which("spack", path=f"{root}/bin"))
+    if not program:
+        _refuse("not on PATH, and $SPACK_ROOT names none")
+    try:
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True,
+                                env=os.environ | _SETTINGS, timeout=120, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        _refuse(f"{program} does not run: {getattr(error, 'strerror', '') or 'no answer'}")
+    found = _VERSION.match(answer.stdout.strip())
+    if answer.returncode or not found:
+        _refuse(f"{program} --version says no version")
+    if found[0] != catalogue.versions().release and not other:
+        _refuse(f"{program} is {found[0]}, not {catalogue.versions().release}",
+                "; or --other-spack takes this one")
+    return Spack(program, found[0])
+
+
+def _refuse(what: str, more: str = "") -> NoReturn:
+    pinned = catalogue.versions().spack
+    clone = f"git clone --depth 1 --branch {pinned.tag} {pinned.git}"
+    raise UserError("spack", what, f"'{clone} && . spack/share/spack/setup-env.sh'{more}")

@@ -1,0 +1,98 @@
+"""A lock of Spack's: which builds of which packages it names, and which of them are there.
+
+The lock is Spack's JSON: `roots` (hash, spec) and `concrete_specs`, by hash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from siteproof.errors import UserError
+
+_RUN = {"link", "run"}
+
+
+@dataclass(frozen=True)
+class Build:
+    """One build of a package; external: where the site has it, if it is not Spack's."""
+
+    hash: str
+    name: str
+    version: str
+    external: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}/{self.hash[:7]}"
+
+
+@dataclass(frozen=True)
+class Lock:
+    """What a lock names: everything, and of that what is needed at run time."""
+
+    roots: tuple[Build, ...]
+    needed: tuple[Build, ...]
+    all: tuple[Build, ...]
+
+    @property
+    def to_install(self) -> list[Build]:
+        """What Spack itself installs, whatever is there already."""
+        return [build for build in self.all if not build.external]
+
+
+def read(path: Path) -> Lock:
+    """The lock. Raises UserError if it is none."""
+    try:
+        raw = json.loads(path.read_bytes())
+        specs: dict[str, Any] = raw["concrete_specs"]
+        builds = {key: _build(key, spec) for key, spec in specs.items()}
+        roots = [root["hash"] for root in raw["roots"]]
+        needed = _closure(roots, specs)
+        return Lock(tuple(builds[r] for r in roots), tuple(builds[n] for n in needed),
+                    tuple(builds.values()))
+    except OSError as error:
+        raise UserError(path, f"cannot be read: {error.strerror}") from None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        allowed = "'siteproof build --update' makes a new one"
+        raise UserError(path, "is no lock of Spack", allowed) from None
+
+
+def missing(builds: tuple[Build, ...], prefixes: Mapping[str, str]) -> list[Build]:
+    """The builds that are not installed where they were when they were registered.
+
+    prefixes: of each build, by hash. What is there says itself which build it is.
+    """
+    return [b for b in builds if not b.external and _installed(prefixes.get(b.hash)) != b.hash]
+
+
+def _build(key: str, spec: Mapping[str, Any]) -> Build:
+    external = (spec.get("external") or {}).get("path") or ""
+    return Build(str(key), str(spec["name"]), str(spec["version"]), str(external))
+
+
+def _closure(roots: list[str], specs: Mapping[str, Any]) -> list[str]:
+    """The roots, and what they need when they run."""
+    found: dict[str, None] = {}
+    waiting = list(roots)
+    while waiting:
+        key = waiting.pop()
+        if key in found:
+            continue
+        found[key] = None
+        for other in specs[key].get("dependencies", ()):
+            kinds = other.get("parameters", {}).get("deptypes", ())
+            if _RUN & set(kinds):
+                waiting.append(other["hash"])
+    return list(found)
+
+
+def _installed(prefix: str | None) -> str | None:
+    """The hash that Spack has written into an installation; None: there is none."""
+    try:
+        raw = json.loads((Path(prefix or "/nowhere") / ".spack" / "spec.json").read_bytes())
+        return str(raw["spec"]["nodes"][0]["hash"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None

@@ -1,0 +1,90 @@
+"""The environment folder that Spack works in: what spack-envs/ says, joined with what a site has.
+
+Only `include` names the site, so that its externals stay its own. Lowest of all stand our defaults:
+the pinned packages, and a store below the data folder; a site may have its own in its spack/.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from siteproof.errors import UserError
+from siteproof.spack import catalogue, places
+
+DEFAULTS = "defaults"
+INPUTS = "inputs"  # the digest of what the lock was made from
+
+
+def write(name: str, site_scope: Path, folder: Path) -> None:
+    """Make the folder ready for Spack. Raises UserError where it cannot be written."""
+    try:
+        (folder / DEFAULTS).mkdir(parents=True, exist_ok=True)
+        for file, content in _defaults().items():
+            _write(folder / DEFAULTS / file, yaml.safe_dump(content, sort_keys=False))
+        scopes = [str(site_scope)] if site_scope.is_dir() else []
+        _write(folder / catalogue.SPACK_FILE, joined(name, [*scopes, str(folder / DEFAULTS)]))
+    except OSError as error:
+        what = f"cannot be written: {error.strerror}"
+        raise UserError(folder, what, "SITEPROOF_DATA may name another folder") from None
+
+
+def joined(name: str, scopes: list[str]) -> str:
+    """The text of the spack.yaml: of spack-envs/, with these scopes of configuration included."""
+    text = (catalogue.FOLDER / name / catalogue.SPACK_FILE).read_text(encoding="utf-8")
+    described: dict[str, Any] = yaml.safe_load(text)["spack"]
+    described |= {
+        "include": scopes,
+        "repos": {"siteproof": str(catalogue.RECIPES)},
+        # A lock must not depend on what happens to be installed already.
+        "concretizer": {**described["concretizer"], "reuse": False},
+        "view": {"default": {"root": places.VIEW, "link": "roots"}},
+    }
+    head = f"# Made by 'siteproof build' from spack-envs/{name}; what is changed here is lost.\n"
+    return head + yaml.safe_dump({"spack": described}, sort_keys=False, width=1000)
+
+
+def digest(name: str, site_scope: Path) -> str:
+    """Of all that a lock is made from: changed, the lock is no longer what a new one would be."""
+    found = hashlib.sha256()
+    files = [catalogue.FOLDER / "versions.yaml", catalogue.FOLDER / name / catalogue.SPACK_FILE,
+             *sorted(catalogue.RECIPES.glob("packages/*/package.py")),
+             *sorted(site_scope.glob("*.yaml"))]
+    for path in files:
+        found.update(f"{path.parent.name}/{path.name}".encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
+def remember(name: str, site_scope: Path, folder: Path) -> None:
+    """Note what the lock that now lies there was made from."""
+    _write(folder / INPUTS, digest(name, site_scope) + "\n")
+
+
+def changed(name: str, site_scope: Path, folder: Path) -> bool:
+    """Whether what the lock was made from has changed since."""
+    try:
+        return (folder / INPUTS).read_text(encoding="utf-8").strip() != digest(name, site_scope)
+    except OSError:
+        return True
+
+
+def _defaults() -> dict[str, dict[str, Any]]:
+    packages = catalogue.versions().packages
+    builtin = {"git": packages.git, "tag": packages.tag,
+               "destination": str(places.top() / f"packages-{packages.tag}")}
+    return {
+        "config.yaml": {"config": {"install_tree": {"root": str(places.store())}}},
+        # The second colon replaces Spack's own entry, which follows a branch.
+        "repos.yaml": {"repos": {"builtin:": builtin}},
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    """As a whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

@@ -1,0 +1,163 @@
+"""What the files of spack-envs/ and a site's spack/ folder may say, as far as Siteproof uses it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from siteproof.sites.model import Model, mistake
+
+_SPEC = re.compile(r"[a-z0-9][a-z0-9_-]*(?=$|[@~+%^ /])[A-Za-z0-9@~+%^ =:.,_*'/-]*")
+_REQUIREMENT = {"spec", "one_of", "any_of", "when", "message"}
+FEATURE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
+FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
+VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+RELEASE = re.compile(r"\d+\.\d+\.\d+")
+
+
+def _spec(text: object) -> object:
+    """A spec as Spack writes it, as far as that can be seen without Spack."""
+    if isinstance(text, str) and not _SPEC.fullmatch(text.strip()):
+        raise mistake(f"'{text}' is no spec", "a package and what it must be: hpl@2.3 ~openmp")
+    return text
+
+
+def _requirements(value: object) -> list[object]:
+    """One text or a list of texts and mappings, as a list."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list):
+        raise mistake("neither a text nor a list", "hpl@2.3, or a list of such texts")
+    for item in items:
+        if isinstance(item, dict) and (unknown := set(item) - _REQUIREMENT):
+            raise mistake(f"unknown key '{min(unknown)}'", ", ".join(sorted(_REQUIREMENT)))
+        if not isinstance(item, str | dict) or not item:
+            raise mistake("an entry that says nothing", "a text such as '@2.3', or a mapping")
+    return items
+
+
+Spec = Annotated[str, BeforeValidator(_spec)]
+Requirements = Annotated[list[Any], BeforeValidator(_requirements)]
+
+
+class External(Model):
+    """Software that is there already, and that Spack takes instead of building its own."""
+
+    spec: Spec = Field(description="What it is: openmpi@4.1.4.")
+    prefix: str | None = Field(None, description="The folder above its bin and lib.")
+    modules: list[str] = Field([], description="Environment modules that bring it.")
+    extra_attributes: dict[str, Any] = Field(
+        {}, description="Of a compiler: its programs, by language."
+    )
+
+    @field_validator("prefix")
+    @classmethod
+    def _absolute(cls, path: str | None) -> str | None:
+        if path is not None and not path.startswith("/"):
+            raise mistake(f"'{path}' is no absolute path", "the folder above its bin and lib")
+        return path
+
+
+class Package(Model):
+    """What is to be had of a package, and how."""
+
+    externals: list[External] = Field([], description="Where it is there already.")
+    buildable: bool = Field(True, description="False: Spack may not build it.")
+    require: Requirements = Field([], description="What must hold of it.")
+    prefer: Requirements = Field([], description="What should hold of it.")
+    conflict: Requirements = Field([], description="What must not hold of it.")
+    version: list[str] = Field([], description="Versions, the best first.")
+    variants: Requirements = Field([], description="Variants, as in a spec.")
+    target: list[str] = Field([], description="Processors to build for; only for `all`.")
+    providers: dict[str, list[str]] = Field({}, description="Who provides; only for `all`.")
+    permissions: dict[str, str] = Field({}, description="Of what is installed.")
+
+
+Packages = dict[str, Package]
+
+
+class Concretizer(Model):
+    """How Spack decides."""
+
+    unify: Literal["true"] = Field(description="true: one version of each package.")
+
+
+class Environment(Model):
+    """What `spack:` of a spack.yaml here may say: what to have, and nothing of any site."""
+
+    specs: list[Spec] = Field(description="What to have.", min_length=1)
+    concretizer: Concretizer = Field(description="How Spack decides.")
+    packages: Packages = Field({}, description="What holds of packages, without externals.")
+
+    @field_validator("packages")
+    @classmethod
+    def _no_site(cls, packages: Packages) -> Packages:
+        for name, package in packages.items():
+            if package.externals or not package.buildable:
+                raise mistake(f"externals of {name}", "externals in site-config/<system>/spack")
+        return packages
+
+
+class Features(Model):
+    """features.yaml: what an environment brings, and the files that prove that it is there."""
+
+    description: str = Field(description="What it is, for the report.")
+    features: dict[str, list[str]] = Field(
+        description="What a check asks for: its programs by name, other files by their path."
+    )
+    variables: dict[str, str] = Field(
+        {}, description="Variables, each to be the folder below which this file lies."
+    )
+
+    @field_validator("features")
+    @classmethod
+    def _proved(cls, features: dict[str, list[str]]) -> dict[str, list[str]]:
+        for name, files in features.items():
+            if not FEATURE.fullmatch(name):
+                raise mistake(f"'{name}' is no name of a feature")
+            if not files:
+                raise mistake(f"nothing that proves {name}", "the names of its programs")
+            for file in files:
+                _refuse_no_file(file)
+        return features
+
+    @field_validator("variables")
+    @classmethod
+    def _folders(cls, variables: dict[str, str]) -> dict[str, str]:
+        for name, file in variables.items():
+            if not VARIABLE.fullmatch(name):
+                raise mistake(f"'{name}' is no name of a variable", "capitals, such as MKLROOT")
+            _refuse_no_file(file)
+        return variables
+
+
+def _refuse_no_file(file: str) -> None:
+    if not FILE.fullmatch(file):
+        raise mistake(f"'{file}' is no file's name", "xhpl, or lib/libmkl_rt.so")
+
+
+class Release(Model):
+    """One repository at one release."""
+
+    git: str = Field(description="Where it is to be had.")
+    tag: str = Field(description="The tag of the release.")
+
+
+class Versions(Model):
+    """versions.yaml: the Spack that builds, and its packages."""
+
+    spack: Release = Field(description="Spack itself.")
+    packages: Release = Field(description="The recipes of its packages.")
+
+    @field_validator("spack")
+    @classmethod
+    def _released(cls, spack: Release) -> Release:
+        if not RELEASE.fullmatch(spack.tag.removeprefix("v")):
+            raise mistake(f"'{spack.tag}' is no release of Spack", "a tag such as v1.2.0")
+        return spack
+
+    @property
+    def release(self) -> str:
+        """What `spack --version` must print."""
+        return self.spack.tag.removeprefix("v")

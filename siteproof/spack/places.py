@@ -1,0 +1,32 @@
+"""Where software of a site lies: below the data folder, a folder an environment."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from siteproof import data
+
+LOCK = "spack.lock"
+REGISTERED = "environment.json"
+VIEW = "view"
+
+
+def top() -> Path:
+    """The folder of all software; compute nodes must see it."""
+    return data.folder() / "software"
+
+
+def store() -> Path:
+    """Where packages are installed, unless the site's config.yaml says otherwise."""
+    return top() / "store"
+
+
+def folder(system: str, name: str) -> Path:
+    """The environment of a site: its spack.yaml, its lock, its view, its registration."""
+    return top() / system / name
+
+
+def digest(lock: Path) -> str:
+    """What a lock is known by: the beginning of its SHA-256. Raises OSError."""
+    return hashlib.sha256(lock.read_bytes()).hexdigest()[:12]

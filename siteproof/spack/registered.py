@@ -1,0 +1,93 @@
+"""What is built of an environment here: written last by `siteproof build`, read before checks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from siteproof.errors import UserError
+from siteproof.spack import catalogue, lock, places
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An environment that was built.
+
+    lock: the lock's digest. features: what it offers, each with the files that prove it. path:
+    the folders of programs. variables: others to set. prefixes: where each build lies, by hash.
+    """
+
+    name: str
+    lock: str
+    features: Mapping[str, list[str]]
+    path: list[str]
+    variables: Mapping[str, str]
+    prefixes: Mapping[str, str]
+    spack: str
+    packages: str
+    built: str
+
+    def environment(self) -> dict[str, str]:
+        """The variables that a job needs."""
+        return {"PATH": ":".join([*self.path, "$PATH"]), **self.variables}
+
+    def save(self, folder: Path) -> None:
+        """Write it, as a whole or not at all. Raises OSError."""
+        part = folder / f".{places.REGISTERED}.{os.getpid()}"
+        part.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        part.replace(folder / places.REGISTERED)
+
+
+_READER = TypeAdapter(Registered)
+
+
+def read(system: str, name: str) -> Registered | None:
+    """The registration; None: not built here. Raises UserError if the file is not whole."""
+    path = places.folder(system, name) / places.REGISTERED
+    try:
+        return _READER.validate_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UserError(path, f"cannot be read: {error.strerror}", mend(name)) from None
+    except ValidationError:
+        raise UserError(path, "is not what 'siteproof build' writes", mend(name)) from None
+
+
+def difference(system: str, found: Registered) -> str:
+    """How what is installed differs from the lock, in a few words; empty: not at all.
+
+    No call of Spack: what Spack wrote beside each package is read, some tens of small files.
+    """
+    path = places.folder(system, found.name) / places.LOCK
+    try:
+        if places.digest(path) != found.lock:
+            return "its lock has changed since it was built"
+        locked = lock.read(path)
+    except (OSError, UserError):
+        return "its lock is gone, or broken"
+    if missing := lock.missing(locked.needed, found.prefixes):
+        return f"not installed: {', '.join(map(str, missing[:3]))}" + " …" * (len(missing) > 3)
+    homes = [Path(prefix).resolve() for prefix in found.prefixes.values()]
+    for file in (file for files in found.features.values() for file in files):
+        real = Path(file).resolve()
+        if not real.exists():
+            return f"{file} is gone"
+        if not any(real.is_relative_to(home) for home in homes):
+            return f"{file} belongs to no package of the lock"
+    return ""
+
+
+def mend(name: str) -> str:
+    """The command that makes an environment what its lock says."""
+    return f"'siteproof build {name}'"
+
+
+def remedy(features: tuple[str, ...] | list[str]) -> str:
+    """Which command brings one of these features; empty: none does."""
+    return " or ".join(mend(name) for name in catalogue.bringing(features))
