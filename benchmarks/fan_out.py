@@ -261,8 +261,9 @@ def counting_programs(folder: Path) -> Path:
         real = shutil.which(name)
         if not real:
             continue
-        program.write_text(
-            f"#!/bin/sh\necho \"{name}${{SLURM_JOB_ID:+{IN_JOB}}}\" >>'{folder}/calls'\n"
+        program.write_text(  # our scripts in a job know it by the second name only
+            f"#!/bin/sh\njob=${{SLURM_JOB_ID:-${{SITEPROOF_JOB:-}}}}\n"
+            f"echo \"{name}${{job:+{IN_JOB}}}\" >>'{folder}/calls'\n"
             f'exec {real} "$@"\n', encoding="utf-8",
         )
         program.chmod(0o755)
