@@ -151,17 +151,18 @@ def test_a_killed_holder_costs_no_value(suite):
 
 
 @pytest.mark.long
-def test_a_node_that_loses_power_is_named_and_mended_by_the_next_sweep(suite):
+@pytest.mark.parametrize(("dead", "other"), [(CLIENT, 1), (SERVER, 0)])  # the second one walks
+def test_a_node_that_loses_power_is_named_and_mended_by_the_next_sweep(suite, dead, other):
     words, before = suite.sweep([1, 4], seconds=20), suite.values()
     run = suite.begun(*words)
-    suite.testbed.power_off(CLIENT)
+    suite.testbed.power_off(dead)
     told, _ = run.communicate(timeout=300)
     assert run.returncode == 1, told
-    lost = [s for s in suite.samples() if s.node == CLIENT]
-    assert [s.status for s in lost] == ["invalid"]
+    lost = [s for s in suite.samples() if s.node]
+    assert [(s.node, s.status) for s in lost] == [(dead, "invalid")]
     assert lost[0].why.startswith("may not be restored (sysctl net/ipv4/tcp_rmem was ")
-    assert suite.values()[1] == before[1]  # the other one is restored
-    suite.testbed.power_on(CLIENT)
+    assert suite.values()[other] == before[other]  # the other one is restored
+    suite.testbed.power_on(dead)
     time.sleep(1)
     done = suite.reframe(*suite.sweep([1]))
     assert done.returncode == 0, done.stdout
