@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from siteproof import data, samples, sites, sweep_report, sweep_runs
-from siteproof.cli import sweep_show
+from siteproof.cli import sweep_records, sweep_show
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites.shape import hint
 from siteproof.sweep_report import SweepReport
@@ -67,10 +67,10 @@ def sweep(
         sweep_show.draw(Path(figure), [*reports, *beside])
     code = _exit_code(reports)
     if as_json:
-        click.echo(json.dumps(sweep_show.record(name, [*reports, *beside], code), indent=1))
+        click.echo(json.dumps(sweep_records.record(name, [*reports, *beside], code), indent=1))
     elif as_csv:
         csv.writer(sys.stdout, lineterminator="\n").writerows(
-            sweep_show.cells([*reports, *beside]))
+            sweep_records.cells([*reports, *beside]))
     else:
         sweep_show.tell(name, reports, beside)
     raise SystemExit(code)
