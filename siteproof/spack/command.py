@@ -52,9 +52,11 @@ class Spack:
             answer = subprocess.run(
                 [self.program, "-D", str(folder), *words], capture_output=True, text=True,
                 env=os.environ | _SETTINGS, timeout=600, check=True)
+        except subprocess.CalledProcessError as error:
+            said = harmless(_reason(error.stderr.splitlines()))
+            raise Failed(f"spack {words[0]}: {said or f'exit code {error.returncode}'}") from None
         except (OSError, subprocess.SubprocessError) as error:
-            said = harmless(_reason((getattr(error, "stderr", "") or "").splitlines()))
-            raise Failed(f"spack {words[0]}: {said or error}") from None
+            raise Failed(f"spack {words[0]}: {error}") from None
         return answer.stdout
 
 

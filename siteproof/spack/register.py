@@ -76,7 +76,7 @@ def _below(top: Path, depth: int) -> Iterator[Path]:
     except OSError:
         return
     for entry in entries:
-        if not entry.is_dir():
+        if entry.is_file():  # and no link to nothing
             yield Path(entry.path)
-        elif depth > 1:
+        elif depth > 1 and entry.is_dir():
             yield from _below(Path(entry.path), depth - 1)
