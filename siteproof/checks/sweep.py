@@ -55,8 +55,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     runs_on_node = "sweep.sh"
     shared_scripts: tuple[str, ...] = ("account.sh", "launch.sh")
-    attempted_again = False
-    again_on: Sequence[str] = ()
+    again_on: NodeSet | None = None  # the nodes of a second job
     tool = ""
     sweep_file: SweepFile | None = None
     seconds_of_point: dict[str, int] = {"quick": 60, "maintenance": 300, "acceptance": 600}
@@ -169,9 +168,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def chosen_nodes(self, count: int, able: Sequence[str]) -> list[str]:
         """The nodes of a job, in the order in which points take them.
 
-        able: those that can take a job, idle ones first.
+        able: those that can take a job, idle ones first. The walk is on the first that Slurm has.
         """
-        return list(able[:count])
+        return list(NodeSet.fromlist(able[:count], resolver=RESOLVER_NOGROUP))
 
     def expected_nodes(self) -> NodeSet:
         """As many nodes as the largest point needs; broken ones only where no others are left."""
@@ -198,9 +197,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
             selected = slurm.select(spec, inventory, states if spec == "idle" else {})
         except UserError as error:
             self.skip(str(error))
-        if self.held:
-            selected = selected & self.held or selected
-        bad = slurm.unusable(selected, states, outside=not self.held) if states else {}
+        within = self.reservation()
+        mine = self.held or (self.reserved(within) if within and states else selected)
+        selected = selected & mine or selected
+        outside = not self.held and not within
+        bad = slurm.unusable(selected, states, outside=outside) if states else {}
         able = sorted((node for node in selected if node not in bad),
                       key=lambda node: not (states and states[node].idle))
         self.in_order = self.chosen_nodes(count, able)
@@ -264,9 +265,10 @@ class SweepCheck(JobCheck, Tuning, special=True):
         order = self.sweep_file.sweep.order if self.sweep_file else "ascending"
         there = collect_sweep.measured(stage) if missing else set()
         turned = combinations(self.points) if self.turns_knobs else {}
+        nodes = len(self.again_on or self.asked)
         lines = [self.points[n].line(n, self.point_limit, turned.get(n, 0))
                  for n in walk(self.points, order, session.current().name)
-                 if folder_of(n) not in there]
+                 if folder_of(n) not in there and self.points[n].nodes <= nodes]
         (stage / "points").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     @property
@@ -276,7 +278,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def settings(self) -> dict[str, str]:
         """The nodes in their order, and how ranks start."""
-        asked = set(self.again_on if self.attempted_again else self.asked)
+        asked = set(self.again_on or self.asked)
         return {
             "JOB_NODES": " ".join(node for node in self.in_order if node in asked),
             "SWEEP_SRUN": "yes" if self.on_slurm else "", "SWEEP_PATIENCE": str(PATIENCE),
@@ -323,15 +325,22 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
         """Nodes for the points that are missing since the job lost a node."""
+        none = NodeSet(resolver=RESOLVER_NOGROUP)
         if measured or not super().worth_another_job(measured, ended):
-            return NodeSet(resolver=RESOLVER_NOGROUP)
+            return none
+        if not (ended.startswith("NODE_FAIL") or self.watcher.dead or self.blocked):
+            return none  # the walk has ended by itself, and says why
         there = collect_sweep.measured(Path(self.stagedir))
         left = [p for n, p in self.points.items() if folder_of(n) not in there]
-        nodes = self.nodes_for(max(point.nodes for point in left))
-        able = NodeSet.fromlist(self.in_order, resolver=RESOLVER_NOGROUP)
-        self.again_on = able & nodes
-        self.attempted_again = True
-        return self.again_on
+        try:
+            nodes = self.nodes_for(max(point.nodes for point in left))
+        except UserError:  # a controller that restarts
+            return none
+        able = [n for n in self.in_order if n in nodes and n not in self.watcher.dead]
+        if any(point.nodes <= len(able) for point in left):
+            self.again_on = NodeSet.fromlist(able, resolver=RESOLVER_NOGROUP)
+            return self.again_on
+        return none
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many points gave a figure, and what became of the others."""
