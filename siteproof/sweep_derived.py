@@ -114,7 +114,7 @@ def _rates(made: Derived, run: SweepRun, lines: Sequence[Curve]) -> None:
     best = sweep_tables.envelope(lines)
     own = _conditions(run, lines)
     made.samples.append(_sample(run, lines, f"{best.metric}_max", best.best.point.median,
-                                best.unit, own | {"tasks_at": best.best.label}))
+                                best.unit, own, f"at {best.best.label} tasks"))
     metric = f"{best.metric}_plateau"
     place = best.finding.plateau if best.finding else None
     if isinstance(place, At):
@@ -136,8 +136,8 @@ def _packing(made: Derived, run: SweepRun, curves: Sequence[Curve]) -> None:
         made.lacks.append(Lack(metric, run.sessions, why))
         return
     figure, least = min(found.items(), key=lambda item: item[1].most)
-    own = _conditions(run, curves) | {"compared_at": least.compared_at, "decided_by": figure}
-    made.samples.append(_sample(run, curves, metric, least.most, "ranks", own))
+    own = _conditions(run, curves) | {"compared_at": least.compared_at}
+    made.samples.append(_sample(run, curves, metric, least.most, "ranks", own, f"by {figure}"))
 
 
 def _conditions(run: SweepRun, lines: Sequence[Curve]) -> dict[str, str]:
@@ -167,9 +167,10 @@ def _common(run: SweepRun) -> dict[str, str]:
 
 def _sample(
     run: SweepRun, lines: Sequence[Curve], metric: str, value: float, unit: str,
-    conditions: Mapping[str, str],
+    conditions: Mapping[str, str], why: str = "",
 ) -> Sample:
+    """One figure of the whole run. why: where it comes from, which makes it no other figure."""
     exact = Decimal(int(value)) if value == int(value) else Decimal(repr(value))
     head = replace(run.newest.header, conditions=_common(run), expected="")
-    return Sample(head, "", metric, exact, unit, dims=_shared(lines),
+    return Sample(head, "", metric, exact, unit, why=why, dims=_shared(lines),
                   own_conditions=dict(conditions))

@@ -71,7 +71,7 @@ def _best(axis: Axis, curve: Curve, best: Row) -> str:
 def of_finding(axis: Axis, finding: Finding) -> list[str]:
     """Plateau, fit and decline, each with what makes it doubtful."""
     told = [_plateau(axis, finding)]
-    if finding.fit and not isinstance(finding.plateau, Beyond):
+    if finding.fit and (finding.doubtful or not isinstance(finding.plateau, Beyond)):
         told.append(f"a rising and a flat line meet at {at(axis, finding.fit.x)}")
     if isinstance(finding.decline, At):
         told.append(f"falls from {at(axis, finding.decline.x)} on")

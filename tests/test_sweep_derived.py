@@ -77,12 +77,13 @@ def test_a_whole_sweep_gives_maxima_plateaus_and_tasks_a_node(swept):
         "Ior.read_plateau": (Decimal(128), "tasks"), "Ior.write_plateau": (Decimal(32), "tasks"),
         "Ior.tasks_per_node": (Decimal(3), "ranks")}
     highest = next(s for s in given.samples if s.metric == "Ior.read_max")
-    for name, value in {"tasks_from": "1", "tasks_to": "498", "tasks_at": "128",
+    for name, value in {"tasks_from": "1", "tasks_to": "498",
                         "tasks_per_node_from": "1", "tasks_per_node_to": "3", "repetitions": "3",
                         "layout": "file_a_task", "file_system": "volume",
                         "sweep": "made_tasks"}.items():
         assert highest.conditions[name] == value
     assert (highest.node, dict(highest.dims), highest.header.expected) == ("", {}, "")
+    assert highest.why == "at 128 tasks"
 
 
 def test_every_derived_sample_survives_being_written(swept, tmp_path):
@@ -178,7 +179,7 @@ def test_RANKS3_compares_the_same_tasks_where_a_sweep_has_them(
     given = sweep_derived.of_all(swept.site, found).samples
     assert [(s.metric, s.value) for s in given] == [("Ior.tasks_per_node", most)]
     assert given[0].conditions["compared_at"] == "the same tasks"
-    assert given[0].conditions["decided_by"] == ("Ior.write" if loss else "Ior.read")
+    assert given[0].why == ("by Ior.write" if loss else "by Ior.read")
     result = swept.verdicts(found)["RANKS3"]
     assert (str(result.verdict), [n.node for n in result.nodes]) == (verdict, ["jetstream-iu"])
 
@@ -231,6 +232,22 @@ def test_the_verdict_rebuilds_derived_figures_from_what_is_kept(world, monkeypat
     assert "jetstream-iu: PASS, 3 ranks" in why
     kept = [s.metric for s in samples.read_all(world.data / "perflogs", "jetstream-iu")]
     assert set(kept) == {"Ior.read", "Ior.write"}
+
+
+def test_compare_tells_what_became_of_a_whole_sweep(world, monkeypatch):
+    world.data.mkdir()
+    world.site("jetstream-iu")
+    file = sweeps_made.write_sweep(world.folder / "sweeps", monkeypatch, SEED)
+    for run, factor in ((1, 1.0), (2, 1.5)):
+        found = [sweeps_made.times(s, factor if s.metric == "Ior.write" else 1.0)
+                 for s in of(file, BOTH, run=run, **WHERE)]
+        samples.write(world.data / "perflogs", found[0].header, found)
+    done = world.siteproof("compare", "s0001", "s0002", "--system", "jetstream-iu", "--json",
+                           SITEPROOF_SWEEPS=str(world.folder / "sweeps"))
+    told = {row["metric"]: (row["a"], row["b"], row["verdict"])
+            for row in json.loads(done.out)["rows"]}
+    assert told["Ior.write_max"] == (3325, 4987.5, "better (one value)")
+    assert told["Ior.read_max"] == (29766, 29766, "same (one value)")
 
 
 def test_a_failed_point_makes_no_node_a_failed_one(world, monkeypatch):

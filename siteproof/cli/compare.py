@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import accepted, comparison, data, samples, sites
+from siteproof import accepted, comparison, data, judgement, sites
 from siteproof.analysis.compare import Word
 from siteproof.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
@@ -40,7 +40,7 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     """
     site = sites.load(system or sites.recognise())
     data.must_exist()
-    found = samples.read_all(data.perflogs(), site.system.system)
+    found, _ = judgement.with_derived(site)
     before = accepted.read_all(data.perflogs(), site.system.system)
     names = [
         accepted.resolve(word, found, before) for word in (
