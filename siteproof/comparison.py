@@ -1,13 +1,13 @@
 """Two campaigns side by side: every figure of either, and what changed between them.
 
 An outer join: what only one of them has is told, never left out. Two sessions of a sweep are
-compared point by point, and by the best of the points that both have.
+compared point by point, and each curve by the highest of the points that both have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -20,13 +20,15 @@ from siteproof.analysis.compare import Change, Word
 from siteproof.samples import Sample
 from siteproof.series import Run, Series
 from siteproof.sites import Metric, Site
+from siteproof.sweeps import files
 
 # Conditions that the machine brings along: their change is what a comparison is to show, while a
 # change of what was asked (the problem's size, the program) makes figures incomparable.
 OF_THE_MACHINE = ("blas", "hpcc", "mpi", "mtu", "version", "last_level_cache", "parameters")
 ENDINGS = ("_kernel", "_library", "_version")
 CONTRACTUAL = ("maintenance", "acceptance")  # these two measure the same; a quick run does not
-OF_THE_SWEEP = ("sweep", "sweep_hash", "order")  # a point is the same, whichever others there were
+SWEEP = "sweep"  # the condition that names it
+OF_THE_SWEEP = ("sweep_hash",)  # a point is the same, whichever others there were
 PROVENANCE = ("suite", "kernel", "processor", "reframe")
 Nodes = Mapping[str, list[Run]]
 
@@ -41,6 +43,7 @@ class Row:
     change: Change
     nodes: NodeSet
     worst: Sequence[tuple[str, float]] = ()
+    of_a_point: bool = False  # of a sweep, of which there are many
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def compare(
     for name in sorted({Place.of(key) for side in sides for key in side}, key=str):
         mine = [{k: v for k, v in side.items() if Place.of(k) == name} for side in sides]
         _place(site, name, *mine, found)
-    found.rows.extend(_best_points(site, *sides))
+    found.rows.extend(_maxima(site, *sides))
     found.rows.sort(key=lambda r: (list(Word).index(r.change.word), r.name, r.role))
     found.changed.extend(_provenance(a, b))
     found.changed.extend(_software(a, b))
@@ -128,7 +131,8 @@ def _place(
         if not common:
             found.not_comparable.append(f"{told}: not comparable: no node in both")
             continue
-        found.rows.append(_row(site, place, _few(a[key], common), _few(b[key], common)))
+        row = _row(site, place, _few(a[key], common), _few(b[key], common))
+        found.rows.append(replace(row, of_a_point=SWEEP in dict(key.conditions)))
 
 
 def _few(nodes: Nodes, wanted: Iterable[str]) -> dict[str, list[Run]]:
@@ -164,31 +168,28 @@ def _values(place: Place, nodes: Nodes, unit: str, to: str) -> list[float]:
     return [float(f"{float(value * factor):.12g}") for value in found]  # 885, not 885.0000000001
 
 
-def _best_points(site: Site, a: Mapping[Series, Nodes], b: Mapping[Series, Nodes]) -> Iterator[Row]:
-    """The best point of each sweep on either side, of the points that both have."""
-    sweeps: dict[tuple[object, ...], list[Series]] = {}
-    for key in sorted(a.keys() & b.keys(), key=str):
-        if key.role == series.SYSTEM and key.dims:
-            sweeps.setdefault((key.metric, key.environment, key.conditions), []).append(key)
-    for points in sweeps.values():
-        better = site.catalogue[points[0].metric].better
-        if len(points) > 1 and better != "neither":
-            best = max if better == "higher" else min
-            tops = [best(points, key=lambda p: _middle(side[p])) for side in (a, b)]  # noqa: B023
-            name = (f"{points[0].metric} [best of {len(points)} points: "
-                    f"{_point(tops[0], points)} -> {_point(tops[1], points)}]")
-            place = Place(name, points[0].metric, points[0].environment, series.SYSTEM)
+def _maxima(site: Site, a: Mapping[Series, Nodes], b: Mapping[Series, Nodes]) -> Iterator[Row]:
+    """The highest point of each curve of a sweep on either side, of the points that both have."""
+    curves: dict[tuple[object, ...], list[Series]] = {}
+    both = [key for key in a.keys() & b.keys() if SWEEP in dict(key.conditions)]
+    known = files.examine()[0] if both else {}
+    for key in sorted(both, key=str):
+        sweep = known.get(dict(key.conditions)[SWEEP])
+        if sweep and site.catalogue[key.metric].better == "higher":
+            rest = tuple((k, v) for k, v in key.dims if k != sweep.sweep.against)
+            if rest != key.dims:
+                curves.setdefault((replace(key, dims=rest), sweep.sweep.against), []).append(key)
+    for (curve, axis), points in curves.items():
+        if len(points) > 1:
+            tops = [max(points, key=lambda p: _middle(side[p])) for side in (a, b)]  # noqa: B023
+            at = [dict(top.dims)[axis] for top in tops]
+            name = f"{curve.name}, highest of {len(points)}: {axis} {at[0]} -> {at[1]}"
+            place = Place(name, curve.metric, curve.environment, series.SYSTEM)
             yield _row(site, place, a[tops[0]], b[tops[1]])
 
 
 def _middle(nodes: Nodes) -> float:
     return median(v for runs in nodes.values() for r in runs for v in r.each)
-
-
-def _point(point: Series, points: Sequence[Series]) -> str:
-    """The dimensions in which a point differs from another one."""
-    common = set.intersection(*(set(p.dims) for p in points))
-    return ", ".join(f"{k} {v}" for k, v in point.dims if (k, v) not in common)
 
 
 def _difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:

@@ -220,7 +220,7 @@ def test_nothing_beside_nothing_is_nothing(beside):
 
 def swept(run, curve, trials=(0, 1, 2), noise=0.01, **conditions):
     """A session of a sweep: each task count with some trials around its rate."""
-    head = fleets.header(run, "Ior", conditions={"program": "ior", "sweep": "ior_tasks",
+    head = fleets.header(run, "Ior", conditions={"program": "ior", "sweep": "ior_tasks_of_mine",
                                                  **conditions})
     return [
         Sample(head, "", "Ior.write", Decimal(f"{rate * (1 + noise * (t - 1)):.2f}"), "MiB/s",
@@ -229,7 +229,16 @@ def swept(run, curve, trials=(0, 1, 2), noise=0.01, **conditions):
     ]
 
 
-def test_two_sessions_of_a_sweep_point_by_point_and_by_their_best(beside):
+@pytest.fixture
+def tasks(tmp_path, monkeypatch):
+    """The sweep whose axis the figures are against."""
+    (tmp_path / "ior_tasks_of_mine.yaml").write_text(
+        "description: Mine\ntool: ior\naxes: {tasks: [1, 2]}\nagainst: tasks\npoint_limit: 1m\n"
+        "fixed: {transfer: 1 MiB, block: 1 MiB}\n")
+    monkeypatch.setenv("SITEPROOF_SWEEPS", str(tmp_path))
+
+
+def test_two_sessions_of_a_sweep_point_by_point_and_by_their_highest(beside, tasks):
     a = swept(1, {1: 100, 2: 200, 4: 300, 8: 290}, sweep_hash="a")
     b = swept(2, {1: 100, 2: 150, 4: 280, 8: 400, 16: 900}, sweep_hash="b")
     found = beside(a, b)
@@ -239,10 +248,17 @@ def test_two_sessions_of_a_sweep_point_by_point_and_by_their_best(beside):
         "Ior.write [tasks 2, tasks_per_node 1]": "worse",
         "Ior.write [tasks 4, tasks_per_node 1]": "worse",
         "Ior.write [tasks 8, tasks_per_node 1]": "better",
-        "Ior.write [best of 4 points: tasks 4 -> tasks 8]": "better"}
-    best = row(found, "Ior.write [best of 4 points: tasks 4 -> tasks 8]").change
+        "Ior.write [tasks_per_node 1], highest of 4: tasks 4 -> 8": "better"}
+    best = row(found, "Ior.write [tasks_per_node 1], highest of 4: tasks 4 -> 8").change
     assert (best.before, best.after) == (300, 400)
     assert found.only_b == ["Ior.write [tasks 16, tasks_per_node 1] of here"]
+
+
+def test_of_a_sweep_that_is_gone_only_the_points_are_compared(beside):
+    found = beside(swept(1, {1: 100, 2: 200}), swept(2, {1: 100, 2: 200}))
+    assert [r.name for r in found.rows] == [
+        "Ior.write [tasks 1, tasks_per_node 1]", "Ior.write [tasks 2, tasks_per_node 1]"]
+    assert all(r.of_a_point for r in found.rows)
 
 
 def test_a_sweep_without_repetitions_decides_only_what_is_clear(beside):

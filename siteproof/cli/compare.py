@@ -71,14 +71,18 @@ def _print(result: Comparison, names: list[str]) -> None:
     table = Table(title=f"A: {names[0]}, B: {names[1]}", title_justify="left")
     for name in ("metric", "A", "B", "change", "noise", "verdict", "nodes", "worst nodes"):
         table.add_column(name, overflow="fold")
-    for row in result.rows:
+    shown = [r for r in result.rows if not (r.of_a_point and r.change.word is Word.SAME)]
+    for row in shown:
         table.add_row(*map(Text, (
             row.name, f"{row.change.before:.6g} {row.unit}", f"{row.change.after:.6g} {row.unit}",
             share(row.change.change), _noise(row))),
             Text(row.change.told, style=COLOURS[row.change.word]), Text(str(row.nodes)),
             Text(_worst(row)))
-    if result.rows:
+    if shown:
         console.print(table)
+    if len(shown) < len(result.rows):
+        console.print(f"{len(result.rows) - len(shown)} points of sweeps are the same, see --json",
+                      highlight=False)
     for title, lines in (("", result.not_comparable), ("only in A: ", result.only_a),
                          ("only in B: ", result.only_b), ("changed: ", result.changed)):
         for line in lines[:MOST]:
