@@ -4,6 +4,12 @@
 
 Each share is of as many curves as asked for. Curves end at 512 tasks, in powers of two. Noise is
 normal with the coefficient of variation that heads a column, alike at all points.
+
+Seen with 1000 curves, linear and then flat from 32 tasks, at a CV of 1, 3 and 8 %: the 5 % rule is
+exact in 1.00, .85 and .46 with 3 repetitions, and in 1.00, .99 and .71 with 10 (300 curves); aimed at
+was 1.00, .96 and .67. The fit is exact in 1.00 everywhere, as such curves are its own model. What the
+rule takes for a plateau that is not reached: 0, .03 and .12 with 3 repetitions. From a CV of 3 % on
+the sentence says that the plateau is a rough one.
 """
 
 from __future__ import annotations

@@ -102,7 +102,8 @@ def _draw(place: Axes, picture: Picture) -> None:
     top = max((v for line in picture.lines for v in (*line.values, *line.highs)), default=1.0)
     if picture.bound:
         _bound(place, picture.bound, top)
-        top = max(top, min(NEAR * top, max(picture.bound.values)))
+        if min(picture.bound.values) <= NEAR * top:
+            top = max(top, min(NEAR * top, max(picture.bound.values)))
     _axes(place, picture, top)
     for index, line in enumerate(picture.lines):
         _mark(place, line, COLOURS[index % len(COLOURS)], xs_of(picture)[-1])

@@ -30,10 +30,10 @@ def headlines(report: SweepReport) -> list[str]:
 
 
 def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
-    """Each curve's sentence; of curves that have a best of all only those with a shape."""
+    """Each curve's sentence; beside a best of all only of those that span a doubling."""
     whole = next((c for c in lines if c.line == ALL), None)
     for curve in lines:
-        if curve.finding or whole is None:
+        if whole is None or curve.finding and curve.finding.gain is not None:
             yield f"{curve.name}: {'; '.join(of_curve(report.axis, curve))}"
         if whole in (None, curve) and (limits := report.bounds_of(curve, curve.best)):
             tight = limits[0]
@@ -50,7 +50,8 @@ def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
 def of_curve(axis: Axis, curve: Curve) -> list[str]:
     """The peak, and what the curve does before and after it."""
     told = [_best(axis, curve, curve.best)]
-    return told + (of_finding(axis, curve.finding) if curve.finding else [])
+    first = curve.rows[0].point.x
+    return told + (of_finding(axis, curve.finding, first) if curve.finding else [])
 
 
 def _best(axis: Axis, curve: Curve, best: Row) -> str:
@@ -68,9 +69,9 @@ def _best(axis: Axis, curve: Curve, best: Row) -> str:
     return told
 
 
-def of_finding(axis: Axis, finding: Finding) -> list[str]:
-    """Plateau, fit and decline, each with what makes it doubtful."""
-    told = [_plateau(axis, finding)]
+def of_finding(axis: Axis, finding: Finding, first: float) -> list[str]:
+    """Plateau, fit and decline, each with what makes it doubtful. first: place of the curve."""
+    told = [_plateau(axis, finding, first)]
     if finding.fit and (finding.doubtful or not isinstance(finding.plateau, Beyond)):
         told.append(f"a rising and a flat line meet at {at(axis, finding.fit.x)}")
     if isinstance(finding.decline, At):
@@ -82,8 +83,10 @@ def of_finding(axis: Axis, finding: Finding) -> list[str]:
     return told
 
 
-def _plateau(axis: Axis, finding: Finding) -> str:
+def _plateau(axis: Axis, finding: Finding, first: float) -> str:
     place = finding.plateau
+    if isinstance(place, At) and place.x == first > 1:
+        return f"plateau from {at(axis, place.x)} on, or before: it is the first point"
     if isinstance(place, At):
         return f"plateau from {at(axis, place.x)} on, the first within 5 % of it"
     if isinstance(place, Unknown):
