@@ -212,3 +212,19 @@ def test_another_system_than_that_of_the_file_is_refused(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     with pytest.raises(UserErrors, match="no figure of testbed in published.csv"):
         imported.read(sites.folder() / "jetstream-tacc" / published.NAME, "testbed")
+
+
+def test_what_jetstream_states_of_its_tuning_is_compared_by_two_commands(world):
+    world.site("jetstream-tacc")
+    world.data.mkdir()
+    assert world.siteproof("import", "--system", "jetstream-tacc").code == 0
+    done = world.siteproof("compare", "before-tuning", "after-tuning", "--system", "jetstream-tacc")
+    lines = {line.split()[1]: line for line in done.out.splitlines() if "(one value)" in line}
+    for metric, told in {
+        "Ior.write_max": "885 MB/s │ 1253 MB/s │ +41.6 % │ unknown │ better (one value)",
+        "IorSingle.read": "239 MB/s │ 95 MB/s │ -60.3 % │ unknown │ worse (one value)",
+        "IorSingle.write": "96 MB/s │ 68 MB/s │ -29.2 % │ unknown │ worse (one value)",
+        "Ior.read_max": "14611 MB/s │ 14217 MB/s │ -2.7 % │ unknown │ undecidable (one value)",
+    }.items():
+        assert told in " ".join(lines[metric].split())
+    assert done.code == 1
