@@ -30,6 +30,7 @@ if [ "$apart" = yes ]; then
 else
     begin_test
 fi
+plain_path
 echo "program=ior" >>facts
 api=${POINT_API:-POSIX} piece=$POINT_BLOCK pieces=1 alone=''
 case ${POINT_LAYOUT:-file_a_task} in
@@ -64,17 +65,17 @@ fi
 note_cache
 echo "read_by=$reader" >>facts
 
-# In the test folder, where a name needs no quoting. -G: the data that all three runs speak of. The
-# table of the ranks follows IOR's own words.
-ranks() (
-    cd -- "$folder" || exit
-    code=0
+# By its whole path: a rank that does not see the folder must fail, and not write elsewhere. -G: the
+# data that all three runs speak of. The table of the ranks follows IOR's own words.
+ranks() {
+    ended=0
     # shellcheck disable=SC2086  # nothing, where there is no option
     launch ior -a "$api" $alone -t "$POINT_TRANSFER" -b "$piece" -s "$pieces" -k -g -G 1978 \
-        -o test.1 -O summaryFormat=JSON -O saveRankPerformanceDetailsCSV=test.ranks "$@" || code=$?
-    cat test.ranks
-    exit "$code"
-)
+        -o "$folder/test.1" -O summaryFormat=JSON \
+        -O saveRankPerformanceDetailsCSV="$folder/test.ranks" "$@" || ended=$?
+    cat "$folder/test.ranks"
+    return "$ended"
+}
 
 run phase=write -- heard ranks -w -e || exit
 [ "$reader" = another ] || for file in "$folder"/test.1*; do drop_cache "$file"; done

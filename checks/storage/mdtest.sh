@@ -11,6 +11,7 @@ NEEDED=$((files * 8192)) # a block and what describes it
 # shellcheck source=siteproof/checks/file_system.sh
 . "$1/file_system.sh"
 begin_test
+plain_path
 inodes=$(df -P -i -- "$top" | awk 'END { print $4 }')
 case $inodes in
     '' | 0 | *[!0-9]*) ;; # it has as many as it needs, or does not tell
@@ -35,10 +36,9 @@ case $kind in tmpfs | ramfs) cached=yes ;; esac
     echo "cached=$cached"
 } >>facts
 
-ranks() ( # in the test folder, where a name needs no quoting
-    cd -- "$folder" || exit
+ranks() ( # by its whole path: a rank that does not see the folder must fail
     # shellcheck disable=SC2086  # nothing, where there is no option
-    launch mdtest "$@" -F -P -n "$POINT_FILES" $how $shifted -G 1978 -d test.tree
+    launch mdtest "$@" -F -P -n "$POINT_FILES" $how $shifted -G 1978 -d "$folder/test.tree"
 )
 
 moved() (

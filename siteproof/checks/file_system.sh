@@ -155,6 +155,11 @@ answered() {
     [ "$1" -eq 1 ] || return "$1"
 }
 
+# plain_path: IOR and mdtest have a meaning of their own for some characters.
+plain_path() {
+    case $folder in *[@,]*) stop "$FS_PATH: IOR and mdtest take '@' and ',' for separators" ;; esac
+}
+
 # heard COMMAND...: for IOR and mdtest, which say on stdout what went wrong, before MPI's long words
 # on stderr. IOR's exit code may be the number of wrong blocks: then 0, and its parser tells it.
 heard() {
