@@ -185,6 +185,23 @@ def test_two_runs_stand_beside_each_other(swept):
         assert f">{name}</text>" in target.read_text()
 
 
+def test_a_run_of_another_system_stands_beside_and_decides_nothing(swept):
+    other = swept.sites / "there"
+    other.mkdir()
+    for path in (swept.sites / "here").iterdir():
+        (other / path.name).write_text(path.read_text().replace("system: here", "system: there")
+                                       .replace("{fallback: true}", "{hostname: there}"))
+    swept.keep(of(swept.file, BOTH))
+    swept.keep(of(swept.file, {"Ior.write": lambda t, k: 7.0}, points=range(1, 30), run=5,
+                  system="there"))
+    done = swept.ask("--with", "there:s0005", "--figure", swept.folder / "both.svg")
+    assert done.code == 0, done
+    assert "there: compute system scratch, session s0005: 29 of 33 points" in done.out
+    drawn = (swept.folder / "both.svg").read_text()
+    for name in ("here s0001, tasks_per_node 1", "there s0005, tasks_per_node 1"):
+        assert f">{name}</text>" in drawn
+
+
 def test_a_figure_is_the_same_bytes_each_time_and_has_its_texts(swept):
     swept.keep(of(swept.file, BOTH, cv=0.02))
     pictures = []
