@@ -77,6 +77,15 @@ def test_a_lock_is_made_once_and_kept(world, spack):
     assert spack()[-4] == "concretize"
 
 
+def test_a_lock_from_elsewhere_is_installed_as_it_is(world, spack):
+    folder = world.data / "software/thishost/io"
+    folder.mkdir(parents=True)
+    (folder / "spack.lock").write_text(json.dumps(LOCK))
+    assert world.siteproof("build", "io").code == 0
+    assert "concretize" not in spack()
+    assert json.loads((folder / "spack.lock").read_text()) == LOCK
+
+
 def test_a_changed_description_is_told_and_the_lock_stays(world, spack):
     world.siteproof("build", "io")
     path = world.site() / "spack/packages.yaml"

@@ -118,7 +118,8 @@ def test_a_mistake_in_a_recipe_is_one_line(tmp_path, old, new, told):
 
 
 def test_the_joined_environment_includes_the_site_and_changes_nothing_of_the_specs():
-    text = merge.joined("io", ["/sites/x/spack", "/data/defaults"])
+    source = catalogue.FOLDER / "io/spack.yaml"
+    text = merge.joined("io", source, ["/sites/x/spack", "/data/defaults"])
     assert "ior@4.0.0" in text and "fio +libaio" in text
     assert "- /sites/x/spack\n  - /data/defaults" in text
     assert str(catalogue.RECIPES) in text and "reuse: false" in text
@@ -132,6 +133,13 @@ def test_a_lock_is_known_to_be_older_than_what_it_was_made_from(tmp_path):
     assert not merge.changed("io", scope, folder)
     (scope / "packages.yaml").write_text(PACKAGES)
     assert merge.changed("io", scope, folder)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "spack: 3", "spack: {", "spack: {specs: []}"])
+def test_a_spack_yaml_changed_by_hand_is_one_line(tmp_path, text):
+    (tmp_path / "spack.yaml").write_text(text)
+    with pytest.raises(UserError, match="is not what was written there"):
+        merge.joined("io", tmp_path / "spack.yaml", [])
 
 
 # ---- what is installed, compared with the lock

@@ -50,7 +50,9 @@ def build(order: Order, spack: Spack) -> Registered:
     folder = order.folder
     with _alone(folder):
         log = folder / command.LOG
-        if order.update or not (folder / places.LOCK).exists():
+        anew = order.update or not (folder / places.LOCK).exists()
+        merge.write(order.name, order.scope, folder, anew=anew)
+        if anew:
             _lock(order, spack, log)
         elif merge.changed(order.name, order.scope, folder):
             order.tell("what the lock was made from has changed since; the lock stays, and "
@@ -66,7 +68,6 @@ def build(order: Order, spack: Spack) -> Registered:
 
 def _lock(order: Order, spack: Spack, log: Path) -> None:
     """A new lock. The old one stays until there is one."""
-    merge.write(order.name, order.scope, order.folder)
     order.tell("making its lock (a minute or so)")
     before = _content(order.folder / places.LOCK)
     spack.run(order.folder, "concretize", "--force", log=log, line=lambda text: None)

@@ -20,28 +20,42 @@ DEFAULTS = "defaults"
 INPUTS = "inputs"  # the digest of what the lock was made from
 
 
-def write(name: str, site_scope: Path, folder: Path) -> None:
-    """Make the folder ready for Spack. Raises UserError where it cannot be written."""
+def write(name: str, site_scope: Path, folder: Path, *, anew: bool) -> None:
+    """Make the folder ready for Spack. Raises UserError where it cannot be written.
+
+    anew: with what spack-envs/ says now; otherwise what belongs to the lock stays, and only the
+    paths are made those of today: a folder may have been moved, a lock may come from elsewhere.
+    """
     try:
         (folder / DEFAULTS).mkdir(parents=True, exist_ok=True)
         for file, content in _defaults().items():
             _write(folder / DEFAULTS / file, yaml.safe_dump(content, sort_keys=False))
         scopes = [str(site_scope)] if site_scope.is_dir() else []
-        _write(folder / catalogue.SPACK_FILE, joined(name, [*scopes, str(folder / DEFAULTS)]))
+        path = folder / catalogue.SPACK_FILE
+        source = path if path.exists() and not anew else catalogue.FOLDER / name / path.name
+        _write(path, joined(name, source, [*scopes, str(folder / DEFAULTS)]))
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
         raise UserError(folder, what, "SITEPROOF_DATA may name another folder") from None
 
 
-def joined(name: str, scopes: list[str]) -> str:
-    """The text of the spack.yaml: of spack-envs/, with these scopes of configuration included."""
-    text = (catalogue.FOLDER / name / catalogue.SPACK_FILE).read_text(encoding="utf-8")
-    described: dict[str, Any] = yaml.safe_load(text)["spack"]
+def joined(name: str, source: Path, scopes: list[str]) -> str:
+    """The text of a spack.yaml, with these scopes of configuration included.
+
+    Raises UserError if the source is none: that in the folder may have been changed by hand.
+    """
+    try:
+        text = source.read_text(encoding="utf-8")
+        described: dict[str, Any] = dict(yaml.safe_load(text)["spack"])
+        unify = dict(described["concretizer"])
+    except (yaml.YAMLError, ValueError, LookupError, TypeError):
+        raise UserError(source, "is not what was written there",
+                        f"'siteproof build {name} --update' writes it anew") from None
     described |= {
         "include": scopes,
         "repos": {"siteproof": str(catalogue.RECIPES)},
         # A lock must not depend on what happens to be installed already.
-        "concretizer": {**described["concretizer"], "reuse": False},
+        "concretizer": {**unify, "reuse": False},
         "view": {"default": {"root": places.VIEW, "link": "roots"}},
     }
     head = f"# Made by 'siteproof build' from spack-envs/{name}; what is changed here is lost.\n"
@@ -69,7 +83,7 @@ def changed(name: str, site_scope: Path, folder: Path) -> bool:
     try:
         return (folder / INPUTS).read_text(encoding="utf-8").strip() != digest(name, site_scope)
     except OSError:
-        return True
+        return False  # a lock from elsewhere
 
 
 def _defaults() -> dict[str, dict[str, Any]]:
