@@ -59,7 +59,7 @@ def points(world):
 def test_a_sweep_is_measured_point_by_point_and_resumed_where_it_was_left(swept):
     done = sweep(swept, "-r", *FAST)
     assert done.code == 0, done
-    assert "MyDepth: 2 points in 1 job, on 1 nodes at most" in done.out
+    assert "MyDepth: 2 points in 1 job, on 1 node at most" in done.out
     assert points(swept) == [{"1": "ok", "2": "ok"}]
     header = json.loads(swept.samples()[0].read_text().splitlines()[0])
     assert header["check"] == "FioSweep"
@@ -111,7 +111,7 @@ def test_a_failed_point_is_named_and_tried_again_only_if_asked_for(swept):
 def test_points_of_more_nodes_than_there_are_are_left_out_by_name(swept):
     write(swept, tasks="1, 2", depths="1")
     done = sweep(swept, "-r", *FAST)
-    assert "; 1 points left out: they need more nodes than there are" in done.out
+    assert "; 1 point left out, as there are too few nodes" in done.out
     assert "every point needs 2 nodes or more, and there are 1" in done.out
     assert points(swept) == [{"1": "ok"}]
 

@@ -88,7 +88,7 @@ def test_a_cancelled_sweep_keeps_its_points_and_resumes_at_the_rest(suite):  # n
     assert {status for status, _ in swept.failed().values()} == {"interrupted"}
     done = swept.run("-S", "resume=last")
     assert done.returncode == 0, done.stdout
-    assert f"MyMessages: {3 - len(first)} points in 1 job" in done.stdout
+    assert f"MyMessages: {3 - len(first)} point" in done.stdout
     assert swept.latencies() == {("1", 1), ("1", 2), ("1", 3)}
     files = sorted((suite.data / "perflogs").glob("*/*/*MessageSweep*.jsonl"))
     newest = json.loads(files[-1].read_text().splitlines()[0])

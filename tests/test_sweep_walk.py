@@ -26,7 +26,7 @@ class Walk:
     def __init__(self, folder, script=DD, depths=(1, 2, 3), limit=20, room=600, knobs=None):
         self.stage, self.perflogs = folder / "stage", folder / "perflogs"
         (self.stage / "raw").mkdir(parents=True)
-        for name in ("sweep.sh", "launch.sh", "account.sh"):
+        for name in ("sweep.sh", "launch.sh", "mpi.sh", "account.sh"):
             shutil.copy(CHECKS / name, self.stage)
         (self.stage / "measure.sh").write_text(script)
         each = repeated([{"tasks": "1", "tasks_per_node": "1", "depth": str(d), "api": "POSIX"}
@@ -251,7 +251,7 @@ def launched(folder, script, **variables):
     known = {"SWEEP_SRUN": "yes", "SWEEP_STAGE": str(folder), "POINT_FOLDER": str(folder),
              "LAUNCH": "", "SITEPROOF_MPI": "", "SITEPROOF_JOB": "7", "POINT_NUMBER": "00001",
              "NODES": "n1 n2 n3", "NODE_COUNT": "3", "TASKS": "5", "TASKS_PER_NODE": "2"}
-    return subprocess.run(["sh", "-c", f". {CHECKS}/launch.sh; {script}"], text=True,
+    return subprocess.run(["sh", "-c", f'. "$1/launch.sh"; {script}', "sh", CHECKS], text=True,
                           capture_output=True, check=True, env={
                               **os.environ, "PATH": f"{folder}:{os.environ['PATH']}",
                               **known, **variables})

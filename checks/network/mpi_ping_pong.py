@@ -18,7 +18,7 @@ class MpiPingPong(PerPairCheck):
     descr = "Latency and bandwidth of MPI between two nodes"
     tags = {"network"}
     script = "mpi_ping_pong.sh"
-    shared_scripts = (*PerPairCheck.shared_scripts, "messages.sh")
+    shared_scripts = (*PerPairCheck.shared_scripts, "mpi.sh", "messages.sh")
     features = ("osu", "imb", "mpi4py")
     parsers = {"osu": osu, "imb": imb, "mpi4py": mpi4py_bench}
     derive = "mpi_ping_pong"

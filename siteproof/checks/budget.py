@@ -24,11 +24,15 @@ class Cost:
     left_out: int = 0
 
     def __str__(self) -> str:
-        jobs = "1 job" if self.jobs == 1 else f"{self.jobs} jobs"
-        told = (f"{self.points} points in {jobs}, on {self.nodes} nodes at most, "
-                f"{self.node_hours:.1f} node-hours at most")
-        out = f"; {self.left_out} points left out: they need more nodes than there are"
+        told = (f"{count(self.points, 'point')} in {count(self.jobs, 'job')}, on "
+                f"{count(self.nodes, 'node')} at most, {self.node_hours:.1f} node-hours at most")
+        out = f"; {count(self.left_out, 'point')} left out, as there are too few nodes"
         return told + (out if self.left_out else "")
+
+
+def count(number: int, word: str) -> str:
+    """1 point, 2 points."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def of(costs: Iterable[Sequence[float]]) -> Cost:

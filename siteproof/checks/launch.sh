@@ -10,19 +10,17 @@
 # What they read: NODES (names, first one first), NODE_COUNT, TASKS, TASKS_PER_NODE, POINT_FOLDER;
 # LAUNCH (srun's --mpi; empty: as the program's library has it).
 
+# shellcheck source=siteproof/checks/mpi.sh
+. "$1/mpi.sh"
+
 launch() {
     start_ranks "$TASKS" "$TASKS_PER_NODE" "$@"
 }
 
 launch_on() {
-    set -- "$(($1 * $2))" "$2" "$@"
-    shift_two "$@"
-}
-
-shift_two() { # RANKS PER N PER COMMAND...
-    ranks_=$1 per_=$2
-    shift 4
-    start_ranks "$ranks_" "$per_" "$@"
+    ranks=$(($1 * $2)) per=$2
+    shift 2
+    start_ranks "$ranks" "$per" "$@"
 }
 
 launch_each() {
@@ -89,28 +87,13 @@ host_lines() { # NODE: as many times as ranks go there
     done
 }
 
-# know_mpi_of PROGRAM: its library, and how srun tells its ranks of each other. A rank that does not
-# understand it believes that it is alone. Looked up once a job.
+# know_mpi_of PROGRAM: its library, and how srun tells its ranks of each other; looked up once a job.
 know_mpi_of() {
     known=$SWEEP_STAGE/.mpi.${1##*/}
     if ! { read -r mpi_kind && read -r mpi_library; } 2>/dev/null <"$known"; then
-        mpi_library=$(linked "$1")
-        mpi_kind=$(kind_of_mpi)
+        mpi_library=$(linked_to "$1")
+        mpi_kind=$(kind_for "$mpi_library")
         printf '%s\n' "$mpi_kind" "$mpi_library" >"$known"
     fi
     [ -z "$mpi_library" ] || echo "mpi=$mpi_library" >>"$POINT_FOLDER/facts"
-}
-
-linked() { # PROGRAM: the file name of the MPI library that it is linked to; nothing for a script
-    ldd "$(command -v "$1")" 2>/dev/null | awk '/libmpi(ch)?\.so.* => \// { print $3; exit }' |
-        xargs -r readlink -f | sed 's:.*/::'
-}
-
-kind_of_mpi() {
-    case $LAUNCH,$SITEPROOF_MPI,$mpi_library in
-        ?*,*,*) echo "$LAUNCH" ;;
-        ,none,libmpi.so.40* | ,,libmpi.so.40*) echo pmix ;;
-        ,none,libmpi* | ,,libmpi*) echo pmi2 ;;
-        *) echo "$SITEPROOF_MPI" ;;
-    esac
 }

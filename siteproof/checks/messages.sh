@@ -5,6 +5,9 @@
 # leaves it.
 # shellcheck disable=SC2153,SC2034  # settings are set elsewhere, and kind is read elsewhere
 
+# shellcheck source=siteproof/checks/mpi.sh
+. "$1/mpi.sh"
+
 # choose_program: `program` and its library `mpi`, and `kind`, which is srun's --mpi.
 choose_program() {
     for name in osu imb mpi4py; do
@@ -16,7 +19,7 @@ choose_program() {
         exit 127
     fi
     mpi=$(library_of_program)
-    kind=$(kind_for_library)
+    kind=$(kind_for "$mpi")
 }
 
 is_there() {
@@ -34,22 +37,6 @@ library_of_program() { # the MPI that the program is linked to: the library's ow
         imb) linked_to IMB-MPI1 ;;
         mpi4py) python3 -m mpi4py --mpi-lib-version | cut -d, -f1 ;;
     esac 2>/dev/null
-}
-
-linked_to() { # PROGRAM
-    ldd "$(command -v "$1")" | awk '/libmpi(ch)?\.so.* => \// { print $3; exit }' |
-        xargs -r readlink -f | sed 's:.*/::'
-}
-
-# How srun tells the ranks of each other. A rank that does not understand it believes that it is
-# alone, which every one of the programs says.
-kind_for_library() {
-    case $LAUNCH,$SITEPROOF_MPI,$mpi in
-        ?*,*,*) echo "$LAUNCH" ;;
-        ,none,libmpi.so.40* | ,,libmpi.so.40* | ,none,Open* | ,,Open*) echo pmix ;;
-        ,none,libmpi* | ,,libmpi* | ,none,MPICH* | ,,MPICH* | ,none,Intel* | ,,Intel*) echo pmi2 ;;
-        *) echo "$SITEPROOF_MPI" ;;
-    esac
 }
 
 transport() { # what the environment says of it

@@ -54,7 +54,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
     costs = variable(typecheck.Dict[str, typecheck.List[int]], value={})
 
     runs_on_node = "sweep.sh"
-    shared_scripts: tuple[str, ...] = ("account.sh", "launch.sh")
+    shared_scripts: tuple[str, ...] = ("account.sh", "mpi.sh", "launch.sh")
     again_on: NodeSet | None = None  # the nodes of a second job
     tool = ""
     sweep_file: SweepFile | None = None
@@ -205,6 +205,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         able = sorted((node for node in selected if node not in bad),
                       key=lambda node: not (states and states[node].idle))
         self.in_order = self.chosen_nodes(count, able)
+        if not any(point.nodes <= len(self.in_order) for point in self.points.values()):
+            self.in_order = []  # no job, then
         lacking = list(bad)[: count - len(self.in_order)]
         return NodeSet.fromlist([*self.in_order, *lacking], resolver=RESOLVER_NOGROUP)
 

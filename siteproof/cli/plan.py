@@ -87,7 +87,7 @@ def _of_sweep(case: dict[str, Any], site: Site, where: str) -> dict[str, Any]:
     inventory = site.expected(site.partition(where.partition(":")[2]).role)
     name = f"{case['@class']} {case['walk']} on {where}"
     told = f"{name}: {points} points" + (
-        f", {left_out} left out: they need more nodes than there are" if left_out else "")
+        f", {left_out} left out, as there are too few nodes" if left_out else "")
     return {
         "nodes": inventory[:nodes], "minutes": seconds / 60, "told": told,
         "gigabytes": nodes * case["gigabytes"],
