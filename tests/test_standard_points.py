@@ -4,6 +4,7 @@ import pytest
 
 from siteproof.checks import standard
 from siteproof.sites import load
+from siteproof.sweeps.point import Point
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +47,11 @@ def test_the_memory_of_servers_is_that_of_their_role_where_the_site_knows_it():
     assert load("jetstream-iu").server_memory("volume") == 20 * 64 * 2**30  # trap J25
     assert load("jetstream-iu").server_memory("benchmarks") is None
     assert load("thishost").server_memory("temporary") == 0
+
+
+def test_a_partition_is_not_measured_at_the_size_of_a_smaller_one():
+    points = dict(enumerate(
+        (Point({"tasks": str(n), "tasks_per_node": "1"}, ("tasks",)) for n in (1, 16, 30, 31)), 1))
+    kept = standard.narrowed(points, {1, 16, 31}, 31)
+    assert [point.tasks for point in kept.values()] == [30, 31]
+    assert standard.narrowed(points, set(), 31) == points

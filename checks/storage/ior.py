@@ -36,6 +36,7 @@ class Ior(FileSystemSweep):
     metrics = ("read", "write")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}
 
+    whole = frozenset()  # numbers of nodes of all partitions
     block = variable(int, value=0)  # MiB of a task; 0: by the mode
 
     def standard_points(self):
@@ -46,10 +47,15 @@ class Ior(FileSystemSweep):
                   for name in self.valid_systems}
         each = [{"tasks": str(count), **way} for count in sorted(counts - {0}) for way in WAYS]
         asked = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
+        self.whole = counts - {int(values["tasks"]) for values in asked}
         found = [{"tasks_per_node": "1", "transfer": str(TRANSFER), **WAYS[0], **values}
                  for values in (*each, *asked)]
         return [{"block": self.block_of(site, values), **values}
                 for number, values in enumerate(found) if values not in found[:number]]
+
+    def fitting(self, most):
+        """Of whole partitions only the one in question."""
+        return standard.narrowed(super().fitting(most), self.whole, most)
 
     def block_of(self, site, values):
         """Bytes of a task, whole transfers of them."""

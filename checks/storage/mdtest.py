@@ -26,6 +26,7 @@ class Mdtest(FileSystemSweep):
     metrics = ("create", "stat", "read", "remove")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}
 
+    whole = frozenset()  # numbers of nodes of all partitions
     files = variable(int, value=0)  # of a task; 0: by the mode
 
     def standard_points(self):
@@ -36,7 +37,12 @@ class Mdtest(FileSystemSweep):
                   for name in self.valid_systems}
         each = [{"tasks": str(count)} for count in sorted(counts - {0})]
         asked = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
+        self.whole = counts - {int(values["tasks"]) for values in asked}
         files = str(self.files or FILES[self.mode])
         found = [{"tasks_per_node": "1", "files": files, "variant": variant, **values}
                  for variant in ("easy", "hard") for values in (*each, *asked)]
         return [values for number, values in enumerate(found) if values not in found[:number]]
+
+    def fitting(self, most):
+        """Of whole partitions only the one in question."""
+        return standard.narrowed(super().fitting(most), self.whole, most)

@@ -3,13 +3,14 @@ numbers of tasks that criteria speak of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from siteproof.checks import slurm
 from siteproof.checks.job import LOCAL
 from siteproof.errors import UserError
 from siteproof.sites import Site
 from siteproof.sweeps.model import plain
+from siteproof.sweeps.point import Point
 from siteproof.sweeps.tools import TOOLS
 
 Values = Mapping[str, str]
@@ -53,3 +54,13 @@ def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]
             found.append({name: plain(name, str(text), known[name])
                           for name, text in values.items()})
     return found
+
+
+def narrowed(points: Mapping[int, Point], whole: Collection[int], most: int) -> dict[int, Point]:
+    """Without the points that are the whole of another, smaller partition.
+
+    whole: how many nodes each partition has. most: those of the partition in question.
+    """
+    mine = max((count for count in whole if count <= most), default=0)
+    return {number: point for number, point in points.items()
+            if point.tasks == mine or point.tasks not in whole}
