@@ -198,6 +198,12 @@ def test_a_figure_on_another_file_system_is_none_of_this_one():
     assert len(missing(found, where={"file_system": "scratch"})) == 6
 
 
+def test_a_figure_of_another_partition_or_environment_is_none_of_this_one():
+    found = resume.Resumed("s1", [sample(1)])
+    assert found.on("node").samples == found.on("node", "system").samples == [sample(1)]
+    assert found.on("compute").samples == found.on("node", "io").samples == []
+
+
 def test_a_point_with_fewer_axes_is_not_taken_for_one_with_more():
     each = {1: Point({"tasks": "1"}, ("tasks", "block")),
             2: Point({"tasks": "1", "block": "8"}, ("tasks", "block"))}

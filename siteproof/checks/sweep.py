@@ -89,9 +89,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
         self.points = {number: point for number, point in self.all_points().items()
                        if self.walk in (ALL, size_class(point.nodes))}
         self.refused: UserError | None = None
-        self.nothing = ""
+        self.resumed: resume.Resumed | None = None
         if self.resume:
-            self.keep_missing()
+            self.find_resumed()
         self.by_points = self.seconds() == 1
         self.costs = {name: self.cost_on(name.partition(":")[2]) for name in self.valid_systems}
         if self.by_points:
@@ -116,26 +116,29 @@ class SweepCheck(JobCheck, Tuning, special=True):
         return self.sweep_file.sweep.point_limit if self.sweep_file else (
             self.seconds_of_point[self.mode])
 
-    def keep_missing(self) -> None:
-        """Only the points that the session of `resume` lacks; a mistake is told before the run."""
+    def find_resumed(self) -> None:
+        """The session that `resume` names; a mistake is told before the run."""
         active = session.current()
         if not self.sweep_file:
             self.refused = UserError("-S resume", f"{type(self).__name__} is no sweep",
                                      "tests that 'reframe -c sweeps/ -l' lists")
             return
         try:
-            found = resume.find(active.folder, active.site.system.system, self.sweep_file,
-                                self.resume)
-            self.resumes = found.session
-            self.points = found.missing(self.points, self.where_of(), again=self.again == "yes")
+            self.resumed = resume.find(active.folder, active.site.system.system, self.sweep_file,
+                                       self.resume)
         except UserError as error:  # told for the tests that run, and not for all that are listed
             self.refused = error
-        if not self.points:
-            self.nothing = f"no point is missing in session {self.resume}"
 
     def where_of(self) -> dict[str, str]:
         """Conditions that tell this job's points from those of its sisters: file system, link."""
         return {}
+
+    def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
+        """The points of this size class; of a resumed session those that it lacks there."""
+        if not self.resumed:
+            return self.points
+        return self.resumed.on(partition, environment).missing(
+            self.points, self.where_of(), again=self.again == "yes")
 
     def fitting(self, most: int) -> dict[int, Point]:
         """The points that need no more nodes than that."""
@@ -154,9 +157,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def cost_on(self, partition: str) -> list[int]:
         """Nodes, seconds and points of a job on a partition, and how many points are left out."""
-        mine = self.fitting(self.most_nodes(partition))
+        missing = self.missing_on(partition)
+        mine = {number: point for number, point in self.fitting(self.most_nodes(partition)).items()
+                if number in missing}
         nodes = max((point.nodes for point in mine.values()), default=0)
-        left_out = len(self.points) - len(mine)
+        left_out = len(missing) - len(mine)
         return [nodes, self.seconds_of(len(mine)), len(mine), left_out]
 
     def seconds_of(self, points: int) -> int:
@@ -174,13 +179,20 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def expected_nodes(self) -> NodeSet:
         """As many nodes as the largest point needs; broken ones only where no others are left."""
-        mine = self.points
-        self.points = self.fitting(self.most_nodes(self.current_partition.name))
-        if self.nothing or not self.points:
-            self.skip(self.nothing or self.too_large(mine))
+        here = self.current_partition.name
+        self.points = mine = self.missing_on(here, self.current_environ.name)
+        if not mine:
+            self.skip(f"no point is missing in session {self.resume}" if self.resume
+                      else "there is no point to measure")
+        self.points = self.fitting(self.most_nodes(here))
+        if not self.points:
+            self.skip(self.too_large(mine))
         if self.by_points:
             self.time_limit = f"{self.seconds_of(len(self.points))}s"
-        return self.nodes_for(max(point.nodes for point in self.points.values()))
+        chosen = self.nodes_for(max(point.nodes for point in self.points.values()))
+        if not chosen:
+            self.skip(f"-S nodes={self.nodes}: there is no such node now")
+        return chosen
 
     def too_large(self, points: Mapping[int, Point]) -> str:
         """Why none of these points can be measured here."""
@@ -225,7 +237,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             count = sum(point.nodes <= most for point in self.sweep_file.points)
             plan.provenance = {**plan.provenance, "points": str(count)}
         if self.resume:
-            plan.provenance = {**plan.provenance, "resumes": self.resumes}
+            plan.provenance = {**plan.provenance, "resumes": self.resumed.session}
         return plan
 
     # ---- the job

@@ -24,6 +24,11 @@ class Resumed:
     session: str
     samples: list[Sample]
 
+    def on(self, partition: str, environment: str = "") -> Resumed:
+        """What of it was measured there. environment: empty for any."""
+        return Resumed(self.session, [s for s in self.samples if s.header.partition == partition
+                                      and environment in ("", s.header.environment)])
+
     def missing(
         self, points: Mapping[int, Point], where: Mapping[str, str], *, again: bool
     ) -> dict[int, Point]:
