@@ -41,6 +41,7 @@ class Spack:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, env=os.environ | _SETTINGS, text=True, errors="replace",
+                cwd=folder,  # some recipes leave files where Spack was called
             )
             said = _hand_on(process, file.write, line)
         if process.returncode:
