@@ -7,6 +7,7 @@ import pytest
 from fleets import header
 
 from siteproof import judgement, sites
+from siteproof.checks import contract_sweep
 from siteproof.samples import Sample
 
 SYSTEM = """\
@@ -97,3 +98,28 @@ def test_a_nodes_figure_is_not_the_systems(site):
 def test_a_link_as_a_whole_is_not_the_system(site):
     found = [replace(ok(200, t), dims={"tasks": "4", "link": "lan"}) for t in (1, 2, 3)]
     assert verdict(site, found)[0] == "INCOMPLETE"
+
+
+def compared(site, found):
+    [(name, value, unit, reference)] = contract_sweep.headline(
+        site, "Ior", "read", "acceptance", found)
+    low = reference[0]
+    return value, unit, reference[1] is None or value >= low
+
+
+@pytest.mark.parametrize(("values", "kept"), [
+    ((90, 100, 200), True), ((90, 99.99, 200), False), ((100, 100, 100), True),
+    ((1, 1, 500), False),
+])
+def test_reframe_compares_the_same_median_with_the_same_bound(site, values, kept):
+    found = [ok(v, t) for t, v in enumerate(values, 1)]
+    assert compared(site, found) == (sorted(values)[1], "MiB/s", kept)
+    assert (verdict(site, found)[0] == "PASS") is kept
+
+
+def test_reframe_compares_the_point_that_is_promised_and_not_a_slower_one(site):
+    others = [ok(1, t, tasks="8") for t in (1, 2, 3)]
+    assert compared(site, [*others, *(ok(200, t) for t in (1, 2, 3))]) == (200, "MiB/s", True)
+    assert compared(site, [*others, *(ok(50, t) for t in (1, 2, 3))]) == (50, "MiB/s", False)
+    assert compared(site, others) == (1, "MiB/s", True)
+    assert contract_sweep.headline(site, "Ior", "read", "acceptance", [lost(1)]) == []

@@ -34,6 +34,7 @@ class Ior(FileSystemSweep):
     parsers = {"ior": ior}
     derive = "ior"
     metrics = ("read", "write")
+    headline = ("read", "write")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}
 
     whole = frozenset()  # numbers of nodes of all partitions

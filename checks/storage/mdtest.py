@@ -24,6 +24,7 @@ class Mdtest(FileSystemSweep):
     parsers = {"mdtest": mdtest}
     derive = "mdtest"
     metrics = ("create", "stat", "read", "remove")
+    headline = ("create", "stat", "read", "remove")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}
 
     whole = frozenset()  # numbers of nodes of all partitions

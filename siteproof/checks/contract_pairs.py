@@ -29,7 +29,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class _Rule:
+class Rule:
     """A promise, and the nodes whose pairs may break it today."""
 
     promise: Criterion | Baseline
@@ -37,9 +37,11 @@ class _Rule:
 
     @property
     def subject(self) -> str:
+        """Of what it speaks; a baseline of pairs."""
         return getattr(self.promise, "subject", "pair")
 
     def speaks_of(self, sample: Sample) -> bool:
+        """Whether the sample answers it, and no end of its pair is excused."""
         ends = {sample.node, sample.dims.get(pair_units.PEER, "")}
         return not ends & self.excused and not why_not(self.promise, sample)
 
@@ -60,7 +62,7 @@ def headline(
             groups.setdefault(_group(metric, sample, ways), []).append(sample)
     for (told, subjects), values in sorted(groups.items()):
         speaking = [rule for rule in rules if rule.subject in subjects]
-        worst, fitting, facts = _worst(site, name, speaking, values)
+        worst, fitting, facts = worst_of(site, name, speaking, values)
         found.append((told, float(worst.number), worst.unit, bounds(fitting, worst, facts)))
     return found
 
@@ -73,7 +75,7 @@ def _group(metric: str, sample: Sample, ways: set[Pair]) -> tuple[str, tuple[str
     return (metric, ("pair", "client")) if there else (f"{metric}_back", ("pair",))
 
 
-def _rules(site: Site, name: str, mode: str) -> list[_Rule]:
+def _rules(site: Site, name: str, mode: str) -> list[Rule]:
     """The promises of pairs and links. A node that every criterion excuses has no baseline."""
     promises = [r for r in spoken_of(site, name, mode) if r.links and r.scope not in MIDDLES]
     today = datetime.now(UTC).date()
@@ -84,11 +86,11 @@ def _rules(site: Site, name: str, mode: str) -> list[_Rule]:
     }
     everywhere = set.intersection(*excused.values()) if excused else set()
     of = {id(site.criteria[key]): nodes for key, nodes in excused.items()}
-    return [_Rule(promise, of.get(id(promise), everywhere)) for promise in promises]
+    return [Rule(promise, of.get(id(promise), everywhere)) for promise in promises]
 
 
-def _worst(
-    site: Site, name: str, rules: Sequence[_Rule], values: Sequence[Sample]
+def worst_of(
+    site: Site, name: str, rules: Sequence[Rule], values: Sequence[Sample]
 ) -> tuple[Sample, list[Criterion | Baseline], Hardware]:
     """The figure to compare, the promises that it must keep, and its sender's hardware."""
     entry = site.catalogue[name]

@@ -1,13 +1,38 @@
-"""What a sweep tells in one line: its cost, its progress, and the points that came to nothing."""
+"""What ReFrame compares of points, and what a sweep tells in a line: progress, and what failed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from siteproof.analysis.verdict import of_system
+from siteproof.checks.contract import Reference, bounds, spoken_of
+from siteproof.checks.contract_pairs import Rule, worst_of
 from siteproof.samples import Sample, harmless
 
+if TYPE_CHECKING:
+    from siteproof.sites import Site
+
 SHOWN = 3  # points that a one-line message names
+
+
+def headline(
+    site: Site, check: str, metric: str, mode: str, samples: Sequence[Sample]
+) -> list[tuple[str, float, str, Reference]]:
+    """Name, value, unit and reference of a metric: the point that breaks a promise on the system.
+
+    The worst that answers one if none is broken, or of all if nobody promises anything. A point's
+    figure is the median of its trials, as in the verdict.
+    """
+    name = f"{check}.{metric}"
+    values = [s for s in samples if s.metric == name and s.status == "ok"]
+    if not values:
+        return []
+    rules = [Rule(promise, set()) for promise in spoken_of(site, name, mode)
+             if getattr(promise, "subject", "") == "system" and of_system(promise)]
+    worst, fitting, facts = worst_of(site, name, rules, values)
+    return [(metric, float(worst.number), worst.unit, bounds(fitting, worst, facts))]
 
 
 def tell_failed(failed: Sequence[Sample], expected: int) -> str:

@@ -18,7 +18,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import collect, collect_sweep
-from siteproof.checks import contract_sweep, loading, session, slurm
+from siteproof.checks import contract, contract_sweep, loading, session, slurm
 from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
 from siteproof.errors import UserError
@@ -80,7 +80,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
                 errors.append(error)
         if not found and errors:
             loading.refuse(errors[0])
+        found = [name for name in found if self.may_run_on(name)] or found
         return found or list(site.system.partitions)
+
+    def may_run_on(self, partition: str) -> bool:
+        """Whether the site allows there what the sweep does to nodes."""
+        return session.current().site.partition(partition).tuning or not self.turns_knobs
 
     @run_after("init")
     def choose_points(self) -> None:
@@ -157,6 +162,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def cost_on(self, partition: str) -> list[int]:
         """Nodes, seconds and points of a job on a partition, and how many points are left out."""
+        if not self.may_run_on(partition):
+            return [0, self.seconds_of(0), 0, 0]
         missing = self.missing_on(partition)
         mine = {number: point for number, point in self.fitting(self.most_nodes(partition)).items()
                 if number in missing}
@@ -355,6 +362,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.again_on = NodeSet.fromlist(able, resolver=RESOLVER_NOGROUP)
             return self.again_on
         return none
+
+    def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
+        """The point that breaks a promise on the system, or the worst that answers one."""
+        return contract_sweep.headline(
+            self.site, self.name_of_check(), metric, self.mode, getattr(self, "samples", []))
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many points gave a figure, and what became of the others."""

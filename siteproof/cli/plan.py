@@ -82,16 +82,19 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
 def _of_sweep(case: dict[str, Any], site: Site, where: str) -> dict[str, Any]:
     """The nodes of a sweep's widest point, which may be others; none where no point fits."""
     nodes, seconds, points, left_out = case["costs"][where]
+    of = case.get("fs") or case.get("link") or ""
     if case["time_limit"] > 1 and case["time_limit"] < seconds:
         seconds = case["time_limit"]
     inventory = site.expected(site.partition(where.partition(":")[2]).role)
-    name = f"{case['@class']} {case['walk']} on {where}"
+    name = f"{case['@class']} {case['walk']}{f' {of}' if of else ''} on {where}"
     told = f"{name}: {points} points" + (
         f", {left_out} left out, as there are too few nodes" if left_out else "")
+    if not points and not left_out:
+        told = f"{name}: SKIP, no point is missing or may be measured there"
     return {
         "nodes": inventory[:nodes], "minutes": seconds / 60, "told": told,
         "gigabytes": nodes * case["gigabytes"],
-        "check": f"{case['@class']} {case['walk']} {case.get('fs') or ''}".strip(),
+        "check": f"{case['@class']} {case['walk']} {of}".strip(),
         "node_hours": nodes * seconds / 3600,
     }
 

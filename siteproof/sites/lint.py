@@ -42,16 +42,7 @@ def lint_system(document: Document, system: System, folder: str) -> None:
     _groups(document, system, _nodes(document, system))
     _parameters(document, system)
     _partitions(document, system)
-    for key, file_system in system.file_systems.items():
-        if not file_system.path.startswith("/"):
-            loc = ("file_systems", key, "path")
-            document.follow_up(loc, f"'{clip(file_system.path)}' is no absolute path")
-        for role in file_system.roles or ():
-            loc = ("file_systems", key, "roles")
-            reference(document, loc, role, "role", known(document, "nodes"))
-        if file_system.servers is not None:
-            loc = ("file_systems", key, "servers")
-            reference(document, loc, file_system.servers, "role", known(document, "nodes"))
+    _file_systems(document, system)
 
 
 def known(document: Document, section: str) -> list[str] | None:
@@ -67,6 +58,19 @@ def reference(
     """Note a mistake if a key names something that does not exist."""
     if names is not None and word not in names:
         document.follow_up(loc, f"unknown {what} '{clip(word)}'{hint(word, names)}", names)
+
+
+def _file_systems(document: Document, system: System) -> None:
+    for key, file_system in system.file_systems.items():
+        if not file_system.path.startswith("/"):
+            loc = ("file_systems", key, "path")
+            document.follow_up(loc, f"'{clip(file_system.path)}' is no absolute path")
+        for role in file_system.roles or ():
+            loc = ("file_systems", key, "roles")
+            reference(document, loc, role, "role", known(document, "nodes"))
+        if file_system.servers is not None:
+            loc = ("file_systems", key, "servers")
+            reference(document, loc, file_system.servers, "role", known(document, "nodes"))
 
 
 def _name(document: Document, name: str, folder: str) -> None:
