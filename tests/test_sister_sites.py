@@ -196,8 +196,20 @@ def test_a_copy_is_refused_as_long_as_it_has_the_baselines_of_its_sister(copy):
         load("newcloud")
 
 
-def test_a_copy_with_no_baselines_is_a_system(copy):
+def test_a_copy_is_refused_once_as_long_as_it_has_what_was_published_of_its_sister(copy):
     (copy / "baselines.yaml").write_text("{}\n")
+    with pytest.raises(UserErrors, match="figures of 'jetstream-iu', which say noth") as refused:
+        load("newcloud")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def without_its_sisters_figures(copy):
+    (copy / "baselines.yaml").write_text("{}\n")
+    (copy / "published.csv").unlink()
+
+
+def test_a_copy_with_no_baselines_is_a_system(copy):
+    without_its_sisters_figures(copy)
     site = load("newcloud")
     assert str(site.expected("compute")) == "nc[01-04]"
     assert site.baselines == {}
@@ -206,7 +218,7 @@ def test_a_copy_with_no_baselines_is_a_system(copy):
 
 @pytest.mark.parametrize(("cluster", "refused"), [("newcloud", False), ("jetstream-iu", True)])
 def test_a_copy_is_measured_on_its_own_machines_only(copy, cluster, refused, tmp_path, monkeypatch):
-    (copy / "baselines.yaml").write_text("{}\n")
+    without_its_sisters_figures(copy)
     conf = tmp_path / "slurm.conf"
     conf.write_text(f"ClusterName={cluster}\n")
     monkeypatch.setenv("SLURM_CONF", str(conf))
