@@ -208,7 +208,7 @@ def _published(where: Path, system: System | None, table: dict[str, Metric]) -> 
     document, rows = published.read(where / published.NAME)
     strangers = [(line, row.system) for line, row in rows.items() if row.system != where.name]
     for line, owner in strangers[:1]:  # a sister's file, copied with her folder: told once
-        what = f"{len(strangers)} figures of '{owner}', which say nothing of {where.name}"
+        what = f"figures of '{owner}', which say nothing of {where.name}"
         document.add((line, "system"), what, f"{where.name}; or remove the file")
     published.lint(document, rows, inventory(system) if system else None, table)
     return [document]
