@@ -211,6 +211,25 @@ def test_after_a_crash_of_all_the_next_sweep_restores_first(node):
     assert node.must("cat", PARAMETER) == before
 
 
+def test_a_full_disk_does_not_keep_a_node_from_being_restored(node):
+    before = node.must("cat", PARAMETER)
+    folder = node.stage / "knobs.d"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], check=True)
+    try:
+        node.combinations({RMEM: ASKED})
+        walker = node.start("knobs_set 1 n1; while [ ! -e go ]; do sleep 0.1; done; knobs_restore")
+        with pytest.raises(OSError, match="No space"):
+            (folder / "full").write_bytes(bytes(2**20))
+        assert node.must("cat", PARAMETER) == ASKED
+        (node.stage / "go").touch()
+        assert walker.wait(20) == 0
+        assert node.must("cat", PARAMETER) == before
+        assert knobs.not_restored(node.stage) == {}
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
 def test_two_sweeps_on_one_node_are_refused(node):
     node.combinations({RMEM: ASKED})
     walker = node.start("knobs_set 1 n1; sleep 60; :")
@@ -257,6 +276,7 @@ def test_one_lustre_device_with_another_value_is_no_point(node):
 
 
 LNETCTL = """[ -e state ] || echo "8 256" >state
+case "$*" in "net show -v") [ ! -e out ] || exit 0 ;; "net del"*) [ ! -e out ] || exit 1 ;; esac
 read -r peer credits <state
 case "$*" in
 "net show -v") cat <<END
@@ -283,12 +303,14 @@ net:
               conns_per_peer: 1
 END
 ;;
-"net del --net tcp --if d0") echo deleted >>log ;;
+"net del --net tcp --if d0") touch out ;;
 "net add --net tcp --if d0 "*)
     while [ $# -gt 0 ]; do
         case $1 in --peer-credits) peer=$2 ;; --credits) credits=$2 ;; esac
         shift
     done
+    [ "$credits" -le 9999 ] || exit 22
+    rm out
     echo "$peer $credits" >state ;;
 *) exit 2 ;;
 esac
@@ -301,6 +323,15 @@ def test_lnet_credits_are_set_by_adding_the_interface_again(node):
     done = node.walk("knobs_set 1 n1 && knobs_facts && cat state && knobs_restore && cat state")
     assert done.stdout.splitlines() == ["knob.lnet.peer_credits=64", "knob.lnet.credits=2048",
                                         "64 2048", "8 256"]
+
+
+def test_an_interface_that_lnet_did_not_take_again_is_added_as_it_was(node):
+    node.stand_in("lnetctl", LNETCTL)
+    node.combinations({"knob.lnet.credits": "10000"})
+    done = node.walk("knobs_set 1 n1 || cat state")
+    assert done.stdout == "8 256\n"
+    assert not (node.stage / "out").exists()
+    assert knobs.not_restored(node.stage) == {}
 
 
 def test_an_option_of_a_module_needs_a_reload(node):

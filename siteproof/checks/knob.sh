@@ -22,7 +22,7 @@ knobs_set() {
     knobs_folder=$stage/knobs.d/$SITEPROOF_ATTEMPT.$knobs_turn
     mkdir -p "$knobs_folder" || return
     awk -F '\t' -v OFS='\t' -v n="$1" '$1 == n { print $2, $3 }' "$stage/knobs" \
-        >"$knobs_folder/wanted"
+        >"$knobs_folder/wanted" || return
     echo "${KNOB_PEERS:-}" >"$knobs_folder/peers"
     knobs_held=$*
     shift

@@ -39,28 +39,28 @@ held() { # whether the record's holder still runs
 }
 
 # restore: the values of the record, last set first; lines HANDLE, tab, VALUE; then what is not so.
+# No file of it lies on a disk: a full one would cut the list short, or say that nothing is wrong.
 restore() {
-    sed -n "s/^was$tab//p" "$record" | tac >"$folder/.$node.back"
+    back=$(sed -n "s/^was$tab//p" "$record" | tac)
     for _ in 1 2; do # some values hold others down
-        : >"$folder/.$node.wrong"
-        while IFS=$tab read -r handle value; do
+        printf '%s\n' "$back" | while IFS=$tab read -r handle value; do
             # shellcheck disable=SC2086  # a handle is words
             is=$(value_of $handle 2>/dev/null) && same "$is" "$value" ||
                 put "$value" $handle 2>/dev/null || :
-        done <"$folder/.$node.back"
-        while IFS=$tab read -r handle value; do
+        done
+        wrong=$(printf '%s\n' "$back" | while IFS=$tab read -r handle value; do
             # shellcheck disable=SC2086
             is=$(value_of $handle 2>/dev/null) || is='not to be read'
             same "$is" "$value" || printf '%s\t%s\t%s\n' "$handle" "$is" "$value"
-        done <"$folder/.$node.back" >"$folder/.$node.wrong"
-        [ -s "$folder/.$node.wrong" ] || break
+        done)
+        [ -n "$wrong" ] || break
     done
-    if [ -s "$folder/.$node.wrong" ]; then
-        awk -F '\t' '{ print $1 " is " $2 ", and was " $3 }' "$folder/.$node.wrong" | leave stuck
+    if [ -n "$wrong" ]; then
+        printf '%s\n' "$wrong" | awk -F '\t' '{ print $1 " is " $2 ", and was " $3 }' | leave stuck
         return 1
     fi
     rm -f "$record"
-    leave restored <"$folder/.$node.back"
+    : | leave restored
 }
 
 mend() { # what an earlier holder has left; false where it could not be restored

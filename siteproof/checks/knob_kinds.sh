@@ -123,7 +123,9 @@ lnet_put() {
             gsub(/_/, "-", $3)
             print "--" $3, $4
         }')
-    lnetctl net del --net "$1" --if "$2" || return
+    # Where an earlier attempt could not add it again, it is not there to be taken out.
+    ! lnet_table | awk -F '\t' -v net="$1" -v nic="$2" '$1 == net && $2 == nic { n++ }
+        END { exit !n }' || lnetctl net del --net "$1" --if "$2" || return
     # shellcheck disable=SC2086  # options, made above
     lnetctl net add --net "$1" --if "$2" $old "--$(echo "$3" | tr _ -)" "$4"
 }

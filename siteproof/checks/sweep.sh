@@ -15,8 +15,8 @@
 # A tuning sweep has knob.sh in the stage directory; it is sourced here, once, and called in this
 # shell, in the stage directory ($stage): `knobs_set COMBINATION NODE...` before each point, with all
 # nodes of the job; `knobs_facts` for the facts of its points; `knobs_restore` at the end, however
-# the walk ends. Where knobs_set fails, no point of that combination is measured, and its stderr says
-# why; where knobs_restore fails, the walk ends. COMBINATION 0: the sweep turns no knobs.
+# the walk ends. Where knobs_set fails, also because it could not restore what was set before, no
+# point of that combination is measured, and its stderr says why. COMBINATION 0: no knobs.
 set -uf
 LC_ALL=C TZ=UTC
 export LC_ALL TZ
