@@ -27,7 +27,8 @@ def of_run(run: SweepRun) -> list[Sample]:
         return []
     each = Counter((s.metric, tuple(sorted(s.dims.items()))) for s in measured)
     told = {k: v for k, v in measured[0].conditions.items()
-            if k != "mode" and all(s.conditions.get(k) == v for s in measured)}
+            if k != "mode" and not k.startswith(KNOB)
+            and all(s.conditions.get(k) == v for s in measured)}
     header = replace(run.newest.header, conditions=told, expected="")
     found = [Sample(header, "", SAMPLES, Decimal(min(each.values())), "count")]
     for knob in sorted({name for s in measured for name in s.dims if name.startswith(KNOB)}):

@@ -1,10 +1,12 @@
 """Sweeps over knobs answer what SC11 says of its tuning: which values, and how many samples."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from siteproof import judgement, sites, sweep_derived
+from siteproof.analysis.verdict import refusal
 from siteproof.samples import Header, Sample
 
 RPCS, DIRTY = "knob.lustre.osc.*.max_rpcs_in_flight", "knob.lustre.osc.*.max_dirty_mb"
@@ -67,3 +69,25 @@ def test_what_stays_the_machines_own_is_no_value_of_the_sweep(site):
 
 def test_knobs_of_tcp_say_nothing_of_a_file_system(site):
     assert sweep_derived.of_all(site, sweep(8, 128, check="TcpSweep")).samples == []
+
+
+@pytest.mark.parametrize(("rpcs", "dirty", "answers"), [
+    ("own", "own", True), ("8", "own", False), ("own", "256", False)])
+def test_what_was_measured_with_turned_knobs_answers_no_contract(site, rpcs, dirty, answers):
+    """Nor does its failure accuse anybody: a sweep goes where it is slow on purpose."""
+    told = {"file_system": "seattle", "tasks_per_node": "1", "api": "POSIX",
+            "layout": "file_a_task"}
+    found = [replace(s, dims={**s.dims, "tasks": "30"}, own_conditions={
+        **s.own_conditions, **told}) for s in sweep(rpcs, dirty=dirty, read="8")]
+    judged = verdict(site, found, "SC11-IOR30-LAN-WRITE")
+    assert str(judged.verdict) == ("FAIL" if answers else "INCOMPLETE")
+    assert answers or "while a sweep had set lustre.osc.*." in judged.why
+    bad = [replace(s, metric="Ior.*", status="invalid", value=None, unit="") for s in found]
+    assert str(verdict(site, bad, "SC11-IOR30-LAN-WRITE").verdict) == (
+        "FAIL" if answers else "INCOMPLETE")
+
+
+def test_a_knob_that_all_points_had_set_answers_no_contract_either(site):
+    fixed = replace(sample("own"), dims={"tasks": "30", "tasks_per_node": "1"})
+    assert refusal(site.criteria["SC11-IOR30-LAN-WRITE"], fixed) == (
+        "measured while a sweep had set lustre.osc.*.max_rpcs_in_flight")

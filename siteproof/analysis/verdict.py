@@ -15,6 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from siteproof.analysis import pair_units
+from siteproof.sweeps.point import KNOB, OWN
 from siteproof.units import convert
 
 if TYPE_CHECKING:
@@ -269,6 +270,8 @@ def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
         whole = getattr(criterion, "subject", "") == "system"
         return f"{have[PUBLISHED]}; " + (
             "published, and not measured here" if whole else "per-node values not published")
+    if turned := [name for name in _turned(sample) if name not in criterion.conditions]:
+        return f"measured while a sweep had set {turned[0].removeprefix(KNOB)}"
     link = have.get(pair_units.LINK, "")
     if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
         return f"measured over {link or 'no link'}; asked is {' or '.join(criterion.links)}"
@@ -285,6 +288,16 @@ def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
         if key not in have or not rule.met_by(have[key]):
             return f"measured with {key} {have.get(key, 'unknown')}; asked is {rule}"
     return ""
+
+
+def _turned(sample: Sample) -> list[str]:
+    """The settings of the nodes that a tuning sweep had changed; a promise is of the system as is.
+
+    A knob that was varied is a dimension, and may be the machine's own; others were set for all.
+    """
+    varied = {name: value for name, value in sample.dims.items() if name.startswith(KNOB)}
+    fixed = [name for name in sample.conditions if name.startswith(KNOB) and name not in varied]
+    return fixed + [name for name, value in varied.items() if value != OWN]
 
 
 def meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware) -> bool:
