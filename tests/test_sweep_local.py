@@ -6,6 +6,7 @@ import shutil
 import pytest
 from clone import TOP, reason, wait_for
 
+from siteproof import samples
 from siteproof.errors import UserError
 from siteproof.samples import Header, Sample
 from siteproof.sweeps import files, resume
@@ -215,4 +216,14 @@ def test_a_point_with_fewer_axes_is_not_taken_for_one_with_more():
 def test_a_sweep_that_was_never_measured_cannot_be_resumed(tmp_path):
     mine = files.load()["fio_depth"]
     with pytest.raises(UserError, match="FioDepth has never been measured here"):
-        resume.find(tmp_path, "here", mine, "last")
+        resume.find(tmp_path, "here", mine, "last", "quick")
+
+
+def test_points_of_another_mode_are_no_part_of_this_run(tmp_path):
+    mine = files.load()["fio_depth"]
+    head = Header("s1", "here", "node", "system", "FioSweep", "7", "2026-11-21T12:00:00+00:00",
+                  mode="quick", conditions={"sweep": mine.name, "sweep_hash": mine.hash})
+    samples.write(tmp_path / "perflogs", head, [sample(1, "timeout", head=head)])
+    assert len(resume.find(tmp_path, "here", mine, "last", "quick").samples) == 1
+    with pytest.raises(UserError, match="measured in mode quick, and this is acceptance"):
+        resume.find(tmp_path, "here", mine, "s1", "acceptance")

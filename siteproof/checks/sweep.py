@@ -130,7 +130,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return
         try:
             self.resumed = resume.find(active.folder, active.site.system.system, self.sweep_file,
-                                       self.resume)
+                                       self.resume, self.mode)
         except UserError as error:  # told for the tests that run, and not for all that are listed
             self.refused = error
 

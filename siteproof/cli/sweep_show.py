@@ -115,8 +115,9 @@ def _progress(report: SweepReport) -> Iterator[str]:
         if count > NAMED:
             yield f"and {count - NAMED} more {kind}"
     if found.missing or found.untried:
-        test = camel_case(report.run.name)
-        yield f"to go on: reframe -c sweeps/ -n {test} -r -S resume={report.run.sessions[-1]}"
+        test, mode = camel_case(report.run.name), report.run.newest.header.mode
+        yield (f"to go on: reframe -c sweeps/ -n {test} -r -S resume={report.run.sessions[-1]}"
+               + (f" --mode {mode}" if mode else ""))
     if found.too_large:
         most = max(point.nodes for point in found.too_large)
         yield (f"left out: {len(found.too_large)} points that need up to {most} nodes, more than "

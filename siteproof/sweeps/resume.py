@@ -67,8 +67,8 @@ def _of(
     return 0
 
 
-def find(folder: Path, system: str, sweep: SweepFile, session: str) -> Resumed:
-    """The session, or the last one, of a sweep. Raises UserError."""
+def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -> Resumed:
+    """The session, or the last one, of a sweep in this mode. Raises UserError."""
     where = f"-S resume={session}"
     held: dict[str, list[Path]] = {}
     for path in samples.files(folder / "perflogs", system):
@@ -94,6 +94,9 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str) -> Resumed:
     if other := {s.header.conditions["sweep_hash"] for s in total} - {sweep.hash}:
         raise UserError(where, f"{sweep.path.name} has changed since that session (hash "
                         f"{min(other)}, now {sweep.hash})", "a new run without it")
+    if other := {s.header.mode for s in total} - {mode}:  # a quick point is none of a contract
+        raise UserError(where, f"measured in mode {min(other)}, and this is {mode}",
+                        f"--mode {min(other)}")
     return Resumed(name, total)
 
 
