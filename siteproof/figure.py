@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ class Line:
 class Picture:
     """Curves that share both axes. labels: of the places, where the axis has words.
 
-    log_x: in powers of two. bound: a curve that nothing can exceed, told in its name.
+    Numbers on it are in powers of two. bound: a curve that nothing can exceed, told in its name.
     """
 
     title: str
@@ -51,10 +51,8 @@ class Picture:
     y_label: str
     lines: Sequence[Line]
     labels: Sequence[str] = ()
-    log_x: bool = True
     log_y: bool = False
     bound: Line | None = None
-    notes: Sequence[str] = field(default_factory=tuple)
 
 
 def svg(pictures: Sequence[Picture]) -> str:
@@ -107,9 +105,6 @@ def _draw(place: Axes, picture: Picture) -> None:
     _axes(place, picture, top)
     for index, line in enumerate(picture.lines):
         _mark(place, line, COLOURS[index % len(COLOURS)], xs_of(picture)[-1])
-    for row, note in enumerate(picture.notes):
-        place.annotate(note, (0.01, 0.97 - 0.06 * row), xycoords="axes fraction", va="top",
-                       color=SOFT, fontsize=8)
     if len(picture.lines) > 1 or picture.bound:
         place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.14), ncols=2, frameon=False,
                      fontsize=8)
@@ -143,7 +138,7 @@ def _axes(place: Axes, picture: Picture, top: float) -> None:
     xs = xs_of(picture)
     if picture.labels:
         place.set_xticks(range(len(picture.labels)), picture.labels)
-    elif picture.log_x and xs and xs[0] > 0:
+    elif xs and xs[0] > 0:
         place.set_xscale("log", base=2)
         shown = _thinned(xs)
         place.set_xticks(shown, [f"{x:.0f}" if x >= 1000 else f"{x:g}" for x in shown])

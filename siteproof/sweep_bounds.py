@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.analysis.sweep import Facts, bounds
+from siteproof.analysis.sweep import Facts, bandwidth_delay, bounds
 from siteproof.sites import Link, Site
 from siteproof.sweep_runs import SweepRun
 from siteproof.sweep_tables import Curve, Row
@@ -39,7 +39,7 @@ def path(site: Site, run: SweepRun) -> Fraction | None:
     link = _link(site, run)
     if link is None or link.speed is None or link.round_trip is None:
         return None
-    return link.speed.to("B/s") * link.round_trip.to("s")
+    return bandwidth_delay(link.speed.to("B/s"), link.round_trip.to("s"))
 
 
 def _facts(site: Site, run: SweepRun, row: Row) -> Facts:

@@ -215,8 +215,7 @@ def test_knobs_are_set_before_their_points_and_restored_however_the_walk_ends(tm
     assert log[0] == "set 1 here"
     assert log[-1] == "restore"
     told = walk.collect()
-    assert told["3"][0] in ("generic", "invalid")
-    assert "no such knob" in told["3"][1]
+    assert told["3"] == ("invalid", "no such knob")
     assert {s.conditions.get("knob.sysctl.a.b") for s in walk.samples if s.status == "ok"} == {"1"}
 
 
@@ -260,7 +259,6 @@ def launched(folder, script, **variables):
 @pytest.mark.parametrize(("script", "hosts"), [
     ("launch true", "n1 n1 n2 n2 n3"),
     ("reordered=1 launch true", "n2 n2 n3 n3 n1"),
-    ("launch_on 2 3 true", "n1 n1 n1 n2 n2 n2"),
     ("launch_each true", "n1 n2 n3"),
 ])
 def test_ranks_lie_in_blocks_on_the_points_nodes(tmp_path, script, hosts):

@@ -3,7 +3,6 @@
 # folder. By srun in a step of this very job, or by mpirun where there is no Slurm.
 #
 #   launch COMMAND...          TASKS ranks, TASKS_PER_NODE on each of the point's nodes, in blocks
-#   launch_on N PER COMMAND... PER ranks on each of the first N nodes of the point
 #   launch_each COMMAND...     one rank on each node of the point
 #   reordered=1 launch ...     the same, each rank one node further on: it reads what another wrote
 #
@@ -15,12 +14,6 @@
 
 launch() {
     start_ranks "$TASKS" "$TASKS_PER_NODE" "$@"
-}
-
-launch_on() {
-    ranks=$(($1 * $2)) per=$2
-    shift 2
-    start_ranks "$ranks" "$per" "$@"
 }
 
 launch_each() {
