@@ -54,6 +54,8 @@ def of_point(stage: Path, job: Manifest, number: int, ended: str) -> Outcome:
         for run in left.runs:
             outcome.must_have_ended(run, left, job)
         outcome.must_have_worked(left, job)
+        if lacking := sorted(point.knobs.keys() - left.facts.keys()):  # a full disk, for example
+            raise OutputError(f"{lacking[0]} was not read back", "invalid")
         of_point = replace(job, facts={**job.facts, **point.values})  # what `derive` may ask for
         conditions, readings, _ = outcome.judge(left, left.runs, of_point)
     except OutputError as error:

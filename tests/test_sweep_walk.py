@@ -219,6 +219,18 @@ def test_knobs_are_set_before_their_points_and_restored_however_the_walk_ends(tm
     assert {s.conditions.get("knob.sysctl.a.b") for s in walk.samples if s.status == "ok"} == {"1"}
 
 
+def test_a_point_that_does_not_say_what_was_read_back_is_invalid(tmp_path):
+    walk = Walk(tmp_path, depths=(1, 2), knobs={1: 1, 2: 1})
+    walk.write("knob.sh", KNOB)
+    for number, name in ((1, "knob.sysctl.a.b"), (2, "knob.sysctl.c.d")):
+        values = {**walk.points[number].values, name: "1"}
+        walk.manifest.points[number] = repeated([values], [*values], 1)[0]
+    walk.manifest.save(walk.stage)
+    walk.run()
+    assert walk.collect() == {
+        "1": ("ok", ""), "2": ("invalid", "knob.sysctl.c.d was not read back")}
+
+
 def test_knobs_are_restored_when_the_walk_is_ended(tmp_path):
     walk = Walk(tmp_path, "sleep 98", knobs={1: 1, 2: 1, 3: 1})
     walk.write("knob.sh", KNOB)
