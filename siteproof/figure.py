@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING, Any
 
+from siteproof.units import size
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -43,7 +45,8 @@ class Line:
 class Picture:
     """Curves that share both axes. labels: of the places, where the axis has words.
 
-    Numbers on it are in powers of two. bound: a curve that nothing can exceed, told in its name.
+    Numbers on it are in powers of two; sizes: they are bytes. bound: a curve that nothing can
+    exceed, told in its name.
     """
 
     title: str
@@ -52,6 +55,7 @@ class Picture:
     lines: Sequence[Line]
     labels: Sequence[str] = ()
     log_y: bool = False
+    sizes: bool = False
     bound: Line | None = None
 
 
@@ -141,15 +145,26 @@ def _axes(place: Axes, picture: Picture, top: float) -> None:
     elif xs and xs[0] > 0:
         place.set_xscale("log", base=2)
         shown = _thinned(xs)
-        place.set_xticks(shown, [f"{x:.0f}" if x >= 1000 else f"{x:g}" for x in shown])
+        place.set_xticks(shown, [_size(x) if picture.sizes else _plain(x) for x in shown])
         place.minorticks_off()
     if picture.log_y:
         place.set_yscale("log")
+        place.yaxis.set_major_formatter(lambda value, _: _plain(value))
     else:
         place.set_ylim(0, ROOM * top if top > 0 else 1)
     place.grid(visible=True, color="#dddddd", linewidth=0.6)
     place.set_axisbelow(True)
     place.spines[["top", "right"]].set_visible(False)
+
+
+def _plain(value: float) -> str:
+    """Without an exponent."""
+    return f"{value:.0f}" if value >= 1000 else f"{value:g}"
+
+
+def _size(value: float) -> str:
+    """Short, as ticks lie side by side: 4 KiB as 4Ki."""
+    return size(int(value)).removesuffix("B").replace(" ", "")
 
 
 def _thinned(xs: Sequence[float]) -> list[float]:

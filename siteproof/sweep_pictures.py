@@ -39,15 +39,16 @@ def _picture(
     numeric = axis.kind != "word" and all(curve.numeric for _, curve, _ in curves)
     labels = [] if numeric else ordered(
         {row.label for _, curve, _ in curves for row in curve.rows})
-    told = ", ".join(filter(None, (first.metric, first.panel)))
+    told = ", ".join(filter(None, (first.metric, first.told_panel)))
     title = f"{told} against {axis.name}"
     if not several:
         title += f", {found[0][1].run.system}"
     values = [row.point.median for _, curve, _ in curves for row in curve.rows]
     return Picture(
-        title, f"{axis.name}, bytes" if axis.kind == "size" else axis.name,
+        title, axis.name,
         f"{first.metric}, {first.unit}",
         [_line(axis, name, curve, lines, labels) for name, curve, lines in curves], labels,
+        sizes=axis.kind == "size",
         log_y=first.better == "lower" and min(values) > 0 and max(values) > WIDE * min(values),
         bound=None if several else _bound(found[0][1], first.metric, found[0][2]))
 
@@ -56,7 +57,7 @@ def _line(
     axis: Axis, name: str, curve: Curve, lines: Sequence[Curve], labels: Sequence[str]
 ) -> Line:
     xs = [float(labels.index(row.label)) if labels else row.point.x for row in curve.rows]
-    told = ", ".join(filter(None, (name, curve.line))) or curve.metric
+    told = ", ".join(filter(None, (name, curve.told_line))) or curve.metric
     repeated = any(len(row.point.values) > 1 for row in curve.rows)
     return Line(
         told, xs, [row.point.median for row in curve.rows],

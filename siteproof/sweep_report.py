@@ -120,7 +120,7 @@ def packings(found: Sequence[Curve]) -> dict[str, Packing]:
 
 
 def _figure(curve: Curve) -> str:
-    return f"{curve.metric} [{curve.panel}]" if curve.panel else curve.metric
+    return f"{curve.metric} [{curve.told_panel}]" if curve.panel else curve.metric
 
 
 def _with_best(lines: Sequence[Curve], axis: Axis) -> list[Curve]:

@@ -12,6 +12,7 @@ from siteproof.analysis.curves import Finding, Point
 from siteproof.analysis.sweep import fairness
 from siteproof.samples import Sample
 from siteproof.sites import Metric
+from siteproof.sweeps.tools import told
 
 TASKS, PER_NODE = "tasks", "tasks_per_node"
 SLOWEST, FASTEST = "_slowest", "_fastest"  # endings of the figures of single ranks
@@ -77,10 +78,26 @@ class Curve:
         return max(self.rows, key=lambda row: sign * row.point.median)
 
     @property
+    def told_line(self) -> str:
+        """What tells it from its sisters, for people: block 4 KiB."""
+        return _for_people(self.line)
+
+    @property
+    def told_panel(self) -> str:
+        """What tells its sisters and it from others, for people."""
+        return _for_people(self.panel)
+
+    @property
     def name(self) -> str:
         """The figure with panel and line."""
-        told = ", ".join(filter(None, (self.panel, self.line)))
+        told = ", ".join(filter(None, (self.told_panel, self.told_line)))
         return f"{self.metric} [{told}]" if told else self.metric
+
+
+def _for_people(text: str) -> str:
+    """`block 4096, depth 4` as `block 4 KiB, depth 4`."""
+    parts = [part.partition(" ") for part in text.split(", ")]
+    return ", ".join(told(name, value) if value else name for name, _, value in parts)
 
 
 @dataclass

@@ -12,9 +12,9 @@ from siteproof.sweep_knobs import Setting
 from siteproof.sweep_report import Axis, SweepReport
 from siteproof.sweep_tables import ALL, TASKS, Curve, Row, least_fair
 from siteproof.sweeps.point import OWN
+from siteproof.units import size
 
 STARVED = 0.5  # of the fastest rank's rate: a slower rank is worth a line
-_SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def headlines(report: SweepReport) -> list[str]:
@@ -133,14 +133,6 @@ def at(axis: Axis, value: str | float) -> str:
     if axis.name == TASKS:
         return f"{value} task{'s' * (value != '1')}"
     return f"{axis.name} {value}"
-
-
-def size(count: int) -> str:
-    """Bytes as people say them: 1 MiB; what is no whole number of them in three digits."""
-    for factor, unit in _SIZES:
-        if count >= factor:
-            return f"{count / factor:.4g} {unit}"
-    return f"{count} B"
 
 
 def number(value: float) -> str:

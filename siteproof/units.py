@@ -74,6 +74,14 @@ def parse(text: object, where: object = "quantity") -> Quantity:
     return Quantity(Decimal(match[1]), match[2])
 
 
+def size(count: int) -> str:
+    """Bytes as people say them: 1 MiB; what is no whole number of them in four digits."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 2**power:
+            return f"{count / 2**power:.4g} {unit}"
+    return f"{count} B"
+
+
 def kind(unit: str) -> str:
     """What a unit measures: size, rate, flops, time, share …"""
     return UNITS[unit][0]

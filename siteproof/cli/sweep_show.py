@@ -42,6 +42,7 @@ def tell(name: str, reports: Sequence[SweepReport], beside: Sequence[SweepReport
     """Tables and progress of each run, then the sentences of all."""
     console = _console()
     for run in _by_run((*reports, *beside)):
+        _line(console, f"{name}, {run[0].run}")
         for report in run:
             for lines in report.groups:
                 _table(console, report, lines)
@@ -67,20 +68,21 @@ def _table(console: Console, report: SweepReport, lines: Sequence[Curve]) -> Non
     with_lines, ranks = len(shown) > 1 or shown[0].line, any(
         row.fair is not None for curve in shown for row in curve.rows)
     tasks = len({row.tasks for curve in shown for row in curve.rows}) > 1
-    title = ", ".join(filter(None, (first.metric, first.panel)))
-    table = Table(title=Text(f"{report.run}: {title}, {first.unit}"), title_justify="left")
+    title = ", ".join(filter(None, (first.metric, first.told_panel)))
+    bounds = any(report.bounds_of(curve, row) for curve in shown for row in curve.rows)
+    table = Table(title=Text(f"{title}, {first.unit}"), title_justify="left")
     heads = [report.axis.lines] * bool(with_lines) + [
         report.axis.name, "median", "low", "high", "n"] + ["a task"] * tasks + [
-        "slowest rank"] * ranks + ["of the bound"]
+        "slowest rank"] * ranks + ["of the bound"] * bounds
     for head in heads:
         table.add_column(head, justify="right")
     for curve in shown:
         for row in curve.rows:
-            cells = [_value(curve.line)] * bool(with_lines) + _cells(report, row)
+            cells = [_value(curve.told_line)] * bool(with_lines) + _cells(report, row)
             cells += [sweep_words.number(row.per_task)] * tasks
             cells += ["-" if row.fair is None else sweep_words.per_cent(row.fair)] * ranks
             limits = report.bounds_of(curve, row)
-            cells.append(sweep_words.per_cent(limits[0].share) if limits else "-")
+            cells += [sweep_words.per_cent(limits[0].share) if limits else "-"] * bounds
             table.add_row(*map(Text, cells))
     console.print(table)
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from siteproof.units import size
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -87,3 +89,11 @@ TOOLS = {
         "direction": Axis("word", "What the clients do.", ("read", "write"), needed=True),
     }, tasks="clients"),
 }
+
+SIZES = {name for tool in TOOLS.values() for name, axis in tool.all_axes.items()
+         if axis.kind == "size"}
+
+
+def told(name: str, value: str) -> str:
+    """An axis with its value, for people: block 4 KiB, depth 16."""
+    return f"{name} {size(int(value)) if name in SIZES and value.isdigit() else value}"
