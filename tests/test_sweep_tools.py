@@ -167,11 +167,11 @@ def test_a_disk_that_loses_data_gives_no_figure_of_any_point(sweep, world):
             exec /usr/bin/fio "$@" --verify_only ;;
         esac
         exec /usr/bin/fio "$@" """)
-    done, _, lines = sweep(FIO, "-S", "size=8")
+    done, _, lines = sweep(FIO.replace("[1, 4]", "4"), "-S", "size=8")
     assert done.code == 1
     assert {line["metric"] for line in lines} == {"FioSweep.*"}
     assert {line["status"] for line in lines} == {"invalid"}
-    assert len(lines) == 4
+    assert len(lines) == 2
 
 
 def test_more_requests_at_a_time_without_direct_access_are_refused(sweep, world):

@@ -16,6 +16,7 @@ class FioSweep(FileSystemSweep, special=True):
     tags = {"storage"}
     tool = "fio"
     script = "fio_sweep.sh"
+    shared_scripts = (*FileSystemSweep.shared_scripts, "fio.sh")
     parsers = {"fio": fio}
     derive = "fio_sweep"
     metrics = ("rate", "iops", "p99")

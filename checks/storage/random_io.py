@@ -17,6 +17,7 @@ class RandomIo(FileSystemCheck):
     descr = "Random reads and writes of every node on a file system"
     tags = {"storage"}
     script = "random_io.sh"
+    shared_scripts = (*FileSystemCheck.shared_scripts, "fio.sh")
     parsers = {"fio": fio}
     derive = "random_io"
     metrics = ("read", "write", "read_iops", "write_iops", "read_p99", "write_p99")

@@ -16,10 +16,11 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from siteproof.checks import loading, session
-from siteproof.checks.job import MARGIN
+from siteproof.checks.job import MARGIN, JobCheck
 from siteproof.checks.per_node import PerNodeCheck
 from siteproof.checks.slurm import CHUNK
 from siteproof.manifest import Manifest
+from siteproof.sites import FileSystem
 
 MIB = 2**20
 SPARE = 1.1  # of what is written: directories and journals take some, too
@@ -35,6 +36,26 @@ def names() -> list[str]:
 def jobs(nodes: int) -> int:
     """How many jobs a partition with so many nodes has at the same time."""
     return max(1, math.ceil(nodes / CHUNK))
+
+
+def skip_without(check: JobCheck) -> None:
+    """End the test where there is no file system, or none that the partition's nodes may use."""
+    if not check.there:
+        check.skip("the site names no file_systems")
+    elif not check.there.used_by(check.where.role):
+        check.skip(f"the site lets no node of role {check.where.role} use {check.fs}")
+
+
+def conditions(name: str, there: FileSystem) -> dict[str, str]:
+    """What samples say of the file system."""
+    version = {"storage_version": there.storage_version} if there.storage_version else {}
+    return {"file_system": name, **version}
+
+
+def place(stage: Path) -> None:
+    """What measuring scripts share, and a folder in which nodes say that they have been."""
+    shutil.copy(Path(__file__).with_name("file_system.sh"), stage / "file_system.sh")
+    (stage / "turns").mkdir(exist_ok=True)
 
 
 class FileSystemCheck(PerNodeCheck, special=True):
@@ -100,19 +121,13 @@ class FileSystemCheck(PerNodeCheck, special=True):
 
     def expected_nodes(self) -> NodeSet:
         """As every check's, where there is a file system that they may use."""
-        if not self.there:
-            self.skip("the site names no file_systems")
-        elif not self.there.used_by(self.where.role):
-            self.skip(f"the site lets no node of role {self.where.role} use {self.fs}")
+        skip_without(self)
         return super().expected_nodes()
 
     def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest says which file system, also of a node that could not measure."""
         plan = super().make_plan(mine, lost)
-        known = {"file_system": self.fs}
-        if self.there.storage_version:
-            known["storage_version"] = self.there.storage_version
-        plan.conditions = {**plan.conditions, **known}
+        plan.conditions = {**plan.conditions, **conditions(self.fs, self.there)}
         return plan
 
     def submit_again(self, nodes: NodeSet) -> None:
@@ -123,9 +138,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
     @run_before("run")
     def place_turns(self) -> None:
         """What measuring scripts share, and a folder in which nodes say that they have been."""
-        stage = Path(self.stagedir)
-        shutil.copy(Path(__file__).with_name("file_system.sh"), stage / "file_system.sh")
-        (stage / "turns").mkdir(exist_ok=True)
+        place(Path(self.stagedir))
 
     def settings(self) -> dict[str, str]:
         """Where, how much room it needs, and whose turn it is."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_before
 
-from siteproof.checks import session
-from siteproof.checks.file_system import names
+from siteproof.checks import file_system, session
 from siteproof.checks.sweep import SweepCheck
 from siteproof.sweeps.point import Point
 
@@ -22,7 +20,7 @@ class FileSystemSweep(SweepCheck, special=True):
     of its own at the same path, points on several nodes are those that need no `shared_files`.
     """
 
-    fs = parameter(names())
+    fs = parameter(file_system.names())
 
     def places(self) -> list[str]:
         """Partitions whose nodes may use it; where none may, all SKIP."""
@@ -56,26 +54,19 @@ class FileSystemSweep(SweepCheck, special=True):
 
     def expected_nodes(self) -> NodeSet:
         """As every sweep's, where there is a file system that they may use."""
-        if not self.there:
-            self.skip("the site names no file_systems")
-        elif not self.there.used_by(self.where.role):
-            self.skip(f"the site lets no node of role {self.where.role} use {self.fs}")
+        file_system.skip_without(self)
         return super().expected_nodes()
 
     def plan_of_its_kind(self) -> dict[str, object]:
         """The manifest says which file system."""
         fields = super().plan_of_its_kind()
-        known = {"file_system": self.fs}
-        if self.there.storage_version:
-            known["storage_version"] = self.there.storage_version
+        known = file_system.conditions(self.fs, self.there)
         return {**fields, "conditions": {**fields["conditions"], **known}}
 
     @run_before("run")
     def place_file_system(self) -> None:
         """What measuring scripts share."""
-        stage = Path(self.stagedir)
-        shutil.copy(Path(__file__).with_name("file_system.sh"), stage / "file_system.sh")
-        (stage / "turns").mkdir(exist_ok=True)
+        file_system.place(Path(self.stagedir))
 
     def settings(self) -> dict[str, str]:
         """Where, and under which name its folders are made; one point at a time has no turns."""
