@@ -110,18 +110,21 @@ class Progress:
 
 def of_sweep(sample: Sample, name: str = "") -> bool:
     """Whether a sample belongs to a sweep, or to the one of that name."""
-    found = sample.header.conditions.get(SWEEP, "")
+    found = _name(sample)
     return bool(found) and name in ("", found)
 
 
 def collect(samples: Iterable[Sample], name: str = "") -> list[SweepRun]:
     """All runs of a sweep, or of all sweeps; the newest last."""
     mine = [s for s in samples if of_sweep(s, name)]
-    resumed = {s.header.session: s.header.provenance[RESUMES] for s in mine
-               if s.header.provenance.get(RESUMES)}
+    resumed: dict[str, dict[str, str]] = {}  # by sweep: one session may resume several
+    for sample in mine:
+        if before := sample.header.provenance.get(RESUMES):
+            resumed.setdefault(_name(sample), {})[sample.header.session] = before
     held: dict[tuple[str, ...], list[Sample]] = {}
     for sample in mine:
-        held.setdefault((*_of(sample), _first(sample.header.session, resumed)), []).append(sample)
+        first = _first(sample.header.session, resumed.get(_name(sample), {}))
+        held.setdefault((*_of(sample), first), []).append(sample)
     found = []
     for key, kept in held.items():
         last = {s.header.session: s.header.time for s in sorted(kept, key=lambda s: s.header.time)}
@@ -174,6 +177,10 @@ def _nodes(run: SweepRun, site: Site) -> int | None:
     if partition is None:
         return None
     return 1 if partition.scheduler == "local" else len(site.expected(partition.role))
+
+
+def _name(sample: Sample) -> str:
+    return sample.header.conditions.get(SWEEP, "")
 
 
 def _of(sample: Sample) -> tuple[str, ...]:

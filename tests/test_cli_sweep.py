@@ -3,12 +3,13 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 import sweeps_made
 from sweeps_made import failed, of
 
-from siteproof import samples
+from siteproof import samples, sweep_runs
 
 
 def write_rate(tasks, per_node):
@@ -83,20 +84,14 @@ def test_missing_points_are_named_and_are_exit_code_3(swept):
     assert "to go on: reframe -c sweeps/ -n MadeTasks -r -S resume=s0001" in done.out
 
 
-def test_a_failed_point_is_named_with_its_status_and_is_exit_code_1(swept):
-    swept.keep([*of(swept.file, BOTH, points=range(1, 33)), failed(swept.file, 33, "timeout")])
+@pytest.mark.parametrize(("status", "word", "code"), [
+    ("timeout", "failed", 1), ("interrupted", "not measured", 3)])
+def test_a_failed_point_is_named_and_an_interrupted_one_is_no_failure(swept, status, word, code):
+    swept.keep([*of(swept.file, BOTH, points=range(1, 33)), failed(swept.file, 33, status)])
     done = swept.ask()
-    assert done.code == 1
+    assert done.code == code
     assert "32 of 33 points" in done.out
-    assert "failed: tasks=498 tasks_per_node=3 trial=3: timeout: because" in done.out
-
-
-def test_an_interrupted_point_is_no_failure(swept):
-    swept.keep([*of(swept.file, BOTH, points=range(1, 33)), failed(swept.file, 33, "interrupted")])
-    done = swept.ask()
-    assert done.code == 3
-    assert "32 of 33 points" in done.out
-    assert "not measured: tasks=498 tasks_per_node=3 trial=3: interrupted: because" in done.out
+    assert f"{word}: tasks=498 tasks_per_node=3 trial=3: {status}: because" in done.out
 
 
 def test_a_resumed_session_and_the_one_before_are_one_run(swept):
@@ -106,6 +101,16 @@ def test_a_resumed_session_and_the_one_before_are_one_run(swept):
     assert done.code == 0, done
     assert "session s0001, resumed by s0002: 33 of 33 points" in done.out
     assert swept.ask("--session", "s0001").out == done.out
+
+
+def test_one_session_may_resume_several_sweeps_each_of_its_own_session(swept):
+    first = of(swept.file, BOTH, points=range(1, 20))
+    rest = of(swept.file, BOTH, run=2, points=range(20, 34), resumes=1)
+    other = [replace(s, header=replace(
+        s.header, conditions={**s.header.conditions, "sweep": "other"},
+        provenance={"resumes": "s0003"})) for s in rest]
+    assert {run.name: run.sessions for run in sweep_runs.collect([*first, *rest, *other])} == {
+        "made_tasks": ("s0001", "s0002"), "other": ("s0002",)}
 
 
 def test_size_classes_are_one_sweep(swept):
