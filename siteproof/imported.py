@@ -15,7 +15,7 @@ from pathlib import Path
 
 from siteproof import samples, sites, units
 from siteproof.analysis.verdict import PUBLISHED
-from siteproof.errors import UserErrors
+from siteproof.errors import UserError, UserErrors
 from siteproof.samples import Header, Sample
 from siteproof.sites import published
 from siteproof.sites.lint import reference
@@ -65,13 +65,15 @@ def _lint(document: Document, rows: dict[int, Published], name: str) -> None:
 
 
 def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
-    """Write the figures of a file below perflogs. Raises OSError.
+    """Write the figures of a file below perflogs. Raises OSError, UserError.
 
     Each file is written whole or not at all. An import that was cut short is completed by the
     next one, and one that has been done before changes nothing.
     """
-    done = Import()
-    for head, found in _samples(path, rows):
+    done, files = Import(), list(_samples(path, rows))
+    for head, found in files:
+        _refuse_twice(path, head, found, perflogs)
+    for head, found in files:
         target, text = samples.path_of(perflogs, head), samples.dump(head, found)
         before = target.read_bytes() if target.exists() else None
         which = done.new if before is None else done.same if before == text else done.changed
@@ -81,6 +83,24 @@ def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
         done.figures += len(found)
     done.obsolete += _obsolete(path, done, perflogs)
     return done
+
+
+def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: Path) -> None:
+    """A figure under two files' names would be two values, and one value is no repetition."""
+    target = samples.path_of(perflogs, head)
+    mine = {_key(sample) for sample in found}
+    for file in sorted(set(target.parent.glob(f"{head.session}.{head.check}.*.jsonl")) - {target}):
+        there = {s.header.provenance.get("imported"): s.metric for s in samples.read(file)
+                 if s.header.mode == PUBLISHED and _key(s) in mine}
+        for name, metric in there.items():
+            raise UserError(
+                path, f"{metric} of {head.campaign or head.time} is there already, from {name}",
+                f"the file under that name, or the removal of {file}")
+
+
+def _key(sample: Sample) -> tuple[object, ...]:
+    return (sample.node, sample.metric, sample.value, sample.unit,
+            tuple(sorted(sample.own_conditions.items())))
 
 
 def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, list[Sample]]]:

@@ -228,3 +228,13 @@ def test_what_jetstream_states_of_its_tuning_is_compared_by_two_commands(world):
     }.items():
         assert told in " ".join(lines[metric].split())
     assert done.code == 1
+
+
+def test_a_figure_under_two_files_names_would_be_two_values(world, bring):
+    assert bring(LINE).code == 0
+    before = files(world)
+    done = bring(LINE, name="copy.csv")
+    assert done.code == 2
+    assert "Stream.triad of a is there already, from old.csv" in done.err
+    assert files(world) == before
+    assert bring(LINE.replace("113.1", "97"), name="copy.csv").code == 0

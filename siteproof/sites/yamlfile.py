@@ -160,7 +160,8 @@ def text_of(document: Document, most: int = MAX_BYTES) -> str:
         with document.path.open("rb") as file:
             raw = file.read(most + 1)
     except FileNotFoundError:
-        document.add((), "no such file", "a file with '{}' if there is nothing to say")
+        nothing = "a file with '{}' if there is nothing to say"
+        document.add((), "no such file", nothing if document.path.suffix == ".yaml" else "")
         raise Stop from None
     except OSError as error:
         document.add((), f"cannot be read: {error.strerror}")
