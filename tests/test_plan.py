@@ -110,3 +110,22 @@ def test_a_pair_is_tried_as_often_as_its_criterion_asks_for(monkeypatch, tmp_pat
     assert "TcpBandwidth over sriov: 1 pairs in 1 rounds (star), 10 times over" in told
     told = planned(*options, "--mode", "quick", monkeypatch=monkeypatch, tmp_path=tmp_path)[1]
     assert "times over" not in told
+
+
+def test_a_sweep_that_turns_knobs_skips_where_none_may_be_and_the_plan_says_why(
+    monkeypatch, tmp_path
+):
+    done, told = planned("-c", str(CLONE / "sweeps"), "--system", "testbed", "-n", "HostBuffers",
+                         monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert done.exit_code == 0, done.output
+    assert ("HostBuffers 2-8 lan on testbed:compute: SKIP, it changes settings of nodes, and "
+            "compute has no 'tuning: true' in system.yaml") in told
+
+
+def test_points_over_a_file_system_of_each_nodes_own_are_left_out_for_that_reason(
+    monkeypatch, tmp_path
+):
+    _, told = planned("-c", str(CLONE / "sweeps"), "--system", "testbed", "-n", "Io500Mdtest",
+                      monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert ("Io500Mdtest 2-8 memory on testbed:compute: 0 points, 6 left out, as there are too "
+            "few nodes, or as they see no common files") in told

@@ -12,21 +12,25 @@ from reframe.frontend.executors import Runner
 from siteproof.checks import loading
 from siteproof.errors import UserError
 
+TOO_FEW = "as there are too few nodes"
+UNSHARED = "as there are too few nodes, or as they see no common files"
+
 
 @dataclass
 class Cost:
-    """All jobs of one sweep. nodes: of the widest one; needs: of points that are left out."""
+    """All jobs of one sweep. nodes: of the widest one; why: of points that are left out."""
 
     points: int = 0
     jobs: int = 0
     nodes: int = 0
     node_hours: float = 0.0
     left_out: int = 0
+    why: str = TOO_FEW
 
     def __str__(self) -> str:
         told = (f"{count(self.points, 'point')} in {count(self.jobs, 'job')}, on "
                 f"{count(self.nodes, 'node')} at most, {self.node_hours:.1f} node-hours at most")
-        out = f"; {count(self.left_out, 'point')} left out, as there are too few nodes"
+        out = f"; {count(self.left_out, 'point')} left out, {self.why}"
         return told + (out if self.left_out else "")
 
 
@@ -70,6 +74,8 @@ def _tell(name: str, cases: Sequence[Any]) -> None:
         if case.check.refused:
             loading.refuse(case.check.refused)
     cost = of(_case_cost(case) for case in cases)
+    if not all(_sees_common_files(case.check) for case in cases):
+        cost.why = UNSHARED
     budget = check.sweep_file.sweep.budget if check.sweep_file else None
     if budget is not None and cost.node_hours > budget:
         loading.refuse(UserError(
@@ -78,6 +84,11 @@ def _tell(name: str, cases: Sequence[Any]) -> None:
             "fewer points, repetitions or nodes (-S nodes), a shorter point_limit, more budget"))
     of_budget = f" (budget {budget})" if budget is not None else ""
     getlogger().info(f"{name}: {cost}{of_budget}")
+
+
+def _sees_common_files(check: Any) -> bool:
+    there = getattr(check, "there", None)
+    return there is None or there.shared
 
 
 def _case_cost(case: Any) -> tuple[float, ...]:

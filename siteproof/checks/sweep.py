@@ -204,8 +204,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def too_large(self, points: Mapping[int, Point]) -> str:
         """Why none of these points can be measured here."""
         least = min((point.nodes for point in points.values()), default=0)
+        most = self.most_nodes(self.current_partition.name)
+        if least <= most:
+            return (f"{self.current_partition.fullname}: every point needs several nodes that see "
+                    "the same files, and this file system is each node's own")
         return (f"{self.current_partition.fullname}: every point needs {least} nodes or more, and "
-                f"there are {self.most_nodes(self.current_partition.name)}")
+                f"there are {most}")
 
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""

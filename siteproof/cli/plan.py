@@ -16,6 +16,7 @@ from rich.table import Table
 
 from siteproof import data, sites
 from siteproof.checks import slurm, timetable
+from siteproof.checks.budget import TOO_FEW, UNSHARED
 from siteproof.errors import UserError
 from siteproof.sites import Site
 
@@ -87,16 +88,26 @@ def _of_sweep(case: dict[str, Any], site: Site, where: str) -> dict[str, Any]:
         seconds = case["time_limit"]
     inventory = site.expected(site.partition(where.partition(":")[2]).role)
     name = f"{case['@class']} {case['walk']}{f' {of}' if of else ''} on {where}"
-    told = f"{name}: {points} points" + (
-        f", {left_out} left out, as there are too few nodes" if left_out else "")
+    there = site.system.file_systems.get(case.get("fs") or "")
+    too_few = TOO_FEW if there is None or there.shared else UNSHARED
+    told = f"{name}: {points} points" + (f", {left_out} left out, {too_few}" if left_out else "")
     if not points and not left_out:
-        told = f"{name}: SKIP, no point is missing or may be measured there"
+        told = f"{name}: SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
     return {
         "nodes": inventory[:nodes], "minutes": seconds / 60, "told": told,
         "gigabytes": nodes * case["gigabytes"],
         "check": f"{case['@class']} {case['walk']} {of}".strip(),
         "node_hours": nodes * seconds / 3600,
     }
+
+
+def _why_no_point(case: dict[str, Any], site: Site, partition: str) -> str:
+    """A sweep has points: so they are there already, or it turns knobs where none may be."""
+    if site.partition(partition).tuning:
+        return "no point is missing"
+    untuned = f"{partition} has no 'tuning: true' in system.yaml"
+    return f"no point is missing, or {untuned}" if case.get("resume") else (
+        f"it changes settings of nodes, and {untuned}")
 
 
 def _may_use(site: Site, name: str | None, partition: str) -> bool:
