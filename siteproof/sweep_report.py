@@ -18,6 +18,8 @@ from siteproof.sweeps.files import SweepFile
 from siteproof.sweeps.point import OWN
 from siteproof.sweeps.tools import TOOLS
 
+MESSAGES = TOOLS["messages"].check
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -80,8 +82,9 @@ def _report(
         value == OWN for name, value in s.dims.items() if name in axis.alone)]
     found = sweep_tables.collect(mine, site.catalogue, axis.name, axis.lines)
     groups = [_with_best(lines, axis) for lines in sweep_tables.groups(found)]
+    # Of MPI's messages two ranks on a node are another path, and no fuller node.
     packed = packings(sweep_tables.collect(run.good, site.catalogue, TASKS, PER_NODE)
-                      ) if PER_NODE in (axis.name, axis.lines) else {}
+                      ) if run.check != MESSAGES and PER_NODE in (axis.name, axis.lines) else {}
     first_knob = axis.alone and file is not None and axis == axes_of(run, file)[0]
     return SweepReport(
         site, run, file.sweep.description if file else "", axis, state, groups, packed,

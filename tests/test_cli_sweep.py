@@ -9,7 +9,7 @@ import pytest
 import sweeps_made
 from sweeps_made import failed, of
 
-from siteproof import samples, sweep_runs
+from siteproof import manifest, samples, sweep_runs
 
 
 def write_rate(tasks, per_node):
@@ -255,6 +255,16 @@ def test_a_sweep_that_was_never_run_says_how_and_is_exit_code_3(swept):
     done = swept.ask()
     assert (done.code, done.out) == (
         3, "made_tasks: not measured yet: reframe -c sweeps/ -n MadeTasks -r\n")
+
+
+def test_a_sweep_whose_first_points_nobody_has_collected_is_not_called_unmeasured(swept):
+    stage = swept.data / "stage" / "S" / "made" / "MadeTasks_1a2b"
+    stage.mkdir(parents=True)
+    (stage / manifest.NAME).write_text("{}", encoding="utf-8")
+    done = swept.ask()
+    assert (done.code, done.out) == (
+        3, "made_tasks: begun, and no point is a sample yet: 'siteproof collect' takes over what "
+        "was interrupted\n")
 
 
 @pytest.mark.parametrize(("words", "told"), [

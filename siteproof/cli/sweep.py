@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from siteproof import data, samples, sites, sweep_report, sweep_runs
+from siteproof import data, manifest, samples, sites, sweep_report, sweep_runs
 from siteproof.cli import sweep_records, sweep_show
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites.shape import hint
@@ -61,7 +61,11 @@ def sweep(
     reports = _reports(name, known, system, session, campaign)
     beside = [r for other in others for r in _beside(name, known, system, other)]
     if not reports:
-        click.echo(f"{name}: not measured yet: reframe -c sweeps/ -n {files.camel_case(name)} -r")
+        begun = any(stage.name.startswith(f"{files.camel_case(name)}_")
+                    for stage in manifest.pending(data.stages()))
+        click.echo(f"{name}: begun, and no point is a sample yet: 'siteproof collect' takes over "
+                   "what was interrupted" if begun else f"{name}: not measured yet: "
+                   f"reframe -c sweeps/ -n {files.camel_case(name)} -r")
         raise SystemExit(ExitCode.INCOMPLETE)
     if figure:
         sweep_show.draw(Path(figure), [*reports, *beside])
@@ -101,7 +105,12 @@ def _beside(name: str, known: dict[str, SweepFile], system: str, text: str) -> l
     other, _, session = text.rpartition(":")
     if not session:
         raise UserError("--with", f"'{text}' names no session", "SESSION, SYSTEM:SESSION")
-    return _reports(name, known, other or system, session, "")
+    try:
+        return _reports(name, known, other or system, session, "")
+    except UserError as error:
+        if error.where != "--session":
+            raise
+        raise UserError("--with", error.what, error.allowed) from None
 
 
 def _exit_code(reports: Sequence[SweepReport]) -> ExitCode:
