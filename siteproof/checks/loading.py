@@ -103,7 +103,8 @@ def refuse_empty_runs() -> None:
     def runall(self: Any, testcases: Sequence[Any], *rest: Any) -> Any:
         if not testcases:
             refuse(UserError("nothing to run", "the options leave no check", "those that "
-                             "'reframe -c checks/ -l' lists; --restore-session goes without -c"))
+                             "'reframe -c checks/ -l' lists, or '-c sweeps/ -l'; --restore-session "
+                             "goes without -c"))
         return original(self, testcases, *rest)
 
     Runner.runall = runall
