@@ -64,10 +64,10 @@ def test_a_good_file_has_its_points_in_bytes(folder):
     ("tasks: [8]", "task: [8]", "unknown axis 'task' (did you mean 'tasks'?)"),
     ("api: POSIX", "api: posix", "api 'posix'"),
     ("api: POSIX", "api: POSIX, depth: 3", "unknown axis 'depth'"),
-    ("64 KiB", "64 apples", "transfer '64 apples' in mine.yaml. Allowed: a number of bytes"),
+    ("64 KiB", "64 apples", "transfer '64 apples' in axes. Allowed: a number of bytes"),
     ("64 KiB", "0.3 B", "transfer '0.3 B'"),
     ("64 KiB", "$(id)", "transfer '$(id)'"),
-    ("[1, 2, 4]", "[1, 2, -4]", "tasks '-4' in mine.yaml. Allowed: 1, 2, 3 …"),
+    ("[1, 2, 4]", "[1, 2, -4]", "mine.yaml:3: tasks '-4' in axes. Allowed: 1, 2, 3 …"),
     ("[1, 2, 4]", "[1, 2, 0]", "tasks '0'"),
     ("[1, 2, 4]", "[]", "an axis without a value"),
     (", block: 1 GiB", "", "ior needs 'block'"),
@@ -93,6 +93,13 @@ def test_a_mistake_is_one_line_with_its_place(folder, old, new, line):
     assert len(found) == 1, found
     assert line in found[0]
     assert found[0].startswith("mine.yaml:")
+
+
+def test_wrong_axes_are_told_together_with_wrong_keys(folder):
+    wrong = (GOOD.replace("[1, 2, 4]", "[1, 2, x]").replace("POSIX", "posix")
+             .replace("order: ascending", "order: any"))
+    assert [line.rpartition(" in ")[2].partition(".")[0] for line in told(folder, wrong)] == [
+        "axes", "fixed", "order"]
 
 
 def test_a_run_of_messages_gives_all_sizes_so_that_several_are_a_mistake(folder):

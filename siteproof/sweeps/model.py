@@ -8,7 +8,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from siteproof import units
 from siteproof.errors import UserError
@@ -116,15 +123,23 @@ class Sweep(Model):
                     raise mistake(f"'{key}' has several values", "one value; several under axes")
         return raw
 
-    @model_validator(mode="after")
-    def _known_axes(self) -> Sweep:
+    @field_validator("axes", "fixed", "knobs")
+    @classmethod
+    def _known_axes(cls, found: Any, info: ValidationInfo) -> Any:
         """Each axis is one of the tool's, and each value one that it can have."""
-        known = TOOLS[self.tool].all_axes
-        for place in (*self.axes, self.fixed, *([self.knobs.one_at_a_time] if self.knobs else [])):
-            for name, values in place.items():
-                _check_axis(name, known)
-                for value in _several(values):
-                    plain(name, value, known.get(name))
+        if "tool" in info.data:
+            known = TOOLS[info.data["tool"]].all_axes
+            place = found.one_at_a_time if isinstance(found, Knobs) else found or {}
+            for axes in place if isinstance(place, list) else [place]:
+                for name, values in axes.items():
+                    _check_axis(name, known)
+                    for value in _several(values):
+                        plain(name, value, known.get(name))
+        return found
+
+    @model_validator(mode="after")
+    def _points(self) -> Sweep:
+        """The keys fit together."""
         knobs.check_fixed(self.fixed, {name for axes in self.axes for name in axes},
                           TOOLS[self.tool].for_knobs)
         self._must_vary()
