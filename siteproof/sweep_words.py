@@ -23,6 +23,10 @@ def headlines(report: SweepReport) -> list[str]:
     for figure, packing in report.packings.items():
         told.append(f"{figure}: {of_packing(packing)}")
     told += [of_setting(setting) for setting in report.settings]
+    shown = {lines[0].metric for lines in report.groups}
+    if cached := sorted(shown & {s.metric for s in report.run.good
+                                 if s.conditions.get("cached") == "yes"}):
+        told.append(f"{', '.join(cached)}: cached, as memory could hold the files of some points")
     if report.path is not None and report.axis.name in WINDOWS:
         told.append(f"the path holds {size(int(report.path))}, its rate times its round trip: "
                     "smaller windows cannot fill it")

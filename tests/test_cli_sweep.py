@@ -257,6 +257,14 @@ def test_a_sweep_that_was_never_run_says_how_and_is_exit_code_3(swept):
         3, "made_tasks: not measured yet: reframe -c sweeps/ -n MadeTasks -r\n")
 
 
+def test_rates_that_memory_may_have_made_are_called_cached(swept):
+    made = of(swept.file, BOTH)
+    swept.keep(made)
+    assert "cached" not in swept.ask().out
+    swept.keep([replace(s, own_conditions={**s.own_conditions, "cached": "yes"}) for s in made])
+    assert "Ior.read, Ior.write: cached, as memory could hold" in swept.ask().out
+
+
 def test_a_sweep_whose_first_points_nobody_has_collected_is_not_called_unmeasured(swept):
     stage = swept.data / "stage" / "S" / "made" / "MadeTasks_1a2b"
     stage.mkdir(parents=True)
