@@ -6,9 +6,12 @@ or link. Its size classes are several jobs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from siteproof.analysis.verdict import OF_STATUS, Verdict
 from siteproof.errors import UserError
@@ -19,7 +22,7 @@ from siteproof.sweeps.point import Point
 from siteproof.sweeps.resume import settled
 
 SWEEP, HASH, RESUMES = "sweep", "sweep_hash", "resumes"
-POINTS = "points"  # provenance: how many of them fitted on the partition
+POINTS, LEFT_OUT = "points", "left_out"  # provenance: how many fitted; numbers of the others
 PLACES = ("file_system", "link")  # conditions of which each value is a run of its own
 Dims = Mapping[str, str]
 
@@ -91,7 +94,8 @@ class Progress:
     """What became of the points of a run.
 
     done of planned: planned is None where the sweep file is no more what was measured, and the
-    samples do not show that all was. too_large: points that need more nodes than there are.
+    samples do not show that all was. too_large: points that need more nodes than there are, or
+    that these see each other's files.
     missing: without any sample, or whose attempt says nothing of the system. failed: tried in vain.
     """
 
@@ -163,20 +167,34 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
         done = len({(s.trial, _key(s.dims)) for s in run.good})
         planned = run.newest.header.provenance.get(POINTS, "")
         return Progress(done, done if planned == str(done) else None, (), failed, untried, ())
-    most = _nodes(run, site)
     points = dict(enumerate(file.points, 1))
-    large = {n for n, p in points.items() if most is not None and p.nodes > most}
+    large = _left_out(run, points, site)
     good, bad = (settled(points, found) for found in (run.good, run.bad))
     missing = [p for n, p in points.items() if n not in good | bad | large]
     return Progress(len(good - bad), len(points) - len(large), missing, failed, untried,
                     [points[n] for n in sorted(large)])
 
 
-def _nodes(run: SweepRun, site: Site) -> int | None:
+def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int]:
+    """The points that could not be measured there, as the run says itself, or by their nodes."""
+    told = run.newest.header.provenance
+    if POINTS in told:
+        return _numbers(told.get(LEFT_OUT, ""), max(points, default=0))
     partition = site.system.partitions.get(run.partition)
     if partition is None:
-        return None
-    return 1 if partition.scheduler == "local" else len(site.expected(partition.role))
+        return set()
+    most = 1 if partition.scheduler == "local" else len(site.expected(partition.role))
+    return {number for number, point in points.items() if point.nodes > most}
+
+
+def _numbers(text: str, most: int) -> set[int]:
+    """`1-8,12` as numbers of points. Raises UserError, also where one is above the most."""
+    try:
+        if all(int(number) <= most for number in re.findall(r"\d+", text)):
+            return set(map(int, RangeSet(text or None)))
+    except (RangeSetException, ValueError):
+        pass  # told below
+    raise UserError(LEFT_OUT, f"'{text[:40]}' are no points of the sweep", f"1 to {most}")
 
 
 def _name(sample: Sample) -> str:

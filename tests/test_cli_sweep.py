@@ -81,7 +81,7 @@ def test_missing_points_are_named_and_are_exit_code_3(swept):
     assert done.code == 3
     assert "31 of 33 points" in done.out
     assert "missing: tasks=332 tasks_per_node=2 trial=3" in done.out
-    assert "to go on: reframe -c sweeps/ -n MadeTasks -r -S resume=s0001" in done.out
+    assert "to go on: reframe -c sweeps/ -n '^MadeTasks%.*=scratch$' -r -S resume=s0001" in done.out
 
 
 @pytest.mark.parametrize(("status", "word", "code"), [
@@ -165,8 +165,24 @@ def test_points_that_the_partition_is_too_small_for_are_left_out_by_name(swept):
     done = swept.ask()
     assert done.code == 0
     assert f"{len(fitting)} of {len(fitting)} points" in done.out
-    assert "left out: 9 points that need up to 166 nodes, more than partition compute has" in (
+    assert "left out: 9 points of up to 166 nodes: partition compute has fewer, or they do not" in (
         done.out)
+
+
+def test_points_that_a_run_says_it_could_not_measure_are_not_missing(swept):
+    few = list(range(1, 4))
+    others = f"4-{len(swept.file.points)}"
+    swept.keep(of(swept.file, BOTH, points=few, provenance={"points": "3", "left_out": others}))
+    done = swept.ask()
+    assert "3 of 3 points" in done.out
+    assert (done.code, f"left out: {len(swept.file.points) - 3} points" in done.out) == (0, True)
+
+
+@pytest.mark.parametrize("wrong", ["4-99999999999", "x", "3-1"])
+def test_numbers_that_are_no_points_are_one_line(swept, wrong):
+    swept.keep(of(swept.file, BOTH, provenance={"points": "3", "left_out": wrong}))
+    done = swept.ask()
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
 
 
 def test_starved_ranks_are_told(swept):

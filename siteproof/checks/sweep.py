@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.RangeSet import RangeSet
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import parameter, run_after, variable
 from reframe.core.logging import getlogger
@@ -146,8 +147,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.points, self.where_of(), again=self.again == "yes")
 
     def fitting(self, most: int) -> dict[int, Point]:
-        """The points that need no more nodes than that."""
-        return {number: point for number, point in self.points.items() if point.nodes <= most}
+        """The points that can be measured on so many nodes."""
+        return {n: point for n, point in self.points.items() if self.may_measure(point, most)}
+
+    def may_measure(self, point: Point, most: int) -> bool:
+        """Whether a partition of so many nodes can measure a point at all."""
+        return point.nodes <= most
 
     def most_nodes(self, partition: str) -> int:
         """How many nodes a point may have there."""
@@ -245,8 +250,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
         plan = super().make_plan(mine, lost)
         if self.sweep_file:  # the file may change: the samples tell whether all is there
             most = 1 if self.where.scheduler == LOCAL else len(self.site.expected(self.where.role))
-            count = sum(point.nodes <= most for point in self.sweep_file.points)
+            out = [number for number, point in enumerate(self.sweep_file.points, 1)
+                   if not self.may_measure(point, most)]
+            count = len(self.sweep_file.points) - len(out)
             plan.provenance = {**plan.provenance, "points": str(count)}
+            if out:
+                plan.provenance["left_out"] = str(RangeSet.fromlist([str(n) for n in out]))
         if self.resume:
             plan.provenance = {**plan.provenance, "resumes": self.resumed.session}
         return plan

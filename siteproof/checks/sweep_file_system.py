@@ -38,11 +38,10 @@ class FileSystemSweep(SweepCheck, special=True):
         """Whether the nodes of a point must see each other's files."""
         return True
 
-    def fitting(self, most: int) -> dict[int, Point]:
+    def may_measure(self, point: Point, most: int) -> bool:
         """Where nodes do not see each other's files, only points that do without."""
-        return {number: point for number, point in super().fitting(most).items()
-                if point.nodes == 1 or (self.there and self.there.shared)
-                or not self.shared_files(point)}
+        seen = point.nodes == 1 or bool(self.there and self.there.shared)
+        return super().may_measure(point, most) and (seen or not self.shared_files(point))
 
     def most_nodes(self, partition: str) -> int:
         """None of those that may not use it."""

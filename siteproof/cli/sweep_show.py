@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -118,12 +119,14 @@ def _progress(report: SweepReport) -> Iterator[str]:
             yield f"and {count - NAMED} more {kind}"
     if found.missing or found.untried:
         test, mode = camel_case(report.run.name), report.run.newest.header.mode
+        if report.run.place:  # only there, and not on every file system or link
+            test = f"'^{test}%.*={re.escape(report.run.place)}$'"
         yield (f"to go on: reframe -c sweeps/ -n {test} -r -S resume={report.run.sessions[-1]}"
                + (f" --mode {mode}" if mode else ""))
     if found.too_large:
         most = max(point.nodes for point in found.too_large)
-        yield (f"left out: {len(found.too_large)} points that need up to {most} nodes, more than "
-               f"partition {report.run.partition} has")
+        yield (f"left out: {len(found.too_large)} points of up to {most} nodes: partition "
+               f"{report.run.partition} has fewer, or they do not see each other's files")
 
 
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:
