@@ -7,14 +7,6 @@ from clone import World
 
 os.environ.pop("SITEPROOF_CAMPAIGN", None)
 pytest_plugins = ["tools"]
-# A file's tests share a test bed, one after the other: the longest files begin first.
-LONGEST = ("test_sbatch.py", "test_testbed_faults.py", "test_sweep_slurm.py", "test_pairs_slurm.py",
-           "test_tuning_slurm.py", "test_run_slurm.py")
-
-
-def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST
-               else len(LONGEST))
 
 
 @pytest.fixture
