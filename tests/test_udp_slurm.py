@@ -13,9 +13,11 @@ LOST = 2  # % of the packets, each way
 
 
 def by_way(suite, metric):  # noqa: F811
-    """The samples with a value of a metric, by sender and receiver; all are there."""
-    assert [s.why for s in suite.samples() if s.status != "ok"] == []
-    found = {(s.node, s.dims["peer"]): s for s in suite.samples() if s.metric == metric}
+    """The newest session's values of a metric, by sender and receiver; all are there."""
+    newest = max(s.header.session for s in suite.samples())
+    samples = [s for s in suite.samples() if s.header.session == newest]
+    assert [s.why for s in samples if s.status != "ok"] == []
+    found = {(s.node, s.dims["peer"]): s for s in samples if s.metric == metric}
     assert set(found) == WAYS
     return found
 
@@ -35,7 +37,10 @@ def test_udp_is_measured_both_ways_and_says_with_what(suite):  # noqa: F811
 def test_bursts_over_a_lossy_link_lose_and_none_is_called_lossless(suite):  # noqa: F811
     suite.testbed.fault("lossy-link", "node002", value=f"{LOST}%")
     try:
-        done = suite.reframe("-n", "UdpBurst", "-S", "UdpBurst.bursts=100", *PAIR)
+        for _ in range(4):  # the link may lose the datagram with which iperf3 begins: it hangs
+            done = suite.reframe("-n", "UdpBurst", "-S", "UdpBurst.bursts=100", *PAIR)
+            if not (done.returncode == 1 and "hung: ended after its time limit" in done.stdout):
+                break
     finally:
         suite.testbed.mend("node002")
     assert done.returncode == 0, done.stdout + done.stderr
