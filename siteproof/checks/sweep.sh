@@ -32,7 +32,7 @@ if [ -n "$SWEEP_SRUN" ] && [ -z "$SITEPROOF_MPI" ]; then
     SITEPROOF_MPI=$(scontrol show config 2>/dev/null | sed -n 's/^MpiDefault *= *//p')
 fi
 export SWEEP_STAGE
-child='' knobs=0 knob_trouble=''
+child='' before='' knobs=0 knob_trouble=''
 
 # The clock, without a process for it: seconds since 1970.
 read -r up _ </proc/uptime
@@ -52,7 +52,13 @@ make_account() {
 
 end_early() {
     trap '' HUP INT TERM
+    if [ "$child" = starting ]; then # the signal fell between the start and the line that names it
+        child=${!:-}
+        [ "$child" != "$before" ] || child=''
+    fi
     if [ -n "$child" ]; then
+        kill "$child" 2>/dev/null
+        sleep 0.2 # a shell just forked forgets a signal that it gets before it has cleared its traps
         kill "$child" 2>/dev/null
         wait "$child"
         end_strays
@@ -161,6 +167,7 @@ measure() { # KEY=VALUE...
         code=$knob_trouble
         [ "$code" -eq 127 ] || deny
     else
+        before=${!:-} child=starting
         (in_point "$@") >stdout 2>stderr </dev/null &
         child=$!
         wait "$child"
