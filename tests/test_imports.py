@@ -18,6 +18,7 @@ ONLY = {  # part: what it may import of ours
 }
 HOME = {  # a library, and the parts that may know it
     "reframe": ("checks",), "click": ("cli",), "rich": ("cli",), "matplotlib": ("figure",),
+    "duckdb": ("history",), "ruptures": ("analysis",), "jinja2": ("report",),
     "pydantic": ("manifest", "sites", "spack", "sweeps"),
 }
 
