@@ -1,0 +1,116 @@
+"""What the chapters of a report are made from: read once, and only what some chapter asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from siteproof import accepted, campaign, data, fleet, judgement, samples
+from siteproof.accepted import Acceptance
+from siteproof.analysis.verdict import CriterionVerdict
+from siteproof.fleet import FleetReport
+from siteproof.gate import reports as gate_reports
+from siteproof.gate.decision import Decision, decide
+from siteproof.judgement import Judgement
+from siteproof.samples import Sample
+from siteproof.sites import Site
+
+if TYPE_CHECKING:
+    from siteproof.history import History
+    from siteproof.trend import Survey
+
+
+def _silent(_line: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass
+class Material:
+    """A system and what was measured of it. campaign: as the user named it, or ''.
+
+    told: is told what takes its time, a line each. since: the start that the user gave, or None.
+    """
+
+    judged: Judgement
+    perflogs: Path
+    campaign: str = ""
+    since: datetime | None = None
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    told: Callable[[str], None] = _silent
+
+    @property
+    def site(self) -> Site:
+        """The system's site."""
+        return self.judged.site
+
+    @property
+    def system(self) -> str:
+        """Its name."""
+        return self.site.system.system
+
+    @cached_property
+    def everything(self) -> list[Sample]:
+        """Every sample of the system. Raises UserErrors naming each broken file."""
+        self.told("reading all samples")
+        return samples.read_all(self.perflogs, self.system)
+
+    @cached_property
+    def history(self) -> History:
+        """The store of all samples, up to date."""
+        from siteproof import history
+
+        self.told("bringing the history up to date")
+        return history.open_history(self.perflogs, [self.system])
+
+    @cached_property
+    def fleet(self) -> FleetReport:
+        """The state of every node."""
+        self.told("judging every node")
+        return fleet.report(self.judged, self.everything)
+
+    @cached_property
+    def gate(self) -> Decision:
+        """Which nodes go back and which stay out, by the usual rule; nothing is asked or done."""
+        waived = gate_reports.waived(self.judged, self.now.date())
+        return decide(self.fleet.nodes, waived)
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Steps, drift and runs out of control in the whole history."""
+        from siteproof import trend
+
+        self.told("looking for steps and drift")
+        return trend.survey(self.site, self.history, now=self.now)
+
+    @cached_property
+    def accepted(self) -> list[Acceptance]:
+        """What was accepted, oldest first. Raises UserError for a broken record."""
+        return accepted.read_all(self.perflogs, self.system)
+
+    @cached_property
+    def by_metric(self) -> Mapping[str, Sequence[CriterionVerdict]]:
+        """The verdicts on each metric."""
+        found: dict[str, list[CriterionVerdict]] = {}
+        for verdict in self.judged.verdicts:
+            found.setdefault(verdict.criterion.metric, []).append(verdict)
+        return found
+
+    @cached_property
+    def sessions(self) -> list[str]:
+        """The sessions that are judged, oldest first."""
+        return sorted({s.header.session for s in self.judged.samples})
+
+
+def gather(
+    system: str = "", *, since: str = "", name: str = "", told: Callable[[str], None] = _silent
+) -> Material:
+    """What a report on a system is made from. Raises UserError and UserErrors for bad input."""
+    told("judging the criteria")
+    now = datetime.now(UTC)
+    start = campaign.since(since, now) if since else None
+    judged = judgement.judge_system(system, since=since, name=name)
+    return Material(judged, data.perflogs(), name, start, now, told)

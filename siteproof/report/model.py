@@ -1,0 +1,77 @@
+"""What a report is made of: sections of plain text, tables and figures. Pages are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, and rows of as many cells. numeric: the columns that hold figures.
+
+    title: what the rows are, in a few words. note: what a reader must know of it, a sentence.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    numeric: Collection[str] = ()
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a row of another length, or a numeric column that there is not."""
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"{self.title or self.columns}: a row of another length")
+        if strangers := set(self.numeric) - set(self.columns):
+            raise ValueError(f"{self.title or self.columns}: no column {', '.join(strangers)}")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture. name: a slug, once a report. svg: of siteproof.figure only, as it is not escaped.
+
+    says: what is seen, in one sentence with unit and counts. table: the same as figures.
+    """
+
+    name: str
+    title: str
+    svg: str
+    says: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class Section:
+    """A chapter, or a part of one. name: a slug, once a report; lead: its answer, in a sentence.
+
+    points: a sentence each. Everything is plain text and is escaped by the pages.
+    """
+
+    name: str
+    title: str
+    lead: str
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+    points: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+
+    def all_figures(self) -> Iterator[Figure]:
+        """Its figures and those of its parts."""
+        yield from self.figures
+        for section in self.sections:
+            yield from section.all_figures()
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole report. title: the system; mark: the verdict in a word, such as FAIL.
+
+    headline: what became of it, in one sentence. facts: name and text, such as when and by whom.
+    """
+
+    title: str
+    mark: str
+    headline: str
+    facts: Sequence[tuple[str, str]]
+    sections: Sequence[Section]
