@@ -17,11 +17,11 @@ from siteproof.analysis.verdict import (
     why_not,
 )
 from siteproof.cli.options import which_samples
-from siteproof.cli.verdict import bound, number, value
 from siteproof.errors import UserError
 from siteproof.judgement import Judgement, judge_system
 from siteproof.rounding import Limit
 from siteproof.samples import Sample
+from siteproof.verdict_words import bound, number, value
 
 PAIRS = 8  # of a node in many pairs, the worst are explained …
 MANY = 60  # … and of a criterion on many pairs
