@@ -14,7 +14,7 @@ ONLY = {  # part: what it may import of ours
     "samples": (("errors", "units"), "the datum knows neither who measures nor who judges"),
     "analysis": (("analysis", "errors", "rounding", "samples", "sweeps.point", "units"),
                  "pure functions: no file, site or job"),
-    "figure": (("units",), "plain data in, a picture out"),
+    "figure": (("figure", "units"), "plain data in, a picture out"),
 }
 HOME = {  # a library, and the parts that may know it
     "reframe": ("checks",), "click": ("cli",), "rich": ("cli",), "matplotlib": ("figure",),

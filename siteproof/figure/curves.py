@@ -1,28 +1,24 @@
-"""Curves as SVG or PNG: plain data in, a picture out. Nothing is kept between two pictures.
+"""Curves as SVG or PNG: plain data in, a picture out.
 
-Lines differ by colour, marker and dash, so that a picture may be printed grey. Colours: Okabe and
-Ito, Color Universal Design (2008). Texts stay texts in SVG, and the same data give the same bytes.
+Lines differ by colour, marker and dash, so that a picture may be printed grey.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from siteproof.figure import canvas
+from siteproof.figure.canvas import COLOURS, DASHES, GRID, MARKERS, SOFT, UNITS
 from siteproof.units import size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), (0, (1, 1)))
-WIDTH, HEIGHT = 7.2, 4.0  # inches of one picture
-SOFT = "#666666"
+WIDTH, HEIGHT = 7.2, 4.0  # inches of one picture in a file of its own
 NEAR = 1.7  # times the highest value: so much of a bound is drawn, and what is higher told
 ROOM = 1.08  # above the highest of all
 TICKS = 14  # that fit below a picture
@@ -60,10 +56,11 @@ class Picture:
 
 
 def svg(pictures: Sequence[Picture]) -> str:
-    """The pictures below each other, as the text of one <svg> element, which fits into HTML."""
+    """The pictures below each other, as the text of one <svg> element."""
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    text = _save(pictures, "svg", metadata=nothing).decode()
-    return text[text.index("<svg"):]
+    wide, high = WIDTH * UNITS, HEIGHT * UNITS * len(pictures)
+    drawn = _save(pictures, "svg", metadata=nothing)
+    return canvas.plain_svg(drawn, wide, high, "; ".join(p.title for p in pictures))
 
 
 def png(pictures: Sequence[Picture]) -> bytes:
@@ -71,24 +68,25 @@ def png(pictures: Sequence[Picture]) -> bytes:
     return _save(pictures, "png", dpi=DOTS, metadata={"Software": "siteproof"})
 
 
-def _save(pictures: Sequence[Picture], kind: str, **options: Any) -> bytes:
-    import matplotlib as mpl  # takes half a second, which other commands need not wait for
-    from matplotlib.figure import Figure
+def curves(name: str, says: str, picture: Picture) -> str:
+    """One picture for a page, as siteproof.figure.canvas.svg; its title is the page's."""
+    def draw(made: Figure) -> Sequence[canvas.Placed]:
+        made.set_layout_engine("constrained")
+        _draw(made.add_subplot(), replace(picture, title=""))
+        return ()
 
-    style = {
-        "svg.fonttype": "none", "svg.hashsalt": "siteproof", "font.size": 9.0,
-        "font.family": "sans-serif", "axes.titlesize": 10.0, "axes.titlelocation": "left",
-        "text.parse_math": False,  # a $ is a $
-    }
-    target = io.BytesIO()
-    with mpl.rc_context():
-        mpl.rcdefaults()  # not what a user's own settings make of it
-        mpl.rcParams.update(style)
-        made = Figure(figsize=(WIDTH, HEIGHT * len(pictures)), layout="constrained")
+    below = 12 * ((len(picture.lines) + bool(picture.bound)) // 2)
+    return canvas.svg(name, picture.title, says, 250 + below, draw)
+
+
+def _save(pictures: Sequence[Picture], kind: str, **options: object) -> bytes:
+    def draw(made: Figure) -> None:
+        made.set_layout_engine("constrained")
         for place, picture in zip(_places(made, len(pictures)), pictures, strict=True):
             _draw(place, picture)
-        made.savefig(target, format=kind, **options)
-    return target.getvalue()
+
+    return canvas.save(draw, kind, WIDTH * UNITS, HEIGHT * UNITS * len(pictures), "siteproof",
+                       **options)
 
 
 def _places(made: Figure, count: int) -> list[Axes]:
@@ -152,9 +150,7 @@ def _axes(place: Axes, picture: Picture, top: float) -> None:
         place.yaxis.set_major_formatter(lambda value, _: _plain(value))
     else:
         place.set_ylim(0, ROOM * top if top > 0 else 1)
-    place.grid(visible=True, color="#dddddd", linewidth=0.6)
-    place.set_axisbelow(True)
-    place.spines[["top", "right"]].set_visible(False)
+    place.grid(visible=True, color=GRID, linewidth=0.6)
 
 
 def _plain(value: float) -> str:

@@ -1,0 +1,122 @@
+"""A drawing becomes the text of one <svg> element, or a PNG. Nothing is kept between two of them.
+
+An element fits into HTML beside others: its ids are its own, it takes the width that it gets, and
+texts stay texts, in the page's font. The same data give the same bytes.
+Colours: Okabe and Ito, Color Universal Design (2008).
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), (0, (1, 1)))
+SOFT, GRID, PALE = "#666666", "#dddddd", "#c9d3dc"
+WIDTH = 460.0  # units of a figure; what is 8 units high is read on a phone, too
+UNITS = 72  # of one inch
+WIDEST = 1.65  # pixels of the page that a unit gets at most
+SMALL = 8.0  # units: the texts inside of a figure
+FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, 'DejaVu Sans', sans-serif"
+_TAG = re.compile(r"<[^>]*>")
+_GROUP = re.compile(r'<g id="[^"]*"')
+_FONT = re.compile(r"font: (?:(\d+) )?([\d.]+)px [^;\"]*")
+_DIGITS = re.compile(r"(\.\d\d)\d+")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A PNG in a drawing. box: left, bottom, width, height as shares of the figure."""
+
+    box: tuple[float, float, float, float]
+    png: bytes
+
+
+Draw = Callable[["Figure"], Sequence[Placed]]
+
+
+def svg(name: str, title: str, says: str, height: float, draw: Draw) -> str:
+    """One figure for a page. name: a slug, once a page; height in units, of WIDTH.
+
+    draw: draws into an empty figure, and gives the PNGs that lie below everything.
+    """
+    placed: list[Placed] = []
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    drawn = save(lambda made: placed.extend(draw(made)), "svg", WIDTH, height, name,
+                 metadata=nothing).decode()
+    head = (f'viewBox="0 0 {WIDTH:g} {height:g}" width="100%" role="img" '
+            f'style="max-width:{WIDEST * WIDTH:.0f}px;height:auto"')
+    return _element(drawn, head, title, says,
+                    f'<rect width="{WIDTH:g}" height="{height:g}" fill="#ffffff"/>'
+                    + "".join(_image(one, height) for one in placed))
+
+
+def save(
+    draw: Callable[[Figure], object], kind: str, width: float, height: float, salt: str,
+    **options: Any,
+) -> bytes:
+    """A drawing as the bytes of an SVG or PNG; sizes in units. salt: makes ids its own."""
+    import matplotlib as mpl  # takes half a second, which other commands need not wait for
+    from matplotlib.figure import Figure
+
+    style = {
+        "svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 9.0,
+        "font.family": "sans-serif", "axes.titlesize": 10.0, "axes.titlelocation": "left",
+        "text.parse_math": False,  # a $ is a $
+        "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7,
+        "axes.axisbelow": True, "hatch.linewidth": 0.5,
+    }
+    target = io.BytesIO()
+    with mpl.rc_context():
+        mpl.rcdefaults()  # not what a user's own settings make of it
+        mpl.rcParams.update(style)
+        made = Figure(figsize=(width / UNITS, height / UNITS))
+        draw(made)
+        if kind == "svg":
+            made.patch.set_visible(False)
+        made.savefig(target, format=kind, **options)
+    return target.getvalue()
+
+
+def plain_svg(drawn: bytes, width: float, height: float, title: str) -> str:
+    """An SVG for a file of its own, in points."""
+    size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}pt" height="{height:g}pt"'
+    return _element(drawn.decode(), size, title, "",
+                    f'<rect width="{width:g}" height="{height:g}" fill="#ffffff"/>')
+
+
+def _element(drawn: str, head: str, title: str, says: str, below: str) -> str:
+    """What matplotlib made, without what a page has no use for."""
+    start = drawn.index("<g ", drawn.index("<svg"))
+    body = _TAG.sub(lambda tag: _lean(tag[0]), drawn[start:])
+    told = f"<title>{escape(title, quote=False)}</title>" + (
+        f"<desc>{escape(says, quote=False)}</desc>" if says else "")
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+            f'{head} font-family="{FONTS}" stroke-linejoin="round">{told}{below}\n'
+            + re.sub(r">\s*\n\s*<", ">\n<", body).rstrip() + "\n")
+
+
+def _lean(tag: str) -> str:
+    """Groups need no names, lengths no sixth decimal, and the font is the page's."""
+    tag = _GROUP.sub("<g", tag)
+    tag = _FONT.sub(lambda m: f"font-size: {m[2]}px" + (
+        f"; font-weight: {m[1]}" if m[1] else ""), tag)
+    return _DIGITS.sub(r"\1", " ".join(tag.split()))
+
+
+def _image(one: Placed, height: float) -> str:
+    left, bottom, wide, high = one.box
+    text = base64.b64encode(one.png).decode()
+    return (f'<image x="{left * WIDTH:.2f}" y="{(1 - bottom - high) * height:.2f}" '
+            f'width="{wide * WIDTH:.2f}" height="{high * height:.2f}" '
+            f'preserveAspectRatio="none" style="image-rendering:pixelated" '
+            f'xlink:href="data:image/png;base64,{text}"/>')
