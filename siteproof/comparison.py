@@ -11,25 +11,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 
-from siteproof import descriptions, series, units
+from siteproof import changes, series, units
 from siteproof.analysis import compare as rules
-from siteproof.analysis import uniformity
 from siteproof.analysis.compare import Change, Word
+from siteproof.changes import nodeset, of_the_machine
 from siteproof.samples import Sample
 from siteproof.series import Run, Series
 from siteproof.sites import Metric, Site
 from siteproof.sweeps import files
 
-# Conditions that the machine brings along: their change is what a comparison is to show, while a
-# change of what was asked (the problem's size, the program) makes figures incomparable.
-OF_THE_MACHINE = ("blas", "hpcc", "mpi", "mtu", "version", "last_level_cache", "parameters")
-ENDINGS = ("_kernel", "_library", "_version")
 CONTRACTUAL = ("maintenance", "acceptance")  # these two measure the same; a quick run does not
 SWEEP = "sweep"  # the condition that names it
 OF_THE_SWEEP = ("sweep_hash",)  # a point is the same, whichever others there were
-PROVENANCE = ("suite", "kernel", "processor", "reframe")
 Nodes = Mapping[str, list[Run]]
 
 
@@ -69,10 +64,7 @@ def compare(
         _place(site, name, *mine, found)
     found.rows.extend(_maxima(site, *sides))
     found.rows.sort(key=lambda r: (list(Word).index(r.change.word), r.name, r.role))
-    found.changed.extend(_provenance(a, b))
-    found.changed.extend(_software(a, b))
-    found.changed.extend(_texts(a, b))
-    found.changed.extend(_described(a, b, perflogs))
+    found.changed.extend(changes.between(a, b, perflogs))
     return found
 
 
@@ -95,19 +87,20 @@ def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[
     """The series, without the conditions that do not hinder a comparison."""
     joined: dict[Series, dict[str, list[Run]]] = {}
     for key, nodes in series.collect(site, samples, series.is_number, of_system=True).items():
-        asked = tuple(
-            (name, CONTRACTUAL[0] if name == "mode" and text in CONTRACTUAL else text)
-            for name, text in key.conditions
-            if not _of_the_machine(name) and name not in OF_THE_SWEEP
-        )
-        plain = Series(key.metric, key.dims, key.environment, key.role, asked)
+        plain = comparable(key)
         for node, runs in nodes.items():
             joined.setdefault(plain, {}).setdefault(node, []).extend(runs)
     return joined
 
 
-def _of_the_machine(name: str) -> bool:
-    return name in OF_THE_MACHINE or name.endswith(ENDINGS)
+def comparable(key: Series) -> Series:
+    """The series without the conditions that do not hinder a comparison."""
+    asked = tuple(
+        (name, CONTRACTUAL[0] if name == "mode" and text in CONTRACTUAL else text)
+        for name, text in key.conditions
+        if not of_the_machine(name) and name not in OF_THE_SWEEP
+    )
+    return replace(key, conditions=asked)
 
 
 def _place(
@@ -195,78 +188,3 @@ def _middle(nodes: Nodes) -> float:
 def _difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
     keys = sorted(k for k in one.keys() | other.keys() if one.get(k) != other.get(k))
     return ", ".join(f"{k} {one.get(k, 'unknown')} vs {other.get(k, 'unknown')}" for k in keys)
-
-
-def _provenance(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
-    return [
-        told for key in PROVENANCE
-        if (told := _sets(key, *({s.header.provenance.get(key, "unknown") for s in side}
-                                 for side in (a, b))))
-    ]
-
-
-def _software(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
-    """Conditions that the machine brings along, check by check."""
-    found: list[dict[tuple[str, str], set[str]]] = [{}, {}]
-    for side, samples in zip(found, (a, b), strict=True):
-        for sample in samples:
-            for key, text in sample.conditions.items() if sample.status == "ok" else ():
-                if _of_the_machine(key) or key == "mode":
-                    side.setdefault((sample.header.check, key), set()).add(text)
-    shared = sorted(found[0].keys() & found[1].keys())
-    return [
-        told for check, key in shared
-        if (told := _sets(f"{check}: {key}", found[0][check, key], found[1][check, key]))
-    ]
-
-
-def _sets(name: str, one: set[str], other: set[str]) -> str:
-    if one == other or not one or not other:
-        return ""
-    return f"{name}: {' and '.join(sorted(one))} -> {' and '.join(sorted(other))}"
-
-
-def _texts(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
-    """Host parameters and other texts that changed, each change with its nodes."""
-    one, other = _newest_texts(a), _newest_texts(b)
-    measured = {(s.node, s.header.check) for s in a} & {(s.node, s.header.check) for s in b}
-    changes: dict[tuple[str, str, str], list[str]] = {}
-    for node, name in one.keys() | other.keys():
-        before, after = one.get((node, name), "nothing"), other.get((node, name), "nothing")
-        if before != after and (node, name.partition(".")[0]) in measured:
-            changes.setdefault((name, before, after), []).append(node)
-    return [
-        f"{name}: {before} -> {after} on {nodeset(nodes)}"
-        for (name, before, after), nodes in sorted(changes.items())
-    ]
-
-
-def _newest_texts(samples: Sequence[Sample]) -> dict[tuple[str, str], str]:
-    """Texts that a node's newest run of a check gave, by node and metric."""
-    newest: dict[tuple[str, str], str] = {}
-    for s in samples:
-        key = (s.node, s.header.check)
-        newest[key] = max(newest.get(key, ""), s.header.time)
-    return {
-        (s.node, s.metric): str(s.value) for s in samples
-        if s.status == "ok" and s.unit == "text" and "parameter" not in s.dims
-        and s.header.time == newest[s.node, s.header.check]
-    }
-
-
-def _described(a: Sequence[Sample], b: Sequence[Sample], perflogs: Path) -> list[str]:
-    """What the nodes say of themselves: firmware, packages, devices."""
-    before, after = (descriptions.of(side, perflogs) for side in (a, b))
-    return [
-        f"{c.field}: {_value(c.before)} -> {_value(c.after)} on {nodeset(c.nodes)}"
-        for c in uniformity.drift(before, after)
-    ]
-
-
-def _value(text: str | None) -> str:
-    return "nothing" if text is None else text or "empty"
-
-
-def nodeset(nodes: Iterable[str]) -> NodeSet:
-    """The nodes as a set, without a look at any group."""
-    return NodeSet.fromlist(list(nodes), resolver=RESOLVER_NOGROUP)

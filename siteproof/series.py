@@ -113,7 +113,7 @@ def align(values: Values, like: Iterable[Series]) -> Values:
     found: Values = {}
     for key, nodes in values.items():
         others = by_figure.get(_figure(key), [])
-        name = key if key in others else next((o for o in others if _alike(key, o)), key)
+        name = key if key in others else next((o for o in others if alike(key, o)), key)
         for node, runs in nodes.items():
             held = found.setdefault(name, {}).get(node, [])
             found[name][node] = sorted([*held, *runs])
@@ -124,7 +124,10 @@ def _figure(key: Series) -> tuple[object, ...]:
     return key.metric, key.dims, key.environment, key.role, tuple(k for k, _ in key.conditions)
 
 
-def _alike(one: Series, other: Series) -> bool:
+def alike(one: Series, other: Series) -> bool:
+    """Whether two series differ by no more than a block of the problem's size."""
+    if _figure(one) != _figure(other):
+        return False
     pairs = zip(one.conditions, other.conditions, strict=True)
     return all(a == b or _nearly(a[1], b[1]) for a, b in pairs)
 

@@ -1,4 +1,4 @@
-"""Where a figure comes from: suite revision, ReFrame, user, login host."""
+"""Where a figure comes from: suite revision, ReFrame, Slurm, user, login host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def collect(clone: Path) -> dict[str, str]:
     """Provenance that all samples of a session share."""
     return {
         "suite": revision(clone), "reframe": reframe.VERSION, "user": session.user(),
-        "login": socket.gethostname(),
+        "login": socket.gethostname(), **_slurm(),
     }
 
 
@@ -29,3 +29,14 @@ def revision(clone: Path) -> str:
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return answer.stdout.strip()
+
+
+def _slurm() -> dict[str, str]:
+    """Slurm's version, where there is a Slurm that says it."""
+    try:
+        answer = subprocess.run(["sinfo", "--version"], capture_output=True, text=True, timeout=20,
+                                check=True, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    version = answer.stdout.strip().removeprefix("slurm").strip()
+    return {"slurm": version} if version else {}
