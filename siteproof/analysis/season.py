@@ -1,0 +1,156 @@
+"""What the calendar does to a series: a pattern of weekdays, of hours, of the year.
+
+Groups: the test of Kruskal and Wallis, J. Am. Stat. Assoc. 47 (1952), on what a running median
+leaves, so that a step between weeks is no pattern. The year: a sine of clipped values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import erfc, inf, pi, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from siteproof.analysis.scale import CLIP, YEAR, Floats, robust_sd, timed, variance_factor
+
+DAY, HOUR = 86400.0, 3600.0
+FEWEST = 8  # values without which no pattern is told
+CHANCE = 1e-4  # of a pattern by chance that is still told
+SEASON_SD = 1.0  # robust sd between the lowest and the highest group
+OFTEN = 4  # so many weeks, or days, a group must have been seen in
+YEARS = 1.9  # so long must a series be before a year is a pattern
+GAIN = 0.3  # of the variance around a line, which an annual sine must explain
+BESIDE = 7  # values on each side in a running median
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
+          "October", "November", "December")
+
+
+@dataclass(frozen=True)
+class Season:
+    """A pattern of the calendar. name: weekday, hour of day or annual.
+
+    lowest, highest: where in it, in words. low, high: the typical values there. relative: their
+    difference as a share of the median. offsets: of each value, to be subtracted before steps are
+    sought; 0 in a gap.
+    """
+
+    name: str
+    lowest: str
+    highest: str
+    low: float
+    high: float
+    relative: float
+    offsets: Floats = field(repr=False, compare=False)
+
+
+def season(times: ArrayLike, values: ArrayLike) -> Season | None:
+    """The clearest pattern of the calendar (UTC), or None."""
+    seconds, known, order = timed(times, values)
+    if known.size < FEWEST or np.ptp(known) == 0:
+        return None
+    found = [one for one in _seasons(seconds, known) if one is not None]
+    if not found:
+        return None
+    best = min(found, key=lambda one: one[0])[1]
+    offsets = np.zeros(np.size(values))
+    offsets[order] = best.offsets
+    return replace(best, offsets=offsets)
+
+
+def _seasons(seconds: Floats, values: Floats) -> Iterator[tuple[float, Season] | None]:
+    days = np.floor(seconds / DAY)
+    left = values - _running_median(values)
+    weekday = (days.astype(np.int64) + 3) % 7  # 1 January 1970 was a Thursday
+    yield _grouped("weekday", weekday, np.floor((days + 3) / 7), values, left, WEEKDAYS)
+    hour = np.floor((seconds - days * DAY) / HOUR).astype(np.int64)
+    yield _grouped("hour of day", hour, days, values, left,
+                   tuple(f"{h:02d} h" for h in range(24)))
+    yield _annual(seconds, values)
+
+
+def _grouped(
+    name: str, group: NDArray[np.int64], turn: Floats, values: Floats, left: Floats,
+    words: tuple[str, ...],
+) -> tuple[float, Season] | None:
+    """Whether groups differ that each came in OFTEN turns or more."""
+    often = [g for g in np.unique(group) if np.unique(turn[group == g]).size >= OFTEN]
+    inside = np.isin(group, often)
+    if len(often) < 2:
+        return None
+    middles = {int(g): float(np.median(left[group == g])) for g in often}
+    lowest, highest = min(middles, key=middles.__getitem__), max(middles, key=middles.__getitem__)
+    offsets = np.array([middles.get(int(g), 0.0) for g in group])
+    sd = robust_sd((left - offsets)[inside], float(np.abs(values).max()))
+    chance = _kruskal_wallis(left[inside], group[inside])
+    gap = middles[highest] - middles[lowest]
+    if chance > CHANCE or gap <= SEASON_SD * sd:
+        return None
+    return chance, _season(name, words[lowest], words[highest], middles[lowest], middles[highest],
+                           values, offsets)
+
+
+def _annual(seconds: Floats, values: Floats) -> tuple[float, Season] | None:
+    """Whether a sine of a year explains what no slope does."""
+    if seconds[-1] - seconds[0] < YEARS * YEAR:
+        return None
+    turn = 2 * pi * seconds / YEAR
+    centre = float(np.median(values))
+    sd = robust_sd(values - centre, float(np.abs(values).max()))
+    if sd == 0:
+        return None
+    z = np.clip((values - centre) / sd, -CLIP, CLIP)
+    base = np.column_stack([np.ones_like(turn), (seconds - seconds[0]) / YEAR])
+    waves = np.column_stack([base, np.cos(turn), np.sin(turn)])
+    fit = np.linalg.lstsq(waves, z, rcond=None)[0]
+    rest, plain = z - waves @ fit, z - base @ np.linalg.lstsq(base, z, rcond=None)[0]
+    noise = robust_sd(rest, CLIP)
+    swing = 2 * float(np.hypot(fit[2], fit[3]))
+    gain = 1 - float(rest @ rest) / float(plain @ plain) if plain.any() else 0.0
+    if noise == 0 or swing <= SEASON_SD * noise or gain < GAIN:
+        return None
+    factor = variance_factor(rest, noise)
+    chance = erfc(swing / 2 / noise / sqrt(factor) * sqrt(z.size / 4))
+    top = float(np.arctan2(fit[3], fit[2])) / (2 * pi) % 1
+    offsets = (waves[:, 2:] @ fit[2:]) * sd
+    return (chance, _season("annual", _month(top + 0.5), _month(top), -swing / 2 * sd,
+                            swing / 2 * sd, values, offsets)) if chance <= CHANCE else None
+
+
+def _month(turn: float) -> str:
+    """Of a share of a year that begins on 1 January."""
+    return MONTHS[int(turn % 1 * 12) % 12]
+
+
+def _season(
+    name: str, lowest: str, highest: str, low: float, high: float, values: Floats, offsets: Floats
+) -> Season:
+    centre = float(np.median(values))
+    relative = (high - low) / abs(centre) if centre else inf
+    return Season(name, lowest, highest, centre + low, centre + high, relative, offsets)
+
+
+def _running_median(values: Floats) -> Floats:
+    """Of each value and BESIDE on each side; at the ends of the first and of the last window."""
+    width = min(2 * BESIDE + 1, values.size)
+    windows = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
+    at = np.clip(np.arange(values.size) - width // 2, 0, windows.size - 1)
+    return windows[at]
+
+
+def _kruskal_wallis(values: Floats, group: NDArray[np.int64]) -> float:
+    """Chance that groups alike differ so much."""
+    from scipy.special import chdtrc
+    from scipy.stats import rankdata  # half a second, which only those who ask should pay
+
+    n = values.size
+    ranks = rankdata(values)
+    _, which, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    sums = np.bincount(which, ranks)
+    spread = float(np.sum((ranks - (n + 1) / 2) ** 2)) / (n - 1)
+    if spread == 0:
+        return 1.0
+    h = float(np.sum(sizes * (sums / sizes - (n + 1) / 2) ** 2)) / spread
+    return float(chdtrc(sizes.size - 1, h))
