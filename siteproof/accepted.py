@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from siteproof import samples
 from siteproof.analysis.verdict import Verdict
 from siteproof.errors import UserError
 from siteproof.judgement import Judgement
-from siteproof.samples import Sample, harmless
+from siteproof.samples import Header, harmless
 
 FORMAT = 1
 ACCEPTABLE = (Verdict.PASS, Verdict.SKIP, Verdict.PENDING)
@@ -74,9 +74,9 @@ def read_all(perflogs: Path, system: str) -> list[Acceptance]:
     return [_read(path) for path in found]
 
 
-def resolve(word: str, found: Sequence[Sample], accepted: Sequence[Acceptance]) -> str:
+def resolve(word: str, headers: Sequence[Header], accepted: Sequence[Acceptance]) -> str:
     """The campaign or session that a word stands for. Raises UserError."""
-    order = names(found)
+    order = names(headers)
     if word == ACCEPTED:
         if not accepted:
             raise UserError(ACCEPTED, "nothing has been accepted yet", "'siteproof accept' does it")
@@ -89,22 +89,21 @@ def resolve(word: str, found: Sequence[Sample], accepted: Sequence[Acceptance]) 
     return word
 
 
-def of(found: Sequence[Sample], name: str) -> list[Sample]:
-    """The samples of a campaign, or of a session. Raises UserError if there are none."""
-    chosen = [s for s in found if s.header.campaign == name] or [
-        s for s in found if s.header.session == name]
-    if not name or not chosen:
-        known = names(found)[-8:]
-        raise UserError(name or "''", "no campaign and no session", [*known, *WORDS])
-    return chosen
+def jobs_of(name: str, headers: Sequence[Header]) -> Callable[[Header], bool]:
+    """Whether a job is of a campaign, or of a session. Raises UserError if none is."""
+    if name and any(h.campaign == name for h in headers):
+        return lambda h: h.campaign == name
+    if name and any(h.session == name for h in headers):
+        return lambda h: h.session == name
+    raise UserError(name or "''", "no campaign and no session", [*names(headers)[-8:], *WORDS])
 
 
-def names(found: Sequence[Sample]) -> list[str]:
+def names(headers: Sequence[Header]) -> list[str]:
     """Campaigns, and sessions of no campaign, the one that was measured last at the end."""
     newest: dict[str, str] = {}
-    for sample in found:
-        name = sample.header.campaign or sample.header.session
-        newest[name] = max(newest.get(name, ""), sample.header.time)
+    for header in headers:
+        name = header.campaign or header.session
+        newest[name] = max(newest.get(name, ""), header.time)
     return sorted(newest, key=lambda name: (newest[name], name))
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from siteproof.errors import UserError
-from siteproof.samples import Sample
+from siteproof.samples import Header, Sample
 
 _AGO = re.compile(r"(\d+)\s*([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -25,40 +25,50 @@ def since(text: str, now: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def select(
-    samples: Sequence[Sample], *, campaign: str = "", start: datetime | None = None,
-    answers: Callable[[Sample], bool] = lambda _sample: True,
-) -> tuple[list[Sample], str]:
-    """The samples in question, and in words which they are.
+def choose(
+    headers: Iterable[Header], *, campaign: str = "", start: datetime | None = None,
+    answers: Callable[[Header], bool] = lambda _header: True,
+) -> tuple[Callable[[Header], bool], str]:
+    """Whether a job is in question, as a function, and in words which are.
 
-    Without a campaign and a start: the newest session in which some sample could answer some
+    Without a campaign and a start: the newest session in which some job could answer some
     criterion, with all sessions of its campaign if it has one. A quick run after an acceptance
     therefore changes nothing. Raises UserError for a campaign that has no sample.
     """
     if campaign:
-        chosen = [s for s in samples if s.header.campaign == campaign]
-        if not chosen:
-            names = sorted({s.header.campaign for s in samples if s.header.campaign})
-            raise UserError("--campaign", f"no sample of '{campaign}'", names or "no campaign yet")
-        return _within(chosen, start), f"campaign {campaign}"
+        names = {header.campaign for header in headers}
+        if campaign not in names:
+            known = sorted(names - {""}) or "no campaign yet"
+            raise UserError("--campaign", f"no sample of '{campaign}'", known)
+        return lambda h: h.campaign == campaign and _since(h, start), f"campaign {campaign}"
     if start is not None:
-        return _within(samples, start), f"since {start:%Y-%m-%d %H:%M} UTC"
-    newest_first = sorted(samples, key=_order, reverse=True)
-    newest = next((s for s in newest_first if answers(s)), None)
+        return lambda h: _since(h, start), f"since {start:%Y-%m-%d %H:%M} UTC"
+    newest_first = sorted(headers, key=_order, reverse=True)
+    newest = next((h for h in newest_first if answers(h)), None)
     if newest is None:
-        return [], "no session yet that could answer a criterion"
-    name = newest.header.campaign
-    if name:
-        return [s for s in samples if s.header.campaign == name], f"campaign {name}"
-    session = newest.header.session
-    return [s for s in samples if s.header.session == session], f"session {session}"
+        return lambda _: False, "no session yet that could answer a criterion"
+    if newest.campaign:
+        return lambda h: h.campaign == newest.campaign, f"campaign {newest.campaign}"
+    return lambda h: h.session == newest.session, f"session {newest.session}"
 
 
-def _order(sample: Sample) -> tuple[str, str]:
-    return sample.header.time, sample.header.session
+def select(
+    samples: Sequence[Sample], *, campaign: str = "", start: datetime | None = None,
+    answers: Callable[[Sample], bool] = lambda _sample: True,
+) -> tuple[list[Sample], str]:
+    """The samples in question, and in words which they are; see `choose`."""
+    jobs: dict[int, list[Sample]] = {}
+    for sample in samples:
+        jobs.setdefault(id(sample.header), []).append(sample)
+    wanted, words = choose(
+        [found[0].header for found in jobs.values()], campaign=campaign, start=start,
+        answers=lambda header: any(map(answers, jobs[id(header)])))
+    return [sample for found in jobs.values() if wanted(found[0].header) for sample in found], words
 
 
-def _within(samples: Sequence[Sample], start: datetime | None) -> list[Sample]:
-    if start is None:
-        return list(samples)
-    return [s for s in samples if datetime.fromisoformat(s.header.time) >= start]
+def _order(header: Header) -> tuple[str, str]:
+    return header.time, header.session
+
+
+def _since(header: Header, start: datetime | None) -> bool:
+    return start is None or datetime.fromisoformat(header.time) >= start

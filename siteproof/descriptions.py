@@ -20,6 +20,7 @@ from siteproof.errors import UserError
 from siteproof.samples import Header, Sample
 
 DIGEST = "SystemDescription.digest"  # proves that the fields are those of the sample
+CHECK = "SystemDescription"
 COUNT = "SystemDescription.fields"  # a node with this sample has its fields in the file
 FORMAT = 1
 UNREADABLE = "unreadable "  # before the name of what could not be read; names hold no blank

@@ -14,7 +14,7 @@ from siteproof import fleet_facts, fleet_pairs, series
 from siteproof.analysis.fleet import MANY, MIN_HISTORY, State
 from siteproof.fleet_figures import Finding, InSeries, MetricReport
 from siteproof.judgement import Judgement
-from siteproof.samples import Sample
+from siteproof.samples import Header, Sample
 from siteproof.series import Run, Series, Values
 
 __all__ = ["FleetReport", "MetricReport", "NodeReport", "State", "report"]
@@ -73,8 +73,8 @@ def nodeset(nodes: Iterable[str]) -> NodeSet:
 def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
     """The state of every node of the inventory.
 
-    history: all samples of the system; what is judged, and what is newer, is left out of a node's
-    past. Raises UserError where the nodes' descriptions are gone or broken.
+    history: of `lately`, or all samples of the system; what is judged, and what is newer, is left
+    out of a node's past. Raises UserError where the nodes' descriptions are gone or broken.
     """
     site = judged.site
     found = _Found({
@@ -108,6 +108,29 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
     ]
     warnings = [*many, *warnings, *_bad_groups(judged, nodes)]
     return FleetReport(nodes, max(shares.values(), default=0.0), warnings)
+
+
+def lately(judged: Judgement) -> list[Sample]:
+    """What was measured before what is judged: the newest sessions of its checks that rank nodes.
+
+    A node that was in none of them has no past here.
+    """
+    if judged.sessions is None or not judged.samples:
+        return []
+    ranked = {m.check for m in judged.site.catalogue.values() if series.is_speed(m)}
+    mine = {s.header.session for s in judged.samples}
+    wanted = ranked & {s.header.check for s in judged.samples}
+    start = min(s.header.time for s in judged.samples)
+    earlier: dict[tuple[str, ...], set[str]] = {}
+    for header in judged.sessions.headers:
+        if header.check in wanted and header.time < start and header.session not in mine:
+            earlier.setdefault(_kind(header), set()).add(header.session)
+    recent = {kind: set(sorted(names)[-RECENT:]) for kind, names in earlier.items()}
+    return judged.sessions.of(lambda h: h.session in recent.get(_kind(h), ()))
+
+
+def _kind(header: Header) -> tuple[str, ...]:
+    return header.check, header.partition, header.environment, header.mode
 
 
 class _Found:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import cache
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import campaign, data, pairs, samples, sites, sweep_derived, sweep_runs
+from siteproof import campaign, data, pairs, sites, sweep_derived, sweep_runs
 from siteproof.analysis import pair_units
 from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, of_system, refusal
-from siteproof.samples import Sample
+from siteproof.samples import Header, Sample
+from siteproof.sessions import Sessions
 from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.sweep_derived import Derived
 
@@ -22,7 +24,7 @@ class Judgement:
 
     unjudged: headline metrics that were measured, and of which no criterion speaks.
     warnings: what a figure was measured under and should not have been, and waivers that have
-    expired, with the nodes.
+    expired, with the nodes. sessions: all of the system, where older ones are wanted.
     """
 
     site: Site
@@ -31,25 +33,49 @@ class Judgement:
     samples: Sequence[Sample]
     unjudged: Sequence[str]
     warnings: Mapping[str, NodeSet]
+    sessions: Sessions | None = None
 
 
 def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgement:
     """Judge every criterion of a system. Raises UserError and UserErrors for bad input."""
     site = sites.load(system or sites.recognise())
     data.must_exist()
-    everything, swept = with_derived(site)
+    record = Record.of(site)
     start = campaign.since(since, datetime.now(UTC)) if since else None
-    found, chosen = campaign.select(
-        everything, campaign=name, start=start, answers=lambda s: _answers_any(site, s)
-    )
-    return judge_samples(site, found, chosen, swept)
+
+    @cache
+    def answers(session: str) -> bool:
+        return any(_answers_any(site, s) for s in record.samples(lambda h: h.session == session))
+
+    wanted, chosen = campaign.choose(
+        record.headers, campaign=name, start=start, answers=lambda job: answers(job.session))
+    judged = judge_samples(site, record.samples(wanted), chosen, record.swept)
+    return replace(judged, sessions=record.sessions)
 
 
-def with_derived(site: Site) -> tuple[list[Sample], Derived]:
-    """All samples of a system with what its sweeps give as a whole, and that by itself."""
-    kept = samples.read_all(data.perflogs(), site.system.system)
-    swept = sweep_derived.of_all(site, kept)
-    return kept + swept.samples, swept
+@dataclass(frozen=True)
+class Record:
+    """All that was measured on a system, with what its sweeps give as a whole."""
+
+    sessions: Sessions
+    swept: Derived
+
+    @staticmethod
+    def of(site: Site) -> Record:
+        """The record of a site. Raises UserErrors for broken files."""
+        sessions = Sessions(data.perflogs(), site.system.system)
+        swept = sessions.of(lambda header: sweep_runs.SWEEP in header.conditions)
+        return Record(sessions, sweep_derived.of_all(site, swept))
+
+    @property
+    def headers(self) -> list[Header]:
+        """What the samples of each job, or of each whole sweep, share."""
+        return [*self.sessions.headers, *(sample.header for sample in self.swept.samples)]
+
+    def samples(self, wanted: Callable[[Header], bool]) -> list[Sample]:
+        """The samples of some of them, the oldest session first."""
+        whole = [sample for sample in self.swept.samples if wanted(sample.header)]
+        return self.sessions.of(wanted) + whole
 
 
 def judge_samples(

@@ -12,14 +12,15 @@ from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from statistics import median
 
-from siteproof import campaign, data, pairs, samples, series, units
+from siteproof import campaign, data, pairs, series, units
 from siteproof.analysis import matrix as rules
 from siteproof.analysis.daily import Attempt, Cell, daily
 from siteproof.analysis.matrix import RECEIVER, SENDER, Blame, Culprit, Pair, blame
 from siteproof.analysis.pair_units import PEER, job, link_of, of_pairs
 from siteproof.analysis.verdict import why_not
 from siteproof.errors import UserError
-from siteproof.samples import Sample
+from siteproof.samples import Header, Sample
+from siteproof.sessions import Sessions
 from siteproof.sites import Criterion, Metric, Site
 from siteproof.sites.shape import hint
 
@@ -95,16 +96,31 @@ def select(
         known = site.system.links
         raise UserError("--link", f"no link '{link}'{hint(link, known)}", known or "none yet")
     data.must_exist()
-    everything = samples.read_all(data.perflogs(), site.system.system)
-    mine = [s for s in everything if _is_of(s, metric) and (not link or link_of(s) in ("", link))]
-    start = campaign.since(since, datetime.now(UTC)) if since else None
-    if days and mine and not since and not name:
-        start = _time(max(mine, key=lambda s: s.header.time)) - timedelta(days=DAYS - 1)
-        start = start.replace(hour=0, minute=0, second=0, microsecond=0)
-    if name and not any(s.header.campaign == name for s in mine):
-        campaign.select(everything, campaign=name)  # an unknown campaign is a mistake
+    sessions, check = Sessions(data.perflogs(), site.system.system), metric.partition(".")[0]
+    jobs = [header for header in sessions.headers if header.check == check]
+    if name and not any(job.campaign == name for job in jobs):
+        campaign.choose(sessions.headers, campaign=name)  # an unknown campaign is a mistake
         return [], f"campaign {name}"
-    return campaign.select(mine, campaign=name, start=start)
+
+    def is_mine(sample: Sample) -> bool:
+        return _is_of(sample, metric) and (not link or link_of(sample) in ("", link))
+
+    def answers(job: Header) -> bool:
+        return any(map(is_mine, sessions.of_job(job)))
+
+    start = campaign.since(since, datetime.now(UTC)) if since else None
+    if days and not since and not name:
+        newest = sorted(jobs, key=lambda job: job.time, reverse=True)
+        start = next((_first_day(job) for job in newest if answers(job)), None)
+    wanted, words = campaign.choose(jobs, campaign=name, start=start, answers=answers)
+    found = sessions.of(lambda header: header.check == check and wanted(header))
+    return [sample for sample in found if is_mine(sample)], words
+
+
+def _first_day(newest: Header) -> datetime:
+    """The first of the days that the daily matrix shows, at its begin."""
+    start = datetime.fromisoformat(newest.time) - timedelta(days=DAYS - 1)
+    return start.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def collect(site: Site, found: Iterable[Sample], metric: str) -> list[Matrix]:

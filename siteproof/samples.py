@@ -156,6 +156,16 @@ def read(path: Path) -> list[Sample]:
     ]
 
 
+def read_header(path: Path) -> Header:
+    """What all samples of one file share. Raises UserError."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            line = stream.readline().removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(path, f"cannot be read: {error}") from None
+    return _read_header(f"{path}:1", _loads(f"{path}:1", line))
+
+
 def read_all(folder: Path, system: str) -> list[Sample]:
     """All samples of a system, oldest file first. Raises UserErrors naming each broken file."""
     samples: list[Sample] = []

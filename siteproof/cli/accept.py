@@ -7,9 +7,10 @@ import os
 
 import click
 
-from siteproof import accepted, data, samples, sites
+from siteproof import accepted, data, sites
 from siteproof.errors import ExitCode, UserError
 from siteproof.judgement import judge_samples
+from siteproof.sessions import Sessions
 
 
 @click.command()
@@ -42,9 +43,10 @@ def accept(
     if not name or not why.strip():
         raise UserError("siteproof accept", "what is accepted, and why, is not given",
                         'CAMPAIGN --why "TEXT"')
-    found = samples.read_all(data.perflogs(), system)
-    name = accepted.resolve(name, found, before)
-    judged = judge_samples(site, accepted.of(found, name), name)
+    sessions = Sessions(data.perflogs(), system)
+    name = accepted.resolve(name, sessions.headers, before)
+    found = sessions.of(accepted.jobs_of(name, sessions.headers))
+    judged = judge_samples(site, found, name)
     refused = accepted.in_the_way(judged)
     if refused and not despite:
         click.echo(f"not accepted: {', '.join(refused)}; --despite accepts it nevertheless")

@@ -40,16 +40,17 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     """
     site = sites.load(system or sites.recognise())
     data.must_exist()
-    found, _ = judgement.with_derived(site)
+    record = judgement.Record.of(site)
+    jobs = record.headers
     before = accepted.read_all(data.perflogs(), site.system.system)
     names = [
-        accepted.resolve(word, found, before) for word in (
+        accepted.resolve(word, jobs, before) for word in (
             a or (accepted.ACCEPTED if before else accepted.PREVIOUS), b or accepted.LATEST)
     ]
     if names[0] == names[1]:
-        raise UserError("compare", f"A and B are both {names[0]}", accepted.names(found)[-8:])
+        raise UserError("compare", f"A and B are both {names[0]}", accepted.names(jobs)[-8:])
     result = comparison.compare(
-        site, accepted.of(found, names[0]), accepted.of(found, names[1]), data.perflogs())
+        site, *(record.samples(accepted.jobs_of(name, jobs)) for name in names), data.perflogs())
     code = _exit_code(result)
     if as_json:
         click.echo(json.dumps(_record(result, names, code), indent=1))

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import accepted, data, descriptions, samples, sites
+from siteproof import accepted, data, descriptions, sites
 from siteproof import campaign as campaigns
 from siteproof.analysis import health
 from siteproof.analysis.uniformity import Uniformity, drift, is_identity, vote
 from siteproof.cli.options import which_samples
 from siteproof.errors import ExitCode, UserError
-from siteproof.samples import Sample
+from siteproof.samples import Header, Sample
+from siteproof.sessions import Sessions
 from siteproof.sites import Site
 
 SHOWN = 20  # lines of one kind; --all shows every one
@@ -30,7 +31,7 @@ class Described:
 
     site: Site
     chosen: str
-    everything: Sequence[Sample]
+    sessions: Sessions
     samples: Sequence[Sample]
     fields: Mapping[str, Mapping[str, str]]
     unread: Mapping[str, Mapping[str, str]]
@@ -81,15 +82,20 @@ def describe(
 def _read(system: str, since: str, name: str) -> Described:
     site = sites.load(system or sites.recognise())
     data.must_exist()
-    everything = samples.read_all(data.perflogs(), site.system.system)
+    sessions = Sessions(data.perflogs(), site.system.system)
     start = campaigns.since(since, datetime.now(UTC)) if since else None
-    chosen, words = campaigns.select(
-        everything, campaign=name, start=start, answers=lambda s: s.metric == descriptions.COUNT
-    )
+
+    def answers(job: Header) -> bool:
+        return job.check == descriptions.CHECK and any(
+            sample.metric == descriptions.COUNT for sample in sessions.of_job(job))
+
+    wanted, words = campaigns.choose(
+        sessions.headers, campaign=name, start=start, answers=answers)
+    chosen = sessions.of(wanted)
     if not descriptions.described(chosen):
         words = "no description yet; 'reframe -c checks/ -r -n SystemDescription' makes one"
     logs = data.perflogs()
-    return Described(site, words, everything, chosen, descriptions.of(chosen, logs),
+    return Described(site, words, sessions, chosen, descriptions.of(chosen, logs),
                      descriptions.unreadable(chosen, logs))
 
 
@@ -138,9 +144,8 @@ def _unread(unread: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def _why_missing(found: Described, missing: Iterable[str]) -> list[str]:
-    check = descriptions.COUNT.partition(".")[0]
     whys = {s.node: f"{s.status}: {s.why}" for s in found.samples
-            if s.status != "ok" and s.metric.partition(".")[0] == check}
+            if s.status != "ok" and s.metric.partition(".")[0] == descriptions.CHECK}
     groups: dict[str, list[str]] = defaultdict(list)
     for node in missing:
         groups[whys.get(node, "nobody has asked it")].append(node)
@@ -150,7 +155,7 @@ def _why_missing(found: Described, missing: Iterable[str]) -> list[str]:
 def _drift(found: Described, against: str, most: int | None) -> None:
     """Print what has changed since a campaign, or since what was accepted last before it."""
     if against:
-        earlier, words = campaigns.select(found.everything, campaign=against)
+        wanted, words = campaigns.choose(found.sessions.headers, campaign=against)
     else:
         newest = {s.header.session for s in found.samples}
         records = [a for a in accepted.read_all(data.perflogs(), found.site.system.system)
@@ -158,11 +163,11 @@ def _drift(found: Described, against: str, most: int | None) -> None:
         if not records:
             return
         last = records[-1]
-        earlier = [s for s in found.everything if s.header.session in last.sessions]
-        if not descriptions.described(earlier):
-            return
+        wanted = lambda header: header.session in last.sessions  # noqa: E731
         words = f"{last.name}, accepted by {last.who}"
-    before = descriptions.of(earlier, data.perflogs())
+    before = descriptions.of(found.sessions.of(wanted), data.perflogs())
+    if not (before or against):
+        return
     if not before:
         raise UserError("--against", f"no description in {words}")
     changes = drift(before, found.fields)

@@ -12,12 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import data, fleet, samples, sites
+from siteproof import data, fleet, sites
 from siteproof.cli.compare import share
 from siteproof.cli.options import which_samples
 from siteproof.errors import ExitCode, UserError
 from siteproof.fleet import FleetReport, MetricReport, NodeReport, State
 from siteproof.judgement import Judgement, judge_system
+from siteproof.sessions import Sessions
 
 COLOURS = {State.OK: "green", State.SLOW: "bold yellow", State.FAILED: "bold red",
            State.ODD: "magenta", State.UNSTABLE: "yellow", State.UNTESTED: "dim"}
@@ -48,8 +49,7 @@ def nodes(
         click.echo(str(_inventory(system)))
         return
     judged = judge_system(system, since=since, name=campaign)
-    history = samples.read_all(data.perflogs(), judged.site.system.system)
-    report = fleet.report(judged, history)
+    report = fleet.report(judged, fleet.lately(judged))
     if untested:
         missing = fleet.nodeset(
             n.node for n in report.nodes.values() if n.untested)
@@ -67,8 +67,8 @@ def nodes(
 
 def _began(system: str, campaign: str) -> bool:
     """Whether a campaign has samples; before its first one all nodes are untested."""
-    history = samples.read_all(data.perflogs(), system or sites.recognise())
-    return any(s.header.campaign == campaign for s in history)
+    sessions = Sessions(data.perflogs(), system or sites.recognise())
+    return any(header.campaign == campaign for header in sessions.headers)
 
 
 def _inventory(system: str) -> NodeSet:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import click
 
-from siteproof import data, manifest, samples, sites, sweep_report, sweep_runs
+from siteproof import data, manifest, sites, sweep_report, sweep_runs
 from siteproof.cli import sweep_records, sweep_show
 from siteproof.errors import ExitCode, UserError, UserErrors
+from siteproof.samples import Sample
+from siteproof.sessions import Sessions
 from siteproof.sites.shape import hint
 from siteproof.sweep_report import SweepReport
 from siteproof.sweeps import files
@@ -80,8 +82,9 @@ def sweep(
     raise SystemExit(code)
 
 
-def _history(system: str) -> list[samples.Sample]:
-    return samples.read_all(data.perflogs(), system or sites.recognise())
+def _history(system: str) -> list[Sample]:
+    sessions = Sessions(data.perflogs(), system or sites.recognise())
+    return sessions.of(lambda header: sweep_runs.SWEEP in header.conditions)
 
 
 def _reports(
@@ -89,7 +92,7 @@ def _reports(
 ) -> list[SweepReport]:
     """The runs that were asked for; none where it was never run. Raises UserError."""
     site = sites.load(system or sites.recognise())
-    runs = sweep_runs.collect(samples.read_all(data.perflogs(), site.system.system))
+    runs = sweep_runs.collect(_history(site.system.system))
     mine = [run for run in runs if run.name == name]
     if name not in known and not mine:
         names = sorted({*known, *(run.name for run in runs)})

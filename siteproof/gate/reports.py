@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 
-from siteproof import data, fleet, samples
+from siteproof import fleet
 from siteproof.gate.decision import NodeReport
 from siteproof.judgement import Judgement
 from siteproof.sites import Site, Waiver
@@ -16,8 +16,7 @@ MISMATCHES = "HostParameters.mismatches"
 
 def reports(judged: Judgement) -> Mapping[str, NodeReport]:
     """The state of each node of the inventory."""
-    history = samples.read_all(data.perflogs(), judged.site.system.system)
-    return fleet.report(judged, history).nodes
+    return fleet.report(judged, fleet.lately(judged)).nodes
 
 
 def waived(judged: Judgement, today: date) -> dict[str, dict[str, str]]:
