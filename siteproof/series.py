@@ -81,7 +81,10 @@ def collect(
     held: dict[Series, dict[str, dict[tuple[str, str, str], list[tuple[float, str]]]]] = {}
     for sample, series in _wanted(site, samples, wanted, of_system):
         unit = site.catalogue[sample.metric].unit
-        value = float(units.convert(sample.number, sample.unit, unit))
+        number = sample.number
+        if sample.unit != unit:  # an exact fraction costs more than all the rest
+            number = units.convert(number, sample.unit, unit)
+        value = float(number)
         job = (sample.header.time, sample.header.session, sample.header.job)
         held.setdefault(series, {}).setdefault(sample.node, {}).setdefault(job, []).append(
             (value, sample.unit))
@@ -99,7 +102,8 @@ def collect(
 
 def _run(job: tuple[str, str, str], values: list[tuple[float, str]], unit: str) -> Run:
     each, printed = tuple(value for value, _ in values), {own for _, own in values}
-    return Run(*job, median(each), unit, each, printed.pop() if len(printed) == 1 else "")
+    middle = median(each) if len(each) > 1 else each[0]
+    return Run(*job, middle, unit, each, printed.pop() if len(printed) == 1 else "")
 
 
 def align(values: Values, like: Iterable[Series]) -> Values:
