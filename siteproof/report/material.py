@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from siteproof import accepted, campaign, data, fleet, judgement, samples
+from siteproof import accepted, campaign, data, fleet, judgement
 from siteproof.accepted import Acceptance
 from siteproof.analysis.verdict import CriterionVerdict
 from siteproof.fleet import FleetReport
@@ -17,11 +17,14 @@ from siteproof.gate import reports as gate_reports
 from siteproof.gate.decision import Decision, decide
 from siteproof.judgement import Judgement
 from siteproof.samples import Sample
+from siteproof.sessions import Sessions
 from siteproof.sites import Site
 
 if TYPE_CHECKING:
     from siteproof.history import History
     from siteproof.trend import Survey
+
+T = TypeVar("T")
 
 
 def _silent(_line: str) -> None:
@@ -41,6 +44,14 @@ class Material:
     since: datetime | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     told: Callable[[str], None] = _silent
+    _made: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, make: Callable[[Material], T]) -> T:
+        """What a function makes of this; the same function is called once."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: T = self._made[make]
+        return found
 
     @property
     def site(self) -> Site:
@@ -53,10 +64,9 @@ class Material:
         return self.site.system.system
 
     @cached_property
-    def everything(self) -> list[Sample]:
-        """Every sample of the system. Raises UserErrors naming each broken file."""
-        self.told("reading all samples")
-        return samples.read_all(self.perflogs, self.system)
+    def sessions(self) -> Sessions:
+        """Every session of the system; the samples of one are read when they are asked for."""
+        return self.judged.sessions or Sessions(self.perflogs, self.system)
 
     @cached_property
     def history(self) -> History:
@@ -70,7 +80,7 @@ class Material:
     def fleet(self) -> FleetReport:
         """The state of every node."""
         self.told("judging every node")
-        return fleet.report(self.judged, self.everything)
+        return fleet.report(self.judged, fleet.lately(self.judged))
 
     @cached_property
     def gate(self) -> Decision:
@@ -100,7 +110,12 @@ class Material:
         return found
 
     @cached_property
-    def sessions(self) -> list[str]:
+    def good(self) -> list[Sample]:
+        """The judged samples that have a value."""
+        return [s for s in self.judged.samples if s.status == "ok"]
+
+    @cached_property
+    def names(self) -> list[str]:
         """The sessions that are judged, oldest first."""
         return sorted({s.header.session for s in self.judged.samples})
 

@@ -11,6 +11,8 @@ class Table:
     """Columns, and rows of as many cells. numeric: the columns that hold figures.
 
     title: what the rows are, in a few words. note: what a reader must know of it, a sentence.
+    A cell of the column `chapter` is the name of a section, one of `figure` a metric: the pages
+    make links of them.
     """
 
     columns: Sequence[str]
@@ -32,6 +34,7 @@ class Figure:
     """A picture. name: a slug, once a report. svg: of siteproof.figure only, as it is not escaped.
 
     says: what is seen, in one sentence with unit and counts. table: the same as figures.
+    metrics: of whom it tells; the criteria on them link to it.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Figure:
     svg: str
     says: str
     table: Table
+    metrics: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report. title: the system; mark: the verdict in a word, such as FAIL.
+    """A whole report. system: its name. mark: the verdict in a word, such as FAIL.
 
     headline: what became of it, in one sentence. facts: name and text, such as when and by whom.
     """
 
-    title: str
+    system: str
     mark: str
     headline: str
     facts: Sequence[tuple[str, str]]

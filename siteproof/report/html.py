@@ -1,0 +1,86 @@
+"""A report as one HTML page that needs no other file, no network and no script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from siteproof.report.model import Figure, Report, Table
+from siteproof.report.numbering import Numbering
+from siteproof.report.words import when
+
+HERE = Path(__file__).parent
+WIDE = 4  # columns from which on a table becomes blocks on a narrow screen
+KINDS = {  # of a word that stands alone, how it looks; the word itself says what it is
+    "bad": ("FAIL", "ERROR", "FAILED", "worse"),
+    "warn": ("REGRESSED", "SLOW", "ODD", "UNSTABLE"),
+    "open": ("INCOMPLETE", "PENDING", "UNTESTED", "UNDECIDED", "undecidable"),
+    "good": ("PASS", "OK", "better"),
+    "none": ("SKIP",),
+}
+MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "open": "?", "good": "\N{CHECK MARK}", "none": "–"}
+_KIND = {word: kind for kind, words in KINDS.items() for word in words}
+_PROLOG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
+_ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
+_BREAK = re.compile(r"([,/_.\]>=&](?=\S))")
+
+
+def page(report: Report, now: datetime) -> str:
+    """The page. now: when it is made."""
+    template = _environment().get_template("page.html.j2")
+    numbering = Numbering.of(report)
+    css = (HERE / "style.css").read_text(encoding="utf-8")
+    title = f"{report.system}: {report.mark}"
+    return template.render(
+        report=report, numbers=numbering, made=when(now), kind=kind, mark=mark, breakable=breakable,
+        picture=picture, wide=wide, numeric=numeric, style=Markup(css),
+        running=Markup(_css_text(f"Siteproof report on {title}")), title=title,
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined,
+                       trim_blocks=True, lstrip_blocks=True)
+
+
+def kind(word: str) -> str:
+    """How a word that stands alone looks; empty for any other text."""
+    return _KIND.get(word, "")
+
+
+def mark(word: str) -> str:
+    """The sign before such a word, which a grey print shows, too."""
+    return MARKS.get(kind(word), "")
+
+
+def breakable(text: str) -> Markup:
+    """A text that may break after its commas, slashes and points; a node set is one long word."""
+    return Markup("<wbr>").join(re.split(r"(?<=[,/_.\]>=&])(?=\S)", text))
+
+
+def wide(table: Table) -> bool:
+    """Whether a narrow screen needs its rows as blocks."""
+    return len(table.columns) >= WIDE
+
+
+def numeric(table: Table) -> Sequence[bool]:
+    """Of each column, whether it holds figures."""
+    return [column in table.numeric for column in table.columns]
+
+
+def picture(figure: Figure) -> Markup:
+    """The picture, with ids of its own, as a page has many. It is of siteproof.figure only."""
+    return Markup(_ID.sub(rf"\g<1>{figure.name}-", _PROLOG.sub("", figure.svg, count=1)))
+
+
+def _css_text(text: str) -> str:
+    """A text as CSS writes it, whatever is in it."""
+    return "".join(c if c.isalnum() and c.isascii() or c in " .:-" else f"\\{ord(c):06x}"
+                   for c in text)

@@ -1,0 +1,82 @@
+"""A report as Markdown: the same sections, with the tables of the figures instead of pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+from siteproof.report.model import Figure, Report, Section, Table
+from siteproof.report.numbering import Numbering
+from siteproof.report.words import when
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+_LIST = re.compile(r"^(\d+)([.)])(?=\s)|^([-+])(?=\s)")
+_ADDRESS = re.compile(r"(?i)\b(https?|ftp|www)(?=[:.])|@")
+
+
+def page(report: Report, now: datetime) -> str:
+    """The page. now: when it is made."""
+    numbers = Numbering.of(report)
+    lines = [f"# {text(report.system)}: {report.mark}", "", text(report.headline), ""]
+    lines += _table(Table(("fact", "text"), report.facts), numbers)
+    for section in report.sections:
+        lines += _section(section, numbers, 2)
+    lines += ["---", "", f"Made by Siteproof on {when(now)} from the samples below perflogs and the "
+              "site's files. Times are UTC.", ""]
+    return "\n".join(lines)
+
+
+def text(plain: str) -> str:
+    """A text that Markdown shows as it is, in one line: no markup, no HTML, no link of its own."""
+    plain = _SPECIAL.sub(r"\\\1", " ".join(plain.split()).replace("&", "&amp;"))
+    plain = _ADDRESS.sub(lambda m: f"{m[0][:-1]}&#{ord(m[0][-1])};", plain)
+    return _LIST.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", plain)
+
+
+def _section(section: Section, numbers: Numbering, level: int) -> Iterator[str]:
+    place = numbers.sections[section.name]
+    yield from (f'<a id="{place.anchor}"></a>', "")
+    yield from (f"{'#' * min(level, 6)} {text(place.label)}", "")
+    if section.lead:
+        yield from (f"**{text(section.lead)}**", "")
+    if section.points:
+        yield from (*(f"- {text(point)}" for point in section.points), "")
+    for table in section.tables:
+        yield from _table(table, numbers)
+    for figure in section.figures:
+        yield from _figure(figure, numbers)
+    for part in section.sections:
+        yield from _section(part, numbers, level + 1)
+
+
+def _figure(figure: Figure, numbers: Numbering) -> Iterator[str]:
+    place = numbers.figures[figure.name]
+    yield from (f'<a id="{place.anchor}"></a>', "")
+    yield from (f"**{place.label}.** {text(figure.title)}. {text(figure.says)}", "")
+    yield from _table(figure.table, numbers)
+
+
+def _table(table: Table, numbers: Numbering) -> Iterator[str]:
+    if table.title:
+        yield from (f"*{text(table.title)}*", "")
+    if table.rows:
+        yield _row([text(column) for column in table.columns])
+        yield _row(["--:" if column in table.numeric else ":--" for column in table.columns])
+        for row in table.rows:
+            yield _row([_cell(column, cell, numbers)
+                        for column, cell in zip(table.columns, row, strict=True)])
+        yield ""
+    if table.note:
+        yield from (text(table.note), "")
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(column: str, cell: str, numbers: Numbering) -> str:
+    if column in ("chapter", "figure"):
+        places = numbers.refer(column, cell)
+        return ", ".join(f"[{text(p.label)}](#{p.anchor})" for p in places) or "-"
+    return text(cell)

@@ -1,0 +1,53 @@
+"""Numbers of chapters and figures, and what a cell refers to: the same on every kind of page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from siteproof.report.model import Figure, Report, Section
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is. label: as it is called, `3 Nodes` or `Figure 2`; anchor: its id."""
+
+    label: str
+    anchor: str
+
+
+@dataclass
+class Numbering:
+    """The places of a report's sections and figures, by their names."""
+
+    sections: dict[str, Place] = field(default_factory=dict)
+    figures: dict[str, Place] = field(default_factory=dict)
+    of_metric: dict[str, list[Place]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(report: Report) -> Numbering:
+        """Number a report."""
+        made = Numbering()
+        for number, section in enumerate(report.sections, start=1):
+            made._section(section, str(number))
+        return made
+
+    def _section(self, section: Section, number: str) -> None:
+        self.sections[section.name] = Place(f"{number} {section.title}", f"section-{section.name}")
+        for figure in section.figures:
+            self._figure(figure)
+        for place, part in enumerate(section.sections, start=1):
+            self._section(part, f"{number}.{place}")
+
+    def _figure(self, figure: Figure) -> None:
+        place = Place(f"Figure {len(self.figures) + 1}", f"figure-{figure.name}")
+        self.figures[figure.name] = place
+        for metric in figure.metrics:
+            self.of_metric.setdefault(metric, []).append(place)
+
+    def refer(self, column: str, cell: str) -> Iterator[Place]:
+        """The places that a cell refers to, if it is in a column of references."""
+        if column == "chapter" and cell in self.sections:
+            yield self.sections[cell]
+        elif column == "figure":
+            yield from self.of_metric.get(cell, ())
