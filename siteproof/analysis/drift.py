@@ -6,18 +6,20 @@ interval from Kendall's statistic, widened where neighbouring runs resemble each
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from siteproof.analysis.scale import YEAR, Floats, robust_sd, timed, variance_factor
 from siteproof.analysis.season import Season, season
 
 __all__ = ["NO_DRIFT", "Drift", "Season", "season", "slope", "theil_sen"]
 
-MOST = 400  # values whose pairs are all compared; more are thinned by medians of neighbours
+MOST = 400  # values whose pairs are all compared; of more, a part
 FEWEST = 8  # values without which no slope is told
 WIDE = 3.29  # of the interval: 99.9 %
 DRIFT_SD = 1.0  # robust sd that a drift must make over the whole time
@@ -42,49 +44,53 @@ class Drift:
 NO_DRIFT = Drift(0.0, 0.0, 0.0, 0.0, 0.0, False)
 
 
-def slope(times: ArrayLike, values: ArrayLike) -> Drift:
-    """Theil-Sen slope. times: datetime64, or seconds; values that are not finite count as gaps."""
-    seconds, known = timed(times, values)[:2]
+def slope(times: ArrayLike, values: ArrayLike, steps: Sequence[int] = ()) -> Drift:
+    """Theil-Sen slope. times: datetime64, or seconds; values that are not finite count as gaps.
+
+    steps: among the values without gaps, by time; then only pairs between two steps are compared.
+    """
+    seconds, known, _ = timed(times, values)
     if known.size < FEWEST or seconds[0] == seconds[-1]:
         return NO_DRIFT
-    x, y = _thinned((seconds - seconds[0]) / YEAR, known)
-    per_year, low, high = theil_sen(x, y)
-    centre = float(np.median(known))
-    left = known - centre - per_year * ((seconds - seconds[0]) / YEAR)
-    sd = robust_sd(left - np.median(left), float(np.abs(known).max()))
-    span = float(seconds[-1] - seconds[0]) / YEAR
-    significant = not low <= 0 <= high and abs(per_year * span) > DRIFT_SD * sd
-    return Drift(per_year, per_year / abs(centre) if centre else 0.0, per_year * span,
-                 low, high, significant)
+    years = (seconds - seconds[0]) / YEAR
+    segments = np.searchsorted(np.asarray(steps, dtype=np.intp), np.arange(known.size), "right")
+    per_year, low, high, away = theil_sen(years, known, segments)
+    sd = robust_sd(away, float(np.abs(known).max()))
+    total = per_year * float(years[-1])
+    centre = abs(float(np.median(known)))
+    return Drift(per_year, per_year / centre if centre else 0.0, total, low, high,
+                 not low <= 0 <= high and abs(total) > DRIFT_SD * sd)
 
 
-def theil_sen(x: Floats, y: Floats) -> tuple[float, float, float]:
-    """Slope and the ends of its 99.9 % interval; all 0 where no two x differ."""
-    first, second = np.triu_indices(x.size, 1)
-    run = x[second] - x[first]
-    slopes = (y[second] - y[first])[run != 0] / run[run != 0]
-    if slopes.size == 0:
-        return 0.0, 0.0, 0.0
+def theil_sen(
+    x: Floats, y: Floats, segments: NDArray[np.intp]
+) -> tuple[float, float, float, Floats]:
+    """Slope, the ends of its 99.9 % interval, and the residuals; 0 where no two x differ."""
+    first, second = _pairs(x.size)
+    use = (x[first] != x[second]) & (segments[first] == segments[second])
+    first, second = first[use], second[use]
+    if not first.size:
+        return 0.0, 0.0, 0.0, y - np.median(y)
+    slopes = (y[second] - y[first]) / (x[second] - x[first])
     middle = float(np.median(slopes))
     left = y - middle * x
-    left = left - np.median(left)
-    factor = variance_factor(left, robust_sd(left, float(np.abs(y).max())))
-    n = x.size
-    width = WIDE * sqrt(factor * n * (n - 1) * (2 * n + 5) / 18)
-    ends = [int((slopes.size - width) / 2), int((slopes.size + width) / 2) + 1]
-    low, high = (min(max(end, 0), slopes.size - 1) for end in ends)
+    away = np.concatenate([left[segments == one] - np.median(left[segments == one])
+                           for one in range(int(segments[-1]) + 1)])
+    factor = variance_factor(away, robust_sd(away, float(np.abs(y).max())))
+    n = np.bincount(segments)
+    error = sqrt(factor * float(np.sum(n * (n - 1) * (2 * n + 5))) / 18)
+    half = WIDE * error / float(np.sum(n * (n - 1)))  # as a share of the slopes, by rank
+    low, high = (min(max(int(slopes.size * share), 0), slopes.size - 1)
+                 for share in (0.5 - half, 0.5 + half))
     parts = np.partition(slopes, (low, high))
-    return middle, float(parts[low]), float(parts[high])
+    return middle, float(parts[low]), float(parts[high]), away
 
 
-def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """At most MOST points: medians of neighbours, so that pairs do not cost the square of years."""
-    size = -(-x.size // MOST)
-    if size == 1:
-        return x, y
-    whole = x.size // size * size
-    cut = x.size - whole  # the oldest, fewer than a group
-    return (np.median(x[cut:].reshape(-1, size), axis=1),
-            np.median(y[cut:].reshape(-1, size), axis=1))
-
-
+@lru_cache(maxsize=8)
+def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """All pairs of so many values; of more than MOST, those of every second, third … with all."""
+    first, second = np.triu_indices(size, 1)
+    if size <= MOST:
+        return first, second
+    use = (first + second) % -(-size // MOST) == 0
+    return first[use], second[use]

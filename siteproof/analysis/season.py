@@ -6,7 +6,6 @@ leaves, so that a step between weeks is no pattern. The year: a sine of clipped 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import erfc, inf, pi, sqrt
 
@@ -45,30 +44,36 @@ class Season:
     relative: float
     offsets: Floats = field(repr=False, compare=False)
 
+    def placed(self, order: NDArray[np.intp], size: int) -> Season:
+        """With the offsets at these places of so many values."""
+        offsets = np.zeros(size)
+        offsets[order] = self.offsets
+        return replace(self, offsets=offsets)
+
 
 def season(times: ArrayLike, values: ArrayLike) -> Season | None:
-    """The clearest pattern of the calendar (UTC), or None."""
+    """The clearest pattern of the calendar (UTC), or None.
+
+    times: datetime64, or seconds; values that are not finite count as gaps.
+    """
     seconds, known, order = timed(times, values)
-    if known.size < FEWEST or np.ptp(known) == 0:
-        return None
-    found = [one for one in _seasons(seconds, known) if one is not None]
-    if not found:
-        return None
-    best = min(found, key=lambda one: one[0])[1]
-    offsets = np.zeros(np.size(values))
-    offsets[order] = best.offsets
-    return replace(best, offsets=offsets)
+    found = of_groups(seconds, known) or annual(seconds, known)
+    return found.placed(order, np.size(values)) if found else None
 
 
-def _seasons(seconds: Floats, values: Floats) -> Iterator[tuple[float, Season] | None]:
+def of_groups(seconds: Floats, values: Floats) -> Season | None:
+    """A pattern of weekdays or hours, the clearer one. Values by time, without gaps."""
+    if values.size < FEWEST or np.ptp(values) == 0:
+        return None
     days = np.floor(seconds / DAY)
     left = values - _running_median(values)
     weekday = (days.astype(np.int64) + 3) % 7  # 1 January 1970 was a Thursday
-    yield _grouped("weekday", weekday, np.floor((days + 3) / 7), values, left, WEEKDAYS)
     hour = np.floor((seconds - days * DAY) / HOUR).astype(np.int64)
-    yield _grouped("hour of day", hour, days, values, left,
-                   tuple(f"{h:02d} h" for h in range(24)))
-    yield _annual(seconds, values)
+    found = [
+        _grouped("weekday", weekday, np.floor((days + 3) / 7), values, left, WEEKDAYS),
+        _grouped("hour of day", hour, days, values, left, tuple(f"{h:02d} h" for h in range(24))),
+    ]
+    return min((one for one in found if one), key=lambda one: one[0], default=(1.0, None))[1]
 
 
 def _grouped(
@@ -92,31 +97,34 @@ def _grouped(
                            values, offsets)
 
 
-def _annual(seconds: Floats, values: Floats) -> tuple[float, Season] | None:
-    """Whether a sine of a year explains what no slope does."""
-    if seconds[-1] - seconds[0] < YEARS * YEAR:
+def annual(seconds: Floats, values: Floats) -> Season | None:
+    """A sine of a year, if it explains what no line does. Values by time, without gaps."""
+    if values.size < FEWEST or seconds[-1] - seconds[0] < YEARS * YEAR:
         return None
-    turn = 2 * pi * seconds / YEAR
     centre = float(np.median(values))
     sd = robust_sd(values - centre, float(np.abs(values).max()))
     if sd == 0:
         return None
     z = np.clip((values - centre) / sd, -CLIP, CLIP)
+    turn = 2 * pi * seconds / YEAR
     base = np.column_stack([np.ones_like(turn), (seconds - seconds[0]) / YEAR])
-    waves = np.column_stack([base, np.cos(turn), np.sin(turn)])
-    fit = np.linalg.lstsq(waves, z, rcond=None)[0]
-    rest, plain = z - waves @ fit, z - base @ np.linalg.lstsq(base, z, rcond=None)[0]
-    noise = robust_sd(rest, CLIP)
-    swing = 2 * float(np.hypot(fit[2], fit[3]))
-    gain = 1 - float(rest @ rest) / float(plain @ plain) if plain.any() else 0.0
-    if noise == 0 or swing <= SEASON_SD * noise or gain < GAIN:
+    wave = np.column_stack([np.cos(turn), np.sin(turn)])
+    fit, rest = _least_squares(np.hstack([base, wave]), z)
+    _, plain = _least_squares(base, z)
+    noise, swing = robust_sd(rest, CLIP), 2 * float(np.hypot(fit[2], fit[3]))
+    if noise == 0 or swing <= SEASON_SD * noise or rest @ rest > (1 - GAIN) * (plain @ plain):
         return None
-    factor = variance_factor(rest, noise)
-    chance = erfc(swing / 2 / noise / sqrt(factor) * sqrt(z.size / 4))
+    # The error of an amplitude of n values is sd * sqrt(2 / n).
+    if erfc(swing / 2 / noise * sqrt(z.size / 4 / variance_factor(rest, noise))) > CHANCE:
+        return None
     top = float(np.arctan2(fit[3], fit[2])) / (2 * pi) % 1
-    offsets = (waves[:, 2:] @ fit[2:]) * sd
-    return (chance, _season("annual", _month(top + 0.5), _month(top), -swing / 2 * sd,
-                            swing / 2 * sd, values, offsets)) if chance <= CHANCE else None
+    return _season("annual", _month(top + 0.5), _month(top), -swing / 2 * sd, swing / 2 * sd,
+                   values, wave @ fit[2:] * sd)
+
+
+def _least_squares(columns: Floats, z: Floats) -> tuple[Floats, Floats]:
+    fit = np.linalg.lstsq(columns, z, rcond=None)[0]
+    return fit, z - columns @ fit
 
 
 def _month(turn: float) -> str:

@@ -1,0 +1,110 @@
+"""What a series of runs looks like: steps, a drift, a season, two modes; each told by its name.
+
+A staircase fits a slope, and a slope fits a staircase. So the explanations compete: that one is
+told whose residuals are small with few parameters (Schwarz's criterion with the likelihood of
+Laplace's distribution, in which an outlier weighs little).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from siteproof.analysis import season as calendar
+from siteproof.analysis.drift import Drift, slope
+from siteproof.analysis.scale import CLIP, YEAR, Floats, robust_sd, timed
+from siteproof.analysis.season import Season
+from siteproof.analysis.segments import LEAST, Segments
+
+LONGEST = 1000  # the newest values that are searched: memory and time are quadratic
+ROUNDS = 3  # in which steps and slope are sought in turns
+STEP, LINE, SINE = 2, 1, 2  # parameters: place and height, slope, two amplitudes
+
+
+@dataclass(frozen=True)
+class Shape:
+    """steps: index of the first value after each. modes: two levels, if it flips between them.
+
+    left_out: the oldest values, which were not searched for steps.
+    """
+
+    steps: list[int]
+    drift: Drift | None
+    season: Season | None
+    modes: tuple[float, float] | None
+    left_out: int
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """One explanation. score: the lower the better."""
+
+    segments: Segments
+    parameters: int
+    drift: Drift | None = None
+    season: Season | None = None
+
+    def score(self, limit: float) -> float:
+        """Residuals beyond the limit count as much as the limit."""
+        away = np.minimum(np.abs(self.segments.away), limit)
+        parameters = self.parameters + STEP * len(self.segments.steps)
+        return 2 * away.size * log(max(float(away.mean()), 1e-12 * limit)) \
+            + parameters * log(away.size)
+
+
+def tell(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST) -> Shape:
+    """The explanation that fits best. values that are not finite are gaps.
+
+    times: seconds, datetime64 or datetimes; None: evenly spaced, and no season is sought.
+    """
+    some = np.arange(np.size(values), dtype=float) if times is None else times
+    seconds, known, order = timed(some, values)
+    left_out = max(0, known.size - LONGEST)
+    seconds, known, order = seconds[left_out:], known[left_out:], order[left_out:]
+    week = None if times is None else calendar.of_groups(seconds, known)
+    level = known - week.offsets if week else known
+    best = _best(seconds, level, times is not None, min_size)
+    pattern = week or best.season
+    steps = [] if best.segments.modes else [int(order[at]) for at in best.segments.steps]
+    return Shape(
+        steps, best.drift, pattern.placed(order, np.size(values)) if pattern else None,
+        best.segments.modes, left_out,
+    )
+
+
+def _best(seconds: Floats, level: Floats, dated: bool, min_size: int) -> _Candidate:
+    """Steps alone, with a line, with a sine of a year."""
+    plain = _Candidate(Segments(level, min_size), 1)
+    if level.size < 2 * min_size:
+        return plain
+    if not plain.segments.steps:
+        drift = slope(seconds, level)
+        return _Candidate(plain.segments, 1 + LINE, drift) if drift.significant else plain
+    candidates = [plain]
+    line = _with_line(seconds, level, plain.segments)
+    candidates += [line] if line else []
+    if dated and (sine := calendar.annual(seconds, level)):
+        candidates.append(_Candidate(Segments(level - sine.offsets, min_size), 1 + SINE,
+                                     season=sine))
+    limit = CLIP * robust_sd(plain.segments.away, float(np.abs(level).max()))
+    if limit == 0:
+        return plain
+    return min(candidates, key=lambda one: one.score(limit))
+
+
+def _with_line(seconds: Floats, level: Floats, segments: Segments) -> _Candidate | None:
+    """Steps beside a slope that all segments share, if they do share one."""
+    years = (seconds - seconds[0]) / YEAR
+    drift = slope(seconds, level, segments.steps)
+    for _ in range(ROUNDS):
+        if not drift.significant:
+            return None
+        known = segments.steps
+        segments = Segments(level - drift.per_year * years, segments.min_size)
+        if segments.steps == known:
+            break
+        drift = slope(seconds, level, segments.steps)
+    return _Candidate(segments, 1 + LINE, drift)
