@@ -15,6 +15,8 @@ from siteproof.analysis.scale import CLIP, MAD_TO_SIGMA, MEAN_TO_SIGMA, SAME, Fl
 
 THRESHOLD = 6.0  # independent normal values reach 5 in one series of thousands
 WIDTHS = (10, 20, 45)  # of the moving sums, in runs
+BLOCK, BLOCKS = 10, 4  # neighbours in a block, and how many blocks at least
+OF_BLOCK = 1.136  # what a MAD of so few values lacks
 BATCH = 2048  # series at a time: what fits the processor's cache and little memory
 
 
@@ -41,19 +43,31 @@ def _flagged(table: Floats, threshold: float) -> NDArray[np.bool_]:
 def _scaled(table: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Robust z, clipped, 0 in a gap; and where there is a value."""
     there = ~np.isnan(table)
-    if table.shape[1] == 0 or not there.any():
-        return np.zeros_like(table), there
-    centre = _medians(table)
-    away = table - centre[:, None]
+    if table.shape[1] == 0:
+        return table, there
+    away = table - _medians(table)[:, None]
     size = np.abs(np.where(there, table, 0)).max(axis=1)
+    sd = _noise(table, away, SAME * size)
+    scaled = away / np.where(sd > 0, sd, np.inf)[:, None]
+    np.copyto(scaled, 0.0, where=~there)
+    return np.clip(scaled, -CLIP, CLIP, out=scaled), there
+
+
+def _noise(table: Floats, away: Floats, least: Floats) -> Floats:
+    """Robust sd of each row: of its values, or within blocks of neighbours, the smaller.
+
+    In a short series steps make most of the scatter; few blocks hold one. Where the MAD is 0, the
+    mean absolute deviation; 0 where that is not above `least`, which is arithmetic.
+    """
     sd = MAD_TO_SIGMA * _medians(np.abs(away))
-    np.copyto(away, 0.0, where=~there)
-    count = np.maximum(there.sum(axis=1), 1)
-    mean = MEAN_TO_SIGMA * np.abs(away).sum(axis=1) / count
-    sd = np.where(sd > SAME * size, sd, mean)
-    quiet = sd <= SAME * size
-    return np.clip(np.where(quiet[:, None], 0, away / np.where(quiet, 1, sd)[:, None]),
-                   -CLIP, CLIP), there
+    if (blocks := table.shape[1] // BLOCK) >= BLOCKS:
+        parts = table[:, -blocks * BLOCK:].reshape(-1, BLOCK)
+        inside = _medians(np.abs(parts - _medians(parts)[:, None])).reshape(-1, blocks)
+        within = MAD_TO_SIGMA * OF_BLOCK * _medians(inside)
+        sd = np.where(within > least, np.minimum(sd, within), sd)
+    there = np.maximum((~np.isnan(away)).sum(axis=1), 1)
+    sd = np.where(sd > least, sd, MEAN_TO_SIGMA * np.nansum(np.abs(away), axis=1) / there)
+    return np.where(sd > least, sd, 0.0)
 
 
 def _medians(table: Floats) -> Floats:
