@@ -1,8 +1,9 @@
 """Figures: plain data in, the text of an <svg> element or a PNG out. Made with matplotlib.
 
-Each tells what it shows without colour, by shape, line, hatch and words.
+Each module has `draw(name, says, data) -> str` for a page; `svg` and `png` draw curves into files.
+They tell without colour what they show, by shape, line, hatch and words.
 """
 
-from siteproof.figure.curves import Line, Picture, curves, png, svg, xs_of
+from siteproof.figure.curves import Line, Picture, png, svg, xs_of
 
-__all__ = ["Line", "Picture", "curves", "png", "svg", "xs_of"]
+__all__ = ["Line", "Picture", "png", "svg", "xs_of"]

@@ -68,24 +68,24 @@ def png(pictures: Sequence[Picture]) -> bytes:
     return _save(pictures, "png", dpi=DOTS, metadata={"Software": "siteproof"})
 
 
-def curves(name: str, says: str, picture: Picture) -> str:
+def draw(name: str, says: str, picture: Picture) -> str:
     """One picture for a page, as siteproof.figure.canvas.svg; its title is the page's."""
-    def draw(made: Figure) -> Sequence[canvas.Placed]:
+    def fill(made: Figure) -> Sequence[canvas.Placed]:
         made.set_layout_engine("constrained")
         _draw(made.add_subplot(), replace(picture, title=""))
         return ()
 
     below = 12 * ((len(picture.lines) + bool(picture.bound)) // 2)
-    return canvas.svg(name, picture.title, says, 250 + below, draw)
+    return canvas.svg(name, picture.title, says, 250 + below, fill)
 
 
 def _save(pictures: Sequence[Picture], kind: str, **options: object) -> bytes:
-    def draw(made: Figure) -> None:
+    def fill(made: Figure) -> None:
         made.set_layout_engine("constrained")
         for place, picture in zip(_places(made, len(pictures)), pictures, strict=True):
             _draw(place, picture)
 
-    return canvas.save(draw, kind, WIDTH * UNITS, HEIGHT * UNITS * len(pictures), "siteproof",
+    return canvas.save(fill, kind, WIDTH * UNITS, HEIGHT * UNITS * len(pictures), "siteproof",
                        **options)
 
 

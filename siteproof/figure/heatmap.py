@@ -1,0 +1,170 @@
+"""Nodes against runs: what became of each node in each run, over years.
+
+Above, the worst nodes by name, in rows that can be read; below, all of them, a pixel's row each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from siteproof.figure import canvas, pixels
+from siteproof.figure.canvas import SMALL, WIDTH, Placed
+from siteproof.figure.labels import date_ticks, nice_ticks, short, wide
+from siteproof.figure.pixels import Kind
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RIGHT = 452.0  # units
+LONGEST = 18  # letters of a node's name
+NAMED = 40  # rows that can all be named
+ROW, LEGEND, HEAD, GAP, FOOT = 11.0, 13.0, 14.0, 24.0, 20.0
+LEAST, MOST = 60.0, 330.0  # units: how high all of a large fleet is
+PIXELS = 720  # about so many lie side by side
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """cells: (nodes, runs) of indices into kinds. times: of the runs, rising.
+
+    worst: rows to be shown above by name, where not all can be named. groups: where a rack
+    begins, as its row and name. order: what the rows are sorted by, in words.
+    """
+
+    title: str
+    nodes: Sequence[str]
+    times: Sequence[datetime]
+    cells: np.ndarray
+    kinds: Sequence[Kind]
+    worst: Sequence[int] = ()
+    groups: Sequence[tuple[int, str]] = ()
+    order: str = ""
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """Rows in one block. labels: row, from its middle, and text; top in units from above."""
+
+    rows: Sequence[int]
+    labels: Sequence[tuple[float, str]]
+    top: float
+    height: float
+    head: str
+
+
+def draw(name: str, says: str, data: HeatMap) -> str:
+    """The figure for a page, as siteproof.figure.canvas.svg. Raises ValueError for no cell."""
+    if not data.cells.size or data.cells.shape != (len(data.nodes), len(data.times)):
+        raise ValueError(f"{data.cells.shape} cells of {len(data.nodes)} nodes")
+    shown = [kind for n, kind in enumerate(data.kinds) if (data.cells == n).any()]
+    legend = _legend(shown)
+    panels = _panels(data, 6 + LEGEND * (legend[-1][2] + 1))
+    height = panels[-1].top + panels[-1].height + FOOT
+    texts = [text for panel in panels for _, text in panel.labels]
+    left = 10 + max((wide(text) for text in texts), default=30.0)
+
+    def fill(made: Figure) -> Sequence[Placed]:
+        placed = []
+        for panel in panels:
+            box = (left / WIDTH, 1 - (panel.top + panel.height) / height,
+                   (RIGHT - left) / WIDTH, panel.height / height)
+            place = made.add_axes(box, facecolor="none")
+            _axes(place, data, panel, panel is panels[-1])
+            placed.append(Placed(box, _png(data, panel)))
+        for kind, x, row in legend:
+            y = 1 - (4 + LEGEND * row + 10) / height
+            box = (x / WIDTH, y, 16 / WIDTH, 9 / height)
+            placed.append(Placed(box, pixels.paint(
+                np.full((1, 1), data.kinds.index(kind)), data.kinds, 32, 18)))
+            made.add_artist(_frame(box))
+            made.text((x + 20) / WIDTH, y + 1 / height, kind.text, fontsize=SMALL)
+        return placed
+
+    return canvas.svg(name, data.title, says, height, fill)
+
+
+def _legend(kinds: Sequence[Kind]) -> list[tuple[Kind, float, int]]:
+    """Each kind with its place: units from the left, and row."""
+    found, x, row = [], 6.0, 0
+    for kind in kinds:
+        needed = 28 + wide(kind.text)
+        if x > 6.0 and x + needed > WIDTH:
+            x, row = 6.0, row + 1
+        found.append((kind, x, row))
+        x += needed
+    return found
+
+
+def _panels(data: HeatMap, top: float) -> list[_Panel]:
+    count = len(data.nodes)
+    if count <= NAMED:
+        labels = [(n, short(node, LONGEST)) for n, node in enumerate(data.nodes)]
+        return [_Panel(range(count), labels, top + HEAD, ROW * count, data.order)]
+    found = []
+    if data.worst:
+        labels = [(n, short(data.nodes[row], LONGEST)) for n, row in enumerate(data.worst)]
+        found.append(_Panel(data.worst, labels, top + HEAD, ROW * len(labels),
+                            f"the worst {len(labels)}"))
+        top += HEAD + ROW * len(labels) + GAP - HEAD
+    high = min(MOST, max(LEAST, count * 1.0))
+    found.append(_Panel(range(count), _rows(data, high), top + HEAD, high,
+                        f"all {count} nodes{', ' + data.order if data.order else ''}"))
+    return found
+
+
+def _rows(data: HeatMap, high: float) -> list[tuple[float, str]]:
+    """Names of racks, or of some nodes, that do not lie on each other."""
+    count = len(data.nodes)
+    wanted = [(float(row), short(text, LONGEST)) for row, text in data.groups] or [
+        (float(row), short(data.nodes[int(row)], LONGEST))
+        for row in nice_ticks(0, count - 1, 6)]
+    kept: list[tuple[float, str]] = []
+    for row, text in wanted:
+        if not kept or (row - kept[-1][0]) * high / count >= SMALL + 1:
+            kept.append((row, text))
+    return kept
+
+
+def _png(data: HeatMap, panel: _Panel) -> bytes:
+    cells = data.cells[list(panel.rows), :]
+    scale = max(1, round(PIXELS / cells.shape[1]))
+    tall = max(1, round(panel.height / len(panel.rows) * PIXELS / (RIGHT - 60)))
+    return pixels.paint(cells, data.kinds, min(scale, 24), min(tall, 16))
+
+
+def _axes(place: Axes, data: HeatMap, panel: _Panel, last: bool) -> None:
+    count = len(data.times)
+    place.set_xlim(0, count)
+    place.set_ylim(len(panel.rows), 0)
+    middle = 0.5 if panel.height / len(panel.rows) >= ROW else 0.0
+    place.set_yticks([row + middle for row, _ in panel.labels], [text for _, text in panel.labels])
+    ticks = _columns(data.times) if last else []
+    place.set_xticks([x for x, _ in ticks], [text for _, text in ticks])
+    place.tick_params(labelsize=SMALL, length=0 if middle else 3)
+    place.tick_params(axis="x", length=3 if last else 0)
+    place.set_title(panel.head, fontsize=SMALL, pad=3)
+    place.spines[["top", "right"]].set_visible(True)
+
+
+def _columns(times: Sequence[datetime]) -> list[tuple[float, str]]:
+    """The first run of each round date, or every run where there are few."""
+    if len(times) <= 5:
+        return [(n + 0.5, f"{at:%Y-%m-%d}") for n, at in enumerate(times)]
+    found: list[tuple[float, str]] = []
+    for at, text in date_ticks(times[0], times[-1]):
+        column = next(n for n, time in enumerate(times) if time.date() >= at.date())
+        if not found or column + 0.5 - found[-1][0] > len(times) / 12:
+            found.append((column + 0.5, text))
+    return found
+
+
+def _frame(box: tuple[float, float, float, float]) -> object:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle(box[:2], box[2], box[3], fill=False, linewidth=0.5)

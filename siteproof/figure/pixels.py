@@ -1,0 +1,55 @@
+"""Cells as pixels of a small PNG, each kind with a colour and, where it needs one, a pattern."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+STEP = 4  # pixels from one stroke of a pattern to the next
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a cell may be. text: for the legend. pattern: '', '/', '\\\\', 'x', '.' or '-'.
+
+    ink: the colour of the pattern.
+    """
+
+    text: str
+    colour: str
+    pattern: str = ""
+    ink: str = "#000000"
+
+
+def paint(cells: np.ndarray, kinds: Sequence[Kind], wide: int, high: int) -> bytes:
+    """A PNG of cells, (rows, columns) of indices into kinds; a cell is wide x high pixels."""
+    return paint_pixels(np.repeat(np.repeat(cells, high, axis=0), wide, axis=1), kinds)
+
+
+def paint_pixels(pixels: np.ndarray, kinds: Sequence[Kind]) -> bytes:
+    """A PNG whose pixels are indices into kinds; patterns go on from cell to cell."""
+    from PIL import Image
+
+    rows, columns = np.indices(pixels.shape, sparse=True)
+    inked = np.zeros(pixels.shape, dtype=bool)
+    for number, kind in enumerate(kinds):
+        if kind.pattern:
+            inked |= (pixels == number) & _strokes(kind.pattern, rows, columns)
+    image = Image.fromarray((2 * pixels + inked).astype(np.uint8), "P")
+    image.putpalette([part for kind in kinds for colour in (kind.colour, kind.ink)
+                      for part in bytes.fromhex(colour.removeprefix("#"))])
+    target = io.BytesIO()
+    image.save(target, "PNG", optimize=True, bits=4 if len(kinds) <= 8 else 8)
+    return target.getvalue()
+
+
+def _strokes(pattern: str, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Which pixels of the whole image a pattern inks."""
+    falling, rising = (rows - columns) % STEP == 0, (rows + columns) % STEP == 0
+    return {
+        "/": rising, "\\": falling, "x": rising | falling,
+        ".": (rows % STEP == 0) & (columns % STEP == 0), "-": (rows % STEP == 0) | (columns < 0),
+    }[pattern]

@@ -1,0 +1,36 @@
+"""Shares of what is usual as a few kinds of cells: from light to dark, so that grey tells them.
+
+What is no figure has a pattern besides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from siteproof.figure.pixels import Kind
+
+EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.fleet)
+USUAL, BROKEN, MISSING, FAILED, SHORT = 0, 4, 5, 6, 7
+KINDS = (
+    Kind("as usual or better", "#d6e6f2"),
+    Kind("2 to 5 % worse", "#f2c879"),
+    Kind("5 to 10 % worse", "#d98a3d"),
+    Kind("more than 10 % worse", "#a8431f"),
+    Kind("breaks the contract", "#4a0d0d"),
+    Kind("not measured", "#ffffff", "/", "#8a8a8a"),
+    Kind("failed", "#000000", "x", "#ffffff"),
+    Kind("cut short", "#cccccc", "-", "#555555"),
+)
+
+
+def kinds_of(shares: np.ndarray) -> np.ndarray:
+    """Indices into KINDS. shares: of what is usual, 1 and more is good; NaN: not measured."""
+    worse = np.zeros(shares.shape, dtype=np.uint8)
+    for edge in EDGES:
+        worse += shares < edge
+    return np.where(np.isnan(shares), np.uint8(MISSING), worse)
+
+
+def is_dark(kind: int) -> bool:
+    """Whether a text on it must be white."""
+    return kind in (3, BROKEN, FAILED)
