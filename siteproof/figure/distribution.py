@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from siteproof.figure import canvas
 from siteproof.figure.canvas import COLOURS, GRID, SMALL, SOFT, WIDTH
-from siteproof.figure.labels import beside, lanes, nice_ticks, number, short
+from siteproof.figure.labels import beside, lanes, nice_ticks, numbers, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +147,7 @@ def _stacks(place: Axes, values: Sequence[float], low: float, high: float) -> No
 def _axes(place: Axes, data: Distribution, low: float, high: float) -> None:
     place.set_xlim(low, high)
     ticks = nice_ticks(low, high)
-    place.set_xticks(ticks, [number(t) for t in ticks])
+    place.set_xticks(ticks, numbers(ticks))
     told = " · ".join(filter(None, (data.unit, DIRECTION.get(data.better, ""))))
     place.set_xlabel(told)
     place.set_ylabel("nodes")

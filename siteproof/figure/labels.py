@@ -17,6 +17,15 @@ def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def numbers(values: Sequence[float]) -> list[str]:
+    """Figures side by side: with as many digits as tell them apart."""
+    for digits in (4, 6, 8, 12):
+        told = [f"{v:.0f}" if digits == 4 and abs(v) >= 1000 else f"{v:.{digits}g}" for v in values]
+        if len(set(told)) == len(set(values)):
+            break
+    return told
+
+
 def short(text: str, most: int) -> str:
     """A text of so many letters at most; what is left out is told by an ellipsis."""
     return text if len(text) <= most else text[: most - 1] + "…"

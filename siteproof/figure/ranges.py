@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from siteproof.figure import canvas
 from siteproof.figure.canvas import COLOURS, GRID, SMALL, SOFT, WIDTH
 from siteproof.figure.distribution import STYLES, Mark
-from siteproof.figure.labels import nice_ticks, number, short, wide
+from siteproof.figure.labels import nice_ticks, numbers, short, wide
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ def draw(name: str, says: str, data: Ranges) -> str:
             _mark(place, mark, lane, high)
         _axes(place, [row.name for row in data.rows])
         ticks = nice_ticks(*place.get_xlim(), 6)
-        place.set_xticks(ticks, [number(t) for t in ticks])
+        place.set_xticks(ticks, numbers(ticks))
         place.set_xlabel(data.unit)
         made.text(left / WIDTH, 1 - 12 / height, "○ a trial    | median    × mean    — range",
                   fontsize=SMALL)
@@ -88,7 +88,7 @@ def draw(name: str, says: str, data: Ranges) -> str:
 
 def _trials(place: Axes, y: int, row: Trials) -> None:
     if not row.values:
-        place.text(0, y, " not measured", va="center", fontsize=SMALL, color=SOFT)
+        _beside(place, 0, y, "not measured")
         return
     place.plot([min(row.values), max(row.values)], [y, y], color=SOFT, linewidth=1.2)
     place.plot(row.values, [y] * len(row.values), linestyle="none", marker="o", markersize=6,
@@ -97,6 +97,10 @@ def _trials(place: Axes, y: int, row: Trials) -> None:
                color=COLOURS[1], markeredgewidth=1.6)
     place.plot([median(row.values)], [y], linestyle="none", marker="|", markersize=18,
                color="#000000", markeredgewidth=2.2)
+
+
+def _beside(place: Axes, x: float, y: float, text: str) -> None:
+    place.annotate(text, (x, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL)
 
 
 def _mark(place: Axes, mark: Mark, lane: int, high: float) -> None:
@@ -135,9 +139,8 @@ def draw_pairs(name: str, says: str, data: Pairs) -> str:
         ):
             place.barh([y + shift for y in ys], values, height=BARS, label=label, **style)
         for y, row in enumerate(data.rows):
-            place.text(1.0, y - BARS / 2 - 0.02, f" {row.first}", va="center", fontsize=SMALL)
-            place.text(row.share, y + BARS / 2 + 0.02, f" {row.second} ({row.share:.0%})",
-                       va="center", fontsize=SMALL)
+            _beside(place, 1.0, y - BARS / 2 - 0.02, row.first)
+            _beside(place, row.share, y + BARS / 2 + 0.02, f"{row.second} ({row.share:.0%})")
         place.axvline(1.0, color="#000000", linewidth=0.8, linestyle=":")
         _axes(place, [row.name for row in data.rows])
         place.set_xlim(0, end)

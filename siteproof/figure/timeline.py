@@ -89,5 +89,6 @@ def _track(
         if steps[n] in track.early:
             place.plot(xs[:1], [n + shift], marker=mark, markersize=7, color=colour,
                        markerfacecolor="white", markeredgewidth=1.5, linestyle="none")
-            place.annotate("out of order", (xs[0], n + shift), (7, 0), va="center",
-                           textcoords="offset points", fontsize=SMALL, color=colour)
+            place.annotate("out of order", (xs[0], n + shift), (-7, 0), va="center", ha="right",
+                           textcoords="offset points", fontsize=SMALL, color=colour,
+                           bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3})

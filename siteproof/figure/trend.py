@@ -9,10 +9,10 @@ from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING
 
-from siteproof.figure import canvas
+from siteproof.figure import canvas, labels
 from siteproof.figure.canvas import COLOURS, DASHES, GRID, MARKERS, PALE, SMALL, SOFT, WIDTH
 from siteproof.figure.distribution import STYLES, Mark
-from siteproof.figure.labels import beside, date_ticks, lanes, nice_ticks, number, short, wide
+from siteproof.figure.labels import beside, date_ticks, lanes, nice_ticks, number, numbers, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,10 +71,9 @@ def draw(name: str, says: str, data: Trend) -> str:
     ends = _ends(times)
     low, high, near = _range(data)
     told = _steps(data, *ends)
-    legend = len(data.courses) > 1
-    top = 6 + LANE * (1 + max((lane for *_, lane in told), default=-1)) + LANE * (
-        len(data.marks) > len(near))
-    foot = FOOT + (14 * -(-len(data.courses) // 2) if legend else 0)
+    top = 6 + LANE * (1 + max((lane for *_, lane in told), default=-1))
+    entries = len(data.courses) + len(data.marks) + bool(data.region)
+    foot = FOOT + 14 * -(-entries // 2)
     height = foot + HIGH + top
 
     def fill(made: Figure) -> Sequence[canvas.Placed]:
@@ -92,9 +91,8 @@ def draw(name: str, says: str, data: Trend) -> str:
             place.plot([at.timestamp()], [value], marker="o", markersize=9, color=COLOURS[1],
                        markerfacecolor="none", linestyle="none")
         _axes(place, data, ends)
-        if legend:
-            place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.13), ncols=2, frameon=False,
-                         fontsize=SMALL)
+        place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.11), ncols=2, frameon=False,
+                     fontsize=SMALL)
         return ()
 
     return canvas.svg(name, data.title, says, height, fill)
@@ -126,12 +124,14 @@ def _course(place: Axes, course: Course, index: int) -> None:
     xs, ys = [t.timestamp() for t in course.times], list(course.values)
     pause = _pause(course.times)
     colour, shown = COLOURS[index % len(COLOURS)], len(xs) <= POINTS
-    if course.lows and course.highs:
-        place.fill_between(xs, course.lows, course.highs, color=PALE, linewidth=0, zorder=0.5)
+    lows, highs = list(course.lows), list(course.highs)
     for n in reversed(range(1, len(xs))):
         if xs[n] - xs[n - 1] > pause:
             xs.insert(n, (xs[n] + xs[n - 1]) / 2)
-            ys.insert(n, float("nan"))
+            for held in (ys, lows, highs):
+                held.insert(n, float("nan"))
+    if course.lows and course.highs:
+        place.fill_between(xs, lows, highs, color=PALE, linewidth=0, zorder=0.5)
     place.plot(xs, ys, label=course.name, color=colour, linewidth=1.1,
                linestyle=DASHES[index % len(DASHES)], markersize=3.5,
                marker=MARKERS[index % len(MARKERS)] if shown else None)
@@ -156,7 +156,7 @@ def _pauses(
         place.axvspan(*span, facecolor="none", edgecolor="#bbbbbb", hatch="\\\\\\", linewidth=0,
                       zorder=0.2)
         text = f"no run: {long / 86400:.0f} d"
-        if wide(text) < 0.8 * long / whole * (RIGHT - LEFT):
+        if labels.wide(text) < 0.8 * long / whole * (RIGHT - LEFT):
             place.text(sum(span) / 2, 0.03, text, ha="center", fontsize=SMALL, color="#333333",
                        transform=place.get_xaxis_transform(),
                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
@@ -166,32 +166,26 @@ def _region(place: Axes, region: Region | None) -> None:
     if region:
         xs = [region.first.timestamp(), region.last.timestamp()]
         place.fill_between(xs, region.low, region.high, facecolor="none", edgecolor="#009E73",
-                           linewidth=0.9, linestyle=":", zorder=0.4)
+                           linewidth=0.9, linestyle=":", zorder=0.4,
+                           label=f"usual: {number(region.low)} to {number(region.high)}")
 
 
 def _marks(place: Axes, data: Trend, near: Sequence[Mark]) -> None:
+    """Lines across, told below the picture, where they hide no value."""
+    low, high = place.get_ylim()
     for mark in data.marks:
+        line, width = STYLES[mark.kind]
+        style = {"color": "#000000", "linewidth": 0.8 * width, "linestyle": line}
         if mark in near:
-            line, width = STYLES[mark.kind]
-            place.axhline(mark.value, color="#000000", linewidth=0.8 * width, linestyle=line)
-            up = mark.value <= sum(place.get_ylim()) / 2
-            place.annotate(mark.text, (1, mark.value), (-2, 2 if up else -2), fontsize=SMALL,
-                           xycoords=place.get_yaxis_transform(), textcoords="offset points",
-                           ha="right", va="bottom" if up else "top",
-                           bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3})
-    far = [m for m in data.marks if m not in near]
-    middle = sum(place.get_ylim()) / 2
-    text = "; ".join(f"{m.text} ({'above' if m.value > middle else 'below'} the picture)"
-                     for m in far)
-    if text:
-        place.annotate(text, (1, 1), (0, 2), xycoords="axes fraction", ha="right", va="bottom",
-                       textcoords="offset points", fontsize=SMALL, color="#333333")
+            place.axhline(mark.value, label=mark.text, **style)
+        else:
+            side = "above" if mark.value > (low + high) / 2 else "below"
+            place.plot([], [], label=f"{mark.text}, {side} the picture", **style)
 
 
 def _steps(
     data: Trend, first: datetime, last: datetime
 ) -> list[tuple[datetime, str, str, int]]:
-    far = 1 if len(_range(data)[2]) < len(data.marks) else 0
     whole = (last - first).total_seconds()
     found = []
     for at, text in data.steps:
@@ -200,7 +194,7 @@ def _steps(
         side, span = beside(x, text, LEFT - 40, WIDTH)
         found.append((at, text, side, span))
     rows = lanes([span for *_, span in found], MOST_LANES)
-    return [(at, text, side, lane + far) for (at, text, side, _), lane
+    return [(at, text, side, lane) for (at, text, side, _), lane
             in zip(found, rows, strict=True) if lane is not None]
 
 
@@ -218,7 +212,7 @@ def _axes(place: Axes, data: Trend, ends: tuple[datetime, datetime]) -> None:
     ticks = date_ticks(*ends)
     place.set_xticks([at.timestamp() for at, _ in ticks], [text for _, text in ticks])
     heights = nice_ticks(*place.get_ylim(), 5)
-    place.set_yticks(heights, [number(t) for t in heights])
+    place.set_yticks(heights, numbers(heights))
     cut = place.get_ylim()[0] > 0
     place.set_ylabel(data.unit + (" (not from 0)" if cut else ""), color="#000000")
     place.grid(visible=True, color=GRID, linewidth=0.5)
