@@ -22,8 +22,8 @@ def page(report: Report, now: datetime) -> str:
     lines += _table(Table(("fact", "text"), report.facts), numbers)
     for section in report.sections:
         lines += _section(section, numbers, 2)
-    lines += ["---", "", f"Made by Siteproof on {when(now)} from the samples below perflogs and the "
-              "site's files. Times are UTC.", ""]
+    lines += ["---", "", f"Made by Siteproof on {when(now)} from the samples below perflogs and "
+              "the site's files. Times are UTC.", ""]
     return "\n".join(lines)
 
 

@@ -1,0 +1,67 @@
+"""`siteproof report`: everything about a system on one page that opens anywhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from siteproof import samples
+from siteproof.cli.options import which_samples
+from siteproof.errors import UserError
+from siteproof.report import build, html, markdown, material
+
+PAGES = {".html": html.page, ".htm": html.page, ".md": markdown.page}
+SLOW = 2  # seconds of silence after which somebody who waits wants a word
+
+
+@click.command()
+@which_samples
+@click.option("--output", default="", metavar="FILE",
+              help="The page: .html, or .md for Markdown; without it SYSTEM-DAY.html here.")
+def report(system: str, since: str, campaign: str, output: str) -> None:
+    """Write everything that is known of a system on one page: verdict, nodes, changes, figures.
+
+    The HTML page needs no other file and no network. Exit code 0: the page was written, whatever
+    it says; 'siteproof verdict' ends with the verdict's.
+
+    \b
+    siteproof report --campaign winter-2026
+    siteproof report --since 30d --output winter.md
+    """
+    ending = Path(output).suffix.lower() or ".html"
+    if ending not in PAGES:
+        raise UserError("--output", f"'{output}' has no ending of a page", "FILE.html, FILE.md")
+    found = material.gather(system, since=since, name=campaign, told=_teller())
+    target = Path(output or f"{found.system}-{found.now:%Y-%m-%d}.html")
+    _refuse(target)
+    text = PAGES[ending](build.build(found), found.now)
+    _write(target, text)
+    click.echo(f"{target}: {len(text.encode()) / 1e6:.1f} MB, {found.judged.chosen}")
+
+
+def _teller() -> Callable[[str], None]:
+    """Tells what is done on stderr, once it takes long."""
+    start = time.monotonic()
+
+    def tell(line: str) -> None:
+        if time.monotonic() - start > SLOW:
+            print(f"report: {line}", file=sys.stderr, flush=True)
+
+    return tell
+
+
+def _refuse(target: Path) -> None:
+    """A page that could not be written is refused before the work is done."""
+    if target.is_dir():
+        raise UserError("--output", f"{target} is a folder", "a file")
+    if not target.parent.is_dir():
+        raise UserError("--output", f"there is no folder {target.parent}", "a file in a folder")
+
+
+def _write(target: Path, text: str) -> None:
+    """Whole or not at all."""
+    samples.write_whole(target, text.encode("utf-8", "backslashreplace"))

@@ -1,0 +1,91 @@
+"""Every criterion: what was promised, where it is written, what was found, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from siteproof.analysis.verdict import CriterionVerdict, Verdict
+from siteproof.report.material import Material
+from siteproof.report.model import Section, Table
+from siteproof.report.words import count, counted, few
+from siteproof.sites import Criterion
+from siteproof.verdict_words import bound, reason, value
+
+COLUMNS = ("criterion", "verdict", "promised", "asked", "worst value", "keep it", "why", "source",
+           "figure")
+PARTS = (  # the gravest first
+    ("Not kept", (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED)),
+    ("Not decided", (Verdict.INCOMPLETE, Verdict.PENDING)),
+    ("Kept", (Verdict.PASS,)),
+    ("Reported only, or cannot run here", (Verdict.SKIP,)),
+)
+NOT_KEPT = PARTS[0][1]
+NAMED = 5  # criteria that a sentence names
+
+
+def chapter(material: Material) -> Section:
+    """All criteria in four tables, and what no criterion speaks of."""
+    judged = material.judged
+    tables = [
+        Table(COLUMNS, rows, title=f"{title} ({len(rows)})") for title, verdicts in PARTS
+        if (rows := [_row(material, r) for r in judged.verdicts if r.verdict in verdicts])
+    ]
+    points = [f"Warning for {nodes or 'the system'}: {text}"
+              for text, nodes in judged.warnings.items()]
+    points += [f"Measured, and no criterion speaks of it: {metric}" for metric in judged.unjudged]
+    return Section("criteria", "Criteria", brief(material), tables, points=points)
+
+
+def brief(material: Material) -> str:
+    """How many criteria have which verdict, and which are not kept."""
+    verdicts = material.judged.verdicts
+    if not verdicts:
+        return "The site promises nothing: there is no criterion in criteria.yaml."
+    told = f"{count(len(verdicts), 'criterion', 'criteria')}: {counts(material)}."
+    bad = [f"{r.id} ({r.verdict})" for r in verdicts if r.verdict in NOT_KEPT]
+    return f"{told} Not kept: {few(bad, NAMED)}." if bad else told
+
+
+def counts(material: Material) -> str:
+    """`2 FAIL, 9 PASS`."""
+    return counted(
+        (word, sum(r.verdict is word for r in material.judged.verdicts))
+        for _, words in PARTS for word in words)
+
+
+def why(result: CriterionVerdict) -> str:
+    """The worst nodes, and why the verdict is what it is."""
+    return reason(result) or "-"
+
+
+def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
+    criterion, worst = result.criterion, result.worst
+    note = f"{criterion.description}. Note: {criterion.note}" if criterion.note else \
+        criterion.description
+    kept = f"{result.ok} of {count(len(result.nodes), *_units(criterion))}" if result.nodes else "-"
+    return (
+        result.id, str(result.verdict), note, "; ".join(_asked(material, result)),
+        value(worst, criterion) if worst else "-", kept, why(result), criterion.source,
+        criterion.metric,
+    )
+
+
+def _asked(material: Material, result: CriterionVerdict) -> Iterator[str]:
+    """The bound, of whom, and the conditions under which a figure counts."""
+    criterion = result.criterion
+    yield f"{criterion.metric} {bound(material.judged, result)}"
+    whom = f"over {' or '.join(criterion.links)}" if criterion.links else \
+        f"of {' and '.join(criterion.nodes)}" if criterion.nodes else ""
+    yield f"{criterion.scope} {whom}".rstrip()
+    yield from (f"{key} {rule}" for key, rule in criterion.conditions.items())
+    if criterion.programs:
+        yield f"program {' or '.join(criterion.programs)}"
+    if criterion.trials:
+        yield count(criterion.trials, "trial")
+
+
+def _units(criterion: Criterion) -> Collection[str]:
+    """What is counted: nodes, pairs, links, or the system's one figure."""
+    if criterion.links:
+        return ("link",) if criterion.subject == "system" else ("pair",)
+    return ("figure",) if criterion.scope in ("system", "median", "mean") else ("node",)

@@ -1,0 +1,86 @@
+"""What a reader asks first, each answered in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from siteproof.analysis.verdict import PUBLISHED, Verdict
+from siteproof.report.chapters import changes, conditions, criteria, nodes, untested
+from siteproof.report.material import Material
+from siteproof.report.model import Section, Table
+from siteproof.report.words import count, few, period, when
+
+GRAVEST = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED, Verdict.INCOMPLETE, Verdict.PENDING,
+           Verdict.PASS)
+UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
+MEANING = {
+    Verdict.FAIL: "It did not pass: a promise was measured and is not kept",
+    Verdict.ERROR: "It did not pass: a measurement broke",
+    Verdict.REGRESSED: "The contract is kept, and a figure is below its own baseline",
+    Verdict.INCOMPLETE: "Nothing failed, and something that was promised has not been measured",
+    Verdict.PENDING: "Nothing failed, and something waits for a person or for a check",
+    Verdict.PASS: "It passed: every criterion that can be decided is kept",
+}
+QUESTIONS: tuple[tuple[str, Callable[[Material], str], str], ...] = (
+    ("Which nodes stay out, and why?", nodes.brief, "nodes"),
+    ("What got worse since the last time?", changes.brief, "changes"),
+    ("What was not tested?", untested.brief, "untested"),
+    ("Under which conditions was HPL run?", conditions.brief, "conditions"),
+)
+NAMED = 4
+
+
+def chapter(material: Material) -> Section:
+    """The five questions."""
+    passed = f"{mark(material)}. {_meaning(material)}. {criteria.brief(material)}"
+    rows = [("Did it pass?", passed, "criteria")]
+    rows += [(question, answer(material), where) for question, answer, where in QUESTIONS]
+    return Section("summary", "In short", "", [Table(("question", "answer", "chapter"), rows)])
+
+
+def mark(material: Material) -> str:
+    """The gravest verdict on any criterion."""
+    return str(next((v for v in GRAVEST if any(
+        r.verdict is v for r in material.judged.verdicts)), UNDECIDED))
+
+
+def headline(material: Material) -> str:
+    """What became of it, in a sentence, and how many nodes stay out."""
+    total = len(material.judged.verdicts)
+    told = f"{_meaning(material)} ({criteria.counts(material) or 'none'} of " \
+           f"{count(total, 'criterion', 'criteria')})."
+    return f"{told} {nodes.brief(material)}"
+
+
+def facts(material: Material) -> list[tuple[str, str]]:
+    """System, what is judged, when, with which suite, by whom, and on how many nodes."""
+    judged = material.judged
+    heads = list({id(s.header): s.header for s in judged.samples}.values())
+    inventory = len(material.fleet.nodes)
+    measured = {s.node for s in material.good
+                if s.node in material.fleet.nodes and s.header.mode != PUBLISHED}
+
+    def told(name: str) -> str:
+        return few(sorted({h.provenance[name] for h in heads if h.provenance.get(name)}), NAMED)
+
+    return [
+        ("System", material.site.system.description),
+        ("Judged", f"{judged.chosen} ({count(len(material.names), 'session')}, "
+                   f"{count(len(heads), 'job')})" if heads else judged.chosen),
+        ("Measured", period([h.time for h in heads])),
+        ("Mode", few(sorted({h.mode or "none" for h in heads}), NAMED) or "-"),
+        ("Nodes", f"{len(measured)} of {inventory} have a value"),
+        ("Suite", told("suite") or "unknown"),
+        ("Measured by", told("user") or "unknown"),
+        ("Accepted", f"{material.accepted[-1].name} on {when(material.accepted[-1].when)}"
+         if material.accepted else "nothing yet"),
+        ("Made", when(material.now)),
+    ]
+
+
+def _meaning(material: Material) -> str:
+    word = mark(material)
+    if word == UNDECIDED:
+        return "Nothing is decided: no criterion that can be" if material.judged.verdicts else \
+            "Nothing is decided: the site promises nothing"
+    return MEANING[Verdict(word)]

@@ -1,0 +1,163 @@
+"""What was not tested: criteria without an answer, nodes, checks, links, file systems, sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from siteproof.analysis.pair_units import LINK
+from siteproof.analysis.verdict import PUBLISHED, Verdict
+from siteproof.fleet import State
+from siteproof.report.chapters import criteria
+from siteproof.report.material import Material
+from siteproof.report.model import Section, Table
+from siteproof.report.words import count, few, nodes, when
+from siteproof.sweeps import files
+
+NAMED = 4  # things of a kind that a sentence names
+MOST = 100  # lines of a table
+NEVER = "never"
+
+
+def chapter(material: Material) -> Section:
+    """A table for each kind of thing that was not tested."""
+    tables = [
+        _table(("criterion", "verdict", "metric", "why"), _criteria(material),
+               "Criteria without an answer"),
+        _table(("nodes", "count", "lack"), _nodes(material), "Nodes without a figure", ("count",)),
+        _table(("check", "status", "count", "where", "why"), _failed(material),
+               "Checks that gave no value", ("count",)),
+        _table(("check", "criteria that wait for it", "last measured"), _checks(material),
+               "Checks that were not run"),
+        _table(("what", "name", "why"), _places(material),
+               "Roles, links and file systems without a figure"),
+        _table(("sweep", "points", "last measured"), _sweeps(material), "Sweeps that were not run",
+               ("points",)),
+    ]
+    return Section("untested", "What was not tested", brief(material),
+                   [table for table in tables if table.rows])
+
+
+def brief(material: Material) -> str:
+    """What is missing, in a sentence."""
+    parts = [
+        ("criterion", "criteria", [row[0] for row in _criteria(material)]),
+        ("check", "checks", [row[0] for row in _checks(material)]),
+        ("place", "places", [f"{kind} {name}" for kind, name, _ in _places(material)]),
+        ("sweep", "sweeps", [row[0] for row in _sweeps(material)]),
+    ]
+    told = [f"{count(len(names), one, many)} ({few(names, NAMED)})"
+            for one, many, names in parts if names]
+    lacking = material.fleet.of(State.UNTESTED)
+    if lacking:
+        told.insert(1, f"{count(len(lacking), 'node')} ({lacking})")
+    return f"Not tested: {'; '.join(told)}." if told else \
+        "Everything that the site promises was tested, and all checks and sweeps were run."
+
+
+def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str,
+           numeric: tuple[str, ...] = ()) -> Table:
+    held = list(rows)
+    left = f"{len(held) - MOST} more lines are left out." if len(held) > MOST else ""
+    return Table(columns, held[:MOST], left, numeric, f"{title} ({len(held)})")
+
+
+def _criteria(material: Material) -> list[tuple[str, str, str, str]]:
+    """INCOMPLETE, PENDING, and what no tool could measure."""
+    return [
+        (r.id, str(r.verdict), r.criterion.metric, criteria.why(r))
+        for r in material.judged.verdicts
+        if r.verdict in (Verdict.INCOMPLETE, Verdict.PENDING)
+        or r.verdict is Verdict.SKIP and not r.criterion.report_only
+    ]
+
+
+def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
+    """What nodes lack: a line for each set of nodes that lack the same."""
+    lack: dict[tuple[str, ...], list[str]] = {}
+    for node in material.fleet.nodes.values():
+        if node.untested:
+            lack.setdefault(tuple(node.reasons), []).append(node.node)
+    for reasons, names in sorted(lack.items(), key=lambda item: -len(item[1])):
+        yield nodes(names), str(len(names)), few(reasons, NAMED, "; ")
+
+
+def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
+    """Jobs that gave no value: skipped for want of a tool, timed out, and the like."""
+    held: dict[tuple[str, str, str], list[str]] = {}
+    for s in material.judged.samples:
+        if s.status != "ok":
+            held.setdefault((s.header.check, s.status, s.why), []).append(
+                s.node or s.dims.get(LINK, "") or "the system")
+    for (check, status, why), names in sorted(held.items()):
+        yield check, status, str(len(names)), few(_named(material, names), NAMED), why or "-"
+
+
+def _named(material: Material, names: Iterable[str]) -> list[str]:
+    """Nodes as a set; links and the system by their names."""
+    own = [name for name in names if material.site.role_of(name)]
+    rest = sorted({name for name in names if not material.site.role_of(name)})
+    return ([nodes(own)] if own else []) + rest
+
+
+def _checks(material: Material) -> list[tuple[str, str, str]]:
+    """Checks of the suite of which nothing is judged."""
+    return material.once(_not_run)
+
+
+def _not_run(material: Material) -> list[tuple[str, str, str]]:
+    run = {s.header.check for s in material.judged.samples if s.header.mode != PUBLISHED}
+    last: dict[str, str] = {}
+    for header in material.sessions.headers:
+        if header.mode != PUBLISHED:
+            last[header.check] = max(last.get(header.check, ""), header.time)
+    waiting: dict[str, list[str]] = {}
+    for key, criterion in material.site.criteria.items():
+        if not criterion.report_only:
+            waiting.setdefault(criterion.metric.partition(".")[0], []).append(key)
+    known = {m.check for m in material.site.catalogue.values() if m.check} - run
+    rows = [(name, few(waiting.get(name, ()), NAMED) or "none",
+             when(last[name]) if name in last else NEVER) for name in known]
+    return sorted(rows, key=lambda row: (row[1] == "none", row[0]))
+
+
+def _places(material: Material) -> list[tuple[str, str, str]]:
+    """Roles, links and file systems of the site on which nothing has a value."""
+    return material.once(_not_seen)
+
+
+def _not_seen(material: Material) -> list[tuple[str, str, str]]:
+    system, found = material.site.system, [s for s in material.good if s.header.mode != PUBLISHED]
+    roles = {material.site.role_of(node) for node in {s.node for s in found}}
+    links = {s.dims.get(LINK) for s in found}
+    used = {s.conditions.get("file_system", s.dims.get("file_system")) for s in found}
+    run_on = {partition.role for partition in system.partitions.values()}
+    told = [
+        ("role", role, "no value of its nodes" if role in run_on else "no partition runs on it")
+        for role in system.nodes if role not in roles and not _shared(material, role, roles)
+    ]
+    told += [("link", name, "no value over it") for name in system.links if name not in links]
+    return told + [("file system", name, "no value on it") for name in system.file_systems
+                   if name not in used]
+
+
+def _shared(material: Material, role: str, roles: set[str | None]) -> bool:
+    """Whether some of a role's nodes were measured in another role that they have, too."""
+    mine = material.site.expected(role)
+    return any(mine & material.site.expected(other) for other in roles if other)
+
+
+def _sweeps(material: Material) -> list[tuple[str, str, str]]:
+    """Sweep files of which no point is judged."""
+    return material.once(_not_swept)
+
+
+def _not_swept(material: Material) -> list[tuple[str, str, str]]:
+    run = {s.conditions.get("sweep", "") for s in material.judged.samples}
+    last: dict[str, str] = {}
+    for header in material.sessions.headers:
+        name = header.conditions.get("sweep", "")
+        last[name] = max(last.get(name, ""), header.time)
+    return [
+        (name, str(len(sweep.points)), when(last[name]) if name in last else NEVER)
+        for name, sweep in sorted(files.examine()[0].items()) if name not in run
+    ]
