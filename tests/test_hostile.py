@@ -75,6 +75,7 @@ READERS = [
     ["nodes", "--metric", "Stream.triad"], ["nodes", "--untested"], ["why", "n003"],
     ["why", "n004"], ["why", "C-TRIAD"], ["describe", "--all"], ["describe", "n004"],
     ["gate"], ["gate", "--drain"], ["accept", "--list"],
+    ["export", "junit"], ["export", "openmetrics"], ["export", "json"],
 ]
 
 

@@ -317,16 +317,16 @@ def test_the_json_holds_what_a_program_needs(jetstream):
     blades(jetstream, {**dict.fromkeys(BLADES, 695), "iu-c007": "641.1", "iu-c111": None})
     done = jetstream.siteproof("verdict", "--system", "jetstream-iu", "--json")
     record = json.loads(done.out)
-    assert set(record) == {"system", "samples_of", "exit_code", "criteria"}
+    assert set(record) >= {"system", "samples_of", "exit_code", "criteria"}
     words = {str(word) for word in Verdict}
     for found in record["criteria"]:
-        assert set(found) == {
+        assert set(found) >= {  # test_export_json.py has the whole form
             "id", "verdict", "why", "metric", "bound", "source", "by_rounding", "nodes_ok",
             "nodes_expected", "nodes"}
         assert found["verdict"] in words
         assert len(found["nodes"]) == found["nodes_expected"]
         for node in found["nodes"]:
-            assert set(node) == {"node", "verdict", "why", "value", "unit", "rounded", "session"}
+            assert set(node) >= {"node", "verdict", "why", "value", "unit", "rounded", "session"}
             assert node["verdict"] in words
             assert node["value"] is None or Decimal(node["value"]).is_finite()
     hpl = next(c for c in record["criteria"] if c["id"] == "JS-4.1.1-HPL")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -15,7 +14,8 @@ from rich.text import Text
 from siteproof import data, fleet, sites
 from siteproof.cli.compare import share
 from siteproof.cli.options import which_samples
-from siteproof.errors import ExitCode, UserError
+from siteproof.errors import UserError
+from siteproof.export import record
 from siteproof.fleet import FleetReport, MetricReport, NodeReport, State
 from siteproof.judgement import Judgement, judge_system
 from siteproof.sessions import Sessions
@@ -30,7 +30,8 @@ RANKED = 20  # nodes of a metric that are shown, the worst first
 @click.command()
 @which_samples
 @click.option("--metric", default="", metavar="METRIC", help="The worst nodes in one metric.")
-@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@click.option("--json", "as_json", is_flag=True,
+              help="For programs: one JSON object; 'siteproof export schema nodes' explains it.")
 @click.option("--untested", is_flag=True, help="Print only the nodes that lack a figure, as a set.")
 def nodes(
     system: str, since: str, campaign: str, metric: str, as_json: bool, untested: bool
@@ -55,9 +56,9 @@ def nodes(
             n.node for n in report.nodes.values() if n.untested)
         click.echo(str(missing), nl=bool(missing))
         return
-    code = _exit_code(report)
+    code = record.nodes_exit_code(report)
     if as_json:
-        click.echo(json.dumps(_record(judged, report, code), indent=1))
+        click.echo(record.dumps(record.nodes(judged, report, datetime.now(UTC))))
     elif metric:
         _print_metric(judged, report, metric)
     else:
@@ -76,13 +77,6 @@ def _inventory(system: str) -> NodeSet:
     site = sites.load(system or sites.recognise())
     roles = {partition.role for partition in site.system.partitions.values()}
     return fleet.nodeset(node for role in roles for node in site.expected(role))
-
-
-def _exit_code(report: FleetReport) -> ExitCode:
-    states = {n.state for n in report.nodes.values()} - {State.OK}
-    if states - {State.UNTESTED}:
-        return ExitCode.FAIL
-    return ExitCode.INCOMPLETE if states or not report.nodes else ExitCode.PASS
 
 
 def _console() -> Console:
@@ -183,13 +177,3 @@ def _cells(m: MetricReport) -> tuple[str, ...]:
     z = "-" if m.z is None else f"{m.z:.1f}"
     return (f"{m.value:.6g} {m.unit}", f"{m.median:.6g}", share(m.deficit).lstrip("+"), z,
             share(m.change), f"{m.slow_runs} of {m.runs} runs")
-
-
-def _record(judged: Judgement, report: FleetReport, code: int) -> dict[str, Any]:
-    return {
-        "system": judged.site.system.system, "samples_of": judged.chosen, "exit_code": int(code),
-        "suspect_share": report.suspect_share, "warnings": report.warnings,
-        "retest": str(report.retest),
-        "states": {str(state): str(report.of(state)) for state in State},
-        "nodes": [asdict(node) for node in report.nodes.values()],
-    }

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from datetime import UTC, datetime
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.analysis.verdict import NodeVerdict, Verdict, exit_code
+from siteproof.analysis.verdict import Verdict, exit_code
 from siteproof.cli.options import which_samples
+from siteproof.export import record
 from siteproof.judgement import Judgement, judge_system
-from siteproof.verdict_words import bound, figure, last_line, number, reason, value
+from siteproof.verdict_words import bound, last_line, reason, value
 
 COLOURS = {
     Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.ERROR: "bold red",
@@ -25,7 +25,8 @@ WIDTH = 132  # columns where nobody looks at a terminal
 
 @click.command()
 @which_samples
-@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@click.option("--json", "as_json", is_flag=True,
+              help="For programs: one JSON object; 'siteproof export schema' explains it.")
 def verdict(system: str, since: str, campaign: str, as_json: bool) -> None:
     """Say for each criterion whether the system keeps it.
 
@@ -38,7 +39,7 @@ def verdict(system: str, since: str, campaign: str, as_json: bool) -> None:
     judged = judge_system(system, since=since, name=campaign)
     code = exit_code(v.verdict for v in judged.verdicts)
     if as_json:
-        click.echo(json.dumps(_record(judged, code), indent=1))
+        click.echo(record.dumps(record.verdict(judged, datetime.now(UTC))))
     else:
         _print(judged)
     raise SystemExit(code)
@@ -64,29 +65,3 @@ def _print(judged: Judgement) -> None:
     for metric in judged.unjudged:
         console.print(f"measured, and no criterion speaks of it: {metric}", markup=False)
     console.print(last_line(judged), markup=False, highlight=False)
-
-
-def _record(judged: Judgement, code: int) -> dict[str, Any]:
-    return {
-        "system": judged.site.system.system, "samples_of": judged.chosen, "exit_code": code,
-        "criteria": [
-            {
-                "id": r.id, "verdict": r.verdict, "why": r.why, "metric": r.criterion.metric,
-                "bound": bound(judged, r), "source": r.criterion.source,
-                "by_rounding": r.by_rounding, "nodes_ok": r.ok, "nodes_expected": len(r.nodes),
-                "nodes": [_node_record(n) for n in r.nodes],
-            }
-            for r in judged.verdicts
-        ],
-    }
-
-
-def _node_record(result: NodeVerdict) -> dict[str, Any]:
-    sample = result.sample
-    return {
-        "node": result.node, "verdict": result.verdict, "why": result.why,
-        "value": None if result.value is None else figure(result),
-        "unit": sample.unit if sample else None,
-        "rounded": None if result.rounded is None else number(result.rounded, 12),
-        "session": sample.header.session if sample else None,
-    }

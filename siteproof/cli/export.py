@@ -1,0 +1,131 @@
+"""`siteproof export`: verdicts and figures for CI, monitoring and other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from siteproof import fleet
+from siteproof.cli.options import which_samples
+from siteproof.errors import UserError
+from siteproof.export import gauges, junit, record, schema
+from siteproof.judgement import Judgement, judge_system
+from siteproof.samples import write_whole
+from siteproof.verdict_words import last_line
+
+
+@click.group()
+def export() -> None:
+    """Write verdicts and figures for other tools.
+
+    The exit code is 0 when the document is written, whatever it says; 'siteproof verdict' ends
+    with the verdict's.
+
+    \b
+    siteproof export junit --output siteproof.xml
+    """
+
+
+def _to_file(command: Callable[..., Any]) -> Callable[..., Any]:
+    option = click.option(
+        "--output", "file", type=click.Path(path_type=Path), metavar="FILE",
+        help="A file, which a reader sees whole or not at all; without it, standard output.")
+    return which_samples(option(command))
+
+
+@export.command("junit", short_help="JUnit XML for CI, a case a criterion.")
+@_to_file
+@click.option("--per-node", is_flag=True,
+              help="A case more for each node of each criterion: 320 nodes are many cases.")
+def _junit(system: str, since: str, campaign: str, file: Path | None, per_node: bool) -> None:
+    """The verdicts as JUnit XML, a case a criterion, for CI.
+
+    Something in it is red exactly where 'siteproof verdict' does not end with 0: FAIL and
+    REGRESSED are failures; ERROR and INCOMPLETE are errors; SKIP and PENDING are skipped, and the
+    case "every criterion was decided" is an error while anything is INCOMPLETE or PENDING.
+
+    \b
+    Jenkins, in the pipeline's `post { always { … } }`:
+      junit 'siteproof.xml'
+    GitLab, in the job; without `when` a failed job keeps no file:
+      artifacts:
+        when: always
+        reports:
+          junit: siteproof.xml
+
+    GitLab's job fails by its script alone, so end that with 'siteproof verdict'.
+
+    \b
+    siteproof export junit --campaign maintenance-2026-11 --output siteproof.xml
+    """
+    judged = judge_system(system, since=since, name=campaign)
+    _write(file, junit.text(judged, per_node=per_node), judged)
+
+
+@export.command("openmetrics", short_help="OpenMetrics text for node_exporter.")
+@_to_file
+def _openmetrics(system: str, since: str, campaign: str, file: Path | None) -> None:
+    """Verdicts, states of nodes and headline figures as OpenMetrics text, for monitoring.
+
+    Values are in base units: bytes per second, seconds, operations per second. For node_exporter
+    write a file that ends in .prom to the folder of --collector.textfile.directory; a file with
+    times beside its values would be refused there, so times are values of their own.
+
+    \b
+    alert on  siteproof_criterion_verdict{verdict=~"FAIL|ERROR|REGRESSED"} == 1
+    and on    time() - siteproof_last_run_timestamp_seconds > 2 * 86400
+
+    \b
+    siteproof export openmetrics --output /var/lib/node_exporter/siteproof.prom
+    """
+    judged = judge_system(system, since=since, name=campaign)
+    report = fleet.report(judged, fleet.lately(judged))
+    _write(file, gauges.text(judged, report, datetime.now(UTC)), judged)
+
+
+@export.command("json", short_help="One JSON document: verdicts and nodes.")
+@_to_file
+def _json(system: str, since: str, campaign: str, file: Path | None) -> None:
+    """Everything of 'siteproof verdict --json', and the states of all nodes, in one document.
+
+    'siteproof export schema' explains each key.
+
+    \b
+    siteproof export json | jq -r '.criteria[] | select(.verdict == "FAIL") | .id'
+    """
+    judged = judge_system(system, since=since, name=campaign)
+    report = fleet.report(judged, fleet.lately(judged))
+    document = record.verdict(judged, datetime.now(UTC), report)
+    _write(file, record.dumps(document) + "\n", judged)
+
+
+@export.command("schema", short_help="The JSON Schema of the documents.")
+@click.argument("of", type=click.Choice(schema.DOCUMENTS), default=schema.DOCUMENTS[0])
+def _schema(of: str) -> None:
+    """The JSON Schema (2020-12) of 'siteproof verdict --json' or 'siteproof nodes --json'.
+
+    \b
+    siteproof export schema > verdict.schema.json
+    siteproof export schema nodes
+    """
+    click.echo(record.dumps(schema.of(of)))
+
+
+def _write(file: Path | None, text: str, judged: Judgement) -> None:
+    """To the file, whole or not at all; a device or pipe gets it as it is. Raises UserError."""
+    if file is None:
+        click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal knows
+        return
+    target = file.resolve()
+    if target.is_dir() or not target.parent.is_dir():
+        what = "is a folder" if target.is_dir() else f"there is no folder {target.parent}"
+        raise UserError("--output", f"{file}: {what}", "a file in a folder that exists")
+    if target.exists() and not target.is_file():
+        target.write_bytes(text.encode())
+    else:
+        write_whole(target, text.encode())
+    click.echo(f"{file}: {last_line(judged)}")

@@ -1,0 +1,194 @@
+"""JUnit XML, as Jenkins and GitLab read it: a suite a check, a case a criterion.
+
+What the two show decides the form. Jenkins sorts by classname, and its xUnit plugin refuses
+properties of a case: they stand in the suite. GitLab shows classname, name and the text of a
+failure, not its message; of cases of one name it keeps the first. Nodes are lines of a case: 320
+of them as cases of each criterion would hide the few that matter.
+
+Something in the file is red if, and only if, `siteproof verdict` does not end with 0. Hence
+INCOMPLETE is an error, as a figure that is owed and missing is no pass; PENDING waits for a person
+or for a check to be written, which no run can change: it is skipped, and one case by itself says
+that not everything was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import groupby
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from siteproof.analysis.pair_units import ends
+from siteproof.analysis.verdict import CriterionVerdict, NodeVerdict, Verdict, exit_code
+from siteproof.errors import ExitCode, harmless
+from siteproof.export.record import answers, common
+from siteproof.judgement import Judgement
+from siteproof.samples import Sample
+from siteproof.verdict_words import bound, reason, value
+
+TAGS = {
+    Verdict.FAIL: "failure", Verdict.REGRESSED: "failure", Verdict.ERROR: "error",
+    Verdict.INCOMPLETE: "error", Verdict.SKIP: "skipped", Verdict.PENDING: "skipped",
+}
+COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+LISTED = 50  # nodes of a criterion that have a line, the worst first
+DECIDED = "every criterion was decided"
+
+
+def text(judged: Judgement, *, per_node: bool = False) -> str:
+    """The document. per_node: a case more for each node of each criterion."""
+    top = Element("testsuites", name=f"siteproof {judged.site.system.system}")
+    by_check = sorted(judged.verdicts, key=_check)
+    for check, group in groupby(by_check, key=_check):
+        _suite(top, judged, check, list(group), per_node)
+    _decided(top, judged)
+    for suite in top:
+        _count(suite, [suite])
+    _count(top, list(top))
+    del top.attrib["skipped"]  # the schema knows it of a suite only
+    if judged.samples:
+        top.set("time", _seconds(judged.samples))
+    _harmless(top)
+    ElementTree.indent(top)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(top).decode() + "\n"
+
+
+def _check(result: CriterionVerdict) -> str:
+    return result.criterion.metric.partition(".")[0]
+
+
+def _suite(
+    top: Element, judged: Judgement, check: str, results: Sequence[CriterionVerdict],
+    per_node: bool,
+) -> None:
+    suite = SubElement(top, "testsuite", name=check)
+    found = [sample for result in results for sample in answers(result)]
+    if found:
+        newest = max(datetime.fromisoformat(s.header.time) for s in found)
+        suite.set("timestamp", newest.strftime("%Y-%m-%dT%H:%M:%S"))
+        suite.set("time", _seconds(found))
+    properties = SubElement(suite, "properties")
+    for result in results:
+        for name, told in _facts(judged, result).items():
+            SubElement(properties, "property", name=f"{result.id}.{name}", value=told)
+    for result in results:
+        _case(suite, judged, check, result)
+        for node in result.nodes if per_node else ():
+            _node_case(suite, judged, check, result, node)
+
+
+def _facts(judged: Judgement, result: CriterionVerdict) -> dict[str, str]:
+    """What a program may want of a criterion, in words."""
+    worst, found = result.worst, answers(result)
+    facts = {
+        "verdict": str(result.verdict), "metric": result.criterion.metric,
+        "value": value(worst, result.criterion) if worst else "",
+        "unit": worst.sample.unit if worst and worst.sample else "",
+        "bound": bound(judged, result), "source": result.criterion.source,
+        "nodes_ok": str(result.ok) if result.nodes else "",
+        "nodes_expected": str(len(result.nodes)) if result.nodes else "",
+        "measured": max((s.header.time for s in found), default=""),
+        "sessions": " ".join(sorted({s.header.session for s in found})),
+        "conditions": ", ".join(f"{k} {v}" for k, v in sorted(common(found).items())),
+    }
+    return {name: told for name, told in facts.items() if told}
+
+
+def _case(suite: Element, judged: Judgement, check: str, result: CriterionVerdict) -> None:
+    case = _new(suite, judged, check, _name(result))
+    worst = result.worst
+    told = [value(worst, result.criterion)] if worst else []
+    limit = bound(judged, result)
+    told += ["" if result.criterion.report_only else f"bound {limit}", reason(result)]
+    bad = [n for n in result.nodes if n.verdict is not Verdict.PASS]
+    _tell(case, result.verdict, "; ".join(filter(None, told)), _lines(result, bad))
+    facts = [f"{name}: {fact}" for name, fact in _facts(judged, result).items()]
+    listed = _lines(result, result.nodes) if len(result.nodes) > 1 else []
+    SubElement(case, "system-out").text = "\n".join([*facts, *listed])
+
+
+def _name(result: CriterionVerdict) -> str:
+    return f"{result.id}: {result.criterion.description}"
+
+
+def _new(suite: Element, judged: Judgement, check: str, name: str) -> Element:
+    return SubElement(
+        suite, "testcase", classname=f"{judged.site.system.system}.{check}", name=name)
+
+
+def _node_case(
+    suite: Element, judged: Judgement, check: str, result: CriterionVerdict, node: NodeVerdict
+) -> None:
+    case = _new(suite, judged, check, f"{_name(result)} [{node.node}]")
+    line = _line(result, node)
+    _tell(case, node.verdict, f"{line}; bound {bound(judged, result)}", [])
+    SubElement(case, "system-out").text = line
+
+
+def _tell(case: Element, verdict: Verdict, message: str, lines: Iterable[str]) -> None:
+    """Why a case is no pass: as message, and as text for who shows no message."""
+    if verdict in TAGS:
+        told = f"{verdict}: {message}"
+        SubElement(case, TAGS[verdict], type=str(verdict), message=told).text = "\n".join(
+            [told, *lines])
+
+
+def _lines(result: CriterionVerdict, nodes: Sequence[NodeVerdict]) -> list[str]:
+    """A line a node, the worst first; of many, the others as a set."""
+    told = [_line(result, node) for node in nodes[:LISTED]]
+    rest = [node.node for node in nodes[LISTED:]]
+    if rest and all(len(ends(unit)) == 1 for unit in rest):
+        told.append(f"and {len(rest)} more: "
+                    f"{NodeSet.fromlist(rest, resolver=RESOLVER_NOGROUP)}")
+    elif rest:  # no set of pairs is short
+        told.append(f"and {len(rest)} more, such as {rest[0]}")
+    return told
+
+
+def _line(result: CriterionVerdict, node: NodeVerdict) -> str:
+    figure = value(node, result.criterion) if node.value is not None else ""
+    return f"{node.node}: {', '.join(filter(None, (str(node.verdict), figure, node.why)))}"
+
+
+def _decided(top: Element, judged: Judgement) -> None:
+    """A case that is no pass where the exit code is 3 though nothing failed."""
+    suite = SubElement(top, "testsuite", name="verdict")
+    case = _new(suite, judged, "verdict", DECIDED)
+    lacking = [r for r in judged.verdicts if r.verdict in (Verdict.INCOMPLETE, Verdict.PENDING)]
+    undecided = exit_code(r.verdict for r in judged.verdicts) == ExitCode.INCOMPLETE
+    if lacking or undecided:
+        message = f"{len(lacking)} of {len(judged.verdicts)} criteria are INCOMPLETE or PENDING"
+        if not lacking:
+            message = "nothing was decided at all"
+        _tell(case, Verdict.INCOMPLETE, message,
+              [f"{r.id}: {r.verdict}{f', {r.why}' if r.why else ''}" for r in lacking])
+    SubElement(case, "system-out").text = judged.chosen
+
+
+def _count(element: Element, suites: Sequence[Element]) -> None:
+    element.set("tests", str(sum(len(suite.findall("testcase")) for suite in suites)))
+    for name, tag in COUNTED.items():
+        element.set(name, str(sum(len(suite.findall(f"testcase/{tag}")) for suite in suites)))
+
+
+def _seconds(samples: Iterable[Sample]) -> str:
+    """How long the sessions took, from their begin to their last job's end, queue and all."""
+    spans: dict[str, float] = {}
+    for sample in samples:
+        head, known = sample.header, spans.get(sample.header.session, 0.0)
+        if head.began is not None:
+            span = datetime.fromisoformat(head.time).timestamp() - head.began
+            spans[head.session] = max(known, span)
+    return f"{sum(spans.values()):.0f}"
+
+
+def _harmless(top: Element) -> None:
+    """Without the characters that XML 1.0 has no form for, such as ESC."""
+    for element in top.iter():
+        for name, told in element.attrib.items():
+            element.set(name, harmless(told))
+        if element.text:
+            element.text = "\n".join(map(harmless, element.text.split("\n")))
