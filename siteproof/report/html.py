@@ -16,7 +16,7 @@ from siteproof.report.numbering import Numbering
 from siteproof.report.words import when
 
 HERE = Path(__file__).parent
-WIDE = 4  # columns from which on a table becomes blocks on a narrow screen
+WIDE = 3  # columns from which on a table becomes blocks on a narrow screen
 KINDS = {  # of a word that stands alone, how it looks; the word itself says what it is
     "bad": ("FAIL", "ERROR", "FAILED", "worse"),
     "warn": ("REGRESSED", "SLOW", "ODD", "UNSTABLE"),
@@ -28,7 +28,7 @@ MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "open": "?", "good": "\N{CHECK MARK
 _KIND = {word: kind for kind, words in KINDS.items() for word in words}
 _PROLOG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
-_BREAK = re.compile(r"([,/_.\]>=&](?=\S))")
+_BREAK = re.compile(r"(?<=[,/_])(?=[^\s,/_])")
 
 
 def page(report: Report, now: datetime) -> str:
@@ -61,8 +61,8 @@ def mark(word: str) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """A text that may break after its commas, slashes and points; a node set is one long word."""
-    return Markup("<wbr>").join(re.split(r"(?<=[,/_.\]>=&])(?=\S)", text))
+    """A text that may break after its commas and slashes; a node set is one long word."""
+    return Markup("<wbr>").join(_BREAK.split(text))
 
 
 def wide(table: Table) -> bool:

@@ -11,8 +11,8 @@ from siteproof.report.words import count, counted, few
 from siteproof.sites import Criterion
 from siteproof.verdict_words import bound, reason, value
 
-COLUMNS = ("criterion", "verdict", "promised", "asked", "worst value", "keep it", "why", "source",
-           "figure")
+COLUMNS = ("criterion", "verdict", "promised", "asked", "worst value", "keep it",
+           "why, or worst nodes", "source", "figure")
 PARTS = (  # the gravest first
     ("Not kept", (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED)),
     ("Not decided", (Verdict.INCOMPLETE, Verdict.PENDING)),

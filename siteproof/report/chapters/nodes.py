@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from siteproof.fleet import State
@@ -10,6 +11,7 @@ from siteproof.report.material import Material
 from siteproof.report.model import Section, Table
 from siteproof.report.words import count, counted, few, nodes
 
+_NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w.-]*\w)")  # no part of a name or version
 SHOWN = 3  # reasons of a node
 MOST = 150  # lines of a table; more would hide what matters
 NAMED = 3  # groups of nodes that a sentence tells the reason of
@@ -24,29 +26,71 @@ def chapter(material: Material) -> Section:
     if remarked := [r for r in material.gate.rulings.values() if r.back and r.state != State.OK]:
         tables.append(_table(material, remarked, "Nodes that go back with a remark"))
     tables.append(_states(material))
-    points = list(dict.fromkeys(material.fleet.warnings))
-    points += [f"{node.node}: {note}" for node in material.fleet.nodes.values()
-               for note in node.notes][:MOST]
-    if retest := material.fleet.retest:
-        points.append(f"One more run would tell more of {retest}.")
-    return Section("nodes", "Nodes", brief(material), tables, points=points)
+    parts = [part for part in (_doubts(material), _notes(material)) if part]
+    return Section("nodes", "Nodes", brief(material), tables, sections=parts)
 
 
 def brief(material: Material) -> str:
     """Which nodes stay out, and why."""
+    told, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
+    if not out or not _measured(material):
+        return told
+    groups = _alike(out)
+    if len(groups) <= NAMED:
+        why = [f"{nodes(names)} ({state}: {_gravest(reasons)})"
+               for (state, reasons, _), names in groups.items()]
+    else:  # each has its own figure: told by what is wrong
+        why = [f"{len(names)} {state} by {what} ({nodes(names)})"
+               for (state, what), names in _subjects(out).items()]
+    return f"{told.removesuffix('.')}: {few(why, NAMED, '; ')}."
+
+
+def _gravest(reasons: Sequence[str]) -> str:
+    more = f", and {count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+    return f"{(reasons or ('no reason known',))[0]}{more}"
+
+
+def short(material: Material) -> str:
+    """How many nodes stay out."""
     rulings = material.gate.rulings
     if not rulings:
         return "The inventory has no node."
     if not _measured(material):
         return (f"None of the {count(len(rulings), 'node')} was measured in what is judged, so "
                 "nothing is decided about any.")
-    out = [r for r in rulings.values() if not r.back]
+    out = sum(not r.back for r in rulings.values())
     if not out:
         return f"No node stays out: all {len(rulings)} go back."
-    told = [f"{nodes(names)} ({state}: {few(reasons, 1)})"
-            for (state, reasons, _), names in _alike(out).items()]
-    return (f"{len(out)} of {count(len(rulings), 'node')} stay out: "
-            f"{few(told, NAMED, '; ')}.")
+    return (f"{out} of {count(len(rulings), 'node')} {'stays' if out == 1 else 'stay'} out.")
+
+
+def _doubts(material: Material) -> Section | None:
+    """What limits the trust in all of this."""
+    found = list(dict.fromkeys(material.fleet.warnings))
+    lead = "What limits the trust in the ranking of the nodes, and what racks have in common."
+    return Section("doubts", "What is true of many nodes", lead, points=found) if found else None
+
+
+def _notes(material: Material) -> Section | None:
+    """What proves nothing yet."""
+    rows = [(node.node, note) for node in material.fleet.nodes.values() for note in node.notes]
+    retest = material.fleet.retest
+    if not rows and not retest:
+        return None
+    left = f"{len(rows) - MOST} more; 'siteproof nodes' has them." if len(rows) > MOST else ""
+    table = Table(("node", "seen once"), rows[:MOST], left)
+    return Section("retest", "What one more run would tell",
+                   f"Run again: {retest}." if retest else "Nothing has to be run again.",
+                   [table] if rows else [])
+
+
+def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[str]]:
+    """Nodes by state and by what their gravest reason speaks of, the most nodes first."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for ruling in rulings:
+        what = (ruling.reasons or ("no reason known",))[0].partition(":")[0]
+        found.setdefault((ruling.state, what), []).append(ruling.node)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
 def _measured(material: Material) -> bool:
@@ -56,13 +100,29 @@ def _measured(material: Material) -> bool:
 
 
 def _alike(rulings: Iterable[Ruling]) -> Mapping[tuple[str, tuple[str, ...], str], Sequence[str]]:
-    """Nodes by state, reasons and waiver, the gravest state first."""
+    """Nodes by state, reasons and waiver, the gravest state first.
+
+    Reasons that differ only in their figures are told once, each figure from the least to the
+    largest.
+    """
     order = [str(state) for state in State]
-    groups: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
+    groups: dict[tuple[object, ...], list[Ruling]] = {}
     for ruling in sorted(rulings, key=lambda r: (order.index(r.state), r.node)):
-        key = (ruling.state, ruling.reasons, ruling.waived)
-        groups.setdefault(key, []).append(ruling.node)
-    return groups
+        plain = tuple(_NUMBER.sub("#", reason) for reason in ruling.reasons)
+        groups.setdefault((ruling.state, plain, ruling.waived), []).append(ruling)
+    return {
+        (alike[0].state, tuple(map(_spread, *(r.reasons for r in alike))) if len(alike) > 1
+         else alike[0].reasons, alike[0].waived): [r.node for r in alike]
+        for alike in groups.values()
+    }
+
+
+def _spread(*reasons: str) -> str:
+    """Sentences that differ in their figures only, as one."""
+    columns = [sorted(set(column), key=float)
+               for column in zip(*map(_NUMBER.findall, reasons), strict=True)]
+    told = iter(c[0] if len(c) == 1 else f"{c[0]} to {c[-1]}" for c in columns)
+    return _NUMBER.sub(lambda _: next(told), reasons[0])
 
 
 def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:

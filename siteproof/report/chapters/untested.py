@@ -26,39 +26,42 @@ def chapter(material: Material) -> Section:
         _table(("nodes", "count", "lack"), _nodes(material), "Nodes without a figure", ("count",)),
         _table(("check", "status", "count", "where", "why"), _failed(material),
                "Checks that gave no value", ("count",)),
-        _table(("check", "criteria that wait for it", "last measured"), _checks(material),
+        _table(("criteria that wait", "last measured", "checks"), _by_need(material),
                "Checks that were not run"),
         _table(("what", "name", "why"), _places(material),
                "Roles, links and file systems without a figure"),
-        _table(("sweep", "points", "last measured"), _sweeps(material), "Sweeps that were not run",
-               ("points",)),
+        _table(("last measured", "sweeps"), _by_time(material), "Sweeps that were not run"),
     ]
     return Section("untested", "What was not tested", brief(material),
                    [table for table in tables if table.rows])
 
 
 def brief(material: Material) -> str:
-    """What is missing, in a sentence."""
-    parts = [
+    """What is missing, in a sentence: first what is owed, then what nobody asks for."""
+    checks, owed = _checks(material), []
+    for one, many, names in (
         ("criterion", "criteria", [row[0] for row in _criteria(material)]),
-        ("check", "checks", [row[0] for row in _checks(material)]),
-        ("place", "places", [f"{kind} {name}" for kind, name, _ in _places(material)]),
-        ("sweep", "sweeps", [row[0] for row in _sweeps(material)]),
-    ]
-    told = [f"{count(len(names), one, many)} ({few(names, NAMED)})"
-            for one, many, names in parts if names]
-    lacking = material.fleet.of(State.UNTESTED)
-    if lacking:
-        told.insert(1, f"{count(len(lacking), 'node')} ({lacking})")
-    return f"Not tested: {'; '.join(told)}." if told else \
-        "Everything that the site promises was tested, and all checks and sweeps were run."
+        ("check", "checks", [name for name, waiting, _ in checks if waiting]),
+        ("part of the site", "parts of the site",
+         [f"{kind} {name}" for kind, name, _ in _places(material)]),
+    ):
+        owed += [f"{count(len(names), one, many)} ({few(names, NAMED)})"] if names else []
+    if lacking := material.fleet.of(State.UNTESTED):
+        owed.insert(0, f"{count(len(lacking), 'node')} ({lacking})")
+    told = [f"Not tested: {'; '.join(owed)}."] if owed else [
+        "Everything that the site promises was tested."]
+    free = [(sum(not waiting for _, waiting, _ in checks), "check"),
+            (len(_sweeps(material)), "sweep")]
+    rest = " and ".join(count(number, word) for number, word in free if number)
+    return " ".join(told + ([f"Beside these {rest} of the suite, for which no criterion waits, "
+                             "were not run."] if rest else []))
 
 
 def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str,
            numeric: tuple[str, ...] = ()) -> Table:
     held = list(rows)
     left = f"{len(held) - MOST} more lines are left out." if len(held) > MOST else ""
-    return Table(columns, held[:MOST], left, numeric, f"{title} ({len(held)})")
+    return Table(columns, held[:MOST], left, numeric, title)
 
 
 def _criteria(material: Material) -> list[tuple[str, str, str, str]]:
@@ -99,8 +102,25 @@ def _named(material: Material, names: Iterable[str]) -> list[str]:
     return ([nodes(own)] if own else []) + rest
 
 
+def _by_need(material: Material) -> Iterator[tuple[str, str, str]]:
+    """The checks that nobody waits for, and that were run at the same time, in one line."""
+    held: dict[tuple[str, str], list[str]] = {}
+    for name, waiting, last in _checks(material):
+        held.setdefault((waiting, last), []).append(name)
+    for (waiting, last), names in held.items():
+        yield waiting or "none", last, ", ".join(names)
+
+
+def _by_time(material: Material) -> Iterator[tuple[str, str]]:
+    held: dict[str, list[str]] = {}
+    for name, number, last in _sweeps(material):
+        held.setdefault(last, []).append(f"{name} ({count(number, 'point')})")
+    for last, names in held.items():
+        yield last, ", ".join(names)
+
+
 def _checks(material: Material) -> list[tuple[str, str, str]]:
-    """Checks of the suite of which nothing is judged."""
+    """Checks of the suite of which nothing is judged: the criteria that wait, the last run."""
     return material.once(_not_run)
 
 
@@ -115,9 +135,9 @@ def _not_run(material: Material) -> list[tuple[str, str, str]]:
         if not criterion.report_only:
             waiting.setdefault(criterion.metric.partition(".")[0], []).append(key)
     known = {m.check for m in material.site.catalogue.values() if m.check} - run
-    rows = [(name, few(waiting.get(name, ()), NAMED) or "none",
+    rows = [(name, few(waiting.get(name, ()), NAMED),
              when(last[name]) if name in last else NEVER) for name in known]
-    return sorted(rows, key=lambda row: (row[1] == "none", row[0]))
+    return sorted(rows, key=lambda row: (not row[1], row[0]))
 
 
 def _places(material: Material) -> list[tuple[str, str, str]]:
@@ -146,18 +166,18 @@ def _shared(material: Material, role: str, roles: set[str | None]) -> bool:
     return any(mine & material.site.expected(other) for other in roles if other)
 
 
-def _sweeps(material: Material) -> list[tuple[str, str, str]]:
+def _sweeps(material: Material) -> list[tuple[str, int, str]]:
     """Sweep files of which no point is judged."""
     return material.once(_not_swept)
 
 
-def _not_swept(material: Material) -> list[tuple[str, str, str]]:
+def _not_swept(material: Material) -> list[tuple[str, int, str]]:
     run = {s.conditions.get("sweep", "") for s in material.judged.samples}
     last: dict[str, str] = {}
     for header in material.sessions.headers:
         name = header.conditions.get("sweep", "")
         last[name] = max(last.get(name, ""), header.time)
     return [
-        (name, str(len(sweep.points)), when(last[name]) if name in last else NEVER)
+        (name, len(sweep.points), when(last[name]) if name in last else NEVER)
         for name, sweep in sorted(files.examine()[0].items()) if name not in run
     ]
