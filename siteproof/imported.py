@@ -6,18 +6,19 @@ kind of figure it is. No criterion on what nodes reach is answered by them (anal
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
 from siteproof import samples, sites, units
+from siteproof.analysis.pair_units import LINK, PEER
 from siteproof.analysis.verdict import PUBLISHED
 from siteproof.errors import UserError, UserErrors
 from siteproof.samples import Header, Sample
-from siteproof.sites import published
+from siteproof.sites import printed, published
 from siteproof.sites.lint import reference
 from siteproof.sites.published import Published
 from siteproof.sites.yamlfile import Document
@@ -99,8 +100,8 @@ def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: P
 
 
 def _key(sample: Sample) -> tuple[object, ...]:
-    return (sample.node, sample.metric, sample.value, sample.unit,
-            tuple(sorted(sample.own_conditions.items())))
+    return (sample.node, sample.metric, sample.value, sample.unit, sample.status, sample.trial,
+            tuple(sorted(sample.dims.items())), tuple(sorted(sample.own_conditions.items())))
 
 
 def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, list[Sample]]]:
@@ -111,12 +112,20 @@ def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, li
         files.setdefault((row.system, row.campaign, row.date, check), []).append(row)
     for (_, _, _, check), found in files.items():
         head = _header(path, check, found)
-        counts: Counter[tuple[str, str]] = Counter()
+        taken: set[tuple[object, ...]] = set()
         kept = []
-        for row in found:
-            kept.append(_sample(head, row, counts[row.node, row.metric]))
-            counts[row.node, row.metric] += 1
+        for row in sorted(found, key=lambda row: row.trial is None):  # those with a place first
+            kept += [_with_trial(sample, row, taken) for sample in _of_row(head, row)]
         yield head, kept
+
+
+def _with_trial(sample: Sample, row: Published, taken: set[tuple[object, ...]]) -> Sample:
+    """The sample under the trial that the source gives, or the next that is free."""
+    tries = itertools.count((row.trial or 1) - 1)
+    placed = (replace(sample, trial=trial) for trial in tries)
+    free = next(s for s in placed if s.key not in taken)
+    taken.add(free.key)
+    return free
 
 
 def _header(path: Path, check: str, rows: Sequence[Published]) -> Header:
@@ -134,12 +143,24 @@ def _header(path: Path, check: str, rows: Sequence[Published]) -> Header:
     )
 
 
-def _sample(head: Header, row: Published, trial: int) -> Sample:
-    is_text = units.kind(row.unit) == "text"
-    return Sample(
-        head, row.node, row.metric, row.value if is_text else Decimal(row.value), row.unit,
-        trial=trial, own_conditions={**row.conditions, PUBLISHED: row.statistic},
-    )
+def _of_row(head: Header, row: Published) -> Iterator[Sample]:
+    """A figure is one sample, a range are two: its ends; a failure is one without a value."""
+    conditions, dims = dict(row.conditions), {}
+    if row.peer:
+        dims[PEER] = row.peer
+    elif not row.node and LINK in conditions:  # of the link as a whole, as our own samples say it
+        dims[LINK] = conditions.pop(LINK)
+    bare = Sample(head, row.node, row.metric, unit=row.unit, dims=dims,
+                  own_conditions={**conditions, PUBLISHED: row.statistic})
+    if row.status != "ok":
+        told = "; ".join(filter(None, (f"printed as '{row.value}'" * bool(row.value), row.note)))
+        yield replace(bare, unit="", status=row.status, why=told)
+    elif units.kind(row.unit) == "text":
+        yield replace(bare, value=row.value)
+    else:
+        for digits, stated in printed.parts(row.value):
+            own = {**bare.own_conditions, **({printed.STATED: stated} if stated else {})}
+            yield replace(bare, value=Decimal(digits), own_conditions=own)
 
 
 def _obsolete(path: Path, done: Import, perflogs: Path) -> list[Path]:

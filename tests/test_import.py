@@ -90,7 +90,8 @@ def test_remarks_blank_lines_quotes_a_bom_and_any_order_of_columns(world, bring)
 
 @pytest.mark.parametrize(("lines", "told"), [
     ([LINE.replace("113.1", "fast")], "old.csv:2: 'fast' is no figure in value"),
-    ([LINE.replace("113.1", ">166")], "old.csv:2: '>166' is no figure in value"),
+    ([LINE.replace("113.1", "166>")], "old.csv:2: '166>' is no figure in value"),
+    ([LINE.replace("113.1", "1-2-3")], "old.csv:2: '1-2-3' is no figure in value"),
     ([LINE.replace("113.1", "nan")], "old.csv:2: 'nan' is no figure"),
     ([LINE.replace("113.1", "1e99")], "old.csv:2: '1e99' is no figure"),
     ([LINE.replace("113.1", "")], "old.csv:2: missing key 'value'"),
@@ -200,9 +201,11 @@ def test_table_2_of_the_seeds_as_printed(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     rows = imported.read(sites.folder() / "jetstream-tacc" / published.NAME).values()
     tuned = {(r.campaign, r.metric): r for r in rows if r.campaign.endswith("tuning")}
-    assert {r.unit for r in rows} == {"MB/s"}
-    assert {r.statistic for r in tuned.values()} == {"maximum"}
-    assert {r.statistic for r in rows if r.date < "2016-07"} == {"mean"}
+    rates = [r for r in rows if "Table 2" in r.source and r.statistic != "landmark"]
+    assert len(rates) == 18
+    assert {r.unit for r in rates} == {"MB/s"}
+    assert {r.statistic for r in rates if r.campaign.endswith("tuning")} == {"maximum"}
+    assert {r.statistic for r in rates if r.date < "2016-07"} == {"mean"}
     single = [tuned[c, "IorSingle.read"] for c in ("before-tuning", "after-tuning")]
     assert single[0].date == single[1].date
     assert "the date is that of the row before tuning" in single[1].note

@@ -149,7 +149,7 @@ def test_lint_tells_what_a_copied_site_still_has_of_its_sister(example):
 def test_lint_prints_the_schema(example):
     schema = yaml.safe_load(CliRunner().invoke(lint, ["--schema"]).output)
     assert list(schema) == ["system.yaml", "criteria.yaml", "baselines.yaml", "waivers.yaml",
-                            "published.csv", "sweeps/NAME.yaml"]
+                            "published.csv", "timeline.csv", "sweeps/NAME.yaml"]
     assert schema["system.yaml"]["additionalProperties"] is False
 
 

@@ -200,12 +200,14 @@ def test_a_copy_is_refused_once_as_long_as_it_has_what_was_published_of_its_sist
     (copy / "baselines.yaml").write_text("{}\n")
     with pytest.raises(UserErrors, match="figures of 'jetstream-iu', which say noth") as refused:
         load("newcloud")
-    assert len(str(refused.value).splitlines()) == 1
+    told = str(refused.value).splitlines()
+    assert ["published.csv" in told[0], "timeline.csv" in told[1], len(told)] == [True, True, 2]
 
 
 def without_its_sisters_figures(copy):
     (copy / "baselines.yaml").write_text("{}\n")
     (copy / "published.csv").unlink()
+    (copy / "timeline.csv").unlink()
 
 
 def test_a_copy_with_no_baselines_is_a_system(copy):

@@ -36,6 +36,9 @@ class Metric(Model):
     )
     highest: End | None = Field(None, description="The highest value possible, in its unit.")
     programs: list[str] = Field([], description="Programs that can measure it.")
+    formerly: list[str] = Field(
+        [], description="Programs that measured it in older reports, and that no check runs."
+    )
     conditions: list[str] = Field([], description="Conditions that a criterion may name.")
     directed: bool = Field(
         True, description="False: a pair has one figure, the client's, and not one each way."

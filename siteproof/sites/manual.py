@@ -13,6 +13,7 @@ from siteproof.sites.model import Expected, System
 from siteproof.sites.promise import Baseline, Criterion
 from siteproof.sites.published import Published
 from siteproof.sites.shape import bare
+from siteproof.sites.timeline import Milestone
 from siteproof.sites.waiver import Waiver
 from siteproof.sweeps.model import Sweep
 from siteproof.sweeps.tools import COMMON, TOOLS
@@ -23,6 +24,7 @@ FILES: dict[str, Any] = {
     "baselines.yaml": dict[str, Baseline],
     "waivers.yaml": dict[str, Waiver],
     "published.csv": Published,
+    "timeline.csv": Milestone,
     "checks/*/catalogue.yaml": dict[str, Metric],
     "sweeps/NAME.yaml": Sweep,
 }

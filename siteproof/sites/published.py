@@ -2,7 +2,8 @@
 
 The first line names the columns, in any order; lines that begin with # are remarks. What a column
 means is said once, in `Published`. A figure stays as it was printed: its digits, its unit, its
-date, and whether it is a mean, a maximum or a single value.
+date, and whether it is a mean, a maximum or a single value. A bound such as >166 and a range such
+as 15-20 stay what they are, and a failure is no figure.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from siteproof import units
 from siteproof.errors import UserError
-from siteproof.sites import csvfile, shape
+from siteproof.samples import STATUSES
+from siteproof.sites import csvfile, printed, shape
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint import reference
 from siteproof.sites.model import Model, mistake, plausible
@@ -26,6 +28,8 @@ from siteproof.sites.yamlfile import Document
 
 NAME = "published.csv"
 PROGRAM = "program"  # a condition of every figure
+ROLE, NETWORK = "role", "network"  # of whom it speaks; lan or wan, where a source has both
+OF_ALL = (PROGRAM, ROLE, NETWORK)
 _DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 _DATES = "a date such as 2016-08-04, 2016-08 or 2016, or two with / between them"
@@ -49,7 +53,8 @@ def period(text: str) -> tuple[date, date]:
     return _ends(first)[0], _ends(last or first)[1]
 
 
-def _period(text: str) -> str:
+def said_period(text: str) -> str:
+    """The cell itself, if it is a date. Raises pydantic's error for a mistake."""
     try:
         first, last = period(text)
     except ValueError:
@@ -81,7 +86,7 @@ class Published(Model):
     """One figure that others have measured."""
 
     system: str = Field(description="The site's name.")
-    date: Annotated[str, AfterValidator(_period)] = Field(
+    date: Annotated[str, AfterValidator(said_period)] = Field(
         description="When it was measured, as the source says: 2016-08-04, 2016-08, "
                     "2016-08-04/2016-08-05."
     )
@@ -90,12 +95,25 @@ class Published(Model):
                         "bear the same date."
     )
     metric: str = Field(description="A metric of the catalogue.")
-    value: str = Field(description="The figure, with the digits that the source prints.")
+    value: str = Field(
+        "", description="The figure, with the digits that the source prints; also >166, <25, ~60 "
+                        "and 15-20. Of a failure what is printed instead, such as N/A."
+    )
     unit: str = Field(description="The unit that the source prints, of the metric's kind.")
-    statistic: Literal["mean", "median", "maximum", "minimum", "one value"] = Field(
-        description="What the figure is of the values behind it."
+    statistic: Literal[
+        "mean", "median", "maximum", "minimum", "one value", "rank", "landmark"
+    ] = Field(
+        description="What the figure is of the values behind it; rank: one of several that are "
+                    "printed sorted; landmark: where a curve turns that is not printed."
+    )
+    status: Literal[STATUSES] = Field(  # type: ignore[valid-type]
+        "ok", description="Why there is no figure, where the source says so; parse: it is lost."
+    )
+    trial: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
+        None, description="Which of several like values it is, from 1 on."
     )
     node: str = Field("", description="The node that it belongs to; empty: no single node's.")
+    peer: str = Field("", description="The node that received, where node is the one that sent.")
     conditions: Annotated[dict[str, str], BeforeValidator(_pairs)] = Field(
         {}, description="What was asked for, as far as the source says it: key=value; key=value."
     )
@@ -106,7 +124,7 @@ class Published(Model):
     def identity(self) -> tuple[object, ...]:
         """What no two figures of a file share."""
         return (self.system, self.date, self.campaign, self.metric, self.statistic, self.node,
-                tuple(sorted(self.conditions.items())))
+                self.peer, self.trial, tuple(sorted(self.conditions.items())))
 
 
 def read(path: Path) -> tuple[Document, dict[int, Published]]:
@@ -114,10 +132,12 @@ def read(path: Path) -> tuple[Document, dict[int, Published]]:
     document = Document(path)
     found: dict[int, Published] = {}
     seen: dict[tuple[object, ...], int] = {}
-    required = [name for name, f in Published.model_fields.items() if f.is_required()]
+    required = [name for name, f in Published.model_fields.items() if f.is_required()] + ["value"]
     for line, cells in csvfile.rows(document, list(Published.model_fields), required):
         mistakes = len(document.mistakes)
         row = shape.validate(document, (line,), Published, cells)
+        if row is not None and row.status == "ok" and not row.value:
+            document.add((line,), "missing key 'value'", "a figure, or a status")
         if row is None or len(document.mistakes) > mistakes:
             continue
         if (other := seen.setdefault(row.identity, line)) != line:
@@ -136,8 +156,12 @@ def lint(
         if metric := catalogue.get(row.metric):
             _figure(document, line, row, metric)
             _conditions(document, line, row, metric)
-        if row.node and nodes is not None and row.node not in nodes:
-            document.add((line, "node"), f"no node '{row.node}'", str(nodes))
+        for key in ("node", "peer") if nodes is not None else ():
+            if (name := getattr(row, key)) and name not in nodes:
+                document.add((line, key), f"no node '{name}'", str(nodes))
+        if row.peer and row.peer == row.node or row.peer and not row.node:
+            document.add((line, "peer"), f"'{row.peer}' is no other node than the sender",
+                         "two nodes")
 
 
 def _figure(document: Document, line: int, row: Published, metric: Metric) -> None:
@@ -145,17 +169,19 @@ def _figure(document: Document, line: int, row: Published, metric: Metric) -> No
         known = [u for u in units.UNITS if units.kind(u) == units.kind(metric.unit)]
         document.add((line, "unit"), f"'{row.unit}' is no unit of {row.metric}", known)
         return
-    if units.kind(row.unit) == "text":
+    if units.kind(row.unit) == "text" or row.status != "ok":
         return
     try:
-        plausible(f"{row.value} {row.unit}")
-    except UserError:
-        document.add((line, "value"), f"'{row.value}' is no figure", "digits, such as 113.1")
+        for digits, _ in printed.parts(row.value):
+            plausible(f"{digits} {row.unit}")
+    except (UserError, ValueError):
+        document.add((line, "value"), f"'{row.value}' is no figure", printed.FORMS)
 
 
 def _conditions(document: Document, line: int, row: Published, metric: Metric) -> None:
-    known = [PROGRAM, *metric.conditions]
+    known = [*OF_ALL, *metric.conditions]
     for key in row.conditions:
         reference(document, (line, "conditions"), key, "condition", known)
     if program := row.conditions.get(PROGRAM):
-        reference(document, (line, "conditions"), program, "program", metric.programs)
+        programs = [*metric.programs, *metric.formerly]
+        reference(document, (line, "conditions"), program, "program", programs)

@@ -11,7 +11,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import published, shape, yamlfile
+from siteproof.sites import published, shape, timeline, yamlfile
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint import known, lint_system
 from siteproof.sites.lint_links import lint_links
@@ -158,7 +158,7 @@ def examine(name: str) -> tuple[Site | None, list[Document]]:
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
     waivers_file, waivers = _waivers(where, system, {*criteria, *table})
     documents = [system_file, *criteria_files, baselines_file, *waivers_file, *listed]
-    documents += _published(where, system, table)
+    documents += _published(where, system, table) + _timeline(where)
     if system is None or any(document.mistakes for document in documents):
         return None, documents
     return Site(name, where, system, criteria, baselines, table, waivers), documents
@@ -211,6 +211,15 @@ def _published(where: Path, system: System | None, table: dict[str, Metric]) -> 
         what = f"figures of '{owner}', which say nothing of {where.name}"
         document.add((line, "system"), what, f"{where.name}; or remove the file")
     published.lint(document, rows, inventory(system) if system else None, table)
+    return [document]
+
+
+def _timeline(where: Path) -> list[Document]:
+    """The milestones of the site's acceptance, if there is such a file."""
+    if not (where / timeline.NAME).exists():
+        return []
+    document, rows = timeline.read(where / timeline.NAME)
+    timeline.lint(document, rows, where.name)
     return [document]
 
 
