@@ -1,0 +1,191 @@
+"""Every headline figure over all nodes: where they lie, beside bound, baseline and median."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from siteproof import fleet_pairs, series
+from siteproof.figure import distribution as drawn
+from siteproof.figure.distribution import Distribution, Mark
+from siteproof.fleet import FleetReport
+from siteproof.report import promised
+from siteproof.report.material import Material
+from siteproof.report.model import Figure, Section, Table
+from siteproof.report.words import count, figure, share
+from siteproof.samples import Sample
+from siteproof.series import Run, Series
+from siteproof.sites import Metric
+
+LEAST = 2  # nodes that make a distribution
+MOST = 12  # figures of the chapter
+WORST = 10  # rows of a table
+NAMED = 5  # nodes that a picture names
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """One series of what is judged, in the unit of its contract.
+
+    values: the newest of each node. missing: nodes of the role without one.
+    """
+
+    key: Series
+    unit: str
+    better: str
+    values: Mapping[str, float]
+    marks: Sequence[Mark]
+    missing: Sequence[str]
+
+    @property
+    def worst(self) -> list[str]:
+        """The nodes from the worst on."""
+        sign = -1 if self.better == "lower" else 1
+        return sorted(self.values, key=lambda node: (sign * self.values[node], node))
+
+    @property
+    def middle(self) -> float:
+        """The median of all nodes."""
+        return median(self.values.values())
+
+    def broken(self) -> list[str]:
+        """The nodes beyond a bound, the worst first."""
+        held = [m.value for m in self.marks if m.kind == "bound"]
+        if not held or self.better == "neither":
+            return []
+        if self.better == "higher":
+            return [n for n in self.worst if self.values[n] < max(held)]
+        return [n for n in self.worst if self.values[n] > min(held)]
+
+
+def chapter(material: Material) -> Section | None:
+    """A figure for each headline metric and role of the nodes."""
+    found = material.once(fleets)
+    if not found:
+        return None
+    figures = list(_figures(found[:MOST], material.fleet))
+    below = sum(bool(one.broken()) for one in found)
+    lead = (f"{count(len(found), 'figure')} measured on two nodes or more: in {below} of them some "
+            "node is beyond its bound." if any(_bounds(f) for f in found) else
+            f"{count(len(found), 'figure')} measured on two nodes or more; none has a bound.")
+    points = [f"Not drawn: {one.key.name} of {one.key.role}" for one in found[MOST:]]
+    return Section("distribution", "All nodes at once", lead, figures=figures, points=points)
+
+
+def anchor(metric: str) -> str:
+    """The name of a metric's first figure."""
+    return f"distribution-{promised.slug(metric)}"
+
+
+def fleets(material: Material) -> list[Fleet]:
+    """The series of headline metrics that several nodes have; those beyond a bound first."""
+    judged, site = material.judged, material.site
+    alone = fleet_pairs.alone(judged.samples)
+    like = {(s.metric, s.node): s for s in sorted(alone, key=lambda s: s.header.time)
+            if s.status == "ok"}
+    values = series.collect(site, alone, _wanted)
+    found = [_fleet(material, key, nodes, like) for key, nodes in values.items()
+             if len(nodes) >= LEAST]
+    order = list(site.catalogue)
+    return sorted(found, key=lambda f: (
+        not f.broken(), not _bounds(f), order.index(f.key.metric), -len(f.values), str(f.key)))
+
+
+def _wanted(metric: Metric) -> bool:
+    return metric.headline and series.is_speed(metric)
+
+
+def _bounds(one: Fleet) -> bool:
+    return any(m.kind == "bound" for m in one.marks)
+
+
+def _fleet(
+    material: Material, key: Series, nodes: Mapping[str, Sequence[Run]],
+    like: Mapping[tuple[str, str], Sample],
+) -> Fleet:
+    site = material.site
+    own = site.catalogue[key.metric].unit
+    criteria = promised.criteria_of(site, key, like[key.metric, next(iter(nodes))])
+    printed = {runs[-1].printed for runs in nodes.values()}
+    unit = promised.unit_of(criteria.values(), site, key,
+                            printed.pop() if len(printed) == 1 else "")
+    size = promised.converted(1, own, unit)
+    values = {node: runs[-1].value * size for node, runs in nodes.items()}
+    marks = promised.marks(site, key, criteria, unit)
+    middle = median(values.values())
+    marks.append(Mark("median", middle, f"median {promised.short(middle)} {unit}"))
+    missing = [n for n in site.expected(key.role) if n not in values]
+    return Fleet(key, unit, site.catalogue[key.metric].better, values, marks, missing)
+
+
+def _figures(found: Sequence[Fleet], states: FleetReport) -> Iterator[Figure]:
+    seen: dict[str, int] = {}
+    several = {f.key.metric for f in found
+               if sum(other.key.metric == f.key.metric for other in found) > 1}
+    for one in found:
+        name = anchor(one.key.metric)
+        seen[name] = seen.get(name, 0) + 1
+        name += f"-{seen[name]}" if seen[name] > 1 else ""
+        title = f"{one.key.name} of {one.key.role}" + (
+            f", {one.key.environment}" if one.key.metric in several else "")
+        says = _says(one)
+        data = Distribution(f"{title}, {one.unit}", one.unit, one.values, one.better, one.marks,
+                            _named(one, states))
+        yield Figure(name, title, drawn.draw(name, says, data), says, _table(one, states))
+
+
+def _bad(one: Fleet, states: FleetReport) -> list[str]:
+    """Nodes beyond a bound, or that stay out in this very figure; the worst first."""
+    broken = set(one.broken())
+    return [n for n in one.worst if n in broken or _is_slow(one, states, n)]
+
+
+def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
+    report = states.nodes.get(node)
+    return report is not None and report.state != "OK" and any(
+        reason.startswith(one.key.name) for reason in report.reasons)
+
+
+def _named(one: Fleet, states: FleetReport) -> dict[str, str]:
+    return {node: f"{node} {share(one.values[node] / one.middle - 1)}"
+            for node in _bad(one, states)[:NAMED] if one.middle}
+
+
+def _says(one: Fleet) -> str:
+    low, high = min(one.values.values()), max(one.values.values())
+    told = (f"{count(len(one.values), 'node')} between {figure(low, one.unit)} "
+            f"and {figure(high, one.unit)}, median "
+            f"{figure(one.middle, one.unit)}")
+    broken = one.broken()
+    if _bounds(one):
+        told += f"; {len(broken) or 'none'} beyond the bound"
+        told += f", the worst {broken[0]}" if broken else ""
+    if one.missing:
+        told += f"; {count(len(one.missing), 'node')} of {one.key.role} without a value"
+    return told + "."
+
+
+def _table(one: Fleet, states: FleetReport) -> Table:
+    """What the fleet is, then its worst nodes."""
+    held = sorted(one.values.values())
+    low, high = (held[0], held[-1]) if len(held) < 20 else (lambda q: (q[0], q[-1]))(
+        quantiles(held, n=20, method="inclusive"))
+    words = "lowest to highest" if len(held) < 20 else "5th to 95th percentile"
+    rows = [
+        (f"median of {count(len(held), 'node')}", figure(one.middle), "", ""),
+        (words, f"{figure(low)} to {figure(high)}", "", ""),
+        *((f"{m.kind} {m.text}", figure(m.value), _beside(m.value, one), "")
+          for m in one.marks if m.kind != "median"),
+    ]
+    for node in (_bad(one, states) + [n for n in one.worst if n not in _bad(one, states)])[:WORST]:
+        state = states.nodes[node].state if node in states.nodes else ""
+        rows.append((node, figure(one.values[node]), _beside(one.values[node], one), str(state)))
+    left = len(held) - WORST
+    note = f"The worst {WORST}; {count(left, 'node')} more." if left > 0 else ""
+    columns = ("node", f"value, {one.unit}", "beside the median", "state")
+    return Table(columns, rows, note, numeric=columns[1:3])
+
+
+def _beside(value: float, one: Fleet) -> str:
+    return share(value / one.middle - 1) if one.middle else "-"

@@ -1,0 +1,93 @@
+"""What a figure is compared with: bounds, baselines and medians as marks of a picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from siteproof import units
+from siteproof.analysis.verdict import why_not
+from siteproof.figure.distribution import Mark
+from siteproof.report.words import figure
+from siteproof.samples import Sample
+from siteproof.series import Series
+from siteproof.sites import Criterion, Site
+from siteproof.verdict_words import SIGNS
+
+_SIGN = {">=": "≥", "<=": "≤", "=": "="}
+
+
+def slug(text: str) -> str:
+    """A text as part of an anchor: Stream.triad is stream-triad."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "figure"
+
+
+def criteria_of(site: Site, key: Series, like: Sample) -> dict[str, Criterion]:
+    """The criteria with a number that values such as this sample answer, by id."""
+    return {
+        name: criterion for name, criterion in site.criteria.items()
+        if criterion.metric == key.metric and criterion.bound is not None
+        and key.role in site.roles_of(criterion) and not why_not(criterion, like)
+    }
+
+
+def unit_of(criteria: Iterable[Criterion], site: Site, key: Series, own: str) -> str:
+    """The unit of the contract, else that in which all was printed, else the catalogue's."""
+    for criterion in criteria:
+        return criterion.bound_value(site.hardware_of(key.role)).unit
+    return own or site.catalogue[key.metric].unit
+
+
+def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) -> list[Mark]:
+    """The bounds of these criteria, and the baselines of the series, in a unit.
+
+    A bound is where the worst value lies that still passes, so rounding is in it.
+    """
+    facts, metric = site.hardware_of(key.role), site.catalogue[key.metric]
+    found = []
+    for name, criterion in criteria.items():
+        low, high = criterion.limits(metric.unit, facts)
+        for limit in filter(None, dict.fromkeys((low, high))):
+            at = converted(limit.value, metric.unit, unit)
+            sign = _SIGN[SIGNS[criterion.kind]]
+            told = figure(float(criterion.bound_value(facts).to(unit)), unit)
+            rounds = f" ({criterion.rounding})" if criterion.step else ""
+            found.append(Mark("bound", at, f"{name} {sign} {told}{rounds}"))
+    for name, baseline in site.baselines.items():
+        if baseline.metric == key.metric and not baseline.links and key.role in site.roles_of(
+                baseline):
+            kind, limit = baseline.limit(metric.unit, facts)
+            at = converted(limit.value, metric.unit, unit)
+            told = f"{_SIGN[SIGNS[kind]]} {figure(at, unit)}"
+            found.append(Mark("baseline", at, f"usual {name} {told}"))
+    return found
+
+
+def converted(value: Fraction | int, unit: str, to: str) -> float:
+    """A value in another unit, as a float."""
+    return float(units.convert(value, unit, to))
+
+
+def bound_in_base(site: Site, key: Series, like: Sample) -> tuple[float | None, float | None]:
+    """The tightest bounds of a series, lowest and highest that pass, in the base unit."""
+    metric, facts = site.catalogue[key.metric], site.hardware_of(key.role)
+    size = float(units.UNITS[metric.unit][1])
+    lows: list[float] = []
+    highs: list[float] = []
+    for criterion in criteria_of(site, key, like).values():
+        for limit, held in zip(criterion.limits(metric.unit, facts), (lows, highs), strict=True):
+            if limit is not None:
+                held.append(float(limit.value) * size)
+    return max(lows, default=None), min(highs, default=None)
+
+
+def spread_words(values: Sequence[float], unit: str) -> str:
+    """Least and largest of some values: `98.2 to 101 GB/s`."""
+    low, high = min(values), max(values)
+    return figure(low, unit) if low == high else f"{short(low)} to {short(high)} {unit}"
+
+
+def short(value: float) -> str:
+    """A figure beside others: four significant digits, no exponent."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
