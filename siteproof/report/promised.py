@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 
 from siteproof import units
@@ -67,25 +67,6 @@ def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) ->
 def converted(value: Fraction | int, unit: str, to: str) -> float:
     """A value in another unit, as a float."""
     return float(units.convert(value, unit, to))
-
-
-def bound_in_base(site: Site, key: Series, like: Sample) -> tuple[float | None, float | None]:
-    """The tightest bounds of a series, lowest and highest that pass, in the base unit."""
-    metric, facts = site.catalogue[key.metric], site.hardware_of(key.role)
-    size = float(units.UNITS[metric.unit][1])
-    lows: list[float] = []
-    highs: list[float] = []
-    for criterion in criteria_of(site, key, like).values():
-        for limit, held in zip(criterion.limits(metric.unit, facts), (lows, highs), strict=True):
-            if limit is not None:
-                held.append(float(limit.value) * size)
-    return max(lows, default=None), min(highs, default=None)
-
-
-def spread_words(values: Sequence[float], unit: str) -> str:
-    """Least and largest of some values: `98.2 to 101 GB/s`."""
-    low, high = min(values), max(values)
-    return figure(low, unit) if low == high else f"{short(low)} to {short(high)} {unit}"
 
 
 def short(value: float) -> str:

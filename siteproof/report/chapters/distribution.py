@@ -10,6 +10,7 @@ from siteproof import fleet_pairs, series
 from siteproof.figure import distribution as drawn
 from siteproof.figure.distribution import Distribution, Mark
 from siteproof.fleet import FleetReport
+from siteproof.history.rows import number_of
 from siteproof.report import promised
 from siteproof.report.material import Material
 from siteproof.report.model import Figure, Section, Table
@@ -28,10 +29,12 @@ NAMED = 5  # nodes that a picture names
 class Fleet:
     """One series of what is judged, in the unit of its contract.
 
-    values: the newest of each node. missing: nodes of the role without one.
+    values: the newest of each node. missing: nodes of the role without one. number: of the series
+    in the history.
     """
 
     key: Series
+    number: int
     unit: str
     better: str
     values: Mapping[str, float]
@@ -106,7 +109,8 @@ def _fleet(
 ) -> Fleet:
     site = material.site
     own = site.catalogue[key.metric].unit
-    criteria = promised.criteria_of(site, key, like[key.metric, next(iter(nodes))])
+    sample = like[key.metric, next(iter(nodes))]
+    criteria = promised.criteria_of(site, key, sample)
     printed = {runs[-1].printed for runs in nodes.values()}
     unit = promised.unit_of(criteria.values(), site, key,
                             printed.pop() if len(printed) == 1 else "")
@@ -116,7 +120,8 @@ def _fleet(
     middle = median(values.values())
     marks.append(Mark("median", middle, f"median {promised.short(middle)} {unit}"))
     missing = [n for n in site.expected(key.role) if n not in values]
-    return Fleet(key, unit, site.catalogue[key.metric].better, values, marks, missing)
+    better = site.catalogue[key.metric].better
+    return Fleet(key, number_of(sample), unit, better, values, marks, missing)
 
 
 def _figures(found: Sequence[Fleet], states: FleetReport) -> Iterator[Figure]:

@@ -1,0 +1,267 @@
+"""Every node in every run: who was slow, failed or was not measured, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from siteproof import units
+from siteproof.analysis import fleet as rules
+from siteproof.figure import heatmap as drawn
+from siteproof.figure.heatmap import HeatMap
+from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, USUAL, kinds_of
+from siteproof.report import past, promised
+from siteproof.report.chapters import distribution
+from siteproof.report.material import Material
+from siteproof.report.model import Figure, Section, Table
+from siteproof.report.past import Past
+from siteproof.report.words import count, day, few, share
+
+LEAST_NODES, LEAST_RUNS = 2, 2
+FEW_DAYS = 5  # from so many on a column is a day, else a session
+COLUMNS = 370  # the newest
+WORST = 10
+METRICS = 3  # that have a map of their own
+EXACT = 1e-12  # a bound in another unit is the same bound
+HOW = (f"Worse than usual is a figure more than {-rules.Z_LIMIT:g} robust standard deviations and "
+       f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
+       "or beyond its baseline; a cell that several figures share shows the gravest of them.")
+NAMED = 40  # rows that are all named, the worst first
+# What a cell shows where several of its figures differ: the gravest.
+GRAVEST = (MISSING, USUAL, 1, 2, SHORT, 3, FAILED, BROKEN)
+TABLE = ("node", "state", "runs", "more than 2 % worse", "beyond a bound", "failed", "cut short",
+         "lowest share", "worse since")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """kinds: (nodes, columns) of indices into KINDS. lowest: of each node, its lowest share."""
+
+    times: Sequence[datetime]
+    by_day: bool
+    kinds: np.ndarray
+    lowest: np.ndarray
+
+
+def chapter(material: Material) -> Section | None:
+    """A map of all headline figures, maps of the worst of them, and the worst nodes as tables."""
+    found = material.once(past.read)
+    if found is None or not found.good.any():
+        return None
+    kinds, shares = _judged(material, found)
+    columns = _columns(found)
+    whole = _cells(found, kinds, shares, columns, np.ones(len(kinds), dtype=bool))
+    rows = np.flatnonzero((whole.kinds != MISSING).any(axis=1))
+    if len(rows) < LEAST_NODES or len(whole.times) < LEAST_RUNS:
+        return None
+    unit = "day" if whole.by_day else "session"
+    figures = [_figure(material, found, whole, "nodes",
+                       f"All headline figures: the gravest of each node and {unit}")]
+    for name in _worst_metrics(found, kinds):
+        cells = _cells(found, kinds, shares, columns, _of(found, name))
+        figures.append(_figure(material, found, cells, promised.slug(name), name))
+    worst = [found.nodes[n] for n in _ranked(whole, rows)
+             if np.isin(whole.kinds[n], (2, 3, BROKEN, FAILED)).any()]
+    lead = f"{count(len(rows), 'node')} on {count(len(whole.times), unit)}; the worst: " + (
+        f"{few(worst, 5)}." if worst else "none was clearly worse than the others.")
+    return Section("heatmap", "Every node in every run", lead, figures=figures, points=[HOW])
+
+
+def _of(found: Past, name: str) -> np.ndarray:
+    """The rows of a metric, with what failed of its whole check."""
+    numbers = [n for n, told in enumerate(found.metrics)
+               if told in (name, f"{name.partition('.')[0]}.*")]
+    return np.isin(found.metric, numbers)
+
+
+def _worst_metrics(found: Past, kinds: np.ndarray) -> list[str]:
+    """The metrics with most bad figures, where there are several at all."""
+    measured = [n for n in np.unique(found.metric[found.good])]
+    if len(measured) < 2:
+        return []
+    bad = np.isin(kinds, (2, 3, BROKEN, FAILED))
+    counts = {found.metrics[n]: int((bad & (found.metric == n)).sum()) for n in measured}
+    order = sorted((name for name in counts if counts[name]), key=lambda n: -counts[n])
+    return order[:METRICS]
+
+
+def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row its kind, and its share of the usual; NaN of a failure."""
+    good, reference = found.good, _medians(found, found.value)
+    lower = np.array([_better(material, name) == "lower" for name in found.metrics])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = found.value / reference
+        shares = np.where(good, np.where(lower[found.metric], 1 / ratio, ratio), np.nan)
+        spread = rules.MAD_TO_SIGMA * _medians(found, np.abs(ratio - 1))
+        far = np.where(lower[found.metric], 1 - ratio, ratio - 1) < rules.Z_LIMIT * np.maximum(
+            spread, rules.RESOLUTION)
+    broken, unusual = _promises(material, found)
+    kinds = kinds_of(shares)
+    kinds[good & ~(far | unusual)] = USUAL
+    kinds[good & broken] = BROKEN
+    kinds[found.status == past.FAILED] = FAILED
+    kinds[found.status == past.CUT_SHORT] = SHORT
+    return kinds, shares
+
+
+def _cells(
+    found: Past, kinds: np.ndarray, shares: np.ndarray,
+    columns: tuple[np.ndarray, list[datetime], bool], mine: np.ndarray,
+) -> Cells:
+    """The gravest of the chosen rows in each cell."""
+    place, times, by_day = columns
+    ranks = np.argsort(GRAVEST).astype(np.uint8)  # of each kind, how grave it is
+    kept = mine & (place >= 0)
+    grave = np.zeros((len(found.nodes), len(times)), dtype=np.uint8)
+    np.maximum.at(grave, (found.place[kept], place[kept]), ranks[kinds[kept]])
+    lowest = np.full(len(found.nodes), np.inf)
+    kept &= found.good
+    np.minimum.at(lowest, found.place[kept], shares[kept])
+    return Cells(times, by_day, np.array(GRAVEST, dtype=np.uint8)[grave], lowest)
+
+
+def _better(material: Material, name: str) -> str:
+    metric = material.site.catalogue.get(name)
+    return metric.better if metric else "higher"
+
+
+def _columns(found: Past) -> tuple[np.ndarray, list[datetime], bool]:
+    """Of each row its column, -1 where it is too old; when each column was, and if it is a day."""
+    used = np.unique(found.session)
+    days = sorted({found.starts[n].date() for n in used})
+    by_day = len(days) >= FEW_DAYS
+    if by_day:
+        number = {d: n for n, d in enumerate(days)}
+        of_session = {int(n): number[found.starts[n].date()] for n in used}
+        first: dict[int, datetime] = {}
+        for n in reversed(used):
+            first[of_session[int(n)]] = found.starts[n]
+        times = [first[n] for n in range(len(days))]
+    else:
+        of_session = {int(n): place for place, n in enumerate(used)}
+        times = [found.starts[n] for n in used]
+    left_out = max(0, len(times) - COLUMNS)
+    table = np.full(len(found.sessions), -1)
+    for n, column in of_session.items():
+        table[n] = column - left_out
+    return table[found.session], times[left_out:], by_day
+
+
+def _medians(found: Past, values: np.ndarray) -> np.ndarray:
+    """Of each row the median of these values over its series and role; NaN without one."""
+    good = np.flatnonzero(found.good)
+    order = good[np.lexsort((values[good], found.group[good]))]
+    groups = found.group[order]
+    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+    table = np.full(found.group.max() + 1, np.nan)
+    table[groups[starts]] = past.quantile(values[order], starts, 0.5)
+    return table[found.group]
+
+
+def _promises(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
+    """Which figures break a criterion, and which are beyond a baseline."""
+    broken, unusual = (np.zeros(len(found.value), dtype=bool) for _ in range(2))
+    for one in material.once(distribution.fleets):
+        mine = (found.series == np.uint64(one.number)) & (
+            found.role[found.place] == found.roles.index(one.key.role))
+        size = float(units.UNITS[one.unit][1])
+        for mark in one.marks:
+            beyond = found.value < mark.value * size * (1 - EXACT) if one.better == "higher" else \
+                found.value > mark.value * size * (1 + EXACT)
+            if mark.kind == "bound" and one.better != "neither":
+                broken |= mine & beyond
+            elif mark.kind == "baseline":
+                unusual |= mine & beyond
+    return broken, unusual
+
+
+def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
+    """The nodes, the worst first: by how many of their cells are how grave, the newest counting."""
+    weight = np.zeros(len(KINDS))
+    weight[[1, 2, 3, SHORT, FAILED, BROKEN]] = 0.2, 1, 3, 0.5, 4, 6
+    recent = np.linspace(0.5, 1.5, len(cells.times))
+    score = (weight[cells.kinds[rows]] * recent).sum(axis=1)
+    return [int(n) for n in rows[np.lexsort((rows, -score))]]
+
+
+def _figure(material: Material, found: Past, cells: Cells, name: str, title: str) -> Figure:
+    rows = np.flatnonzero((cells.kinds != MISSING).any(axis=1))
+    ranked, all_named = _ranked(cells, rows), len(rows) <= NAMED
+    shown = ranked if all_named else [int(n) for n in rows]
+    place = {row: n for n, row in enumerate(shown)}
+    groups = [] if all_named else _groups(material, [found.nodes[n] for n in shown])
+    if groups:
+        shown = [n for _, members in groups for n in _places(found, members)]
+        place = {row: n for n, row in enumerate(shown)}
+    starts = np.cumsum([0, *(len(m) for _, m in groups)])
+    says = _says(cells, rows)
+    data = HeatMap(
+        title, [found.nodes[n] for n in shown], cells.times,
+        cells.kinds[shown], KINDS, () if all_named else [place[n] for n in ranked[:WORST]],
+        [(int(start), name) for start, (name, _) in zip(starts, groups, strict=False)],
+        "the worst first" if all_named else "by group" if groups else "")
+    name = f"heatmap-{name}"
+    return Figure(name, title, drawn.draw(name, says, data), says,
+                  _table(material, found, cells, ranked[:WORST]))
+
+
+def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The site's racks, where each node is in one of them; else none."""
+    system, left = material.site.system, dict.fromkeys(nodes)
+    found = []
+    for name in system.groups:
+        members = [n for n in system.group(name) if n in left]
+        for node in members:
+            del left[node]
+        if members:
+            found.append((name, members))
+    return [] if not found else [*found, ("others", list(left))] if left else found
+
+
+def _places(found: Past, names: Sequence[str]) -> list[int]:
+    number = {node: n for n, node in enumerate(found.nodes)}
+    return [number[name] for name in names]
+
+
+def _says(cells: Cells, rows: np.ndarray) -> str:
+    kinds = cells.kinds[rows]
+    ever = {kind: int((kinds == kind).any(axis=1).sum()) for kind in range(len(KINDS))}
+    parts = [f"{word} {ever[kind]}" for kind, word in (
+        (BROKEN, "beyond a bound"), (FAILED, "failed"), (3, "more than 10 % worse than usual"))
+        if ever[kind]]
+    unit = "day" if cells.by_day else "session"
+    told = (f"{count(len(rows), 'node')} on {count(len(cells.times), unit)} with runs from "
+            f"{day(cells.times[0])} to {day(cells.times[-1])}, as shares of what is usual")
+    return f"{told}; nodes that were so at least once: {', '.join(parts)}." if parts else \
+        f"{told}: none was ever beyond a bound, failed, or more than 10 % worse."
+
+
+def _table(
+    material: Material, found: Past, cells: Cells, ranked: Sequence[int]
+) -> Table:
+    rows = []
+    for n in ranked:
+        kinds = cells.kinds[n]
+        worse = np.isin(kinds, (1, 2, 3, BROKEN))
+        state = material.fleet.nodes.get(found.nodes[n])
+        rows.append((
+            found.nodes[n], str(state.state) if state else "", str(int((kinds != MISSING).sum())),
+            str(int(worse.sum())), *(str(int((kinds == k).sum())) for k in (BROKEN, FAILED, SHORT)),
+            "-" if np.isinf(cells.lowest[n]) else share(float(cells.lowest[n]) - 1),
+            _since(kinds, cells.times)))
+    note = (f"The worst {len(rows)}. Worse since: the first "
+            f"{'day' if cells.by_day else 'session'} from which on none was as usual. Without a "
+            f"figure: {count(int((cells.kinds == MISSING).all(axis=1).sum()), 'node')}.")
+    return Table(TABLE, rows, note, numeric=TABLE[2:8])
+
+
+def _since(kinds: np.ndarray, times: Sequence[datetime]) -> str:
+    """When a node began to be bad without a break until now."""
+    bad = np.isin(kinds, (2, 3, BROKEN, FAILED))
+    fine = np.flatnonzero(~bad & (kinds != MISSING))
+    first = fine[-1] + 1 if len(fine) else 0
+    late = np.flatnonzero(bad[first:])
+    return day(times[first + int(late[0])]) if len(late) else "-"

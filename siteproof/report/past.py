@@ -1,0 +1,117 @@
+"""The headline figures of all nodes over time, read from the history in one pass, as arrays.
+
+What comes out of thousands of runs is worked out with numpy; nothing here loops over values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import numpy as np
+
+from siteproof import series
+from siteproof.analysis.pair_units import LINK
+from siteproof.matrix import NOT_TRIED
+from siteproof.report.material import Material
+
+FAILED, CUT_SHORT = 1, 2
+SESSIONS = 1200  # the newest: some years of one a day
+# A row a figure or failure. Nodes, sessions and metrics come as numbers: no texts are fetched.
+QUERY = """
+WITH n AS (SELECT unnest($nodes) AS node, unnest($places) AS place),
+     t AS (SELECT unnest($sessions) AS session, unnest($numbers) AS number),
+     m AS (SELECT unnest($metrics) AS metric, unnest($which) AS which)
+SELECT n.place, t.number AS session, m.which AS metric, s.series, s.time,
+       coalesce(s.base, 'nan'::DOUBLE) AS base,
+       CASE WHEN s.status = 'ok' THEN 0 WHEN list_contains($untried, s.status) THEN 2 ELSE 1 END
+           AS status
+FROM samples s JOIN m USING (metric) JOIN n USING (node) JOIN t USING (session)
+WHERE s.system = $system AND s.source = 'siteproof'
+"""
+
+
+@dataclass(frozen=True)
+class Past:
+    """Figures (one a node, job and series: the median of its trials) and failures.
+
+    Arrays of equal length: place (of a node in nodes), metric (in metrics), number of the series,
+    session (in sessions), value in the base unit of its kind, status 0 or FAILED or CUT_SHORT.
+    A failure has no value, and the metric -1 where it speaks of a whole check, named in `checks`.
+    """
+
+    nodes: Sequence[str]
+    roles: Sequence[str]
+    role: np.ndarray
+    metrics: Sequence[str]
+    sessions: Sequence[str]
+    starts: Sequence[datetime]
+    place: np.ndarray
+    metric: np.ndarray
+    series: np.ndarray
+    session: np.ndarray
+    value: np.ndarray
+    status: np.ndarray
+
+    @cached_property
+    def good(self) -> np.ndarray:
+        """Which rows are figures."""
+        return (self.status == 0) & np.isfinite(self.value)
+
+    @cached_property
+    def group(self) -> np.ndarray:
+        """Of each row, the number of its series and role: what is compared with each other."""
+        key = np.stack([self.series, self.role[self.place].astype(np.uint64)])
+        return np.unique(key, axis=1, return_inverse=True)[1].reshape(-1)
+
+
+def read(material: Material) -> Past | None:
+    """The past of a system's headline speeds; None where there is none."""
+    site = material.site
+    metrics = [name for name, m in site.catalogue.items()
+               if m.headline and series.is_speed(m) and LINK not in m.conditions]
+    nodes = [n for role in site.system.nodes for n in site.expected(role)]
+    nodes = list(dict.fromkeys(nodes))
+    found = material.history.sql(
+        "SELECT session, min(time) FROM runs WHERE system = ? AND source = 'siteproof' "
+        "GROUP BY session ORDER BY min(time), session", [material.system])[-SESSIONS:]
+    if not (metrics and nodes and found):
+        return None
+    checks = sorted({name.partition(".")[0] for name in metrics})
+    names = [*metrics, *(f"{check}.*" for check in checks)]
+    held = material.history.columns(QUERY, {
+        "nodes": nodes, "places": list(range(len(nodes))), "system": material.system,
+        "sessions": [s for s, _ in found], "numbers": list(range(len(found))),
+        "metrics": names, "which": list(range(len(names))), "untried": list(NOT_TRIED)})
+    if not len(held["place"]):
+        return None
+    roles = list(site.system.nodes)
+    role = np.array([roles.index(site.role_of(n) or roles[0]) for n in nodes])
+    return Past(nodes, roles, role, names, [s for s, _ in found],
+                [at.replace(tzinfo=UTC) for _, at in found], **_by_job(held))
+
+
+def _by_job(held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """One row for the trials of a node in a job: their median."""
+    keys = ("place", "metric", "series", "session", "time", "status")
+    order = np.lexsort((held["base"], *(held[key] for key in reversed(keys))))
+    rows = {key: np.asarray(held[key])[order] for key in (*keys, "base")}
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.logical_or.reduce([rows[key][1:] != rows[key][:-1] for key in keys])
+    starts = np.flatnonzero(new)
+    value = quantile(rows["base"], starts, 0.5)
+    return {key: rows[key][starts] for key in ("place", "metric", "series", "session", "status")
+            } | {"value": value}
+
+
+def quantile(values: np.ndarray, starts: np.ndarray, share: float) -> np.ndarray:
+    """A quantile of each group of values that are sorted within it; starts: where groups begin."""
+    counts = np.diff(np.append(starts, len(values)))
+    place = share * (counts - 1)
+    low = np.floor(place).astype(int)
+    high = np.minimum(low + 1, counts - 1)
+    first, second = values[starts + low], values[starts + high]
+    part = place - low
+    return np.where(part > 0, first + (second - first) * part, first)
