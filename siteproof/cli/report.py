@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -35,11 +36,11 @@ def report(system: str, since: str, campaign: str, output: str) -> None:
     ending = Path(output).suffix.lower() or ".html"
     if ending not in PAGES:
         raise UserError("--output", f"'{output}' has no ending of a page", "FILE.html, FILE.md")
-    found = material.gather(system, since=since, name=campaign, told=_teller())
-    target = Path(output or f"{found.system}-{found.now:%Y-%m-%d}.html")
-    _refuse(target)
-    text = PAGES[ending](build.build(found), found.now)
-    _write(target, text)
+    with closing(material.gather(system, since=since, name=campaign, told=_teller())) as found:
+        target = Path(output or f"{found.system}-{found.now:%Y-%m-%d}.html")
+        _refuse(target)
+        text = PAGES[ending](build.build(found), found.now)
+        _write(target, text)
     click.echo(f"{target}: {len(text.encode()) / 1e6:.1f} MB, {found.judged.chosen}")
 
 

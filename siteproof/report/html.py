@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from siteproof.report.model import Figure, Report, Table
 from siteproof.report.numbering import Numbering
@@ -28,7 +28,8 @@ MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "open": "?", "good": "\N{CHECK MARK
 _KIND = {word: kind for kind, words in KINDS.items() for word in words}
 _PROLOG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
-_BREAK = re.compile(r"(?<=[,/_])(?=[^\s,/_])")
+_LONG = re.compile(r"\S{20,}")  # a word that may have to be broken
+_BREAK = re.compile(r"(?<=[,/_])(?=[^,/_])")
 
 
 def page(report: Report, now: datetime) -> str:
@@ -61,8 +62,12 @@ def mark(word: str) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """A text that may break after its commas and slashes; a node set is one long word."""
-    return Markup("<wbr>").join(_BREAK.split(text))
+    """A text whose long words may break after a comma or slash; a node set is one word."""
+    parts, end = [], 0
+    for word in _LONG.finditer(text):
+        parts += [escape(text[end:word.start()]), Markup("<wbr>").join(_BREAK.split(word[0]))]
+        end = word.end()
+    return Markup("").join([*parts, escape(text[end:])])
 
 
 def wide(table: Table) -> bool:

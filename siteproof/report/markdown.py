@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from siteproof.report.model import Figure, Report, Section, Table
-from siteproof.report.numbering import Numbering
+from siteproof.report.numbering import SEE, Numbering
 from siteproof.report.words import when
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
@@ -58,6 +58,7 @@ def _figure(figure: Figure, numbers: Numbering) -> Iterator[str]:
 
 
 def _table(table: Table, numbers: Numbering) -> Iterator[str]:
+    table = numbers.shown(table)
     if table.title:
         yield from (f"*{text(table.title)}*", "")
     if table.rows:
@@ -76,7 +77,7 @@ def _row(cells: list[str]) -> str:
 
 
 def _cell(column: str, cell: str, numbers: Numbering) -> str:
-    if column in ("chapter", "figure"):
+    if column == SEE:
         places = numbers.refer(column, cell)
         return ", ".join(f"[{text(p.label)}](#{p.anchor})" for p in places) or "-"
     return text(cell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -45,6 +46,11 @@ class Material:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     told: Callable[[str], None] = _silent
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _open: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    def close(self) -> None:
+        """Close the history, if it was opened."""
+        self._open.close()
 
     def once(self, make: Callable[[Material], T]) -> T:
         """What a function makes of this; the same function is called once."""
@@ -74,7 +80,7 @@ class Material:
         from siteproof import history
 
         self.told("bringing the history up to date")
-        return history.open_history(self.perflogs, [self.system])
+        return self._open.enter_context(history.open_history(self.perflogs, [self.system]))
 
     @cached_property
     def fleet(self) -> FleetReport:
@@ -94,8 +100,6 @@ class Material:
         from siteproof import trend
 
         self.told("looking for steps and drift")
-        if not hasattr(trend, "survey"):
-            return trend.Survey()
         return trend.survey(self.site, self.history, now=self.now)
 
     @cached_property

@@ -11,8 +11,8 @@ class Table:
     """Columns, and rows of as many cells. numeric: the columns that hold figures.
 
     title: what the rows are, in a few words. note: what a reader must know of it, a sentence.
-    A cell of the column `chapter` is the name of a section, one of `figure` a metric: the pages
-    make links of them.
+    A cell of the column `see` is the name of a section, or a metric: the pages make a link of it,
+    or links to the figures that tell of the metric.
     """
 
     columns: Sequence[str]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from siteproof.report.model import Figure, Report, Section
+from siteproof.report.model import Figure, Report, Section, Table
+
+SEE = "see"  # the column of references
+NOTHING = "-"  # a cell without anything
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,24 @@ class Numbering:
 
     def refer(self, column: str, cell: str) -> Iterator[Place]:
         """The places that a cell refers to, if it is in a column of references."""
-        if column == "chapter" and cell in self.sections:
+        if column != SEE:
+            return
+        if cell in self.sections:
             yield self.sections[cell]
-        elif column == "figure":
-            yield from self.of_metric.get(cell, ())
+        yield from self.of_metric.get(cell, ())
+
+    def shown(self, table: Table) -> Table:
+        """The table without columns that refer to nothing and without those that hold nothing."""
+        kept = [place for place, column in enumerate(table.columns) if not table.rows or any(
+            self._holds(column, row[place]) for row in table.rows)]
+        if len(kept) == len(table.columns):
+            return table
+        columns = [table.columns[place] for place in kept]
+        return replace(
+            table, columns=columns, rows=[[row[place] for place in kept] for row in table.rows],
+            numeric=[column for column in table.numeric if column in columns])
+
+    def _holds(self, column: str, cell: str) -> bool:
+        if column == SEE:
+            return any(self.refer(column, cell))
+        return cell not in ("", NOTHING)

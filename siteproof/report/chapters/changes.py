@@ -67,7 +67,10 @@ def brief(material: Material) -> str:
 
 
 def last_time(material: Material) -> Since | None:
-    """What was accepted last before what is judged; else the last that measured the same."""
+    """What was accepted last before what is judged; else the last that measured the same.
+
+    A campaign stands beside the last campaign, a session beside the last of any kind.
+    """
     mine = [h for h in material.sessions.headers if h.session in set(material.names)]
     if not mine:
         return None
@@ -80,13 +83,16 @@ def last_time(material: Material) -> Since | None:
         if known:
             words = f"{record.name}, accepted by {record.who} on {when(record.when)}"
             return _compared(material, record.name, words, known)
-    for name in reversed(accepted.names(earlier)):
-        known = [h for h in earlier if name in (h.campaign, h.session)]
-        if kinds & {_kind(h) for h in known}:
-            word = "campaign" if any(h.campaign == name for h in known) else "session"
-            words = f"{word} {name} of {when(max(h.time for h in known))}"
-            return _compared(material, name, words, known)
-    return None
+    wanted = [h for h in earlier if _kind(h) in kinds]
+    if any(h.campaign for h in mine):
+        wanted = [h for h in wanted if h.campaign] or wanted
+    if not wanted:
+        return None
+    name = accepted.names(wanted)[-1]
+    known = [h for h in earlier if name in (h.campaign, h.session)]
+    word = "campaign" if any(h.campaign == name for h in known) else "session"
+    words = f"{word} {name} of {when(max(h.time for h in known))}"
+    return _compared(material, name, words, known)
 
 
 def _kind(header: Header) -> tuple[str, str, str]:

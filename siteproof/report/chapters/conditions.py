@@ -47,8 +47,10 @@ def brief(material: Material) -> str:
 
 
 def _never(material: Material) -> str:
-    times = [h.time for h in material.sessions.headers if h.check == HPL]
+    heads = [h for h in material.sessions.headers if h.check == HPL]
+    times = [h.time for h in heads if h.mode != PUBLISHED]
     last = f"; the last time was {when(max(times))}" if times else ", and never before"
+    last += ", beside published figures" if len(times) < len(heads) else ""
     failed = [s for s in material.judged.samples if s.header.check == HPL]
     if failed:
         why = f"{failed[-1].status}: {failed[-1].why}".removesuffix(": ")

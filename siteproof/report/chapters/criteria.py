@@ -9,31 +9,30 @@ from siteproof.report.material import Material
 from siteproof.report.model import Section, Table
 from siteproof.report.words import count, counted, few
 from siteproof.sites import Criterion
+from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.verdict_words import bound, reason, value
 
-COLUMNS = ("criterion", "verdict", "promised", "asked", "worst value", "keep it",
-           "why, or worst nodes", "source", "figure")
-PARTS = (  # the gravest first
-    ("Not kept", (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED)),
-    ("Not decided", (Verdict.INCOMPLETE, Verdict.PENDING)),
-    ("Kept", (Verdict.PASS,)),
-    ("Reported only, or cannot run here", (Verdict.SKIP,)),
-)
-NOT_KEPT = PARTS[0][1]
+COLUMNS = ("criterion", "verdict", "promised", "asked", "worst value",
+           "kept by", "source", "see")
+ORDER = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED, Verdict.INCOMPLETE, Verdict.PENDING,
+         Verdict.PASS, Verdict.SKIP)  # the gravest first
+NOT_KEPT = ORDER[:3]
+USUAL = ("mode", " or ".join(CONTRACT_MODES))  # told once
 NAMED = 5  # criteria that a sentence names
 
 
 def chapter(material: Material) -> Section:
-    """All criteria in four tables, and what no criterion speaks of."""
+    """All criteria, and what no criterion speaks of."""
     judged = material.judged
-    tables = [
-        Table(COLUMNS, rows, title=f"{title} ({len(rows)})") for title, verdicts in PARTS
-        if (rows := [_row(material, r) for r in judged.verdicts if r.verdict in verdicts])
-    ]
+    rows = [_row(material, r) for v in ORDER for r in judged.verdicts if r.verdict is v]
+    tables = [Table(COLUMNS, rows, "The newest figure that meets the conditions counts; where the "
+                    "contract rounds, the rounded figure is after the arrow. Asked is mode "
+                    "maintenance or acceptance, unless another is named.")]
     points = [f"Warning for {nodes or 'the system'}: {text}"
               for text, nodes in judged.warnings.items()]
     points += [f"Measured, and no criterion speaks of it: {metric}" for metric in judged.unjudged]
-    return Section("criteria", "Criteria", brief(material), tables, points=points)
+    return Section(
+        "criteria", "Criteria", brief(material), tables if rows else [], points=points)
 
 
 def brief(material: Material) -> str:
@@ -49,25 +48,26 @@ def brief(material: Material) -> str:
 def counts(material: Material) -> str:
     """`2 FAIL, 9 PASS`."""
     return counted(
-        (word, sum(r.verdict is word for r in material.judged.verdicts))
-        for _, words in PARTS for word in words)
-
-
-def why(result: CriterionVerdict) -> str:
-    """The worst nodes, and why the verdict is what it is."""
-    return reason(result) or "-"
+        (word, sum(r.verdict is word for r in material.judged.verdicts)) for word in ORDER)
 
 
 def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
     criterion, worst = result.criterion, result.worst
     note = f"{criterion.description}. Note: {criterion.note}" if criterion.note else \
         criterion.description
-    kept = f"{result.ok} of {count(len(result.nodes), *_units(criterion))}" if result.nodes else "-"
     return (
         result.id, str(result.verdict), note, "; ".join(_asked(material, result)),
-        value(worst, criterion) if worst else "-", kept, why(result), criterion.source,
-        criterion.metric,
+        value(worst, criterion) if worst else "-", "; ".join(_kept(result)) or "-",
+        criterion.source, criterion.metric,
     )
+
+
+def _kept(result: CriterionVerdict) -> Iterator[str]:
+    """How many keep it, and the worst of them or why not."""
+    if result.nodes:
+        yield f"{result.ok} of {count(len(result.nodes), *_units(result.criterion))}"
+    if told := reason(result):
+        yield told
 
 
 def _asked(material: Material, result: CriterionVerdict) -> Iterator[str]:
@@ -77,7 +77,8 @@ def _asked(material: Material, result: CriterionVerdict) -> Iterator[str]:
     whom = f"over {' or '.join(criterion.links)}" if criterion.links else \
         f"of {' and '.join(criterion.nodes)}" if criterion.nodes else ""
     yield f"{criterion.scope} {whom}".rstrip()
-    yield from (f"{key} {rule}" for key, rule in criterion.conditions.items())
+    yield from (f"{key} {rule}" for key, rule in criterion.conditions.items()
+                if (key, str(rule)) != USUAL)
     if criterion.programs:
         yield f"program {' or '.join(criterion.programs)}"
     if criterion.trials:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from siteproof.analysis.verdict import PUBLISHED, Verdict
+from siteproof.errors import UserError, UserErrors
 from siteproof.report.chapters import changes, conditions, criteria, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.model import Section, Table
@@ -34,8 +35,8 @@ def chapter(material: Material) -> Section:
     """The five questions."""
     passed = f"{mark(material)}. {_meaning(material)}. {criteria.brief(material)}"
     rows = [("Did it pass?", passed, "criteria")]
-    rows += [(question, answer(material), where) for question, answer, where in QUESTIONS]
-    return Section("summary", "In short", "", [Table(("question", "answer", "chapter"), rows)])
+    rows += [(question, _answer(answer, material), where) for question, answer, where in QUESTIONS]
+    return Section("summary", "In short", "", [Table(("question", "answer", "see"), rows)])
 
 
 def mark(material: Material) -> str:
@@ -46,19 +47,27 @@ def mark(material: Material) -> str:
 
 def headline(material: Material) -> str:
     """What became of it, in a sentence, and how many nodes stay out."""
-    total = len(material.judged.verdicts)
-    told = f"{_meaning(material)} ({criteria.counts(material) or 'none'} of " \
-           f"{count(total, 'criterion', 'criteria')})."
-    return f"{told} {nodes.brief(material)}"
+    told = f"{_meaning(material)} ({criteria.counts(material)})." if material.judged.verdicts \
+        else f"{_meaning(material)}."
+    return f"{told} {_answer(nodes.short, material)}"
+
+
+def _answer(brief: Callable[[Material], str], material: Material) -> str:
+    """The answer; where a file that it needs is broken, that, and the others stand."""
+    try:
+        return brief(material)
+    except (UserError, UserErrors) as error:
+        return f"This cannot be told: {error}"
 
 
 def facts(material: Material) -> list[tuple[str, str]]:
     """System, what is judged, when, with which suite, by whom, and on how many nodes."""
     judged = material.judged
     heads = list({id(s.header): s.header for s in judged.samples}.values())
-    inventory = len(material.fleet.nodes)
+    inventory = {node for role in material.site.system.nodes
+                 for node in material.site.expected(role)}
     measured = {s.node for s in material.good
-                if s.node in material.fleet.nodes and s.header.mode != PUBLISHED}
+                if s.node in inventory and s.header.mode != PUBLISHED}
 
     def told(name: str) -> str:
         return few(sorted({h.provenance[name] for h in heads if h.provenance.get(name)}), NAMED)
@@ -69,7 +78,7 @@ def facts(material: Material) -> list[tuple[str, str]]:
                    f"{count(len(heads), 'job')})" if heads else judged.chosen),
         ("Measured", period([h.time for h in heads])),
         ("Mode", few(sorted({h.mode or "none" for h in heads}), NAMED) or "-"),
-        ("Nodes", f"{len(measured)} of {inventory} have a value"),
+        ("Nodes", f"{len(measured)} of {len(inventory)} have a value"),
         ("Suite", told("suite") or "unknown"),
         ("Measured by", told("user") or "unknown"),
         ("Accepted", f"{material.accepted[-1].name} on {when(material.accepted[-1].when)}"

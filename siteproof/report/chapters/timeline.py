@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from siteproof import timeline
 from siteproof.accepted import Acceptance
+from siteproof.figure import timeline as picture
 from siteproof.report.material import Material
-from siteproof.report.model import Section, Table
+from siteproof.report.model import Figure, Section, Table
 from siteproof.report.words import count, counted, few, when
+from siteproof.timeline import Milestone
 
 NAMED = 6  # criteria that an acceptance did not keep
 
@@ -18,12 +22,8 @@ def chapter(material: Material) -> Section | None:
     if not found and not material.accepted and not material.judged.samples:
         return None
     tables = []
-    if found:
-        order = sorted(found, key=lambda one: (one.days is None, one.days or ()))
-        rows = [(one.date or "no date", one.milestone, "; ".join(one.needs) or "-",
-                 one.source, one.note or "-") for one in order]
-        tables.append(Table(("when", "milestone", "needs", "source", "note"), rows,
-                            title=f"Milestones ({len(rows)})"))
+    if found and not any(one.days for one in found):
+        tables.append(_milestones(found))  # nothing that a figure could show
     if material.accepted:
         tables.append(Table(
             ("when", "what", "by", "why", "criteria", "despite", "suite"),
@@ -33,7 +33,43 @@ def chapter(material: Material) -> Section | None:
             else "The site keeps no file of milestones (timeline.csv)",
             f"accepted {count(len(material.accepted), 'time')}" if material.accepted
             else "nothing has been accepted with siteproof accept"]
-    return Section("timeline", "Acceptance", f"{'; '.join(told)}.", tables, points=remarks)
+    figures = [_figure(material, found)] if any(one.days for one in found) else []
+    return Section("timeline", "Acceptance", f"{'; '.join(told)}.", tables, figures, remarks)
+
+
+def _milestones(found: Sequence[Milestone]) -> Table:
+    order = sorted(found, key=lambda one: (one.days is None, one.days or ()))
+    rows = [(one.date.replace("/", " to ") or "no date", one.milestone,
+             "; ".join(one.needs) or "-", one.source, one.note or "-") for one in order]
+    return Table(("when", "milestone", "needs", "source", "note"), rows,
+                 title=f"Milestones ({len(rows)})")
+
+
+def _figure(material: Material, found: Sequence[Milestone]) -> Figure:
+    """The milestones in the order in which they belong, over the days on which they came."""
+    ordered = _in_order(found)
+    days = {one.milestone: one.days for one in ordered if one.days}
+    early = frozenset(one.milestone for one in ordered if any(
+        days[need][0] > one.days[1] for need in one.needs if need in days and one.days))
+    says = (f"{count(len(days), 'milestone')} of {len(found)} have a day, from "
+            f"{min(first for first, _ in days.values())} to "
+            f"{max(last for _, last in days.values())}; {len(early)} came before one that they "
+            "need.")
+    drawn = picture.draw("acceptance", says, picture.Timeline(
+        "Milestones of the acceptance", [one.milestone for one in ordered],
+        [picture.Track(material.system, days, early)]))
+    return Figure("acceptance", "Milestones of the acceptance", drawn, says, _milestones(found))
+
+
+def _in_order(found: Sequence[Milestone]) -> list[Milestone]:
+    """Each after what it needs, otherwise as the file has them."""
+    left, done = list(found), []
+    while left:
+        names = {one.milestone for one in left}
+        ready = next((one for one in left if not names & set(one.needs)), left[0])
+        left.remove(ready)
+        done.append(ready)
+    return done
 
 
 def _accepted(record: Acceptance) -> tuple[str, ...]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from siteproof.analysis.pair_units import LINK
-from siteproof.analysis.verdict import PUBLISHED, Verdict
-from siteproof.fleet import State
-from siteproof.report.chapters import criteria
+from siteproof.analysis.verdict import PUBLISHED, CriterionVerdict, Verdict
 from siteproof.report.material import Material
 from siteproof.report.model import Section, Table
 from siteproof.report.words import count, few, nodes, when
 from siteproof.sweeps import files
+from siteproof.verdict_words import reason
 
 NAMED = 4  # things of a kind that a sentence names
 MOST = 100  # lines of a table
@@ -21,8 +20,8 @@ NEVER = "never"
 def chapter(material: Material) -> Section:
     """A table for each kind of thing that was not tested."""
     tables = [
-        _table(("criterion", "verdict", "metric", "why"), _criteria(material),
-               "Criteria without an answer"),
+        _table(("verdict", "why", "count", "criteria"), _by_reason(material),
+               "Criteria without an answer", ("count",)),
         _table(("nodes", "count", "lack"), _nodes(material), "Nodes without a figure", ("count",)),
         _table(("check", "status", "count", "where", "why"), _failed(material),
                "Checks that gave no value", ("count",)),
@@ -40,14 +39,14 @@ def brief(material: Material) -> str:
     """What is missing, in a sentence: first what is owed, then what nobody asks for."""
     checks, owed = _checks(material), []
     for one, many, names in (
-        ("criterion", "criteria", [row[0] for row in _criteria(material)]),
+        ("criterion", "criteria", [r.id for r in _criteria(material)]),
         ("check", "checks", [name for name, waiting, _ in checks if waiting]),
         ("part of the site", "parts of the site",
          [f"{kind} {name}" for kind, name, _ in _places(material)]),
     ):
         owed += [f"{count(len(names), one, many)} ({few(names, NAMED)})"] if names else []
-    if lacking := material.fleet.of(State.UNTESTED):
-        owed.insert(0, f"{count(len(lacking), 'node')} ({lacking})")
+    if lacking := [n.node for n in material.fleet.nodes.values() if n.untested]:
+        owed.insert(0, f"{count(len(lacking), 'node')} ({nodes(lacking)})")
     told = [f"Not tested: {'; '.join(owed)}."] if owed else [
         "Everything that the site promises was tested."]
     free = [(sum(not waiting for _, waiting, _ in checks), "check"),
@@ -64,14 +63,23 @@ def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str
     return Table(columns, held[:MOST], left, numeric, title)
 
 
-def _criteria(material: Material) -> list[tuple[str, str, str, str]]:
+def _criteria(material: Material) -> list[CriterionVerdict]:
     """INCOMPLETE, PENDING, and what no tool could measure."""
     return [
-        (r.id, str(r.verdict), r.criterion.metric, criteria.why(r))
-        for r in material.judged.verdicts
+        r for r in material.judged.verdicts
         if r.verdict in (Verdict.INCOMPLETE, Verdict.PENDING)
         or r.verdict is Verdict.SKIP and not r.criterion.report_only
     ]
+
+
+def _by_reason(material: Material) -> Iterator[tuple[str, str, str, str]]:
+    """Criteria that lack an answer for the same reason in one line."""
+    held: dict[tuple[str, str], list[str]] = {}
+    for result in _criteria(material):
+        why = reason(result).replace(result.criterion.metric, "its figure")
+        held.setdefault((str(result.verdict), why or "-"), []).append(result.id)
+    for (verdict, why), names in held.items():
+        yield verdict, why, str(len(names)), ", ".join(names)
 
 
 def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
