@@ -143,7 +143,12 @@ def conditions(sample: Sample) -> dict[str, str]:
         key: common.get(key, text) if _nearly(text, common.get(key)) else text
         for key, text in sample.conditions.items()
     }
-    return {k: v for k, v in kept.items() if k not in FOLLOWS and not k.endswith(NOISE)}
+    return deciding(kept)
+
+
+def deciding(held: Mapping[str, str]) -> dict[str, str]:
+    """Those of some conditions that decide."""
+    return {k: v for k, v in held.items() if k not in FOLLOWS and not k.endswith(NOISE)}
 
 
 def _wanted(

@@ -51,11 +51,12 @@ def accept(
     if refused and not despite:
         click.echo(f"not accepted: {', '.join(refused)}; --despite accepts it nevertheless")
         raise SystemExit(ExitCode.FAIL)
-    record = accepted.accept(judged, name, who or _user(), why.strip(), data.perflogs())
+    record = accepted.accept(judged, name, who or user(), why.strip(), data.perflogs())
     click.echo(f"accepted by {record.who}: {name}, {_counts(record)}")
 
 
-def _user() -> str:
+def user() -> str:
+    """The name of whoever runs the command."""
     try:
         return os.environ.get("USER") or getpass.getuser()
     except (KeyError, OSError):

@@ -1,0 +1,146 @@
+"""Changes that somebody knows of: who said so, when, and why.
+
+A record a file, `perflogs/<system>/trend/<time>.json`, never changed and never removed: one that
+takes another back is a record of its own. A record holds the whole alert, so that it can be told
+when the runs behind it are no longer looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
+
+from siteproof import samples
+from siteproof.errors import UserError, harmless
+from siteproof.series import Series
+from siteproof.trend.model import Ack, Alert, Moment
+
+FORMAT = 1
+_KEYS = ("siteproof", "ack", "who", "why", "when", "takes_back", "alert")
+_MOMENTS = ("last_before", "first_after", "made_good")
+_TEXTS = ("id", "kind", "metric", "series_name", "environment", "role", "place", "unit",
+          "confidence", "better")
+_NUMBERS = ("before", "after", "relative", "n_before", "n_after")
+_FLAGS = ("worse", "provisional", "of_fleet")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One file. takes_back: whether it ends an earlier one on the same alert."""
+
+    ack: Ack
+    alert: Alert
+    takes_back: bool
+
+
+def folder(perflogs: Path, system: str) -> Path:
+    """Where a system's records are kept."""
+    return perflogs / system / "trend"
+
+
+def write(
+    perflogs: Path, system: str, alert: Alert, who: str, why: str, *, takes_back: bool = False
+) -> Ack:
+    """Acknowledge an alert, or take that back. Raises OSError where perflogs cannot be written."""
+    now = datetime.now(UTC)
+    ack = Ack(alert.id, who, why, now.isoformat())
+    record = {"siteproof": FORMAT, "ack": alert.id, "who": who, "why": why, "when": ack.when,
+              "takes_back": takes_back, "alert": as_record(alert)}
+    target = folder(perflogs, system) / f"{now:%Y%m%dT%H%M%S.%fZ}.json"
+    samples.write_whole(target, f"{json.dumps(record, indent=1)}\n".encode())
+    return ack
+
+
+def read_all(perflogs: Path, system: str) -> list[Record]:
+    """Every record, oldest first. Raises UserError for a broken one."""
+    return [_read(path) for path in sorted(folder(perflogs, system).glob("[!.]*.json"))]
+
+
+def standing(records: Iterable[Record]) -> list[Alert]:
+    """The alerts that are acknowledged and not taken back, each with its ack, oldest first."""
+    found: dict[str, Alert] = {}
+    for record in records:
+        found.pop(record.alert.id, None)
+        if not record.takes_back:
+            found[record.alert.id] = replace(record.alert, ack=record.ack)
+    return list(found.values())
+
+
+def as_record(alert: Alert) -> dict[str, Any]:
+    """An alert as plain data."""
+    plain: dict[str, Any] = {
+        f.name: getattr(alert, f.name) for f in fields(alert)
+        if f.name in (*_TEXTS, *_NUMBERS, *_FLAGS)
+    }
+    for name in _MOMENTS:
+        moment = getattr(alert, name)
+        plain[name] = moment and {"time": f"{moment.time.isoformat()}Z", "session": moment.session}
+    return plain | {
+        "nodes": str(alert.nodes), "changed": list(alert.changed),
+        "series": {"dims": dict(alert.series.dims), "conditions": dict(alert.series.conditions)},
+    }
+
+
+def _read(path: Path) -> Record:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(path, f"cannot be read: {error}") from None
+    if not isinstance(record, dict) or record.get("siteproof") != FORMAT:
+        raise UserError(path, "no record of a trend, or of another version of the format")
+    try:
+        if set(record) != set(_KEYS):
+            raise ValueError
+        alert = _alert(_clean(record["alert"]))
+        words = [_text(record, key) for key in ("ack", "who", "why", "when")]
+        return Record(Ack(*words), alert, _is(record, "takes_back", bool))
+    except (KeyError, TypeError, ValueError, NodeSetParseError):
+        raise UserError(path, "no record of a trend", _KEYS) from None
+
+
+def _alert(plain: dict[str, Any]) -> Alert:
+    told: dict[str, Any] = {name: _text(plain, name) for name in _TEXTS}
+    told |= {name: _is(plain, name, (int, float)) for name in _NUMBERS}
+    told |= {name: _is(plain, name, bool) for name in _FLAGS}
+    told |= {name: _moment(plain[name]) for name in _MOMENTS}
+    pairs = [tuple(sorted((str(k), str(v)) for k, v in plain["series"][key].items()))
+             for key in ("dims", "conditions")]
+    series = Series(told["metric"], pairs[0], told["environment"], told["role"], pairs[1])
+    nodes = NodeSet(_text(plain, "nodes"), resolver=RESOLVER_NOGROUP)
+    if told["last_before"] is None or told["first_after"] is None:
+        raise ValueError
+    return Alert(**told, nodes=nodes, series=series, changed=[str(c) for c in plain["changed"]])
+
+
+def _moment(plain: Any) -> Moment | None:
+    if plain is None:
+        return None
+    time = datetime.fromisoformat(plain["time"])
+    if time.tzinfo is None:
+        raise ValueError
+    return Moment(time.astimezone(UTC).replace(tzinfo=None), str(plain["session"]))
+
+
+def _text(record: dict[str, Any], key: str) -> str:
+    return harmless(_is(record, key, str))
+
+
+def _is(record: dict[str, Any], key: str, kind: Any) -> Any:
+    if not isinstance(record[key], kind):
+        raise TypeError
+    return record[key]
+
+
+def _clean(value: Any) -> Any:
+    """Without the control characters with which a record could steer a reader's terminal."""
+    if isinstance(value, dict):
+        return {harmless(k): _clean(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_clean(v) for v in value]
+    return harmless(value) if isinstance(value, str) else value

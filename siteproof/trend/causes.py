@@ -1,0 +1,118 @@
+"""What changed where a figure changed: between the last run before it and the first one after.
+
+Kernel, suite, software lock and Slurm stand beside the figure itself. Host parameters and the
+nodes' descriptions come from checks of their own, often less frequent: the newest that is not
+after the last run before is compared with the oldest that is not before the first run after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from siteproof import changes, samples
+from siteproof.analysis.pair_units import LINK
+from siteproof.errors import UserError
+from siteproof.samples import Sample
+from siteproof.series import SYSTEM
+from siteproof.trend.model import Alert, Moment
+
+if TYPE_CHECKING:
+    from siteproof.history import History
+
+NOTHING = "nothing that is recorded changed"
+UNKNOWN = "not known: logs of others record nothing beside the figure"
+TEXTS, DESCRIPTION = "HostParameters", "SystemDescription"
+FILES = 64  # that are kept in memory: those of one night are behind many alerts
+# A row for each run of a check of texts on a node; the order is that of time.
+_TEXTS = """
+    SELECT DISTINCT time, session, check_name, node, file FROM samples
+    WHERE system = $system AND check_name IN ($texts, $description) AND status = 'ok'
+    ORDER BY time, file"""
+_FILES = """
+    SELECT check_name, session, file FROM runs WHERE system = $system AND source = 'siteproof'
+    ORDER BY time, file"""
+
+
+class Causes:
+    """Answers for one system's alerts."""
+
+    def __init__(self, h: History, system: str, perflogs: Path) -> None:
+        self._h, self._system, self._perflogs = h, system, perflogs
+        self._read = lru_cache(maxsize=FILES)(samples.read)
+        self._known: dict[object, list[str]] = {}
+
+    def explain(self, alert: Alert) -> Alert:
+        """The alert with what changed there; a drift has no day, and so no cause."""
+        if alert.kind == "drift":
+            return alert
+        key = (alert.metric.partition(".")[0], str(alert.nodes), alert.last_before,
+               alert.first_after)
+        if key not in self._known:
+            self._known[key] = self._between(alert) or [NOTHING]
+        return replace(alert, changed=self._known[key])
+
+    def _between(self, alert: Alert) -> list[str]:
+        """A file that is gone or broken meanwhile is told as such."""
+        check = alert.metric.partition(".")[0]
+        try:
+            before, after = (list(self._samples(alert, moment, later)) for moment, later in (
+                (alert.last_before, False), (alert.first_after, True)))
+            own = [[s for s in side if s.header.check == check] for side in (before, after)]
+            if not all(own):
+                return [UNKNOWN]
+            told = [*changes.provenance(*own), *changes.software(*own),
+                    *changes.texts(before, after),
+                    *changes.described(before, after, self._perflogs)]
+        except UserError as error:
+            return [f"not known: {error}"]
+        return list(dict.fromkeys(told))
+
+    def _samples(self, alert: Alert, moment: Moment, later: bool) -> Iterator[Sample]:
+        alone = alert.role in (LINK, SYSTEM)
+        nodes = set() if alone else set(alert.nodes)
+        files = list(self._files.get((alert.metric.partition(".")[0], moment.session), ()))
+        files += self._beside(nodes, moment, later)
+        for file in dict.fromkeys(files):
+            for sample in self._read(self._perflogs / file):
+                if alone or sample.node in nodes:
+                    yield sample
+
+    @cached_property
+    def _files(self) -> dict[tuple[str, str], list[str]]:
+        """The files of each check and session."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for check, session, file in self._h.sql(_FILES, {"system": self._system}):
+            found.setdefault((check, session), []).append(file)
+        return found
+
+    @cached_property
+    def _texts(self) -> dict[tuple[str, str], list[tuple[datetime, str, str]]]:
+        """The runs of each check of texts on each node, oldest first."""
+        rows = self._h.sql(
+            _TEXTS, {"system": self._system, "texts": TEXTS, "description": DESCRIPTION})
+        found: dict[tuple[str, str], list[tuple[datetime, str, str]]] = {}
+        for time, session, check, node, file in rows:
+            found.setdefault((check, node), []).append((time, session, file))
+        return found
+
+    def _beside(self, nodes: set[str], moment: Moment, later: bool) -> Iterator[str]:
+        """The files of the texts that are nearest to a moment, on its side of the change."""
+        for node in sorted(nodes):
+            for check in (TEXTS, DESCRIPTION):
+                held = self._texts.get((check, node), [])
+                fit = [file for time, session, file in held if session == moment.session
+                       or (time >= moment.time if later else time <= moment.time)]
+                yield from fit[:1] if later else fit[-1:]
+
+
+def explain(
+    h: History, system: str, perflogs: Path, alerts: Sequence[Alert]
+) -> list[Alert]:
+    """Each alert with what changed there."""
+    causes = Causes(h, system, perflogs)
+    return [causes.explain(alert) for alert in alerts]

@@ -1,0 +1,136 @@
+"""Finds of many nodes as few alerts: what moved in the same runs, by about as much, is one."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b32encode
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from siteproof.analysis.pair_units import LINK
+from siteproof.changes import nodeset
+from siteproof.series import SYSTEM
+from siteproof.sites import Site
+from siteproof.trend.finds import FLEET, Find
+from siteproof.trend.lines import Group
+from siteproof.trend.model import Alert, Moment
+
+NEAR = 2  # runs between two steps that may still be one: where exactly it was is noisy
+ALIKE = 2.0  # times: steps of sizes further apart are two
+MANY = 0.5  # of a rack's nodes that make its name the place
+FEW = 2  # nodes of a rack below which it is no rack's matter
+LENGTH = 6  # of an id
+
+
+def alerts(site: Site, finds: Iterable[Find]) -> list[Alert]:
+    """One alert for what moved together, each with an id of its own."""
+    groups: dict[int, list[Find]] = {}
+    for find in finds:
+        groups.setdefault(id(find.stretch.group), []).append(find)
+    found: list[Alert] = []
+    for held in groups.values():
+        for together in _together(held):
+            for place, part in _by_place(site, together):
+                found.append(_alert(held[0].stretch.group, place, part))
+    return _numbered(found)
+
+
+def _together(finds: Sequence[Find]) -> list[list[Find]]:
+    """Of one group: by kind and direction, in the same runs, and of alike size."""
+    clusters: list[list[Find]] = []
+    for find in sorted(finds, key=lambda f: (f.column, f.stretch.node)):
+        home = next((c for c in reversed(clusters) if _joins(c[0], find)), None)
+        if home is None:
+            clusters.append([find])
+        else:
+            home.append(find)
+    return clusters
+
+
+def _joins(one: Find, other: Find) -> bool:
+    if one.kind != other.kind or FLEET in (one.stretch.node, other.stretch.node):
+        return False
+    if one.kind != "drift" and other.column - one.column > NEAR:
+        return False
+    a, b = one.step.relative, other.step.relative
+    alike = a == b or abs(a) <= ALIKE * abs(b) and abs(b) <= ALIKE * abs(a)
+    return a * b > 0 and alike and (one.made_good is None) == (other.made_good is None)
+
+
+def _by_place(site: Site, finds: list[Find]) -> list[tuple[str, list[Find]]]:
+    """A rack that moved as a whole apart from nodes elsewhere; else all of them at one place."""
+    group = finds[0].stretch.group
+    role = group.key.role
+    if finds[0].stretch.node == FLEET or role in (LINK, SYSTEM):
+        return [(role, finds)]
+    moved = {group.nodes[f.stretch.node] for f in finds}
+    measured, system = set(group.nodes), site.system
+    racks = {name: set(system.group(name)) for name in system.groups}
+    whole = {
+        name: members & moved for name, members in racks.items()
+        if len(members & moved) >= FEW and not measured <= members
+        and len(members & moved) >= MANY * len(members & measured)
+    }
+    if len(whole) == 1 and not moved <= (inside := next(iter(whole.values()))):
+        split: list[list[Find]] = [[], []]
+        for find in finds:
+            split[group.nodes[find.stretch.node] not in inside].append(find)
+        return [(next(iter(whole)), split[0]), *_by_place(site, split[1])]
+    around = [name for name, members in racks.items() if moved <= members]
+    if around:
+        return [(min(around, key=lambda name: len(racks[name])), finds)]
+    if whole and moved <= set().union(*whole.values()):
+        return [(", ".join(whole), finds)]
+    return [(role, finds)]
+
+
+def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
+    kind, of_fleet = finds[0].kind, finds[0].stretch.node == FLEET
+    relative = median(f.step.relative for f in finds)
+    typical = min(finds, key=lambda f: abs(f.step.relative - relative))
+    last_before, first_after = _moments(group, finds)
+    worse = relative < 0 if group.better == "higher" else relative > 0
+    goods = [f.stretch.column[f.made_good] for f in finds if f.made_good is not None]
+    nodes = group.nodes if of_fleet else [group.nodes[f.stretch.node] for f in finds]
+    return Alert(
+        id="", kind=kind, metric=group.key.metric, series_name=group.key.name,
+        environment=group.key.environment, role=group.key.role, nodes=nodeset(nodes), place=place,
+        before=median(f.before for f in finds), after=median(f.after for f in finds),
+        unit=group.unit, relative=relative, worse=worse and group.better != "neither",
+        confidence=typical.step.confidence, provisional=kind == "out of control",
+        n_before=min(f.step.n_before for f in finds), n_after=min(f.step.n_after for f in finds),
+        last_before=last_before, first_after=first_after, series=group.key, better=group.better,
+        of_fleet=of_fleet, made_good=group.runs[max(goods)].moment if goods else None,
+    )
+
+
+def _moments(group: Group, finds: list[Find]) -> tuple[Moment, Moment]:
+    """The runs that most of the nodes changed between; of a drift its first and its last run."""
+    if finds[0].kind == "drift":
+        pairs = [(int(f.stretch.column[0]), f.column) for f in finds]
+    else:
+        pairs = [(f.column_before, f.column) for f in finds]
+    before, after = max(sorted(set(pairs)), key=pairs.count)
+    return group.runs[before].moment, group.runs[after].moment
+
+
+def _numbered(found: list[Alert]) -> list[Alert]:
+    """Ids that stay the same from day to day: of series, kind, direction, run and place."""
+    known: set[str] = set()
+    numbered = []
+    for alert in found:
+        words = [str(alert.series), alert.kind, "up" if alert.relative > 0 else "down",
+                 alert.place, "" if alert.kind == "drift" else alert.first_after.session]
+        name = _id(words)
+        while name in known:
+            words.append(str(min(alert.nodes)))
+            name = _id(words)
+        known.add(name)
+        numbered.append(replace(alert, id=name))
+    return numbered
+
+
+def _id(words: Sequence[str]) -> str:
+    digest = hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).digest()
+    return b32encode(digest).decode()[:LENGTH].lower()

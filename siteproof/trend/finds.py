@@ -1,0 +1,218 @@
+"""What each line shows: steps, runs out of control, drift, a rhythm; fast, as lines are many.
+
+A line is cut where somebody has acknowledged a change: there a new control region begins. All lines
+are screened in one batch, and only what is flagged is looked at closely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from siteproof.analysis import shape, steps
+from siteproof.analysis.fleet import MAD_TO_SIGMA
+from siteproof.analysis.shape import Shape
+from siteproof.analysis.steps import Step
+from siteproof.trend.lines import Floats, Group, Ints
+from siteproof.trend.model import CONFIRMS, Kind
+
+FLEET = -1  # the node of a fleet's line
+BATCH = 4096  # lines that are screened at a time
+LOOSE = 2.0  # robust sd: what lies inside of that needs no closer look at its last runs
+HALF = 0.5  # of the way to the new level: a run there is of the new level
+SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
+
+Told = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a line that one control region may hold. node: its place in the group, or FLEET.
+
+    column: the runs. values: without what the fleet did. raw: as measured.
+    """
+
+    group: Group
+    node: int
+    column: Ints
+    values: Floats
+    raw: Floats
+
+
+@dataclass(frozen=True)
+class Find:
+    """One thing that a stretch shows. at: the first value after it. before, after: as measured.
+
+    made_good: the value from which on all is again as it was before.
+    """
+
+    stretch: Stretch
+    kind: Kind
+    at: int
+    step: Step
+    before: float
+    after: float
+    made_good: int | None = None
+
+    @property
+    def column(self) -> int:
+        """The first run after it."""
+        return int(self.stretch.column[self.at])
+
+    @property
+    def column_before(self) -> int:
+        """The last run before it."""
+        return int(self.stretch.column[self.at - 1])
+
+
+@dataclass(frozen=True)
+class Found:
+    """Finds, and the shapes of lines that swing or flip."""
+
+    finds: list[Find] = field(default_factory=list)
+    rhythms: list[tuple[Stretch, Shape]] = field(default_factory=list)
+    left_out: list[tuple[Stretch, int]] = field(default_factory=list)
+
+
+def stretches(
+    group: Group, node: int, column: Ints, values: Floats, raw: Floats,
+    cuts: Iterable[np.datetime64],
+) -> Iterator[Stretch]:
+    """A line cut at the moments of acknowledged changes."""
+    times = group.times[column]
+    places = sorted({int(np.searchsorted(times, cut)) for cut in cuts})
+    bounds = [0, *(p for p in places if 0 < p < column.size), column.size]
+    for begin, end in pairwise(bounds):
+        here = slice(begin, end)
+        yield Stretch(group, node, column[here], values[here], raw[here])
+
+
+def look(lines: Sequence[Stretch], told: Told | None = None) -> Found:
+    """Everything that the lines show. told: how many are done, of how many."""
+    found = Found()
+    for begin in range(0, len(lines), BATCH):
+        batch = lines[begin:begin + BATCH]
+        table = _table(batch)
+        flagged, loose = steps.screen(table), _loose(table)
+        for at, line in enumerate(batch):
+            if line.node == FLEET or flagged[at]:
+                _closely(line, found)
+            elif loose[at]:
+                _last_runs(line, 0, found)
+        if told:
+            told(min(begin + BATCH, len(lines)), len(lines))
+    return found
+
+
+def _table(batch: Sequence[Stretch]) -> Floats:
+    """The newest values of each line, and gaps before those that have fewer."""
+    width = min(steps.LONGEST, max(line.values.size for line in batch))
+    table = np.full((len(batch), width), np.nan)
+    for at, line in enumerate(batch):
+        newest = line.values[-width:]
+        table[at, width - newest.size:] = newest
+    return table
+
+
+def _loose(table: Floats) -> NDArray[np.bool_]:
+    """Lines of whose last runs enough are away from their median to deserve a look."""
+    if table.shape[1] <= CONFIRMS:
+        return np.zeros(len(table), dtype=bool)
+    away = np.abs(table - _middle(table)[:, None])
+    sd = MAD_TO_SIGMA * _middle(away)
+    outside = away[:, -steps.LAST:] > LOOSE * sd[:, None]
+    return np.asarray(outside.sum(axis=1) >= steps.OUTSIDE)
+
+
+def _middle(table: Floats) -> Floats:
+    """About the median of each row without its NaN, which sort last."""
+    ranked = np.sort(table, axis=1)
+    count = table.shape[1] - np.isnan(table).sum(axis=1)
+    return ranked[np.arange(len(table)), np.maximum(count - 1, 0) // 2]
+
+
+def _closely(line: Stretch, found: Found) -> None:
+    """A line that is flagged, or a fleet's."""
+    if line.values.size <= CONFIRMS:
+        return
+    told = shape.tell(line.group.times[line.column], line.values)
+    if told.left_out:
+        found.left_out.append((line, told.left_out))
+    if told.season or told.modes:
+        found.rhythms.append((line, told))
+    level = line.values - told.season.offsets if told.season else line.values
+    bounds = [0, *told.steps, level.size]
+    for at, index in enumerate(told.steps):
+        first, last = bounds[at], bounds[at + 2]
+        step = steps.describe(level, index, first, last)
+        if steps.worth_an_alert(step):
+            found.finds.append(Find(line, "step", index, step, *_raw(line, first, index, last),
+                                    _made_good(level, step, bounds[at + 2:])))
+    if told.drift and told.drift.significant:
+        _drift(line, told, found)
+    if not told.modes:
+        _last_runs(line, bounds[-2], found, level)
+
+
+def _raw(line: Stretch, first: int, at: int, last: int) -> tuple[float, float]:
+    return float(np.median(line.raw[first:at])), float(np.median(line.raw[at:last]))
+
+
+def _made_good(level: Floats, step: Step, later: list[int]) -> int | None:
+    """Where the segment begins from which on all is again as before the step, if one does."""
+    way = np.sign(step.before - step.after)
+    near = max(steps.MIN_RELATIVE * abs(step.before), step.robust_sd)
+    middles = [float(np.median(level[a:b])) for a, b in pairwise(later)]
+    lacks = [(step.before - middle) * way > near for middle in middles]
+    back = next((at for at in range(len(lacks)) if not any(lacks[at:])), None)
+    return None if back is None else later[back]
+
+
+def _drift(line: Stretch, told: Shape, found: Found) -> None:
+    """A slope as an alert: from the level at the line's beginning to that at its end."""
+    drift, first = told.drift, told.left_out
+    assert drift is not None
+    values = line.values[first:]
+    middle = float(np.median(values))
+    before, after = middle - drift.total / 2, middle + drift.total / 2
+    relative = drift.total / abs(before) if before else 0.0
+    if abs(relative) < steps.MIN_RELATIVE:
+        return
+    ends = sorted((drift.low / middle, drift.high / middle)) if middle else (0.0, 0.0)
+    told_ = (f"{_share(drift.relative_per_year)} a year, most likely {_share(ends[0])} to "
+             f"{_share(ends[1])}")
+    step = Step(before, after, relative, 0.0, values.size, values.size, told_)
+    found.finds.append(Find(line, "drift", values.size + first - 1, step, before, after))
+
+
+def _last_runs(line: Stretch, first: int, found: Found, level: Floats | None = None) -> None:
+    """Two of the last three runs outside of what the runs since `first` have been."""
+    level = line.values if level is None else level
+    outside = steps.out_of_control(level, slice(first, level.size - steps.LAST))
+    if not outside:
+        return
+    begin = _since(level, first, outside[0])
+    if begin - first < CONFIRMS:
+        return
+    step = steps.describe(level, begin, first)
+    if steps.worth_an_alert(step) and not any(
+            f.stretch is line and f.kind == "step" and f.at == begin for f in found.finds):
+        found.finds.append(Find(line, "out of control", begin, step,
+                                *_raw(line, first, begin, level.size)))
+
+
+def _since(level: Floats, first: int, begin: int) -> int:
+    """Since when it is out of control: the runs right before it may be nearer to it, too."""
+    usual = float(np.median(level[first:begin])) if begin > first else 0.0
+    half = HALF * (float(np.median(level[begin:])) - usual)
+    while begin > first and (level[begin - 1] - usual) * np.sign(half) >= abs(half) > 0:
+        begin -= 1
+    return begin
+
+
+def _share(change: float) -> str:
+    return f"{change:+.1%}".replace("%", " %")

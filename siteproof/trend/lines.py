@@ -1,0 +1,311 @@
+"""The lines of a history: each node's runs in each series, oldest first, in the catalogue's unit.
+
+What may be compared is what `siteproof compare` compares: conditions that the machine brings along
+join, those that were asked part. A published figure is none of ours and never enters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from siteproof import series, units
+from siteproof.analysis.pair_units import LINK
+from siteproof.comparison import comparable
+from siteproof.series import Series
+from siteproof.sites import Site
+from siteproof.trend.model import Moment
+
+if TYPE_CHECKING:
+    from siteproof.history import History
+
+Ints, Floats = NDArray[np.int64], NDArray[np.float64]
+FOREIGN = "imported"  # the role of nodes that only imported logs know
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+HIGHER, LOWER = ("rate", "flops", "iops", "frequency"), ("time",)  # better, where no catalogue says
+# Only rows with a number of the right kind; `wanted` numbers the series in question.
+_POINTS = """
+    WITH numbered AS (SELECT * FROM (VALUES {wanted}) AS w(series, kind, number)),
+    files AS (SELECT file, row_number() OVER (ORDER BY time, session, job, file) - 1 AS run
+              FROM runs WHERE system = $system),
+    names AS (SELECT node, row_number() OVER (ORDER BY node) - 1 AS place
+              FROM (SELECT DISTINCT node FROM samples WHERE system = $system))
+    SELECT numbered.number::INTEGER AS series, names.place::INTEGER AS node,
+           files.run::INTEGER AS run, samples.base AS value
+    FROM samples JOIN numbered USING (series, kind) JOIN files USING (file)
+                 JOIN names USING (node)
+    WHERE samples.system = $system AND status = 'ok' AND isfinite(base)
+          AND source <> 'published'"""
+_KINDS = """
+    SELECT series, kind, min(metric), min(environment), min(dims), min(conditions), min(unit),
+           max(unit), min(source), count(*), min(file)
+    FROM samples
+    WHERE system = $system AND status = 'ok' AND kind <> 'text' AND source <> 'published'
+    GROUP BY series, kind ORDER BY min(time), series"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A column: the n-th job of a session on a node."""
+
+    time: np.datetime64
+    session: str
+
+    @property
+    def moment(self) -> Moment:
+        """The run for a reader."""
+        return Moment(self.time.astype("datetime64[s]").item(), self.session)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One series of one role: values of nodes (CSR), each node's in the order of its runs.
+
+    begin: where each node's values begin, and the end. column: the run of each value, an index
+    into runs. values: in `unit`.
+    """
+
+    key: Series
+    unit: str
+    better: str
+    nodes: list[str]
+    begin: Ints
+    column: Ints
+    values: Floats
+    runs: list[Run]
+    mixed: tuple[str, ...] = ()  # units in which it was printed, if several
+
+    def of(self, node: int) -> slice:
+        """Where a node's values are."""
+        return slice(int(self.begin[node]), int(self.begin[node + 1]))
+
+    @cached_property
+    def times(self) -> NDArray[np.datetime64]:
+        """The time of each run."""
+        return np.array([run.time for run in self.runs], dtype="datetime64[us]")
+
+    @cached_property
+    def owner(self) -> Ints:
+        """The node of each value."""
+        return np.repeat(np.arange(len(self.nodes)), np.diff(self.begin))
+
+    @property
+    def told(self) -> str:
+        """Its name for a reader."""
+        return f"{self.key.name} of {self.key.role}"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Every group of a system, and how many values were left out.
+
+    strangers: of nodes of no role. unknown: of metrics of no catalogue. unwatched: of metrics of
+    which no direction is good, such as an uptime. odd_units: a line each.
+    """
+
+    strangers: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+    unwatched: dict[str, int] = field(default_factory=dict)
+    odd_units: list[str] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A series as the store numbers it. factor: from the base unit to `unit`."""
+
+    number: int
+    kind: str
+    key: Series
+    unit: str
+    better: str
+    link: str
+    foreign: bool
+    printed: str
+
+    @property
+    def factor(self) -> float:
+        return 1 / float(units.UNITS[self.unit][1])
+
+
+def read(
+    site: Site, h: History, metric: str = "", *, until: datetime | None = None
+) -> Lines:
+    """All lines of a system, or those of a metric. until: what is newer does not count."""
+    found = Lines()
+    kinds = list(_kinds(site, h, metric, found))
+    if not kinds:
+        return found
+    wanted = ", ".join(f"({k.number}::UBIGINT, '{k.kind}', {at})" for at, k in enumerate(kinds))
+    bind = {"system": site.system.system}
+    query = _POINTS.format(wanted=wanted) + (" AND samples.time <= $until" if until else "")
+    newest = {"until": until.astimezone(UTC).replace(tzinfo=None)} if until else {}
+    points = h.columns(query, bind | newest)
+    names = [row[0] for row in h.sql(
+        "SELECT DISTINCT node FROM samples WHERE system = $system ORDER BY node", bind)]
+    runs = h.columns(
+        "SELECT time, session FROM runs WHERE system = $system ORDER BY time, session, job, file",
+        bind)
+    found.groups.extend(_groups(site, kinds, points, names, runs, found))
+    return found
+
+
+def _kinds(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Kind]:
+    """The series that count, those that differ by a block only under one key."""
+    known: dict[tuple[object, ...], list[Series]] = {}
+    for row in h.sql(_KINDS, {"system": site.system.system}):
+        number, kind, name, environment, dims, conditions, unit, _, source, count, file = row
+        if metric and name != metric:
+            continue
+        entry = site.catalogue.get(name)
+        if entry is None and source != "reframe":
+            found.unknown[name] = found.unknown.get(name, 0) + count
+            continue
+        own = entry.unit if entry else unit
+        better = entry.better if entry else _guess(kind)
+        if entry and better == "neither" and not metric:
+            found.unwatched[name] = found.unwatched.get(name, 0) + count
+            continue
+        if units.kind(own) != kind:
+            if units.kind(own) != "text":
+                found.odd_units.append(f"{name}: {count} values in {unit}, which is no "
+                                       f"{units.kind(own)}, for example in {file}")
+            continue
+        held = json.loads(dims)
+        plain = {k: v for k, v in held.items() if k not in series.OF_A_RUN}
+        key = comparable(Series(name, _pairs(plain), environment, "",
+                                _pairs(series.deciding(json.loads(conditions)))))
+        alike = known.setdefault((name, key.dims, environment), [])
+        key = next((other for other in alike if series.alike(key, other)), key)
+        alike.append(key)
+        yield _Kind(number, kind, key, own, better, held.get(LINK, ""), source == "reframe", unit)
+
+
+def _guess(kind: str) -> str:
+    """Of figures that no catalogue knows: more of a rate is better, less of a time."""
+    if kind in HIGHER:
+        return "higher"
+    return "lower" if kind in LOWER else "neither"
+
+
+def _pairs(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(texts.items()))
+
+
+def _groups(
+    site: Site, kinds: list[_Kind], points: Mapping[str, np.ndarray], names: list[str],
+    runs: Mapping[str, np.ndarray], found: Lines,
+) -> Iterator[Group]:
+    """The points sorted into lines, by numbers only: there may be millions."""
+    kind, node, run = (np.asarray(points[c]).astype(np.int64) for c in ("series", "node", "run"))
+    values = np.asarray(points["value"], dtype=float) * np.array([k.factor for k in kinds])[kind]
+    place = kind * len(names) + node
+    counts = np.bincount(place, minlength=len(kinds) * len(names))
+    lines: dict[tuple[Series, str], list[int]] = {}
+    for at in np.flatnonzero(counts):
+        one, name = kinds[at // len(names)], names[at % len(names)]
+        role, name = _role(site, one, name)
+        if role is None:
+            found.strangers[name] = found.strangers.get(name, 0) + int(counts[at])
+        else:
+            lines.setdefault((replace(one.key, role=role), name), []).append(int(at))
+    ordered = sorted(lines, key=lambda line: (str(line[0]), line[1]))
+    number = np.full(counts.size, -1, dtype=np.int64)
+    for index, line in enumerate(ordered):
+        number[lines[line]] = index
+    mine = number[place]
+    kept = mine >= 0
+    table = _in_order(mine[kept], run[kept], values[kept], _sessions(runs["session"]))
+    yield from _cut(ordered, {k.key: k for k in kinds}, _printed(kinds), table, runs)
+
+
+def _role(site: Site, one: _Kind, node: str) -> tuple[str | None, str]:
+    """The role and the name under which a value is kept; no role: nobody knows the node."""
+    if not node:
+        return (LINK, one.link) if one.link else (series.SYSTEM, site.system.system)
+    foreign = FOREIGN if one.foreign and _NODE.fullmatch(node) else None
+    return site.role_of(node) or foreign, node
+
+
+def _sessions(names: np.ndarray) -> Ints:
+    """The number of each run's session, in the order in which they first ended a job."""
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Points in the order of line and column. run: the job that a point is of."""
+
+    line: Ints
+    column: Ints
+    run: Ints
+    values: Floats
+
+
+def _in_order(line: Ints, run: Ints, values: Floats, session: Ints) -> _Table:
+    """One point a line and job, the median of all it measured; columns count a session's jobs."""
+    jobs = session.size
+    order = np.lexsort((run, session[run], line))
+    line, run, values = line[order], run[order], values[order]
+    first = np.ones(line.size, dtype=bool)
+    first[1:] = (line[1:] != line[:-1]) | (run[1:] != run[:-1])
+    begin = np.flatnonzero(first)
+    values = _medians(values, begin)
+    line, run = line[begin], run[begin]
+    here = line * jobs + session[run]
+    starts = np.ones(here.size, dtype=bool)
+    starts[1:] = here[1:] != here[:-1]
+    places = np.arange(here.size)
+    ordinal = places - np.maximum.accumulate(np.where(starts, places, 0))
+    return _Table(line, session[run] * jobs + ordinal, run, values)
+
+
+def _medians(values: Floats, begin: Ints) -> Floats:
+    """The median of each stretch; most hold one value."""
+    found = values[begin]
+    ends = np.append(begin[1:], values.size)
+    for at in np.flatnonzero(ends - begin > 1):
+        found[at] = np.median(values[begin[at]:ends[at]])
+    return found
+
+
+def _printed(kinds: list[_Kind]) -> dict[Series, tuple[str, ...]]:
+    """The units in which the values of a key were printed."""
+    found: dict[Series, set[str]] = {}
+    for one in kinds:
+        found.setdefault(one.key, set()).add(one.printed)
+    return {key: tuple(sorted(held)) for key, held in found.items()}
+
+
+def _cut(
+    lines: list[tuple[Series, str]], kinds: Mapping[Series, _Kind],
+    printed: Mapping[Series, tuple[str, ...]], table: _Table, runs: Mapping[str, np.ndarray],
+) -> Iterator[Group]:
+    """The table cut into groups of one key each."""
+    begin = np.searchsorted(table.line, np.arange(len(lines) + 1))
+    times, sessions = np.asarray(runs["time"]).astype("datetime64[us]"), runs["session"]
+    at = 0
+    while at < len(lines):
+        key, last = lines[at][0], at
+        while last < len(lines) and lines[last][0] == key:
+            last += 1
+        mine = slice(int(begin[at]), int(begin[last]))
+        columns, column = np.unique(table.column[mine], return_inverse=True)
+        newest = np.zeros(columns.size, dtype=np.int64)
+        np.maximum.at(newest, column, table.run[mine])
+        one = kinds[replace(key, role="")]
+        yield Group(
+            key, one.unit, one.better, [name for _, name in lines[at:last]],
+            begin[at:last + 1] - begin[at], column.astype(np.int64), table.values[mine],
+            [Run(times[run], str(sessions[run])) for run in newest],
+            printed[one.key] if len(printed[one.key]) > 1 else ())
+        at = last

@@ -1,0 +1,144 @@
+"""The survey: every line of a system looked at, and what changed told in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from siteproof import data, series
+from siteproof.analysis.shape import Shape
+from siteproof.changes import nodeset
+from siteproof.sites import Site
+from siteproof.trend import acks, causes, clusters, finds, gaps, lines
+from siteproof.trend.beside import beside
+from siteproof.trend.finds import FLEET, SHORTEST, Stretch, Told
+from siteproof.trend.lines import Group
+from siteproof.trend.model import Alert, Line, Rhythm, Survey
+
+if TYPE_CHECKING:
+    from siteproof.history import History
+
+
+def survey(
+    site: Site, h: History, *, now: datetime | None = None, since: datetime | None = None,
+    metric: str = "", node: str = "", perflogs: Path | None = None, told: Told | None = None,
+) -> Survey:
+    """Everything that changed in a system's history. Raises UserError for a broken record.
+
+    now: what is newer does not count. since: only changes from then on are told; the whole history
+    is looked at. metric, node: only these are told. told: how many lines are done, of how many.
+    """
+    perflogs = perflogs or data.perflogs()
+    system = site.system.system
+    known = acks.standing(acks.read_all(perflogs, system))
+    found = lines.read(site, h, metric, until=now)
+    stretches = [s for group in found.groups for s in _stretches(group, known)]
+    seen = finds.look(stretches, told)
+    alerts = [a for a in clusters.alerts(site, seen.finds) if _wanted(a, since, node)]
+    alerts = sorted(causes.explain(h, system, perflogs, alerts), key=gravity)
+    nodes = [s for s in stretches if s.node != FLEET]
+    return Survey(
+        alerts=[a for a in alerts if not a.of_fleet and a.kind != "drift"],
+        fleet=[a for a in alerts if a.of_fleet and a.kind != "drift"],
+        drifts=[a for a in alerts if a.kind == "drift"],
+        seasons=_rhythms(seen.rhythms),
+        gaps=gaps.told(h, system, found, stretches) + _searched(seen.left_out),
+        acknowledged=[a for a in known if _wanted(a, None, node) and metric in ("", a.metric)],
+        series=sum(len(group.nodes) for group in found.groups),
+        points=sum(s.values.size for s in nodes),
+        long_enough=sum(s.values.size >= SHORTEST for s in nodes),
+    )
+
+
+def history_of(
+    site: Site, h: History, metric: str, node: str = "", *, seen: Survey | None = None
+) -> list[Line]:
+    """The lines of a metric as they are, with the changes that a survey found in them."""
+    alerts = [*seen.all, *seen.acknowledged] if seen else []
+    found = []
+    for group in lines.read(site, h, metric).groups:
+        for at, name in enumerate(group.nodes):
+            if node in ("", name):
+                here = group.of(at)
+                found.append(Line(
+                    group.key, name, group.unit, group.times[group.column[here]],
+                    group.values[here],
+                    [a for a in alerts if same_series(a, group) and name in a.nodes]))
+    return found
+
+
+def same_series(alert: Alert, group: Group) -> bool:
+    """Whether an alert speaks of a group."""
+    return alert.series == group.key or series.alike(alert.series, group.key)
+
+
+def gravity(alert: Alert) -> tuple[object, ...]:
+    """What sorts alerts: open ones first, proven before provisional, large before small."""
+    return (not alert.open, not alert.worse, alert.provisional, -abs(alert.relative),
+            alert.series_name, alert.id)
+
+
+def _stretches(group: Group, known: Sequence[Alert]) -> list[Stretch]:
+    values, fleet = beside(group)
+    mine = [a for a in known if same_series(a, group)]
+    of_nodes: dict[str, list[np.datetime64]] = {}
+    of_fleet = []
+    for alert in mine:
+        cut = np.datetime64(alert.first_after.time, "us")
+        if alert.of_fleet:
+            of_fleet.append(cut)
+        else:
+            for name in alert.nodes:
+                of_nodes.setdefault(name, []).append(cut)
+    found: list[Stretch] = []
+    for at, name in enumerate(group.nodes):
+        here = group.of(at)
+        found += finds.stretches(group, at, group.column[here], values[here], group.values[here],
+                                 of_nodes.get(name, ()))
+    if fleet:
+        found += finds.stretches(group, FLEET, fleet.columns, fleet.values, fleet.values, of_fleet)
+    return found
+
+
+def _wanted(alert: Alert, since: datetime | None, node: str) -> bool:
+    if node and node not in alert.nodes:
+        return False
+    return since is None or alert.first_after.time >= since.astimezone(UTC).replace(tzinfo=None)
+
+
+def _rhythms(found: Sequence[tuple[Stretch, Shape]]) -> list[Rhythm]:
+    """Swings and flips by series and name; the nodes that show one are told as a set."""
+    together: dict[tuple[int, str], list[tuple[Stretch, float]]] = {}
+    for line, shape in found:
+        name, size = _rhythm(shape)
+        together.setdefault((id(line.group), name), []).append((line, size))
+    told = []
+    for (_, name), held in together.items():
+        group = held[0][0].group
+        nodes = {group.nodes[line.node] for line, _ in held if line.node != FLEET}
+        told.append(Rhythm(
+            group.key.metric, group.key.name, group.key.role, nodeset(nodes or group.nodes), name,
+            float(np.median([size for _, size in held]))))
+    return sorted(told, key=lambda r: (-r.size, r.series_name))
+
+
+def _rhythm(shape: Shape) -> tuple[str, float]:
+    if shape.season:
+        season = shape.season
+        return (f"{season.name}, lowest {season.lowest}, highest {season.highest}",
+                abs(season.relative))
+    assert shape.modes is not None
+    low, high = shape.modes
+    return "flips between two levels", (high - low) / abs(low) if low else 0.0
+
+
+def _searched(left_out: Sequence[tuple[Stretch, int]]) -> list[str]:
+    if not left_out:
+        return []
+    line, count = max(left_out, key=lambda item: item[1])
+    return [f"{len(left_out)} lines are longer than what is searched: of {line.group.told} the "
+            f"oldest {count} runs were not looked at"]
