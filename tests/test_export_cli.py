@@ -5,7 +5,11 @@ import os
 import xml.etree.ElementTree as ET
 
 import pytest
-from fleets import furnish, good, names, run_of
+import test_export_json
+import test_export_junit
+import test_export_openmetrics
+from fleets import furnish, names, run_of
+from fleets import good as fine
 
 FORMS = ("junit", "openmetrics", "json")
 
@@ -65,7 +69,7 @@ def test_a_pipe_stays_a_pipe_and_a_link_a_link(here):
 
 
 def test_a_campaign_is_chosen_as_for_the_verdict(here):
-    here.keep(good(run=2, campaign="after"))
+    here.keep(fine(run=2, campaign="after"))
     read = json.loads(here.ask("export", "json", "--campaign", "after").out)
     assert (read["samples_of"], read["exit_code"]) == ("campaign after", 0)
     assert "no sample of 'nothing'" in here.ask(
@@ -90,3 +94,19 @@ def test_before_the_first_run_everything_is_written(here):
         done = here.ask("export", form, SITEPROOF_DATA=str(empty))
         assert done.code == 0, str(done)
     assert json.loads(done.out)["exit_code"] == 3
+
+
+def test_what_was_really_measured_is_exported_in_each_form(good):
+    done = good.reframe("-r", "-n", "Stream", "--mode", "maintenance")
+    assert done.code == 0, str(done)
+    read = test_export_json.check("verdict", good.siteproof("export", "json").out)
+    top = test_export_junit.read(good.siteproof("export", "junit").out)
+    values = test_export_openmetrics.read(good.siteproof("export", "openmetrics").out)
+    (stream,) = [c for c in read["criteria"] if c["id"] == "HERE-STREAM"]
+    (node,) = stream["nodes"]
+    assert (stream["verdict"], node["unit"]) == ("PASS", "MB/s")
+    told = test_export_junit.case(top, "HERE-STREAM").find("system-out").text
+    assert f"value: {node['value']} MB/s by likwid-bench" in told
+    assert test_export_openmetrics.of(
+        values, "stream_triad_bytes_per_second", node="localhost") == [
+        pytest.approx(node["number"] * 1e6)]

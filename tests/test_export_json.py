@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import replace
 
+import nets
 import pytest
 from exported import NASTY, NOW, judged, measured, report, site
 from fleets import furnish, good, names, run_of
@@ -107,6 +108,15 @@ def test_320_nodes_keep_to_the_schema(tmp_path, monkeypatch):
     one = judged(site(tmp_path, monkeypatch, "C-PASS", count=320),
                  run_of(dict.fromkeys(names(320), 100)))
     assert len(exported(one)["criteria"][0]["nodes"]) == 320
+
+
+def test_pairs_and_links_keep_to_the_schema(tmp_path, monkeypatch):
+    found = [nets.ok("n1>s1", 9.5), nets.ok("s1>n1", 8), nets.failed("n2>s1")]
+    read = exported(judged(nets.load(tmp_path, monkeypatch), found))
+    units = {n["node"]: n for n in read["criteria"][0]["nodes"]}
+    assert (units["s1>n1"]["number"], units["s1>n1"]["dims"]) == (8, {"peer": "n1"})
+    assert (units["n2>s1"]["status"], units["n2>s1"]["unit"]) == ("timeout", None)
+    assert units["n3>s1"]["status"] is None
 
 
 def test_a_new_schema_with_a_key_less_would_be_noticed(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
+import nets
 import pytest
 from exported import EVERY, NASTY, judged, measured, site
 from fleets import run_of
@@ -158,3 +159,15 @@ def test_the_time_is_how_long_the_session_took(tmp_path, monkeypatch):
     top = read(junit.text(judged(site(tmp_path, monkeypatch, "C-PASS"), found)))
     assert (top.get("time"), top[0].get("time")) == ("750", "750")
     assert top[0].get("timestamp") == "2026-11-02T00:12:30"
+
+
+def test_of_thousands_of_pairs_the_worst_have_a_line(tmp_path, monkeypatch):
+    where = nets.load(tmp_path, monkeypatch, count=24, pattern="all")
+    pairs = [(f"n{a}", f"n{b}") for a in range(1, 25) for b in range(1, 25) if a != b]
+    found = [nets.ok(f"{a}>{b}", 3 if b == "n7" else 9.5) for a, b in pairs]
+    text = junit.text(judged(where, found))
+    failure = case(read(text), "C-TCP").find("failure").text.splitlines()
+    assert "n1>n7: FAIL, 3 Gb/s by iperf3" in failure
+    assert failure[-1].startswith("and ")
+    assert " more, such as " in failure[-1]
+    assert len(text) < 20_000

@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from siteproof import fleet
+from siteproof.cli import output
 from siteproof.cli.options import which_samples
-from siteproof.errors import UserError
 from siteproof.export import gauges, junit, record, schema
 from siteproof.judgement import Judgement, judge_system
-from siteproof.samples import write_whole
 from siteproof.verdict_words import last_line
 
 
@@ -62,7 +61,7 @@ def _junit(system: str, since: str, campaign: str, file: Path | None, per_node: 
     \b
     siteproof export junit --campaign maintenance-2026-11 --output siteproof.xml
     """
-    judged = judge_system(system, since=since, name=campaign)
+    judged = _judge(system, since, campaign, file)
     _write(file, junit.text(judged, per_node=per_node), judged)
 
 
@@ -82,7 +81,7 @@ def _openmetrics(system: str, since: str, campaign: str, file: Path | None) -> N
     \b
     siteproof export openmetrics --output /var/lib/node_exporter/siteproof.prom
     """
-    judged = judge_system(system, since=since, name=campaign)
+    judged = _judge(system, since, campaign, file)
     report = fleet.report(judged, fleet.lately(judged))
     _write(file, gauges.text(judged, report, datetime.now(UTC)), judged)
 
@@ -97,7 +96,7 @@ def _json(system: str, since: str, campaign: str, file: Path | None) -> None:
     \b
     siteproof export json | jq -r '.criteria[] | select(.verdict == "FAIL") | .id'
     """
-    judged = judge_system(system, since=since, name=campaign)
+    judged = _judge(system, since, campaign, file)
     report = fleet.report(judged, fleet.lately(judged))
     document = record.verdict(judged, datetime.now(UTC), report)
     _write(file, record.dumps(document) + "\n", judged)
@@ -115,17 +114,15 @@ def _schema(of: str) -> None:
     click.echo(record.dumps(schema.of(of)))
 
 
+def _judge(system: str, since: str, campaign: str, file: Path | None) -> Judgement:
+    if file is not None:
+        output.refuse(file)
+    return judge_system(system, since=since, name=campaign)
+
+
 def _write(file: Path | None, text: str, judged: Judgement) -> None:
-    """To the file, whole or not at all; a device or pipe gets it as it is. Raises UserError."""
     if file is None:
         click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal knows
         return
-    target = file.resolve()
-    if target.is_dir() or not target.parent.is_dir():
-        what = "is a folder" if target.is_dir() else f"there is no folder {target.parent}"
-        raise UserError("--output", f"{file}: {what}", "a file in a folder that exists")
-    if target.exists() and not target.is_file():
-        target.write_bytes(text.encode())
-    else:
-        write_whole(target, text.encode())
+    output.write(file, text.encode())
     click.echo(f"{file}: {last_line(judged)}")

@@ -49,8 +49,7 @@ def text(judged: Judgement, *, per_node: bool = False) -> str:
         _count(suite, [suite])
     _count(top, list(top))
     del top.attrib["skipped"]  # the schema knows it of a suite only
-    if judged.samples:
-        top.set("time", _seconds(judged.samples))
+    _time(top, judged.samples)
     _harmless(top)
     ElementTree.indent(top)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(top).decode() + "\n"
@@ -69,7 +68,7 @@ def _suite(
     if found:
         newest = max(datetime.fromisoformat(s.header.time) for s in found)
         suite.set("timestamp", newest.strftime("%Y-%m-%dT%H:%M:%S"))
-        suite.set("time", _seconds(found))
+        _time(suite, found)
     properties = SubElement(suite, "properties")
     for result in results:
         for name, told in _facts(judged, result).items():
@@ -174,15 +173,15 @@ def _count(element: Element, suites: Sequence[Element]) -> None:
         element.set(name, str(sum(len(suite.findall(f"testcase/{tag}")) for suite in suites)))
 
 
-def _seconds(samples: Iterable[Sample]) -> str:
+def _time(element: Element, samples: Iterable[Sample]) -> None:
     """How long the sessions took, from their begin to their last job's end, queue and all."""
     spans: dict[str, float] = {}
-    for sample in samples:
-        head, known = sample.header, spans.get(sample.header.session, 0.0)
+    for head in {id(sample.header): sample.header for sample in samples}.values():
         if head.began is not None:
             span = datetime.fromisoformat(head.time).timestamp() - head.began
-            spans[head.session] = max(known, span)
-    return f"{sum(spans.values()):.0f}"
+            spans[head.session] = max(spans.get(head.session, 0.0), span)
+    if spans:
+        element.set("time", f"{sum(spans.values()):.0f}")
 
 
 def _harmless(top: Element) -> None:

@@ -112,7 +112,7 @@ def _node(result: NodeVerdict, shared: Mapping[str, str]) -> dict[str, Any]:
         "node": result.node, "verdict": result.verdict, "why": result.why,
         "value": None if value is None else figure(result),
         "number": None if value is None else float(value),
-        "unit": sample.unit if sample else None,
+        "unit": (sample.unit or None) if sample else None,
         "rounded": None if result.rounded is None else number(result.rounded, 12),
         "by_rounding": result.by_rounding, "waived": result.waived,
         "session": sample.header.session if sample else None,
