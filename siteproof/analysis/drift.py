@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from siteproof.analysis.scale import YEAR, Floats, robust_sd, timed, variance_factor
-from siteproof.analysis.season import Season, season
+from siteproof.analysis.season import Season, screen_seasons, season
 
-__all__ = ["NO_DRIFT", "Drift", "Season", "season", "slope", "theil_sen"]
+__all__ = ["NO_DRIFT", "Drift", "Season", "screen_seasons", "season", "slope", "theil_sen",
+           "worth_an_alert"]
 
 MOST = 400  # values whose pairs are all compared; of more, a part
 FEWEST = 8  # values without which no slope is told
 WIDE = 3.29  # of the interval: 99.9 %
+MIN_RELATIVE = 0.02  # of the median, over the whole time: less is worth no alert
 DRIFT_SD = 1.0  # robust sd that a drift must make over the whole time
 
 
@@ -39,6 +41,11 @@ class Drift:
     low: float
     high: float
     significant: bool
+
+    @property
+    def relative(self) -> float:
+        """The change over the whole time, as a share of the median."""
+        return self.total * self.relative_per_year / self.per_year if self.per_year else 0.0
 
 
 NO_DRIFT = Drift(0.0, 0.0, 0.0, 0.0, 0.0, False)
@@ -60,6 +67,11 @@ def slope(times: ArrayLike, values: ArrayLike, steps: Sequence[int] = ()) -> Dri
     centre = abs(float(np.median(known)))
     return Drift(per_year, per_year / centre if centre else 0.0, total, low, high,
                  not low <= 0 <= high and abs(total) > DRIFT_SD * sd)
+
+
+def worth_an_alert(drift: Drift) -> bool:
+    """Whether a drift is proven, and large enough."""
+    return drift.significant and abs(drift.relative) >= MIN_RELATIVE
 
 
 def theil_sen(

@@ -33,6 +33,16 @@ def timed(times: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats, NDArray[
 
     times: seconds, datetime64 or datetimes; a value that is not finite is a gap.
     """
+    seconds, known = as_seconds(times), finite(np.ravel(np.asarray(values, dtype=float)))
+    if seconds.size != known.size:
+        raise ValueError("as many times as values")
+    there = np.flatnonzero(~np.isnan(seconds) & ~np.isnan(known))
+    order = there[np.argsort(seconds[there], kind="stable")]
+    return seconds[order], known[order], order
+
+
+def as_seconds(times: ArrayLike) -> Floats:
+    """Seconds since 1970 of seconds, datetime64 or datetimes; NaN where there is no time."""
     moments = np.asarray(times).ravel()
     if moments.dtype.kind == "O":
         moments = np.array([m.timestamp() if hasattr(m, "timestamp") else m for m in moments])
@@ -40,12 +50,7 @@ def timed(times: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats, NDArray[
         gaps = np.isnat(moments)
         moments = moments.astype("datetime64[us]").astype(float) / 1e6
         moments[gaps] = np.nan
-    seconds, known = finite(moments), finite(np.ravel(np.asarray(values, dtype=float)))
-    if seconds.size != known.size:
-        raise ValueError("as many times as values")
-    there = np.flatnonzero(~np.isnan(seconds) & ~np.isnan(known))
-    order = there[np.argsort(seconds[there], kind="stable")]
-    return seconds[order], known[order], order
+    return finite(moments)
 
 
 def robust_sd(deviations: Floats, size: float) -> float:

@@ -12,7 +12,16 @@ from math import erfc, inf, pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.scale import CLIP, YEAR, Floats, robust_sd, timed, variance_factor
+from siteproof.analysis.scale import (
+    CLIP,
+    YEAR,
+    Floats,
+    as_seconds,
+    robust_sd,
+    timed,
+    variance_factor,
+)
+from siteproof.analysis.screen import of_pattern
 
 DAY, HOUR = 86400.0, 3600.0
 FEWEST = 8  # values without which no pattern is told
@@ -20,7 +29,8 @@ CHANCE = 1e-4  # of a pattern by chance that is still told
 SEASON_SD = 1.0  # robust sd between the lowest and the highest group
 OFTEN = 4  # so many weeks, or days, a group must have been seen in
 YEARS = 1.9  # so long must a series be before a year is a pattern
-GAIN = 0.3  # of the variance around a line, which an annual sine must explain
+GAIN = 0.1  # of the variance around a line, which an annual sine must explain
+ALIKE = 0.7  # of the amplitude, by which the waves of the older and the newer half may differ
 BESIDE = 7  # values on each side in a running median
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -61,19 +71,37 @@ def season(times: ArrayLike, values: ArrayLike) -> Season | None:
     return found.placed(order, np.size(values)) if found else None
 
 
+def screen_seasons(times: ArrayLike, values: ArrayLike) -> NDArray[np.bool_]:
+    """Which of many series may have a pattern of weekdays or hours, for `season` to confirm.
+
+    times: of all points, the same for each series. values: (series, points), NaN is a gap.
+    """
+    moments = as_seconds(times)
+    known = np.flatnonzero(~np.isnan(moments))
+    table = np.asarray(values)[:, known]
+    _, weekday, _, hour = _groups(moments[known])
+    return of_pattern(weekday, table) | of_pattern(hour, table)
+
+
 def of_groups(seconds: Floats, values: Floats) -> Season | None:
     """A pattern of weekdays or hours, the clearer one. Values by time, without gaps."""
     if values.size < FEWEST or np.ptp(values) == 0:
         return None
-    days = np.floor(seconds / DAY)
     left = values - _running_median(values)
-    weekday = (days.astype(np.int64) + 3) % 7  # 1 January 1970 was a Thursday
-    hour = np.floor((seconds - days * DAY) / HOUR).astype(np.int64)
+    days, weekday, weeks, hour = _groups(seconds)
     found = [
-        _grouped("weekday", weekday, np.floor((days + 3) / 7), values, left, WEEKDAYS),
+        _grouped("weekday", weekday, weeks, values, left, WEEKDAYS),
         _grouped("hour of day", hour, days, values, left, tuple(f"{h:02d} h" for h in range(24))),
     ]
     return min((one for one in found if one), key=lambda one: one[0], default=(1.0, None))[1]
+
+
+def _groups(seconds: Floats) -> tuple[Floats, NDArray[np.int64], Floats, NDArray[np.int64]]:
+    """Day, weekday, week and hour of each moment, UTC."""
+    days = np.floor(seconds / DAY)
+    weekday = (days.astype(np.int64) + 3) % 7  # 1 January 1970 was a Thursday
+    hour = np.floor((seconds - days * DAY) / HOUR).astype(np.int64)
+    return days, weekday, np.floor((days + 3) / 7), hour
 
 
 def _grouped(
@@ -109,10 +137,15 @@ def annual(seconds: Floats, values: Floats) -> Season | None:
     turn = 2 * pi * seconds / YEAR
     base = np.column_stack([np.ones_like(turn), (seconds - seconds[0]) / YEAR])
     wave = np.column_stack([np.cos(turn), np.sin(turn)])
-    fit, rest = _least_squares(np.hstack([base, wave]), z)
+    both = np.hstack([base, wave])
+    fit, rest = _least_squares(both, z)
     _, plain = _least_squares(base, z)
     noise, swing = robust_sd(rest, CLIP), 2 * float(np.hypot(fit[2], fit[3]))
     if noise == 0 or swing <= SEASON_SD * noise or rest @ rest > (1 - GAIN) * (plain @ plain):
+        return None
+    older, newer = (_least_squares(both[part], z[part])[0][2:]
+                    for part in np.array_split(np.arange(z.size), 2))
+    if float(np.hypot(*(older - newer))) > swing / 2 * ALIKE:
         return None
     # The error of an amplitude of n values is sd * sqrt(2 / n).
     if erfc(swing / 2 / noise * sqrt(z.size / 4 / variance_factor(rest, noise))) > CHANCE:

@@ -22,6 +22,10 @@ ERRORS = 4.5  # standard errors of the medians' difference that a step must have
 EFFECT = 1.2  # … and robust sd: below, a step hides in the scatter
 FLIPS = 4  # change points between the same two levels that are modes, not steps
 NEAR = 0.25  # of the distance of two levels: so near to one of them a segment is at it
+MOSTLY = 0.75  # of the segments and of the changes between them
+FEWEST = 100  # values, of which fewer show no clusters
+SHARE = 0.2  # of the values that the smaller cluster has; fewer are outliers
+VALLEY = 1.9  # sum of the clusters' sd, by which they are apart; halves of normal noise: 1.3
 SAMPLE = 256  # values whose distances set the kernel's width
 
 
@@ -64,9 +68,34 @@ class Segments:
         high = self.middles > (self.middles.min() + self.middles.max()) / 2
         levels = [float(np.median(self.middles[high == up])) for up in (False, True)]
         off = np.minimum(*(np.abs(self.middles - level) for level in levels))
-        if (np.diff(high) == 0).any() or (off > NEAR * (levels[1] - levels[0])).any():
+        flips = np.diff(high) != 0
+        near = off <= NEAR * (levels[1] - levels[0])
+        if flips.sum() < FLIPS or min(flips.mean(), near.mean()) < MOSTLY:
             return None
         return levels[0], levels[1]
+
+    @cached_property
+    def clusters(self) -> tuple[float, float] | None:
+        """The two levels within the segments, if runs flip between them from one to the next.
+
+        The cut that leaves the least variance, as in Otsu, IEEE Trans. SMC 9 (1979).
+        """
+        away = np.sort(self.away)
+        n = away.size
+        if n < FEWEST or away[0] == away[-1]:
+            return None
+        low = np.arange(1, n)
+        sums = np.cumsum(away)[:-1]
+        between = (sums - low * away.mean()) ** 2 / (low * (n - low))
+        cut = int(np.argmax(between)) + 1
+        parts = away[:cut], away[cut:]
+        if min(part.size for part in parts) < SHARE * n:
+            return None
+        gap = float(parts[1].mean() - parts[0].mean())
+        if gap < VALLEY * sum(float(part.std()) for part in parts):
+            return None
+        centre = float(np.median(self.middles))
+        return centre + float(np.median(parts[0])), centre + float(np.median(parts[1]))
 
     def _cut(self, found: list[int]) -> tuple[list[Floats], Floats, float, float]:
         parts = np.split(self.values, found)

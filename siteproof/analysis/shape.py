@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from siteproof.analysis import season as calendar
 from siteproof.analysis.drift import Drift, slope
-from siteproof.analysis.scale import CLIP, YEAR, Floats, robust_sd, timed
+from siteproof.analysis.scale import CLIP, SAME, YEAR, Floats, robust_sd, timed, variance_factor
 from siteproof.analysis.season import Season
 from siteproof.analysis.segments import LEAST, Segments
 
@@ -26,9 +26,10 @@ STEP, LINE, SINE = 2, 1, 2  # parameters: place and height, slope, two amplitude
 
 @dataclass(frozen=True)
 class Shape:
-    """steps: index of the first value after each. modes: two levels, if it flips between them.
+    """steps: index of the first value after each. left_out: the oldest values, not searched.
 
-    left_out: the oldest values, which were not searched for steps.
+    modes: two levels, if the series flips between them: for days, then these flips are no steps; or
+    from run to run, beside the steps that both levels make together.
     """
 
     steps: list[int]
@@ -47,12 +48,16 @@ class _Candidate:
     drift: Drift | None = None
     season: Season | None = None
 
-    def score(self, limit: float) -> float:
-        """Residuals beyond the limit count as much as the limit."""
-        away = np.minimum(np.abs(self.segments.away), limit)
+    def score(self, limit: float, count: float) -> float:
+        """Residuals beyond the limit count as the limit. count: of independent values."""
+        mean = float(np.minimum(np.abs(self.segments.away), limit).mean())
         parameters = self.parameters + STEP * len(self.segments.steps)
-        return 2 * away.size * log(max(float(away.mean()), 1e-12 * limit)) \
-            + parameters * log(away.size)
+        return 2 * count * log(max(mean, SAME * limit)) + parameters * log(count)
+
+    def repeats(self) -> float:
+        """How many values say no more than one, as neighbours resemble each other."""
+        away = self.segments.away
+        return variance_factor(away, robust_sd(away, float(np.abs(self.segments.values).max())))
 
 
 def tell(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST) -> Shape:
@@ -71,7 +76,7 @@ def tell(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST) -
     steps = [] if best.segments.modes else [int(order[at]) for at in best.segments.steps]
     return Shape(
         steps, best.drift, pattern.placed(order, np.size(values)) if pattern else None,
-        best.segments.modes, left_out,
+        best.segments.modes or best.segments.clusters, left_out,
     )
 
 
@@ -80,31 +85,30 @@ def _best(seconds: Floats, level: Floats, dated: bool, min_size: int) -> _Candid
     plain = _Candidate(Segments(level, min_size), 1)
     if level.size < 2 * min_size:
         return plain
-    if not plain.segments.steps:
-        drift = slope(seconds, level)
-        return _Candidate(plain.segments, 1 + LINE, drift) if drift.significant else plain
-    candidates = [plain]
-    line = _with_line(seconds, level, plain.segments)
-    candidates += [line] if line else []
-    if dated and (sine := calendar.annual(seconds, level)):
-        candidates.append(_Candidate(Segments(level - sine.offsets, min_size), 1 + SINE,
-                                     season=sine))
     limit = CLIP * robust_sd(plain.segments.away, float(np.abs(level).max()))
     if limit == 0:
         return plain
-    return min(candidates, key=lambda one: one.score(limit))
+    starts = [plain.segments.steps, []] if plain.segments.steps else [[]]
+    lines = [_with_line(seconds, level, steps, min_size) for steps in starts]
+    candidates = [plain, *(line for line in lines if line)]
+    if dated and (sine := calendar.annual(seconds, level)):
+        rest = Segments(level - sine.offsets, min_size)
+        candidates.append(_Candidate(rest, 1 + SINE, season=sine))
+    count = level.size / min(one.repeats() for one in candidates)
+    return min(candidates, key=lambda one: one.score(limit, count))
 
 
-def _with_line(seconds: Floats, level: Floats, segments: Segments) -> _Candidate | None:
-    """Steps beside a slope that all segments share, if they do share one."""
+def _with_line(
+    seconds: Floats, level: Floats, steps: list[int], min_size: int
+) -> _Candidate | None:
+    """Steps beside a slope that all segments share, if they do; begun with these steps."""
     years = (seconds - seconds[0]) / YEAR
-    drift = slope(seconds, level, segments.steps)
     for _ in range(ROUNDS):
+        drift = slope(seconds, level, steps)
         if not drift.significant:
             return None
-        known = segments.steps
-        segments = Segments(level - drift.per_year * years, segments.min_size)
-        if segments.steps == known:
+        segments = Segments(level - drift.per_year * years, min_size)
+        if segments.steps == steps:
             break
-        drift = slope(seconds, level, segments.steps)
+        steps = segments.steps
     return _Candidate(segments, 1 + LINE, drift)
