@@ -9,7 +9,7 @@ from siteproof.analysis.verdict import PUBLISHED
 from siteproof.report.material import Material
 from siteproof.report.model import Section, Table
 from siteproof.report.words import count, few, figure, nodes, period, when
-from siteproof.samples import Sample
+from siteproof.samples import Header, Sample
 
 HPL = "Hpl"
 WORDS = {  # what a reader asks first, in this order, and its name for people
@@ -31,11 +31,20 @@ NAMED = 5  # jobs or sessions
 
 
 def chapter(material: Material) -> Section:
-    """A table a check, that of HPL first."""
+    """HPL's conditions one by one, what all checks share, and a line a check."""
     groups = material.once(_groups)
-    parts = [_check(material, key, found, number) for number, (key, found)
-             in enumerate(groups.items())]
-    return Section("conditions", "Conditions of the measurements", brief(material), sections=parts)
+    shared = _shared(material)
+    parts = [_hpl(material, key, found, number)
+             for number, (key, found) in enumerate(groups.items()) if key[0] == HPL]
+    tables = [Table(("what", "value"), shared, title="Alike in all checks")] if shared else []
+    rows = [_line(material, key, found, dict(shared)) for key, found in groups.items()]
+    columns = ("check", "mode", "environment", "conditions", "nodes", "when", "jobs")
+    if rows:
+        parts.append(Section("conditions-all", "All checks", f"{count(len(rows), 'check')} by "
+                             "mode and environment; what all of them share is told above.",
+                             [Table(columns, rows)]))
+    return Section("conditions", "Conditions of the measurements", brief(material), tables,
+                   sections=parts)
 
 
 def brief(material: Material) -> str:
@@ -86,32 +95,77 @@ def _groups(material: Material) -> Mapping[tuple[str, str, str], Sequence[Sample
     return dict(sorted(held.items(), key=lambda item: (item[0][0] != HPL, item[0])))
 
 
-def _check(
+def _hpl(
     material: Material, key: tuple[str, str, str], found: Sequence[Sample], number: int
 ) -> Section:
-    """One check: its conditions, and whose figures they are."""
+    """HPL: a line a condition."""
     check, environment, mode = key
-    held = _values(found)
-    ordered = [name for name in WORDS if name in held] + sorted(held.keys() - WORDS)
-    rows = [(WORDS.get(name, name.replace("_", " ")), _told(name, held[name]))
-            for name in ordered]
-    heads = list({id(s.header): s.header for s in found}.values())
-    for name, words in MACHINE.items():
-        if told := sorted({h.provenance[name] for h in heads if name in h.provenance}):
-            rows.append((words, few(told, SEVERAL, "; ")))
-    described = material.site.system.environments.get(environment)
-    measured = sorted({s.node for s in found if s.node})
-    jobs = f"{count(len({(h.session, h.job) for h in heads}), 'job')} of " \
-           f"{few(sorted({h.session for h in heads}), NAMED)}"
-    rows += [
-        ("mode", mode or "none"),
-        ("environment", f"{environment}: {described.description}" if described else environment),
-        ("nodes", f"{len(measured)}: {nodes(measured)}" if measured else "none of its own"),
-        ("when", period([h.time for h in heads])), ("jobs", jobs),
-    ]
+    rows = [*_conditions(found), *_machine(found), ("mode", mode or "none"),
+            ("environment", _environment(material, environment)),
+            ("nodes", _nodes(found)), ("when", period([s.header.time for s in found])),
+            ("jobs", _jobs(found))]
     lead = f"{count(len(found), 'value')} of {few(sorted({s.metric for s in found}), NAMED)}."
     return Section(f"conditions-{number}", f"{check} ({mode or 'no mode'}, {environment})", lead,
                    [Table(("condition", "value"), rows)])
+
+
+def _line(
+    material: Material, key: tuple[str, str, str], found: Sequence[Sample],
+    shared: Mapping[str, str],
+) -> tuple[str, ...]:
+    """One check in a line, without what all share."""
+    check, environment, mode = key
+    own = [*_conditions(found), *(item for item in _machine(found) if item[0] not in shared)]
+    return (check, mode or "none", environment,
+            "; ".join(f"{name} {told}" for name, told in own) or "-",
+            _nodes(found), period([s.header.time for s in found]), _jobs(found))
+
+
+def _shared(material: Material) -> list[tuple[str, str]]:
+    """What is the same in every check: suite, who measured, kernel and the like."""
+    groups = material.once(_groups)
+    held = [dict(_machine(found)) for found in groups.values()]
+    rows = [(name, told) for name, told in (held[0] if held else {}).items()
+            if all(other.get(name) == told for other in held)]
+    modes, names = {mode or "none" for _, _, mode in groups}, {name for _, name, _ in groups}
+    rows += [("mode", next(iter(modes)))] if len(modes) == 1 else []
+    return rows + [("environment", _environment(material, name)) for name in sorted(names)]
+
+
+def _conditions(found: Sequence[Sample]) -> list[tuple[str, str]]:
+    held = _values(found)
+    ordered = [name for name in WORDS if name in held] + sorted(held.keys() - WORDS)
+    return [(WORDS.get(name, name.replace("_", " ")), _told(name, held[name]))
+            for name in ordered]
+
+
+def _machine(found: Sequence[Sample]) -> list[tuple[str, str]]:
+    """What the headers say beside the conditions."""
+    heads = _heads(found)
+    return [
+        (words, few(told, SEVERAL, "; ")) for name, words in MACHINE.items()
+        if (told := sorted({h.provenance[name] for h in heads if name in h.provenance}))
+    ]
+
+
+def _heads(found: Sequence[Sample]) -> list[Header]:
+    return list({id(s.header): s.header for s in found}.values())
+
+
+def _environment(material: Material, name: str) -> str:
+    described = material.site.system.environments.get(name)
+    return f"{name}: {described.description}" if described else name
+
+
+def _nodes(found: Sequence[Sample]) -> str:
+    measured = sorted({s.node for s in found if s.node})
+    return f"{len(measured)}: {nodes(measured)}" if measured else "none of its own"
+
+
+def _jobs(found: Sequence[Sample]) -> str:
+    heads = _heads(found)
+    jobs = count(len({(h.session, h.job) for h in heads}), "job")
+    return f"{jobs} of {few(sorted({h.session for h in heads}), SEVERAL)}"
 
 
 def _values(found: Iterable[Sample]) -> Mapping[str, Mapping[str, Collection[str]]]:

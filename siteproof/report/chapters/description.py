@@ -17,7 +17,7 @@ from siteproof.sites import Hardware
 
 MOST = 60  # lines of a table
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount.")
-LONGEST = 160  # characters of a value
+LONGEST = 100  # characters of a value
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ def _lead(material: Material, told: Described) -> str:
     if not told.fields:
         return f"{what}. No node has described itself; 'reframe -c checks/ -r -n " \
                "SystemDescription' asks them."
-    return (f"{what}. {count(len(told.fields), 'node')} described themselves "
+    own = "itself" if len(told.fields) == 1 else "themselves"
+    return (f"{what}. {count(len(told.fields), 'node')} described {own} "
             f"({period([s.header.time for s in told.samples])}).")
 
 
@@ -92,14 +93,18 @@ def _role(material: Material, told: Described, role: str) -> Section:
 
 
 def _majority(same: Uniformity) -> Table:
-    rows = [(name, _value(held.value), "all" if held.share == 1 else f"{held.share:.1%}")
-            for name, held in same.majority.items()
-            if held.value is not None and not name.startswith(BULK)]
-    rest = len(same.majority) - len(rows[:MOST])
-    return Table(("field", "value", "share of nodes"), rows[:MOST],
+    """A line for each kind of thing, with the fields of it."""
+    held: dict[str, list[str]] = defaultdict(list)
+    for name, most in same.majority.items():
+        if most.value is not None and not name.startswith(BULK):
+            kind, _, field = name.partition(".")
+            share = "" if most.share == 1 else f" ({most.share:.1%} of the nodes)"
+            held[kind].append(f"{field or kind} {_value(most.value)}{share}")
+    rows = [(kind, "; ".join(fields)) for kind, fields in sorted(held.items())]
+    rest = len(same.majority) - sum(map(len, held.values()))
+    return Table(("of", "what most nodes are"), rows,
                  f"{count(rest, 'more field')} (packages, kernel parameters, devices and the like) "
-                 "are left out; 'siteproof describe --all' has them." if rest else "",
-                 ("share of nodes",), "What most nodes are")
+                 "are left out; 'siteproof describe --all' has them." if rest else "")
 
 
 def _odd(same: Uniformity) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from siteproof.analysis.verdict import PUBLISHED
 from siteproof.fleet import State
 from siteproof.gate.decision import Ruling
 from siteproof.report.material import Material
@@ -56,8 +57,8 @@ def short(material: Material) -> str:
     if not rulings:
         return "The inventory has no node."
     if not _measured(material):
-        return (f"None of the {count(len(rulings), 'node')} was measured in what is judged, so "
-                "nothing is decided about any.")
+        return (f"No node of {len(rulings)} was measured in what is judged, so nothing is decided "
+                "about any.")
     out = sum(not r.back for r in rulings.values())
     if not out:
         return f"No node stays out: all {len(rulings)} go back."
@@ -94,9 +95,9 @@ def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[st
 
 
 def _measured(material: Material) -> bool:
-    """Whether some node was measured; the gate decides nothing otherwise."""
-    return any(r.state != State.UNTESTED for r in material.gate.rulings.values()) and \
-        bool(material.judged.samples)
+    """Whether some node has a value that was measured; nothing is decided otherwise."""
+    return any(s.node in material.fleet.nodes and s.header.mode != PUBLISHED
+               for s in material.good)
 
 
 def _alike(rulings: Iterable[Ruling]) -> Mapping[tuple[str, tuple[str, ...], str], Sequence[str]]:
@@ -167,4 +168,4 @@ def _states(material: Material) -> Table:
             rows.append((str(state), str(len(mine)), counted(roles.items()),
                          nodes(n.node for n in mine)))
     return Table(("state", "count", "by role", "nodes"), rows, numeric=("count",),
-                 title=f"States of all {len(report.nodes)} nodes")
+                 title=f"States of {count(len(report.nodes), 'node')}")

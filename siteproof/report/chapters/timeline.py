@@ -62,8 +62,8 @@ def _figure(material: Material, found: Sequence[Milestone]) -> Figure:
 
 
 def _in_order(found: Sequence[Milestone]) -> list[Milestone]:
-    """Each after what it needs, otherwise as the file has them."""
-    left, done = list(found), []
+    """Each after what it needs, otherwise by its day: so only what came early turns back."""
+    left, done = sorted(found, key=lambda one: (one.days is None, one.days or ())), []
     while left:
         names = {one.milestone for one in left}
         ready = next((one for one in left if not names & set(one.needs)), left[0])
