@@ -1,0 +1,161 @@
+"""What stands in which column of a perflog of ReFrame.
+
+From 4.0 on a file begins with the names of its columns: `result|job_completion_time|descr|…`, and
+each performance variable has its own, `copy_value|copy_unit|copy_ref|…`. With perflog_multiline
+there is a row a variable, its name under `perf_var`. A format may carry its own words
+(`jobid=%(check_jobid)s`), which then stand in the names, too (`jobid=jobid`).
+
+Before 4.0 no line has names. The default format is (3.0 to 3.12, reframe/core/settings.py):
+
+    TIME|reframe VERSION|INFO|jobid=ID|VARIABLE=VALUE|ref=REF (l=LOWER, u=UPPER)|UNIT
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+TIME, UNIX = "job_completion_time", "job_completion_time_unix"
+NAMES = ("display_name", "name", "info", "unique_name", "short_name")  # of a test, best first
+_FIGURE = ("_value", "_unit", "_ref", "_lower_thres", "_upper_thres", "_lower", "_upper", "_result")
+_TIME_OF_A_LINE = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{8}\S*")
+_DELIMITERS = "|,;\t"
+_ASSIGNED = re.compile(r"([^=]+)=(?:[-+.0-9eE]+|nan|NaN|-?inf|-?Infinity|null|None)")
+_COUNTED = re.compile(r"(jobid|ref|num_\w+|units?|lower|upper)=.*")
+# Beside those that are no condition: what ReFrame's own defaults leave out of a perflog, what a run
+# brings along by chance, and what is read already.
+NO_CONDITION = frozenset({
+    "build_locally", "build_time_limit", "display_name", "executable", "executable_opts",
+    "hashcode", "keep_files", "local", "maintainers", "max_pending_time", "outputdir",
+    "prebuild_cmds", "prefix", "prerun_cmds", "postbuild_cmds", "postrun_cmds", "readonly_files",
+    "sourcepath", "sourcesdir", "stagedir", "strict_check", "tags", "time_limit",
+    "valid_prog_environs", "valid_systems", "variables",
+    "descr", "info", "name", "short_name", "unique_name", "version", "jobid", "job_submit_time",
+    "job_exitcode", "job_nodelist", "result", "fail_phase", "fail_reason", "osuser", "osgroup",
+    "hostname", "asctime", "created", "levelname", "message", "perf_var", "perf_value",
+    "perf_unit", "perf_ref", "perf_lower", "perf_upper", "perf_lower_thres", "perf_upper_thres",
+    "perf_result", "system", "partition", "environ", TIME, UNIX,
+})
+_READ = ("display_name", "result", "fail_reason", "job_nodelist", "system", "partition", "environ",
+         "perf_var", "perf_unit")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A performance variable. name: empty where each line says it. value, unit: columns."""
+
+    name: str
+    value: int
+    unit: int | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a section of a file.
+
+    names: one a column. assigned: columns of values that read `name=value`.
+    context: the columns that say what was measured, and under which conditions.
+    """
+
+    names: tuple[str, ...]
+    delimiter: str
+    variables: tuple[Variable, ...]
+    assigned: frozenset[int]
+    context: tuple[int, ...]
+
+    def column(self, name: str) -> int | None:
+        """Where a name stands."""
+        return self.names.index(name) if name in self.names else None
+
+    @property
+    def runs(self) -> list[tuple[int, int]]:
+        """The context's columns, neighbours taken together: first and last of each run."""
+        found: list[tuple[int, int]] = []
+        for column in self.context:
+            if found and found[-1][1] == column - 1:
+                found[-1] = (found[-1][0], column)
+            else:
+                found.append((column, column))
+        return found
+
+
+def of_header(line: str) -> Layout | None:
+    """The layout that a line of names gives; None if it is no such line."""
+    if TIME not in line:
+        return None
+    delimiter = max(_DELIMITERS, key=line.count)
+    cells = line.split(delimiter)
+    names = [_name(cell) for cell in cells]
+    values = [i for i, name in enumerate(names) if name.endswith("_value") and name != "_value"]
+    if len(names) < 3 or not {TIME, UNIX} & set(names):
+        return None
+    variables = [_variable(names, i) for i in values]
+    assigned = frozenset(i for i in values if "=" in cells[i])
+    return _layout(names, delimiter, variables, assigned)
+
+
+def of_line(line: str) -> Layout | None:
+    """The layout of a line of the formats before 4.0, by its own look; None if it has none."""
+    cells = line.split("|")
+    names = [_look(cell, i) for i, cell in enumerate(cells)]
+    if names[0] != TIME or names.count("perf_value") != 1 or "info" not in names:
+        return None
+    value = names.index("perf_value")
+    bare = [i for i, name in enumerate(names) if not name and i > value]
+    unit = bare[0] if bare else None
+    if unit is not None:
+        names[unit] = "perf_unit"
+    return _layout(names, "|", [Variable("", value, unit)], frozenset({value}))
+
+
+def _look(cell: str, column: int) -> str:
+    if column == 0 and _TIME_OF_A_LINE.fullmatch(cell):
+        return TIME
+    if column == 1 and cell.startswith("reframe "):
+        return "version"
+    if column == 2:
+        return "info"
+    if match := _COUNTED.match(cell):
+        return {"ref": "perf_ref", "units": "perf_unit", "unit": "perf_unit"}.get(
+            match[1], match[1])
+    return "perf_value" if _ASSIGNED.fullmatch(cell) else ""
+
+
+def _layout(
+    names: Sequence[str], delimiter: str, variables: Sequence[Variable], assigned: frozenset[int]
+) -> Layout:
+    figures = {f"{v.name}{end}" for v in variables if v.name for end in _FIGURE}
+    best = next((name for name in NAMES if name in names), "")
+    read = {*_READ, best, "info"}
+    units = {v.unit for v in variables}
+    context = [
+        i for i, name in enumerate(names)
+        if i in units or name in read
+        or (name and name not in NO_CONDITION and name not in figures)
+    ]
+    return Layout(tuple(names), delimiter, tuple(variables), assigned, tuple(context))
+
+
+def _name(cell: str) -> str:
+    """`jobid=jobid` and `reframe version` are `jobid` and `version`."""
+    words = cell.rpartition("=")[2].split()
+    return words[-1].strip("()[],") if words else ""
+
+
+def _variable(names: Sequence[str], value: int) -> Variable:
+    prefix = names[value].removesuffix("_value")
+    # A variable's columns stand together, so the nearest unit is its own.
+    units = [i for i, name in enumerate(names) if name == f"{prefix}_unit"]
+    return Variable("" if prefix == "perf" else prefix, value,
+                    min(units, key=lambda i: abs(i - value)) if units else None)
+
+
+def fields(layout: Layout, cells: Mapping[int, str]) -> dict[str, str]:
+    """Texts of columns by their names, without `name=`, and empty where ReFrame has null."""
+    found: dict[str, str] = {}
+    for column, cell in cells.items():
+        name = layout.names[column]
+        text = cell.removeprefix(f"{name}=").strip()
+        found[name] = "" if text in ("null", "None", "<undefined>") else text
+    return found
