@@ -6,7 +6,7 @@ comes from a program that may answer it; rounding is ASTM E29's (siteproof.round
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -14,7 +14,8 @@ from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
-from siteproof.analysis import pair_units
+from siteproof.analysis import pair_units, stated
+from siteproof.analysis.stated import PUBLISHED
 from siteproof.sweeps.point import KNOB, OWN
 from siteproof.units import convert
 
@@ -37,7 +38,6 @@ class Verdict(StrEnum):
 
 # The verdict on all nodes is the gravest one on any; a failure to measure hides no failure.
 MIDDLES = ("median", "mean")
-PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 ASKED = ("mode", "file_system")  # conditions that a measurement has before it begins
 GRAVEST = (
     Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE, Verdict.REGRESSED, Verdict.SKIP, Verdict.PASS,
@@ -94,7 +94,7 @@ class CriterionVerdict:
 
 
 def judge(
-    name: str, criterion: Criterion, samples: Iterable[Sample], expected: Mapping[str, Hardware],
+    name: str, criterion: Criterion, samples: Collection[Sample], expected: Mapping[str, Hardware],
     baselines: Mapping[str, Sequence[Baseline]] | None = None,
     waived: Mapping[str, str] | None = None,
 ) -> CriterionVerdict:
@@ -113,9 +113,9 @@ def judge(
         return CriterionVerdict(name, criterion, Verdict.INCOMPLETE, missing)
     attempts, usual = attempts_at(samples, criterion), baselines or {}
     judge_one = judge_unit if criterion.links or of_system(criterion) else judge_node
-    stated = [s for s in attempts.get("", []) if PUBLISHED in s.own_conditions]  # of no single node
+    of_all = stated.newest(samples, criterion)  # of no single node
     nodes = [
-        judge_one(criterion, node, facts, attempts.get(node, stated), usual.get(node, ()))
+        judge_one(criterion, node, facts, attempts.get(node, of_all), usual.get(node, ()))
         for node, facts in expected.items()
     ]
     if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
@@ -130,6 +130,10 @@ def judge(
     grave = next((v for v in GRAVEST if any(n.verdict is v for n in nodes)), Verdict.SKIP)
     nodes += [n for n in excused if n.waived]
     nodes.sort(key=lambda n: _badness(criterion, n))
+    if of_all and grave is Verdict.INCOMPLETE and not any(n.sample for n in nodes):
+        why, misses = stated.told(criterion, of_all[0], stated.facts_of(expected))
+        grave = Verdict.FAIL if misses else grave  # who misses it is not published, so nobody does
+        return CriterionVerdict(name, criterion, grave, why, nodes)
     return CriterionVerdict(name, criterion, grave, _summary(nodes, grave), nodes)
 
 
@@ -191,12 +195,26 @@ def judge_node(
     """The verdict on one node from its attempts, the newest first."""
     newest = next((s for s in attempts if not why_not(criterion, s)), None)
     if newest is None:
-        reason = why_not(criterion, attempts[0]) if attempts else "not measured"
-        return NodeVerdict(node, Verdict.INCOMPLETE, reason)
+        return _unanswered(criterion, node, facts, attempts)
     if newest.status != "ok":
         verdict = OF_STATUS.get(newest.status, Verdict.ERROR)
         return NodeVerdict(node, verdict, f"{newest.status}: {newest.why}", newest)
     return _compare(criterion, node, facts, newest, baselines)
+
+
+def _unanswered(
+    criterion: Criterion, node: str, facts: Hardware, attempts: Sequence[Sample]
+) -> NodeVerdict:
+    """No attempt answers; a published figure of this very unit may still show that it misses."""
+    if not attempts or PUBLISHED not in attempts[0].own_conditions:
+        reason = why_not(criterion, attempts[0]) if attempts else "not measured"
+        return NodeVerdict(node, Verdict.INCOMPLETE, reason)
+    why, misses = stated.told(criterion, attempts[0], [facts])
+    if not (misses and stated.own(criterion, attempts[0])):
+        return NodeVerdict(node, Verdict.INCOMPLETE, why)
+    value = Fraction(attempts[0].number)
+    rounded = criterion.rounded(value, attempts[0].unit, facts)
+    return NodeVerdict(node, Verdict.FAIL, why, attempts[0], value, rounded)
 
 
 def judge_unit(
@@ -267,9 +285,7 @@ def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
     """Why a sample could not answer a criterion, whatever became of it; empty if it could."""
     have = {**sample.dims, **sample.conditions}
     if PUBLISHED in have:
-        whole = getattr(criterion, "subject", "") == "system"
-        return f"{have[PUBLISHED]}; " + (
-            "published, and not measured here" if whole else "per-node values not published")
+        return f"{have[PUBLISHED]}; published, and not measured here"
     if turned := [name for name in _turned(sample) if name not in criterion.conditions]:
         return f"measured while a sweep had set {turned[0].removeprefix(KNOB)}"
     link = have.get(pair_units.LINK, "")
