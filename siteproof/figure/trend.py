@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT, FOOT, HIGH, LANE = 52.0, 448.0, 24.0, 130.0, 11.0
 MOST_LANES = 5
+LETTERS = 64  # of a label
 POINTS = 80  # of which each is seen as one
 PAUSE = 4  # times the usual time between two runs: a gap
 TOLD_PAUSE = 0.03  # of the axis
@@ -28,13 +29,17 @@ DATA_SHARE = 0.15  # of the height, or a far bound is told and not drawn
 
 @dataclass(frozen=True)
 class Course:
-    """A series, its times rising. lows, highs: a band around it, such as most of a fleet."""
+    """A series, its times rising. lows, highs: a band around it, such as most of a fleet.
+
+    quiet: it is there to be compared with.
+    """
 
     name: str
     times: Sequence[datetime]
     values: Sequence[float]
     lows: Sequence[float] = ()
     highs: Sequence[float] = ()
+    quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,8 +135,11 @@ def _course(place: Axes, course: Course, index: int) -> None:
             xs.insert(n, (xs[n] + xs[n - 1]) / 2)
             for held in (ys, lows, highs):
                 held.insert(n, float("nan"))
-    if course.lows and course.highs:
+    if lows and highs:
         place.fill_between(xs, lows, highs, color=PALE, linewidth=0, zorder=0.5)
+    if course.quiet:
+        place.plot(xs, ys, label=course.name, color=SOFT, linewidth=2.2, alpha=0.6)
+        return
     place.plot(xs, ys, label=course.name, color=colour, linewidth=1.1,
                linestyle=DASHES[index % len(DASHES)], markersize=3.5,
                marker=MARKERS[index % len(MARKERS)] if shown else None)
@@ -190,7 +198,7 @@ def _steps(
     found = []
     for at, text in data.steps:
         x = LEFT + (at - first).total_seconds() / whole * (RIGHT - LEFT)
-        text = short(text, 44)
+        text = short(text, LETTERS)
         side, span = beside(x, text, LEFT - 40, WIDTH)
         found.append((at, text, side, span))
     rows = lanes([span for *_, span in found], MOST_LANES)
