@@ -163,7 +163,12 @@ def read_header(path: Path) -> Header:
             line = stream.readline().removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(path, f"cannot be read: {error}") from None
-    return _read_header(f"{path}:1", _loads(f"{path}:1", line))
+    return header_of(f"{path}:1", line)
+
+
+def header_of(where: str, line: str) -> Header:
+    """The header that a file's first line holds. Raises UserError."""
+    return _read_header(where, _loads(where, line))
 
 
 def read_all(folder: Path, system: str) -> list[Sample]:
@@ -206,7 +211,7 @@ def _dumps(record: Mapping[str, object]) -> str:
 def _loads(where: str, line: str) -> dict[str, object]:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UserError(where, "broken line", "one JSON object a line") from None
     if not isinstance(record, dict):
         raise UserError(where, "broken line", "one JSON object a line")

@@ -9,6 +9,12 @@ os.environ.pop("SITEPROOF_CAMPAIGN", None)
 pytest_plugins = ["tools"]
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """Derived files of a test are nobody else's."""
+    monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
 @pytest.fixture
 def world(tmp_path):
     """Sites, data and programs of one test; nothing that it starts outlives it."""

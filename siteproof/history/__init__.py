@@ -3,76 +3,111 @@
     with history.open_history(perflogs) as h:
         h.sql("SELECT time, value FROM samples WHERE node = ? ORDER BY time", ["node017"])
 
-`siteproof history --columns` says what the views hold.
+`siteproof history --columns` says what the views hold. A store is derived from the files, so that
+a question needs not read them all; it is a cache: whoever removes it loses nothing but time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import os
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 import numpy as np
 
-from siteproof import samples
 from siteproof.errors import UserError
-from siteproof.history import rows, views
+from siteproof.history import tables, views
+from siteproof.history.refresh import Refresh, Told
 
-Told = Callable[[int, int], None]
+MOST_THREADS = 8  # a login node is not ours alone
 
 
 class History:
-    """The views `samples` and `runs`. refused: `FILE:LINE: why` of what was left out."""
+    """The views `samples` and `runs`.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, refused: Sequence[str]) -> None:
-        self._connection = connection
-        self.refused = list(refused)
+    refused: `FILE:LINE: why` of what was left out. notes: what there is to tell of the store.
+    folder: where the store is; None if it is in memory.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, refused: Sequence[str] = (),
+        notes: Sequence[str] = (), folder: Path | None = None,
+    ) -> None:
+        self.connection, self.folder = connection, folder
+        self.refused, self.notes = list(refused), list(notes)
 
     def sql(self, query: str, parameters: object = ()) -> list[tuple[Any, ...]]:
-        """The rows that a query yields."""
-        return self._connection.execute(query, parameters).fetchall()
+        """The rows that a query yields. Raises UserError where the store was damaged."""
+        return self._execute(query, parameters).fetchall()
 
     def columns(self, query: str, parameters: object = ()) -> dict[str, np.ndarray]:
         """The same by columns; a masked array where there are NULLs."""
-        return self._connection.execute(query, parameters).fetchnumpy()
+        return self._execute(query, parameters).fetchnumpy()
+
+    def _execute(self, query: str, parameters: object) -> duckdb.DuckDBPyConnection:
+        try:
+            return self.connection.execute(query, parameters)
+        except (duckdb.IOException, duckdb.SerializationException) as error:
+            raise UserError(self.folder or "history", str(error).splitlines()[0],
+                            "'siteproof history --rebuild' makes it anew") from None
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-@contextmanager
 def open_history(
-    perflogs: Path, systems: Sequence[str] = (), *, refresh: bool = True, told: Told | None = None
-) -> Iterator[History]:
-    """The history of some systems or of all, brought up to date first."""
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
+    perflogs: Path, systems: Sequence[str] = (), *, refresh: bool = True, rebuild: bool = False,
+    told: Told | None = None,
+) -> History:
+    """The history of some systems or of all.
+
+    refresh: bring the store up to date first. rebuild: read every file again. told: is called with
+    how many of how many files have been read. Raises UserError where perflogs cannot be read.
+    """
+    connection = connect()
     try:
-        refused: list[str] = []
-        runs: list[dict[str, Any]] = []
-        kept: list[dict[str, Any]] = []
-        for system in systems or sorted(p.name for p in perflogs.iterdir() if p.is_dir()):
-            for path in samples.files(perflogs, system):
-                try:
-                    found = samples.read(path)
-                except UserError as error:
-                    refused.append(str(error))
-                    continue
-                if found:
-                    file = str(path.relative_to(perflogs))
-                    runs.append(rows.run_row(found[0].header, file, len(found)))
-                    kept += [rows.sample_row(sample, file) for sample in found]
-        for name, held in (("samples", kept), ("runs", runs)):
-            connection.execute(f"CREATE TABLE {name} ({views.definition(views.VIEWS[name])})")
-            if held:
-                names = [c.name for c in views.VIEWS[name]]
-                connection.register("incoming", _arrays(rows.columns(held, names)))
-                connection.execute(f"INSERT INTO {name} SELECT * FROM incoming")
-                connection.unregister("incoming")
-        yield History(connection, refused)
-    finally:
+        state = Refresh(connection, perflogs)
+        if rebuild:
+            state.forget()
+        if refresh or rebuild:
+            state.run(systems, told)
+        _make_views(state, systems)
+    except BaseException:
         connection.close()
+        raise
+    refused = [line for file, lines in sorted(state.index.refused.items())
+               if not systems or file.partition("/")[0] in systems for line in lines]
+    return History(connection, refused, state.notes, state.folder if state.is_kept else None)
 
 
-def _arrays(columns: dict[str, list[Any]]) -> dict[str, np.ndarray]:
-    kinds = {"series": np.uint64, "time": "datetime64[us]", "trial": np.int32, "samples": np.int32}
-    return {name: np.array(held, dtype=kinds.get(name, object)) for name, held in columns.items()}
+def connect() -> duckdb.DuckDBPyConnection:
+    """A database in memory, which looks for nothing on the network and writes nowhere else."""
+    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
+    spill = Path(tempfile.gettempdir()) / f"siteproof-history-{os.getpid()}"
+    connection = duckdb.connect(config={
+        "threads": threads, "temp_directory": str(spill),
+        "autoinstall_known_extensions": False, "autoload_known_extensions": False,
+        "preserve_insertion_order": False})
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def _make_views(state: Refresh, systems: Sequence[str]) -> None:
+    tables.clear(state.connection)
+    state.turns("live_turns", systems)
+    state.connection.execute(f"CREATE TEMP TABLE live_runs AS {state.runs('live_turns')}")
+    parts = state.index.parts
+    for command in views.create(
+            [state.relation(p, "samples") for p in parts] or ["new_samples"],
+            [state.relation(p, "contexts") for p in parts] or ["new_contexts"]):
+        state.connection.execute(command)

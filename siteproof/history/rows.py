@@ -1,21 +1,42 @@
-"""Rows of history from samples that `samples.read` has accepted: the slow and exact way in."""
+"""Rows of history from samples that `samples.read` has accepted: the slow and exact way in.
+
+The store keeps a row of `samples` narrow: what all of a job's rows share is in `runs`, and the
+conditions, of which there are few, in `contexts`. The views put them together again.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-from siteproof import series, units
+from siteproof import samples, series, units
 from siteproof.analysis.verdict import PUBLISHED
 from siteproof.comparison import CONTRACTUAL
+from siteproof.errors import UserError
 from siteproof.samples import Header, Sample
 
 SITEPROOF, REFRAME = "siteproof", "reframe"  # sources, beside PUBLISHED
+MOST_TRIALS = 2**31 - 1  # what the column holds
+
+
+@dataclass(frozen=True)
+class Context:
+    """Under which conditions rows were measured.
+
+    conditions: all of them, as JSON. key: a hash of that. part: what they, with the system and
+    the environment, give to the number of a series.
+    """
+
+    conditions: str
+    key: int
+    part: int
 
 
 def canonical(texts: Mapping[str, str]) -> str:
@@ -23,40 +44,60 @@ def canonical(texts: Mapping[str, str]) -> str:
     return json.dumps(dict(texts), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def utc(text: str) -> datetime:
-    """A time with its zone as UTC without one, as the column `time` has it."""
-    return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
+def hashed(*words: str) -> int:
+    """A number of 64 bits, the same on every machine."""
+    digest = hashlib.blake2b("\0".join(words).encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")
 
 
-def head_row(head: Header, file: str) -> dict[str, Any]:
-    """What all rows of a file share."""
+def run_row(head: Header, file: str, run: int, count: int) -> dict[str, Any]:
+    """What all rows of a file share. Raises UserError for a time that no calendar has in UTC."""
     return {
-        "system": head.system, "partition": head.partition, "environment": head.environment,
-        "session": head.session, "campaign": head.campaign, "mode": head.mode,
-        "check_name": head.check, "job": head.job, "time": utc(head.time), "file": file,
-        "source": PUBLISHED if head.mode == PUBLISHED else SITEPROOF,
-    }
-
-
-def run_row(head: Header, file: str, count: int) -> dict[str, Any]:
-    """The row of `runs` of a file with `count` samples."""
-    return head_row(head, file) | {
+        "run": run, "system": head.system, "partition": head.partition,
+        "environment": head.environment, "session": head.session, "campaign": head.campaign,
+        "mode": head.mode, "check_name": head.check, "job": head.job, "time": _utc(head.time, file),
+        "file": file, "source": PUBLISHED if head.mode == PUBLISHED else SITEPROOF,
         "expected": head.expected, "samples": count, "conditions": canonical(head.conditions),
         "provenance": canonical(head.provenance),
     }
 
 
-def sample_row(sample: Sample, file: str) -> dict[str, Any]:
-    """The row of `samples` of one sample."""
+def _utc(text: str, where: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise UserError(where, f"'{text}' is before or after all years") from None
+
+
+def of_file(path: Path, file: str, run: int) -> tuple[dict[str, Any], list[dict[str, Any]],
+                                                       dict[int, str]]:
+    """The run, the narrow rows and the conditions of a file. Raises UserError with its line."""
+    found = samples.read(path)
+    head = found[0].header if found else samples.read_header(path)
+    contexts: dict[str, Context] = {}
+    rows = []
+    for line, sample in enumerate(found, start=2):
+        own = canonical(sample.own_conditions)
+        if own not in contexts:
+            contexts[own] = context(head, sample.own_conditions)
+        if abs(sample.trial) > MOST_TRIALS:
+            raise UserError(f"{path}:{line}", f"no job has a trial {sample.trial:.3g}")
+        rows.append(_row(sample, run, contexts[own]))
+    conditions = {c.key: c.conditions for c in contexts.values()}
+    return run_row(head, file, run, len(rows)), rows, conditions
+
+
+def _row(sample: Sample, run: int, held: Context) -> dict[str, Any]:
     is_ok, number = sample.status == "ok", sample.value
     value = float(number) if isinstance(number, Decimal) else None
-    return head_row(sample.header, file) | {
-        "node": sample.node, "metric": sample.metric, "value": value,
+    return {
+        "run": run, "node": sample.node, "metric": sample.metric, "value": value,
         "digits": str(number) if is_ok else None, "unit": sample.unit if is_ok else "",
-        "base": None if value is None else value * factor(sample.unit),
+        "factor": None if value is None else factor(sample.unit),
         "kind": units.kind(sample.unit) if is_ok else "", "status": sample.status,
-        "why": sample.why, "trial": sample.trial, "dims": canonical(sample.dims),
-        "conditions": canonical(sample.conditions), "series": number_of(sample),
+        "why": sample.why, "trial": int(sample.trial), "dims": canonical(sample.dims),
+        "context": held.key,
+        "series": held.part ^ of_metric(sample.metric) ^ of_dims(sample.dims),
     }
 
 
@@ -66,29 +107,22 @@ def factor(unit: str) -> float:
     return float(units.UNITS[unit][1])
 
 
-def number_of(sample: Sample) -> int:
-    """The number of a sample's series: of context, metric and dimensions, each hashed by itself."""
-    dims = {k: v for k, v in sample.dims.items() if k not in series.OF_A_RUN}
-    return of_context(sample) ^ hashed("metric", sample.metric) ^ hashed("dims", canonical(dims))
+def of_metric(metric: str) -> int:
+    """What the metric gives to the number of a series."""
+    return hashed("metric", metric)
 
 
-def of_context(sample: Sample) -> int:
-    """What the system, the environment and the deciding conditions give to a series' number."""
-    head, decide = sample.header, series.conditions(sample)
+def of_dims(dims: Mapping[str, str]) -> int:
+    """What the dimensions give, but those of a run."""
+    kept = {k: v for k, v in dims.items() if k not in series.OF_A_RUN}
+    return hashed("dims", canonical(kept))
+
+
+def context(head: Header, own: Mapping[str, str]) -> Context:
+    """The context of a job's rows that differ from it in `own`."""
+    sample = Sample(head, "", "", own_conditions=own)
+    told, decide = canonical(sample.conditions), series.conditions(sample)
     if decide["mode"] in CONTRACTUAL:
         decide["mode"] = CONTRACTUAL[0]
-    return hashed("context", canonical(
-        {"system": head.system, "environment": head.environment, "conditions": canonical(decide)}))
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def hashed(*words: str) -> int:
-    """A number of 64 bits, the same on every machine."""
-    digest = hashlib.blake2b("\0".join(words).encode("utf-8", "surrogatepass"), digest_size=8)
-    return int.from_bytes(digest.digest(), "little")
-
-
-def columns(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, list[Any]]:
-    """Rows turned into columns."""
-    held = list(rows)
-    return {name: [row[name] for row in held] for name in names}
+    part = hashed("context", head.system, head.environment, canonical(decide))
+    return Context(told, hashed("conditions", told), part)

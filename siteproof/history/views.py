@@ -5,16 +5,21 @@ Each column has its sentence here; `siteproof history --columns` shows them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a view. kind: its type in SQL. says: what it holds, in one sentence."""
+    """A column of a view. kind: its type in SQL. says: what it holds, in one sentence.
+
+    kept: how the view makes it of the store's tables r (runs), s (samples), c (contexts).
+    """
 
     name: str
     kind: str
     says: str
+    kept: str = ""
 
 
 _HEADER = (
@@ -33,23 +38,32 @@ _HEADER = (
 )
 SAMPLES = (
     *_HEADER,
-    Column("node", "VARCHAR", "The node, or the sender of a pair; empty for links and systems."),
+    Column("node", "VARCHAR", "The node, or the sender of a pair; empty for links and systems.",
+           "s.node"),
     Column("metric", "VARCHAR",
-           "Check and figure, such as Stream.triad; Stream.* where a failure speaks of all."),
-    Column("value", "DOUBLE", "The value in the tool's unit; NULL for a text or a failure."),
-    Column("digits", "VARCHAR", "The value as logged, or the text; NULL for a failure."),
-    Column("unit", "VARCHAR", "The tool's unit; empty for a failure."),
+           "Check and figure, such as Stream.triad; Stream.* where a failure speaks of all.",
+           "s.metric"),
+    Column("value", "DOUBLE", "The value in the tool's unit; NULL for a text or a failure.",
+           "s.value"),
+    Column("digits", "VARCHAR", "The value as logged, or the text; NULL for a failure.",
+           "CASE WHEN s.status = 'ok' THEN coalesce(s.digits, s.value::VARCHAR) END"),
+    Column("unit", "VARCHAR", "The tool's unit; empty for a failure.", "s.unit"),
     Column("base", "DOUBLE",
-           "The value in the base unit of its kind: bytes/s, bytes, s, FLOPS, Hz, 1 of a share."),
-    Column("kind", "VARCHAR", "What the unit measures: rate, size, time, flops, share, text …"),
-    Column("status", "VARCHAR", "ok, or why there is no value: timeout, checksum, node_lost …"),
-    Column("why", "VARCHAR", "The reason of a failure in words."),
-    Column("trial", "INTEGER", "The repetition within the job, from 0."),
-    Column("dims", "VARCHAR", "What the value belongs to beyond its node, as JSON: size, peer …"),
+           "The value in the base unit of its kind: bytes/s, bytes, s, FLOPS, Hz, 1 of a share.",
+           "s.value * s.factor"),
+    Column("kind", "VARCHAR", "What the unit measures: rate, size, time, flops, share, text …",
+           "s.kind"),
+    Column("status", "VARCHAR", "ok, or why there is no value: timeout, checksum, node_lost …",
+           "s.status"),
+    Column("why", "VARCHAR", "The reason of a failure in words.", "s.why"),
+    Column("trial", "INTEGER", "The repetition within the job, from 0.", "s.trial"),
+    Column("dims", "VARCHAR", "What the value belongs to beyond its node, as JSON: size, peer …",
+           "s.dims"),
     Column("conditions", "VARCHAR",
-           "Under which conditions it was measured, those of the job and of the node, as JSON."),
+           "Under which conditions it was measured, those of the job and of the node, as JSON.",
+           "c.conditions"),
     Column("series", "UBIGINT",
-           "Equal for values that may be compared, whichever node or day they are of."),
+           "Equal for values that may be compared, whichever node or day they are of.", "s.series"),
 )
 RUNS = (
     *_HEADER,
@@ -60,8 +74,48 @@ RUNS = (
            "Revision of the suite, kernel, software lock, tools and user, as JSON."),
 )
 VIEWS = {"samples": SAMPLES, "runs": RUNS}
+# What the store keeps. digits: NULL where the value's own text is the same.
+KEPT = {
+    "runs": {"run": "UBIGINT", **{c.name: c.kind for c in RUNS}},
+    "contexts": {"context": "UBIGINT", "conditions": "VARCHAR"},
+    "samples": {
+        "run": "UBIGINT", "node": "VARCHAR", "metric": "VARCHAR", "value": "DOUBLE",
+        "digits": "VARCHAR", "unit": "VARCHAR", "factor": "DOUBLE", "kind": "VARCHAR",
+        "status": "VARCHAR", "why": "VARCHAR", "trial": "INTEGER", "dims": "VARCHAR",
+        "context": "UBIGINT", "series": "UBIGINT",
+    },
+}
+IMPORTED = "imported"  # the folder of a system's foreign files
+RUN_SHIFT = 32  # a run's number is that of its file's turn, and one within the file
+ORDER = {"samples": "node, metric, run", "runs": "run", "contexts": "context"}
 
 
-def definition(columns: tuple[Column, ...]) -> str:
-    """The columns as CREATE TABLE wants them."""
-    return ", ".join(f'"{c.name}" {c.kind}' for c in columns)
+def names(table: str) -> str:
+    """The columns of a kept table, as SELECT wants them."""
+    return ", ".join(f'"{name}"' for name in KEPT[table])
+
+
+def empty(table: str, name: str) -> str:
+    """SQL that makes an empty table like a kept one."""
+    held = ", ".join(f'"{column}" {kind}' for column, kind in KEPT[table].items())
+    return f'CREATE OR REPLACE TEMP TABLE "{name}" ({held})'
+
+
+def create(samples: Iterable[str], contexts: Iterable[str]) -> Sequence[str]:
+    """SQL that makes the views, of a table `live_runs` and of these relations."""
+    told = ", ".join(f'{c.kept or f"r.{_quoted(c.name)}"} AS {_quoted(c.name)}' for c in SAMPLES)
+    runs = ", ".join(_quoted(c.name) for c in RUNS)
+    return (
+        f"CREATE TEMP VIEW samples AS SELECT {told} FROM ({_union('samples', samples)}) s "
+        "JOIN live_runs r USING (run) LEFT JOIN (SELECT context, any_value(conditions) AS "
+        f"conditions FROM ({_union('contexts', contexts)}) GROUP BY context) c USING (context)",
+        f"CREATE TEMP VIEW runs AS SELECT {runs} FROM live_runs",
+    )
+
+
+def _union(table: str, relations: Iterable[str]) -> str:
+    return " UNION ALL ".join(f"SELECT {names(table)} FROM {r}" for r in relations)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'

@@ -1,0 +1,106 @@
+"""Files below perflogs into tables: new_runs, new_contexts, new_samples.
+
+Our own files go the fast way where they may, and by way of `samples.read` otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from siteproof import samples
+from siteproof.errors import UserError
+from siteproof.history import fast, rows, tables, views
+from siteproof.history.views import IMPORTED, RUN_SHIFT
+from siteproof.samples import Header
+
+Refused = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file to be read. file: its name below perflogs. turn: the number of this reading."""
+
+    path: Path
+    file: str
+    turn: int
+
+    @property
+    def run(self) -> int:
+        """The number of its first run; our own files have no other."""
+        return self.turn << RUN_SHIFT
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is a copy of what plain ReFrame has written."""
+        return self.file.split("/")[1] == IMPORTED
+
+
+def read(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Listed]
+) -> tuple[str, Refused]:
+    """Fill the tables of the new rows; SQL that selects all new samples, and what was refused."""
+    tables.clear(connection)
+    fast.prepare(connection)
+    heads: dict[int, Header] = {}
+    bodies: dict[int, str] = {}
+    own = [listed for listed in files if not listed.is_foreign]
+    for listed in own:
+        if (held := _screened(listed)) is not None:
+            heads[listed.run], bodies[listed.run] = held
+    counts = fast.parse(connection, heads, bodies)
+    tables.add(connection, "runs", [
+        rows.run_row(heads[listed.run], listed.file, listed.run, counts[listed.run])
+        for listed in own if listed.run in counts])
+    refused: Refused = {}
+    for listed in files:
+        if listed.is_foreign:
+            _foreign(connection, listed, refused)
+        elif listed.run not in counts:
+            _exactly(connection, listed, refused)
+    found = f"SELECT {views.names('samples')} FROM ({fast.NARROW})"
+    return f"{found} UNION ALL SELECT {views.names('samples')} FROM new_samples", refused
+
+
+def _screened(listed: Listed) -> tuple[Header, str] | None:
+    """Header and other lines of a file that may go the fast way."""
+    try:
+        data = listed.path.read_bytes()
+        first, body = data.partition(b"\n")[0], fast.body(data)
+        if body is None or b"\r" in first:
+            return None
+        head = samples.header_of(f"{listed.path}:1", first.decode("utf-8"))
+        rows.run_row(head, listed.file, listed.run, 0)  # there may be no such time in UTC
+    except (OSError, UnicodeDecodeError, UserError):
+        return None
+    return head, body
+
+
+def _exactly(connection: duckdb.DuckDBPyConnection, listed: Listed, refused: Refused) -> None:
+    """Add a file by way of samples.read, or what it says."""
+    try:
+        run, found, contexts = rows.of_file(listed.path, listed.file, listed.run)
+    except UserError as error:
+        refused[listed.file] = [str(error)]
+        return
+    tables.add(connection, "runs", [run])
+    tables.add(connection, "samples", found)
+    tables.add(connection, "contexts", [
+        {"context": key, "conditions": text} for key, text in contexts.items()])
+
+
+def _foreign(connection: duckdb.DuckDBPyConnection, listed: Listed, refused: Refused) -> None:
+    """Add what plain ReFrame has measured; its broken lines are refused, the others count."""
+    from siteproof.history import foreign, foreign_store  # most stores hold no such file
+
+    try:
+        batch = foreign.rows(listed.path, system=listed.file.split("/")[0], file=listed.file)
+    except UserError as error:
+        refused[listed.file] = [str(error)]
+        return
+    foreign_store.add(connection, batch, listed.run)
+    if batch.refused:
+        refused[listed.file] = list(batch.refused)

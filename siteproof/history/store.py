@@ -1,0 +1,197 @@
+"""The store: Parquet parts that are derived from perflogs, and an index that says which count.
+
+A part is three files, written under another name and renamed; then the index is, and from then on
+the part counts. Whatever ends a writer leaves the index before or after it, and nothing between.
+Two writers do not hinder each other: the index that is renamed last counts, and is whole by itself.
+Files that no index has named for an hour are removed by a later writer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from siteproof import samples
+from siteproof.history import views
+
+INDEX = "index.json"
+LEFTOVER = 3600.0  # seconds after which nobody can still be reading or writing an unnamed file
+DECIDE = ("samples.py", "series.py", "units.py")  # what a row is, beside the files here
+CLOSED = 500_000  # rows from which on a part is not merged with later ones
+FEWER = 3  # a part is merged with a new one that has not this many times fewer rows
+_COPY = "(FORMAT parquet, COMPRESSION zstd)"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of some files. sizes: of its files in bytes; none where it is kept in memory."""
+
+    name: str
+    rows: int
+    sizes: Mapping[str, int]
+
+
+@dataclass
+class Index:
+    """What the store holds. files: size, time of change in ns, and turn of each file.
+
+    turn: the number of the last reading. refused: by file.
+    """
+
+    turn: int = 0
+    parts: list[Part] = field(default_factory=list)
+    files: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    refused: dict[str, list[str]] = field(default_factory=dict)
+
+    def sources(self, table: str, relation: Callable[[Part, str], str]) -> list[str]:
+        """Relations that together are a table."""
+        return [relation(part, table) for part in self.parts]
+
+
+class Broken(Exception):
+    """Why a store cannot be used: it is made anew."""
+
+
+def cache_folder() -> Path:
+    """Where this user's derived files are: SITEPROOF_CACHE, or siteproof in XDG's folder."""
+    if own := os.environ.get("SITEPROOF_CACHE"):
+        return Path(own).resolve()
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    return (Path(xdg) if xdg else Path.home() / ".cache") / "siteproof"
+
+
+def folder_of(perflogs: Path) -> Path:
+    """The folder of the store of these perflogs."""
+    digest = hashlib.blake2b(os.fsencode(perflogs.resolve()), digest_size=8).hexdigest()
+    return cache_folder() / f"history-{digest}"
+
+
+@cache
+def version() -> str:
+    """What makes the rows, as a hash: a store that other code has made is made anew."""
+    digest, here = hashlib.blake2b(digest_size=8), Path(__file__).parent
+    for path in [*sorted(here.glob("*.py")), *(here.parent / name for name in DECIDE)]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def load(folder: Path) -> Index | None:
+    """The index of a store; None if there is none yet. Raises Broken."""
+    try:
+        record = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        if record["version"] != version():
+            raise Broken("another version of Siteproof made it")
+        index = Index(
+            int(record["turn"]),
+            [Part(p["name"], p["rows"], p["sizes"]) for p in record["parts"]],
+            {name: (size, moment, turn) for name, (size, moment, turn) in record["files"].items()},
+            record["refused"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Broken(f"its index cannot be read ({type(error).__name__})") from None
+    for part in index.parts:
+        for table, size in part.sizes.items():
+            _check(folder / file_name(part.name, table), size)
+    return index
+
+
+def _check(path: Path, size: int) -> None:
+    try:
+        if path.stat().st_size == size:
+            return
+    except OSError:
+        raise Broken(f"{path.name} is missing") from None
+    raise Broken(f"{path.name} has another size than was written")
+
+
+def file_name(part: str, table: str) -> str:
+    """The file of a part's table."""
+    return f"{part}.{table}.parquet"
+
+
+def save(folder: Path, index: Index) -> None:
+    """Make an index count. Raises OSError."""
+    record = {
+        "version": version(), "turn": index.turn, "files": index.files, "refused": index.refused,
+        "parts": [{"name": p.name, "rows": p.rows, "sizes": p.sizes} for p in index.parts]}
+    samples.write_whole(folder / INDEX, json.dumps(record, separators=(",", ":")).encode())
+
+
+def write(
+    connection: duckdb.DuckDBPyConnection, folder: Path, queries: Mapping[str, str]
+) -> Part:
+    """Write what the queries yield as a part, which does not count yet. Raises OSError."""
+    name, sizes, count = f"{time.time_ns():x}-{secrets.token_hex(4)}", {}, 0
+    for table, query in queries.items():
+        target = folder / file_name(name, table)
+        draft = target.with_name(f".{target.name}.tmp")
+        try:
+            done = connection.execute(f"COPY ({query}) TO {quoted(draft)} {_COPY}").fetchone()
+        except duckdb.IOException as error:
+            raise OSError(0, str(error).splitlines()[0], str(draft)) from None
+        count = done[0] if done and table == "samples" else count
+        with draft.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        sizes[table] = draft.stat().st_size
+        draft.rename(target)
+    return Part(name, count, sizes)
+
+
+def clean(folder: Path, index: Index, retired: Iterable[Part]) -> None:
+    """Remove what no index names any more and nobody can be reading; retired: since now."""
+    named = {INDEX} | {file_name(part.name, t) for part in index.parts for t in part.sizes}
+    for part in retired:
+        for table in part.sizes:
+            _quietly(os.utime, folder / file_name(part.name, table))
+    for path in folder.iterdir():
+        if path.name not in named and _age(path) > LEFTOVER:
+            _quietly(os.unlink, path)
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _quietly(act: Callable[[Path], Any], path: Path) -> None:
+    try:
+        act(path)
+    except OSError:
+        return  # another writer was faster, or it is not ours: a later one will do it
+
+
+def quoted(text: object) -> str:
+    """A text as SQL has it."""
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+def to_merge(parts: list[Part]) -> int:
+    """How many of the last parts should become one, so that a store of n rows has few; or 0."""
+    count, total = 0, 0
+    for part in reversed(parts):
+        if part.rows >= CLOSED or (count and part.rows > FEWER * total):
+            break
+        count, total = count + 1, total + part.rows
+    return count if count > 1 else 0
+
+
+def live(table: str, relations: Iterable[str], turns: str) -> str:
+    """SQL for the rows of a table that are of files that still are as they were read."""
+    found = " UNION ALL ".join(f"SELECT {views.names(table)} FROM {r}" for r in relations)
+    if table == "contexts":
+        return f"SELECT DISTINCT {views.names(table)} FROM ({found})"
+    return (f"SELECT * FROM ({found}) WHERE (run >> {views.RUN_SHIFT}) IN "
+            f"(SELECT turn FROM {turns}) ORDER BY {views.ORDER[table]}")
