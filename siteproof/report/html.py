@@ -15,6 +15,7 @@ from siteproof.report.model import Figure, Report, Table
 from siteproof.report.numbering import Numbering
 from siteproof.report.words import when
 
+ARROW = "\N{RIGHTWARDS ARROW}"  # which no line's end takes apart
 HERE = Path(__file__).parent
 WIDE = 3  # columns from which on a table becomes blocks on a narrow screen
 KINDS = {  # of a word that stands alone, how it looks; the word itself says what it is
@@ -29,7 +30,7 @@ _KIND = {word: kind for kind, words in KINDS.items() for word in words}
 _PROLOG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
 _LONG = re.compile(r"\S{20,}")  # a word that may have to be broken
-_BREAK = re.compile(r"(?<=[,/_])(?=[^,/_])")
+_PIECE = re.compile(r"[^,/_]{0,29}[,/_]+|[^,/_]{1,30}")
 
 
 def page(report: Report, now: datetime) -> str:
@@ -63,9 +64,9 @@ def mark(word: str) -> str:
 
 def breakable(text: str) -> Markup:
     """A text whose long words may break after a comma or slash; a node set is one word."""
-    parts, end = [], 0
+    text, parts, end = text.replace("->", ARROW), [], 0
     for word in _LONG.finditer(text):
-        parts += [escape(text[end:word.start()]), Markup("<wbr>").join(_BREAK.split(word[0]))]
+        parts += [escape(text[end:word.start()]), Markup("<wbr>").join(_PIECE.findall(word[0]))]
         end = word.end()
     return Markup("").join([*parts, escape(text[end:])])
 
