@@ -18,6 +18,17 @@ step() {
     "$@"
 }
 
+# Leaves a campaign's page for people, and what CI, monitoring and other programs read of it.
+leave() {
+    local name=${1//[!A-Za-z0-9._-]/_}
+    local folder=$SITEPROOF_DATA/output/reports/${name/#[.-]/_}
+    mkdir -p -- "$folder" || return
+    step "the report" siteproof report --campaign "$1" --output "$folder/report.html"
+    step "for CI" siteproof export junit --campaign "$1" --output "$folder/junit.xml"
+    step "for monitoring" siteproof export openmetrics --campaign "$1" --output "$folder/siteproof.prom"
+    step "for other programs" siteproof export json --campaign "$1" --output "$folder/verdict.json"
+}
+
 # Under Slurm the script is a copy in the spool: the clone is where sbatch was called.
 [ -f "$clone/activate" ] || clone=${SLURM_SUBMIT_DIR:-$PWD}
 [ -f "$clone/activate" ] || die "submit from the clone: no activate in $clone"

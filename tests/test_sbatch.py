@@ -47,6 +47,7 @@ def test_the_daily_look_measures_what_is_idle_and_leaves_what_is_at_work(suite):
         suite.likwid("exit 3", name)
     script(suite, "daily", "quick", *FEW, campaign="day")
     assert suite.measured("HostParameters.mismatches") == NODES[:6]
+    assert '"campaign day"' in (suite.data / "output/reports/day/verdict.json").read_text()
 
 
 KEPT = ("--keep-out", "FAILED,ODD,UNTESTED")  # eight nodes of one machine are slow by chance
@@ -74,6 +75,8 @@ def test_an_evening_shows_what_it_would_do_and_changes_nothing_by_itself(evening
     assert "jobs on 8 nodes" in done.stdout
     assert "nic.eth0.mtu" in done.stdout
     assert "scontrol create" in done.stdout
+    assert sorted(path.name for path in (evening.data / "output/reports/e1").iterdir()) == [
+        "junit.xml", "report.html", "siteproof.prom", "verdict.json"]
     assert "siteproof" not in evening.testbed.run(["scontrol", "show", "reservation"]).stdout
 
 
