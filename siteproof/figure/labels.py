@@ -27,13 +27,14 @@ def numbers(values: Sequence[float]) -> list[str]:
 
 
 def short(text: str, most: int) -> str:
-    """A text of so many letters at most; what is left out is told by an ellipsis."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """A text whose lines have so many letters at most; what is left out is told by an ellipsis."""
+    return "\n".join(line if len(line) <= most else line[: most - 1] + "…"
+                     for line in text.splitlines())
 
 
 def wide(text: str, size: float = SMALL) -> float:
     """Units that a text takes, generously."""
-    return LETTER * size * len(text)
+    return LETTER * size * max(map(len, text.splitlines() or [""]))
 
 
 def lanes(spans: Sequence[tuple[float, float]], most: int) -> list[int | None]:

@@ -25,6 +25,7 @@ CELL, SPLIT, SMALLEST = 24.0, 34.0, 1.2  # units: how high a cell is
 HIGHEST = 330.0
 WIDEST = 92.0
 PIXELS = 700
+NOBODY = len(KINDS)  # the kind of a cell that nobody asked for
 Pair = tuple[str, str]
 
 
@@ -32,6 +33,7 @@ Pair = tuple[str, str]
 class Matrix:
     """Nodes that send down the side, nodes that receive above. kinds: of each pair, of KINDS.
 
+    A cell without a kind stays white: nobody asked for the pair.
     texts: what is written into a cell, by pair. split: the rows and the columns are two sets, and
     a cell has both directions: from the row's node above, to it below.
     """
@@ -53,9 +55,7 @@ def draw(name: str, says: str, data: Matrix) -> str:
     most = SPLIT if data.split else CELL
     cell_h = min(most, max(SMALLEST, HIGHEST / len(data.rows)))
     upright = max(wide(short(n, LONGEST)) for n in data.columns) + 6 > cell_w
-    used = sorted(set(data.kinds.values()) | {shares.MISSING} if _gaps(data) else
-                  set(data.kinds.values()))
-    legend = _legend(used)
+    legend = _legend(sorted(set(data.kinds.values())))
     top = 8 + 13 * (legend[-1][2] + 1 if legend else 0) + HEAD + (
         max(wide(short(n, LONGEST)) for n in data.columns) * 0.8 if upright else 6)
     high, across = cell_h * len(data.rows), cell_w * len(data.columns)
@@ -80,12 +80,6 @@ def draw(name: str, says: str, data: Matrix) -> str:
     return canvas.svg(name, data.title, says, height, fill)
 
 
-def _gaps(data: Matrix) -> bool:
-    """Whether some pair of two nodes is not there."""
-    return any((a, b) not in data.kinds or data.split and (b, a) not in data.kinds
-               for a in data.rows for b in data.columns if a != b)
-
-
 def _legend(kinds: Sequence[int]) -> list[tuple[int, float, int]]:
     found, x, row = [], 6.0, 0
     for kind in kinds:
@@ -99,20 +93,17 @@ def _legend(kinds: Sequence[int]) -> list[tuple[int, float, int]]:
 
 def _png(data: Matrix, cell_w: float, cell_h: float) -> bytes:
     """All cells, those of two directions cut from corner to corner."""
-    size = max(1, min(48, PIXELS // max(len(data.columns), len(data.rows))))
+    size = max(1, min(192 if data.split else 48, PIXELS // max(len(data.columns), len(data.rows))))
     high = max(1, round(size * cell_h / cell_w)) if size > 4 else size
-    def kind(a: str, b: str) -> int:
-        return data.kinds.get((a, b), shares.MISSING) if a != b else len(KINDS)
-
-    there = np.array([[kind(a, b) for b in data.columns] for a in data.rows])
+    there = np.array([[data.kinds.get((a, b), NOBODY) for b in data.columns] for a in data.rows])
     large = np.repeat(np.repeat(there, high, axis=0), size, axis=1)
     if data.split:
-        back = np.array([[kind(b, a) for b in data.columns] for a in data.rows])
+        back = np.array([[data.kinds.get((b, a), NOBODY) for b in data.columns] for a in data.rows])
         other = np.repeat(np.repeat(back, high, axis=0), size, axis=1)
         rows, columns = np.indices(large.shape, sparse=True)
         below = (rows % high) / high + (columns % size) / size > 1
         large = np.where(below, other, large)
-    return pixels.paint_pixels(large, (*KINDS, pixels.Kind("itself", "#ffffff")))
+    return pixels.paint_pixels(large, (*KINDS, pixels.Kind("nobody asked", "#ffffff")))
 
 
 def _texts(place: Axes, data: Matrix) -> None:

@@ -100,7 +100,8 @@ def _trials(place: Axes, y: int, row: Trials) -> None:
 
 
 def _beside(place: Axes, x: float, y: float, text: str) -> None:
-    place.annotate(text, (x, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL)
+    place.annotate(text, (x, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL,
+                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})
 
 
 def _mark(place: Axes, mark: Mark, lane: int, high: float) -> None:
@@ -141,7 +142,7 @@ def draw_pairs(name: str, says: str, data: Pairs) -> str:
         for y, row in enumerate(data.rows):
             _beside(place, 1.0, y - BARS / 2 - 0.02, row.first)
             _beside(place, row.share, y + BARS / 2 + 0.02, f"{row.second} ({row.share:.0%})")
-        place.axvline(1.0, color="#000000", linewidth=0.8, linestyle=":")
+        place.axvline(1.0, color="#000000", linewidth=0.8, linestyle=":", zorder=0)
         _axes(place, [row.name for row in data.rows])
         place.set_xlim(0, end)
         ticks = [t for t in nice_ticks(0, end, 6) if t <= end]

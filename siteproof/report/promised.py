@@ -9,6 +9,7 @@ from fractions import Fraction
 from siteproof import units
 from siteproof.analysis.verdict import why_not
 from siteproof.figure.distribution import Mark
+from siteproof.history import rows
 from siteproof.report.words import figure
 from siteproof.samples import Sample
 from siteproof.series import Series
@@ -21,6 +22,12 @@ _SIGN = {">=": "≥", "<=": "≤", "=": "="}
 def slug(text: str) -> str:
     """A text as part of an anchor: Stream.triad is stream-triad."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "figure"
+
+
+def number_of(sample: Sample) -> int:
+    """The number of a sample's series in the history."""
+    part = rows.context(sample.header, sample.own_conditions).part
+    return part ^ rows.of_metric(sample.metric) ^ rows.of_dims(sample.dims)
 
 
 def criteria_of(site: Site, key: Series, like: Sample) -> dict[str, Criterion]:

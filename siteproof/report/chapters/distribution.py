@@ -10,7 +10,6 @@ from siteproof import fleet_pairs, series
 from siteproof.figure import distribution as drawn
 from siteproof.figure.distribution import Distribution, Mark
 from siteproof.fleet import FleetReport
-from siteproof.history.rows import number_of
 from siteproof.report import promised
 from siteproof.report.material import Material
 from siteproof.report.model import Figure, Section, Table
@@ -121,7 +120,7 @@ def _fleet(
     marks.append(Mark("median", middle, f"median {promised.short(middle)} {unit}"))
     missing = [n for n in site.expected(key.role) if n not in values]
     better = site.catalogue[key.metric].better
-    return Fleet(key, number_of(sample), unit, better, values, marks, missing)
+    return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing)
 
 
 def _figures(found: Sequence[Fleet], states: FleetReport) -> Iterator[Figure]:

@@ -63,8 +63,7 @@ def chapter(material: Material) -> Section | None:
     for name in _worst_metrics(found, kinds):
         cells = _cells(found, kinds, shares, columns, _of(found, name))
         figures.append(_figure(material, found, cells, promised.slug(name), name))
-    worst = [found.nodes[n] for n in _ranked(whole, rows)
-             if np.isin(whole.kinds[n], (2, 3, BROKEN, FAILED)).any()]
+    worst = [found.nodes[n] for n in _bad(whole, _ranked(whole, rows))]
     lead = f"{count(len(rows), 'node')} on {count(len(whole.times), unit)}; the worst: " + (
         f"{few(worst, 5)}." if worst else "none was clearly worse than the others.")
     return Section("heatmap", "Every node in every run", lead, figures=figures, points=[HOW])
@@ -187,9 +186,15 @@ def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
     return [int(n) for n in rows[np.lexsort((rows, -score))]]
 
 
+def _bad(cells: Cells, ranked: Sequence[int]) -> list[int]:
+    """The nodes that were anything but as usual, of those ranked."""
+    return [n for n in ranked if not np.isin(cells.kinds[n], (USUAL, MISSING)).all()]
+
+
 def _figure(material: Material, found: Past, cells: Cells, name: str, title: str) -> Figure:
     rows = np.flatnonzero((cells.kinds != MISSING).any(axis=1))
     ranked, all_named = _ranked(cells, rows), len(rows) <= NAMED
+    worst = _bad(cells, ranked)[:WORST]
     shown = ranked if all_named else [int(n) for n in rows]
     place = {row: n for n, row in enumerate(shown)}
     groups = [] if all_named else _groups(material, [found.nodes[n] for n in shown])
@@ -200,12 +205,12 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
     says = _says(cells, rows)
     data = HeatMap(
         title, [found.nodes[n] for n in shown], cells.times,
-        cells.kinds[shown], KINDS, () if all_named else [place[n] for n in ranked[:WORST]],
+        cells.kinds[shown], KINDS, () if all_named else [place[n] for n in worst],
         [(int(start), name) for start, (name, _) in zip(starts, groups, strict=False)],
         "the worst first" if all_named else "by group" if groups else "")
     name = f"heatmap-{name}"
     return Figure(name, title, drawn.draw(name, says, data), says,
-                  _table(material, found, cells, ranked[:WORST]))
+                  _table(material, found, cells, worst or ranked[:1]))
 
 
 def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:

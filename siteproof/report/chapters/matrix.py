@@ -1,0 +1,172 @@
+"""Pairs of nodes: which of them are slow, in which direction, and who is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from siteproof import matrix, pairs, units
+from siteproof.analysis.pair_units import LINK, of_pairs
+from siteproof.analysis.verdict import PUBLISHED
+from siteproof.figure import matrix as drawn
+from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, USUAL, kinds_of
+from siteproof.matrix import NOT_TRIED, Matrix
+from siteproof.report import promised
+from siteproof.report.material import Material
+from siteproof.report.model import Figure, Section, Table
+from siteproof.report.words import count, few, figure, nodes, share
+from siteproof.samples import Sample
+from siteproof.sites import Site
+
+MOST = 8  # figures
+WORST = 10
+Pair = tuple[str, str]
+COLUMNS = ("pair", "value", "beside the usual", "of the link's speed", "other direction", "what")
+
+
+def chapter(material: Material) -> Section | None:
+    """A matrix for each headline figure of pairs and each link; none of a single pair."""
+    found = [m for m in material.once(of_all) if len(m.values) + len(m.failed) > 1]
+    if not found:
+        return None
+    figures = list(_figures(material.site, found[:MOST]))
+    bad = sum(len(m.blame.bad) for m in found)
+    measured = sum(len(m.values) for m in found)
+    lead = f"{count(measured, 'figure')} of pairs in {count(len(found), 'matrix', 'matrices')}"
+    lead += f"; {count(bad, 'bad pair')}." if bad else "; no bad pair."
+    points = [f"Not drawn: {m.name} over {m.link}" for m in found[MOST:]]
+    return Section("matrix", "Pairs of nodes", lead, figures=figures, points=points)
+
+
+def of_all(material: Material) -> list[Matrix]:
+    """The matrices of what is judged; else of what others have published."""
+    site = material.site
+    found = [s for s in material.judged.samples if of_pairs(s) and s.header.mode != PUBLISHED]
+    if not found:
+        found = [s for s in material.sessions.of(lambda head: head.mode == PUBLISHED)
+                 if of_pairs(s)]
+    return [m for name in _metrics(site, found) for m in matrix.collect(site, found, name)]
+
+
+def _metrics(site: Site, found: Sequence[Sample]) -> list[str]:
+    measured = {s.metric for s in found}
+    checks = {name.partition(".")[0] for name in measured if name.endswith(".*")}
+    return [name for name, m in site.catalogue.items() if m.headline and LINK in m.conditions
+            and (name in measured or name.partition(".")[0] in checks)
+            and units.kind(m.unit) != "text"]
+
+
+def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
+    seen: dict[str, int] = {}
+    for one in found:
+        name = f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}"
+        seen[name] = seen.get(name, 0) + 1
+        name += f"-{seen[name]}" if seen[name] > 1 else ""
+        title = f"{one.name} over {one.link}" if one.link else one.name
+        rows, columns, split = _ends(site, one)
+        kinds = _kinds(one)
+        says = _says(one)
+        data = drawn.Matrix(f"{title}, {one.unit}", rows, columns, kinds, _texts(one, kinds), split)
+        yield Figure(name, f"{title}, {one.unit}", drawn.draw(name, says, data), says,
+                     _table(site, one))
+
+
+def _ends(site: Site, one: Matrix) -> tuple[list[str], list[str], bool]:
+    """Rows, columns, and whether these are two ends: a cell has both directions then."""
+    every = {*one.values, *one.failed, *one.missing}
+    senders, receivers = ({pair[n] for pair in every} for n in (0, 1))
+    link = site.system.links.get(one.link)
+    if link and one.blame.directed:
+        clients, servers = (set(ends(site, link)) for ends in (pairs.clients, pairs.servers))
+        if not clients & servers and (senders | receivers) <= clients | servers:
+            here = senders | receivers
+            return sorted(clients & here), sorted(servers & here), True
+    if not one.blame.directed:
+        return sorted(senders), sorted(receivers), False
+    both = sorted(senders | receivers)
+    return both, both, False
+
+
+def _kinds(one: Matrix) -> dict[Pair, int]:
+    """What each pair is: bad ones by how much they lack, the others as usual."""
+    found = {}
+    for pair, value in one.values.items():
+        lack = _share(one, value)
+        worse = int(kinds_of(np.array([lack]))[0]) if np.isfinite(lack) else 1
+        found[pair] = BROKEN if pair in one.broken else (
+            max(worse, 1) if pair in one.blame.bad else USUAL)
+    found |= dict.fromkeys(one.failed, FAILED)
+    for pair, why in one.missing.items():
+        found[pair] = SHORT if why.partition(":")[0] in NOT_TRIED[:2] else MISSING
+    return found
+
+
+def _share(one: Matrix, value: float) -> float:
+    """Of the usual value, 1 and more is good; NaN where that is no ratio."""
+    usual = one.blame.usual
+    if not usual > 0 or not value > 0:
+        return float("nan")
+    return usual / value if one.better == "lower" else value / usual
+
+
+def _texts(one: Matrix, kinds: dict[Pair, int]) -> dict[Pair, str]:
+    told = {pair: promised.short(value) for pair, value in one.values.items()}
+    return told | {pair: sample.status for pair, sample in one.failed.items()}
+
+
+def _says(one: Matrix) -> str:
+    told = f"{count(len(one.values), 'pair')} of " + count(
+        len({n for pair in (*one.values, *one.failed) for n in pair}), "node")
+    if one.values:
+        held = one.values.values()
+        told += (f" between {figure(min(held), one.unit)} and {figure(max(held), one.unit)}, usual "
+                 f"{figure(one.blame.usual, one.unit)}")
+    parts = [f"{len(held)} {word}" for held, word in (
+        (one.broken, "beyond a bound"), (one.failed, "failed"), (one.missing, "not measured"))
+        if held]
+    if one.blame.culprits:
+        parts.append(f"behind bad pairs: {few([str(c) for c in one.blame.culprits], 5)}")
+    if one.blame.alone:
+        parts.append(f"bad by themselves: {few(one.blame.alone, 5)}")
+    return f"{told}; {'; '.join(parts)}." if parts else f"{told}; no bad pair."
+
+
+def _table(site: Site, one: Matrix) -> Table:
+    """The worst pairs, and those without a figure."""
+    sign = -1 if one.better == "lower" else 1
+    order = [*sorted(one.failed), *sorted(
+        one.values, key=lambda p: (p not in one.blame.bad, sign * one.values[p], p))]
+    rows = [_row(site, one, pair) for pair in order[:WORST]]
+    parts = [f"In {one.unit}."]
+    if len(order) > WORST:
+        parts.append(f"The worst {WORST}; {count(len(order) - WORST, 'pair')} more.")
+    if one.missing:
+        ends = {n for pair in one.missing for n in pair}
+        parts.append(f"{count(len(one.missing), 'pair')} of {nodes(ends)} without a figure.")
+    return Table(COLUMNS, rows, " ".join(parts), numeric=COLUMNS[1:5])
+
+
+def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
+    told, value = f"{pair[0]} > {pair[1]}", one.values.get(pair)
+    if value is None:
+        sample = one.failed[pair]
+        return told, "-", "-", "-", _figure(one, pair[::-1]), f"{sample.status}: {sample.why}"
+    usual = one.blame.usual
+    what = f"breaks {one.broken[pair]}" if pair in one.broken else (
+        "bad" if pair in one.blame.bad else "")
+    return (told, figure(value), share(value / usual - 1) if usual else "-",
+            _of_link(site, one, value), _figure(one, pair[::-1]), what)
+
+
+def _figure(one: Matrix, pair: Pair) -> str:
+    return figure(one.values[pair]) if pair in one.values else "-"
+
+
+def _of_link(site: Site, one: Matrix, value: float) -> str:
+    """The share of what the link can carry, of a rate."""
+    link = site.system.links.get(one.link)
+    if link is None or link.speed is None or units.kind(one.unit) != "rate":
+        return "-"
+    most = float(units.parse(link.speed).to(one.unit))
+    return f"{value / most:.2%}".replace("%", " %")

@@ -1,0 +1,235 @@
+"""The fleet's headline figures over time, and the gravest changes of nodes, one figure each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from siteproof import trend, units
+from siteproof.analysis import fleet as rules
+from siteproof.figure import trend as drawn
+from siteproof.figure.distribution import Mark
+from siteproof.figure.trend import Course, Region, Trend
+from siteproof.report import past, promised
+from siteproof.report.chapters import distribution
+from siteproof.report.chapters.distribution import Fleet
+from siteproof.report.material import Material
+from siteproof.report.model import Figure, Section, Table
+from siteproof.report.past import Past
+from siteproof.report.words import count, day, figure, share
+from siteproof.trend import Alert
+
+LEAST = 3  # runs that make a course
+FLEETS = 8  # figures of the fleet's headline metrics
+ALERTS = 6  # figures of nodes' changes
+NODES = 3  # of one change, that are drawn
+CONTROL = 8  # runs after the last step, without which nothing is called usual
+SDS = 3.0  # of what is usual, as siteproof.analysis.drift calls runs out of control
+WIDE = (0.05, 0.95)  # most of a fleet
+ROWS = 12
+PERIODS = ("from", "to", "runs", "median", "5th to 95th percentile of nodes")
+RUNS = ("node", "runs before", "median before", "runs after", "median after", "change")
+
+
+@dataclass(frozen=True)
+class Middle:
+    """A fleet's runs: when, the median of its nodes, and between what most of them are."""
+
+    one: Fleet
+    times: Sequence[datetime]
+    values: np.ndarray
+    lows: np.ndarray
+    highs: np.ndarray
+    nodes: int
+
+
+def chapter(material: Material) -> Section | None:
+    """Figures of the fleet, then of nodes that changed."""
+    found = material.once(past.read)
+    middles = [m for one in material.once(distribution.fleets)
+               if found is not None and (m := _middle(found, one)) is not None]
+    survey = material.survey
+    alerts = [a for a in survey.all if a.worse and not a.of_fleet][:ALERTS]
+    figures = [_of_fleet(m, _of_series(m.one, [*survey.fleet, *survey.drifts]))
+               for m in middles[:FLEETS]]
+    medians = {(m.one.key.metric, m.one.key.role): m for m in middles}
+    figures += [f for n, a in enumerate(alerts, 1) if (f := _of_alert(material, medians, a, n))]
+    if not figures:
+        return None
+    points = [f"Not drawn: {m.one.key.name} of {m.one.key.role}" for m in middles[FLEETS:]]
+    return Section("trend", "Over time", _lead(material, middles), figures=figures, points=points)
+
+
+def _lead(material: Material, middles: Sequence[Middle]) -> str:
+    survey = material.survey
+    worse = [a for a in survey.all if a.worse]
+    told = f"{count(len(middles), 'headline figure')} of the fleet over time"
+    if not worse:
+        return f"{told}; no change for the worse was found in {survey.series} series."
+    return (f"{told}; {count(len(worse), 'change')} for the worse, the gravest: "
+            f"{_told(worse[0])}.")
+
+
+def _told(alert: Alert) -> str:
+    return (f"{alert.series_name} of {alert.nodes if not alert.of_fleet else alert.place} "
+            f"{share(alert.relative)} on {alert.first_after}")
+
+
+def _middle(found: Past, one: Fleet) -> Middle | None:
+    """The fleet's median and most of its nodes, session by session."""
+    rows = np.flatnonzero(found.good & (found.series == np.uint64(one.number)) & (
+        found.role[found.place] == found.roles.index(one.key.role)))
+    if not len(rows):
+        return None
+    order = rows[np.lexsort((found.value[rows], found.session[rows]))]
+    sessions = found.session[order]
+    starts = np.flatnonzero(np.r_[True, sessions[1:] != sessions[:-1]])
+    counts = np.diff(np.append(starts, len(order)))
+    size = float(units.UNITS[one.unit][1])
+    low, middle, high = (past.quantile(found.value[order], starts, q) / size
+                         for q in (WIDE[0], 0.5, WIDE[1]))
+    whole = counts >= 0.5 * len(one.values)  # a retest of some nodes is no fleet
+    if whole.sum() < LEAST:
+        return None
+    times = [found.starts[n] for n in sessions[starts][whole]]
+    return Middle(one, times, middle[whole], low[whole], high[whole], len(one.values))
+
+
+def _of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
+    return sorted((a for a in alerts if a.of_fleet and a.metric == one.key.metric
+                   and a.role == one.key.role), key=lambda a: a.first_after.time)
+
+
+def _of_fleet(middle: Middle, alerts: Sequence[Alert]) -> Figure:
+    one = middle.one
+    name = f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}"
+    title = f"{one.key.name} of {one.key.role}"
+    steps = [a for a in alerts if a.kind == "step"]
+    says = _fleet_says(middle, alerts)
+    data = Trend(
+        f"{title}, {one.unit}", one.unit,
+        [Course(f"median of {count(middle.nodes, 'node')}, and most of them", middle.times,
+                middle.values, middle.lows, middle.highs)],
+        [(_utc(a), _step(a)) for a in steps],
+        [m for m in one.marks if m.kind != "median"], _region(middle, steps))
+    return Figure(name, title, drawn.draw(name, says, data), says, _periods(middle, steps))
+
+
+def _utc(alert: Alert) -> datetime:
+    return alert.first_after.time.replace(tzinfo=UTC)
+
+
+def _step(alert: Alert) -> str:
+    told = f"{share(alert.relative)} on {day(_utc(alert))}"
+    if alert.changed and ":" in alert.changed[0]:  # a field and its values, no sentence
+        told += f", {alert.changed[0]}"
+    return told + (" (provisional)" if alert.provisional else "")
+
+
+def _region(middle: Middle, steps: Sequence[Alert]) -> Region | None:
+    """What is usual of the fleet since its last step."""
+    start = _utc(steps[-1]) if steps else middle.times[0]
+    held = [v for at, v in zip(middle.times, middle.values, strict=True) if at >= start]
+    if len(held) < CONTROL:
+        return None
+    usual = rules.middle(held)
+    times = [at for at in middle.times if at >= start]
+    return Region(times[0], times[-1], usual.median - SDS * usual.sd,
+                  usual.median + SDS * usual.sd)
+
+
+def _fleet_says(middle: Middle, alerts: Sequence[Alert]) -> str:
+    unit = middle.one.unit
+    told = (f"{count(len(middle.times), 'run')} of {count(middle.nodes, 'node')} from "
+            f"{day(middle.times[0])} to {day(middle.times[-1])}: the median was "
+            f"{figure(float(middle.values[0]), unit)} in the first and "
+            f"{figure(float(middle.values[-1]), unit)} in the last run")
+    steps = [f"{a.kind} of {share(a.relative)} on {day(_utc(a))}" for a in alerts]
+    return f"{told}; {'; '.join(steps)}." if steps else f"{told}; no step of the whole fleet."
+
+
+def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
+    """The runs between two steps; without any step month by month, or run by run."""
+    cuts = [_utc(a) for a in steps]
+    word = "between two steps"
+    if cuts:
+        keys = [sum(at >= cut for cut in cuts) for at in middle.times]
+    else:
+        word = "of a month"
+        keys = [at.year * 12 + at.month for at in middle.times]
+        if len(middle.times) <= ROWS:
+            keys, word = list(range(len(middle.times))), "run by run"
+    rows = []
+    for key in sorted(set(keys))[-ROWS:]:
+        mine = [n for n, k in enumerate(keys) if k == key]
+        rows.append((
+            day(middle.times[mine[0]]), day(middle.times[mine[-1]]), str(len(mine)),
+            figure(float(np.median(middle.values[mine]))),
+            f"{figure(float(np.median(middle.lows[mine])))} to "
+            f"{figure(float(np.median(middle.highs[mine])))}"))
+    left = len(set(keys)) - len(rows)
+    note = f"The runs {word}, in {middle.one.unit}; medians of the runs." + (
+        f" {left} older rows are left out." if left > 0 else "")
+    return Table(PERIODS, rows, note, numeric=PERIODS[2:])
+
+
+def _of_alert(
+    material: Material, medians: dict[tuple[str, str], Middle], alert: Alert, number: int
+) -> Figure | None:
+    """The nodes of a change, beside the fleet's median."""
+    lines = list(_lines(material, alert))
+    if not lines:
+        return None
+    name = f"trend-change-{number}"
+    title = f"{alert.series_name} of {alert.nodes}"
+    courses = [course for course, _ in lines]
+    middle = medians.get((alert.metric, alert.role))
+    marks: list[Mark] = []
+    if middle:
+        size = promised.converted(1, middle.one.unit, alert.unit)
+        courses.append(Course(f"median of {count(middle.nodes, 'node')}", middle.times,
+                              middle.values * size, quiet=True))
+        marks = [Mark(m.kind, m.value * size, m.text) for m in middle.one.marks
+                 if m.kind != "median"]
+    says = _alert_says(alert)
+    data = Trend(f"{title}, {alert.unit}", alert.unit, courses, [(_utc(alert), _step(alert))],
+                 marks)
+    return Figure(name, title, drawn.draw(name, says, data), says, _runs(alert, lines))
+
+
+def _lines(material: Material, alert: Alert) -> Iterator[tuple[Course, Alert]]:
+    for node in list(alert.nodes)[:NODES]:
+        for line in trend.history_of(material.site, material.history, alert.metric, node,
+                                     seen=material.survey):
+            if any(a is alert for a in line.changes):
+                times = [t.replace(tzinfo=UTC) for t in line.times.tolist()]
+                yield Course(node, times, line.values), alert
+
+
+def _alert_says(alert: Alert) -> str:
+    told = (f"{alert.kind} of {share(alert.relative)} between {alert.last_before} and "
+            f"{alert.first_after} UTC, from {figure(alert.before, alert.unit)} to "
+            f"{figure(alert.after, alert.unit)}, confidence {alert.confidence}")
+    told += ", provisional" if alert.provisional else ""
+    told += f", made good on {alert.made_good}" if alert.made_good else ""
+    told += f"; changed there: {'; '.join(alert.changed)}" if alert.changed else \
+        "; nothing else is known to have changed there"
+    return told[0].upper() + told[1:] + "."
+
+
+def _runs(alert: Alert, lines: Sequence[tuple[Course, Alert]]) -> Table:
+    rows = []
+    for course, _ in lines:
+        values, cut = np.asarray(course.values), _utc(alert)
+        late = np.array([at >= cut for at in course.times])
+        before, after = values[~late][-alert.n_before:], values[late][:alert.n_after]
+        one, two = (float(np.median(v)) if len(v) else float("nan") for v in (before, after))
+        rows.append((course.name, str(len(before)), figure(one), str(len(after)), figure(two),
+                     share(two / one - 1) if one else "-"))
+    rest = len(alert.nodes) - len(rows)
+    note = f"In {alert.unit}, the runs that it rests on." + (
+        f" {count(rest, 'node')} more." if rest > 0 else "")
+    return Table(RUNS, rows, note, numeric=RUNS[1:])
