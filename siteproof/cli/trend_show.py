@@ -144,8 +144,9 @@ def _acknowledged(alert: Alert) -> str:
 def sentence(alert: Alert) -> str:
     """A change in one line."""
     return harmless(
-        f"{alert.id} {alert.series_name} of {alert.nodes} ({alert.place}): {figure(alert.before)} "
-        f"-> {figure(alert.after)} {alert.unit}, {share(alert.relative)}, since {alert.first_after}")
+        f"{alert.id} {alert.series_name} of {alert.nodes} ({alert.place}): "
+        f"{figure(alert.before)} -> {figure(alert.after)} {alert.unit}, {share(alert.relative)}, "
+        f"since {alert.first_after}")
 
 
 def _last_line(site: Site, seen: Survey) -> str:

@@ -134,9 +134,12 @@ def load(name: str) -> Site:
     return site
 
 
-def examine(name: str) -> tuple[Site | None, list[Document]]:
-    """The site, if it has no mistake, and its files with their mistakes."""
-    where = folder() / name
+def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Document]]:
+    """The site, if it has no mistake, and its files with their mistakes.
+
+    where: its folder, if it is not among the others.
+    """
+    where = where or folder() / name
     table, listed = metrics.read()
     system_file, criteria_file, baselines_file = (yamlfile.read(where / f) for f in FILES)
     system = None

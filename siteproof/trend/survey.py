@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,8 @@ from siteproof.changes import nodeset
 from siteproof.sites import Site
 from siteproof.trend import acks, causes, clusters, finds, gaps, lines
 from siteproof.trend.beside import beside
-from siteproof.trend.finds import FLEET, SHORTEST, Stretch, Told
-from siteproof.trend.lines import Group
+from siteproof.trend.finds import FLEET, SHORTEST, Found, Stretch, Told
+from siteproof.trend.lines import Group, Lines
 from siteproof.trend.model import Alert, Line, Rhythm, Survey
 
 if TYPE_CHECKING:
@@ -34,10 +35,8 @@ def survey(
     """
     perflogs = perflogs or data.perflogs()
     system = site.system.system
-    known = acks.standing(acks.read_all(perflogs, system))
-    found = lines.read(site, h, metric, until=now)
-    stretches = [s for group in found.groups for s in _stretches(group, known)]
-    seen = finds.look(stretches, told)
+    looked = examine(site, h, perflogs, metric, now, told)
+    found, stretches, seen, known = looked.lines, looked.stretches, looked.seen, looked.known
     alerts = [a for a in clusters.alerts(site, seen.finds) if _wanted(a, since, node)]
     alerts = sorted(causes.explain(h, system, perflogs, alerts), key=gravity)
     nodes = [s for s in stretches if s.node != FLEET]
@@ -52,6 +51,27 @@ def survey(
         points=sum(s.values.size for s in nodes),
         long_enough=sum(s.values.size >= SHORTEST for s in nodes),
     )
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Every line, cut where a change is acknowledged, and what they show."""
+
+    lines: Lines
+    stretches: list[Stretch]
+    seen: Found
+    known: list[Alert]
+
+
+def examine(
+    site: Site, h: History, perflogs: Path, metric: str = "", now: datetime | None = None,
+    told: Told | None = None,
+) -> Examined:
+    """Look at every line. Raises UserError for a broken record of an acknowledgement."""
+    known = acks.standing(acks.read_all(perflogs, site.system.system))
+    found = lines.read(site, h, metric, until=now)
+    stretches = [s for group in found.groups for s in _stretches(group, known)]
+    return Examined(found, stretches, finds.look(stretches, told), known)
 
 
 def history_of(

@@ -1,0 +1,268 @@
+"""What each series would have as its baseline, or why none can be proposed.
+
+The bound is the median; the tolerance is 4.5 robust coefficients of variation, because "every node
+within 3 %" fails a healthy fleet of 320 nodes every third time (notes on statistics in the README).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from siteproof import series
+from siteproof.analysis.pair_units import LINK
+from siteproof.analysis.scale import robust_sd
+from siteproof.analysis.verdict import MIDDLES, refusal
+from siteproof.comparison import CONTRACTUAL, SWEEP
+from siteproof.samples import Header, Sample
+from siteproof.series import SYSTEM, Series
+from siteproof.sites import Criterion, Site
+from siteproof.trend.finds import FLEET, Find, Stretch
+from siteproof.trend.lines import FOREIGN, Floats, Group
+from siteproof.trend.survey import Examined
+
+if TYPE_CHECKING:
+    from siteproof.history import History
+
+RUNS = 10  # of a series, below which nobody knows what is usual …
+VALUES = 20  # … and values of all its nodes together, of which the scatter is taken
+TIMES = 4.5  # coefficients of variation: of 320 healthy nodes, one in a thousand runs has one out
+LEAST = 0.02  # no tolerance is smaller: less is not worth a word
+STEPS = 0.005  # tolerances are rounded up to half a per cent
+WIDEST = 0.5  # a figure that needs more has no usual value
+BAD = 0.1  # of the nodes may be left out; beyond that it is the series that is unstable
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A baseline. median, mad: in `unit`. tolerance: a share. left_out: a line each.
+
+    programs, conditions, links: what a sample must have to be compared with it.
+    """
+
+    group: Group
+    median: float
+    mad: float
+    tolerance: float
+    count: int
+    runs: int
+    nodes: int
+    first: date
+    last: date
+    link: str
+    program: str
+    conditions: Mapping[str, str]
+    sample: Sample
+    left_out: Sequence[str] = ()
+
+    @property
+    def key(self) -> Series:
+        """Its series."""
+        return self.group.key
+
+    @property
+    def kind(self) -> str:
+        """The side on which values are bad."""
+        return "at_least" if self.group.better == "higher" else "at_most"
+
+    @property
+    def told(self) -> str:
+        """What it rests on, for a comment."""
+        per = f"{self.mad / self.median:.1%}".replace("%", " %")
+        return (f"{self.count} values of {self.nodes} nodes in {self.runs} runs from {self.first} "
+                f"to {self.last}: median {self.median:.5g} {self.group.unit}, MAD {per} of it")
+
+
+class Refused(Exception):
+    """Why no baseline can be proposed."""
+
+
+def propose(
+    site: Site, h: History, examined: Examined, *, metric: str = "", since: datetime | None = None
+) -> tuple[list[Proposal], list[str]]:
+    """Proposals, and a line for each series that has none. metric: also if it is no headline."""
+    proposals, refused = [], []
+    finds: dict[int, list[Find]] = {}
+    for find in _open(examined.seen.finds):
+        finds.setdefault(id(find.stretch), []).append(find)
+    for group, newest in _newest(site, examined, metric):
+        try:
+            proposals.append(_proposal(site, h, group, newest, finds, since))
+        except Refused as why:
+            refused.append(f"{group.told}{_link(group.key)}: {why}")
+    return _unlike(proposals, refused), refused
+
+
+def _open(finds: Sequence[Find]) -> Iterator[Find]:
+    """Without falls that were made good, and without what made them good."""
+    back = {(id(f.stretch), f.made_good) for f in finds if f.made_good is not None}
+    for find in finds:
+        if find.made_good is None and (id(find.stretch), find.at) not in back:
+            yield find
+
+
+def _newest(
+    site: Site, examined: Examined, metric: str
+) -> Iterator[tuple[Group, list[Stretch]]]:
+    """The series that may have a baseline, each with the newest stretch of each line.
+
+    Of series that only the asked conditions tell apart the one that was measured last counts.
+    """
+    by_group: dict[int, dict[int, Stretch]] = {}
+    for stretch in examined.stretches:  # the last one of a line stays
+        by_group.setdefault(id(stretch.group), {})[stretch.node] = stretch
+    usual = {b.metric for b in site.baselines.values()}
+    last: dict[tuple[object, ...], Group] = {}
+    for group in examined.lines.groups:
+        key, entry = group.key, site.catalogue.get(group.key.metric)
+        asked = dict(key.conditions)
+        if entry is None or not series.is_speed(entry) or key.role == FOREIGN or SWEEP in asked:
+            continue
+        if asked.get("mode") != CONTRACTUAL[0]:
+            continue
+        if not (metric or entry.headline or key.metric in usual):
+            continue
+        place = (key.metric, key.dims, key.environment, key.role, asked.get(LINK))
+        if place not in last or last[place].times[-1] < group.times[-1]:
+            last[place] = group
+    for group in last.values():
+        yield group, list(by_group[id(group)].values())
+
+
+def _proposal(
+    site: Site, h: History, group: Group, newest: Sequence[Stretch],
+    finds: Mapping[int, list[Find]], since: datetime | None,
+) -> Proposal:
+    """Raises Refused."""
+    fleet = [f for s in newest if s.node == FLEET for f in finds.get(id(s), ())]
+    if fleet:
+        raise Refused(f"the fleet as a whole is not stable: {_told(fleet[0])}")
+    mine = [s for s in newest if s.node != FLEET]
+    stable = [s for s in mine if id(s) not in finds]
+    left_out = [f"{group.nodes[s.node]} is not stable: {_told(finds[id(s)][0])}"
+                for s in mine if id(s) in finds]
+    sample = _sample(site, h, group)
+    stable, failing = _keeping(site, group, stable, sample)
+    left_out += failing
+    if left_out and len(left_out) > BAD * len(mine):
+        raise Refused(f"{len(left_out)} of {len(mine)} lines cannot count: {left_out[0]}")
+    values, columns = _values(group, stable, since)
+    runs = np.unique(columns)
+    if runs.size < RUNS or values.size < VALUES:
+        what = f"{runs.size} runs with {values.size} values"
+        raise Refused(f"too few: {what}; {RUNS} runs and {VALUES} values are needed")
+    middle = float(np.median(values))
+    tolerance = _tolerance(values, middle)
+    times = group.times[[runs[0], runs[-1]]].astype("datetime64[D]")
+    asked, entry = {**dict(group.key.dims), **dict(group.key.conditions)}, \
+        site.catalogue[group.key.metric]
+    if unknown := [f"{k} {v}" for k, v in group.key.dims if k not in (*entry.conditions, LINK)]:
+        raise Refused(f"a baseline cannot name {', '.join(unknown)}")
+    return Proposal(
+        group, middle, float(np.median(np.abs(values - middle))), tolerance, values.size,
+        runs.size, len(stable), times[0].item(), times[1].item(), asked.get(LINK, ""),
+        asked.get("program", "") if entry.programs else "",
+        {k: v for k, v in asked.items() if k in entry.conditions and k != LINK}, sample,
+        left_out,
+    )
+
+
+def _told(find: Find) -> str:
+    change = f"{find.step.relative:+.1%}".replace("%", " %")
+    return f"{find.kind} of {change}, {find.stretch.group.runs[find.column].moment}"
+
+
+def _sample(site: Site, h: History, group: Group) -> Sample:
+    """A sample as the newest of a series, for what a criterion asks of conditions."""
+    rows = h.sql(
+        "SELECT dims, conditions, mode FROM samples WHERE system = ? AND metric = ? AND session = ?"
+        " AND environment = ? AND status = 'ok' ORDER BY node, trial, dims LIMIT 1",
+        [site.system.system, group.key.metric, group.runs[-1].session, group.key.environment])
+    dims, conditions, mode = rows[0]
+    header = Header("", site.system.system, "", group.key.environment, "", "", "", mode=mode)
+    return Sample(header, "", group.key.metric, unit=group.unit, dims=json.loads(dims),
+                  own_conditions=json.loads(conditions))
+
+
+def _keeping(
+    site: Site, group: Group, lines: Sequence[Stretch], sample: Sample
+) -> tuple[list[Stretch], list[str]]:
+    """The lines of which every value keeps the contract, and the others in words."""
+    limits = list(_limits(site, group, sample))
+    kept, told = [], []
+    for line in lines:
+        bad = next(((name, count) for name, low, high in limits
+                    if (count := int(((line.raw < low) | (line.raw > high)).sum()))), None)
+        if bad:
+            told.append(f"{group.nodes[line.node]} failed {bad[0]} in {bad[1]} of {line.raw.size} "
+                        "runs")
+        else:
+            kept.append(line)
+    return kept, told
+
+
+def _limits(site: Site, group: Group, sample: Sample) -> Iterator[tuple[str, float, float]]:
+    """What the contract asks of each value of a series, in its unit."""
+    facts = site.hardware_of(group.key.role) if group.key.role in site.system.nodes else None
+    for name, criterion in site.criteria.items():
+        if criterion.metric != group.key.metric or criterion.scope in MIDDLES \
+                or not _speaks_of(site, group, criterion) or refusal(criterion, sample):
+            continue
+        low, high = criterion.limits(group.unit, facts)
+        yield (name, float(low.value) if low else -np.inf, float(high.value) if high else np.inf)
+
+
+def _speaks_of(site: Site, group: Group, criterion: Criterion) -> bool:
+    if criterion.links or group.key.role in (LINK, SYSTEM):
+        return True  # the link is among the conditions
+    return group.key.role in site.roles_of(criterion)
+
+
+def _values(
+    group: Group, lines: Sequence[Stretch], since: datetime | None
+) -> tuple[Floats, np.ndarray]:
+    if not lines:
+        return np.array([]), np.array([], dtype=int)
+    values = np.concatenate([line.raw for line in lines])
+    columns = np.concatenate([line.column for line in lines])
+    if since is not None:
+        kept = group.times[columns] >= np.datetime64(since.replace(tzinfo=None), "us")
+        values, columns = values[kept], columns[kept]
+    return values, columns
+
+
+def _tolerance(values: Floats, middle: float) -> float:
+    """From the scatter of all values, of nodes and of runs alike. Raises Refused."""
+    if middle <= 0:
+        raise Refused(f"a median of {middle:.5g} has no share that would be usual")
+    cv = robust_sd(values - middle, float(np.abs(values).max())) / middle
+    tolerance = ceil(round(max(TIMES * cv, LEAST) / STEPS, 6)) * STEPS
+    if tolerance > WIDEST:
+        raise Refused(f"it varies by {cv:.0%}, which is no usual value")
+    return tolerance
+
+
+def _link(key: Series) -> str:
+    link = dict(key.conditions).get(LINK) or dict(key.dims).get(LINK)
+    return f" over {link}" if link else ""
+
+
+def _unlike(proposals: Sequence[Proposal], refused: list[str]) -> list[Proposal]:
+    """Baselines that would speak of the same samples: the one with most values stays."""
+    best: dict[object, Proposal] = {}
+    for one in sorted(proposals, key=lambda p: -p.count):
+        key = (one.key.metric, one.key.role, one.link, one.program,
+               tuple(sorted(one.conditions.items())))
+        if key in best:
+            refused.append(f"{one.group.told} in {one.key.environment}: a baseline cannot tell it "
+                           f"from that in {best[key].key.environment}")
+        else:
+            best[key] = one
+    return sorted(best.values(), key=lambda p: (p.key.metric, p.key.role, p.link))
+

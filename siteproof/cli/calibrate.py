@@ -1,0 +1,67 @@
+"""`siteproof calibrate`: baselines from the history, as a change to review."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from siteproof import campaign, data, history, sites
+from siteproof.calibration import baselines
+from siteproof.calibration.propose import propose
+from siteproof.cli.progress import bar
+from siteproof.errors import ExitCode, UserError, harmless
+from siteproof.sites.yamlfile import shown
+from siteproof.trend.survey import examine
+
+
+@click.command()
+@click.option("--system", default="", metavar="NAME",
+              help="The system; without it, the one that this machine belongs to.")
+@click.option("--metric", default="", metavar="METRIC",
+              help="Only this figure; without it, headline figures and those with a baseline.")
+@click.option("--since", default="", metavar="TIME",
+              help="Only values since then: 30d, 12w, 2026-11-21 (UTC).")
+@click.option("--write", is_flag=True, help="Change the file; without it, only show the change.")
+def calibrate(system: str, metric: str, since: str, write: bool) -> None:
+    """Propose baselines from the history: the median, and 4.5 times the usual scatter around it.
+
+    Only values that keep the contract count, since the last acknowledged change; a figure that is
+    not stable has none. The change is printed as a diff; --write makes it, for 'git diff' to
+    review. Exit code 3: no figure could have a baseline.
+
+    \b
+    siteproof calibrate --since 12w
+    siteproof calibrate --metric Stream.triad --write
+    """
+    site = sites.load(system or sites.recognise())
+    data.must_exist()
+    if metric and metric not in site.catalogue:
+        raise UserError("--metric", f"unknown metric '{metric}'", "'siteproof sites' knows them")
+    start = campaign.since(since, datetime.now(UTC)) if since else None
+    with bar("reading") as told, history.open_history(
+            data.perflogs(), [site.system.system], told=told) as h:
+        examined = examine(site, h, data.perflogs(), metric)
+        proposals, refused = propose(site, h, examined, metric=metric, since=start)
+    made = baselines.changes(site, proposals)
+    path, old = baselines.text_of(site)
+    new = baselines.applied(site, path, old, made)
+    click.echo(baselines.diff(path, old, new), nl=False)
+    for one in proposals:
+        for line in one.left_out:
+            click.echo(f"left out of {one.group.told}: {harmless(line)}", err=True)
+    for line in refused:
+        click.echo(f"no baseline for {harmless(line)}", err=True)
+    if write and made:
+        baselines.write(path, new)
+    added = sum(change.new for change in made)
+    click.echo(f"{shown(path)}: {added} new, {len(made) - added} changed, "
+               f"{len(proposals) - len(made)} as they are, {len(refused)} without"
+               + _ending(write, bool(made)), err=True)
+    raise SystemExit(ExitCode.PASS if proposals else ExitCode.INCOMPLETE)
+
+
+def _ending(write: bool, made: bool) -> str:
+    if not made:
+        return ""
+    return "; written, 'git diff' shows it" if write else "; --write makes this change"
