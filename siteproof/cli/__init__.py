@@ -15,10 +15,11 @@ from siteproof.errors import ExitCode, UserError, UserErrors
 COMMANDS = {
     "accept": "Accept a campaign as what later ones are compared with.",
     "build": "Build the software of a system with Spack, and offer it to the checks.",
+    "calibrate": "Propose baselines from the history, as a change to review.",
     "collect": "Turn the raw files of lost sessions into samples.",
     "compare": "Say what became of every figure from one campaign to another.",
     "gate": "Decide which nodes go back into service, and quarantine the others.",
-    "import": "Make samples of figures that others have published.",
+    "import": "Make history of results of others: published ones, or logs of ReFrame.",
     "describe": "Say what the nodes of each role are, and which are unlike the others.",
     "export": "Write verdicts for other tools: JUnit, OpenMetrics, JSON.",
     "lint": "Check the description of every system, all mistakes at once.",
@@ -28,6 +29,7 @@ COMMANDS = {
     "report": "Write all that is known of a system on one page, HTML or Markdown.",
     "sites": "List the systems that are described, and what a key means.",
     "sweep": "Say what a parallel sweep found: the highest value, the plateau, the bound.",
+    "trend": "Tell what changed over the years, where, and what else changed there.",
     "verdict": "Say for each criterion whether the system keeps it.",
     "why": "Explain a criterion's or a node's verdict from its samples.",
 }
