@@ -79,7 +79,7 @@ def draw(name: str, says: str, data: Ranges) -> str:
         ticks = nice_ticks(*place.get_xlim(), 6)
         place.set_xticks(ticks, numbers(ticks))
         place.set_xlabel(data.unit)
-        made.text(left / WIDTH, 1 - 12 / height, "○ a trial    | median    × mean    — range",
+        made.text(left / WIDTH, 1 - 12 / height, "○ trial · | median · × mean · — range",
                   fontsize=SMALL)
         return ()
 
