@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from siteproof import samples
+from siteproof.cli import output as files
 from siteproof.cli.options import which_samples
 from siteproof.errors import UserError
 from siteproof.report import build, html, markdown, material
@@ -36,11 +36,13 @@ def report(system: str, since: str, campaign: str, output: str) -> None:
     ending = Path(output).suffix.lower() or ".html"
     if ending not in PAGES:
         raise UserError("--output", f"'{output}' has no ending of a page", "FILE.html, FILE.md")
+    if output:
+        files.refuse(Path(output))
     with closing(material.gather(system, since=since, name=campaign, told=_teller())) as found:
         target = Path(output or f"{found.system}-{found.now:%Y-%m-%d}.html")
-        _refuse(target)
+        files.refuse(target)
         text = PAGES[ending](build.build(found), found.now)
-        _write(target, text)
+        files.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {len(text.encode()) / 1e6:.1f} MB, {found.judged.chosen}")
 
 
@@ -53,16 +55,3 @@ def _teller() -> Callable[[str], None]:
             print(f"report: {line}", file=sys.stderr, flush=True)
 
     return tell
-
-
-def _refuse(target: Path) -> None:
-    """A page that could not be written is refused before the work is done."""
-    if target.is_dir():
-        raise UserError("--output", f"{target} is a folder", "a file")
-    if not target.parent.is_dir():
-        raise UserError("--output", f"there is no folder {target.parent}", "a file in a folder")
-
-
-def _write(target: Path, text: str) -> None:
-    """Whole or not at all."""
-    samples.write_whole(target, text.encode("utf-8", "backslashreplace"))

@@ -81,10 +81,16 @@ def facts(material: Material) -> list[tuple[str, str]]:
         ("Nodes", f"{len(measured)} of {len(inventory)} have a value"),
         ("Suite", told("suite") or "unknown"),
         ("Measured by", told("user") or "unknown"),
-        ("Accepted", f"{material.accepted[-1].name} on {when(material.accepted[-1].when)}"
-         if material.accepted else "nothing yet"),
+        ("Accepted", _answer(_accepted, material)),
         ("Made", when(material.now)),
     ]
+
+
+def _accepted(material: Material) -> str:
+    if not material.accepted:
+        return "nothing yet"
+    last = material.accepted[-1]
+    return f"{last.name} on {when(last.when)}"
 
 
 def _meaning(material: Material) -> str:
