@@ -16,8 +16,11 @@ WIDE = 30.0  # highest over lowest value of what is better when lower: its axis 
 Named = Sequence[tuple[str, SweepReport]]
 
 
-def pictures(reports: Named) -> list[Picture]:
-    """A picture for each figure, panel and axis, with the curves of all runs.
+Together = Sequence[tuple[str, SweepReport, Sequence[Curve]]]  # run, its report, its curves
+
+
+def together(reports: Named) -> list[Together]:
+    """The curves of all runs, by what stands in one picture: figure, panel and axis.
 
     reports: each with a name that tells its run from the others.
     """
@@ -26,14 +29,18 @@ def pictures(reports: Named) -> list[Picture]:
         for lines in report.groups:
             key = (report.axis.name, lines[0].metric, lines[0].panel)
             held.setdefault(key, []).append((name, report, lines))
-    several = len({name for name, _ in reports}) > 1
-    return [_picture(found[0][1].axis, found, several) for found in held.values()][:MOST]
+    return list(held.values())
 
 
-def _picture(
-    axis: Axis, found: Sequence[tuple[str, SweepReport, Sequence[Curve]]], several: bool
-) -> Picture:
-    first = found[0][2][0]
+def pictures(reports: Named) -> list[Picture]:
+    """A picture for each figure, panel and axis, with the curves of all runs."""
+    return [picture(found, len({name for name, _ in reports}) > 1)
+            for found in together(reports)[:MOST]]
+
+
+def picture(found: Together, several: bool) -> Picture:
+    """One picture. several: the runs are told by their names."""
+    axis, first = found[0][1].axis, found[0][2][0]
     curves = [(name if several else "", curve, lines) for name, _, lines in found
               for curve in lines if curve.line != ALL]
     numeric = axis.kind != "word" and all(curve.numeric for _, curve, _ in curves)

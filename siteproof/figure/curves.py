@@ -23,6 +23,7 @@ NEAR = 1.7  # times the highest value: so much of a bound is drawn, and what is 
 ROOM = 1.08  # above the highest of all
 TICKS = 14  # that fit below a picture
 DOTS = 110  # an inch, in PNG
+LANDMARKS = ("*", "D", "P", "X", "^")
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,24 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Landmark:
+    """What others say of a curve that they do not print. name: all of it, for the legend.
+
+    highest: place, value, and whether the place is only known to be beyond it. plateaus: places
+    where the curve is said to become flat, each with the same.
+    """
+
+    name: str
+    highest: tuple[float, float, bool] | None = None
+    plateaus: Sequence[tuple[float, bool]] = ()
+
+
+@dataclass(frozen=True)
 class Picture:
     """Curves that share both axes. labels: of the places, where the axis has words.
 
     Numbers on it are in powers of two; sizes: they are bytes. bound: a curve that nothing can
-    exceed, told in its name.
+    exceed, told in its name. landmarks: on an axis of numbers only.
     """
 
     title: str
@@ -53,6 +67,7 @@ class Picture:
     log_y: bool = False
     sizes: bool = False
     bound: Line | None = None
+    landmarks: Sequence[Landmark] = ()
 
 
 def svg(pictures: Sequence[Picture]) -> str:
@@ -75,7 +90,8 @@ def draw(name: str, says: str, picture: Picture) -> str:
         _draw(made.add_subplot(), replace(picture, title=""))
         return ()
 
-    below = 12 * ((len(picture.lines) + bool(picture.bound)) // 2)
+    entries = len(picture.lines) + bool(picture.bound)
+    below = 12 * (entries + len(picture.landmarks) if picture.landmarks else entries // 2)
     return canvas.svg(name, picture.title, says, 250 + below, fill)
 
 
@@ -99,7 +115,10 @@ def _draw(place: Axes, picture: Picture) -> None:
     place.set_ylabel(picture.y_label)
     for index, line in enumerate(picture.lines):
         _line(place, line, index)
-    top = max((v for line in picture.lines for v in (*line.values, *line.highs)), default=1.0)
+    for index, landmark in enumerate(picture.landmarks):
+        _landmark(place, landmark, index)
+    tops = [v for line in picture.lines for v in (*line.values, *line.highs)]
+    top = max([*tops, *(m.highest[1] for m in picture.landmarks if m.highest)], default=1.0)
     if picture.bound:
         _bound(place, picture.bound, top)
         if min(picture.bound.values) <= NEAR * top:
@@ -107,9 +126,9 @@ def _draw(place: Axes, picture: Picture) -> None:
     _axes(place, picture, top)
     for index, line in enumerate(picture.lines):
         _mark(place, line, COLOURS[index % len(COLOURS)], xs_of(picture)[-1])
-    if len(picture.lines) > 1 or picture.bound:
-        place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.14), ncols=2, frameon=False,
-                     fontsize=8)
+    if len(picture.lines) > 1 or picture.bound or picture.landmarks:
+        place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.14), frameon=False, fontsize=8,
+                     ncols=1 if picture.landmarks else 2)
 
 
 def _line(place: Axes, line: Line, index: int) -> None:
@@ -131,9 +150,33 @@ def _bound(place: Axes, bound: Line, top: float) -> None:
                label=bound.name + above)
 
 
+def _landmark(place: Axes, landmark: Landmark, index: int) -> None:
+    """A hollow mark where the highest value is, and a caret on the axis for each plateau."""
+    style = {"color": "#000000", "markerfacecolor": "none", "linestyle": "none"}
+    mark = LANDMARKS[index % len(LANDMARKS)]
+    label: str | None = landmark.name
+    if landmark.highest:
+        x, value, beyond = landmark.highest
+        place.plot([x], [value], marker=mark, markersize=9, label=label, **style)
+        label = None
+        if beyond:
+            place.annotate("→", (x, value), (6, 0), textcoords="offset points", va="center")
+    up = place.get_xaxis_transform()
+    for x, beyond in landmark.plateaus:
+        place.plot([x], [0.03 + 0.06 * index], marker=mark, markersize=6, transform=up,
+                   label=label, **style)
+        place.plot([x, x], [0, 0.03 + 0.06 * index], transform=up, color="#000000", linewidth=0.8,
+                   linestyle=":")
+        label = None
+        place.annotate("plateau →" if beyond else "plateau", (x, 0.03 + 0.06 * index), (6, 0),
+                       xycoords=up, textcoords="offset points", va="center", fontsize=7)
+
+
 def xs_of(picture: Picture) -> list[float]:
     """All places of a picture, in order."""
-    return sorted({x for line in picture.lines for x in line.xs})
+    told = {m.highest[0] for m in picture.landmarks if m.highest}
+    told |= {x for m in picture.landmarks for x, _ in m.plateaus}
+    return sorted(told | {x for line in picture.lines for x in line.xs})
 
 
 def _axes(place: Axes, picture: Picture, top: float) -> None:
