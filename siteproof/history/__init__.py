@@ -20,7 +20,7 @@ import numpy as np
 
 from siteproof.errors import UserError
 from siteproof.history import tables, views
-from siteproof.history.refresh import Refresh, Told
+from siteproof.history.refresh import Refresh, Told, is_of
 
 MOST_THREADS = 8  # a login node is not ours alone
 
@@ -78,7 +78,7 @@ def open_history(
     try:
         state = Refresh(connection, perflogs)
         if rebuild:
-            state.forget()
+            state.forget(systems)
         if refresh or rebuild:
             state.run(systems, told)
         _make_views(state, systems)
@@ -86,7 +86,7 @@ def open_history(
         connection.close()
         raise
     refused = [line for file, lines in sorted(state.index.refused.items())
-               if not systems or file.partition("/")[0] in systems for line in lines]
+               if is_of(file, systems) for line in lines]
     return History(connection, refused, state.notes, state.folder if state.is_kept else None)
 
 
@@ -103,6 +103,7 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def _make_views(state: Refresh, systems: Sequence[str]) -> None:
+    tables.drop(state.connection, "memory ")
     tables.clear(state.connection)
     state.turns("live_turns", systems)
     state.connection.execute(f"CREATE TEMP TABLE live_runs AS {state.runs('live_turns')}")

@@ -59,15 +59,17 @@ class Refresh:
         path = self.folder / store.file_name(part.name, table)
         return f"read_parquet({store.quoted(path)})"
 
-    def forget(self) -> None:
-        """Read everything again."""
-        self.index = Index(turn=self.index.turn)
+    def forget(self, systems: Sequence[str]) -> None:
+        """Read all files of some systems or of all again."""
+        for name in [name for name in self.index.files if is_of(name, systems)]:
+            del self.index.files[name]
+            self.index.refused.pop(name, None)
 
     def run(self, systems: Sequence[str], told: Told | None) -> None:
         """Read what has changed in some systems or in all. Raises UserError, OSError."""
         there = dict(_scan(self.perflogs, systems))
         known = {name: held for name, held in self.index.files.items()
-                 if not systems or name.partition("/")[0] in systems}
+                 if is_of(name, systems)}
         gone = [name for name in known if name not in there]
         new = [name for name, stamp in there.items() if known.get(name, ())[:2] != stamp]
         if not (new or gone):
@@ -159,7 +161,7 @@ class Refresh:
         """A table of the turns that count, of some systems or of all."""
         tables.make(self.connection, name, {"turn": "UBIGINT"}, {"turn": [
             turn for file, (_, _, turn) in self.index.files.items()
-            if not systems or file.partition("/")[0] in systems]})
+            if is_of(file, systems)]})
 
     def _save(self, retired: Iterable[Part]) -> None:
         try:
@@ -169,10 +171,17 @@ class Refresh:
             self._in_memory(error)
 
 
+def is_of(name: str, systems: Sequence[str]) -> bool:
+    """Whether a file below perflogs is of some systems; of none means of any."""
+    return not systems or name.partition("/")[0] in systems
+
+
 def _scan(perflogs: Path, systems: Sequence[str]) -> Iterator[tuple[str, Stamp]]:
     """Every file that holds rows, by its name below perflogs. Raises UserError."""
     try:
-        for system in systems or _folders(perflogs):
+        for system in _folders(perflogs):
+            if systems and system not in systems:
+                continue
             for part in _folders(perflogs / system):
                 if part == views.IMPORTED:
                     yield from _foreign(perflogs, system)

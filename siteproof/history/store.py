@@ -96,7 +96,7 @@ def load(folder: Path) -> Index | None:
             [Part(p["name"], p["rows"], p["sizes"]) for p in record["parts"]],
             {name: (size, moment, turn) for name, (size, moment, turn) in record["files"].items()},
             record["refused"])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Broken(f"its index cannot be read ({type(error).__name__})") from None

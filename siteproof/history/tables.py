@@ -32,6 +32,13 @@ def clear(connection: duckdb.DuckDBPyConnection) -> None:
         make(connection, f"new_{table}", kinds, {name: [] for name in kinds})
 
 
+def drop(connection: duckdb.DuckDBPyConnection, kept: str) -> None:
+    """Remove all tables but those whose names begin with `kept`."""
+    names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    for name in (name for name, in names if not name.startswith(kept)):
+        connection.execute(f'DROP TABLE "{name}"')
+
+
 def add(
     connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]
 ) -> None:

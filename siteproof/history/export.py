@@ -1,0 +1,158 @@
+"""What leaves the history: files of samples, and answers to a user's SQL."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from siteproof.errors import UserError
+from siteproof.history import History, views
+from siteproof.history.store import quoted
+
+FORMATS = {
+    ".csv": "FORMAT csv, HEADER true", ".parquet": "FORMAT parquet, COMPRESSION zstd",
+    ".jsonl": "FORMAT json",
+}
+NUMBER = r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+FORMULA = "=+-@\t\r"  # with what a cell begins that a spreadsheet would calculate
+PORTION = 10_000  # rows of an answer that are fetched at once
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which samples are asked for; what is empty does not restrict them."""
+
+    systems: Sequence[str] = ()
+    campaign: str = ""
+    metrics: Sequence[str] = ()
+    nodes: Sequence[str] = ()
+    since: datetime | None = None  # UTC, without a zone
+
+    @property
+    def lists(self) -> dict[str, Sequence[str]]:
+        """The columns that must have one of some texts."""
+        found = {"system": self.systems, "metric": self.metrics, "node": self.nodes,
+                 "campaign": [self.campaign] if self.campaign else ()}
+        return {column: texts for column, texts in found.items() if texts}
+
+    @property
+    def sql(self) -> str:
+        """What comes after WHERE."""
+        told = [f"{column} IN ({', '.join(map(quoted, texts))})"
+                for column, texts in self.lists.items()]
+        if self.since:
+            told.append(f"time >= TIMESTAMP {quoted(self.since)}")
+        return " AND ".join(told) or "TRUE"
+
+    def must_be_known(self, history: History) -> None:
+        """Refuse a name that no sample has. Raises UserError with those that some have."""
+        for column, texts in self.lists.items():
+            known = {text for text, in history.sql(
+                f"SELECT DISTINCT {column} FROM samples WHERE {column} <> ''")}
+            if unknown := [text for text in texts if text not in known]:
+                raise UserError(f"--{column}", f"no sample is of '{unknown[0]}'",
+                                sorted(known) if len(known) <= 40 else f"{len(known)} others")
+
+
+def export(history: History, file: Path, wanted: Wanted) -> int:
+    """Write samples into a file, whole or not at all; how many. Raises UserError, OSError."""
+    target = file.resolve()
+    if target.suffix not in FORMATS:
+        raise UserError("--export", f"'{file.name}' is of no known kind",
+                        ", ".join(f"NAME{suffix}" for suffix in FORMATS))
+    if target.is_dir() or not target.parent.is_dir():
+        raise UserError("--export", f"{file} is a folder, or in none", "a file in a folder")
+    columns = ", ".join(_column(c, target.suffix == ".csv") for c in views.SAMPLES)
+    query = (f"SELECT {columns} FROM samples s WHERE {wanted.sql} "
+             "ORDER BY s.system, s.time, s.file, s.node, s.metric, s.trial, s.dims")
+    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
+    os.close(handle)
+    try:
+        count = _copy(history, query, Path(name), FORMATS[target.suffix])
+        if not count:
+            raise UserError("--export", "no sample is of all that")
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(target)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return count
+
+
+def _copy(history: History, query: str, draft: Path, kind: str) -> int:
+    try:
+        done = history.sql(f"COPY ({query}) TO {quoted(draft)} ({kind})")
+        with draft.open("rb+") as stream:
+            os.fsync(stream.fileno())
+    except UserError as error:
+        raise OSError(5, error.what, str(draft.parent)) from None
+    return int(done[0][0])
+
+
+def _column(column: views.Column, is_sheet: bool) -> str:
+    """A column of an exported file; in a sheet no text begins as a formula does."""
+    if not is_sheet or column.kind != "VARCHAR":
+        return f's."{column.name}"'
+    name, marks = f's."{column.name}"', ", ".join(f"chr({ord(mark)})" for mark in FORMULA)
+    return (f"CASE WHEN left({name}, 1) IN ({marks}) AND NOT regexp_full_match({name}, '{NUMBER}') "
+            f"""THEN '''' || {name} ELSE {name} END AS "{column.name}\"""")
+
+
+def cell(value: object) -> object:
+    """A cell of an answer as a sheet may have it."""
+    is_formula = isinstance(value, str) and value[:1] and value[0] in FORMULA
+    return f"'{value}" if is_formula and not re.fullmatch(NUMBER, str(value)) else value
+
+
+def ask(history: History, query: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+    """Names and rows of a user's SELECT, which can read the views and nothing else, nor write.
+
+    From then on the history answers such questions only. Raises UserError for a mistake.
+    """
+    connection = history.connection
+    try:
+        _lock(history)
+        statements = connection.extract_statements(query)
+        if len(statements) != 1 or statements[0].type not in (
+                duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+            raise UserError("--sql", "not one question", "one SELECT over samples and runs")
+        connection.execute(statements[0])
+        names = [column[0] for column in connection.description or ()]
+        first = connection.fetchmany(PORTION)
+    except duckdb.Error as error:
+        raise UserError("--sql", _reason(error)) from None
+    return names, _rows(connection, first)
+
+
+def _rows(
+    connection: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]]
+) -> Iterator[tuple[Any, ...]]:
+    while rows:
+        yield from rows
+        try:
+            rows = connection.fetchmany(PORTION)
+        except duckdb.Error as error:
+            raise UserError("--sql", _reason(error)) from None
+
+
+def _lock(history: History) -> None:
+    folders = [str(history.folder)] if history.folder else []
+    history.connection.execute(
+        f"SET allowed_directories = [{', '.join(map(quoted, folders))}]")
+    history.connection.execute("SET enable_external_access = false")
+    history.connection.execute("SET lock_configuration = true")
+
+
+def _reason(error: duckdb.Error) -> str:
+    """The database's words, without the lines that show where in the query it is."""
+    lines = [line for line in str(error).split("\nLINE ")[0].splitlines() if line.strip()]
+    return " ".join(lines) or type(error).__name__
