@@ -24,6 +24,7 @@ ROOM = 1.08  # above the highest of all
 TICKS = 14  # that fit below a picture
 DOTS = 110  # an inch, in PNG
 LANDMARKS = ("*", "D", "P", "X", "^")
+LATE = 200.0  # tasks: right of it a word has no room on its right
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,21 @@ def draw(name: str, says: str, picture: Picture) -> str:
     """One picture for a page, as siteproof.figure.canvas.svg; its title is the page's."""
     def fill(made: Figure) -> Sequence[canvas.Placed]:
         made.set_layout_engine("constrained")
-        _draw(made.add_subplot(), replace(picture, title=""))
+        lines = [_ringed(line) for line in picture.lines]
+        _draw(made.add_subplot(), replace(picture, title="", lines=lines))
         return ()
 
     entries = len(picture.lines) + bool(picture.bound)
-    below = 12 * (entries + len(picture.landmarks) if picture.landmarks else entries // 2)
+    told = sum(1 + m.name.count("\n") for m in picture.landmarks)
+    below = 12 * (entries + told if told else entries // 2)
     return canvas.svg(name, picture.title, says, 250 + below, fill)
+
+
+def _ringed(line: Line) -> Line:
+    """On a page the legend says what a ring means, where it hides no point."""
+    if line.mark is None:
+        return line
+    return replace(line, name=f"{line.name}; ring: {line.mark[1]}", mark=(line.mark[0], ""))
 
 
 def _save(pictures: Sequence[Picture], kind: str, **options: object) -> bytes:
@@ -126,9 +136,20 @@ def _draw(place: Axes, picture: Picture) -> None:
     _axes(place, picture, top)
     for index, line in enumerate(picture.lines):
         _mark(place, line, COLOURS[index % len(COLOURS)], xs_of(picture)[-1])
-    if len(picture.lines) > 1 or picture.bound or picture.landmarks:
-        place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.14), frameon=False, fontsize=8,
-                     ncols=1 if picture.landmarks else 2)
+    _legend(place, picture)
+
+
+def _legend(place: Axes, picture: Picture) -> None:
+    """The curves, then what others say of theirs; none for a single curve."""
+    ringed = any(line.mark and not line.mark[1] for line in picture.lines)
+    if not (len(picture.lines) > 1 or picture.bound or picture.landmarks or ringed):
+        return
+    handles, names = place.get_legend_handles_labels()
+    told = {m.name for m in picture.landmarks}
+    order = sorted(range(len(names)), key=lambda n: names[n] in told)
+    place.legend([handles[n] for n in order], [names[n] for n in order], loc="upper left",
+                 bbox_to_anchor=(-0.02, -0.14), frameon=False, fontsize=8,
+                 ncols=1 if told else 2)
 
 
 def _line(place: Axes, line: Line, index: int) -> None:
@@ -167,9 +188,12 @@ def _landmark(place: Axes, landmark: Landmark, index: int) -> None:
                    label=label, **style)
         place.plot([x, x], [0, 0.03 + 0.06 * index], transform=up, color="#000000", linewidth=0.8,
                    linestyle=":")
+        if label or landmark.highest and x == landmark.plateaus[0][0]:
+            late = x > LATE
+            place.annotate("plateau →" if beyond else "plateau", (x, 0.03 + 0.06 * index),
+                           (-6 if late else 6, 0), xycoords=up, textcoords="offset points",
+                           va="center", ha="right" if late else "left", fontsize=7)
         label = None
-        place.annotate("plateau →" if beyond else "plateau", (x, 0.03 + 0.06 * index), (6, 0),
-                       xycoords=up, textcoords="offset points", va="center", fontsize=7)
 
 
 def xs_of(picture: Picture) -> list[float]:
@@ -185,6 +209,9 @@ def _axes(place: Axes, picture: Picture, top: float) -> None:
         place.set_xticks(range(len(picture.labels)), picture.labels)
     elif xs and xs[0] > 0:
         place.set_xscale("log", base=2)
+        if not picture.lines:
+            place.set_xlim(1, 1.25 * xs[-1])
+            xs = [float(2**n) for n in range(64) if 2**n < xs[-1]] + xs[-1:]
         shown = _thinned(xs)
         place.set_xticks(shown, [_size(x) if picture.sizes else _plain(x) for x in shown])
         place.minorticks_off()
@@ -224,6 +251,8 @@ def _mark(place: Axes, line: Line, colour: str, last: float) -> None:
     value, side = line.values[list(line.xs).index(x)], -1 if 2 * x > last else 1
     place.plot([x], [value], marker="o", markersize=11, markerfacecolor="none",
                markeredgecolor=colour, markeredgewidth=1.3, linestyle="none")
+    if not text:
+        return
     place.annotate(text, (x, value), xytext=(side * 10, -14), textcoords="offset points", va="top",
                    ha="left" if side > 0 else "right", color=colour, fontsize=8,
                    bbox={"color": "white", "alpha": 0.8, "pad": 1})
