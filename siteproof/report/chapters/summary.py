@@ -15,7 +15,7 @@ GRAVEST = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED, Verdict.INCOMPLETE, V
            Verdict.PASS)
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MEANING = {
-    Verdict.FAIL: "It did not pass: a promise was measured and is not kept",
+    Verdict.FAIL: "It did not pass: a promise is not kept",
     Verdict.ERROR: "It did not pass: a measurement broke",
     Verdict.REGRESSED: "The contract is kept, and a figure is below its own baseline",
     Verdict.INCOMPLETE: "Nothing failed, and something that was promised has not been measured",
@@ -49,6 +49,9 @@ def headline(material: Material) -> str:
     """What became of it, in a sentence, and how many nodes stay out."""
     told = f"{_meaning(material)} ({criteria.counts(material)})." if material.judged.verdicts \
         else f"{_meaning(material)}."
+    modes = {s.header.mode for s in material.judged.samples}
+    if modes == {PUBLISHED}:
+        return f"{told} All of it was published by others; this suite has measured nothing of it."
     return f"{told} {_answer(nodes.short, material)}"
 
 
