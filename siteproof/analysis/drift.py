@@ -14,14 +14,15 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.scale import YEAR, Floats, robust_sd, timed, variance_factor
+from siteproof.analysis.scale import CLIP, YEAR, Floats, robust_sd, timed, variance_factor
 from siteproof.analysis.season import Season, screen_seasons, season
 
 __all__ = ["NO_DRIFT", "Drift", "Season", "screen_seasons", "season", "slope", "theil_sen",
            "worth_an_alert"]
 
-MOST = 400  # values whose pairs are all compared; of more, a part
+MOST = 200  # values whose pairs are all compared; of more, a part
 FEWEST = 8  # values without which no slope is told
+LOOK = 2.0  # standard errors of a correlation, below which no slope is sought
 WIDE = 3.29  # of the interval: 99.9 %
 MIN_RELATIVE = 0.02  # of the median, over the whole time: less is worth no alert
 DRIFT_SD = 1.0  # robust sd that a drift must make over the whole time
@@ -72,6 +73,22 @@ def slope(times: ArrayLike, values: ArrayLike, steps: Sequence[int] = ()) -> Dri
 def worth_an_alert(drift: Drift) -> bool:
     """Whether a drift is proven, and large enough."""
     return drift.significant and abs(drift.relative) >= MIN_RELATIVE
+
+
+def may_drift(values: Floats) -> bool:
+    """Whether a slope is worth the look: by the correlation of clipped values with their order.
+
+    It leaves out only what `slope` would not call significant, but for rare cases.
+    """
+    away = values - np.median(values)
+    sd = robust_sd(away, float(np.abs(values).max(initial=0.0)))
+    if sd == 0:
+        return False
+    z = np.clip(away / sd, -CLIP, CLIP)
+    z -= z.mean()
+    order = np.arange(z.size) - (z.size - 1) / 2
+    r = float(z @ order) / sqrt(float(z @ z) * float(order @ order))
+    return abs(r) * sqrt(z.size) > LOOK
 
 
 def theil_sen(

@@ -20,7 +20,7 @@ WIDTHS = (10, 20, 45)  # of the moving sums, in runs
 BLOCK, BLOCKS = 10, 4  # neighbours in a block, and how many blocks at least
 OF_BLOCK = 1.136  # what a MAD of so few values lacks
 SEASONS = 3.0  # times the variance that groups alike would have between them
-BATCH = 2048  # series at a time: what fits the processor's cache and little memory
+BATCH = 512  # series at a time: what fits the processor's cache and little memory
 
 
 def screen(values: ArrayLike, *, threshold: float = THRESHOLD) -> NDArray[np.bool_]:

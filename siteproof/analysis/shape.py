@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from siteproof.analysis import season as calendar
-from siteproof.analysis.drift import Drift, slope
+from siteproof.analysis.drift import Drift, may_drift, slope
 from siteproof.analysis.scale import CLIP, SAME, YEAR, Floats, robust_sd, timed, variance_factor
 from siteproof.analysis.season import Season
 from siteproof.analysis.segments import LEAST, Segments
@@ -88,7 +88,8 @@ def _best(seconds: Floats, level: Floats, dated: bool, min_size: int) -> _Candid
     limit = CLIP * robust_sd(plain.segments.away, float(np.abs(level).max()))
     if limit == 0:
         return plain
-    starts = [plain.segments.steps, []] if plain.segments.steps else [[]]
+    starts = [plain.segments.steps] if plain.segments.steps else []
+    starts += [[]] if may_drift(level) else []
     lines = [_with_line(seconds, level, steps, min_size) for steps in starts]
     candidates = [plain, *(line for line in lines if line)]
     if dated and (sine := calendar.annual(seconds, level)):
