@@ -130,12 +130,13 @@ def _course(place: Axes, course: Course, index: int) -> None:
     pause = _pause(course.times)
     colour, shown = COLOURS[index % len(COLOURS)], len(xs) <= POINTS
     lows, highs = list(course.lows), list(course.highs)
+    banded = bool(lows and highs)
     for n in reversed(range(1, len(xs))):
         if xs[n] - xs[n - 1] > pause:
             xs.insert(n, (xs[n] + xs[n - 1]) / 2)
-            for held in (ys, lows, highs):
+            for held in (ys, lows, highs) if banded else (ys,):
                 held.insert(n, float("nan"))
-    if lows and highs:
+    if banded:
         place.fill_between(xs, lows, highs, color=PALE, linewidth=0, zorder=0.5)
     if course.quiet:
         place.plot(xs, ys, label=course.name, color=SOFT, linewidth=2.2, alpha=0.6)

@@ -2,6 +2,6 @@
 
 CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the order of the page
     "summary", "nodes", "changes", "untested", "criteria",  # what a reader asks first
-    "distribution", "heatmap", "trend", "links", "matrix", "modes",  # the figures
+    "distribution", "heatmap", "trend", "sweeps", "links", "matrix", "modes",  # the figures
     "conditions", "description", "timeline", "results",  # what it rests on
 )

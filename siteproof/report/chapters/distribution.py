@@ -136,7 +136,8 @@ def _figures(found: Sequence[Fleet], states: FleetReport) -> Iterator[Figure]:
         says = _says(one)
         data = Distribution(f"{title}, {one.unit}", one.unit, one.values, one.better, one.marks,
                             _named(one, states))
-        yield Figure(name, title, drawn.draw(name, says, data), says, _table(one, states))
+        yield Figure(name, title, drawn.draw(name, says, data), says, _table(one, states),
+                     [one.key.metric])
 
 
 def _bad(one: Fleet, states: FleetReport) -> list[str]:

@@ -210,7 +210,8 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
         "the worst first" if all_named else "by group" if groups else "")
     name = f"heatmap-{name}"
     return Figure(name, title, drawn.draw(name, says, data), says,
-                  _table(material, found, cells, worst or ranked[:1]))
+                  _table(material, found, cells, worst or ranked[:1]),
+                  [title] if title in found.metrics else [])
 
 
 def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -130,7 +131,8 @@ def _figure(slug: str, word: str, found: Sequence[Quantity]) -> Figure:
     rows = [Beside(q.name.replace(", ", "\n", 1), q.retention, *_values(q)) for q in rates]
     name = f"links-{slug}"
     svg = drawn.draw_pairs(name, says, Pairs(title, ("LAN", "WAN"), rows))
-    return Figure(name, title, svg, says, _table(found))
+    return Figure(name, title, svg, says, _table(found),
+                  sorted({re.split(r"[ ,]", q.name)[0] for q in found}))
 
 
 def _values(one: Quantity) -> tuple[str, str]:

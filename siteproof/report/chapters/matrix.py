@@ -69,7 +69,7 @@ def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
         says = _says(one)
         data = drawn.Matrix(f"{title}, {one.unit}", rows, columns, kinds, _texts(one, kinds), split)
         yield Figure(name, f"{title}, {one.unit}", drawn.draw(name, says, data), says,
-                     _table(site, one))
+                     _table(site, one), [one.name.partition(" ")[0]])
 
 
 def _ends(site: Site, one: Matrix) -> tuple[list[str], list[str], bool]:

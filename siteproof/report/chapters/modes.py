@@ -109,7 +109,7 @@ def _figure(site: Site, one: Ways) -> Figure:
     marks = [Mark("median", middle, f"median of {one.first}: {promised.short(middle)} {one.unit}")]
     says = _says(one)
     svg = drawn.draw(name, says, Ranges(f"{title}, {one.unit}", one.unit, rows, marks))
-    return Figure(name, title, svg, says, _table(site, one))
+    return Figure(name, title, svg, says, _table(site, one), [one.metric])
 
 
 def _says(one: Ways) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from siteproof import sites, sweep_pictures, sweep_report, sweep_runs, sweep_words
+from siteproof import sites, sweep_derived, sweep_pictures, sweep_report, sweep_runs, sweep_words
 from siteproof.analysis.curves import At, Beyond
 from siteproof.analysis.verdict import PUBLISHED
 from siteproof.errors import UserError, UserErrors
@@ -142,7 +142,7 @@ def _figures(found: Found) -> Iterator[Figure]:
         name = base + (f"-{seen[base]}" if seen[base] > 1 else "")
         says = _says(picture, mine)
         yield Figure(name, f"{picture.title}, {first.unit}", drawn.draw(name, says, picture), says,
-                     _table(together, several, mine))
+                     _table(together, several, mine), _metrics(first.metric))
     rest: dict[str, list[Stated]] = {}
     for one in found.stated:
         if one.metric not in used and (one.highest and one.at or one.plateau):
@@ -174,7 +174,13 @@ def _alone(metric: str, stated: Sequence[Stated]) -> Figure:
             f"{'; '.join(s.says for s in stated)}. The sources print no figures of the curves.")
     rows = [_stated_row(s) for s in stated]
     return Figure(name, f"{picture.title}, {unit}", drawn.draw(name, says, picture), says,
-                  Table(COLUMNS[:5], [row[:5] for row in rows], numeric=COLUMNS[2:3]))
+                  Table(COLUMNS[:5], [row[:5] for row in rows], numeric=COLUMNS[2:3]),
+                  _metrics(metric))
+
+
+def _metrics(metric: str) -> list[str]:
+    """The metric and what is derived from its curve, such as the highest value."""
+    return [metric, *(m for m in sweep_derived.METRICS if m.startswith(f"{metric}_"))]
 
 
 def _stated_row(one: Stated) -> tuple[str, ...]:

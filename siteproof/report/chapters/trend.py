@@ -115,7 +115,8 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert]) -> Figure:
                 middle.values, middle.lows, middle.highs)],
         [(_utc(a), _step(a)) for a in steps],
         [m for m in one.marks if m.kind != "median"], _region(middle, steps))
-    return Figure(name, title, drawn.draw(name, says, data), says, _periods(middle, steps))
+    return Figure(name, title, drawn.draw(name, says, data), says, _periods(middle, steps),
+                  [one.key.metric])
 
 
 def _utc(alert: Alert) -> datetime:
