@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 WIDE = 3  # columns from which on a table becomes blocks on a narrow screen
 KINDS = {  # of a word that stands alone, how it looks; the word itself says what it is
     "bad": ("FAIL", "ERROR", "FAILED", "worse"),
-    "warn": ("REGRESSED", "SLOW", "ODD", "UNSTABLE"),
+    "warn": ("REGRESSED", "SLOW", "ODD", "UNSTABLE", "nodes fell"),
     "open": ("INCOMPLETE", "PENDING", "UNTESTED", "UNDECIDED", "undecidable"),
     "good": ("PASS", "OK", "better"),
     "none": ("SKIP",),

@@ -16,6 +16,7 @@ from siteproof.trend import Alert
 
 WORST = 3  # nodes of a row
 NAMED = 3  # figures that a sentence names
+NODES_FELL = "nodes fell"  # the fleet's median is not worse
 MOST = 60  # lines of one kind
 NEWS = (Word.WORSE, Word.CHANGED, Word.UNDECIDABLE, Word.BETTER)
 
@@ -129,8 +130,8 @@ def _tables(result: Comparison) -> list[Table]:
 
 
 def _word(row: Row) -> str:
-    """Worse, also where only single nodes fell."""
-    return str(Word.WORSE if row.worst else row.change.word)
+    """What became of it; where only single nodes fell, that."""
+    return NODES_FELL if row.worst and row.change.word is not Word.WORSE else str(row.change.word)
 
 
 def _noise(row: Row) -> str:

@@ -74,12 +74,17 @@ def _doubts(material: Material) -> Section | None:
 
 def _notes(material: Material) -> Section | None:
     """What proves nothing yet."""
-    rows = [(node.node, note) for node in material.fleet.nodes.values() for note in node.notes]
+    held: dict[str, list[tuple[str, str]]] = {}
+    for node in material.fleet.nodes.values():
+        for note in node.notes:
+            held.setdefault(_NUMBER.sub("#", note), []).append((node.node, note))
+    rows = [(nodes(node for node, _ in alike), _spread(*(note for _, note in alike)))
+            for alike in held.values()]
     retest = material.fleet.retest
     if not rows and not retest:
         return None
     left = f"{len(rows) - MOST} more; 'siteproof nodes' has them." if len(rows) > MOST else ""
-    table = Table(("node", "seen once"), rows[:MOST], left)
+    table = Table(("nodes", "seen once"), rows[:MOST], left)
     return Section("retest", "What one more run would tell",
                    f"Run again: {retest}." if retest else "Nothing has to be run again.",
                    [table] if rows else [])
