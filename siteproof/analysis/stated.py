@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 STATED, MORE, LESS = "stated", "more than", "less than"  # a bound is printed, and no value
 ROLE = "role"  # of whose nodes a figure speaks
-NO_MEASURE = "landmark"  # where a curve turns; a claim of the source, and not a value of its tool
 
 
 class Said(NamedTuple):
@@ -92,7 +91,7 @@ def _silent(criterion: Criterion, sample: Sample) -> tuple[str, ...] | None:
 
 def own(criterion: Criterion, sample: Sample) -> bool:
     """Whether the figure is that of one unit, and not of all together."""
-    return bool(sample.node) or criterion.subject == "system"
+    return bool(sample.node) or criterion.subject in ("system", "service")
 
 
 def told(criterion: Criterion, sample: Sample, facts: Iterable[Hardware]) -> tuple[str, bool]:
