@@ -38,8 +38,9 @@ class Past:
     """Figures (one a node, job and series: the median of its trials) and failures.
 
     Arrays of equal length: place (of a node in nodes), metric (in metrics), number of the series,
-    session (in sessions), value in the base unit of its kind, status 0 or FAILED or CUT_SHORT.
-    A failure has no value, and the metric -1 where it speaks of a whole check, named in `checks`.
+    session (in sessions), time (UTC, of the job's end), value in the base unit of its kind, status:
+    0, FAILED or CUT_SHORT. A failure has no value; one that speaks of a whole check has Check.*
+    for its metric.
     """
 
     nodes: Sequence[str]
@@ -52,6 +53,7 @@ class Past:
     metric: np.ndarray
     series: np.ndarray
     session: np.ndarray
+    time: np.ndarray
     value: np.ndarray
     status: np.ndarray
 
@@ -102,7 +104,7 @@ def _by_job(held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     new[1:] = np.logical_or.reduce([rows[key][1:] != rows[key][:-1] for key in keys])
     starts = np.flatnonzero(new)
     value = quantile(rows["base"], starts, 0.5)
-    return {key: rows[key][starts] for key in ("place", "metric", "series", "session", "status")
+    return {key: rows[key][starts] for key in keys
             } | {"value": value}
 
 

@@ -183,7 +183,8 @@ def _table(one: Fleet, states: FleetReport) -> Table:
         *((f"{m.kind} {m.text}", figure(m.value), _beside(m.value, one), "")
           for m in one.marks if m.kind != "median"),
     ]
-    for node in (_bad(one, states) + [n for n in one.worst if n not in _bad(one, states)])[:WORST]:
+    bad = _bad(one, states)
+    for node in [*bad, *(n for n in one.worst[:WORST + len(bad)] if n not in bad)][:WORST]:
         state = states.nodes[node].state if node in states.nodes else ""
         rows.append((node, figure(one.values[node]), _beside(one.values[node], one), str(state)))
     left = len(held) - WORST

@@ -186,7 +186,7 @@ def _of_alert(
         return None
     name = f"trend-change-{number}"
     title = f"{alert.series_name} of {alert.nodes}"
-    courses = [course for course, _ in lines]
+    courses = list(lines)
     middle = medians.get((alert.metric, alert.role))
     marks: list[Mark] = []
     if middle:
@@ -201,13 +201,28 @@ def _of_alert(
     return Figure(name, title, drawn.draw(name, says, data), says, _runs(alert, lines))
 
 
-def _lines(material: Material, alert: Alert) -> Iterator[tuple[Course, Alert]]:
+def _lines(material: Material, alert: Alert) -> Iterator[Course]:
+    """The nodes of a change: from what is read already, else from the history."""
+    found = material.once(past.read)
+    one = next((f for f in material.once(distribution.fleets) if f.key == alert.series), None)
     for node in list(alert.nodes)[:NODES]:
+        if found is not None and one is not None and node in found.nodes:
+            rows = np.flatnonzero(found.good & (found.series == np.uint64(one.number)) & (
+                found.place == found.nodes.index(node)))
+            rows = rows[np.argsort(found.time[rows], kind="stable")]
+            size = float(units.UNITS[alert.unit][1])
+            yield _course(node, found.time[rows], found.value[rows] / size)
+            continue
         for line in trend.history_of(material.site, material.history, alert.metric, node,
                                      seen=material.survey):
             if any(a is alert for a in line.changes):
-                times = [t.replace(tzinfo=UTC) for t in line.times.tolist()]
-                yield Course(node, times, line.values), alert
+                yield _course(node, line.times, line.values)
+
+
+def _course(node: str, times: np.ndarray, values: np.ndarray) -> Course:
+    """times: UTC."""
+    held = times.astype("datetime64[us]").tolist()
+    return Course(node, [t.replace(tzinfo=UTC) for t in held], values)
 
 
 def _alert_says(alert: Alert) -> str:
@@ -221,9 +236,9 @@ def _alert_says(alert: Alert) -> str:
     return told[0].upper() + told[1:] + "."
 
 
-def _runs(alert: Alert, lines: Sequence[tuple[Course, Alert]]) -> Table:
+def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
     rows = []
-    for course, _ in lines:
+    for course in lines:
         values, cut = np.asarray(course.values), _utc(alert)
         late = np.array([at >= cut for at in course.times])
         before, after = values[~late][-alert.n_before:], values[late][:alert.n_after]
