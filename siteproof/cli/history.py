@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -18,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import campaign, data
+from siteproof.cli.progress import bar
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, export, open_history, questions, views
 from siteproof.history.export import Wanted
@@ -46,7 +46,7 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 @click.option("--node", "nodes", default="", metavar="NODES", help="Only these nodes, a node set.")
 @click.option("--export", "file", type=click.Path(path_type=Path), metavar="FILE",
               help="Write these samples into FILE.csv, FILE.parquet, or FILE.jsonl.")
-@click.option("--sql", "query", default="", metavar="QUERY",
+@click.option("--sql", "query", metavar="QUERY",
               help="Ask the views samples and runs.")
 @click.option("--columns", is_flag=True, help="Say what the views hold, column by column.")
 @click.option("--rebuild", is_flag=True, help="Read every file again.")
@@ -54,7 +54,7 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 @click.option("--json", "as_json", is_flag=True, help="For programs: JSON.")
 def history(
     system: str, since: str, name: str, metrics: Sequence[str], nodes: str, file: Path | None,
-    query: str, columns: bool, rebuild: bool, as_csv: bool, as_json: bool,
+    query: str | None, columns: bool, rebuild: bool, as_csv: bool, as_json: bool,
 ) -> None:
     """Bring the history up to date, and say what is there.
 
@@ -70,22 +70,24 @@ def history(
         return
     wanted = Wanted(
         [system] if system else [], name, metrics, _nodes(nodes), _since(since))
-    if query and (wanted.sql != "TRUE" and list(wanted.lists) != ["system"] or file):
+    if query is not None and (wanted.sql != "TRUE" and list(wanted.lists) != ["system"] or file):
         raise UserError("--sql", "does not go with --export and the options that choose samples",
                         "WHERE in the query")
     data.must_exist()
-    with open_history(data.perflogs(), wanted.systems, rebuild=rebuild, told=_progress()) as found:
+    with bar("history") as told:
+        found = open_history(data.perflogs(), wanted.systems, rebuild=rebuild, told=told)
+    with found:
         for note in found.notes:
             click.echo(f"siteproof: {note}", err=True)
         wanted.must_be_known(found)
-        if query:
+        if query is not None:
             _answer(found, query, as_csv, as_json)
         elif file:
             count = export.export(found, file, wanted)
             click.echo(f"{file}: {count:,} samples")
         else:
             _summary(found, wanted, as_json)
-        if query or file:
+        if query is not None or file:
             _refused(found.refused, err=True)
         raise SystemExit(ExitCode.INCOMPLETE if found.refused else ExitCode.PASS)
 
@@ -101,13 +103,6 @@ def _since(text: str) -> datetime | None:
     if not text:
         return None
     return campaign.since(text, datetime.now(UTC)).astimezone(UTC).replace(tzinfo=None)
-
-
-def _progress() -> Any:
-    """Tells on a terminal how many files have been read."""
-    if not sys.stderr.isatty():
-        return None
-    return lambda done, of: click.echo(f"\r{done:,} of {of:,} files read", err=True, nl=done == of)
 
 
 def _summary(found: History, wanted: Wanted, as_json: bool) -> None:

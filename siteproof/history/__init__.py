@@ -29,15 +29,16 @@ class History:
     """The views `samples` and `runs`.
 
     refused: `FILE:LINE: why` of what was left out. notes: what there is to tell of the store.
+    systems: all of which there are files, also where only some are shown.
     folder: where the store is; None if it is in memory.
     """
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, refused: Sequence[str] = (),
-        notes: Sequence[str] = (), folder: Path | None = None,
+        notes: Sequence[str] = (), folder: Path | None = None, systems: Sequence[str] = (),
     ) -> None:
         self.connection, self.folder = connection, folder
-        self.refused, self.notes = list(refused), list(notes)
+        self.refused, self.notes, self.systems = list(refused), list(notes), list(systems)
 
     def sql(self, query: str, parameters: object = ()) -> list[tuple[Any, ...]]:
         """The rows that a query yields. Raises UserError where the store was damaged."""
@@ -87,7 +88,8 @@ def open_history(
         raise
     refused = [line for file, lines in sorted(state.index.refused.items())
                if is_of(file, systems) for line in lines]
-    return History(connection, refused, state.notes, state.folder if state.is_kept else None)
+    return History(connection, refused, state.notes, state.folder if state.is_kept else None,
+                   sorted({file.partition("/")[0] for file in state.index.files}))
 
 
 def connect() -> duckdb.DuckDBPyConnection:

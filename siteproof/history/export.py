@@ -55,7 +55,7 @@ class Wanted:
     def must_be_known(self, history: History) -> None:
         """Refuse a name that no sample has. Raises UserError with those that some have."""
         for column, texts in self.lists.items():
-            known = {text for text, in history.sql(
+            known = set(history.systems) if column == "system" else {text for text, in history.sql(
                 f"SELECT DISTINCT {column} FROM samples WHERE {column} <> ''")}
             if unknown := [text for text in texts if text not in known]:
                 raise UserError(f"--{column}", f"no sample is of '{unknown[0]}'",
@@ -90,11 +90,12 @@ def export(history: History, file: Path, wanted: Wanted) -> int:
 
 def _copy(history: History, query: str, draft: Path, kind: str) -> int:
     try:
-        done = history.sql(f"COPY ({query}) TO {quoted(draft)} ({kind})")
-        with draft.open("rb+") as stream:
-            os.fsync(stream.fileno())
-    except UserError as error:
-        raise OSError(5, error.what, str(draft.parent)) from None
+        done = history.connection.execute(
+            f"COPY ({query}) TO {quoted(draft)} ({kind})").fetchall()
+    except duckdb.Error as error:
+        raise OSError(5, _reason(error), str(draft.parent)) from None
+    with draft.open("rb+") as stream:
+        os.fsync(stream.fileno())
     return int(done[0][0])
 
 
