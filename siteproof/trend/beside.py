@@ -25,6 +25,7 @@ ROUNDS = 2  # of usual values and fleet's level in turns, so that neither hides 
 PARTS = 3  # that are left out of a fleet one after the other, before it is taken as it is
 HALF = 0.5  # of the fleet's step: a node that moved by less did not take part
 NEARLY_ALL = 0.8  # of the nodes take part in a step of the whole fleet …
+SPARSE = 8  # times more places than values: then no table of nodes and runs is made
 MOST = 0.5  # … where runs are so few that their noise hides who did
 
 
@@ -80,7 +81,8 @@ class _Frame:
 
     def usual(self, level: Floats) -> Floats:
         """The median of each node, without what the fleet did."""
-        found = medians(self.group.owner, self.without(level), len(self.group.nodes))
+        group = self.group
+        found = medians(group.owner, group.column, self.without(level), len(group.nodes))
         return np.where(np.isnan(found), 1.0 if self.ratio else 0.0, found)
 
     def line(self, kept: NDArray[np.bool_]) -> Line | None:
@@ -97,7 +99,8 @@ class _Frame:
         for _ in range(ROUNDS):
             usual = self.usual(level)[group.owner]
             share = group.values / usual if self.ratio else group.values - usual
-            level = _everywhere(columns, medians(column, share[here], runs)[columns], runs)
+            middle = medians(column, group.owner[here], share[here], runs)
+            level = _everywhere(columns, middle[columns], runs)
         return columns, level[columns], count[columns]
 
     def part(self, line: Line, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
@@ -122,7 +125,8 @@ class _Frame:
         sides, noise = [], 0.0
         for first, end in pairwise(runs):
             here = (group.column >= first) & (group.column < end)
-            middle = medians(group.owner[here], group.values[here], nodes)
+            middle = medians(group.owner[here], group.column[here] - first, group.values[here],
+                             nodes)
             away = group.values[here] - middle[group.owner[here]]
             scale = np.abs(middle[group.owner[here]]) if self.ratio else 1.0
             each = here.sum() / max(1, np.unique(group.owner[here]).size)
@@ -142,17 +146,31 @@ class _Frame:
         return self.group.values / here if self.ratio else self.group.values - here
 
 
-def medians(place: Ints, values: Floats, places: int) -> Floats:
-    """The median of the values at each place; NaN where there are none."""
-    order = np.lexsort((values, place))
-    ranked = values[order]
-    count = np.bincount(place, minlength=places)
-    begin = np.cumsum(count) - count
-    found = np.full(places, np.nan)
-    some = count > 0
-    low, high = begin + np.maximum(count - 1, 0) // 2, begin + count // 2
-    found[some] = (ranked[low[some]] + ranked[high[some]]) / 2
-    return found
+def medians(place: Ints, other: Ints, values: Floats, places: int) -> Floats:
+    """The median of the values at each place; NaN where there are none.
+
+    other: with the place, each value's own: it is where a value stands in a table.
+    """
+    width = int(other.max(initial=-1)) + 1
+    if places * width > SPARSE * values.size:
+        order = np.argsort(place, kind="stable")
+        begin = np.cumsum(count := np.bincount(place, minlength=places)) - count
+        other = np.empty_like(place)
+        other[order] = np.arange(place.size) - begin[place[order]]
+        width = int(count.max(initial=0))
+    table = np.full((places, width), np.nan)
+    table[place, other] = values
+    return row_medians(table)
+
+
+def row_medians(table: Floats) -> Floats:
+    """The median of each row without its NaN; NaN for an empty row."""
+    if not table.shape[1]:
+        return np.full(len(table), np.nan)
+    ranked, rows = np.sort(table, axis=1), np.arange(len(table))
+    count = table.shape[1] - np.isnan(table).sum(axis=1)
+    return (ranked[rows, np.maximum(count - 1, 0) // 2] + ranked[
+        rows, np.minimum(count // 2, table.shape[1] - 1)]) / 2
 
 
 def _everywhere(columns: Ints, levels: Floats, runs: int) -> Floats:

@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from siteproof.analysis import shape, steps
-from siteproof.analysis.fleet import MAD_TO_SIGMA
 from siteproof.analysis.shape import Shape
 from siteproof.analysis.steps import Step
+from siteproof.trend import screening
 from siteproof.trend.lines import Floats, Group, Ints
 from siteproof.trend.model import CONFIRMS, Kind
 
 FLEET = -1  # the node of a fleet's line
 BATCH = 4096  # lines that are screened at a time
-LOOSE = 2.0  # robust sd: what lies inside of that needs no closer look at its last runs
-HALF = 0.5  # of the way to the new level: a run there is of the new level
 SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
+LONG_ENOUGH = 30  # runs of a line in which a drift is told
+CONTROL = 8  # runs of a control region: of fewer the scatter is not known
+HALF = 0.5  # of the way to the new level: a run there is of the new level
 
 Told = Callable[[int, int], None]
 
@@ -94,49 +94,36 @@ def stretches(
 def look(lines: Sequence[Stretch], told: Told | None = None) -> Found:
     """Everything that the lines show. told: how many are done, of how many."""
     found = Found()
+    usual = _usual(lines)
     for begin in range(0, len(lines), BATCH):
         batch = lines[begin:begin + BATCH]
-        table = _table(batch)
-        flagged, loose = steps.screen(table), _loose(table)
+        values = [line.values for line in batch]
+        flagged, loose = screening.flagged(values), screening.loose(values)
         for at, line in enumerate(batch):
+            noise = usual.get(id(line.group), 0.0)
             if line.node == FLEET or flagged[at]:
-                _closely(line, found)
+                _closely(line, noise, found)
             elif loose[at]:
-                _last_runs(line, 0, found)
+                _last_runs(line, line.values, 0, noise, found)
         if told:
             told(min(begin + BATCH, len(lines)), len(lines))
     return found
 
 
-def _table(batch: Sequence[Stretch]) -> Floats:
-    """The newest values of each line, and gaps before those that have fewer."""
-    width = min(steps.LONGEST, max(line.values.size for line in batch))
-    table = np.full((len(batch), width), np.nan)
-    for at, line in enumerate(batch):
-        newest = line.values[-width:]
-        table[at, width - newest.size:] = newest
-    return table
+def _usual(lines: Sequence[Stretch]) -> dict[int, float]:
+    """The noise of a typical line of each group that has short ones, as a share."""
+    groups: dict[int, list[Stretch]] = {}
+    for line in lines:
+        if line.node != FLEET and line.values.size > 1:
+            groups.setdefault(id(line.group), []).append(line)
+    return {
+        name: float(np.median([screening.noise(line.values) for line in held]))
+        for name, held in groups.items()
+    }
 
 
-def _loose(table: Floats) -> NDArray[np.bool_]:
-    """Lines of whose last runs enough are away from their median to deserve a look."""
-    if table.shape[1] <= CONFIRMS:
-        return np.zeros(len(table), dtype=bool)
-    away = np.abs(table - _middle(table)[:, None])
-    sd = MAD_TO_SIGMA * _middle(away)
-    outside = away[:, -steps.LAST:] > LOOSE * sd[:, None]
-    return np.asarray(outside.sum(axis=1) >= steps.OUTSIDE)
-
-
-def _middle(table: Floats) -> Floats:
-    """About the median of each row without its NaN, which sort last."""
-    ranked = np.sort(table, axis=1)
-    count = table.shape[1] - np.isnan(table).sum(axis=1)
-    return ranked[np.arange(len(table)), np.maximum(count - 1, 0) // 2]
-
-
-def _closely(line: Stretch, found: Found) -> None:
-    """A line that is flagged, or a fleet's."""
+def _closely(line: Stretch, noise: float, found: Found) -> None:
+    """A line that is flagged, or a fleet's. noise: of its sisters."""
     if line.values.size <= CONFIRMS:
         return
     told = shape.tell(line.group.times[line.column], line.values)
@@ -149,13 +136,21 @@ def _closely(line: Stretch, found: Found) -> None:
     for at, index in enumerate(told.steps):
         first, last = bounds[at], bounds[at + 2]
         step = steps.describe(level, index, first, last)
-        if steps.worth_an_alert(step):
+        if _worth(line, step, noise, last - first):
             found.finds.append(Find(line, "step", index, step, *_raw(line, first, index, last),
                                     _made_good(level, step, bounds[at + 2:])))
-    if told.drift and told.drift.significant:
+    if told.drift and told.drift.significant and level.size >= LONG_ENOUGH:
         _drift(line, told, found)
     if not told.modes:
-        _last_runs(line, bounds[-2], found, level)
+        _last_runs(line, level, bounds[-2], noise, found)
+
+
+def _worth(line: Stretch, step: Step, noise: float, runs: int) -> bool:
+    """Whether a step is worth an alert; among few runs its own scatter may be small by chance."""
+    if not steps.worth_an_alert(step):
+        return False
+    few = runs < screening.SHORT and line.node != FLEET
+    return not few or abs(step.after - step.before) >= steps.MIN_SD * noise * abs(step.before)
 
 
 def _raw(line: Stretch, first: int, at: int, last: int) -> tuple[float, float]:
@@ -189,18 +184,16 @@ def _drift(line: Stretch, told: Shape, found: Found) -> None:
     found.finds.append(Find(line, "drift", values.size + first - 1, step, before, after))
 
 
-def _last_runs(line: Stretch, first: int, found: Found, level: Floats | None = None) -> None:
+def _last_runs(line: Stretch, level: Floats, first: int, noise: float, found: Found) -> None:
     """Two of the last three runs outside of what the runs since `first` have been."""
-    level = line.values if level is None else level
     outside = steps.out_of_control(level, slice(first, level.size - steps.LAST))
     if not outside:
         return
     begin = _since(level, first, outside[0])
-    if begin - first < CONFIRMS:
+    if begin - first < CONTROL:
         return
     step = steps.describe(level, begin, first)
-    if steps.worth_an_alert(step) and not any(
-            f.stretch is line and f.kind == "step" and f.at == begin for f in found.finds):
+    if _worth(line, step, noise, level.size - first):
         found.finds.append(Find(line, "out of control", begin, step,
                                 *_raw(line, first, begin, level.size)))
 

@@ -129,7 +129,7 @@ class _Kind:
     better: str
     link: str
     foreign: bool
-    printed: str
+    printed: tuple[str, ...]
 
     @property
     def factor(self) -> float:
@@ -162,7 +162,7 @@ def _kinds(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Kind]
     """The series that count, those that differ by a block only under one key."""
     known: dict[tuple[object, ...], list[Series]] = {}
     for row in h.sql(_KINDS, {"system": site.system.system}):
-        number, kind, name, environment, dims, conditions, unit, _, source, count, file = row
+        number, kind, name, environment, dims, conditions, unit, other, source, count, file = row
         if metric and name != metric:
             continue
         entry = site.catalogue.get(name)
@@ -186,7 +186,8 @@ def _kinds(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Kind]
         alike = known.setdefault((name, key.dims, environment), [])
         key = next((other for other in alike if series.alike(key, other)), key)
         alike.append(key)
-        yield _Kind(number, kind, key, own, better, held.get(LINK, ""), source == "reframe", unit)
+        yield _Kind(number, kind, key, own, better, held.get(LINK, ""), source == "reframe",
+                    (unit, other))
 
 
 def _guess(kind: str) -> str:
@@ -282,7 +283,7 @@ def _printed(kinds: list[_Kind]) -> dict[Series, tuple[str, ...]]:
     """The units in which the values of a key were printed."""
     found: dict[Series, set[str]] = {}
     for one in kinds:
-        found.setdefault(one.key, set()).add(one.printed)
+        found.setdefault(one.key, set()).update(one.printed)
     return {key: tuple(sorted(held)) for key, held in found.items()}
 
 

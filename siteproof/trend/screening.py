@@ -1,0 +1,74 @@
+"""Which of very many lines deserve a closer look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from siteproof.analysis import steps
+from siteproof.analysis.fleet import MAD_TO_SIGMA
+from siteproof.analysis.scale import CLIP
+from siteproof.trend.beside import row_medians
+from siteproof.trend.lines import Floats
+from siteproof.trend.model import CONFIRMS
+
+SHORT = 40  # runs of a line, from which on the screen works
+ENOUGH = 3.0  # of a short line's CUSUM: one in twenty that hold nothing reaches it
+LOOSE = 2.0  # robust sd: what lies inside of that needs no closer look at its last runs
+
+
+def flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
+    """Lines that may hold a step or a drift."""
+    found = steps.screen(_table(batch))
+    for at, line in enumerate(batch):
+        found[at] |= _moves(line)
+    return found
+
+
+def noise(values: Floats) -> float:
+    """The robust sd of a line from the differences of neighbours, as a share of its median."""
+    middle = abs(float(np.median(values)))
+    sd = MAD_TO_SIGMA * float(np.median(np.abs(np.diff(values)))) / sqrt(2)
+    return sd / middle if middle else 0.0
+
+
+def _table(batch: Sequence[Floats]) -> Floats:
+    """The newest values of each line, and gaps before those that have fewer."""
+    width = min(steps.LONGEST, max(line.size for line in batch))
+    table = np.full((len(batch), width), np.nan)
+    for at, line in enumerate(batch):
+        newest = line[-width:]
+        table[at, width - newest.size:] = newest
+    return table
+
+
+def loose(batch: Sequence[Floats]) -> NDArray[np.bool_]:
+    """Lines of whose last runs enough are away from their median to deserve a look."""
+    table = _table(batch)
+    if table.shape[1] <= CONFIRMS:
+        return np.zeros(len(table), dtype=bool)
+    away = np.abs(table - row_medians(table)[:, None])
+    sd = MAD_TO_SIGMA * row_medians(away)
+    outside = away[:, -steps.LAST:] > LOOSE * sd[:, None]
+    return np.asarray(outside.sum(axis=1) >= steps.OUTSIDE)
+
+
+def _moves(values: Floats) -> bool:
+    """Whether a short line may hold a step, which there makes most of the scatter itself.
+
+    So the noise is taken from the differences of neighbours. Longer lines are the screen's matter.
+    """
+    size = values.size
+    if not 2 * CONFIRMS <= size < SHORT:
+        return False
+    away = values - np.median(values)
+    sd = noise(values) * abs(float(np.median(values)))
+    if sd == 0:
+        return bool(np.ptp(values) > 0)
+    z = np.clip(away / sd, -CLIP, CLIP)
+    place = np.arange(CONFIRMS, size - CONFIRMS + 1)
+    sums = np.cumsum(z - z.mean())[place - 1]
+    return bool((np.abs(sums) > ENOUGH * np.sqrt(place * (size - place) / size)).any())

@@ -1,0 +1,296 @@
+"""Trend on made-up years: what was planted is found where it was planted, and nothing else."""
+
+import json
+from decimal import Decimal
+
+import fleets
+import pytest
+import years
+from years import Change, Drift, Gap, Season, Step
+
+from siteproof import history, samples, trend
+from siteproof.samples import Header, Sample
+
+TRIAD, GFLOPS, SECONDS, IO = "Stream.triad", "Hpl.gflops", "Hpl.time", "RandomIo.read"
+RACKS = "groups:\n  rack1: 'n[001-006]'\n  rack2: 'n[007-012]'\n  rack3: 'n[013-018]'\n"
+RACK2 = [f"n{n:03}" for n in range(7, 13)]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    return Here(tmp_path, monkeypatch)
+
+
+class Here:
+    """A site of 18 nodes in three racks, and its made-up years."""
+
+    def __init__(self, folder, monkeypatch, count=18):
+        self.site = fleets.load(folder / "sites", monkeypatch, count=count, more=RACKS)
+        self.perflogs = folder / "data" / "perflogs"
+        self.perflogs.mkdir(parents=True)
+        monkeypatch.setenv("SITEPROOF_DATA", str(folder / "data"))
+        monkeypatch.setenv("SITEPROOF_CACHE", str(folder / "cache"))
+
+    def year(self, metrics=(TRIAD,), nodes=18, runs=60, **planted):
+        years.write(self.perflogs, nodes=nodes, runs=runs, metrics=metrics, **planted)
+        return self
+
+    def keep(self, header, *found):
+        samples.write(self.perflogs, header, [Sample(header, *one) if isinstance(one, tuple)
+                                              else one for one in found])
+
+    def survey(self, **keys):
+        with history.open_history(self.perflogs, ["here"]) as h:
+            return trend.survey(self.site, h, **keys)
+
+    def lines(self, metric, **keys):
+        with history.open_history(self.perflogs, ["here"]) as h:
+            return trend.history_of(self.site, h, metric, **keys)
+
+
+def day(run):
+    return years.time_of(run).replace(tzinfo=None)
+
+
+def only(found):
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_nothing_is_told_of_a_healthy_fleet(here):
+    seen = here.year((TRIAD, GFLOPS, SECONDS, IO), runs=150).survey()
+    assert seen.all == []
+    assert (seen.series, seen.long_enough, seen.points) == (72, 72, 72 * 150)
+    assert seen.gaps == []
+
+
+def test_a_step_of_a_rack_is_one_alert_with_its_runs_and_its_cause(here):
+    here.year((TRIAD, GFLOPS), steps=[Step(TRIAD, 30, -0.08, RACK2)],
+              changes=[Change(30, "kernel", "6.1.0-13"), Change(50, "kernel", "6.1.0-14")])
+    seen = here.survey()
+    found = only(seen.all)
+    assert found.place == "rack2" and str(found.nodes) == "n[007-012]"
+    assert (found.kind, found.worse, found.provisional, found.open) == ("step", True, False, True)
+    assert found.relative == pytest.approx(-0.08, abs=0.01)
+    assert found.after / found.before == pytest.approx(0.92, abs=0.01)
+    assert (found.last_before.time, found.first_after.time) == (day(29), day(30))
+    assert found.first_after.session == years.session_of(30)
+    assert (found.n_before, found.n_after) == (30, 30)
+    assert found.changed == ["kernel: 6.1.0-12 -> 6.1.0-13"]
+
+
+def test_where_nothing_else_changed_that_is_said(here):
+    found = only(here.year(steps=[Step(TRIAD, 30, -0.1, ["n005"])]).survey().all)
+    assert found.changed == ["nothing that is recorded changed"]
+    assert (str(found.nodes), found.place) == ("n005", "rack1")
+
+
+def test_a_step_of_the_whole_fleet_is_told_once(here):
+    here.year((TRIAD,), steps=[Step(TRIAD, 40, -0.05), Step(TRIAD, 20, -0.1, ["n001"])],
+              changes=[Change(40, "software_lock", "bbbb2222")])
+    seen = here.survey()
+    fleet, node = only(seen.fleet), only(seen.alerts)
+    assert fleet.of_fleet and len(fleet.nodes) == 18 and fleet.place == "compute"
+    assert fleet.relative == pytest.approx(-0.05, abs=0.01)
+    assert fleet.changed == ["software_lock: aaaa1111 -> bbbb2222"]
+    assert str(node.nodes) == "n001" and node.first_after.time == day(20)
+
+
+@pytest.mark.parametrize("share", [7, 9, 12])
+def test_a_part_of_the_fleet_is_not_the_fleet_and_the_rest_did_not_gain(here, share):
+    part = years.names(share)
+    seen = here.year(steps=[Step(TRIAD, 30, -0.1, part)]).survey()
+    assert seen.fleet == []
+    assert {str(n) for a in seen.alerts for n in a.nodes} == set(part)
+    assert all(a.worse for a in seen.alerts)
+
+
+def test_steps_of_other_sizes_on_the_same_day_are_alerts_of_their_own(here):
+    here.year(steps=[Step(TRIAD, 30, -0.05, RACK2), Step(TRIAD, 30, -0.3, ["n001"])])
+    assert {(a.place, len(a.nodes)) for a in here.survey().alerts} == {("rack2", 6), ("rack1", 1)}
+
+
+def test_the_gravest_comes_first(here):
+    here.year((TRIAD, GFLOPS), steps=[Step(TRIAD, 30, -0.05, ["n001"]),
+                                      Step(GFLOPS, 30, -0.2, ["n002"])])
+    assert [str(a.nodes) for a in here.survey().alerts] == ["n002", "n001"]
+
+
+def test_longer_is_worse_where_less_is_better(here):
+    here.year((SECONDS,), steps=[Step(SECONDS, 30, 0.1, ["n001"]),
+                                 Step(SECONDS, 30, -0.1, ["n002"])])
+    assert {str(a.nodes): (a.worse, a.improved) for a in here.survey().alerts} == {
+        "n001": (True, False), "n002": (False, True)}
+
+
+def test_what_was_made_good_is_no_open_alert(here):
+    seen = here.year(steps=[Step(TRIAD, 20, -0.1, ["n001"], last=39)]).survey()
+    fall = next(a for a in seen.alerts if a.worse)
+    assert not fall.open and fall.made_good.time == day(40)
+
+
+def test_a_fall_of_the_last_runs_is_provisional(here):
+    found = only(here.year(steps=[Step(TRIAD, 57, -0.1, ["n001"])]).survey().all)
+    assert (found.kind, found.provisional, found.n_after) == ("out of control", True, 3)
+    assert found.first_after.time == day(57)
+
+
+def test_a_step_in_a_short_history_is_found(here):
+    seen = here.year(runs=14, steps=[Step(TRIAD, 8, -0.1, ["n001"])]).survey()
+    assert only(seen.all).first_after.time == day(8)
+
+
+def test_one_bad_run_is_no_alert(here):
+    assert here.year(steps=[Step(TRIAD, 59, -0.3, ["n001"])]).survey().all == []
+
+
+def test_a_drift_is_called_a_drift(here):
+    seen = here.year(runs=120, drifts=[Drift(TRIAD, -0.3, ["n003"])]).survey()
+    found = only(seen.drifts)
+    assert seen.alerts == seen.fleet == []
+    assert found.worse and str(found.nodes) == "n003"
+    assert found.relative == pytest.approx(-0.1, abs=0.02)
+    assert "a year" in found.confidence
+
+
+def test_a_rhythm_of_the_week_is_called_by_its_name(here):
+    seen = here.year(runs=120, seasons=[Season(TRIAD, 0.05)]).survey()
+    assert seen.all == []
+    assert only(seen.seasons).name.startswith("weekday")
+
+
+def test_changed_conditions_begin_another_series_and_are_told(here):
+    changes = [Change(0, "nb", "192", "conditions", "Hpl"),
+               Change(30, "nb", "384", "conditions", "Hpl")]
+    seen = here.year((GFLOPS,), steps=[Step(GFLOPS, 30, -0.2)], changes=changes).survey()
+    assert seen.all == []
+    assert only(seen.gaps).startswith(
+        f"another series since {day(30):%Y-%m-%d %H:%M} (session {years.session_of(30)}): "
+        "nb 192 -> 384; Hpl.gflops of compute")
+
+
+def test_what_the_machine_brings_along_is_a_cause_and_no_other_series(here):
+    changes = [Change(0, "blas_version", "0.3.21", "conditions", "Hpl"),
+               Change(30, "blas_version", "0.3.26", "conditions", "Hpl")]
+    seen = here.year((GFLOPS,), steps=[Step(GFLOPS, 30, -0.2)], changes=changes).survey()
+    assert only(seen.all).changed == ["Hpl: blas_version: 0.3.21 -> 0.3.26"]
+    assert seen.gaps == []
+
+
+def test_quick_runs_stay_apart(here):
+    here.year(runs=40).year(runs=70, first=40, mode="quick", steps=[Step(TRIAD, 40, -0.2)])
+    seen = here.survey()
+    assert seen.all == [] and seen.series == 36
+
+
+def test_acceptance_and_maintenance_are_one_series(here):
+    here.year(runs=40).year(runs=70, first=40, mode="acceptance", steps=[Step(TRIAD, 40, -0.2)])
+    found = only(here.survey().all)
+    assert found.of_fleet and found.changed == ["Stream: mode: maintenance -> acceptance"]
+
+
+def test_published_figures_stay_apart(here):
+    here.year(runs=20)
+    for run in range(20, 40):
+        head = Header(f"p{run}", "here", "published", "published", "Stream", "x",
+                      years.time_of(run).isoformat(), mode="published")
+        here.keep(head, ("n001", TRIAD, Decimal(90_000), "MB/s"))
+    seen = here.survey()
+    assert seen.all == [] and seen.points == 360
+    assert "20 published figures are not the suite's own and stay apart" in seen.gaps
+
+
+def test_what_is_missing_is_named_with_a_count(here):
+    here.year((TRIAD, GFLOPS), gaps=[
+        Gap(40, 59, ["n003", "n004"]), Gap(10, 20, ["n005"], TRIAD),
+        Gap(30, 33, ["n006"], GFLOPS, "timeout")])
+    here.keep(Header("s", "here", "compute", "system", "Stream", "1", "2026-01-01T00:00:00+00:00",
+                     mode="maintenance"),
+              ("stranger", TRIAD, Decimal(1), "MB/s"), ("n001", "Stream.made_up", Decimal(1), "x"),
+              ("n001", "Stream.copy", Decimal(1), "MB/s"),
+              ("n001", "Stream.scale", Decimal(1), "s"))
+    told = "\n".join(here.survey().gaps)
+    for text in (f"not measured since {day(39):%Y-%m-%d}: n[003-004], Hpl.gflops of compute and 1 ",
+                 "1 holes of 5 runs or more in a line, for example n005, Stream.triad of compute",
+                 "4 samples of 1 nodes without a value: timeout; the newest: Hpl on n006",
+                 "1 of 37 lines have fewer than 10 runs, too few for a step: for example "
+                 "Stream.copy of compute, n001 with 1",
+                 "nodes of no role: stranger; 1 values left out",
+                 "metrics of no catalogue: Stream.made_up; 1 values left out",
+                 "Stream.scale: 1 values in s, which is no rate"):
+        assert text in told
+
+
+def test_units_are_converted_and_named(here):
+    here.year(runs=20)
+    for run in range(20, 40):
+        path = next(here.perflogs.glob(f"*/*/{years.session_of(run - 20)}*"))
+        head = samples.read(path)[0].header
+        head = Header(**{**vars(head), "session": f"t{run}", "job": "x",
+                         "time": years.time_of(run).isoformat()})
+        here.keep(head, *((s.node, s.metric, s.value / 1000, "GB/s") for s in samples.read(path)))
+    seen = here.survey()
+    assert seen.all == [] and seen.series == 18
+    assert only(seen.gaps) == "printed in GB/s and MB/s, compared in MB/s: Stream.triad of compute"
+
+
+def test_runs_of_one_session_count_one_by_one_and_trials_by_their_median(here):
+    for job in range(12):
+        head = fleets.header(1, job=str(job), time=f"2026-11-02T{job:02}:00:00+00:00")
+        level = 100 if job < 6 else 50
+        here.keep(head, *(Sample(head, "n001", TRIAD, Decimal(level + trial), "MB/s", trial=trial)
+                          for trial in (-1, 0, 1)))
+    line = only(here.lines(TRIAD))
+    assert line.values.tolist() == [100] * 6 + [50] * 6
+    found = only(here.survey().all)
+    assert (found.before, found.after) == (100, 50)
+
+
+def test_a_link_is_a_place_of_its_own(here):
+    for run in range(24):
+        head = fleets.header(run, "TcpBandwidth", conditions={"link": "wan"})
+        level = 9.0 if run < 12 else 7.0
+        here.keep(head, Sample(head, "", "TcpBandwidth.throughput", Decimal(f"{level + run / 1e4}"),
+                               "Gb/s", dims={"link": "wan"}))
+    found = only(here.survey().all)
+    assert (found.role, found.place, str(found.nodes)) == ("link", "link", "wan")
+
+
+def test_host_parameters_and_firmware_are_causes_also_when_they_are_measured_less_often(here):
+    here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
+    for run, text in ((10, "10"), (45, "60")):
+        head = Header(f"h{run}", "here", "compute", "system", "HostParameters", "1",
+                      years.time_of(run).isoformat(), mode="maintenance")
+        here.keep(head, ("n001", "HostParameters.sysctl", f"vm.swappiness {text}", "text"),
+                  ("n002", "HostParameters.sysctl", f"vm.other {text}", "text"))
+    assert only(here.survey().all).changed == [
+        "HostParameters.sysctl: vm.swappiness 10 -> vm.swappiness 60 on n001"]
+
+
+def test_since_tells_only_what_came_later_and_metric_and_node_only_theirs(here):
+    here.year((TRIAD, GFLOPS), steps=[Step(TRIAD, 20, -0.1, ["n001"]),
+                                      Step(GFLOPS, 40, -0.1, ["n002"])])
+    assert [a.metric for a in here.survey(since=years.time_of(30)).all] == [GFLOPS]
+    assert [a.metric for a in here.survey(metric=TRIAD).all] == [TRIAD]
+    assert [a.metric for a in here.survey(node="n002").all] == [GFLOPS]
+    assert here.survey(now=years.time_of(15)).all == []
+
+
+def test_lines_are_given_with_their_changes(here):
+    here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
+    seen = here.survey()
+    first, second = (only(here.lines(TRIAD, node=n, seen=seen)) for n in ("n001", "n002"))
+    assert [a.id for a in first.changes] == [only(seen.all).id] and not second.changes
+    assert first.unit == "MB/s" and first.values.size == first.times.size == 60
+
+
+def test_a_system_without_history_is_told_as_such(here):
+    seen = here.survey()
+    assert (seen.all, seen.series, seen.long_enough) == ([], 0, 0)
+
+
+def test_every_alert_is_plain_data(here):
+    from siteproof.trend import acks
+
+    found = only(here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])]).survey().all)
+    assert json.loads(json.dumps(acks.as_record(found)))["nodes"] == "n001"
