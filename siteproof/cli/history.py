@@ -21,7 +21,6 @@ from siteproof.cli.progress import bar
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, export, open_history, questions, views
 from siteproof.history.export import Wanted
-from siteproof.sites import nodesets
 
 WIDTH = 132  # columns where nobody looks at a terminal
 MOST = 40  # refused lines that are told; --json has all of them
@@ -93,6 +92,10 @@ def history(
 
 
 def _nodes(text: str) -> list[str]:
+    from siteproof.sites import nodesets  # with all of the sites' schema, which takes its time
+
+    if not text:
+        return []
     try:
         return list(nodesets.parse(text))
     except ValueError as error:
