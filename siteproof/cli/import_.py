@@ -1,39 +1,66 @@
-"""`siteproof import`: figures that others have published become samples."""
+"""`siteproof import`: figures that others have published, or that plain ReFrame has logged."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from siteproof import data, imported, sites
 from siteproof.errors import UserError
+from siteproof.history import foreign, foreign_import
+from siteproof.history.foreign_import import DOUBLE, EMPTY, GROWN, NEW, SAME
 from siteproof.imported import Import
 from siteproof.sites import published
 
+_SHOWN = 20  # refused lines
+
 
 @click.command("import")
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--system", default="", metavar="NAME",
-              help="Only figures of this system; without FILE, its published.csv.")
-def import_(file: Path | None, system: str) -> None:
-    """Make samples of the figures in FILE, a CSV of older or published results.
+              help="The system that was measured; of a CSV only figures of this system; without "
+              "PATH, its published.csv.")
+@click.option("--zone", default="", metavar="ZONE",
+              help="The zone of times of ReFrame that name none, such as Europe/Zurich; else UTC.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
+    """Make history of what others have left behind.
 
-    Without FILE it is the published.csv of the system's folder. The columns are explained by
-    'siteproof sites --keys'. A file with a mistake changes nothing. What is imported shows in
-    compare and in histories, and answers no criterion on what nodes reach.
+    PATH is a CSV of older or published results, whose columns are explained by
+    'siteproof sites --keys'; or a perflog or a run report of ReFrame 3 or 4; or a folder of
+    these. Without PATH it is the published.csv of the system's folder. A file with a mistake, or
+    of which no line can be read, changes nothing. What is imported shows in compare and in
+    histories, and answers no criterion on what nodes reach.
 
     \b
     siteproof import --system jetstream-tacc
     siteproof import older-results.csv
+    siteproof import ~/reframe/perflogs --system jetstream-tacc --zone America/Chicago
     """
-    if file is None:
+    if not paths:
         site = sites.load(system or sites.recognise())
-        file, system = site.folder / published.NAME, site.name
-        if not file.exists():
-            raise UserError("import", f"site {system} has no {published.NAME}", "a FILE")
+        paths, system = [site.folder / published.NAME], site.name
+        if not paths[0].exists():
+            raise UserError("import", f"site {system} has no {published.NAME}", "a PATH")
+    logs = [path for path in paths if path.is_dir() or (path.is_file() and foreign.kind(path))]
+    if logs and len(logs) < len(paths):
+        raise UserError("import", "a CSV and files of ReFrame", "one of both at a time")
+    if logs:
+        _logs(logs, system, zone, dry_run)
+    else:
+        for path in paths:
+            _csv(path, system, dry_run)
+
+
+def _csv(file: Path, system: str, dry_run: bool) -> None:
     rows = imported.read(file, system)
     data.must_exist()
+    if dry_run:
+        click.echo(f"{file.name}: {_count(len(rows), 'figure')}; nothing was written")
+        return
     done = imported.keep(file, rows.values(), data.perflogs())
     for word, paths in (("new", done.new), ("changed", done.changed),
                         ("no longer in it, to be removed by hand", done.obsolete)):
@@ -45,5 +72,58 @@ def import_(file: Path | None, system: str) -> None:
 def _answer(file: Path, done: Import) -> str:
     counts = {"new": done.new, "changed": done.changed, "as they were": done.same}
     told = ", ".join(f"{len(paths)} {word}" for word, paths in counts.items() if paths)
-    figures = "1 figure" if done.figures == 1 else f"{done.figures} figures"
-    return f"{file.name}: {figures}; files of samples: {told}"
+    return f"{file.name}: {_count(done.figures, 'figure')}; files of samples: {told}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"1 {thing}" if number == 1 else f"{number} {thing}s"
+
+
+# ---- of ReFrame
+
+
+def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
+    if system not in sites.names():
+        raise UserError("--system", f"'{system}' is no system that is described" if system
+                        else "needed for files of ReFrame", sites.names())
+    data.must_exist()
+    done = foreign_import.plan(paths, system, zone, data.perflogs())
+    if not dry_run:
+        foreign_import.keep(done, system, zone, data.perflogs())
+    for text in done.told:
+        click.echo(text)
+    for file, word, why in done.done:
+        content = file.content
+        what = why or (f"{_count(content.figures, 'figure')} of {len(content.series)} series, "
+                       f"{content.first_day} to {content.last_day}" if word != EMPTY else "")
+        click.echo(f"{word}: {file.name}" + (f": {what}" if what else ""))
+    _remarks(done, system)
+    click.echo(_total(done) + ("; nothing was written" if dry_run else ""))
+
+
+def _remarks(done: foreign_import.Import, system: str) -> None:
+    """What a person should know of the files that are kept."""
+    kept = done.of(NEW, GROWN, SAME)
+    for name in sorted({name for file in kept for name in file.content.systems} - {system}):
+        click.echo(f"system {name}, as the files say: taken as {system}, told in the conditions")
+    for text, count in Counter(text for file in kept for text in file.content.told).items():
+        click.echo(f"{text}, in {_count(count, 'file')}")
+    refused = [text for file in kept for text in file.content.refused]
+    for text in refused[:_SHOWN]:
+        click.echo(f"refused: {text}")
+    if len(refused) > _SHOWN:
+        click.echo(f"refused: {len(refused) - _SHOWN} more lines")
+
+
+def _total(done: foreign_import.Import) -> str:
+    kept = [file.content for file in done.of(NEW, GROWN, SAME)]
+    counts = {word: len(done.of(word)) for word in (NEW, GROWN, SAME, DOUBLE, EMPTY)}
+    words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    if not kept:
+        return f"no figure; files: {words}"
+    figures = sum(content.figures for content in kept)
+    series = set().union(*(content.series for content in kept))
+    first, last = min(c.first_day for c in kept), max(c.last_day for c in kept)
+    refused = sum(len(content.refused) for content in kept)
+    return (f"{_count(figures, 'figure')} of {len(series)} series, {first} to {last}; "
+            f"{_count(refused, 'line')} refused; files: {words}")

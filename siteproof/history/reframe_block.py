@@ -19,7 +19,7 @@ from siteproof.history.reframe_repair import NOT_A_CELL, strange
 from siteproof.history.reframe_rows import Lines, Table
 from siteproof.history.reframe_types import Bytes, Ints, Objects
 
-_EQUALS = ord("=")
+_EQUALS, _DELETE = ord("="), 127
 _KINDS = 3  # of figures that are not refused
 _MOST_CONTEXTS = 200_000  # remembered at a time: a column that never repeats fills no memory
 NAIVE = "times without a zone are taken as {}"
@@ -77,12 +77,12 @@ def rows(state: State, lines: Grid, layout: Layout, numbers_of: Ints) -> None:
 
 def _controlled(lines: Grid, why: Objects) -> None:
     """Refuse lines with control characters, which no test prints and a terminal obeys."""
-    odd = np.flatnonzero(lines.text < 32)
-    odd = odd[~np.isin(lines.text[odd], (0, 9, NEWLINE, 13, NOT_A_CELL[0]))]
+    odd = np.flatnonzero((lines.text < 32) | (lines.text == _DELETE))
+    odd = odd[~np.isin(lines.text[odd], (0, 9, NEWLINE, NOT_A_CELL[0]))]
     zero = np.flatnonzero(lines.text[:lines.ends[-1, -1]] == 0)
     for place in (*odd, *zero):
         i = int(np.searchsorted(lines.ends[:, -1], place))
-        if i < len(why) and lines.first[i] <= place:
+        if i < len(why) and lines.first[i] <= place < lines.ends[i, -1]:
             why[i] = "it holds control characters"
 
 
@@ -206,9 +206,9 @@ def _jobs(lines: Grid, layout: Layout, why: Objects) -> Objects:
     if column is None:
         return np.full(len(why), "", dtype=object)
     cells = _without(gather(lines.text, *lines.span(column)), b"jobid=")
-    high = (cells > 126).any(axis=1)
-    why[high & (why == "")] = "no number of a job"
-    cells[high] = 0
+    odd = ((cells > 126) | ((cells <= 32) & (cells != 0))).any(axis=1)
+    why[odd & (why == "")] = "no number of a job"
+    cells[odd] = 0
     found = texts(cells).astype(object)
     found[np.isin(found, ("null", "None"))] = ""
     return found

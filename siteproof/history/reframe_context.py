@@ -16,7 +16,7 @@ _INFO = re.compile(  # 4.x: NAME %p=v /hash @system:partition+environment; 3.0: 
     r"(?:(?:\+| using )(?P<environ>\S+))?)?")
 _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _PLACE = re.compile(r"[\w.+-]*")
-_CHECK = re.compile(r"[\w.:<>~+@/-]+")
+_CHECK = re.compile(r"[A-Za-z_][\w.:<>~+@/-]*")
 _WORD = re.compile(r"[a-z_]*")
 _NOTHING = ("", "{}", "[]", "false", "False")
 FAILED = ("fail", "failure", "failed", "abort", "aborted")

@@ -56,7 +56,7 @@ def read(
             yield state.table.batch()
     found = state.table.batch()
     found.refused = [f"{path}:{line}: {why}" for line, why in sorted(state.refused)]
-    found.told = [f"{path}: {text}" for text in _notes(state)]
+    found.told = list(_notes(state))
     found.systems = state.systems
     yield found
 
@@ -65,8 +65,7 @@ def _notes(state: State) -> Iterator[str]:
     for what, count in state.told.items():
         if count or what != reframe_block.SILENT:
             yield f"{count} {what}" if count else what
-    for unit in sorted(state.table.strange):
-        yield f"unit '{unit}' is kept as it is" if unit else "figures without a unit"
+    yield from state.table.notes()
 
 
 def _blocks(path: Path) -> Iterator[tuple[bytes, bool]]:

@@ -69,6 +69,6 @@ def _decoded(line: bytes) -> str:
         text = line.decode()
     except UnicodeDecodeError:
         raise Refused("not UTF-8") from None
-    if any(ord(c) < 32 and c != "\t" for c in text):
+    if any((c < " " and c != "\t") or c == "\x7f" for c in text):
         raise Refused("it holds control characters")
     return text

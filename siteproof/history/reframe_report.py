@@ -60,8 +60,7 @@ def read(path: Path, system: str, file: str, zone: ZoneInfo | None) -> Batch:
             systems.add(found.context.conditions.get("system", found.context.system))
     batch = table.batch()
     batch.refused, batch.systems = refused, systems - {""}
-    batch.told = [f"{path}: " + (f"unit '{unit}' is kept as it is" if unit
-                                 else "figures without a unit") for unit in sorted(table.strange)]
+    batch.told = table.notes()
     return batch
 
 

@@ -88,6 +88,11 @@ class Table:
             "trial": np.full(len(template), trial, dtype=np.int32)})
         self.count += 1
 
+    def notes(self) -> list[str]:
+        """What is told of units."""
+        return [f"unit '{unit}' means nothing here and is kept as it is" if unit
+                else "figures without a unit" for unit in sorted(self.strange)]
+
     def batch(self) -> Batch:
         """All lines and figures since the last one."""
         found = Batch(
