@@ -22,10 +22,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), (0, (1, 1)))
 SOFT, GRID, PALE = "#666666", "#dddddd", "#c9d3dc"
-WIDTH = 460.0  # units of a figure; what is 8 units high is read on a phone, too
+WIDTH = 400.0  # units of a figure; what is 8 units high is read on a phone, too
 UNITS = 72  # of one inch
-WIDEST = 1.65  # pixels of the page that a unit gets at most
-SMALL = 8.0  # units: the texts inside of a figure
+WIDEST = 1.75  # pixels of the page that a unit gets at most
+SMALL = 8.4  # units: the texts inside of a figure
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _TAG = re.compile(r"<[^>]*>")
 _GROUP = re.compile(r'<g id="[^"]*"')

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BINS = 46
 DOTS = 9  # nodes of one bin that are still dots
-LEFT, RIGHT = 40.0, 448.0  # units: the axes
+LEFT, RIGHT = 40.0, WIDTH - 10  # units: the axes
 FOOT, HIGH, LANE = 40.0, 110.0, 11.0
 MOST_LANES = 7
 DATA_SHARE = 0.12  # of the axis that the data must keep, or a far bound is told and not drawn

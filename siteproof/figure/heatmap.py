@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RIGHT = 452.0  # units
+RIGHT = WIDTH - 8  # units
 LONGEST = 18  # letters of a node's name
 NAMED = 40  # rows that can all be named
 ROW, LEGEND, HEAD, GAP, FOOT = 11.0, 13.0, 14.0, 24.0, 20.0

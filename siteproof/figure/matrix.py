@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RIGHT, HEAD = 448.0, 18.0
+RIGHT, HEAD = WIDTH - 8, 18.0
 LONGEST = 26
 NAMED = 40  # of an axis: more are told by every so many
 FIGURES = 9  # columns whose cells have room for digits
@@ -73,8 +73,8 @@ def draw(name: str, says: str, data: Matrix) -> str:
             placed.append(Placed(at, pixels.paint(np.full((1, 1), kind), KINDS, 32, 18)))
             made.text((x + 20) / WIDTH, at[1] + 1 / height, KINDS[kind].text, fontsize=SMALL)
         if data.split:
-            made.text(left / WIDTH, 4 / height, "in a cell: above, from the row to the column; "
-                      "below, from the column to the row", fontsize=SMALL, ha="left")
+            made.text(left / WIDTH, 4 / height, "upper left: from the row to the column; "
+                      "lower right: back", fontsize=SMALL, ha="left")
         return placed
 
     return canvas.svg(name, data.title, says, height, fill)

@@ -36,8 +36,8 @@ def paint_pixels(pixels: np.ndarray, kinds: Sequence[Kind]) -> bytes:
     rows, columns = np.indices(pixels.shape, sparse=True)
     inked = np.zeros(pixels.shape, dtype=bool)
     for number, kind in enumerate(kinds):
-        if kind.pattern:
-            inked |= (pixels == number) & _strokes(kind.pattern, rows, columns)
+        if kind.pattern and (mine := pixels == number).any():
+            inked |= mine & _strokes(kind.pattern, rows, columns)
     image = Image.fromarray((2 * pixels + inked).astype(np.uint8), "P")
     image.putpalette([part for kind in kinds for colour in (kind.colour, kind.ink)
                       for part in bytes.fromhex(colour.removeprefix("#"))])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RIGHT, FOOT, TOP, ROW, PAIR = 440.0, 34.0, 30.0, 26.0, 34.0
+RIGHT, FOOT, TOP, ROW, PAIR = WIDTH - 20, 34.0, 30.0, 26.0, 34.0
 LONGEST = 30
 ROOM = 1.5  # beside the longest bar, for its figure
 BARS = 0.36  # of a row's height

@@ -12,11 +12,11 @@ from siteproof.figure.pixels import Kind
 EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.fleet)
 USUAL, BROKEN, MISSING, FAILED, SHORT = 0, 4, 5, 6, 7
 KINDS = (
-    Kind("as usual or better", "#d6e6f2"),
-    Kind("2 to 5 % worse", "#f2c879"),
-    Kind("5 to 10 % worse", "#d98a3d"),
-    Kind("more than 10 % worse", "#a8431f"),
-    Kind("breaks the contract", "#4a0d0d"),
+    Kind("as usual or better", "#e1ecf5"),
+    Kind("2 to 5 % worse", "#e9b44c"),
+    Kind("5 to 10 % worse", "#c9752d"),
+    Kind("more than 10 % worse", "#8c3413"),
+    Kind("breaks the contract", "#2b0606"),
     Kind("not measured", "#ffffff", "/", "#8a8a8a"),
     Kind("failed", "#000000", "x", "#ffffff"),
     Kind("cut short", "#cccccc", "-", "#555555"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RIGHT, FOOT, TOP, ROW = 444.0, 22.0, 20.0, 20.0
+RIGHT, FOOT, TOP, ROW = WIDTH - 14, 22.0, 20.0, 20.0
 LONGEST = 34
 
 

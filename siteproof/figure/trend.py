@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEFT, RIGHT, FOOT, HIGH, LANE = 52.0, 448.0, 24.0, 130.0, 11.0
+LEFT, RIGHT, FOOT, HIGH, LANE = 52.0, WIDTH - 20, 24.0, 130.0, 11.0
 MOST_LANES = 5
 LETTERS = 64  # of a label
 POINTS = 80  # of which each is seen as one
@@ -77,8 +77,8 @@ def draw(name: str, says: str, data: Trend) -> str:
     low, high, near = _range(data)
     told = _steps(data, *ends)
     top = 6 + LANE * (1 + max((lane for *_, lane in told), default=-1))
-    entries = len(data.courses) + len(data.marks) + bool(data.region)
-    foot = FOOT + 14 * -(-entries // 2)
+    columns = 2 if all(labels.wide(text) < WIDTH / 2 - 40 for text in _told(data)) else 1
+    foot = FOOT + 14 * -(-len(_told(data)) // columns)
     height = foot + HIGH + top
 
     def fill(made: Figure) -> Sequence[canvas.Placed]:
@@ -96,11 +96,18 @@ def draw(name: str, says: str, data: Trend) -> str:
             place.plot([at.timestamp()], [value], marker="o", markersize=9, color=COLOURS[1],
                        markerfacecolor="none", linestyle="none")
         _axes(place, data, ends)
-        place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.11), ncols=2, frameon=False,
-                     fontsize=SMALL)
+        place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.11), frameon=False,
+                     fontsize=SMALL, ncols=columns)
         return ()
 
     return canvas.svg(name, data.title, says, height, fill)
+
+
+def _told(data: Trend) -> list[str]:
+    """What the legend says."""
+    far = ", below the picture"
+    return [*(course.name for course in data.courses), *(m.text + far for m in data.marks),
+            *["usual: 123456 to 123456"] * bool(data.region)]
 
 
 def _ends(times: Sequence[datetime]) -> tuple[datetime, datetime]:

@@ -188,7 +188,8 @@ def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
 
 def _bad(cells: Cells, ranked: Sequence[int]) -> list[int]:
     """The nodes that were anything but as usual, of those ranked."""
-    return [n for n in ranked if not np.isin(cells.kinds[n], (USUAL, MISSING)).all()]
+    fine = ((cells.kinds == USUAL) | (cells.kinds == MISSING)).all(axis=1)
+    return [n for n in ranked if not fine[n]]
 
 
 def _figure(material: Material, found: Past, cells: Cells, name: str, title: str) -> Figure:
