@@ -39,7 +39,7 @@ def _section(section: Section, numbers: Numbering, level: int) -> Iterator[str]:
     yield from (f'<a id="{place.anchor}"></a>', "")
     yield from (f"{'#' * min(level, 6)} {text(place.label)}", "")
     if section.lead:
-        yield from (f"**{text(section.lead)}**", "")
+        yield from (text(section.lead), "")
     if section.points:
         yield from (*(f"- {text(point)}" for point in section.points), "")
     for table in section.tables:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from siteproof.analysis.verdict import PUBLISHED
-from siteproof.fleet import State
+from siteproof.fleet import NodeReport, State
 from siteproof.gate.decision import Ruling
 from siteproof.report.material import Material
 from siteproof.report.model import Section, Table
 from siteproof.report.words import count, counted, few, nodes
 
 _NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w.-]*\w)")  # no part of a name or version
+NOT_ASKED = "nothing asked"  # and nothing measured: neither good nor bad
 SHOWN = 3  # reasons of a node
 MOST = 150  # lines of a table; more would hide what matters
 NAMED = 3  # groups of nodes that a sentence tells the reason of
@@ -22,7 +23,7 @@ def chapter(material: Material) -> Section:
     """Who stays out, who goes back with a remark, and the states of all."""
     out = [r for r in material.gate.rulings.values() if not r.back]
     tables = []
-    if out and _measured(material):
+    if out and material.once(_measured):
         tables.append(_table(material, out, "Nodes that stay out"))
     if remarked := [r for r in material.gate.rulings.values() if r.back and r.state != State.OK]:
         tables.append(_table(material, remarked, "Nodes that go back with a remark"))
@@ -34,7 +35,7 @@ def chapter(material: Material) -> Section:
 def brief(material: Material) -> str:
     """Which nodes stay out, and why."""
     told, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
-    if not out or not _measured(material):
+    if not out or not material.once(_measured):
         return told
     groups = _alike(out)
     if len(groups) <= NAMED:
@@ -43,7 +44,8 @@ def brief(material: Material) -> str:
     else:  # each has its own figure: told by what is wrong
         why = [f"{len(names)} {state} by {what} ({nodes(names)})"
                for (state, what), names in _subjects(out).items()]
-    return f"{told.removesuffix('.')}: {few(why, NAMED, '; ')}."
+    first, dot, rest = told.partition(".")
+    return f"{first}: {few(why, NAMED, '; ')}{dot}{rest}"
 
 
 def _gravest(reasons: Sequence[str]) -> str:
@@ -56,13 +58,16 @@ def short(material: Material) -> str:
     rulings = material.gate.rulings
     if not rulings:
         return "The inventory has no node."
-    if not _measured(material):
+    if not material.once(_measured):
         return (f"No node of {len(rulings)} was measured in what is judged, so nothing is decided "
                 "about any.")
     out = sum(not r.back for r in rulings.values())
+    rest = material.once(_unasked)
+    unasked = f" Nothing was asked of {nodes(rest)}, and nothing measured." if rest else ""
     if not out:
-        return f"No node stays out: all {len(rulings)} go back."
-    return (f"{out} of {count(len(rulings), 'node')} {'stays' if out == 1 else 'stay'} out.")
+        return f"No node stays out: all {len(rulings)} go back.{unasked}"
+    verb = "stays" if out == 1 else "stay"
+    return f"{out} of {count(len(rulings), 'node')} {verb} out.{unasked}"
 
 
 def _doubts(material: Material) -> Section | None:
@@ -99,10 +104,17 @@ def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[st
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def _measured(material: Material) -> bool:
-    """Whether some node has a value that was measured; nothing is decided otherwise."""
-    return any(s.node in material.fleet.nodes and s.header.mode != PUBLISHED
-               for s in material.good)
+def _measured(material: Material) -> set[str]:
+    """The nodes that have a value which was measured; without any nothing is decided."""
+    return {s.node for s in material.good
+            if s.node in material.fleet.nodes and s.header.mode != PUBLISHED}
+
+
+def _unasked(material: Material) -> set[str]:
+    """Nodes that are OK because nothing was asked of them."""
+    measured = material.once(_measured)
+    return {n.node for n in material.fleet.nodes.values()
+            if n.state is State.OK and n.node not in measured}
 
 
 def _alike(rulings: Iterable[Ruling]) -> Mapping[tuple[str, tuple[str, ...], str], Sequence[str]]:
@@ -164,13 +176,15 @@ def _members(material: Material) -> Mapping[str, Sequence[str]]:
 
 def _states(material: Material) -> Table:
     """How many nodes of each role are in which state, and which."""
-    report = material.fleet
-    rows = []
-    for state in State:
-        mine = [n for n in report.nodes.values() if n.state is state]
-        if mine:
+    report, unasked, rows = material.fleet, material.once(_unasked), []
+    groups: dict[str, list[NodeReport]] = {}
+    for node in report.nodes.values():
+        word = NOT_ASKED if node.node in unasked else str(node.state)
+        groups.setdefault(word, []).append(node)
+    for word in (*map(str, State), NOT_ASKED):
+        if mine := groups.get(word):
             roles = {n.role: sum(m.role == n.role for m in mine) for n in mine}
-            rows.append((str(state), str(len(mine)), counted(roles.items()),
+            rows.append((word, str(len(mine)), counted(roles.items()),
                          nodes(n.node for n in mine)))
     return Table(("state", "count", "by role", "nodes"), rows, numeric=("count",),
                  title=f"States of {count(len(report.nodes), 'node')}")

@@ -82,8 +82,9 @@ def facts(material: Material) -> list[tuple[str, str]]:
         ("Measured", period([h.time for h in heads])),
         ("Mode", few(sorted({h.mode or "none" for h in heads}), NAMED) or "-"),
         ("Nodes", f"{len(measured)} of {len(inventory)} have a value"),
-        ("Suite", told("suite") or "unknown"),
-        ("Measured by", told("user") or "unknown"),
+        *([("Suite", told("suite")), ("Measured by", told("user") or "unknown")]
+          if told("suite") else []),
+        *([("Source", told("source"))] if told("source") else []),
         ("Accepted", _answer(_accepted, material)),
         ("Made", when(material.now)),
     ]
