@@ -1,35 +1,192 @@
 """Drift and season: each called by its name, and only where there is one."""
 
+from datetime import UTC, datetime, timedelta
+
 import numpy as np
 import pytest
 
-from siteproof.analysis import drift
+from siteproof.analysis import drift, shape
 
-DAYS = np.arange(365) * 86400.0 + 1_700_000_000
+pytestmark = pytest.mark.filterwarnings("error")
+MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
+DAY = 86400.0
+
+
+def days(count, apart=DAY):
+    return MONDAY.timestamp() + apart * np.arange(count)
 
 
 def noise(seed, size=365):
     return np.random.default_rng(seed).normal(100, 1, size)
 
 
-def test_the_slope_is_the_slope_and_its_interval_holds_it():
-    found = drift.slope(DAYS, noise(1) + 0.02 * np.arange(365))
-    assert found.significant
-    assert found.low < 0.02 * 365.2425 < found.high
+def weekend(times):
+    return np.array([datetime.fromtimestamp(t, UTC).weekday() >= 5 for t in times])
+
+
+# ---- drift
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_does_not_drift(seed):
-    assert not drift.slope(DAYS, noise(seed)).significant
+    assert not drift.slope(days(365), noise(seed)).significant
 
 
-def test_a_slow_weekend_is_called_a_weekday():
-    weekend = np.isin((DAYS // 86400 + 3) % 7, [5, 6])
-    found = drift.season(DAYS, noise(2) - 4 * weekend)
-    assert found.name == "weekday"
-    assert found.lowest in ("Saturday", "Sunday")
+@pytest.mark.parametrize(("count", "apart"), [(50, DAY), (365, DAY), (1500, DAY / 4)])
+def test_the_slope_is_the_slope_and_its_interval_holds_it(count, apart):
+    times = days(count, apart)
+    years = (times - times[0]) / (365.2425 * DAY)
+    found = drift.slope(times, noise(1, count) - 80 * years)
+    assert found.significant
+    assert found.low < -80 < found.high < 0
+    assert found.total == pytest.approx(-80 * years[-1], rel=0.15)
+    assert found.relative == pytest.approx(found.total / np.median(noise(1, count) - 80 * years))
+
+
+def test_the_interval_holds_the_slope_as_often_as_it_says_also_where_neighbours_agree():
+    missed = 0
+    for seed in range(60):
+        values = np.random.default_rng(seed).normal(0, 1, 120)
+        for at in range(1, 120):
+            values[at] += 0.5 * values[at - 1]
+        found = drift.slope(days(120), 100 + values)
+        missed += not found.low <= 0 <= found.high
+    assert missed <= 1
+
+
+def test_outliers_bend_no_slope():
+    values = noise(3)
+    values[300:330] = 20
+    assert not drift.slope(days(365), values).significant
+
+
+def test_unordered_runs_and_gaps_change_no_slope():
+    times, values = days(365), noise(4) + np.linspace(0, 9, 365)
+    order = np.random.default_rng(5).permutation(365)
+    values[::9] = np.nan
+    assert drift.slope(times[order], values[order]) == drift.slope(times, values)
+
+
+def test_times_may_be_seconds_datetimes_or_those_of_numpy():
+    moments = [MONDAY + timedelta(days=n) for n in range(60)]
+    values = noise(5, 60) + np.linspace(0, 9, 60)
+    naive = np.array([moment.replace(tzinfo=None) for moment in moments], "datetime64[s]")
+    told = drift.slope(days(60), values)
+    assert told.significant
+    assert told == drift.slope(moments, values) == drift.slope(naive, values)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0], [5.0] * 100, [np.nan] * 100])
+def test_of_too_little_or_of_equal_values_no_slope_is_told(values):
+    found = drift.slope(days(len(values)), values)
+    assert (found.per_year, found.significant) == (0, False)
+
+
+def test_a_small_drift_is_worth_no_alert_however_sure():
+    times = days(365)
+    small = drift.slope(times, 100 + (noise(6) - 100) / 10 + np.linspace(0, 1.5, 365))
+    large = drift.slope(times, 100 + (noise(6) - 100) / 10 + np.linspace(0, -2.5, 365))
+    assert small.significant
+    assert not drift.worth_an_alert(small)
+    assert drift.worth_an_alert(large)
+
+
+@pytest.mark.parametrize("rise", [3, 6, 20])
+def test_a_drift_is_called_drift(rise):
+    found = shape.tell(days(365), noise(7) + np.linspace(0, rise, 365))
+    assert found.drift.total == pytest.approx(rise, rel=0.2)
+    assert (found.steps, found.season, found.modes) == ([], None, None)
+
+
+def test_a_step_is_no_drift():
+    values = noise(8)
+    values[180:] += 4
+    found = shape.tell(days(365), values)
+    assert found.drift is None
+    assert len(found.steps) == 1
+
+
+def test_a_step_within_a_drift_is_told_beside_it():
+    values = noise(9) + np.linspace(0, 6, 365)
+    values[200:] += 5
+    found = shape.tell(days(365), values)
+    assert found.drift.total == pytest.approx(6, abs=1.5)
+    assert found.steps == [pytest.approx(200, abs=2)]
+
+
+# ---- season
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_has_no_season(seed):
-    assert drift.season(DAYS, noise(seed)) is None
+    assert drift.season(days(365), noise(seed)) is None
+
+
+def test_a_slow_weekend_is_called_a_weekday_and_no_step():
+    values = noise(2) - 4 * weekend(days(365))
+    found = shape.tell(days(365), values)
+    assert found.season.name == "weekday"
+    assert found.season.lowest in ("Saturday", "Sunday")
+    assert found.season.relative == pytest.approx(0.04, abs=0.01)
+    assert found.steps == []
+    assert drift.season(days(365), values) == found.season
+
+
+def test_a_step_is_found_beneath_the_weekends():
+    values = noise(2) - 4 * weekend(days(365))
+    values[203:] += 5
+    found = shape.tell(days(365), values)
+    assert found.steps == [pytest.approx(203, abs=2)]
+    assert found.season.name == "weekday"
+
+
+def test_slow_nights_are_called_by_their_hour():
+    times = days(400, 3 * 3600)
+    night = (times / 3600 % 24) < 6
+    found = drift.season(times, noise(3, 400) - 5 * night)
+    assert found.name == "hour of day"
+    assert found.lowest in ("00 h", "03 h")
+
+
+def test_a_change_of_the_hour_at_which_runs_begin_is_no_season():
+    times = days(300)
+    times[150:] += 12 * 3600
+    values = noise(4, 300)
+    values[150:] += 6
+    found = shape.tell(times, values)
+    assert found.season is None
+    assert found.steps == [150]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_a_pattern_of_the_year_is_called_annual_whatever_is_missing(share):
+    times = days(1000)
+    values = noise(5, 1000) + 4 * np.cos(2 * np.pi * (times - times[0]) / (365.2425 * DAY))
+    values[np.random.default_rng(6).random(1000) < share] = np.nan
+    found = shape.tell(times, values)
+    assert found.season.name == "annual"
+    assert (found.season.highest, found.season.lowest) in {
+        (top, low) for top in ("December", "January") for low in ("June", "July")}
+    assert found.steps == []
+    assert (found.season.offsets[np.isnan(values)] == 0).all()
+
+
+def test_of_one_year_no_annual_pattern_is_told():
+    times = days(400)
+    values = noise(5, 400) + 4 * np.cos(2 * np.pi * (times - times[0]) / (365.2425 * DAY))
+    assert drift.season(times, values) is None
+
+
+@pytest.mark.parametrize("at", [250, 500, 750])
+def test_a_step_is_no_year(at):
+    values = noise(7, 1000)
+    values[at:] += 4
+    assert drift.season(days(1000), values) is None
+    assert shape.tell(days(1000), values).steps == [pytest.approx(at, abs=2)]
+
+
+def test_the_screen_of_seasons_flags_what_has_one():
+    times = days(200)
+    table = np.array([noise(1, 200), noise(2, 200) - 3 * weekend(times), np.full(200, 4.0)])
+    table[:, ::11] = np.nan
+    assert drift.screen_seasons(times, table).tolist() == [False, True, False]

@@ -1,25 +1,227 @@
-"""Steps: found where they are, and nowhere else."""
+"""Steps: found where they are, and nowhere else; whatever a series holds, there is an answer."""
+
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from siteproof.analysis import steps
+from siteproof.analysis import drift, screen, shape, steps
+
+pytestmark = pytest.mark.filterwarnings("error")  # no division by a spread of 0
+NUMBERS = st.floats() | st.sampled_from([0.0, 1.0, 100.0, 100.1, np.nan, np.inf, 1e-300, 1e300])
+SERIES = hnp.arrays(float, st.integers(0, 40), elements=NUMBERS)
 
 
-def noise(seed, size=365):
-    return np.random.default_rng(seed).normal(100, 1, size)
+def noise(seed, size=365, cv=1.0):
+    return np.random.default_rng(seed).normal(100, cv, size)
 
 
-@pytest.mark.parametrize("size", [-5, 5])
-def test_a_step_of_five_sd_is_found_where_it_is(size):
-    values = noise(1)
-    values[200:] += size
-    assert steps.screen(values[None])[0]
-    [at] = steps.find(values)
-    assert abs(at - 200) <= 2
+def stepped(seed, *sizes, size=365, gap=60):
+    """Noise of one sd with steps of these sizes, `gap` runs apart, the last 100 from the end."""
+    values = noise(seed, size)
+    places = [size - 100 - gap * back for back in range(len(sizes))][::-1]
+    for at, step in zip(places, sizes, strict=True):
+        values[at:] += step
+    return values, places
+
+
+def resembling(seed, share, size=365):
+    """AR(1)."""
+    values = np.random.default_rng(seed).normal(0, 1, size)
+    for at in range(1, size):
+        values[at] += share * values[at - 1]
+    return 100 + values
+
+
+# ---- the screen
+
+
+def test_the_screen_flags_steps_and_drift_but_no_noise():
+    table = np.array([noise(1), stepped(2, 3)[0], noise(3) + np.linspace(0, 5, 365),
+                      np.full(365, 7.0), noise(4)])
+    assert steps.screen(table).tolist() == [False, True, True, False, False]
+
+
+def test_the_screen_sees_steps_that_make_most_of_the_scatter_of_a_short_series():
+    to_and_fro = 5 * (np.arange(64) // 16 % 2)
+    assert steps.screen(np.array([noise(seed, 64) + to_and_fro for seed in range(10)])).all()
+
+
+def test_a_series_is_screened_alike_alone_and_among_thousands():
+    table = np.array([stepped(seed, 3)[0] if seed % 3 else noise(seed) for seed in range(30)])
+    many = np.tile(table, (2 * screen.BATCH // 30, 1))
+    assert (steps.screen(many) == np.tile(steps.screen(table), len(many) // 30)).all()
+
+
+def test_gaps_are_no_values():
+    table = np.array([noise(1), stepped(2, 5)[0]])
+    table[:, ::7] = np.nan
+    table[1, 100:140] = np.nan
+    assert steps.screen(table).tolist() == [False, True]
+    assert steps.screen(np.full((2, 50), np.nan)).tolist() == [False, False]
+
+
+def test_a_few_outliers_flag_nothing_and_a_few_runs_at_another_level_do():
+    constant = np.full((2, 365), 100.0)
+    constant[0, [40, 200, 300]] = 50.0
+    constant[1, 360:] = 90.0
+    assert steps.screen(constant).tolist() == [False, True]
+
+
+# ---- the search
+
+
+@pytest.mark.parametrize("sizes", [(5,), (-5,), (3, 3), (5, -5), (5, -5, 5)])
+def test_steps_are_found_where_they_are(sizes):
+    values, places = stepped(7, *sizes)
+    found = steps.find(values)
+    assert len(found) == len(places)
+    assert np.abs(np.array(found) - places).max() <= 2
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_has_no_step(seed):
-    assert not steps.screen(noise(seed)[None])[0]
     assert steps.find(noise(seed)) == []
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6, 0.8])
+def test_runs_that_resemble_their_neighbours_have_no_step(share):
+    alarmed = [seed for seed in range(40) if steps.find(resembling(seed, share))]
+    assert len(alarmed) <= 1
+    rising = [seed for seed in range(40)
+              if steps.find(resembling(seed, share) + np.linspace(0, 8, 365))]
+    assert len(rising) <= 2
+    values = resembling(3, share)
+    values[200:] += 10
+    assert len(steps.find(values)) == 1
+
+
+@pytest.mark.parametrize("after", [5, 6, 10])
+def test_five_runs_are_enough_and_four_are_not(after):
+    values = noise(5, 60, 0.5)
+    values[-after:] -= 5
+    assert steps.find(values) == [60 - after]
+    assert steps.find(values[:60 - after + 4]) == []
+
+
+def test_a_gap_moves_no_index():
+    values, places = stepped(7, 5)
+    values[[3, 50, 120, 250]] = [np.nan, np.inf, -np.inf, np.nan]
+    assert abs(steps.find(values)[0] - places[0]) <= 2
+
+
+def test_coarse_figures_have_steps_and_equal_ones_have_none():
+    values = np.round(stepped(7, 5)[0])
+    assert len(steps.find(values)) == 1
+    assert steps.find(np.repeat([100.0, 99.0], 50)) == [50]
+    assert steps.find(np.full(100, 3.25)) == []
+    assert steps.find(np.full(100, 0.1) + 1e-17 * np.arange(100)) == []
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e12])
+def test_the_unit_changes_nothing(scale):
+    values, _ = stepped(7, 4, -4)
+    assert steps.find(values * scale) == steps.find(values)
+    assert steps.screen((values * scale)[None])[0]
+
+
+def test_a_series_that_flips_between_two_levels_has_modes_and_no_steps():
+    levels = np.repeat([100.0, 80.0] * 6, [20, 35, 15, 40, 22, 18, 30, 25, 19, 33, 28, 20])
+    values = levels + np.random.default_rng(1).normal(0, 1, levels.size)
+    found = shape.tell(None, values)
+    assert found.steps == steps.find(values) == []
+    assert found.modes == pytest.approx((80, 100), abs=1)
+
+
+def test_flips_from_run_to_run_are_modes_and_a_step_of_both_is_a_step():
+    chance = np.random.default_rng(2)
+    values = 100 + chance.normal(0, 1, 300) - 8 * (chance.random(300) < 0.4)
+    values[150:] += 25
+    found = shape.tell(None, values)
+    assert found.steps == [150]
+    high, low = found.modes[1], found.modes[0]
+    assert high - low == pytest.approx(8, abs=0.5)
+
+
+def test_of_a_long_series_the_newest_thousand_are_searched_and_the_rest_is_told():
+    values = noise(1, 1300)
+    values[200:] += 10  # before what is searched
+    values[900:] -= 10
+    found = shape.tell(None, values)
+    assert found.left_out == steps.left_out(values) == 300
+    assert found.steps == [900]
+
+
+def test_a_drift_is_no_staircase_and_a_step_in_a_drift_is_one_step():
+    values = noise(1) + np.linspace(0, 20, 365)
+    assert steps.find(values) == []
+    values[200:] -= 8
+    [at] = steps.find(values)
+    assert abs(at - 200) <= 2
+
+
+# ---- what is said of a step
+
+
+def test_a_step_is_described_by_the_medians_beside_it():
+    values = np.array([90.0] * 20 + [100.0, 101.0, 99.0] * 10 + [80.0] * 30)
+    step = steps.describe(values, 50, 20, 80)
+    assert (step.before, step.after, step.n_before, step.n_after) == (100, 80, 30, 30)
+    assert step.relative == pytest.approx(-0.2)
+    assert not step.provisional
+    assert step.confidence == "above 99.9 %"
+
+
+def test_a_step_that_noise_explains_has_no_confidence():
+    assert float(steps.describe(noise(1), 200).confidence.split()[0]) < 50
+
+
+@pytest.mark.parametrize(("before", "after", "sd", "alert"), [
+    (100, 98.1, 0.1, False), (100, 97.9, 0.1, True), (100, 102.1, 0.1, True),
+    (100, 95, 2, False), (100, 93, 2, True), (0, 1, 0, True), (0, 0, 0, False), (-10, -9, 0, True),
+])
+def test_only_a_step_of_two_percent_and_three_sd_is_worth_an_alert(before, after, sd, alert):
+    values = [before + sd * s for s in (-0.6745, 0.6745) * 50]
+    values += [after + sd * s for s in (-0.6745, 0.6745) * 50]
+    assert steps.worth_an_alert(steps.describe(np.array(values), 100)) == alert
+
+
+@pytest.mark.parametrize(("last", "outside"), [
+    ([100, 100, 100], []), ([90, 100, 100], []), ([90, 100, 90], [30, 32]), ([90, 110, 100], []),
+    ([100, 110, 110], [31, 32]), ([90, 90, 90], [30, 31, 32]), ([np.nan, 90, 90], [31, 32]),
+])
+def test_two_of_the_last_three_on_one_side_are_out_of_control(last, outside):
+    values = np.array([*noise(1, 30), *last])
+    assert steps.out_of_control(values, slice(0, 30)) == outside
+
+
+def test_four_values_are_no_control_region():
+    assert steps.out_of_control([100, 100, 100, 100, 1, 1, 1], slice(0, 4)) == []
+
+
+# ---- whatever comes
+
+
+@given(SERIES, st.sampled_from([0.0, 3600.0, 86400.0, 1e9]))
+def test_any_series_has_an_answer(values, apart):
+    times = np.arange(values.size) * apart
+    found = shape.tell(times, values)
+    assert found.steps == sorted(set(found.steps))
+    assert all(0 < at < values.size for at in found.steps)
+    for at in steps.find(values):
+        assert steps.describe(values, at).n_after > 0
+    assert steps.screen(values[None]).shape == drift.screen_seasons(times, values[None]).shape
+    told = drift.slope(times, values)
+    assert np.isfinite([told.per_year, told.total, told.low, told.high]).all()
+    assert set(steps.out_of_control(values, slice(0, -3))) <= set(range(values.size))
+
+
+def test_the_libraries_are_loaded_by_those_who_search_only():
+    code = ("import sys; from siteproof.analysis import steps, drift; import numpy;"
+            "steps.screen(numpy.ones((2, 50))); print({'ruptures', 'scipy'} & set(sys.modules))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

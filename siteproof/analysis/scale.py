@@ -17,14 +17,17 @@ Floats = NDArray[np.float64]
 MEAN_TO_SIGMA = 1.2533  # of the mean absolute deviation, for normally distributed values
 YEAR = 365.2425 * 86400.0  # seconds
 SAME = 1e-9  # of the largest value: closer than that, values differ by arithmetic only
+LARGEST = 1e60  # of figures; their squares and differences are numbers, too
 CLIP = 6.0  # robust sd: beyond that, how far off a value is says no more
 MAX_MEMORY = 0.8  # autocorrelation above which a series wanders, and no factor mends that
 
 
-def finite(values: Floats) -> Floats:
-    """The values as floats, with NaN where one is infinite."""
+def finite(values: ArrayLike) -> Floats:
+    """The values as floats, with NaN where one is none that can have been measured."""
     array = np.array(values, dtype=float)
-    array[~np.isfinite(array)] = np.nan
+    size = np.abs(array)
+    array[~(size <= LARGEST)] = np.nan
+    array[size < 1 / LARGEST] = 0.0
     return array
 
 
@@ -33,7 +36,7 @@ def timed(times: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats, NDArray[
 
     times: seconds, datetime64 or datetimes; a value that is not finite is a gap.
     """
-    seconds, known = as_seconds(times), finite(np.ravel(np.asarray(values, dtype=float)))
+    seconds, known = as_seconds(times), finite(values).ravel()
     if seconds.size != known.size:
         raise ValueError("as many times as values")
     there = np.flatnonzero(~np.isnan(seconds) & ~np.isnan(known))

@@ -80,9 +80,8 @@ class Segments:
 
         The cut that leaves the least variance, as in Otsu, IEEE Trans. SMC 9 (1979).
         """
-        away = np.sort(self.away)
-        n = away.size
-        if n < FEWEST or away[0] == away[-1]:
+        n = self.values.size
+        if n < FEWEST or (away := np.sort(self.away))[0] == away[-1]:
             return None
         low = np.arange(1, n)
         sums = np.cumsum(away)[:-1]

@@ -55,19 +55,19 @@ def find(values: ArrayLike, *, min_size: int = LEAST) -> list[int]:
     Values that are not finite count as gaps. None of a series that flips between two levels, and
     none for a slope. `shape.tell` says which of these it is, and also knows the calendar.
     """
-    return tell(None, np.ravel(np.asarray(values, dtype=float)), min_size=min_size).steps
+    return tell(None, finite(values).ravel(), min_size=min_size).steps
 
 
 def left_out(values: ArrayLike) -> int:
     """How many of the oldest runs are not searched."""
-    return max(0, int(np.isfinite(np.asarray(values, dtype=float)).sum()) - LONGEST)
+    return max(0, int((~np.isnan(finite(values))).sum()) - LONGEST)
 
 
 def describe(
     values: ArrayLike, index: int, before_from: int = 0, after_to: int | None = None
 ) -> Step:
     """The step at `index`: of the values from `before_from`, up to but without `after_to`."""
-    array = finite(np.asarray(values, dtype=float).ravel())
+    array = finite(values).ravel()
     sides = [part[~np.isnan(part)] for part in (array[before_from:index], array[index:after_to])]
     if not all(part.size for part in sides):
         raise ValueError("a step has values on both sides")
@@ -92,7 +92,7 @@ def out_of_control(values: ArrayLike, region: slice | Sequence[int] | NDArray) -
     region: the control region, as an index into values; outside is beyond its median -+ 3 robust
     sd. Empty if it has fewer than five values.
     """
-    array = finite(np.asarray(values, dtype=float).ravel())
+    array = finite(values).ravel()
     control = array[region]
     control = control[~np.isnan(control)]
     if control.size < LEAST:
