@@ -16,7 +16,7 @@ from siteproof.changes import nodeset
 from siteproof.sites import Site
 from siteproof.trend import acks, causes, clusters, finds, gaps, lines
 from siteproof.trend.beside import beside
-from siteproof.trend.finds import FLEET, SHORTEST, Found, Stretch, Told
+from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Stretch, Told
 from siteproof.trend.lines import Group, Lines
 from siteproof.trend.model import Alert, Line, Rhythm, Survey
 
@@ -71,7 +71,18 @@ def examine(
     known = acks.standing(acks.read_all(perflogs, site.system.system))
     found = lines.read(site, h, metric, until=now)
     stretches = [s for group in found.groups for s in _stretches(group, known)]
-    return Examined(found, stretches, finds.look(stretches, told), known)
+    seen = finds.look(stretches, told)
+    seen.finds[:] = [find for find in seen.finds if not _known_drift(find, known)]
+    return Examined(found, stretches, seen, known)
+
+
+def _known_drift(find: Find, known: Sequence[Alert]) -> bool:
+    """Whether it is the drift up to the run at which somebody acknowledged it."""
+    line, group = find.stretch, find.stretch.group
+    return find.kind == "drift" and any(
+        a.kind == "drift" and same_series(a, group)
+        and (a.of_fleet if line.node == FLEET else group.nodes[line.node] in a.nodes)
+        and group.runs[int(line.column[-1])].moment.time <= a.first_after.time for a in known)
 
 
 def history_of(
