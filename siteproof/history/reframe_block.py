@@ -14,7 +14,7 @@ from siteproof.history import reframe_context, reframe_layout, reframe_time
 from siteproof.history.reframe_cells import NEWLINE, Grid, classes, gather, texts
 from siteproof.history.reframe_context import Context, Refused
 from siteproof.history.reframe_figures import NONE, REFUSED, Figures, numbers
-from siteproof.history.reframe_layout import TIME, UNIX, Layout, Variable
+from siteproof.history.reframe_layout import NODES, TIME, UNIX, Layout, Variable
 from siteproof.history.reframe_repair import NOT_A_CELL, strange
 from siteproof.history.reframe_rows import Lines, Table
 from siteproof.history.reframe_types import Bytes, Ints, Objects
@@ -58,6 +58,7 @@ def rows(state: State, lines: Grid, layout: Layout, numbers_of: Ints) -> None:
             why[(each == i) & (why == "")] = held
     figures = [numbers(gather(lines.text, *cells), cells[1] - cells[0]) for _, cells in values]
     silent = _silent(layout, known, each, figures)
+    node = _nodes(state.table, lines, layout, why)
     time = _times(state, lines, layout, why, ~silent)
     job = _jobs(lines, layout, why)
     for found in figures:
@@ -69,7 +70,7 @@ def rows(state: State, lines: Grid, layout: Layout, numbers_of: Ints) -> None:
     head = np.array([state.table.head(held.context) if isinstance(held, Known) else 0
                      for held in known])
     state.table.add(
-        Lines(numbers_of[kept], time[kept], time[kept], job[kept], head[each]),
+        Lines(numbers_of[kept], time[kept], time[kept], job[kept], head[each], node[kept]),
         [(_templates(state.table, known, each, found.kinds[kept], column), found.some(kept))
          for column, found in enumerate(figures)])
     state.refused += [(int(numbers_of[i]), why[i]) for i in np.flatnonzero(why != "")]
@@ -178,7 +179,21 @@ def _silent(
     return nothing
 
 
-# ---- times and jobs
+# ---- nodes, times and jobs
+
+
+def _nodes(table: Table, lines: Grid, layout: Layout, why: Objects) -> Ints:
+    column = layout.column(NODES)
+    if column is None:
+        return np.full(len(why), table.node(""))
+    one, each = classes([gather(lines.text, *lines.span(column))])
+    found = np.zeros(len(one), dtype=np.int64)
+    for i, row in enumerate(one.tolist()):
+        try:
+            found[i] = table.node(reframe_context.node(lines.cell(row, column).decode()))
+        except UnicodeDecodeError:
+            why[(each == i) & (why == "")] = "not UTF-8"
+    return found[each]
 
 
 def _times(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from siteproof.errors import harmless
-from siteproof.history.reframe_layout import NAMES, NO_CONDITION
+from siteproof.history.reframe_layout import NAMES, NO_CONDITION, NODES
 from siteproof.history.reframe_types import MODE
 
 _INFO = re.compile(  # 4.x: NAME %p=v /hash @system:partition+environment; 3.0: NAME on … using …
@@ -30,14 +30,13 @@ class Refused(ValueError):
 class Context:
     """What all figures of a test's run share, apart from time, job and value.
 
-    check: the test's class. dims: its parameters. node: where it ran on one only, else empty.
+    check: the test's class. dims: its parameters.
     """
 
     system: str
     partition: str
     environment: str
     check: str
-    node: str = ""
     result: str = ""
     why: str = ""
     dims: Mapping[str, str] = field(default_factory=dict)
@@ -63,13 +62,19 @@ def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = (
         conditions["system"] = place["system"]
     if place["partition"]:
         conditions["partition"] = place["partition"]
-    nodes, result = fields.get("job_nodelist", ""), fields.get("result", "")
+    result = fields.get("result", "")
     if not _WORD.fullmatch(result):
         raise Refused(f"'{harmless(result[:40])}' is no result of a test")
     return Context(
         system, place["partition"], place["environ"], name,
-        nodes if _NODE.fullmatch(nodes) else "", result, harmless(fields.get("fail_reason", "")),
+        result, harmless(fields.get("fail_reason", "")),
         dims, {"mode": MODE, **conditions})
+
+
+def node(text: str) -> str:
+    """The node on which a test ran; empty where they were several, or none is told."""
+    name = text.removeprefix(f"{NODES}=").strip()
+    return name if _NODE.fullmatch(name) and name not in ("null", "None") else ""
 
 
 def _named(fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 TIME, UNIX = "job_completion_time", "job_completion_time_unix"
+NODES = "job_nodelist"
 NAMES = ("display_name", "name", "info", "unique_name", "short_name")  # of a test, best first
 _FIGURE = ("_value", "_unit", "_ref", "_lower_thres", "_upper_thres", "_lower", "_upper", "_result")
 _TIME_OF_A_LINE = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{8}\S*")
@@ -32,13 +33,13 @@ NO_CONDITION = frozenset({
     "sourcepath", "sourcesdir", "stagedir", "strict_check", "tags", "time_limit",
     "valid_prog_environs", "valid_systems", "variables",
     "descr", "info", "name", "short_name", "unique_name", "version", "jobid", "job_submit_time",
-    "job_exitcode", "job_nodelist", "result", "fail_phase", "fail_reason", "osuser", "osgroup",
+    "job_exitcode", NODES, "result", "fail_phase", "fail_reason", "osuser", "osgroup",
     "hostname", "asctime", "created", "levelname", "message", "perf_var", "perf_value",
     "perf_unit", "perf_ref", "perf_lower", "perf_upper", "perf_lower_thres", "perf_upper_thres",
     "perf_result", "system", "partition", "environ", TIME, UNIX,
 })
-_READ = ("display_name", "result", "fail_reason", "job_nodelist", "system", "partition", "environ",
-         "perf_var", "perf_unit")
+_READ = ("display_name", "result", "fail_reason", "system", "partition", "environ", "perf_var",
+         "perf_unit")
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ class Case:
     figures: Figures
     time: int
     job: str
+    node: str
 
 
 def read(path: Path, system: str, file: str, zone: ZoneInfo | None) -> Batch:
@@ -121,6 +122,7 @@ def _case(case: Any, site: str, end: int) -> Case:
     """A test case. Raises Refused."""
     try:
         context, variables = reframe_context.of(_fields(case), site), _variables(case)
+        node = reframe_context.node(_text(case.get("job_nodelist") or case.get("nodelist")))
         done, job = case.get("job_completion_time_unix"), case.get("jobid")
         time = _instant(done) if done else end
     except Refused:
@@ -130,14 +132,15 @@ def _case(case: Any, site: str, end: int) -> Case:
     figures = reframe_figures.texts([value for _, value, _ in variables])
     if (bad := figures.kinds == REFUSED).any():
         raise Refused(f"'{str(figures.digits[bad][0])[:40]}' is no number that a test gives")
-    return Case(context, variables, figures, time, "" if job is None else harmless(str(job)))
+    return Case(context, variables, figures, time, "" if job is None else harmless(str(job)),
+                node)
 
 
 def _add(case: Case, table: Table, line: dict[str, int], trial: int) -> None:
     pairs = zip(case.variables, case.figures.kinds.tolist(), strict=True)
     template = [table.template(case.context, name, unit, kind) for (name, _, unit), kind in pairs]
-    head = table.head(case.context)
-    table.add_one({**line, "time": case.time, "job": case.job, "head": head},
+    head, node = table.head(case.context), table.node(case.node)
+    table.add_one({**line, "time": case.time, "job": case.job, "head": head, "node": node},
                   np.array(template), case.figures, trial)
 
 
@@ -166,7 +169,6 @@ def _fields(case: Mapping[str, Any]) -> dict[str, str]:
     found["environ"] = _text(case.get("environ") or case.get("environment"))
     found["system"], _, part = found.get("system", "").partition(":")  # 3.x: system:partition
     found["partition"] = found.get("partition") or part
-    found["job_nodelist"] = _text(case.get("job_nodelist") or case.get("nodelist"))
     return found
 
 

@@ -20,13 +20,14 @@ from siteproof.samples import Header
 
 @dataclass
 class Lines:
-    """Some lines of one file. number, time, began, head: (n,) as in Batch. job: (n,)."""
+    """Some lines of one file. number, time, began, head, node: (n,) as in Batch. job: (n,)."""
 
     number: Ints
     time: Ints
     began: Ints
     job: Objects
     head: Ints
+    node: Ints
 
 
 @dataclass
@@ -38,10 +39,15 @@ class Table:
     lines: list[Lines] = field(default_factory=list)
     figures: list[dict[str, np.ndarray]] = field(default_factory=list)
     count: int = 0
+    nodes: dict[str, int] = field(default_factory=dict)  # their numbers by their names
     _heads: list[dict[str, Any]] = field(default_factory=list)
     _templates: list[dict[str, Any]] = field(default_factory=list)
     _known: dict[tuple[object, ...], int] = field(default_factory=dict)
     _contexts: dict[int, Context] = field(default_factory=dict)  # holds each, so its id stays
+
+    def node(self, name: str) -> int:
+        """The number of a node."""
+        return self.nodes.setdefault(name, len(self.nodes))
 
     def head(self, context: Context) -> int:
         """The number of the columns that all lines of a context share."""
@@ -79,7 +85,7 @@ class Table:
 
     def add_one(self, line: Mapping[str, Any], template: Ints, held: Figures, trial: int) -> None:
         """Add one line with several figures."""
-        names = ("number", "time", "began", "head")
+        names = ("number", "time", "began", "head", "node")
         self.lines.append(Lines(job=np.array([line["job"]], dtype=object),
                                 **{name: np.array([line[name]]) for name in names}))
         self.figures.append({
@@ -96,9 +102,10 @@ class Table:
     def batch(self) -> Batch:
         """All lines and figures since the last one."""
         found = Batch(
-            self._heads, self._templates,
+            self._heads, self._templates, list(self.nodes),
             _joined([vars(held) for held in self.lines],
-                    {"number": int, "time": int, "began": int, "job": object, "head": int}),
+                    {"number": int, "time": int, "began": int, "job": object, "head": int,
+                     "node": int}),
             _joined(self.figures, {"line": int, "template": int, "value": float,
                                    "digits": object, "trial": np.int32}))
         self.lines, self.figures, self.count = [], [], 0
@@ -120,7 +127,7 @@ def _template(context: Context, variable: str, printed: str, kind: int) -> dict[
     metric, unit = f"{context.check}.{variable}", known(printed)
     status, why = _failure(context, kind) if kind else ("ok", "")
     return {
-        "node": context.node, "metric": metric, "unit": "" if kind else unit or harmless(printed),
+        "metric": metric, "unit": "" if kind else unit or harmless(printed),
         "factor": rows.factor(unit) if unit else 1.0,
         "kind": units.kind(unit) if unit and not kind else "", "status": status, "why": why,
         "dims": rows.canonical(context.dims), "conditions": held.conditions, "context": held.key,

@@ -17,7 +17,7 @@ MODE, SOURCE = "imported", "reframe"
 # Columns of the view `samples` that lines and figures share with many others.
 OF_A_HEAD = ("system", "partition", "environment", "campaign", "mode", "check_name", "file",
              "source")
-OF_A_TEMPLATE = ("node", "metric", "unit", "kind", "status", "why", "dims", "conditions", "series")
+OF_A_TEMPLATE = ("metric", "unit", "kind", "status", "why", "dims", "conditions", "series")
 _KINDS = {"series": np.uint64}
 
 
@@ -26,15 +26,16 @@ class Batch:
     """What a file of ReFrame yields, or a part of one.
 
     A line is one job's: number (its line, or its test case), time and began (its session's), in
-    microseconds since 1970 UTC, job, head (in heads). A figure is a line's: line (index), template
-    (in templates), value (NaN where there is none), digits (None where the value prints like that),
-    trial.
+    microseconds since 1970 UTC, job, head (in heads), node (in nodes). A figure is a line's: line
+    (index), template (in templates), value (NaN where there is none), digits (None where the value
+    prints like that), trial.
     refused: `FILE:LINE: why`, one a line that could not be read. told: what else a person should
     know: units, zones, lines of tests that measure nothing. systems: as the file names them.
     """
 
     heads: Sequence[dict[str, Any]]
     templates: Sequence[dict[str, Any]]
+    nodes: Sequence[str]
     lines: dict[str, np.ndarray]
     figures: dict[str, np.ndarray]
     refused: list[str] = field(default_factory=list)
@@ -54,6 +55,7 @@ class Batch:
         found = {name: _taken(self.heads, name)[head] for name in OF_A_HEAD}
         found |= {name: _taken(self.templates, name)[template] for name in OF_A_TEMPLATE}
         found |= {
+            "node": np.array(self.nodes, dtype=object)[self.lines["node"][line]],
             "session": sessions(self.lines["began"][line]), "job": self.lines["job"][line],
             "time": self.lines["time"][line].view("datetime64[us]"), "value": value,
             "digits": _printed(value, self.figures["digits"][order]),
