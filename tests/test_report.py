@@ -206,6 +206,16 @@ def test_a_broken_record_of_one_chapter_leaves_the_others(tmp_path, monkeypatch)
     assert "HPL (maintenance" in page.answer("Under which conditions was HPL run?")
 
 
+def test_a_broken_old_file_is_left_out_and_named(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch)
+    write(perflogs)
+    old = next(perflogs.rglob(f"{years.session_of(9)}.Hpl.*.jsonl"))
+    old.write_text(old.read_text() + "{broken\n")
+    built, _ = made()
+    part = next(s for s in built.sections if s.name == "changes").sections[0]
+    assert [point for point in part.points if f"{old.name}:{NODES + 2}: broken line" in point]
+
+
 def test_what_tools_and_people_wrote_is_shown_as_it_is(tmp_path, monkeypatch):
     text = '<script>alert("1")</script>|{{ 2 * 3 }}'
     criteria = CRITERIA.replace("Memory of every node", json.dumps(text))

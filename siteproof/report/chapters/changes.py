@@ -183,6 +183,10 @@ def _of_history(material: Material) -> Section:
               for a in found.acknowledged if a.ack]
     points += [f"A rhythm, no step: {text}" for text in seasons[:MOST]]
     points += [f"Not judged: {text}" for text in few(found.gaps, MOST, "\n").split("\n") if text]
+    refused = material.history.refused
+    points += [f"Left out of the history: {line}" for line in refused[:MOST]]
+    points += [f"Left out of the history: {len(refused) - MOST} more files"] \
+        if len(refused) > MOST else []
     return Section("history", "Over the whole history", lead, tables, points=points)
 
 
