@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from siteproof.analysis.stated import PUBLISHED
 from siteproof.errors import UserError
 from siteproof.samples import Header, Sample
 
@@ -33,7 +34,8 @@ def choose(
 
     Without a campaign and a start: the newest session in which some job could answer some
     criterion, with all sessions of its campaign if it has one. A quick run after an acceptance
-    therefore changes nothing. Raises UserError for a campaign that has no sample.
+    therefore changes nothing. Where there is no such session, what others have published, which
+    shows what they missed. Raises UserError for a campaign that has no sample.
     """
     if campaign:
         names = {header.campaign for header in headers}
@@ -45,6 +47,8 @@ def choose(
         return lambda h: _since(h, start), f"since {start:%Y-%m-%d %H:%M} UTC"
     newest_first = sorted(headers, key=_order, reverse=True)
     newest = next((h for h in newest_first if answers(h)), None)
+    if newest is None and any(header.mode == PUBLISHED for header in newest_first):
+        return lambda h: h.mode == PUBLISHED, "what others have published; no session yet"
     if newest is None:
         return lambda _: False, "no session yet that could answer a criterion"
     if newest.campaign:

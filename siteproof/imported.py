@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -107,11 +108,15 @@ def _key(sample: Sample) -> tuple[object, ...]:
 def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, list[Sample]]]:
     """Each file's header and samples."""
     files: dict[tuple[str, str, str, str], list[Published]] = {}
+    order: dict[tuple[str, date], dict[str, int]] = {}  # a day's campaigns, as the file has them
     for row in rows:
         check = row.metric.partition(".")[0]
         files.setdefault((row.system, row.campaign, row.date, check), []).append(row)
-    for (_, _, _, check), found in files.items():
-        head = _header(path, check, found)
+        day = order.setdefault((row.system, published.period(row.date)[1]), {})
+        day.setdefault(row.campaign, len(day))
+    for (system, campaign, days, check), found in files.items():
+        after = order[system, published.period(days)[1]][campaign]
+        head = _header(path, check, found, timedelta(seconds=after))
         taken: set[tuple[object, ...]] = set()
         kept = []
         for row in sorted(found, key=lambda row: row.trial is None):  # those with a place first
@@ -128,7 +133,8 @@ def _with_trial(sample: Sample, row: Published, taken: set[tuple[object, ...]]) 
     return free
 
 
-def _header(path: Path, check: str, rows: Sequence[Published]) -> Header:
+def _header(path: Path, check: str, rows: Sequence[Published], after: timedelta) -> Header:
+    """What a file's samples share. after: how long after midnight, to keep the file's order."""
     first, last = published.period(rows[0].date)
     campaign, notes = rows[0].campaign, [f"{r.metric}: {r.note}" for r in rows if r.note]
     told = {
@@ -138,7 +144,8 @@ def _header(path: Path, check: str, rows: Sequence[Published]) -> Header:
     return Header(
         session=f"{first:%Y%m%d}T000000Z-{campaign or PUBLISHED}", system=rows[0].system,
         partition=PUBLISHED, environment=PUBLISHED, check=check, job=_BREAKS.sub("-", path.stem),
-        time=f"{last}T00:00:00+00:00", mode=PUBLISHED, campaign=campaign,
+        time=(datetime.combine(last, time.min, UTC) + after).isoformat(), mode=PUBLISHED,
+        campaign=campaign,
         provenance={key: text for key, text in told.items() if text},
     )
 

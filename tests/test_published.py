@@ -153,6 +153,29 @@ def test_a_figure_that_misses_fails_and_one_that_keeps_decides_nothing(seed, cam
             "mean; per-node values not published; 198 MB/s misses it, so at least one of them does")
 
 
+def test_of_two_campaigns_of_one_date_the_one_further_down_is_the_later(seed):
+    """Trap J19: after tuning bears the date of before, and is what the tuning led to."""
+    site, stated = seed("jetstream-tacc")
+    found = judge_samples(site, stated, "all").verdicts
+    assert {v.id: v.why for v in found if v.verdict is Verdict.FAIL} == {
+        f"JS-5.1.2.1-IORSINGLE-{kind}": "maximum; per-node values not published; "
+        f"{figure} MB/s misses it, so at least one of them does"
+        for kind, figure in (("R", 95), ("W", 68))}
+
+
+def test_without_any_session_verdict_speaks_of_what_others_published(world):
+    world.site("jetstream-iu")
+    world.data.mkdir()
+    world.siteproof("import", "--system", "jetstream-iu")
+    done = world.siteproof("verdict", "--system", "jetstream-iu", "--json")
+    found = json.loads(done.out)
+    assert found["samples_of"] == "what others have published; no session yet"
+    assert done.code == 3  # nothing is decided: what keeps a promise is a mean or a maximum
+    (hpl,) = [c for c in found["criteria"] if c["id"] == "JS-4.1.1-HPL"]
+    assert (hpl["verdict"], hpl["why"]) == (
+        "INCOMPLETE", "mean; per-node values not published; 697 GFLOPS keeps it")
+
+
 def test_no_published_figure_of_any_seed_passes_a_criterion(seed):
     for name in SEEDS:
         site, stated = seed(name)

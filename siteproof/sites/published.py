@@ -92,7 +92,7 @@ class Published(Model):
     )
     campaign: Annotated[str, AfterValidator(_campaign)] = Field(
         "", description="A name that groups figures, for 'siteproof compare'; two campaigns may "
-                        "bear the same date."
+                        "bear the same date, and then the one further down is the later."
     )
     metric: str = Field(description="A metric of the catalogue.")
     value: str = Field(
