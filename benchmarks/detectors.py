@@ -194,7 +194,7 @@ CASES: list[tuple[str, str, int, Change]] = [
 
 def names(times: made.Floats, values: made.Floats) -> list[str]:
     """What Siteproof calls each series: the screens, then the competition."""
-    flagged = steps.screen(values) | drift.screen_seasons(times, values)
+    flagged = shape.screen_all(times, values)
     return [called(shape.tell(times, row)) if flag else "" for row, flag in
             zip(values, flagged, strict=True)]
 

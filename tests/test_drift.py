@@ -140,6 +140,10 @@ def test_a_step_is_found_beneath_the_weekends():
     assert found.season.name == "weekday"
 
 
+def test_two_slow_weekends_are_no_pattern():
+    assert drift.season(days(21), noise(2, 21) - 9 * weekend(days(21))) is None
+
+
 def test_slow_nights_are_called_by_their_hour():
     times = days(400, 3 * 3600)
     night = (times / 3600 % 24) < 6

@@ -147,6 +147,14 @@ def test_flips_from_run_to_run_are_modes_and_a_step_of_both_is_a_step():
     assert high - low == pytest.approx(8, abs=0.5)
 
 
+def test_the_screen_of_all_flags_a_weekend_and_flips_that_the_screen_of_steps_does_not():
+    times, chance = np.arange(300) * 86400.0, np.random.default_rng(2)
+    table = np.array([noise(1, 300), noise(2, 300) - 8 * (chance.random(300) < 0.4),
+                      noise(3, 300) - 3 * (np.arange(300) % 7 == 3)])
+    assert steps.screen(table).tolist() == [False, False, False]
+    assert shape.screen_all(times, table).tolist() == [False, True, True]
+
+
 def test_of_a_long_series_the_newest_thousand_are_searched_and_the_rest_is_told():
     values = noise(1, 1300)
     values[200:] += 10  # before what is searched
@@ -214,7 +222,7 @@ def test_any_series_has_an_answer(values, apart):
     assert all(0 < at < values.size for at in found.steps)
     for at in steps.find(values):
         assert steps.describe(values, at).n_after > 0
-    assert steps.screen(values[None]).shape == drift.screen_seasons(times, values[None]).shape
+    assert shape.screen_all(times, np.array([values, values])).shape == (2,)
     told = drift.slope(times, values)
     assert np.isfinite([told.per_year, told.total, told.low, told.high]).all()
     assert set(steps.out_of_control(values, slice(0, -3))) <= set(range(values.size))

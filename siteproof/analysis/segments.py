@@ -16,6 +16,7 @@ from math import inf, log, pi, sqrt
 import numpy as np
 
 from siteproof.analysis.scale import SAME, Floats, robust_sd, variance_factor
+from siteproof.analysis.screen import FEWEST, SHARE
 
 LEAST = 5  # values in a segment
 ERRORS = 4.5  # standard errors of the medians' difference that a step must have …
@@ -23,8 +24,6 @@ EFFECT = 1.2  # … and robust sd: below, a step hides in the scatter
 FLIPS = 4  # change points between the same two levels that are modes, not steps
 NEAR = 0.25  # of the distance of two levels: so near to one of them a segment is at it
 MOSTLY = 0.75  # of the segments and of the changes between them
-FEWEST = 100  # values, of which fewer show no clusters
-SHARE = 0.2  # of the values that the smaller cluster has; fewer are outliers
 VALLEY = 1.9  # sum of the clusters' sd, by which they are apart; halves of normal noise: 1.3
 SAMPLE = 256  # values whose distances set the kernel's width
 

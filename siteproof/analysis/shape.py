@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from siteproof.analysis import season as calendar
 from siteproof.analysis.drift import Drift, may_drift, slope
 from siteproof.analysis.scale import CLIP, SAME, YEAR, Floats, robust_sd, timed, variance_factor
+from siteproof.analysis.screen import of_modes, screen
 from siteproof.analysis.season import Season
 from siteproof.analysis.segments import LEAST, Segments
 
@@ -58,6 +59,14 @@ class _Candidate:
         """How many values say no more than one, as neighbours resemble each other."""
         away = self.segments.away
         return variance_factor(away, robust_sd(away, float(np.abs(self.segments.values).max())))
+
+
+def screen_all(times: ArrayLike, values: ArrayLike) -> NDArray[np.bool_]:
+    """Which of many series have anything to `tell`: steps, drift, season or modes.
+
+    times: of all points, the same for each series. values: (series, points), NaN is a gap.
+    """
+    return screen(values) | calendar.screen_seasons(times, values) | of_modes(values)
 
 
 def tell(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST) -> Shape:
