@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from math import ceil
 from typing import TYPE_CHECKING
@@ -24,8 +24,8 @@ from siteproof.samples import Header, Sample
 from siteproof.series import SYSTEM, Series
 from siteproof.sites import Criterion, Site
 from siteproof.trend.finds import FLEET, Find, Stretch
-from siteproof.trend.lines import FOREIGN, Floats, Group
-from siteproof.trend.survey import Examined
+from siteproof.trend.lines import FOREIGN, Floats, Group, Ints
+from siteproof.trend.survey import Examined, same_series
 
 if TYPE_CHECKING:
     from siteproof.history import History
@@ -89,22 +89,33 @@ def propose(
     """Proposals, and a line for each series that has none. metric: also if it is no headline."""
     proposals, refused = [], []
     finds: dict[int, list[Find]] = {}
-    for find in _open(examined.seen.finds):
+    start = np.datetime64(since.replace(tzinfo=None), "us") if since else None
+    for find in _open(examined.seen.finds, start):
         finds.setdefault(id(find.stretch), []).append(find)
     for group, newest in _newest(site, examined, metric):
         try:
-            proposals.append(_proposal(site, h, group, newest, finds, since))
+            begin = max([t for t in (start, _fleets_cut(group, examined)) if t is not None],
+                        default=None)
+            proposals.append(_proposal(site, h, group, newest, finds, begin))
         except Refused as why:
             refused.append(f"{group.told}{_link(group.key)}: {why}")
     return _unlike(proposals, refused), refused
 
 
-def _open(finds: Sequence[Find]) -> Iterator[Find]:
-    """Without falls that were made good, and without what made them good."""
+def _open(finds: Sequence[Find], start: np.datetime64 | None) -> Iterator[Find]:
+    """Without falls that were made good, what made them good, and steps before the start."""
     back = {(id(f.stretch), f.made_good) for f in finds if f.made_good is not None}
     for find in finds:
-        if find.made_good is None and (id(find.stretch), find.at) not in back:
+        early = start is not None and find.kind != "drift" \
+            and find.stretch.group.times[find.column_before] < start
+        if find.made_good is None and (id(find.stretch), find.at) not in back and not early:
             yield find
+
+
+def _fleets_cut(group: Group, examined: Examined) -> np.datetime64 | None:
+    """Since when the whole fleet is at its present level, if somebody acknowledged that."""
+    moments = [a.first_after.time for a in examined.known if a.of_fleet and same_series(a, group)]
+    return np.datetime64(max(moments), "us") if moments else None
 
 
 def _newest(
@@ -137,14 +148,14 @@ def _newest(
 
 def _proposal(
     site: Site, h: History, group: Group, newest: Sequence[Stretch],
-    finds: Mapping[int, list[Find]], since: datetime | None,
+    finds: Mapping[int, list[Find]], start: np.datetime64 | None,
 ) -> Proposal:
-    """Raises Refused."""
+    """start: older values do not count. Raises Refused."""
     fleet = [f for s in newest if s.node == FLEET for f in finds.get(id(s), ())]
     if fleet:
         raise Refused(f"the fleet as a whole is not stable: {_told(fleet[0])}")
     mine = [s for s in newest if s.node != FLEET]
-    stable = [s for s in mine if id(s) not in finds]
+    stable = [_since(s, start) for s in mine if id(s) not in finds]
     left_out = [f"{group.nodes[s.node]} is not stable: {_told(finds[id(s)][0])}"
                 for s in mine if id(s) in finds]
     sample = _sample(site, h, group)
@@ -152,7 +163,7 @@ def _proposal(
     left_out += failing
     if left_out and len(left_out) > BAD * len(mine):
         raise Refused(f"{len(left_out)} of {len(mine)} lines cannot count: {left_out[0]}")
-    values, columns = _values(group, stable, since)
+    values, columns = _values(stable)
     runs = np.unique(columns)
     if runs.size < RUNS or values.size < VALUES:
         what = f"{runs.size} runs with {values.size} values"
@@ -224,17 +235,18 @@ def _speaks_of(site: Site, group: Group, criterion: Criterion) -> bool:
     return group.key.role in site.roles_of(criterion)
 
 
-def _values(
-    group: Group, lines: Sequence[Stretch], since: datetime | None
-) -> tuple[Floats, np.ndarray]:
+def _since(line: Stretch, start: np.datetime64 | None) -> Stretch:
+    if start is None:
+        return line
+    kept = line.group.times[line.column] >= start
+    return replace(line, column=line.column[kept], values=line.values[kept], raw=line.raw[kept])
+
+
+def _values(lines: Sequence[Stretch]) -> tuple[Floats, Ints]:
     if not lines:
-        return np.array([]), np.array([], dtype=int)
-    values = np.concatenate([line.raw for line in lines])
-    columns = np.concatenate([line.column for line in lines])
-    if since is not None:
-        kept = group.times[columns] >= np.datetime64(since.replace(tzinfo=None), "us")
-        values, columns = values[kept], columns[kept]
-    return values, columns
+        return np.array([]), np.array([], dtype=np.int64)
+    return (np.concatenate([line.raw for line in lines]),
+            np.concatenate([line.column for line in lines]))
 
 
 def _tolerance(values: Floats, middle: float) -> float:
