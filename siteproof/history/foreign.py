@@ -65,7 +65,7 @@ def rows(path: Path, *, system: str = "", file: str = "", zone: str | None = Non
 
 
 def batches(
-    path: Path, *, system: str = "", file: str = "", zone: str | None = None, blocks: int = 16
+    path: Path, *, system: str = "", file: str = "", zone: str | None = None, blocks: int = 32
 ) -> Iterator[Batch]:
     """The same in parts that fit into memory, whatever the file's size; the last says the rest."""
     what = kind(path)

@@ -45,6 +45,7 @@ class State:
     told: Counter[str] = field(default_factory=Counter)
     systems: set[str] = field(default_factory=set)
     known: dict[bytes, Known | str] = field(default_factory=dict)
+    nodes: dict[bytes, int] = field(default_factory=dict)
 
 
 def rows(state: State, lines: Grid, layout: Layout, numbers_of: Ints) -> None:
@@ -58,7 +59,7 @@ def rows(state: State, lines: Grid, layout: Layout, numbers_of: Ints) -> None:
             why[(each == i) & (why == "")] = held
     figures = [numbers(gather(lines.text, *cells), cells[1] - cells[0]) for _, cells in values]
     silent = _silent(layout, known, each, figures)
-    node = _nodes(state.table, lines, layout, why)
+    node = _nodes(state, lines, layout, why)
     time = _times(state, lines, layout, why, ~silent)
     job = _jobs(lines, layout, why)
     for found in figures:
@@ -78,6 +79,8 @@ def rows(state: State, lines: Grid, layout: Layout, numbers_of: Ints) -> None:
 
 def _controlled(lines: Grid, why: Objects) -> None:
     """Refuse lines with control characters, which no test prints and a terminal obeys."""
+    if lines.is_clean:
+        return
     odd = np.flatnonzero((lines.text < 32) | (lines.text == _DELETE))
     odd = odd[~np.isin(lines.text[odd], (0, 9, NEWLINE, NOT_A_CELL[0]))]
     zero = np.flatnonzero(lines.text[:lines.ends[-1, -1]] == 0)
@@ -182,17 +185,22 @@ def _silent(
 # ---- nodes, times and jobs
 
 
-def _nodes(table: Table, lines: Grid, layout: Layout, why: Objects) -> Ints:
+def _nodes(state: State, lines: Grid, layout: Layout, why: Objects) -> Ints:
     column = layout.column(NODES)
     if column is None:
-        return np.full(len(why), table.node(""))
-    one, each = classes([gather(lines.text, *lines.span(column))])
+        return np.full(len(why), state.table.node(""))
+    cells = gather(lines.text, *lines.span(column))
+    one, each = classes([cells])
     found = np.zeros(len(one), dtype=np.int64)
-    for i, row in enumerate(one.tolist()):
-        try:
-            found[i] = table.node(reframe_context.node(lines.cell(row, column).decode()))
-        except UnicodeDecodeError:
-            why[(each == i) & (why == "")] = "not UTF-8"
+    for i, word in enumerate(cells[one].view(f"S{cells.shape[1]}").ravel().tolist()):
+        if word not in state.nodes:
+            try:
+                state.nodes[word] = state.table.node(reframe_context.node(word.decode()))
+            except UnicodeDecodeError:
+                why[(each == i) & (why == "")] = "not UTF-8"
+        found[i] = state.nodes.get(word, 0)
+    if len(state.nodes) > _MOST_CONTEXTS:
+        state.nodes.clear()
     return found[each]
 
 

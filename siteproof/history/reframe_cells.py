@@ -10,7 +10,7 @@ import numpy as np
 from siteproof.history.reframe_types import Bytes, Ints
 
 NEWLINE = 10
-_RETURN = 13
+_RETURN, _BLANK, _DELETE = 13, 32, 127
 _PAD = bytes(64)
 _SEED = 20261121  # any: it decides nothing but which two texts would meet
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits spread evenly: the golden ratio's
@@ -21,13 +21,14 @@ class Grid:
     """Lines with the same number of cells.
 
     text: all bytes. line: (n,) their numbers in the text, from 0. first: (n,) where each begins.
-    ends: (n, cells) where each cell ends.
+    ends: (n, cells) where each cell ends. is_clean: no line of the text has a control character.
     """
 
     text: Bytes
     line: Ints
     first: Ints
     ends: Ints
+    is_clean: bool
 
     def span(self, column: int, last: int | None = None) -> tuple[Ints, Ints]:
         """Where a column, or all from it to a last one, begins and ends: (n,) each."""
@@ -59,7 +60,9 @@ def grid(data: bytes, delimiter: int, count: int) -> tuple[Grid, dict[int, bytes
     ends[:, -1] -= (text[ends[:, -1] - 1] == _RETURN) & (lengths[regular] > 0)
     others = {
         int(i): data[start[i]:stop[i]].removesuffix(b"\r") for i in np.flatnonzero(~fits)}
-    return Grid(text, regular, start[regular], ends), others
+    odd = np.count_nonzero(text < _BLANK) - len(last) - len(_PAD)
+    is_clean = delimiter >= _BLANK and not odd and not (text == _DELETE).any()
+    return Grid(text, regular, start[regular], ends, is_clean), others
 
 
 def gather(text: Bytes, starts: Ints, ends: Ints) -> Bytes:
@@ -69,6 +72,9 @@ def gather(text: Bytes, starts: Ints, ends: Ints) -> Bytes:
     if starts.max(initial=0) + width > len(text):
         text = np.concatenate((text, np.zeros(width, dtype=np.uint8)))
     rows = np.lib.stride_tricks.sliding_window_view(text, width)[starts]
+    if len(rows) and (shortest := int(lengths.min())) == int(lengths.max()):
+        rows[:, shortest:] = 0
+        return rows
     small = np.uint8 if width < 256 else np.int64  # bytes are compared many at once
     rows *= (np.arange(width, dtype=small) < lengths.astype(small)[:, None]).view(np.uint8)
     return rows

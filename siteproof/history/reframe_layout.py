@@ -38,6 +38,8 @@ NO_CONDITION = frozenset({
     "perf_unit", "perf_ref", "perf_lower", "perf_upper", "perf_lower_thres", "perf_upper_thres",
     "perf_result", "system", "partition", "environ", TIME, UNIX,
 })
+_RESTS = ("descr", "display_name", "hashcode", "info", "local", "name", "short_name", "tags",
+          "unique_name", "version")
 _READ = ("display_name", "result", "fail_reason", "system", "partition", "environ", "perf_var",
          "perf_unit")
 
@@ -71,14 +73,22 @@ class Layout:
 
     @property
     def runs(self) -> list[tuple[int, int]]:
-        """The context's columns, neighbours taken together: first and last of each run."""
+        """The context's columns, near ones taken together: first and last of each run.
+
+        What lies between the columns of a run is no part of the context, but hardly changes.
+        """
         found: list[tuple[int, int]] = []
         for column in self.context:
-            if found and found[-1][1] == column - 1:
+            if found and all(self._rests(i) for i in range(found[-1][1] + 1, column)):
                 found[-1] = (found[-1][0], column)
             else:
                 found.append((column, column))
         return found
+
+    def _rests(self, column: int) -> bool:
+        """Whether a column is the same in all runs of a test."""
+        name = self.names[column]
+        return name in _RESTS or name.endswith(_FIGURE[2:-1])
 
 
 def of_header(line: str) -> Layout | None:

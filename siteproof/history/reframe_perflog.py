@@ -17,7 +17,7 @@ from siteproof.history.reframe_repair import NOT_A_CELL, repaired
 from siteproof.history.reframe_rows import Table
 from siteproof.history.reframe_types import Batch
 
-BLOCK = 4_000_000  # bytes read at once
+BLOCK = 2_000_000  # bytes read at once: arrays of their cells fit into a cache
 LONGEST = 64_000_000  # of a line: one that never ends must not fill the memory
 OURS = (  # the names in ReFrame's perflogs of Siteproof's own checks (checks/settings.py)
     "job_completion_time_unix|version|display_name|system|partition|environ|jobid|result|"

@@ -14,6 +14,7 @@ from siteproof.history.reframe_types import Bytes, Ints
 
 BAD = np.iinfo(np.int64).min  # what is no time
 _SECOND = 1_000_000
+_TEN = 10  # digits of a second between 2001 and 2286
 _PLACES = 6  # of a second, the others are cut off
 _WHOLE = 12  # digits before the point, at most
 _LONGEST = _WHOLE + 1 + _PLACES
@@ -42,6 +43,8 @@ def zone(name: str) -> ZoneInfo | None:
 
 def of_seconds(rows: Bytes) -> Ints:
     """Microseconds since 1970 of cells such as `1795289988.3626697`; BAD where they are none."""
+    if (found := _regular(rows)) is not None:
+        return found
     cells = np.ascontiguousarray(rows.T)
     found = np.zeros(len(rows), dtype=np.int64)
     point = np.full(len(rows), -1)
@@ -59,6 +62,20 @@ def of_seconds(rows: Bytes) -> Ints:
     found *= 10 ** (_PLACES - places)
     whole = np.where(point < 0, (cells != 0).sum(axis=0), point)
     return _plausible(np.where(good & (whole > 0) & (whole <= _WHOLE), found, BAD))
+
+
+def _regular(rows: Bytes) -> Ints | None:
+    """The same where all have ten digits, a point and digits, as times of our days have."""
+    if rows.shape[1] <= _TEN or not (rows[:, _TEN] == ord(".")).all():
+        return None
+    is_digit = (rows >= ord("0")) & (rows <= ord("9"))
+    if not is_digit[:, :_TEN].all() or not (is_digit | (rows == 0))[:, _TEN + 1:].all():
+        return None
+    columns = [i for i in range(_TEN + 1 + _PLACES) if i != _TEN and i < rows.shape[1]]
+    digits = np.where(is_digit[:, columns], rows[:, columns] - np.uint8(ord("0")), 0)
+    powers = 10 ** np.arange(_TEN + _PLACES - 1, -1, -1, dtype=np.int64)[:len(columns)]
+    found: Ints = digits.astype(np.int64) @ powers
+    return _plausible(found)
 
 
 def of_texts(text: Bytes, starts: Ints, ends: Ints, place: ZoneInfo | None) -> tuple[Ints, bool]:
