@@ -6,8 +6,8 @@ kind of figure it is. No criterion on what nodes reach is answered by them (anal
 
 from __future__ import annotations
 
-import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -117,20 +117,29 @@ def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, li
     for (system, campaign, days, check), found in files.items():
         after = order[system, published.period(days)[1]][campaign]
         head = _header(path, check, found, timedelta(seconds=after))
-        taken: set[tuple[object, ...]] = set()
+        trials = _Trials()
         kept = []
         for row in sorted(found, key=lambda row: row.trial is None):  # those with a place first
-            kept += [_with_trial(sample, row, taken) for sample in _of_row(head, row)]
+            kept += [trials.place(sample, row.trial) for sample in _of_row(head, row)]
         yield head, kept
 
 
-def _with_trial(sample: Sample, row: Published, taken: set[tuple[object, ...]]) -> Sample:
-    """The sample under the trial that the source gives, or the next that is free."""
-    tries = itertools.count((row.trial or 1) - 1)
-    placed = (replace(sample, trial=trial) for trial in tries)
-    free = next(s for s in placed if s.key not in taken)
-    taken.add(free.key)
-    return free
+class _Trials:
+    """Which trials of a file's figures are taken; two figures of one metric may not share one."""
+
+    def __init__(self) -> None:
+        self._taken: set[tuple[object, ...]] = set()
+        self._free: Counter[tuple[object, ...]] = Counter()
+
+    def place(self, sample: Sample, asked: int | None) -> Sample:
+        """The sample under the trial that the source gives, or the next that is free."""
+        like = sample.node, sample.metric, tuple(sample.dims.items())
+        trial = asked - 1 if asked else self._free[like]
+        while (like, trial) in self._taken:
+            trial = self._free[like]
+            self._free[like] += 1
+        self._taken.add((like, trial))
+        return replace(sample, trial=trial)
 
 
 def _header(path: Path, check: str, rows: Sequence[Published], after: timedelta) -> Header:
