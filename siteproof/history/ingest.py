@@ -56,11 +56,10 @@ def read(
         rows.run_row(heads[listed.run], listed.file, listed.run, counts[listed.run])
         for listed in own if listed.run in counts])
     refused: Refused = {}
-    for listed in files:
-        if listed.is_foreign:
-            _foreign(connection, listed, refused)
-        elif listed.run not in counts:
+    for listed in own:
+        if listed.run not in counts:
             _exactly(connection, listed, refused)
+    _foreign(connection, [listed for listed in files if listed.is_foreign], refused)
     found = f"SELECT {views.names('samples')} FROM ({fast.NARROW})"
     return f"{found} UNION ALL SELECT {views.names('samples')} FROM new_samples", refused
 
@@ -92,15 +91,23 @@ def _exactly(connection: duckdb.DuckDBPyConnection, listed: Listed, refused: Ref
         {"context": key, "conditions": text} for key, text in contexts.items()])
 
 
-def _foreign(connection: duckdb.DuckDBPyConnection, listed: Listed, refused: Refused) -> None:
+def _foreign(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Listed], refused: Refused
+) -> None:
     """Add what plain ReFrame has measured; its broken lines are refused, the others count."""
+    if not files:
+        return
     from siteproof.history import foreign, foreign_store  # most stores hold no such file
 
-    try:
-        batch = foreign.rows(listed.path, system=listed.file.split("/")[0], file=listed.file)
-    except UserError as error:
-        refused[listed.file] = [str(error)]
-        return
-    foreign_store.add(connection, batch, listed.run)
-    if batch.refused:
-        refused[listed.file] = list(batch.refused)
+    batches = []
+    for listed in files:
+        try:
+            system = listed.file.split("/")[0]
+            batch = foreign.rows(listed.path, system=system, file=listed.file)
+        except UserError as error:
+            refused[listed.file] = [str(error)]
+            continue
+        batches.append((batch, listed.run))
+        if batch.refused:
+            refused[listed.file] = list(batch.refused)
+    foreign_store.add_all(connection, batches)
