@@ -86,8 +86,10 @@ def test_seed_004_by_medians_and_by_means(seed):
     assert "median of bare: 9404 Mb/s" in texts(figure)
 
 
-def test_seed_000s_landmarks_stand_where_no_curve_is_printed(seed):
-    section = sweeps.chapter(seed("jetstream-iu", "jetstream-tacc"))
+def test_seed_000s_landmarks_stand_where_no_curve_is_printed_and_means_are_no_nodes(seed):
+    given = seed("jetstream-iu", "jetstream-tacc")
+    assert [c.chapter(given) for c in (distribution, heatmap, trend)] == [None, None, None]
+    section = sweeps.chapter(given)
     write, read = section.figures
     held = rows(write)
     assert held["published landmark: jetstream-iu august-2016"] == (
@@ -99,11 +101,6 @@ def test_seed_000s_landmarks_stand_where_no_curve_is_printed(seed):
     assert "plateau →" in texts(read)
     assert "Ior.write_max" in write.metrics
     assert "no figures of the curves" in write.says
-
-
-def test_published_means_are_no_distribution_and_no_runs(seed):
-    held = seed("jetstream-iu")
-    assert [c.chapter(held) for c in (distribution, heatmap, trend)] == [None, None, None]
 
 
 @pytest.fixture
