@@ -137,7 +137,8 @@ def _keys(batch: Batch) -> set[int]:
     """Metric, value, and the job, or where it is unknown the second within a quarter of an hour."""
     metrics = [template["metric"] for template in batch.templates]
     seconds = batch.lines["time"] // 1_000_000 % _QUARTER
-    jobs = [job or int(second) for job, second in zip(batch.lines["job"], seconds, strict=True)]
+    jobs = [str(job) if job else int(second)
+            for job, second in zip(batch.lines["job"].tolist(), seconds, strict=True)]
     columns = (batch.figures[name].tolist() for name in ("line", "template", "value"))
     return {
         hash((metrics[template], jobs[line], value))

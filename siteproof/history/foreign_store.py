@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 
 from siteproof.history import tables
-from siteproof.history.reframe_types import SOURCE, Batch
+from siteproof.history.reframe_types import SOURCE, Batch, jobs
 
 _HEAD = {name: "VARCHAR" for name in (
     "system", "partition", "environment", "campaign", "mode", "check_name", "source", "file")}
@@ -18,7 +18,7 @@ _TEMPLATE = {
     "context": "UBIGINT", "series": "UBIGINT"}
 _RUNS = f"""
 INSERT INTO new_runs BY NAME
-SELECT i.run, h.* EXCLUDE (number), i.job,
+SELECT i.run, h.* EXCLUDE (number), i.job::VARCHAR AS job,
        strftime(make_timestamp(i.began), '%Y%m%dT%H%M%SZ-{SOURCE}') AS session,
        make_timestamp(i.time) AS time, '' AS expected, coalesce(c.samples, 0)::INTEGER AS samples,
        '{{}}' AS conditions, '{{}}' AS provenance
@@ -87,7 +87,8 @@ def _together(
                         "run": batch.figures["line"].astype(np.uint64) + np.uint64(run)})
         heads, templates = heads + len(batch.heads), templates + len(batch.templates)
         nodes += len(batch.nodes)
-    return _stacked(lines), _stacked(figures)
+    numbers = jobs([part["job"] for part in lines])
+    return _stacked(lines) | {"job": numbers}, _stacked(figures)
 
 
 def _stacked(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from siteproof.errors import harmless
 from siteproof.history import reframe_context, reframe_layout, reframe_time
-from siteproof.history.reframe_cells import NEWLINE, Grid, classes, gather, texts
+from siteproof.history.reframe_cells import NEWLINE, Grid, classes, gather, texts, whole
 from siteproof.history.reframe_context import Context, Refused
 from siteproof.history.reframe_figures import NONE, REFUSED, Figures, numbers
 from siteproof.history.reframe_layout import NODES, TIME, UNIX, Layout, Variable
@@ -223,12 +223,14 @@ def _times(
     return found
 
 
-def _jobs(lines: Grid, layout: Layout, why: Objects) -> Objects:
-    """The jobs' numbers, without `jobid=`."""
+def _jobs(lines: Grid, layout: Layout, why: Objects) -> Ints | Objects:
+    """The jobs' numbers, without `jobid=`; texts where one is none."""
     column = layout.column("jobid")
     if column is None:
         return np.full(len(why), "", dtype=object)
     cells = _without(gather(lines.text, *lines.span(column)), b"jobid=")
+    if (numbered := whole(cells)) is not None:
+        return numbered
     odd = ((cells > 126) | ((cells <= 32) & (cells != 0))).any(axis=1)
     why[odd & (why == "")] = "no number of a job"
     cells[odd] = 0

@@ -12,6 +12,7 @@ from siteproof.history.reframe_types import Bytes, Ints
 NEWLINE = 10
 _RETURN, _BLANK, _DELETE = 13, 32, 127
 _PAD = bytes(64)
+_MOST_DIGITS = 16  # of a whole number, which 64 bits hold
 _SEED = 20261121  # any: it decides nothing but which two texts would meet
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits spread evenly: the golden ratio's
 
@@ -85,6 +86,18 @@ def texts(rows: Bytes) -> np.ndarray:
     return rows.view(f"S{rows.shape[1]}").ravel().astype(str)
 
 
+def whole(rows: Bytes) -> Ints | None:
+    """Rows of bytes as whole numbers, where each is one and is printed like that; else None."""
+    is_digit = (rows >= ord("0")) & (rows <= ord("9"))
+    if rows.shape[1] > _MOST_DIGITS or (rows[:, 0] <= ord("0")).any() or (
+            is_digit != (rows != 0)).any():
+        return None
+    found = np.zeros(len(rows), dtype=np.int64)
+    for column, used in zip(rows.T, is_digit.T, strict=True):
+        found = np.where(used, found * 10 + column - ord("0"), found)
+    return found
+
+
 def classes(groups: Sequence[Bytes]) -> tuple[Ints, Ints]:
     """Which lines are equal in all groups of bytes: one line of each class, and each line's class.
 
@@ -98,7 +111,10 @@ def classes(groups: Sequence[Bytes]) -> tuple[Ints, Ints]:
         odd |= np.uint64(1)
         total += ((words ^ (words >> np.uint64(29))) * odd).sum(axis=1, dtype=np.uint64)
         total *= _MIX
-    _, one, each = np.unique(total, return_index=True, return_inverse=True)
+    # Lines of one test often follow each other, and then one of them is enough to be sorted.
+    first = np.flatnonzero(np.concatenate(([True], total[1:] != total[:-1])))
+    _, one, each = np.unique(total[first], return_index=True, return_inverse=True)
+    one, each = first[one], np.repeat(each, np.diff(np.append(first, len(total))))
     if all(np.array_equal(rows, rows[one][each]) for rows in groups):
         return one, each
     whole = np.ascontiguousarray(np.hstack(groups))

@@ -13,7 +13,7 @@ from siteproof.errors import harmless
 from siteproof.history import rows
 from siteproof.history.reframe_context import FAILED, Context
 from siteproof.history.reframe_figures import NONE, NOT_FINITE, Figures
-from siteproof.history.reframe_types import SOURCE, Batch, Ints, Objects
+from siteproof.history.reframe_types import SOURCE, Batch, Ints, Objects, jobs
 from siteproof.history.reframe_units import known
 from siteproof.samples import Header
 
@@ -25,7 +25,7 @@ class Lines:
     number: Ints
     time: Ints
     began: Ints
-    job: Objects
+    job: Ints | Objects
     head: Ints
     node: Ints
 
@@ -104,8 +104,8 @@ class Table:
         found = Batch(
             self._heads, self._templates, list(self.nodes),
             _joined([vars(held) for held in self.lines],
-                    {"number": int, "time": int, "began": int, "job": object, "head": int,
-                     "node": int}),
+                    {"number": int, "time": int, "began": int, "head": int, "node": int})
+            | {"job": jobs([held.job for held in self.lines])},
             _joined(self.figures, {"line": int, "template": int, "value": float,
                                    "digits": object, "trial": np.int32}))
         self.lines, self.figures, self.count = [], [], 0

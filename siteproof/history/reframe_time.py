@@ -20,7 +20,8 @@ _WHOLE = 12  # digits before the point, at most
 _LONGEST = _WHOLE + 1 + _PLACES
 _LENGTH = len("2026-11-21T19:39:48")
 _DIGITS = np.array([i for i, c in enumerate("2026-11-21T19:39:48") if c.isdigit()])
-_SIGNS = {4: b"-", 7: b"-", 10: b"T ", 13: b":", 16: b":"}
+_SIGNS = {4: "-", 7: "-", 13: ":", 16: ":"}
+_DAY = 10  # letters, and a T or a blank behind them
 _TAIL = re.compile(r"(?:\.([0-9]{1,6})[0-9]*)?(Z|[+-][0-9]{2}:?[0-9]{2})?")
 _FIRST, _LAST = (  # what lies outside is no time of a test
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * _SECOND for year in (2000, 2100))
@@ -90,8 +91,9 @@ def of_texts(text: Bytes, starts: Ints, ends: Ints, place: ZoneInfo | None) -> t
     head = gather(text, starts[long], starts[long] + _LENGTH)[:, :_LENGTH]
     digits = head[:, _DIGITS]
     good = ((digits >= ord("0")) & (digits <= ord("9"))).all(axis=1)
-    for column, allowed in _SIGNS.items():
-        good &= np.isin(head[:, column], list(allowed))
+    for column, sign in _SIGNS.items():
+        good &= head[:, column] == ord(sign)
+    good &= (head[:, _DAY] == ord("T")) | (head[:, _DAY] == ord(" "))
     long, head = long[good], head[good]
     if not len(long):
         return found, False
@@ -113,7 +115,7 @@ def _plausible(found: Ints) -> Ints:
 
 def _seconds(head: Bytes) -> Ints:
     """Seconds since 1970 of well-formed texts; far outside where day or hour do not exist."""
-    head[:, 10] = ord("T")
+    head[:, _DAY] = ord("T")
     texts = np.ascontiguousarray(head).view(f"S{_LENGTH}").ravel()
     try:
         return texts.astype("datetime64[s]").astype(np.int64)

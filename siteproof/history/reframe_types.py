@@ -26,9 +26,9 @@ class Batch:
     """What a file of ReFrame yields, or a part of one.
 
     A line is one job's: number (its line, or its test case), time and began (its session's), in
-    microseconds since 1970 UTC, job, head (in heads), node (in nodes). A figure is a line's: line
-    (index), template (in templates), value (NaN where there is none), digits (None where the value
-    prints like that), trial.
+    microseconds since 1970 UTC, job (numbers or texts), head (in heads), node (in
+    nodes). A figure is a line's: line (index), template (in templates), value (NaN where there is
+    none), digits (None where the value prints like that), trial.
     refused: `FILE:LINE: why`, one a line that could not be read. told: what else a person should
     know: units, zones, lines of tests that measure nothing. systems: as the file names them.
     """
@@ -56,11 +56,20 @@ class Batch:
         found |= {name: _taken(self.templates, name)[template] for name in OF_A_TEMPLATE}
         found |= {
             "node": np.array(self.nodes, dtype=object)[self.lines["node"][line]],
-            "session": sessions(self.lines["began"][line]), "job": self.lines["job"][line],
+            "session": sessions(self.lines["began"][line]),
+            "job": self.lines["job"][line].astype(str).astype(object),
             "time": self.lines["time"][line].view("datetime64[us]"), "value": value,
             "digits": _printed(value, self.figures["digits"][order]),
             "base": value * factor[template], "trial": self.figures["trial"][order]}
         return found
+
+
+def jobs(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Numbers of jobs where all are such, else texts."""
+    if parts and all(part.dtype == np.int64 for part in parts):
+        return np.concatenate(parts)
+    texts = [part.astype(str).astype(object) for part in parts]
+    return np.concatenate([np.array([], dtype=object), *texts])
 
 
 def sessions(began: Ints) -> Objects:
