@@ -1,6 +1,6 @@
 """How often the detectors are right, on made series of which the truth is known.
 
-    .venv/bin/python benchmarks/detectors.py [--series 200] [--points 100,365,1000] [--seed 1]
+    .venv/bin/python benchmarks/detectors.py [--series 200] [--points 30,100,365,1000] [--seed 1]
         [--peers PYTHON]…
 
 Steps: 1 to 3 a series, each of k robust sd up or down, 15 runs or more apart and from the ends. A
@@ -245,7 +245,7 @@ def benchmark() -> None:
     """Print both tables."""
     options = parser(__doc__)
     options.add_argument("--series", type=int, default=200, help="of each kind (200)")
-    options.add_argument("--points", default="100,365,1000", help="lengths (100,365,1000)")
+    options.add_argument("--points", default="30,100,365,1000", help="lengths (30,100,365,1000)")
     options.add_argument("--seed", type=int, default=1, help="of all chance (1)")
     options.add_argument("--peers", type=Path, action="append", default=[], metavar="PYTHON",
                          help="a Python that has asv or Otava; may be given twice")
@@ -254,8 +254,8 @@ def benchmark() -> None:
         lengths = [int(word) for word in given.points.split(",")]
     except ValueError:
         raise Misuse(f"'{given.points}' is no list of lengths. Allowed: 100,365") from None
-    if min(lengths) < made.APART * 4 + 1:
-        raise Misuse(f"{min(lengths)} runs hold no three steps. Allowed: {made.APART * 4 + 1} on")
+    if min(lengths) < 2 * made.APART:
+        raise Misuse(f"{min(lengths)} runs hold no step. Allowed: {2 * made.APART} and more")
     trials = Trials(max(1, given.series), given.seed, given.peers)
     print(f"{trials.count} series of each kind, seed {trials.seed}, numpy {np.__version__}\n")
     found_steps(trials, lengths)

@@ -82,8 +82,8 @@ def stable(noise: Noise, chance: Random, count: int, points: int) -> Floats:
 
 
 def places(chance: Random, points: int, most: int = 3) -> list[int]:
-    """Where 1 to 3 steps are, each place alike as long as they are APART."""
-    count = int(chance.integers(1, most + 1))
+    """Where 1 to 3 steps are, each place alike as long as they are APART; fewer if none fit."""
+    count = int(chance.integers(1, min(most, points // APART - 1) + 1))
     free = points - APART * (count + 1)
     return [int(at) + APART * (i + 1) for i, at in
             enumerate(sorted(chance.integers(0, free + 1, count)))]

@@ -51,6 +51,15 @@ def test_the_screen_sees_steps_that_make_most_of_the_scatter_of_a_short_series()
     assert steps.screen(np.array([noise(seed, 64) + to_and_fro for seed in range(10)])).all()
 
 
+@pytest.mark.parametrize("size", [12, 20, 30, 45])
+def test_the_screen_sees_a_step_in_the_middle_of_few_runs(size):
+    values = np.array([noise(seed, size) for seed in range(10)])
+    values[:, size // 2:] += 6
+    among_years = np.hstack([np.full((10, 365 - size), np.nan), values])
+    assert steps.screen(values).mean() >= 0.9
+    assert (steps.screen(values) == steps.screen(among_years)).mean() >= 0.9
+
+
 def test_a_series_is_screened_alike_alone_and_among_thousands():
     table = np.array([stepped(seed, 3)[0] if seed % 3 else noise(seed) for seed in range(30)])
     many = np.tile(table, (2 * screen.BATCH // 30, 1))
