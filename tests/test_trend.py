@@ -256,6 +256,30 @@ def test_a_link_is_a_place_of_its_own(here):
     assert (found.role, found.place, str(found.nodes)) == ("link", "link", "wan")
 
 
+def test_logs_of_plain_reframe_have_lines_of_their_own(here):
+    here.year(runs=40)
+    columns = ("job_completion_time_unix|version|display_name|system|partition|environ|jobid|"
+               "result|job_nodelist|perf_var|perf_value|perf_unit|perf_ref|perf_lower_thres|"
+               "perf_upper_thres|perf_result")
+    rows = [
+        f"{years.time_of(run).timestamp()}|4.10.4|{test}|here|compute|gnu|{run}|pass|{node}|{figure}"
+        f"|{(100 if run < 20 else 80) + run * 7 % 5 / 10}|{unit}|1|0|null|pass"
+        for run in range(40) for test, node, figure, unit in (
+            ("Probe", "n001", "speed", "GB/s"), ("Probe", "other1", "wall", "s"),
+            ("Probe", "n002", "odd", "furlongs"), ("Stream", "n001", "triad", "MB/s"))]
+    path = here.perflogs / "here" / "imported" / "old.log"
+    path.parent.mkdir()
+    path.write_text("\n".join([columns, *rows, ""]))
+    seen = here.survey()
+    assert {(a.metric, str(a.nodes), a.role, a.worse) for a in seen.alerts} == {
+        ("Probe.speed", "n001", "compute", True), ("Probe.wall", "other1", "imported", False),
+        ("Stream.triad", "n001", "compute", True)}
+    assert {tuple(a.changed) for a in seen.alerts} == {
+        ("not known: logs of others record nothing beside the figure",)}
+    assert seen.series == 18 + 3
+    assert only(seen.gaps).startswith("Probe.odd: 40 values in 'furlongs', a unit that nobody")
+
+
 def test_host_parameters_and_firmware_are_causes_also_when_they_are_measured_less_often(here):
     here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
     for run, text in ((10, "10"), (45, "60")):

@@ -38,5 +38,4 @@ def _slurm() -> dict[str, str]:
                                 check=True, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return {}
-    version = answer.stdout.strip().removeprefix("slurm").strip()
-    return {"slurm": version} if version else {}
+    return {"slurm": words[-1]} if (words := answer.stdout.split()) else {}

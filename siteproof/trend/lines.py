@@ -31,16 +31,18 @@ Ints, Floats = NDArray[np.int64], NDArray[np.float64]
 FOREIGN = "imported"  # the role of nodes that only imported logs know
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HIGHER, LOWER = ("rate", "flops", "iops", "frequency"), ("time",)  # better, where no catalogue says
+# A file of ours holds one job, a log of plain ReFrame many.
+_JOBS = "SELECT DISTINCT time, session, job, file FROM runs WHERE system = $system"
 # Only rows with a number of the right kind; `wanted` numbers the series in question.
 _POINTS = """
     WITH numbered AS (SELECT * FROM (VALUES {wanted}) AS w(series, kind, number)),
-    files AS (SELECT file, row_number() OVER (ORDER BY time, session, job, file) - 1 AS run
-              FROM runs WHERE system = $system),
+    jobs AS (SELECT *, row_number() OVER (ORDER BY time, session, job, file) - 1 AS run
+             FROM ({jobs})),
     names AS (SELECT node, row_number() OVER (ORDER BY node) - 1 AS place
               FROM (SELECT DISTINCT node FROM samples WHERE system = $system))
     SELECT numbered.number::INTEGER AS series, names.place::INTEGER AS node,
-           files.run::INTEGER AS run, samples.base AS value
-    FROM samples JOIN numbered USING (series, kind) JOIN files USING (file)
+           jobs.run::INTEGER AS run, samples.base AS value
+    FROM samples JOIN numbered USING (series, kind) JOIN jobs USING (file, time, session, job)
                  JOIN names USING (node)
     WHERE samples.system = $system AND status = 'ok' AND isfinite(base)
           AND source <> 'published'"""
@@ -48,7 +50,7 @@ _KINDS = """
     SELECT series, kind, min(metric), min(environment), min(dims), min(conditions), min(unit),
            max(unit), min(source), count(*), min(file)
     FROM samples
-    WHERE system = $system AND status = 'ok' AND kind <> 'text' AND source <> 'published'
+    WHERE system = $system AND status = 'ok' AND kind <> 'text' AND source <> 'published' {only}
     GROUP BY series, kind ORDER BY min(time), series"""
 
 
@@ -137,23 +139,30 @@ class _Kind:
 
 
 def read(
-    site: Site, h: History, metric: str = "", *, until: datetime | None = None
+    site: Site, h: History, metric: str = "", *, node: str = "", until: datetime | None = None
 ) -> Lines:
-    """All lines of a system, or those of a metric. until: what is newer does not count."""
+    """All lines of a system, or those of a metric, or of a metric on a node of the inventory.
+
+    until: what is newer does not count.
+    """
     found = Lines()
     kinds = list(_kinds(site, h, metric, found))
     if not kinds:
         return found
     wanted = ", ".join(f"({k.number}::UBIGINT, '{k.kind}', {at})" for at, k in enumerate(kinds))
     bind = {"system": site.system.system}
-    query = _POINTS.format(wanted=wanted) + (" AND samples.time <= $until" if until else "")
-    newest = {"until": until.astimezone(UTC).replace(tzinfo=None)} if until else {}
-    points = h.columns(query, bind | newest)
+    query, more = _POINTS.format(wanted=wanted, jobs=_JOBS), dict[str, object]()
+    if until:
+        query += " AND samples.time <= $until"
+        more["until"] = until.astimezone(UTC).replace(tzinfo=None)
+    if node:
+        query += " AND samples.node = $node"
+        more["node"] = node
+    points = h.columns(query, bind | more)
     names = [row[0] for row in h.sql(
         "SELECT DISTINCT node FROM samples WHERE system = $system ORDER BY node", bind)]
     runs = h.columns(
-        "SELECT time, session FROM runs WHERE system = $system ORDER BY time, session, job, file",
-        bind)
+        f"SELECT time, session FROM ({_JOBS}) ORDER BY time, session, job, file", bind)
     found.groups.extend(_groups(site, kinds, points, names, runs, found))
     return found
 
@@ -161,15 +170,18 @@ def read(
 def _kinds(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Kind]:
     """The series that count, those that differ by a block only under one key."""
     known: dict[tuple[object, ...], list[Series]] = {}
-    for row in h.sql(_KINDS, {"system": site.system.system}):
+    only, bind = ("AND metric = $metric", {"metric": metric}) if metric else ("", {})
+    for row in h.sql(_KINDS.format(only=only), {"system": site.system.system, **bind}):
         number, kind, name, environment, dims, conditions, unit, other, source, count, file = row
-        if metric and name != metric:
-            continue
         entry = site.catalogue.get(name)
         if entry is None and source != "reframe":
             found.unknown[name] = found.unknown.get(name, 0) + count
             continue
         own = entry.unit if entry else unit
+        if unit not in units.UNITS:
+            found.odd_units.append(f"{name}: {count} values in '{unit}', a unit that nobody knows, "
+                                   f"for example in {file}")
+            continue
         better = entry.better if entry else _guess(kind)
         if entry and better == "neither" and not metric:
             found.unwatched[name] = found.unwatched.get(name, 0) + count

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from siteproof.analysis import steps
 from siteproof.analysis.fleet import MAD_TO_SIGMA
 from siteproof.analysis.scale import CLIP
+from siteproof.analysis.screen import of_modes
 from siteproof.trend.beside import row_medians
 from siteproof.trend.lines import Floats
 from siteproof.trend.model import CONFIRMS
@@ -21,8 +22,9 @@ LOOSE = 2.0  # robust sd: what lies inside of that needs no closer look at its l
 
 
 def flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
-    """Lines that may hold a step or a drift."""
-    found = steps.screen(_table(batch))
+    """Lines that may hold a step or a drift, or flip between two levels."""
+    table = _table(batch)
+    found = steps.screen(table) | of_modes(table)
     for at, line in enumerate(batch):
         found[at] |= _moves(line)
     return found

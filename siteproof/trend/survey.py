@@ -91,7 +91,8 @@ def history_of(
     """The lines of a metric as they are, with the changes that a survey found in them."""
     alerts = [*seen.all, *seen.acknowledged] if seen else []
     found = []
-    for group in lines.read(site, h, metric).groups:
+    alone = node if site.role_of(node) else ""  # links have no node of their name in the store
+    for group in lines.read(site, h, metric, node=alone).groups:
         for at, name in enumerate(group.nodes):
             if node in ("", name):
                 here = group.of(at)
