@@ -12,7 +12,7 @@ from pages import Page
 from siteproof import samples
 from siteproof.cli.report import report
 from siteproof.errors import UserError, UserErrors
-from siteproof.report import build, html, markdown, material
+from siteproof.report import beside, build, html, markdown, material
 
 CRITERIA = """\
 C-HPL: {description: HPL on every node, metric: Hpl.gflops, at_least: 2200 GFLOPS,
@@ -204,6 +204,28 @@ def test_a_broken_record_of_one_chapter_leaves_the_others(tmp_path, monkeypatch)
     page = Page(html.page(built, found.now))
     assert "cannot be told" in page.answer("What got worse since the last time?")
     assert "HPL (maintenance" in page.answer("Under which conditions was HPL run?")
+
+
+@pytest.mark.skipif(not beside.possible(), reason="one processor")
+def test_what_a_process_beside_finds_is_what_would_be_found_here(tmp_path, monkeypatch):
+    write(world(tmp_path, monkeypatch))
+    here, _ = made()
+    monkeypatch.setattr(material, "MANY_JOBS", 0)
+    there, found = made()
+    assert found._begun is not None
+    assert there.sections == here.sections
+
+
+@pytest.mark.skipif(not beside.possible(), reason="one processor")
+def test_the_mistake_that_ends_a_process_beside_is_told(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch)
+    write(perflogs, runs=2)
+    (perflogs / "here" / "trend").mkdir()
+    (perflogs / "here/trend/20251130T100000.000000Z.json").write_text("{")
+    monkeypatch.setattr(material, "MANY_JOBS", 0)
+    built, _ = made()
+    told = next(s for s in built.sections if s.name == "changes").lead
+    assert "trend/20251130T100000.000000Z.json" in told
 
 
 def test_a_broken_old_file_is_left_out_and_named(tmp_path, monkeypatch):

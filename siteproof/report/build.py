@@ -10,10 +10,15 @@ from siteproof.report.chapters import summary
 from siteproof.report.material import Material
 from siteproof.report.model import Report, Section
 
+AT_LAST = ("summary", "changes", "trend")  # made last, as they wait for the search for steps
+
 
 def build(material: Material) -> Report:
     """The report on a system. Raises UserErrors where samples cannot be read at all."""
-    sections = [section for name in CHAPTERS if (section := _chapter(name, material))]
+    material.begin()
+    ordered = sorted(CHAPTERS, key=lambda name: name in AT_LAST)
+    made = {name: _chapter(name, material) for name in ordered}
+    sections = [section for name in CHAPTERS if (section := made[name])]
     return Report(material.system, summary.mark(material), summary.headline(material),
                   summary.facts(material), sections)
 

@@ -17,6 +17,8 @@ from siteproof.fleet import FleetReport
 from siteproof.gate import reports as gate_reports
 from siteproof.gate.decision import Decision, decide
 from siteproof.judgement import Judgement
+from siteproof.report import beside
+from siteproof.report.beside import Beside
 from siteproof.samples import Sample
 from siteproof.sessions import Sessions
 from siteproof.sites import Site
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from siteproof.trend import Survey
 
 T = TypeVar("T")
+MANY_JOBS = 300  # of a history in which the search takes longer than to begin a process
 
 
 def _silent(_line: str) -> None:
@@ -46,10 +49,11 @@ class Material:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     told: Callable[[str], None] = _silent
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _begun: Beside[Survey] | None = field(default=None, repr=False)
     _open: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def close(self) -> None:
-        """Close the history, if it was opened."""
+        """Close the history, if it was opened, and end what still works."""
         self._open.close()
 
     def once(self, make: Callable[[Material], T]) -> T:
@@ -97,10 +101,22 @@ class Material:
     @cached_property
     def survey(self) -> Survey:
         """Steps, drift and runs out of control in the whole history."""
-        from siteproof import trend
-
         self.told("looking for steps and drift")
-        return trend.survey(self.site, self.history, now=self.now)
+        return self._begun.result() if self._begun else self._look(self.history)
+
+    def begin(self) -> None:
+        """Let a process of its own look for steps meanwhile, where that takes long."""
+        if len(self.sessions.headers) >= MANY_JOBS and beside.possible():
+            self._begun = Beside(self._look)
+            self._open.callback(self._begun.stop)
+
+    def _look(self, opened: History | None = None) -> Survey:
+        from siteproof import history, trend
+
+        if opened is not None:
+            return trend.survey(self.site, opened, now=self.now)
+        with history.open_history(self.perflogs, [self.system]) as own:
+            return trend.survey(self.site, own, now=self.now)
 
     @cached_property
     def accepted(self) -> list[Acceptance]:
