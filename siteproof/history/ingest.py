@@ -18,6 +18,7 @@ from siteproof.history.views import IMPORTED, RUN_SHIFT
 from siteproof.samples import Header
 
 Refused = dict[str, list[str]]
+PORTION = 100_000  # lines of foreign files that are added at once
 
 
 @dataclass(frozen=True)
@@ -99,15 +100,20 @@ def _foreign(
         return
     from siteproof.history import foreign, foreign_store  # most stores hold no such file
 
-    batches = []
+    held, lines = [], 0
     for listed in files:
+        run, system = listed.run, listed.file.split("/")[0]
         try:
-            system = listed.file.split("/")[0]
-            batch = foreign.rows(listed.path, system=system, file=listed.file)
+            for batch in foreign.batches(listed.path, system=system, file=listed.file):
+                held.append((batch, run))
+                run, lines = run + len(batch.lines["number"]), lines + len(batch.lines["number"])
+                if batch.refused:
+                    refused.setdefault(listed.file, []).extend(batch.refused)
+                if lines >= PORTION:
+                    foreign_store.add_all(connection, held)
+                    held, lines = [], 0
         except UserError as error:
             refused[listed.file] = [str(error)]
-            continue
-        batches.append((batch, listed.run))
-        if batch.refused:
-            refused[listed.file] = list(batch.refused)
-    foreign_store.add_all(connection, batches)
+            held = [(batch, first) for batch, first in held if first >> RUN_SHIFT != listed.turn]
+            tables.remove(connection, listed.turn)
+    foreign_store.add_all(connection, held)

@@ -57,6 +57,12 @@ def add_columns(
     connection.unregister("incoming")
 
 
+def remove(connection: duckdb.DuckDBPyConnection, turn: int) -> None:
+    """Take back what was added of a file."""
+    for table in ("runs", "samples"):
+        connection.execute(f"DELETE FROM new_{table} WHERE run >> {views.RUN_SHIFT} = ?", [turn])
+
+
 def columns(
     rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]
 ) -> dict[str, Sequence[Any]]:
