@@ -133,6 +133,16 @@ def test_a_store_that_is_mostly_out_of_date_is_written_anew(perflogs, monkeypatc
     is_right(perflogs)
 
 
+def test_a_rebuild_reads_everything_and_leaves_nothing_behind(perflogs):
+    told_by(perflogs)
+    years.write(perflogs, system="there", runs=2, **SMALL)
+    assert told_by(perflogs, rebuild=True) == 16
+    index = store.load(store.folder_of(perflogs))
+    assert sum(part.rows for part in index.parts) == len(truth(perflogs)[0])
+    assert told_by(perflogs, systems=["there"], rebuild=True) == 4
+    is_right(perflogs)
+
+
 BREAKS = {
     "no index any more, but its parts": lambda f: (f / "index.json").unlink(),
     "a cut index": lambda f: (f / "index.json").write_bytes((f / "index.json").read_bytes()[:99]),

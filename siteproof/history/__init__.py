@@ -10,6 +10,7 @@ a question needs not read them all; it is a cache: whoever removes it loses noth
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -95,7 +96,7 @@ def open_history(
 def connect() -> duckdb.DuckDBPyConnection:
     """A database in memory, which looks for nothing on the network and writes nowhere else."""
     threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
-    spill = Path(tempfile.gettempdir()) / f"siteproof-history-{os.getpid()}"
+    spill = Path(tempfile.gettempdir()) / f"siteproof-history-{secrets.token_hex(8)}"
     connection = duckdb.connect(config={
         "threads": threads, "temp_directory": str(spill),
         "autoinstall_known_extensions": False, "autoload_known_extensions": False,

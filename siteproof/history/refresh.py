@@ -31,6 +31,7 @@ class Refresh:
         self.is_kept = True
         self._read_only = ""
         self.index = self._load()
+        self._before = list(self.index.parts)
 
     def _load(self) -> Index:
         try:
@@ -61,6 +62,8 @@ class Refresh:
 
     def forget(self, systems: Sequence[str]) -> None:
         """Read all files of some systems or of all again."""
+        if not systems:
+            self.index.parts = []
         for name in [name for name in self.index.files if is_of(name, systems)]:
             del self.index.files[name]
             self.index.refused.pop(name, None)
@@ -74,7 +77,6 @@ class Refresh:
         new = [name for name, stamp in there.items() if known.get(name, ())[:2] != stamp]
         if not (new or gone):
             return
-        before = list(self.index.parts)
         for name in (*gone, *new):
             self.index.files.pop(name, None)
             self.index.refused.pop(name, None)
@@ -85,7 +87,7 @@ class Refresh:
                 told(done, len(new))
         self._merge()
         if self.is_kept:
-            self._save([part for part in before if part not in self.index.parts])
+            self._save([part for part in self._before if part not in self.index.parts])
 
     def _read(self, names: Sequence[str], there: dict[str, Stamp]) -> None:
         from siteproof.history import ingest  # sites and schemas, which a mere question needs not
