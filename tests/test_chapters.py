@@ -46,7 +46,9 @@ def made(tmp_path_factory):
                    years.Step("Hpl.gflops", 20, -0.06)],
             gaps=[years.Gap(30, RUNS, ("n003",), "Stream.triad", "timeout"),
                   years.Gap(33, 34, ("n004",), "", "node_lost"), years.Gap(10, 12)],
-            changes=[years.Change(20, "kernel", "6.6.1-1")])
+            changes=[years.Change(20, "kernel", "6.6.1-1"),
+                     years.Change(0, "n", "180000", "conditions", "Hpl"),
+                     years.Change(20, "n", "179808", "conditions", "Hpl")])  # a block less
         held = material.gather("here")
         yield held
         held.close()

@@ -5,7 +5,8 @@ What comes out of thousands of runs is worked out with numpy; nothing here loops
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,8 +15,10 @@ import numpy as np
 
 from siteproof import series
 from siteproof.analysis.pair_units import LINK
+from siteproof.comparison import comparable
 from siteproof.matrix import NOT_TRIED
 from siteproof.report.material import Material
+from siteproof.series import Series
 
 FAILED, CUT_SHORT = 1, 2
 SESSIONS = 1200  # the newest: some years of one a day
@@ -31,6 +34,12 @@ SELECT n.place, t.number AS session, m.which AS metric, s.series, s.time,
 FROM samples s JOIN m USING (metric) JOIN n USING (node) JOIN t USING (session)
 WHERE s.system = $system AND s.source = 'siteproof'
 """
+KINDS = """
+SELECT series, min(metric), min(environment), min(dims), min(conditions) FROM samples
+WHERE system = $system AND source = 'siteproof' AND status = 'ok'
+  AND list_contains($metrics, metric)
+GROUP BY series ORDER BY max(time) DESC, series
+"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class Past:
     Arrays of equal length: place (of a node in nodes), metric (in metrics), number of the series,
     session (in sessions), time (UTC, of the job's end), value in the base unit of its kind, status:
     0, FAILED or CUT_SHORT. A failure has no value; one that speaks of a whole check has Check.*
-    for its metric.
+    for its metric. same: of each series that differs by a block only, the one that stands for it.
     """
 
     nodes: Sequence[str]
@@ -56,6 +65,12 @@ class Past:
     time: np.ndarray
     value: np.ndarray
     status: np.ndarray
+    same: Mapping[int, int]
+
+    def of_series(self, number: int, role: str) -> np.ndarray:
+        """Which rows are figures of a series and role. number: as the history has it."""
+        mine: np.ndarray = self.good & (self.series == np.uint64(self.same.get(number, number)))
+        return mine & (self.role[self.place] == self.roles.index(role))
 
     @cached_property
     def good(self) -> np.ndarray:
@@ -89,10 +104,31 @@ def read(material: Material) -> Past | None:
         "metrics": names, "which": list(range(len(names))), "untried": list(NOT_TRIED)})
     if not len(held["place"]):
         return None
+    same = _same(material, metrics)
+    if any(number != other for number, other in same.items()):
+        numbers, back = np.unique(held["series"], return_inverse=True)
+        held["series"] = np.array([same.get(int(n), int(n)) for n in numbers], np.uint64)[back]
     roles = list(site.system.nodes)
     role = np.array([roles.index(site.role_of(n) or roles[0]) for n in nodes])
     return Past(nodes, roles, role, names, [s for s, _ in found],
-                [at.replace(tzinfo=UTC) for _, at in found], **_by_job(held))
+                [at.replace(tzinfo=UTC) for _, at in found], **_by_job(held), same=same)
+
+
+def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:
+    """Series that differ by a block of the problem's size, as after an update of the kernel."""
+    known: dict[tuple[object, ...], list[tuple[Series, int]]] = {}
+    found: dict[int, int] = {}
+    for number, metric, environment, dims, conditions in material.history.sql(
+            KINDS, {"system": material.system, "metrics": list(metrics)}):
+        plain = {k: v for k, v in json.loads(dims).items() if k not in series.OF_A_RUN}
+        decide = series.deciding(json.loads(conditions))
+        key = comparable(Series(metric, tuple(sorted(plain.items())), environment, "",
+                                tuple(sorted(decide.items()))))
+        alike = known.setdefault((metric, key.dims, environment), [])
+        first = next((n for other, n in alike if series.alike(key, other)), int(number))
+        alike.append((key, first))
+        found[int(number)] = first
+    return found
 
 
 def _by_job(held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

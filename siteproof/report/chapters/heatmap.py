@@ -164,8 +164,7 @@ def _promises(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
     """Which figures break a criterion, and which are beyond a baseline."""
     broken, unusual = (np.zeros(len(found.value), dtype=bool) for _ in range(2))
     for one in material.once(distribution.fleets):
-        mine = (found.series == np.uint64(one.number)) & (
-            found.role[found.place] == found.roles.index(one.key.role))
+        mine = found.of_series(one.number, one.key.role)
         size = float(units.UNITS[one.unit][1])
         for mark in one.marks:
             beyond = found.value < mark.value * size * (1 - EXACT) if one.better == "higher" else \

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from siteproof import trend, units
+from siteproof import series, trend, units
 from siteproof.analysis import fleet as rules
+from siteproof.comparison import comparable
 from siteproof.figure import trend as drawn
 from siteproof.figure.distribution import Mark
 from siteproof.figure.trend import Course, Region, Trend
@@ -80,8 +81,7 @@ def _told(alert: Alert) -> str:
 
 def _middle(found: Past, one: Fleet) -> Middle | None:
     """The fleet's median and most of its nodes, session by session."""
-    rows = np.flatnonzero(found.good & (found.series == np.uint64(one.number)) & (
-        found.role[found.place] == found.roles.index(one.key.role)))
+    rows = np.flatnonzero(found.of_series(one.number, one.key.role))
     if not len(rows):
         return None
     order = rows[np.lexsort((found.value[rows], found.session[rows]))]
@@ -204,10 +204,11 @@ def _of_alert(
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:
     """The nodes of a change: from what is read already, else from the history."""
     found = material.once(past.read)
-    one = next((f for f in material.once(distribution.fleets) if f.key == alert.series), None)
+    one = next((f for f in material.once(distribution.fleets) if f.key.metric == alert.metric
+                and f.key.role == alert.role and series.alike(comparable(f.key), alert.series)), None)
     for node in list(alert.nodes)[:NODES]:
         if found is not None and one is not None and node in found.nodes:
-            rows = np.flatnonzero(found.good & (found.series == np.uint64(one.number)) & (
+            rows = np.flatnonzero(found.of_series(one.number, alert.role) & (
                 found.place == found.nodes.index(node)))
             rows = rows[np.argsort(found.time[rows], kind="stable")]
             size = float(units.UNITS[alert.unit][1])
