@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import closing
 
 import fleets
 import pytest
@@ -9,7 +10,7 @@ import years
 from click.testing import CliRunner
 from pages import Page
 
-from siteproof import samples
+from siteproof import imported, samples, sites
 from siteproof.cli.report import report
 from siteproof.errors import UserError, UserErrors
 from siteproof.report import beside, build, html, markdown, material
@@ -251,6 +252,23 @@ def test_what_tools_and_people_wrote_is_shown_as_it_is(tmp_path, monkeypatch):
     assert "script" not in {tag for tag, _ in page.tags}
     assert page.text.count(text) >= 4
     assert text not in markdown.page(built, found.now)
+
+
+def test_of_published_figures_alone_it_says_that_nothing_was_measured(tmp_path, monkeypatch):
+    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
+    monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    path = sites.folder() / "jetstream-tacc" / "published.csv"
+    imported.keep(path, imported.read(path).values(), tmp_path / "perflogs")
+    found = material.gather("jetstream-tacc")
+    with closing(found):
+        built = build.build(found)
+    page = Page(html.page(built, found.now))
+    assert built.mark == "FAIL"
+    assert "All of it was published by others" in page.text
+    assert "0 of 513 have a value" in page.text
+    assert "its figure is published" in page.answer("Under which conditions was HPL run?")
+    assert [s.name for s in built.sections][-2:] == ["timeline", "results"]
 
 
 def test_the_file_is_named_and_is_whole(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from siteproof import accepted, campaign, data, fleet, judgement
 from siteproof.accepted import Acceptance
-from siteproof.analysis.verdict import CriterionVerdict
 from siteproof.fleet import FleetReport
 from siteproof.gate import reports as gate_reports
 from siteproof.gate.decision import Decision, decide
@@ -122,14 +121,6 @@ class Material:
     def accepted(self) -> list[Acceptance]:
         """What was accepted, oldest first. Raises UserError for a broken record."""
         return accepted.read_all(self.perflogs, self.system)
-
-    @cached_property
-    def by_metric(self) -> Mapping[str, Sequence[CriterionVerdict]]:
-        """The verdicts on each metric."""
-        found: dict[str, list[CriterionVerdict]] = {}
-        for verdict in self.judged.verdicts:
-            found.setdefault(verdict.criterion.metric, []).append(verdict)
-        return found
 
     @cached_property
     def good(self) -> list[Sample]:

@@ -37,7 +37,8 @@ def chapter(material: Material) -> Section:
     parts = [_hpl(material, key, found, number)
              for number, (key, found) in enumerate(groups.items()) if key[0] == HPL]
     tables = [Table(("what", "value"), shared, title="Alike in all checks")] if shared else []
-    rows = [_line(material, key, found, dict(shared)) for key, found in groups.items()]
+    rows = [_line(material, key, found, dict(shared)) for key, found in groups.items()
+            if key[2] != PUBLISHED]
     columns = ("check", "mode", "environment", "conditions", "nodes", "when", "jobs")
     if rows:
         parts.append(Section("conditions-all", "All checks", f"{count(len(rows), 'check')} by "
@@ -87,10 +88,15 @@ def _listed(held: Mapping[str, Mapping[str, Collection[str]]]) -> str:
 
 
 def _groups(material: Material) -> Mapping[tuple[str, str, str], Sequence[Sample]]:
-    """The good samples of each check, environment and mode; HPL's first."""
+    """The good samples of each check, environment and mode; HPL's first.
+
+    What others have published has few conditions, which its own chapter tells.
+    """
     held: dict[tuple[str, str, str], list[Sample]] = {}
     for sample in material.good:
         head = sample.header
+        if head.mode == PUBLISHED and head.check != HPL:
+            continue
         held.setdefault((head.check, head.environment, head.mode), []).append(sample)
     return dict(sorted(held.items(), key=lambda item: (item[0][0] != HPL, item[0])))
 
