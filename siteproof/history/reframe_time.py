@@ -98,7 +98,11 @@ def of_texts(text: Bytes, starts: Ints, ends: Ints, place: ZoneInfo | None) -> t
     if not len(long):
         return found, False
     local = _seconds(head) * _SECOND
-    found[long], naive = _zoned(local, gather(text, starts[long] + _LENGTH, ends[long]), place)
+    tails = starts[long] + _LENGTH
+    if (tails == ends[long]).all():
+        found[long], naive = _from(local, place), True
+    else:
+        found[long], naive = _zoned(local, gather(text, tails, ends[long]), place)
     return _plausible(found), naive
 
 
