@@ -151,7 +151,8 @@ def test_what_others_have_published_keeps_to_the_schema(world):
     world.data.mkdir()
     assert world.siteproof("import", "--system", "jetstream-tacc").code == 0
     read = check("verdict", world.siteproof("export", "json", "--system", "jetstream-tacc").out)
-    assert read["exit_code"] == 3
+    assert read["exit_code"] == 1  # two figures after the tuning miss their bounds (trap J18)
+    assert not any(n["verdict"] == "FAIL" for c in read["criteria"] for n in c["nodes"])
 
 
 def test_the_schema_can_be_asked_for(here):
