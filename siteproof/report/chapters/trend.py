@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -204,8 +204,7 @@ def _of_alert(
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:
     """The nodes of a change: from what is read already, else from the history."""
     found = material.once(past.read)
-    one = next((f for f in material.once(distribution.fleets) if f.key.metric == alert.metric
-                and f.key.role == alert.role and series.alike(comparable(f.key), alert.series)), None)
+    one = next((f for f in material.once(distribution.fleets) if _speaks_of(alert, f)), None)
     for node in list(alert.nodes)[:NODES]:
         if found is not None and one is not None and node in found.nodes:
             rows = np.flatnonzero(found.of_series(one.number, alert.role) & (
@@ -218,6 +217,12 @@ def _lines(material: Material, alert: Alert) -> Iterator[Course]:
                                      seen=material.survey):
             if any(a is alert for a in line.changes):
                 yield _course(node, line.times, line.values)
+
+
+def _speaks_of(alert: Alert, one: Fleet) -> bool:
+    key = comparable(one.key)
+    return (key.metric, key.role) == (alert.metric, alert.role) and series.alike(
+        replace(key, role=alert.series.role), alert.series)
 
 
 def _course(node: str, times: np.ndarray, values: np.ndarray) -> Course:
