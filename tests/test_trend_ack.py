@@ -10,6 +10,7 @@ from years import Change, Drift, Gap, Step
 
 from siteproof import cli
 from siteproof.errors import UserError, UserErrors
+from siteproof.trend import acks
 
 
 @pytest.fixture
@@ -139,7 +140,7 @@ def test_an_id_stays_the_same_when_more_runs_come(here):
     assert only(here.year(runs=90, first=60, steps=steps).survey().all).id == before
 
 
-@pytest.mark.parametrize("words, told", [
+MISTAKES = [
     (("trend", "ack", "nothere", "--why", "x"), "ID: no change 'nothere'. Allowed: "),
     (("trend", "ack", "nothere"), "siteproof trend ack: why is not given"),
     (("trend", "unack", "nothere", "--why", "x"), "ID: no change 'nothere'. Allowed: none"),
@@ -147,24 +148,30 @@ def test_an_id_stays_the_same_when_more_runs_come(here):
     (("trend", "--metric", "Strem.triad"), "--metric: no value of 'Strem.triad' in the history. "
      "Allowed: Stream.triad."),
     (("trend", "--since", "yore"), "--since: 'yore' is no time"),
-])
-def test_a_mistake_is_one_line(here, words, told):
-    here.year(runs=12, steps=[Step(TRIAD, 6, -0.2, ["n001"])])
-    with pytest.raises(UserError) as mistake:
-        ask(*words)
-    assert str(mistake.value).startswith(told)
+]
 
 
-@pytest.mark.parametrize("spoil", [
-    lambda text: text[:100], lambda _: "{}", lambda text: text.replace('"n001"', '"n[1"'),
-    lambda text: text.replace('"who"', '"whom"'), lambda text: text.replace("true", '"yes"'),
-    lambda text: text.replace('"before": ', '"before": "" , "x": '), lambda _: "[1]",
-])
-def test_a_broken_record_is_named(here, spoil):
-    here.year(runs=12, steps=[Step(TRIAD, 6, -0.2, ["n001"])])
+def test_a_mistake_is_one_line(here):
+    here.year(nodes=4, runs=12, steps=[Step(TRIAD, 6, -0.2, ["n001"])])
+    for asked, told in MISTAKES:
+        with pytest.raises(UserError) as mistake:
+            ask(*asked)
+        assert str(mistake.value).startswith(told)
+
+
+def test_a_broken_record_is_named(here):
+    here.year(nodes=4, runs=12, steps=[Step(TRIAD, 6, -0.2, ["n001"])])
     ask("trend", "ack", only(changes()["alerts"])["id"], "--why", "known")
     path = next((here.perflogs / "here" / "trend").glob("*.json"))
-    path.write_text(spoil(path.read_text()))
+    text = path.read_text()
+    for broken in (text[:100], "{}", "[1]", text.replace('"n001"', '"n[1"'),
+                   text.replace('"who"', '"whom"'), text.replace("true", '"yes"'),
+                   text.replace('"before": ', '"before": "" , "x": '),
+                   text.replace('"first_after": {', '"first_after": null, "x": {')):
+        assert broken != text
+        path.write_text(broken)
+        with pytest.raises(UserError, match=path.name):
+            acks.read_all(here.perflogs, "here")
     with pytest.raises(UserError, match=path.name):
         ask("trend")
 
