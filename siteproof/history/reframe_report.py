@@ -8,9 +8,10 @@ restored from another session are in that session's report.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,24 +22,29 @@ from siteproof.errors import UserError, harmless
 from siteproof.history import reframe_context, reframe_figures, reframe_time
 from siteproof.history.reframe_context import Context, Refused
 from siteproof.history.reframe_figures import REFUSED, Figures
-from siteproof.history.reframe_rows import Table
-from siteproof.history.reframe_types import Batch
+from siteproof.history.reframe_layout import NAMES, NO_CONDITION
+from siteproof.history.reframe_rows import Lines, Table
+from siteproof.history.reframe_types import Batch, Ints
 
 _OURS = "reframe_settings.py"  # the settings file of Siteproof's runs
-_NO_FIELD = ("perfvalues", "perfvars", "check_vars", "check_params", "fail_info", "nodelist",
-             "environment", "perf_var")
+_NO_FIELD = (NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reason"}) | {
+    "perfvalues", "perfvars", "check_vars", "check_params", "fail_info", "nodelist", "environment",
+    "description", "fail_severe", "filename", "fixture", "run_index", "scheduler", "session_uuid",
+    "uuid", "runid"}
 _PREFIXES = ("build_", "dependencies_", "time_", "job_std")
-_NOT_OF_A_TEST = ("description", "fail_severe", "filename", "fixture", "run_index", "scheduler",
-                  "session_uuid", "uuid", "runid")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A test case. variables: name, value and unit. time: when it ended, in microseconds."""
+    """A test case. number: from 1. trial: of which run it is. time: when it ended, microseconds.
 
+    variables: name, value and unit.
+    """
+
+    number: int
+    trial: int
     context: Context
     variables: Sequence[tuple[str, object, str]]
-    figures: Figures
     time: int
     job: str
     node: str
@@ -47,20 +53,20 @@ class Case:
 def read(path: Path, system: str, file: str, zone: ZoneInfo | None) -> Batch:
     """All rows of a run report. Raises OSError, and UserError where it is none."""
     report = _load(path)
-    table, refused, systems = Table(file), [], set()
+    table, refused, cases = Table(file), [], []
     start = _moment(path, report["session_info"], "time_start", zone)
     end = _moment(path, report["session_info"], "time_end", zone)
+    contexts: dict[tuple[object, ...], Context] = {}
     for number, trial, case in _cases(path, report):
         try:
-            found = _case(case, system, end)
+            cases.append(_case(case, number, trial, (system, end), contexts))
         except Refused as error:
-            refused.append(f"{path}: test case {number}: {error}")
-            continue
-        if found.variables:
-            _add(found, table, {"number": number, "began": start}, trial)
-            systems.add(found.context.conditions.get("system", found.context.system))
+            refused.append((number, str(error)))
+    kept, figures, bad = _figures(cases)
+    _add(table, kept, figures, start)
     batch = table.batch()
-    batch.refused, batch.systems = refused, systems - {""}
+    batch.refused = [f"{path}: test case {i}: {why}" for i, why in sorted(refused + bad)]
+    batch.systems = {c.context.conditions.get("system", c.context.system) for c in kept} - {""}
     batch.told = table.notes()
     return batch
 
@@ -104,44 +110,65 @@ def _moment(path: Path, info: Mapping[str, Any], key: str, zone: ZoneInfo | None
             return _instant(seconds)
         found = datetime.fromisoformat(str(info.get(key)))
         return _instant((found if found.tzinfo else found.replace(tzinfo=zone or UTC)).timestamp())
-    except (ValueError, OverflowError, OSError):
+    except (ValueError, ArithmeticError):
         raise UserError(path, f"no {key} in its session_info") from None
 
 
 def _instant(seconds: float) -> int:
     """Microseconds since 1970. Raises ValueError where it is no time of a test."""
-    text = repr(float(seconds)).encode()
-    cells = np.frombuffer(text.ljust(-(-len(text) // 8) * 8, b"\0"), dtype=np.uint8)
-    found = int(reframe_time.of_seconds(cells[None])[0])
-    if found == reframe_time.BAD:
+    if not reframe_time.FIRST <= seconds * 1_000_000 < reframe_time.LAST:
         raise ValueError(seconds)
-    return found
+    return int(Decimal(repr(seconds)) * 1_000_000)
 
 
-def _case(case: Any, site: str, end: int) -> Case:
-    """A test case. Raises Refused."""
+def _case(
+    case: Any, number: int, trial: int, told: tuple[str, int],
+    contexts: dict[tuple[object, ...], Context],
+) -> Case:
+    """A test case. Raises Refused. told: the site, and when the session ended."""
     try:
-        context, variables = reframe_context.of(_fields(case), site), _variables(case)
+        fields, variables = _fields(case), _variables(case)
+        key = tuple(fields.items())
+        if key not in contexts:
+            contexts[key] = reframe_context.of(fields, told[0])
         node = reframe_context.node(_text(case.get("job_nodelist") or case.get("nodelist")))
         done, job = case.get("job_completion_time_unix"), case.get("jobid")
-        time = _instant(done) if done else end
+        time = _instant(done) if done else told[1]
     except Refused:
         raise
-    except (LookupError, AttributeError, TypeError, ValueError, OverflowError, OSError):
+    except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):
         raise Refused("not as ReFrame writes a test case") from None
-    figures = reframe_figures.texts([value for _, value, _ in variables])
-    if (bad := figures.kinds == REFUSED).any():
-        raise Refused(f"'{str(figures.digits[bad][0])[:40]}' is no number that a test gives")
-    return Case(context, variables, figures, time, "" if job is None else harmless(str(job)),
-                node)
+    return Case(number, trial, contexts[key], variables, time,
+                "" if job is None else harmless(str(job)), node)
 
 
-def _add(case: Case, table: Table, line: dict[str, int], trial: int) -> None:
-    pairs = zip(case.variables, case.figures.kinds.tolist(), strict=True)
-    template = [table.template(case.context, name, unit, kind) for (name, _, unit), kind in pairs]
-    head, node = table.head(case.context), table.node(case.node)
-    table.add_one({**line, "time": case.time, "job": case.job, "head": head, "node": node},
-                  np.array(template), case.figures, trial)
+def _figures(cases: Sequence[Case]) -> tuple[list[Case], Figures, list[tuple[int, str]]]:
+    """Cases with figures, these, and why other cases are refused."""
+    found = reframe_figures.texts([value for c in cases for _, value, _ in c.variables])
+    owner = np.repeat(np.arange(len(cases)), [len(c.variables) for c in cases])
+    wrong = np.flatnonzero(found.kinds == REFUSED)
+    bad = {int(owner[i]): f"'{str(found.digits[i])[:40]}' is no number that a test gives"
+           for i in wrong}
+    kept = [case for i, case in enumerate(cases) if i not in bad and case.variables]
+    good = np.flatnonzero(~np.isin(owner, list(bad)))
+    return kept, found.some(good), [(cases[i].number, why) for i, why in bad.items()]
+
+
+def _add(table: Table, cases: Sequence[Case], figures: Figures, start: int) -> None:
+    pairs = zip(((c, v) for c in cases for v in c.variables), figures.kinds.tolist(), strict=True)
+    template = [table.template(c.context, name, unit, kind) for (c, (name, _, unit)), kind in pairs]
+    owner = np.repeat(np.arange(len(cases)), [len(c.variables) for c in cases])
+    trial = np.array([c.trial for c in cases], dtype=np.int32)[owner]
+    lines = Lines(
+        _numbers(c.number for c in cases), _numbers(c.time for c in cases),
+        np.full(len(cases), start), np.array([c.job for c in cases], dtype=object),
+        _numbers(table.head(c.context) for c in cases),
+        _numbers(table.node(c.node) for c in cases))
+    table.add_several(lines, owner, _numbers(template), figures, trial)
+
+
+def _numbers(found: Iterable[int]) -> Ints:
+    return np.array(list(found), dtype=np.int64)
 
 
 def _variables(case: Mapping[str, Any]) -> list[tuple[str, object, str]]:
@@ -160,12 +187,12 @@ def _variables(case: Mapping[str, Any]) -> list[tuple[str, object, str]]:
 
 def _fields(case: Mapping[str, Any]) -> dict[str, str]:
     """What a case says of itself, in the words of a perflog."""
-    flat = {k: v for k, v in case.items() if k not in _NO_FIELD}
+    flat = case
     for key in ("check_vars", "check_params"):  # 3.x
         flat = {**(case.get(key) or {}), **flat}
     found = {
         key: _text(value) for key, value in flat.items()
-        if not key.startswith(_PREFIXES) and key not in _NOT_OF_A_TEST}
+        if value is not None and key not in _NO_FIELD and not key.startswith(_PREFIXES)}
     found["environ"] = _text(case.get("environ") or case.get("environment"))
     found["system"], _, part = found.get("system", "").partition(":")  # 3.x: system:partition
     found["partition"] = found.get("partition") or part

@@ -83,16 +83,15 @@ class Table:
             "trial": np.full(len(index), trial, dtype=np.int32),
         } for template, held in columns]
 
-    def add_one(self, line: Mapping[str, Any], template: Ints, held: Figures, trial: int) -> None:
-        """Add one line with several figures."""
-        names = ("number", "time", "began", "head", "node")
-        self.lines.append(Lines(job=np.array([line["job"]], dtype=object),
-                                **{name: np.array([line[name]]) for name in names}))
+    def add_several(
+        self, lines: Lines, owner: Ints, template: Ints, held: Figures, trial: np.ndarray
+    ) -> None:
+        """Add lines with any number of figures. owner: (m,) the line of each, from 0."""
+        self.lines.append(lines)
         self.figures.append({
-            "line": np.full(len(template), self.count), "template": template,
-            "value": held.values, "digits": held.digits,
-            "trial": np.full(len(template), trial, dtype=np.int32)})
-        self.count += 1
+            "line": owner + self.count, "template": template, "value": held.values,
+            "digits": held.digits, "trial": trial})
+        self.count += len(lines.number)
 
     def notes(self) -> list[str]:
         """What is told of units."""

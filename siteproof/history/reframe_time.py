@@ -23,7 +23,7 @@ _DIGITS = np.array([i for i, c in enumerate("2026-11-21T19:39:48") if c.isdigit(
 _SIGNS = {4: "-", 7: "-", 13: ":", 16: ":"}
 _DAY = 10  # letters, and a T or a blank behind them
 _TAIL = re.compile(r"(?:\.([0-9]{1,6})[0-9]*)?(Z|[+-][0-9]{2}:?[0-9]{2})?")
-_FIRST, _LAST = (  # what lies outside is no time of a test
+FIRST, LAST = (  # what lies outside is no time of a test
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * _SECOND for year in (2000, 2100))
 _QUARTER, _WIDEST = 900 * _SECOND, 15 * 3600 * _SECOND  # zones are whole quarters of an hour
 
@@ -114,7 +114,7 @@ def agree(unix: Ints, local: Ints) -> np.ndarray:
 
 
 def _plausible(found: Ints) -> Ints:
-    return np.where((found >= _FIRST) & (found < _LAST), found, BAD)
+    return np.where((found >= FIRST) & (found < LAST), found, BAD)
 
 
 def _seconds(head: Bytes) -> Ints:
@@ -131,7 +131,7 @@ def _one(text: bytes) -> int:
     try:
         return int(np.datetime64(text.decode(), "s").astype(np.int64))
     except ValueError:
-        return _LAST
+        return LAST
 
 
 def _zoned(local: Ints, tails: Bytes, place: ZoneInfo | None) -> tuple[Ints, bool]:
