@@ -90,8 +90,8 @@ def test_it_says_which_nodes_stay_out_and_why(winter):
 
 def test_it_says_what_got_worse_since_the_last_time(winter):
     answer = winter[0].answer("What got worse since the last time?")
-    assert answer.startswith("Compared with campaign spring of 2025-11-26 02:15 UTC: 1 of 3 ")
-    assert re.search(r"Stream\.triad of n003 -1[123]\.\d %", answer)
+    assert answer.startswith("Compared with campaign spring of 2025-11-26 02:15 UTC: none")
+    assert re.search(r"fell by themselves: Stream\.triad of n003 -1[123]\.\d %", answer)
     assert "kernel: 6.1.0-12 \N{RIGHTWARDS ARROW} 6.1.0-99" in winter[0].text
 
 
@@ -175,6 +175,16 @@ def test_alike_reasons_are_one_line_with_the_least_and_the_largest_figure(tmp_pa
     rows = next(s for s in built.sections if s.name == "nodes").tables[0].rows
     assert [row[0] for row in rows] == ["n[003-006]"]
     assert re.search(r"Stream\.triad is \d+\.\d\d to \d+\.\d\d MB/s, the contract", rows[0][4])
+
+
+def test_a_figure_that_the_whole_fleet_lost_is_told_with_its_size(tmp_path, monkeypatch):
+    write(world(tmp_path, monkeypatch), steps=[years.Step("Hpl.gflops", 12, -0.08)],
+          changes=[years.Change(12, "kernel", "6.1.0-99")])
+    built, found = made()
+    answer = Page(html.page(built, found.now)).answer("What got worse since the last time?")
+    assert "1 of 3 figures is worse: Hpl.gflops -" in answer
+    assert "compute, 16 values)" in answer
+    assert "1 change for the worse still holds: Hpl.gflops -" in answer
 
 
 def test_what_was_accepted_is_the_last_time(tmp_path, monkeypatch):

@@ -55,16 +55,20 @@ def brief(material: Material) -> str:
         told = ("There is no earlier measurement to compare with."
                 if material.judged.samples else "Nothing was measured, so nothing is compared.")
         return " ".join([told, *_steps(material)])
-    worse = [r for r in since.result.rows if r.change.word is Word.WORSE or r.worst]
-    told = f"Compared with {since.words}: "
-    if not since.result.rows:
-        told += "no figure is in both."
+    rows, told = since.result.rows, [f"Compared with {since.words}:"]
+    worse = [_worse(row) for row in rows if row.change.word is Word.WORSE]
+    fell = [f"{row.name} of {_worst(row)}" for row in rows if row.worst]
+    if not rows:
+        told.append("no figure is in both.")
     elif not worse:
-        told += f"none of {count(len(since.result.rows), 'figure')} is worse."
+        told.append(f"none of {count(len(rows), 'figure')} is worse as a whole.")
     else:
-        what = few([_worse(row) for row in worse], NAMED, "; ")
-        told += f"{len(worse)} of {count(len(since.result.rows), 'figure')} worse: {what}."
-    return " ".join([told, *_steps(material)])
+        verb = "is" if len(worse) == 1 else "are"
+        told.append(f"{len(worse)} of {count(len(rows), 'figure')} {verb} worse: "
+                    f"{few(worse, NAMED, '; ')}.")
+    if fell:
+        told.append(f"Nodes that fell by themselves: {few(fell, NAMED, '; ')}.")
+    return " ".join([*told, *_steps(material)])
 
 
 def last_time(material: Material) -> Since | None:
@@ -143,11 +147,8 @@ def _worst(row: Row) -> str:
 
 
 def _worse(row: Row) -> str:
-    if row.change.word is Word.WORSE:
-        return (f"{row.name} {share(row.change.change)} ({figure(row.change.before, row.unit)} -> "
-                f"{figure(row.change.after, row.unit)}, {row.role}, "
-                f"{count(len(row.nodes), 'value')})")
-    return f"{row.name} of {_worst(row)}"
+    return (f"{row.name} {share(row.change.change)} ({figure(row.change.before, row.unit)} -> "
+            f"{figure(row.change.after, row.unit)}, {row.role}, {count(len(row.nodes), 'value')})")
 
 
 def _steps(material: Material) -> list[str]:
