@@ -128,6 +128,9 @@ def test_a_mistake_in_a_query_is_one_line_and_no_query_reads_files_or_writes(dat
     assert out.startswith("--sql: ")
     assert reason in out
     assert "\n" not in out
+
+
+def test_after_such_queries_everything_is_still_there(data):
     assert answer("SELECT count(*) AS n FROM samples") == [{"n": 560}]
 
 

@@ -54,13 +54,14 @@ def table(connection, table, query=None):
         f"SELECT {told} FROM ({query or f'SELECT * FROM new_{table}'})").fetchall(), key=str)
 
 
-def read(connection, path, is_fast):
-    """What a reading of one file gives, by the way that is asked for."""
-    listed = ingest.Listed(path, "here/compute/x", 1)
+def read(connection, paths, is_fast):
+    """What a reading of some files gives, by the way that is asked for."""
+    listed = [ingest.Listed(path, f"here/compute/{path.name}", turn)
+              for turn, path in enumerate(paths, start=1)]
     hold = fast.body if is_fast else (lambda data: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fast, "body", hold)
-        query, refused = ingest.read(connection, [listed])
+        query, refused = ingest.read(connection, listed)
     return [table(connection, "samples", query), table(connection, "runs"),
             set(table(connection, "contexts")), refused]
 
@@ -75,33 +76,38 @@ def passes(connection, path):
 
 
 EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), PIECES), max_size=3)
+FILES = st.tuples(lines(PLAIN, NUMBERS) | lines(ODD, ODD_NUMBERS), st.just([]) | EDITS)
+EDGES = [
+    ([], [(1.0, 0, "\n")]),
+    *(([Sample(ONE, "n1", "S.t", digits, "s")], [])
+      for digits in ("0.0000001", "0.0000000", "-0.000001", "-0", "1E+5", "1e5", "0012")),
+    ([Sample(ONE, "n1", "S.t", "12.50", "s"), Sample(ONE, "n2", "S.t", "7", "s")], []),
+]
 
 
-@settings(max_examples=60, deadline=None,
+@settings(max_examples=12, deadline=None,
           suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(lines(PLAIN, NUMBERS) | lines(ODD, ODD_NUMBERS), st.just([]) | EDITS)
-@example([], [(1.0, 0, "\n")])
-@example([Sample(ONE, "n1", "S.t", "0.0000001", "s")], [])
-@example([Sample(ONE, "n1", "S.t", "0.0000000", "s")], [])
-@example([Sample(ONE, "n1", "S.t", "-0.000001", "s")], [])
-@example([Sample(ONE, "n1", "S.t", "12.50", "s"), Sample(ONE, "n2", "S.t", "7", "s")], [])
-def test_both_ways_in_give_the_same_rows_and_refuse_the_same_files(
-        connection, tmp_path, found, edits):
-    data = samples.dump(ONE, found).decode()
-    for place, length, piece in edits:
-        at = round(place * len(data))
-        data = data[:at] + piece + data[at + length:]
-    path = tmp_path / "x"
-    path.write_bytes(data.encode("utf-8", "surrogatepass"))
-    one, other = read(connection, path, True), read(connection, path, False)
-    event("the fast way" if passes(connection, path) else "not the fast way")
+@given(st.lists(FILES, min_size=8, max_size=8))
+@example(EDGES)
+def test_both_ways_in_give_the_same_rows_and_refuse_the_same_files(connection, tmp_path, files):
+    paths = [tmp_path / f"x{number}" for number in range(len(files))]
+    for path, (found, edits) in zip(paths, files, strict=True):
+        data = samples.dump(ONE, found).decode()
+        for place, length, piece in edits:
+            at = round(place * len(data))
+            data = data[:at] + piece + data[at + length:]
+        path.write_bytes(data.encode("utf-8", "surrogatepass"))
+    one, other = read(connection, paths, True), read(connection, paths, False)
     assert one == other
-    try:
-        expected = len(samples.read(path))
-    except UserError as error:
-        assert one == [[], [], set(), {"here/compute/x": [str(error)]}]
-    else:
-        assert len(one[0]) == expected
+    count, refused = 0, {}
+    for path in paths:
+        try:
+            count += len(samples.read(path))
+        except UserError as error:
+            refused[f"here/compute/{path.name}"] = [str(error)]
+    assert len(one[0]) == count
+    assert one[3] == refused
+    event(f"{sum(passes(connection, path) for path in paths[:2])} of 2 went the fast way")
 
 
 def test_what_checks_write_goes_the_fast_way(connection, tmp_path):

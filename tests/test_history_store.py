@@ -14,7 +14,7 @@ from siteproof import history, samples
 from siteproof.errors import UserError
 from siteproof.history import refresh, rows, store
 
-SMALL = {"nodes": 3, "metrics": years.ORDINARY[:3]}
+SMALL = {"nodes": 2, "metrics": years.ORDINARY[:3]}
 
 
 @pytest.fixture(autouse=True)
@@ -106,13 +106,13 @@ def test_one_system_is_brought_up_to_date_and_shown_without_the_others(perflogs)
 
 
 def test_a_year_of_daily_additions_leaves_few_parts_and_no_file_beside_them(perflogs, cache):
-    for run in range(6, 18):
+    for run in range(6, 15):
         years.write(perflogs, runs=run + 1, first=run, **SMALL)
         told_by(perflogs)
     folder = next(cache.iterdir())
     for path in folder.iterdir():
         os.utime(path, (0, 0))  # as if hours had passed
-    years.write(perflogs, runs=19, first=18, **SMALL)
+    years.write(perflogs, runs=16, first=15, **SMALL)
     opened = is_right(perflogs)
     parts = json.loads((folder / "index.json").read_text())["parts"]
     assert len(parts) <= 4
@@ -248,7 +248,7 @@ def processes():
 
 def test_a_kill_at_any_moment_loses_nothing(perflogs, cache, processes):
     chance = random.Random(1)
-    for run in range(6, 12):
+    for run in range(6, 10):
         years.write(perflogs, runs=run + 1, first=run, **SMALL)
         process = processes.Process(target=_open, args=(perflogs, cache))
         process.start()
