@@ -13,10 +13,11 @@ from siteproof.analysis.pair_units import LINK, of_pairs
 from siteproof.analysis.verdict import PUBLISHED
 from siteproof.figure import ranges as drawn
 from siteproof.figure.ranges import Beside, Pairs
+from siteproof.report import promised
 from siteproof.report.chapters import matrix
 from siteproof.report.material import Material
 from siteproof.report.model import Figure, Section, Table
-from siteproof.report.words import count, figure
+from siteproof.report.words import count
 from siteproof.samples import Sample
 from siteproof.sites import Site
 
@@ -88,7 +89,8 @@ def _measured(material: Material) -> Iterator[Quantity]:
             more = ", all pairs at once" if pattern == "together" else ""
             pairs = " and ".join(f"{len(sides[far])} {word}" for far, word in (
                 (False, "near"), (True, "far")))
-            yield Quantity(name + more, one.better, one.unit, median(sides[False]),
+            told = name.replace(" [", ", ").removesuffix("]")
+            yield Quantity(told + more, one.better, one.unit, median(sides[False]),
                            median(sides[True]), f"medians of {pairs} pairs")
 
 
@@ -138,15 +140,17 @@ def _figure(slug: str, word: str, found: Sequence[Quantity]) -> Figure:
 def _values(one: Quantity) -> tuple[str, str]:
     if one.texts[0]:
         return one.texts
-    return figure(one.lan, one.unit), figure(one.wan, one.unit)
+    return f"{promised.short(one.lan)} {one.unit}", f"{promised.short(one.wan)} {one.unit}"
 
 
 def _says(rates: Sequence[Quantity], times: Sequence[Quantity]) -> str:
     parts = []
     if rates:
         low, high = (f(q.retention for q in rates) for f in (min, max))
-        parts.append(f"of {count(len(rates), 'rate')} {low:.0%} to {high:.0%} of the LAN's are "
-                     "left over the WAN")
+        shares = f"{low:.0%}" if low == high else f"{low:.0%} to {high:.0%}"
+        what = rates[0].name if len(rates) == 1 else count(len(rates), "rate")
+        parts.append(f"of {what} {shares} of the LAN's {'is' if low == high else 'are'} left over "
+                     "the WAN")
     parts += [f"{q.name} takes {q.retention:.3g} times as long" for q in times]
     told = "; ".join(parts)
     return told[0].upper() + told[1:].replace("%", " %") + "."
