@@ -148,7 +148,7 @@ def _says(rates: Sequence[Quantity], times: Sequence[Quantity]) -> str:
     if rates:
         low, high = (f(q.retention for q in rates) for f in (min, max))
         shares = f"{low:.0%}" if low == high else f"{low:.0%} to {high:.0%}"
-        what = rates[0].name if len(rates) == 1 else count(len(rates), "rate")
+        what = f"{rates[0].name}:" if len(rates) == 1 else count(len(rates), "rate")
         parts.append(f"of {what} {shares} of the LAN's {'is' if low == high else 'are'} left over "
                      "the WAN")
     parts += [f"{q.name} takes {q.retention:.3g} times as long" for q in times]

@@ -120,8 +120,8 @@ def _says(one: Matrix) -> str:
         len({n for pair in (*one.values, *one.failed) for n in pair}), "node")
     if one.values:
         held = one.values.values()
-        told += (f" between {figure(min(held), one.unit)} and {figure(max(held), one.unit)}, usual "
-                 f"{figure(one.blame.usual, one.unit)}")
+        low, high, usual = map(promised.short, (min(held), max(held), one.blame.usual))
+        told += f" between {low} and {high} {one.unit}, usual {usual} {one.unit}"
     parts = [f"{len(held)} {word}" for held, word in (
         (one.broken, "beyond a bound"), (one.failed, "failed"), (one.missing, "not measured"))
         if held]
