@@ -12,6 +12,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof import fleet_facts, fleet_pairs, series
 from siteproof.analysis.fleet import MANY, MIN_HISTORY, State
+from siteproof.analysis.stated import PUBLISHED
 from siteproof.fleet_figures import Finding, InSeries, MetricReport
 from siteproof.judgement import Judgement
 from siteproof.samples import Header, Sample
@@ -76,6 +77,7 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
     history: of `lately`, or all samples of the system; what is judged, and what is newer, is left
     out of a node's past. Raises UserError where the nodes' descriptions are gone or broken.
     """
+    judged, history = replace(judged, samples=_measured(judged.samples)), _measured(history)
     site = judged.site
     found = _Found({
         node: NodeReport(node, site.role_of(node) or role, State.OK, [], {})
@@ -108,6 +110,11 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
     ]
     warnings = [*many, *warnings, *_bad_groups(judged, nodes)]
     return FleetReport(nodes, max(shares.values(), default=0.0), warnings)
+
+
+def _measured(found: Sequence[Sample]) -> list[Sample]:
+    """Without what others have published: it makes no node good, and keeps none out."""
+    return [sample for sample in found if sample.header.mode != PUBLISHED]
 
 
 def lately(judged: Judgement) -> list[Sample]:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from siteproof import imported, landmarks, published_results, samples, sites
+from siteproof import fleet, imported, landmarks, published_results, samples, sites
 from siteproof.analysis.verdict import Verdict
 from siteproof.judgement import judge_samples
 from siteproof.published_judged import KEEPS, MISSES
@@ -190,6 +190,13 @@ def test_a_pair_whose_own_published_rate_misses_fails_alone(seed):
     assert {n.node: str(n.sample.value) for n in found.nodes if n.verdict is Verdict.FAIL} == {
         "mds00w.psc.jwan>mds01w.psc.jwan": "940", "mds01w.psc.jwan>mds00w.psc.jwan": "939",
         "mds02w.psc>oss01w.psc.jwan": "978", "mds02w.psc>mds00w.psc.jwan": "978"}
+
+
+def test_a_published_rate_makes_no_node_good_and_keeps_none_out(seed):
+    site, stated = seed("extenci")
+    nodes = fleet.report(judge_samples(site, stated, "all"), []).nodes
+    assert {nodes[name].state for name in ("mds00w.psc.jwan", "mgs.jwan")} == {
+        fleet.State.UNTESTED}
 
 
 def test_published_is_a_command_whose_last_line_answers(world):
