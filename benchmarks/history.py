@@ -115,7 +115,9 @@ def benchmark() -> None:
 
 def measure(folder: Path, nodes: int, runs: int, rounds: int) -> None:
     """Fill a folder with a year, and ask."""
-    perflogs, plan = folder / "perflogs", {"nodes": nodes, "metrics": years.ALL}
+    slower = years.Step("Stream.triad", max(0, runs - 20), -0.1, (questions.NODE,))
+    perflogs, plan = folder / "perflogs", {
+        "nodes": nodes, "metrics": years.ALL, "steps": [slower] if nodes > 16 else []}
     files = years.write(perflogs, runs=runs, **plan)
     count = nodes * runs * len(years.ALL)
     told = size_of(perflogs)

@@ -12,9 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from siteproof import campaign, data
 from siteproof.cli.progress import bar
@@ -173,6 +170,10 @@ def _plain(value: object) -> object:
 
 
 def _table(names: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
+    from rich.console import Console  # for people only: programs need not wait for it
+    from rich.table import Table
+    from rich.text import Text
+
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
