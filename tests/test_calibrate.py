@@ -123,6 +123,14 @@ def test_too_few_values_are_refused_with_what_is_needed(here):
             "20 values are needed") in told
 
 
+def test_quick_runs_are_no_baseline(here):
+    before = here.year(nodes=4, runs=30, mode="quick").file.read_bytes()
+    code, told = ask("calibrate", "--write")
+    assert code == 3 and told.rstrip().endswith(
+        "no such figure was measured in maintenance or acceptance mode")
+    assert here.file.read_bytes() == before
+
+
 @pytest.mark.parametrize("planted, told", [
     ({"steps": [Step(TRIAD, 30, -0.1)]}, "the fleet as a whole is not stable: step of -"),
     ({"drifts": [Drift(TRIAD, -0.6)]}, "the fleet as a whole is not stable: drift of -"),

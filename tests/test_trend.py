@@ -211,12 +211,12 @@ def test_what_is_missing_is_named_with_a_count(here):
               ("n001", "Stream.scale", Decimal(1), "s"))
     told = "\n".join(here.survey().gaps)
     for text in (f"not measured since {day(39):%Y-%m-%d}: n[003-004], Hpl.gflops of compute and 1 ",
-                 "1 holes of 5 runs or more in a line, for example n005, Stream.triad of compute",
-                 "4 samples of 1 nodes without a value: timeout; the newest: Hpl on n006",
+                 "1 hole of 5 runs or more in a line, for example n005, Stream.triad of compute",
+                 "4 samples of 1 node without a value: timeout; the newest: Hpl on n006",
                  "1 of 37 lines have fewer than 10 runs, too few for a step: for example "
                  "Stream.copy of compute, n001 with 1",
-                 "nodes of no role: stranger; 1 values left out",
-                 "metrics of no catalogue: Stream.made_up; 1 values left out",
+                 "nodes of no role: stranger; 1 value left out",
+                 "metrics of no catalogue: Stream.made_up; 1 value left out",
                  "Stream.scale: 1 values in s, which is no rate"):
         assert text in told
 

@@ -50,7 +50,7 @@ def test_a_change_is_told_with_place_size_runs_and_cause(here):
     for text in ("worse Stream.triad", "rack1", "n[001-006]", "MB/s", "kernel:",
                  f"{years.time_of(29):%Y-%m-%d}", f"{years.time_of(30):%Y-%m-%d}"):
         assert text in words(told)
-    assert told.splitlines()[-1] == ("36 lines with 2160 runs of here: 1 changes for the worse "
+    assert told.splitlines()[-1] == ("36 lines with 2160 runs of here: 1 change for the worse "
                                      "that nobody has acknowledged")
 
 

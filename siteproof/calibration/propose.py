@@ -25,6 +25,7 @@ from siteproof.series import SYSTEM, Series
 from siteproof.sites import Criterion, Site
 from siteproof.trend.finds import FLEET, Find, Stretch
 from siteproof.trend.lines import FOREIGN, Floats, Group, Ints
+from siteproof.trend.model import counted
 from siteproof.trend.survey import Examined, same_series
 
 if TYPE_CHECKING:
@@ -75,8 +76,13 @@ class Proposal:
     def told(self) -> str:
         """What it rests on, for a comment."""
         per = f"{self.mad / self.median:.1%}".replace("%", " %")
-        return (f"{self.count} values of {self.nodes} nodes in {self.runs} runs from {self.first} "
-                f"to {self.last}: median {self.median:.5g} {self.group.unit}, MAD {per} of it")
+        who = counted(self.nodes, "node")
+        if self.key.role in (LINK, SYSTEM):
+            who = f"the {self.key.role}"
+        elif self.link:
+            who = f"{who} over {self.link}"
+        return (f"{self.count} values of {who} in {self.runs} runs from {self.first} to "
+                f"{self.last}: median {self.median:.5g} {self.group.unit}, MAD {per} of it")
 
 
 class Refused(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
@@ -45,7 +46,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
         proposals, refused = propose(site, h, examined, metric=metric, since=start)
     made = baselines.changes(site, proposals)
     path, old = baselines.text_of(site)
-    new = baselines.applied(site, path, old, made)
+    new = baselines.applied(site, path, old, made) if made else old
     click.echo(baselines.diff(path, old, new), nl=False)
     for one in proposals:
         for line in one.left_out:
@@ -57,11 +58,13 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     added = sum(change.new for change in made)
     click.echo(f"{shown(path)}: {added} new, {len(made) - added} changed, "
                f"{len(proposals) - len(made)} as they are, {len(refused)} without"
-               + _ending(write, bool(made)), err=True)
+               + _ending(write, made, bool(proposals or refused)), err=True)
     raise SystemExit(ExitCode.PASS if proposals else ExitCode.INCOMPLETE)
 
 
-def _ending(write: bool, made: bool) -> str:
+def _ending(write: bool, made: Sequence[object], candidates: bool) -> str:
+    if not candidates:
+        return "; no such figure was measured in maintenance or acceptance mode"
     if not made:
         return ""
     return "; written, 'git diff' shows it" if write else "; --write makes this change"

@@ -45,8 +45,8 @@ def trend(
 
     \b
     siteproof trend --since 30d
-    siteproof trend why K7Q2MX
-    siteproof trend ack K7Q2MX --why "firmware 2.3, vendor informed"
+    siteproof trend why k7q2mx
+    siteproof trend ack k7q2mx --why "firmware 2.3, vendor informed"
     """
     context.obj = system
     if context.invoked_subcommand:
@@ -65,7 +65,7 @@ def trend(
     raise SystemExit(code)
 
 
-@trend.command()
+@trend.command(short_help="Acknowledge changes, each with its reason.")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @_system
 @_why
@@ -79,7 +79,7 @@ def ack(
     The record is kept beside the samples and never changed; 'unack' takes it back.
 
     \b
-    siteproof trend ack K7Q2MX --why "firmware 2.3, vendor informed"
+    siteproof trend ack k7q2mx --why "firmware 2.3, vendor informed"
     """
     _must_say_why("siteproof trend ack", why)
     with _surveyed(system or context.obj) as (site, seen):
@@ -89,7 +89,7 @@ def ack(
             click.echo(f"acknowledged by {done.who}: {trend_show.sentence(alert)}")
 
 
-@trend.command()
+@trend.command(short_help="Take acknowledgements back.")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @_system
 @_why
@@ -101,7 +101,7 @@ def unack(
     """Take acknowledgements back: the changes are alerts again.
 
     \b
-    siteproof trend unack K7Q2MX --why "it was not the firmware"
+    siteproof trend unack k7q2mx --why "it was not the firmware"
     """
     _must_say_why("siteproof trend unack", why)
     site = _site(system or context.obj)
@@ -112,7 +112,7 @@ def unack(
         click.echo(f"taken back by {done.who}: {trend_show.sentence(alert)}")
 
 
-@trend.command()
+@trend.command(short_help="Show everything behind one change.")
 @click.argument("name", metavar="ID")
 @_system
 @click.pass_context
@@ -120,7 +120,7 @@ def why(context: click.Context, name: str, system: str) -> None:
     """Show everything behind one change: the runs around it, and what else changed there.
 
     \b
-    siteproof trend why K7Q2MX
+    siteproof trend why k7q2mx
     """
     with _opened(system or context.obj) as (site, h):
         seen = trends.survey(site, h)

@@ -15,7 +15,7 @@ from siteproof.errors import ExitCode, harmless
 from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey, acks
 from siteproof.trend.finds import SHORTEST
-from siteproof.trend.model import CONFIRMS
+from siteproof.trend.model import CONFIRMS, counted
 
 WIDTH = 132  # columns where nobody looks at a terminal
 MOST = 40  # rows of a table, and lines of a list; --json has all of them
@@ -150,13 +150,15 @@ def sentence(alert: Alert) -> str:
 
 
 def _last_line(site: Site, seen: Survey) -> str:
-    held = f"{seen.series} lines with {seen.points} runs of {site.system.system}"
+    held = (f"{counted(seen.series, 'line')} with {counted(seen.points, 'run')} of "
+            f"{site.system.system}")
     if not seen.long_enough:
         return f"{held}: too little history, a step needs {SHORTEST} runs of a node"
     worse = [a for a in seen.all if a.open]
     proven = sum(not a.provisional for a in worse)
-    told = f"{proven} changes for the worse that nobody has acknowledged" if proven else \
-        "nothing proven got worse"
+    told = "nothing proven got worse"
+    if proven:
+        told = f"{counted(proven, 'change')} for the worse that nobody has acknowledged"
     rest = len(worse) - proven
     return f"{held}: {told}" + (f", {rest} provisional" if rest else "")
 

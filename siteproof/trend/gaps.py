@@ -13,7 +13,7 @@ from siteproof.errors import harmless
 from siteproof.series import Series
 from siteproof.trend.finds import SHORTEST, Stretch
 from siteproof.trend.lines import Group, Lines
-from siteproof.trend.model import CONFIRMS
+from siteproof.trend.model import CONFIRMS, counted
 
 if TYPE_CHECKING:
     from siteproof.history import History
@@ -84,7 +84,7 @@ def _absent(groups: Iterable[Group]) -> Iterator[str]:
         alike.setdefault((role, since, frozenset(held)), []).append(name)
     for (_, since, told_), names in sorted(alike.items(), key=lambda item: item[0][1]):
         figures = sorted(told_)
-        more = f" and {len(figures) - 1} more figures" if len(figures) > 1 else ""
+        more = f" and {counted(len(figures) - 1, 'more figure')}" if len(figures) > 1 else ""
         yield f"not measured since {since}: {nodeset(names)}, {figures[0]}{more}"
 
 
@@ -112,7 +112,8 @@ def _holes(groups: Iterable[Group]) -> Iterator[str]:
                 example = (f"{group.nodes[int(group.owner[at])]}, {group.told}, "
                            f"between {begin} and {end}")
     if count:
-        yield f"{count} holes of {LONG} runs or more in a line, for example {example}"
+        yield (f"{counted(count, 'hole')} of {LONG} runs or more in a line, for example "
+               f"{example}")
 
 
 def _short(stretches: Sequence[Stretch]) -> Iterator[str]:
@@ -128,7 +129,8 @@ def _short(stretches: Sequence[Stretch]) -> Iterator[str]:
 def _without_value(h: History, system: str) -> Iterator[str]:
     for status, count, nodes, newest in h.sql(_LACKING, {"system": system}):
         time, check, node, why = newest.values() if isinstance(newest, dict) else newest
-        told_ = f"{count} samples of {nodes} nodes without a value: {status}"
+        told_ = (f"{counted(count, 'sample')} of {counted(nodes, 'node')} without a value: "
+                 f"{status}")
         example = f"{check} on {node or system}, {time:%Y-%m-%d}"
         yield f"{told_}; the newest: {example}" + (f": {harmless(why)}" if why else "")
 
@@ -140,7 +142,8 @@ def _left_out(lines: Lines) -> Iterator[str]:
         if held:
             names = [harmless(name) for name in sorted(held)]
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            yield f"{what}: {', '.join(names[:SHOWN])}{more}; {sum(held.values())} values left out"
+            yield (f"{what}: {', '.join(names[:SHOWN])}{more}; "
+                   f"{counted(sum(held.values()), 'value')} left out")
 
 
 def _units(lines: Lines) -> Iterator[str]:

@@ -18,6 +18,11 @@ Kind = Literal["step", "drift", "out of control"]
 CONFIRMS = 5  # runs on each side of a step; what rests on fewer is provisional
 
 
+def counted(count: int, thing: str) -> str:
+    """1 run, 2 runs."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 @dataclass(frozen=True)
 class Moment:
     """A run: when it ended (UTC), and its session."""
@@ -106,7 +111,7 @@ class Rhythm:
     size: float
 
     def __str__(self) -> str:
-        return f"{self.series_name} of {self.nodes}: {self.name}, {self.size:.1%} wide"
+        return f"{self.series_name} of {self.nodes}: {self.name}, {self.size * 100:.1f} % wide"
 
 
 @dataclass(frozen=True)
