@@ -80,8 +80,9 @@ class Past:
     @cached_property
     def group(self) -> np.ndarray:
         """Of each row, the number of its series and role: what is compared with each other."""
-        key = np.stack([self.series, self.role[self.place].astype(np.uint64)])
-        return np.unique(key, axis=1, return_inverse=True)[1].reshape(-1)
+        number = np.unique(self.series, return_inverse=True)[1]
+        found: np.ndarray = number * len(self.roles) + self.role[self.place]
+        return found
 
 
 def read(material: Material) -> Past | None:

@@ -151,12 +151,10 @@ def _columns(found: Past) -> tuple[np.ndarray, list[datetime], bool]:
 
 def _medians(found: Past, values: np.ndarray) -> np.ndarray:
     """Of each row the median of these values over its series and role; NaN without one."""
-    good = np.flatnonzero(found.good)
-    order = good[np.lexsort((values[good], found.group[good]))]
-    groups = found.group[order]
-    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+    held = values[found.good], found.group[found.good]
     table = np.full(found.group.max() + 1, np.nan)
-    table[groups[starts]] = past.quantile(values[order], starts, 0.5)
+    for group in np.unique(held[1]):  # as many as there are series
+        table[group] = np.median(held[0][held[1] == group])
     return table[found.group]
 
 
