@@ -32,8 +32,8 @@ def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> Non
     PATH is a CSV of older or published results, whose columns are explained by
     'siteproof sites --keys'; or a perflog or a run report of ReFrame 3 or 4; or a folder of
     these. Without PATH it is the published.csv of the system's folder. A file with a mistake, or
-    of which no line can be read, changes nothing. What is imported shows in compare and in
-    histories, and answers no criterion on what nodes reach.
+    of which no line can be read, changes nothing. What is imported shows in compare, in
+    histories and in 'siteproof published'; it keeps no criterion, and can show that one is missed.
 
     \b
     siteproof import --system jetstream-tacc
