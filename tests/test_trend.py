@@ -8,7 +8,7 @@ import pytest
 import years
 from years import Change, Drift, Gap, Season, Step
 
-from siteproof import history, samples, trend
+from siteproof import descriptions, history, samples, trend
 from siteproof.samples import Header, Sample
 
 TRIAD, GFLOPS, SECONDS, IO = "Stream.triad", "Hpl.gflops", "Hpl.time", "RandomIo.read"
@@ -289,6 +289,21 @@ def test_host_parameters_and_firmware_are_causes_also_when_they_are_measured_les
                   ("n002", "HostParameters.sysctl", f"vm.other {text}", "text"))
     assert only(here.survey().all).changed == [
         "HostParameters.sysctl: vm.swappiness 10 -> vm.swappiness 60 on n001"]
+
+
+def test_firmware_that_changed_between_two_descriptions_is_a_cause(here):
+    here.year(nodes=4, runs=30, steps=[Step(TRIAD, 15, -0.1, ["n001"])])
+    for run, version in ((5, "1.2"), (10, "1.3"), (15, "2.0"), (25, "2.1")):
+        head = Header(f"d{run}", "here", "compute", "system", "SystemDescription", "1",
+                      years.time_of(run).isoformat(), mode="maintenance")
+        kept = {"n001": {"bios.version": version, "cpu": "x"}, "n002": {"bios.version": version}}
+        descriptions.write(here.perflogs, head, kept)
+        here.keep(head, *((node, descriptions.COUNT, Decimal(len(held)), "count")
+                          for node, held in kept.items()))
+    assert only(here.survey().all).changed == ["bios.version: 1.3 -> 2.0 on n001"]
+    next(here.perflogs.rglob("d10*.fields.json.gz")).write_bytes(b"broken")
+    told = only(only(here.survey().all).changed)
+    assert told.startswith("not known: ") and "d10.SystemDescription.1.fields.json.gz" in told
 
 
 def test_since_tells_only_what_came_later_and_metric_and_node_only_theirs(here):

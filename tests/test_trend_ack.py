@@ -100,6 +100,16 @@ def test_an_acknowledged_change_alerts_no_longer_and_says_who_and_why(here):
     assert "acknowledged" in ask("trend", "why", name)[1]
 
 
+def test_an_acknowledgement_outlives_the_runs_that_it_is_of(here):
+    here.year(nodes=4, runs=12, steps=[Step(TRIAD, 6, -0.2, ["n001"])])
+    name = only(changes()["alerts"])["id"]
+    ask("trend", "ack", name, "--why", "known")
+    for path in here.perflogs.rglob("*.jsonl"):
+        path.unlink()
+    assert [a["id"] for a in changes()["acknowledged"]] == [name]
+    assert "no longer in the history" in ask("trend", "why", name)[1]
+
+
 def test_after_an_acknowledgement_a_new_step_alerts_again(here):
     steps = [Step(TRIAD, 30, -0.1, ["n001"])]
     here.year(steps=steps)

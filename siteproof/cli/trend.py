@@ -16,6 +16,7 @@ from siteproof.cli.accept import user
 from siteproof.cli.progress import bar
 from siteproof.errors import UserError
 from siteproof.history import History
+from siteproof.series import alike
 from siteproof.sites import Site
 from siteproof.trend import Alert, Survey, acks
 
@@ -126,7 +127,7 @@ def why(context: click.Context, name: str, system: str) -> None:
         seen = trends.survey(site, h)
         alert = _find(seen, name)
         lines = [line for line in trends.history_of(site, h, alert.metric)
-                 if line.series == alert.series]
+                 if alike(line.series, alert.series)]
     records = acks.read_all(data.perflogs(), site.system.system)
     trend_show.explain(alert, lines, [r for r in records if r.alert.id == alert.id])
 

@@ -199,7 +199,10 @@ def _runs(console: Console, alert: Alert, lines: Sequence[Line]) -> None:
     else:
         columns = [(line.node, [line]) for line in mine]
     columns += [(f"median of {len(others)} others", others)] if others else []
-    times = np.unique(np.concatenate([line.times for line in mine])) if mine else np.array([])
+    if not mine:
+        _line(console, "  the runs themselves are no longer in the history")
+        return
+    times = np.unique(np.concatenate([line.times for line in mine]))
     at = int(np.searchsorted(times, np.datetime64(alert.first_after.time)))
     table = Table(title=Text(f"{alert.series_name}, {alert.unit}"), title_justify="left")
     table.add_column("run, UTC", no_wrap=True)

@@ -136,7 +136,7 @@ def _closely(line: Stretch, noise: float, found: Found) -> None:
     for at, index in enumerate(told.steps):
         first, last = bounds[at], bounds[at + 2]
         step = steps.describe(level, index, first, last)
-        if _worth(line, step, noise, last - first):
+        if _worth(line, step, noise, few=last - first < screening.SHORT):
             found.finds.append(Find(line, "step", index, step, *_raw(line, first, index, last),
                                     _made_good(level, step, bounds[at + 2:])))
     if told.drift and told.drift.significant and level.size >= LONG_ENOUGH:
@@ -145,12 +145,16 @@ def _closely(line: Stretch, noise: float, found: Found) -> None:
         _last_runs(line, level, bounds[-2], noise, found)
 
 
-def _worth(line: Stretch, step: Step, noise: float, runs: int) -> bool:
-    """Whether a step is worth an alert; among few runs its own scatter may be small by chance."""
+def _worth(line: Stretch, step: Step, noise: float, *, few: bool) -> bool:
+    """Whether a step is worth an alert.
+
+    few: it rests on so few runs that the line's own scatter may be small by chance; then that of
+    its sisters counts, too.
+    """
     if not steps.worth_an_alert(step):
         return False
-    few = runs < screening.SHORT and line.node != FLEET
-    return not few or abs(step.after - step.before) >= steps.MIN_SD * noise * abs(step.before)
+    least = steps.MIN_SD * noise * abs(step.before) if few and line.node != FLEET else 0.0
+    return abs(step.after - step.before) >= least
 
 
 def _raw(line: Stretch, first: int, at: int, last: int) -> tuple[float, float]:
@@ -193,7 +197,7 @@ def _last_runs(line: Stretch, level: Floats, first: int, noise: float, found: Fo
     if begin - first < CONTROL:
         return
     step = steps.describe(level, begin, first)
-    if _worth(line, step, noise, level.size - first):
+    if _worth(line, step, noise, few=True):
         found.finds.append(Find(line, "out of control", begin, step,
                                 *_raw(line, first, begin, level.size)))
 
