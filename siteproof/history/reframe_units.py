@@ -11,7 +11,8 @@ _SECOND = r"(?:s|sec|secs|second|seconds)"
 _RATE = re.compile(rf"([kKMGTP]?i?)(B|[Bb]ytes?|b|[Bb]its?)(?:/{_SECOND}|ps)")
 _FLOPS = re.compile(rf"([kKMGTP]?)(?:(?:flops?|FLOPs?|FLOPS?|Flops?)/{_SECOND}|flops|FLOPS|Flops)")
 _WORDS = {
-    "nsec": "ns", "nanoseconds": "ns", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "usec": "us", "usecs": "us",
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "nsec": "ns", "nanoseconds": "ns",
+    "usec": "us", "usecs": "us",
     "microseconds": "us", "msec": "ms", "milliseconds": "ms", "\u00b5s": "us", "\u03bcs": "us",
     "minutes": "min", "hours": "h", "percent": "%", "KB": "kB", "bytes": "B",
 }
