@@ -101,9 +101,11 @@ def collect(
 
 
 def _run(job: tuple[str, str, str], values: list[tuple[float, str]], unit: str) -> Run:
+    if len(values) == 1:  # as nearly always, and there may be a million
+        (value, own), = values
+        return Run(*job, value, unit, (value,), own)
     each, printed = tuple(value for value, _ in values), {own for _, own in values}
-    middle = median(each) if len(each) > 1 else each[0]
-    return Run(*job, middle, unit, each, printed.pop() if len(printed) == 1 else "")
+    return Run(*job, median(each), unit, each, printed.pop() if len(printed) == 1 else "")
 
 
 def align(values: Values, like: Iterable[Series]) -> Values:
@@ -180,7 +182,7 @@ def _series(sample: Sample, role: str) -> Series:
 
 
 def _pairs(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(texts.items()))
+    return tuple(sorted(texts.items())) if texts else ()
 
 
 def _nearly(one: str, other: str | None) -> bool:
