@@ -26,7 +26,7 @@ from siteproof.figure.trend import Course, Region, Trend
 EVIL = '<script>alert("1")</script> & id="x" $\\frac$ -->'
 NODES = [f"n{n:03}" for n in range(1, 9)]
 DAYS = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=n) for n in range(30)]
-BOUND = Mark("bound", 90.0, "C-1 ≥ 90 MB/s")
+BOUND = Mark("bound", 90.0, "C-1 ≥ 90 MB/s", "at_least")
 
 
 def histogram(name="d", said="says", **keys):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from siteproof.figure import canvas
 from siteproof.figure.canvas import COLOURS, GRID, SMALL, SOFT, WIDTH
@@ -27,13 +29,33 @@ STYLES = {"bound": ("-", 1.8), "baseline": ("--", 1.4), "median": (":", 1.6)}
 DIRECTION = {"higher": "higher is better →", "lower": "← lower is better", "neither": ""}
 
 
+EXACT = 1e-12  # a value in another unit is the same value
+
+
 @dataclass(frozen=True)
 class Mark:
-    """A value that all are compared with. kind: bound, baseline or median; text: with its value."""
+    """A value that all are compared with. kind: bound, baseline or median; text: with its value.
+
+    side: whether each value must be `at_least` or `at_most` that; empty: it judges none by itself,
+    as the bound of a median does. inclusive: whether the value itself is good.
+    """
 
     kind: str
     value: float
     text: str
+    side: str = ""
+    inclusive: bool = True
+
+    def beyond(self, values: np.ndarray) -> np.ndarray:
+        """Which values are on its bad side; in its own unit."""
+        sign = {"at_least": 1.0, "at_most": -1.0, "": np.nan}[self.side]
+        slack = EXACT * abs(self.value) * (-1.0 if self.inclusive else 1.0)
+        found: np.ndarray = sign * np.asarray(values) < sign * self.value + slack
+        return found
+
+    def times(self, size: float) -> Mark:
+        """The same in a unit that is so many times smaller."""
+        return replace(self, value=self.value * size)
 
 
 @dataclass(frozen=True)
@@ -64,8 +86,8 @@ def draw(name: str, says: str, data: Distribution) -> str:
         _stacks(place, list(values.values()), low, high)
         _axes(place, data, low, high)
         for mark in near:
-            if data.better in ("higher", "lower") and mark.kind == "bound":
-                ends = (low, mark.value) if data.better == "higher" else (mark.value, high)
+            if mark.side and mark.kind == "bound":
+                ends = (low, mark.value) if mark.side == "at_least" else (mark.value, high)
                 place.axvspan(*ends, facecolor="none", edgecolor=GRID, hatch="///", zorder=0,
                               linewidth=0)
         for x, text, side, style, lane in told:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.analysis.verdict import why_not
+from siteproof.analysis.verdict import MIDDLES, why_not
 from siteproof.figure.distribution import Mark
 from siteproof.history import rows
 from siteproof.report.words import figure
 from siteproof.samples import Sample
 from siteproof.series import Series
-from siteproof.sites import Criterion, Site
+from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.verdict_words import SIGNS
 
 _SIGN = {">=": "≥", "<=": "≤", "=": "="}
@@ -49,26 +49,46 @@ def unit_of(criteria: Iterable[Criterion], site: Site, key: Series, own: str) ->
 def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) -> list[Mark]:
     """The bounds of these criteria, and the baselines of the series, in a unit.
 
-    A bound is where the worst value lies that still passes, so rounding is in it.
+    A bound is where the worst value lies that still passes, so rounding is in it. What speaks of
+    the median or mean of all judges no node.
     """
     facts, metric = site.hardware_of(key.role), site.catalogue[key.metric]
     found = []
     for name, criterion in criteria.items():
-        low, high = criterion.limits(metric.unit, facts)
-        for limit in filter(None, dict.fromkeys((low, high))):
-            at = converted(limit.value, metric.unit, unit)
-            sign = _SIGN[SIGNS[criterion.kind]]
-            told = figure(float(criterion.bound_value(facts).to(unit)), unit)
-            rounds = f" ({criterion.rounding})" if criterion.step else ""
-            found.append(Mark("bound", at, f"{name} {sign} {told}{rounds}"))
+        sign = _SIGN[SIGNS[criterion.kind]]
+        told = figure(float(criterion.bound_value(facts).to(unit)), unit)
+        rounds = f" ({criterion.rounding})" if criterion.step else ""
+        found += _sides("bound", criterion, (metric.unit, unit), facts,
+                        f"{name} {sign} {told}{rounds}")
     for name, baseline in site.baselines.items():
         if baseline.metric == key.metric and not baseline.links and key.role in site.roles_of(
                 baseline):
             kind, limit = baseline.limit(metric.unit, facts)
             at = converted(limit.value, metric.unit, unit)
-            told = f"{_SIGN[SIGNS[kind]]} {figure(at, unit)}"
-            found.append(Mark("baseline", at, f"usual {name} {told}"))
+            found += _sides("baseline", baseline, (metric.unit, unit), facts,
+                            f"usual {name} {_SIGN[SIGNS[kind]]} {figure(at, unit)}")
     return found
+
+
+def _sides(
+    kind: str, promise: Criterion | Baseline, own_and: tuple[str, str], facts: Hardware, text: str
+) -> Iterator[Mark]:
+    """A mark for each side on which a promise has a limit."""
+    own, unit = own_and
+    whom = f", {promise.scope}" if promise.scope in MIDDLES else ""
+    for side, limit in zip(("at_least", "at_most"), promise.limits(own, facts), strict=True):
+        if limit is not None:
+            yield Mark(kind, converted(limit.value, own, unit), text + whom,
+                       "" if whom else side, limit.inclusive)
+
+
+def own_name(base: str, seen: dict[str, int]) -> str:
+    """A name that no other figure has: the base, from the second on with a number.
+
+    seen: how often each base was used; it is kept up to date.
+    """
+    seen[base] = seen.get(base, 0) + 1
+    return base + (f"-{seen[base]}" if seen[base] > 1 else "")
 
 
 def converted(value: Fraction | int, unit: str, to: str) -> float:

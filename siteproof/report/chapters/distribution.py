@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
+import numpy as np
+
 from siteproof import fleet_pairs, series
 from siteproof.figure import distribution as drawn
 from siteproof.figure.distribution import Distribution, Mark
@@ -53,12 +55,13 @@ class Fleet:
 
     def broken(self) -> list[str]:
         """The nodes beyond a bound, the worst first."""
-        held = [m.value for m in self.marks if m.kind == "bound"]
-        if not held or self.better == "neither":
-            return []
-        if self.better == "higher":
-            return [n for n in self.worst if self.values[n] < max(held)]
-        return [n for n in self.worst if self.values[n] > min(held)]
+        worst = self.worst
+        values = np.array([self.values[n] for n in worst])
+        beyond = np.zeros(len(worst), dtype=bool)
+        for mark in self.marks:
+            if mark.kind == "bound":
+                beyond |= mark.beyond(values)
+        return [worst[n] for n in np.flatnonzero(beyond)]
 
 
 def chapter(material: Material) -> Section | None:
@@ -66,12 +69,13 @@ def chapter(material: Material) -> Section | None:
     found = material.once(fleets)
     if not found:
         return None
-    figures = list(_figures(found[:MOST], material.fleet))
+    named = titles(found)
+    figures = list(_figures(found[:MOST], named, material.fleet))
     below = sum(bool(one.broken()) for one in found)
     lead = (f"{count(len(found), 'figure')} measured on two nodes or more: in {below} of them some "
             "node is beyond its bound." if any(_bounds(f) for f in found) else
             f"{count(len(found), 'figure')} measured on two nodes or more; none has a bound.")
-    points = [f"Not drawn: {one.key.name} of {one.key.role}" for one in found[MOST:]]
+    points = [f"Not drawn: {title}" for title in named[MOST:]]
     return Section("distribution", "All nodes at once", lead, figures=figures, points=points)
 
 
@@ -84,8 +88,10 @@ def fleets(material: Material) -> list[Fleet]:
     """The series of headline metrics that several nodes have; those beyond a bound first."""
     judged, site = material.judged, material.site
     alone = fleet_pairs.alone(judged.samples)
-    like = {(s.metric, s.node): s for s in sorted(alone, key=lambda s: s.header.time)
-            if s.status == "ok"}
+    like: dict[tuple[str, str], list[Sample]] = {}
+    for sample in sorted(alone, key=lambda s: s.header.time, reverse=True):
+        if sample.status == "ok":
+            like.setdefault((sample.metric, sample.node), []).append(sample)
     values = series.collect(site, alone, _wanted)
     found = [_fleet(material, key, nodes, like) for key, nodes in values.items()
              if len(nodes) >= LEAST]
@@ -99,16 +105,17 @@ def _wanted(metric: Metric) -> bool:
 
 
 def _bounds(one: Fleet) -> bool:
-    return any(m.kind == "bound" for m in one.marks)
+    return any(m.kind == "bound" and m.side for m in one.marks)
 
 
 def _fleet(
     material: Material, key: Series, nodes: Mapping[str, Sequence[Run]],
-    like: Mapping[tuple[str, str], Sample],
+    like: Mapping[tuple[str, str], Sequence[Sample]],
 ) -> Fleet:
+    """like: the samples of each metric and node, the newest first."""
     site = material.site
     own = site.catalogue[key.metric].unit
-    sample = like[key.metric, next(iter(nodes))]
+    sample = next(s for s in like[key.metric, next(iter(nodes))] if _is_of(s, key))
     criteria = promised.criteria_of(site, key, sample)
     printed = {runs[-1].printed for runs in nodes.values()}
     unit = promised.unit_of(criteria.values(), site, key,
@@ -123,16 +130,32 @@ def _fleet(
     return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing)
 
 
-def _figures(found: Sequence[Fleet], states: FleetReport) -> Iterator[Figure]:
-    seen: dict[str, int] = {}
-    several = {f.key.metric for f in found
-               if sum(other.key.metric == f.key.metric for other in found) > 1}
+def _is_of(sample: Sample, key: Series) -> bool:
+    """Whether a sample of the series' metric and node is one of the series."""
+    dims = {k: v for k, v in sample.dims.items() if k not in series.OF_A_RUN}
+    return (sample.header.environment == key.environment and dims == dict(key.dims)
+            and series.conditions(sample) == dict(key.conditions))
+
+
+def titles(found: Sequence[Fleet]) -> list[str]:
+    """What each of them is called: with environment and conditions where these alone differ."""
+    told = []
     for one in found:
-        name = anchor(one.key.metric)
-        seen[name] = seen.get(name, 0) + 1
-        name += f"-{seen[name]}" if seen[name] > 1 else ""
-        title = f"{one.key.name} of {one.key.role}" + (
-            f", {one.key.environment}" if one.key.metric in several else "")
+        alike = [dict(f.key.conditions) | {"": f.key.environment} for f in found
+                 if (f.key.name, f.key.role) == (one.key.name, one.key.role)]
+        own = {"": one.key.environment, **dict(one.key.conditions)}
+        unlike = [f"{key} {text}".strip() for key, text in own.items()
+                  if any(other.get(key) != text for other in alike)]
+        told.append(", ".join([f"{one.key.name} of {one.key.role}", *unlike]))
+    return told
+
+
+def _figures(
+    found: Sequence[Fleet], named: Sequence[str], states: FleetReport
+) -> Iterator[Figure]:
+    seen: dict[str, int] = {}
+    for one, title in zip(found, named, strict=False):
+        name = promised.own_name(anchor(one.key.metric), seen)
         says = _says(one)
         data = Distribution(f"{title}, {one.unit}", one.unit, one.values, one.better, one.marks,
                             _named(one, states))

@@ -25,7 +25,6 @@ FEW_DAYS = 5  # from so many on a column is a day, else a session
 COLUMNS = 370  # the newest
 WORST = 10
 METRICS = 3  # that have a map of their own
-EXACT = 1e-12  # a bound in another unit is the same bound
 HOW = (f"Worse than usual is a figure more than {-rules.Z_LIMIT:g} robust standard deviations and "
        f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
        "or beyond its baseline; a cell that several figures share shows the gravest of them.")
@@ -165,12 +164,10 @@ def _promises(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
         mine = found.of_series(one.number, one.key.role)
         size = float(units.UNITS[one.unit][1])
         for mark in one.marks:
-            beyond = found.value < mark.value * size * (1 - EXACT) if one.better == "higher" else \
-                found.value > mark.value * size * (1 + EXACT)
-            if mark.kind == "bound" and one.better != "neither":
-                broken |= mine & beyond
+            if mark.kind == "bound":
+                broken |= mine & mark.times(size).beyond(found.value)
             elif mark.kind == "baseline":
-                unusual |= mine & beyond
+                unusual |= mine & mark.times(size).beyond(found.value)
     return broken, unusual
 
 

@@ -60,9 +60,8 @@ def _metrics(site: Site, found: Sequence[Sample]) -> list[str]:
 def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one in found:
-        name = f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}"
-        seen[name] = seen.get(name, 0) + 1
-        name += f"-{seen[name]}" if seen[name] > 1 else ""
+        name = promised.own_name(
+            f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}", seen)
         title = f"{one.name} over {one.link}" if one.link else one.name
         rows, columns, split = _ends(site, one)
         kinds = _kinds(one)

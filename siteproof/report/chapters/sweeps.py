@@ -137,9 +137,8 @@ def _figures(found: Found) -> Iterator[Figure]:
             used.add(first.metric)
             marks = [s.drawn(first.unit) for s in mine]
             picture = replace(picture, landmarks=marks)
-        base = f"sweep-{promised.slug(together[0][1].run.name)}-{promised.slug(first.metric)}"
-        seen[base] = seen.get(base, 0) + 1
-        name = base + (f"-{seen[base]}" if seen[base] > 1 else "")
+        name = promised.own_name(
+            f"sweep-{promised.slug(together[0][1].run.name)}-{promised.slug(first.metric)}", seen)
         says = _says(picture, mine)
         yield Figure(name, f"{picture.title}, {first.unit}", drawn.draw(name, says, picture), says,
                      _table(together, several, mine), _metrics(first.metric))

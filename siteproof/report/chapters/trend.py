@@ -53,14 +53,19 @@ def chapter(material: Material) -> Section | None:
     middles = [m for one in material.once(distribution.fleets)
                if found is not None and (m := _middle(found, one)) is not None]
     survey = material.survey
-    alerts = [a for a in survey.all if a.worse and not a.of_fleet][:ALERTS]
-    figures = [_of_fleet(m, _of_series(m.one, [*survey.fleet, *survey.drifts]))
-               for m in middles[:FLEETS]]
-    medians = {(m.one.key.metric, m.one.key.role): m for m in middles}
-    figures += [f for n, a in enumerate(alerts, 1) if (f := _of_alert(material, medians, a, n))]
+    alerts = [a for a in survey.all if a.worse and not a.of_fleet]
+    titles = distribution.titles([m.one for m in middles])
+    seen: dict[str, int] = {}
+    figures = [_of_fleet(m, _of_series(m.one, [*survey.fleet, *survey.drifts]), title, seen)
+               for m, title in zip(middles[:FLEETS], titles, strict=False)]
+    figures += [f for n, a in enumerate(alerts[:ALERTS], 1)
+                if (f := _of_alert(material, middles, a, n))]
     if not figures:
         return None
-    points = [f"Not drawn: {m.one.key.name} of {m.one.key.role}" for m in middles[FLEETS:]]
+    points = [f"Not drawn: {title}" for title in titles[FLEETS:]]
+    if len(alerts) > ALERTS:
+        points.append(f"Not drawn: {count(len(alerts) - ALERTS, 'more change')} of nodes for the "
+                      "worse; the chapter on what changed lists them")
     return Section("trend", "Over time", _lead(material, middles), figures=figures, points=points)
 
 
@@ -99,14 +104,16 @@ def _middle(found: Past, one: Fleet) -> Middle | None:
 
 
 def _of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
-    return sorted((a for a in alerts if a.of_fleet and a.metric == one.key.metric
-                   and a.role == one.key.role), key=lambda a: a.first_after.time)
+    return sorted((a for a in alerts if a.of_fleet and _speaks_of(a, one)),
+                  key=lambda a: a.first_after.time)
 
 
-def _of_fleet(middle: Middle, alerts: Sequence[Alert]) -> Figure:
+def _of_fleet(
+    middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[str, int]
+) -> Figure:
     one = middle.one
-    name = f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}"
-    title = f"{one.key.name} of {one.key.role}"
+    name = promised.own_name(
+        f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}", seen)
     steps = [a for a in alerts if a.kind == "step"]
     says = _fleet_says(middle, alerts)
     data = Trend(
@@ -178,7 +185,7 @@ def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
 
 
 def _of_alert(
-    material: Material, medians: dict[tuple[str, str], Middle], alert: Alert, number: int
+    material: Material, middles: Sequence[Middle], alert: Alert, number: int
 ) -> Figure | None:
     """The nodes of a change, beside the fleet's median."""
     lines = list(_lines(material, alert))
@@ -187,14 +194,13 @@ def _of_alert(
     name = f"trend-change-{number}"
     title = f"{alert.series_name} of {alert.nodes}"
     courses = list(lines)
-    middle = medians.get((alert.metric, alert.role))
+    middle = next((m for m in middles if _speaks_of(alert, m.one)), None)
     marks: list[Mark] = []
     if middle:
         size = promised.converted(1, middle.one.unit, alert.unit)
         courses.append(Course(f"median of {count(middle.nodes, 'node')}", middle.times,
                               middle.values * size, quiet=True))
-        marks = [Mark(m.kind, m.value * size, m.text) for m in middle.one.marks
-                 if m.kind != "median"]
+        marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
     says = _alert_says(alert)
     data = Trend(f"{title}, {alert.unit}", alert.unit, courses, [(_utc(alert), _step(alert))],
                  marks)
