@@ -122,15 +122,17 @@ def lately(judged: Judgement) -> list[Sample]:
 
     A node that was in none of them has no past here.
     """
-    if judged.sessions is None or not judged.samples:
+    measured = _measured(judged.samples)
+    if judged.sessions is None or not measured:
         return []
     ranked = {m.check for m in judged.site.catalogue.values() if series.is_speed(m)}
-    mine = {s.header.session for s in judged.samples}
-    wanted = ranked & {s.header.check for s in judged.samples}
-    start = min(s.header.time for s in judged.samples)
+    mine = {s.header.session for s in measured}
+    wanted = ranked & {s.header.check for s in measured}
+    start = min(s.header.time for s in measured)
     earlier: dict[tuple[str, ...], set[str]] = {}
     for header in judged.sessions.headers:
-        if header.check in wanted and header.time < start and header.session not in mine:
+        if header.mode != PUBLISHED and header.check in wanted and header.time < start \
+                and header.session not in mine:
             earlier.setdefault(_kind(header), set()).add(header.session)
     recent = {kind: set(sorted(names)[-RECENT:]) for kind, names in earlier.items()}
     return judged.sessions.of(lambda h: h.session in recent.get(_kind(h), ()))

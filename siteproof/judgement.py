@@ -11,7 +11,14 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof import campaign, data, pairs, sites, sweep_derived, sweep_runs
 from siteproof.analysis import pair_units
-from siteproof.analysis.verdict import CriterionVerdict, Verdict, judge, of_system, refusal
+from siteproof.analysis.verdict import (
+    PUBLISHED,
+    CriterionVerdict,
+    Verdict,
+    judge,
+    of_system,
+    refusal,
+)
 from siteproof.samples import Header, Sample
 from siteproof.sessions import Sessions
 from siteproof.sites import Baseline, Criterion, Hardware, Site
@@ -236,7 +243,7 @@ def _warnings(found: Sequence[Sample]) -> dict[str, NodeSet]:
 
 def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:
     promised = {criterion.metric for criterion in site.criteria.values()}
-    measured = {s.metric for s in found if s.status == "ok"}
+    measured = {s.metric for s in found if s.status == "ok" and s.header.mode != PUBLISHED}
     return sorted(
         name for name in measured - promised
         if name in site.catalogue and site.catalogue[name].headline

@@ -1,6 +1,7 @@
 """What the five reports state, judged: who misses, who keeps, and what cannot be said."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -9,6 +10,7 @@ from siteproof import fleet, imported, landmarks, published_results, samples, si
 from siteproof.analysis.verdict import Verdict
 from siteproof.judgement import judge_samples
 from siteproof.published_judged import KEEPS, MISSES
+from siteproof.samples import Sample
 from siteproof.sites import printed
 
 SEEDS = ("jetstream-iu", "jetstream-tacc", "sc11-wan", "magellan", "extenci", "nebula-sriov")
@@ -259,3 +261,30 @@ def test_samples_are_written_and_read_without_loss(seed, tmp_path):
     mine = [s for s in stated if s.header == header]
     path = samples.write(tmp_path, header, mine)
     assert sorted(samples.read(path), key=lambda s: s.key) == sorted(mine, key=lambda s: s.key)
+
+
+def test_what_is_published_is_not_told_as_measured(seed):
+    for name in SEEDS:
+        site, found = seed(name)
+        assert judge_samples(site, found, "all").unjudged == [], name
+
+
+def test_what_was_published_years_before_hides_no_nodes_past(seed):
+    site, stated = seed("jetstream-tacc")
+    node = "tacc-c001"
+
+    def run(day):
+        head = replace(stated[0].header, session=f"202601{day}T000000Z", check="Stream",
+                       time=f"2026-01-{day}T00:00:00+00:00", mode="maintenance", job="1")
+        return Sample(head, node, "Stream.triad", Decimal(100), "MB/s")
+
+    class Known:
+        headers = [run("01").header, *(s.header for s in stated)]
+
+        @staticmethod
+        def of(wanted):
+            return [s for s in (run("01"), *stated) if wanted(s.header)]
+
+    found = [run("02"), *stated]
+    told = fleet.lately(replace(judge_samples(site, found, "all"), sessions=Known))
+    assert [s.header.session for s in told] == ["20260101T000000Z"]

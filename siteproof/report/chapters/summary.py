@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from siteproof import published_figures
 from siteproof.analysis.verdict import PUBLISHED, Verdict
 from siteproof.errors import UserError, UserErrors
 from siteproof.report.chapters import changes, conditions, criteria, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.model import Section, Table
 from siteproof.report.words import count, few, period, when
+from siteproof.samples import Sample
 
 GRAVEST = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED, Verdict.INCOMPLETE, Verdict.PENDING,
            Verdict.PASS)
@@ -17,7 +19,7 @@ UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MEANING = {
     Verdict.FAIL: "It did not pass: a promise is not kept",
     Verdict.ERROR: "It did not pass: a measurement broke",
-    Verdict.REGRESSED: "The contract is kept, and a figure is below its own baseline",
+    Verdict.REGRESSED: "No promise is broken, and a figure is worse than its own baseline",
     Verdict.INCOMPLETE: "Nothing failed, and something that was promised has not been measured",
     Verdict.PENDING: "Nothing failed, and something waits for a person or for a check",
     Verdict.PASS: "It passed: every criterion that can be decided is kept",
@@ -67,27 +69,43 @@ def facts(material: Material) -> list[tuple[str, str]]:
     """System, what is judged, when, with which suite, by whom, and on how many nodes."""
     judged = material.judged
     heads = list({id(s.header): s.header for s in judged.samples}.values())
+    own = [h for h in heads if h.mode != PUBLISHED]
     inventory = {node for role in material.site.system.nodes
                  for node in material.site.expected(role)}
     measured = {s.node for s in material.good
                 if s.node in inventory and s.header.mode != PUBLISHED}
 
-    def told(name: str) -> str:
-        return few(sorted({h.provenance[name] for h in heads if h.provenance.get(name)}), NAMED)
+    def told(name: str) -> list[str]:
+        return sorted({h.provenance[name] for h in own if h.provenance.get(name)})
 
-    return [
+    sessions = count(len({h.session for h in own}), "session")
+    rows = [
         ("System", material.site.system.description),
-        ("Judged", f"{judged.chosen} ({count(len(material.names), 'session')}, "
-                   f"{count(len(heads), 'job')})" if heads else judged.chosen),
-        ("Measured", period([h.time for h in heads])),
+        ("Judged", f"{judged.chosen} ({sessions}, {count(len(own), 'job')})" if own
+         else judged.chosen),
+        ("Measured", period([h.time for h in own])),
         ("Mode", few(sorted({h.mode or "none" for h in heads}), NAMED) or "-"),
         ("Nodes", f"{len(measured)} of {len(inventory)} have a value"),
-        *([("Suite", told("suite")), ("Measured by", told("user") or "unknown")]
-          if told("suite") else []),
-        *([("Source", told("source"))] if told("source") else []),
+        ("Suite", few(told("suite"), NAMED)),
+        ("Measured by", few(told("user"), NAMED) or "unknown" * bool(told("suite"))),
+        ("Published", _stated([s for s in judged.samples if s.header.mode == PUBLISHED])),
         ("Accepted", _answer(_accepted, material)),
         ("Made", when(material.now)),
     ]
+    return [(name, text) for name, text in rows if text]
+
+
+def _stated(found: Sequence[Sample]) -> str:
+    """How many figures others have published, of which days, and in which documents."""
+    if not found:
+        return ""
+    order = sorted(found, key=lambda s: s.header.time)
+    first, last = published_figures.when(order[0]), published_figures.when(order[-1])
+    days = dict.fromkeys((first.partition("/")[0], last.rpartition("/")[2]))
+    sources = {source.partition(", ")[0] for s in found
+               for source in s.header.provenance.get("source", "").split("; ")} - {""}
+    return (f"{count(len(found), 'figure')} of {' to '.join(days)}, by "
+            f"{few(sorted(sources), NAMED, '; ') or 'no source told'}")
 
 
 def _accepted(material: Material) -> str:
