@@ -60,6 +60,11 @@ def test_the_screen_sees_a_step_in_the_middle_of_few_runs(size):
     assert (steps.screen(values) == steps.screen(among_years)).mean() >= 0.9
 
 
+@pytest.mark.parametrize("size", [12, 30, 70])
+def test_the_screen_sees_a_step_between_values_that_are_all_equal(size):
+    assert steps.screen(np.repeat([[100.0, 50.0]], size // 2, axis=1))[0]
+
+
 def test_a_series_is_screened_alike_alone_and_among_thousands():
     table = np.array([stepped(seed, 3)[0] if seed % 3 else noise(seed) for seed in range(30)])
     many = np.tile(table, (2 * screen.BATCH // 30, 1))

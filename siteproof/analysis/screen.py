@@ -76,6 +76,10 @@ def _noise(table: Floats, away: Floats, least: Floats) -> Floats:
     within = MAD_TO_SIGMA * OF_BLOCK * _medians(inside)
     few = np.flatnonzero((~np.isnan(inside)).sum(axis=1) < BLOCKS)
     within[few] = MAD_TO_SIGMA / np.sqrt(2) * _medians(np.abs(np.diff(table[few], axis=1)))
+    quiet = np.flatnonzero((within <= least) & (sd > least))  # most neighbours are equal
+    between = np.abs(np.diff(table[quiet], axis=1))
+    pairs = np.maximum((~np.isnan(between)).sum(axis=1), 1)
+    within[quiet] = MEAN_TO_SIGMA / np.sqrt(2) * np.nansum(between, axis=1) / pairs
     sd = np.where(within > least, np.minimum(sd, within), sd)
     there = np.maximum((~np.isnan(away)).sum(axis=1), 1)
     sd = np.where(sd > least, sd, MEAN_TO_SIGMA * np.nansum(np.abs(away), axis=1) / there)
