@@ -1,6 +1,7 @@
 """`siteproof calibrate`: baselines from made-up years, and a file that stays its author's."""
 
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import fleets
 import pytest
@@ -8,7 +9,7 @@ import yaml
 import years
 from test_trend import IO, TRIAD, Here
 from test_trend_ack import ask, changes
-from years import Change, Drift, Step
+from years import Change, Drift, Gap, Step
 
 from siteproof import sites
 from siteproof.calibration import edit
@@ -109,6 +110,13 @@ def test_the_values_since_a_day_count(here):
     assert "360 values of 18 nodes in 20 runs from 2025-12-31" in told
 
 
+def test_that_day_has_a_zone_and_nodes_that_were_not_measured_since_then_do_not_count(here):
+    here.year(gaps=[Gap(40, 59, ["n001"])])
+    since = years.time_of(40).astimezone(ZoneInfo("Pacific/Auckland")).isoformat()
+    assert "340 values of 17 nodes in 20 runs from 2025-12-31" in ask("calibrate", "--since",
+                                                                     since)[1]
+
+
 def test_a_step_before_that_day_is_no_matter(here):
     here.year(steps=[Step(TRIAD, 30, -0.1)])
     code, told = ask("calibrate", "--since", f"{years.time_of(30):%Y-%m-%d}")
@@ -172,13 +180,18 @@ def test_values_that_fail_the_contract_do_not_count(here):
     assert code == 3 and "18 of 18 lines cannot count: n001 failed C-1 in" in told
 
 
-def test_each_link_has_a_baseline_of_its_own(tmp_path, monkeypatch):
+def test_each_link_has_a_baseline_and_a_contract_of_its_own(tmp_path, monkeypatch):
     more = """\
 links:
   wan: {description: w, partition: compute, servers: 'n001', clients: 'n002'}
   lan: {description: l, partition: compute, servers: 'n001', clients: 'n002'}
 """
-    folder = fleets.write_site(tmp_path / "sites", 4, more)
+    folder = fleets.write_site(tmp_path / "sites", 4, more, """\
+C-LAN: {description: d, metric: TcpBandwidth.throughput, at_least: 8 Gb/s, subject: pair,
+        scope: every pair, links: [lan], source: s}
+C-WAN: {description: d, metric: TcpBandwidth.throughput, at_least: 6 Gb/s, subject: pair,
+        scope: every pair, links: [wan], source: s}
+""")
     site = folder / "here" / "system.yaml"
     site.write_text(site.read_text().replace("scheduler: local", "scheduler: slurm"))
     monkeypatch.setattr("test_trend.RACKS", "")

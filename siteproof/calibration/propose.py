@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from siteproof.samples import Header, Sample
 from siteproof.series import SYSTEM, Series
 from siteproof.sites import Criterion, Site
 from siteproof.trend.finds import FLEET, Find, Stretch
-from siteproof.trend.lines import FOREIGN, Floats, Group, Ints
+from siteproof.trend.lines import FOREIGN, Floats, Group, Ints, key_of
 from siteproof.trend.model import counted
 from siteproof.trend.survey import Examined, same_series
 
@@ -95,7 +95,7 @@ def propose(
     """Proposals, and a line for each series that has none. metric: also if it is no headline."""
     proposals, refused = [], []
     finds: dict[int, list[Find]] = {}
-    start = np.datetime64(since.replace(tzinfo=None), "us") if since else None
+    start = np.datetime64(since.astimezone(UTC).replace(tzinfo=None), "us") if since else None
     for find in _open(examined.seen.finds, start):
         finds.setdefault(id(find.stretch), []).append(find)
     for group, newest in _newest(site, examined, metric):
@@ -183,7 +183,8 @@ def _proposal(
         raise Refused(f"a baseline cannot name {', '.join(unknown)}")
     return Proposal(
         group, middle, float(np.median(np.abs(values - middle))), tolerance, values.size,
-        runs.size, len(stable), times[0].item(), times[1].item(), asked.get(LINK, ""),
+        runs.size, sum(line.values.size > 0 for line in stable), times[0].item(),
+        times[1].item(), asked.get(LINK, ""),
         asked.get("program", "") if entry.programs else "",
         {k: v for k, v in asked.items() if k in entry.conditions and k != LINK}, sample,
         left_out,
@@ -198,13 +199,16 @@ def _told(find: Find) -> str:
 def _sample(site: Site, h: History, group: Group) -> Sample:
     """A sample as the newest of a series, for what a criterion asks of conditions."""
     rows = h.sql(
-        "SELECT dims, conditions, mode FROM samples WHERE system = ? AND metric = ? AND session = ?"
-        " AND environment = ? AND status = 'ok' ORDER BY node, trial, dims LIMIT 1",
+        "SELECT DISTINCT dims, conditions, mode FROM samples WHERE system = ? AND metric = ? "
+        "AND session = ? AND environment = ? AND status = 'ok' ORDER BY ALL",
         [site.system.system, group.key.metric, group.runs[-1].session, group.key.environment])
-    dims, conditions, mode = rows[0]
-    header = Header("", site.system.system, "", group.key.environment, "", "", "", mode=mode)
-    return Sample(header, "", group.key.metric, unit=group.unit, dims=json.loads(dims),
-                  own_conditions=json.loads(conditions))
+    found = [
+        Sample(Header("", site.system.system, "", group.key.environment, "", "", "", mode=mode),
+               "", group.key.metric, unit=group.unit, dims=json.loads(dims),
+               own_conditions=json.loads(conditions)) for dims, conditions, mode in rows]
+    wanted = replace(group.key, role="")
+    return next(sample for sample in found if series.alike(wanted, key_of(
+        sample.metric, group.key.environment, sample.dims, sample.own_conditions)))
 
 
 def _keeping(

@@ -192,14 +192,21 @@ def _kinds(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Kind]
                                        f"{units.kind(own)}, for example in {file}")
             continue
         held = json.loads(dims)
-        plain = {k: v for k, v in held.items() if k not in series.OF_A_RUN}
-        key = comparable(Series(name, _pairs(plain), environment, "",
-                                _pairs(series.deciding(json.loads(conditions)))))
+        key = key_of(name, environment, held, json.loads(conditions))
         alike = known.setdefault((name, key.dims, environment), [])
         key = next((other for other in alike if series.alike(key, other)), key)
         alike.append(key)
         yield _Kind(number, kind, key, own, better, held.get(LINK, ""), source == "reframe",
                     (unit, other))
+
+
+def key_of(
+    metric: str, environment: str, dims: Mapping[str, str], conditions: Mapping[str, str]
+) -> Series:
+    """The series of a sample, before its node says the role."""
+    plain = {k: v for k, v in dims.items() if k not in series.OF_A_RUN}
+    return comparable(Series(
+        metric, _pairs(plain), environment, "", _pairs(series.deciding(conditions))))
 
 
 def _guess(kind: str) -> str:
