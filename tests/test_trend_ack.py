@@ -120,6 +120,34 @@ def test_after_an_acknowledgement_a_new_step_alerts_again(here):
     assert found["n_before"] == 40  # the new control region, and nothing of before
 
 
+def test_changes_of_one_run_are_acknowledged_one_after_the_other(here):
+    here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"]), Step(TRIAD, 30, -0.3, ["n002"])])
+    second, first = (alert["id"] for alert in changes()["alerts"])
+    ask("trend", "ack", first, "--why", "fan")
+    assert only(changes()["alerts"])["id"] == second
+    ask("trend", "ack", second, "--why", "fan, too")
+    told = changes()
+    assert told["alerts"] == [] and [a["id"] for a in told["acknowledged"]] == [first, second]
+
+
+def test_an_acknowledged_step_stays_so_where_a_node_fell_a_little_earlier(here):
+    here.year(steps=[Step(TRIAD, 30, -0.1, years.names(6)[1:]), Step(TRIAD, 28, -0.1, ["n001"])])
+    ask("trend", "ack", only(changes()["alerts"])["id"], "--why", "fan")
+    assert changes()["alerts"] == []
+
+
+def test_what_fell_on_after_its_first_runs_were_acknowledged_alerts_again(here):
+    steps = [Step(TRIAD, 30, -0.1, ["n001", "n002"]), Step(TRIAD, 33, -0.2, ["n001"])]
+    here.year(runs=33, steps=steps)
+    assert only(changes()["alerts"])["provisional"]
+    ask("trend", "ack", only(changes()["alerts"])["id"], "--why", "fan")
+    here.year(first=33, steps=steps)
+    found = only(changes()["alerts"])
+    assert found["nodes"] == "n001" and found["relative"] == pytest.approx(-0.28, abs=0.02)
+    ask("trend", "ack", found["id"], "--why", "fan, broken")
+    assert changes()["alerts"] == []
+
+
 def test_an_acknowledged_step_of_the_fleet_leaves_its_nodes_alone(here):
     here.year(steps=[Step(TRIAD, 30, -0.1)])
     ask("trend", "ack", only(changes()["fleet"])["id"], "--why", "new BIOS")

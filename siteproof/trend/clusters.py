@@ -23,8 +23,11 @@ FEW = 2  # nodes of a rack below which it is no rack's matter
 LENGTH = 6  # of an id
 
 
-def alerts(site: Site, finds: Iterable[Find]) -> list[Alert]:
-    """One alert for what moved together, each with an id of its own."""
+def alerts(site: Site, finds: Iterable[Find], taken: Iterable[str] = ()) -> list[Alert]:
+    """One alert for what moved together, each with an id of its own.
+
+    taken: the ids of acknowledged changes, which stay theirs.
+    """
     groups: dict[int, list[Find]] = {}
     for find in finds:
         groups.setdefault(id(find.stretch.group), []).append(find)
@@ -33,7 +36,7 @@ def alerts(site: Site, finds: Iterable[Find]) -> list[Alert]:
         for together in _together(held):
             for place, part in _by_place(site, together):
                 found.append(_alert(held[0].stretch.group, place, part))
-    return _numbered(found)
+    return _numbered(found, set(taken))
 
 
 def _together(finds: Sequence[Find]) -> list[list[Find]]:
@@ -115,9 +118,8 @@ def _moments(group: Group, finds: list[Find]) -> tuple[Moment, Moment]:
     return group.runs[before].moment, group.runs[after].moment
 
 
-def _numbered(found: list[Alert]) -> list[Alert]:
+def _numbered(found: list[Alert], known: set[str]) -> list[Alert]:
     """Ids that stay the same from day to day: of series, kind, direction, run and place."""
-    known: set[str] = set()
     numbered = []
     for alert in found:
         words = [str(alert.series), alert.kind, "up" if alert.relative > 0 else "down",

@@ -22,6 +22,7 @@ from siteproof.trend.model import CONFIRMS, Kind
 FLEET = -1  # the node of a fleet's line
 BATCH = 4096  # lines that are screened at a time
 SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
+SHORT = 40  # runs around a step, of which fewer may scatter little by chance
 LONG_ENOUGH = 30  # runs of a line in which a drift is told
 CONTROL = 8  # runs of a control region: of fewer the scatter is not known
 HALF = 0.5  # of the way to the new level: a run there is of the new level
@@ -33,7 +34,8 @@ Told = Callable[[int, int], None]
 class Stretch:
     """A part of a line that one control region may hold. node: its place in the group, or FLEET.
 
-    column: the runs. values: without what the fleet did. raw: as measured.
+    column: the runs. values: without what the fleet did. raw: as measured. newest: whether the
+    line ends with it; its last runs may be out of control, those before a cut are known.
     """
 
     group: Group
@@ -41,6 +43,7 @@ class Stretch:
     column: Ints
     values: Floats
     raw: Floats
+    newest: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def stretches(
     bounds = [0, *(p for p in places if 0 < p < column.size), column.size]
     for begin, end in pairwise(bounds):
         here = slice(begin, end)
-        yield Stretch(group, node, column[here], values[here], raw[here])
+        yield Stretch(group, node, column[here], values[here], raw[here], end == column.size)
 
 
 def look(lines: Sequence[Stretch], told: Told | None = None) -> Found:
@@ -136,7 +139,7 @@ def _closely(line: Stretch, noise: float, found: Found) -> None:
     for at, index in enumerate(told.steps):
         first, last = bounds[at], bounds[at + 2]
         step = steps.describe(level, index, first, last)
-        if _worth(line, step, noise, few=last - first < screening.SHORT):
+        if _worth(line, step, noise, few=last - first < SHORT):
             found.finds.append(Find(line, "step", index, step, *_raw(line, first, index, last),
                                     _made_good(level, step, bounds[at + 2:])))
     if told.drift and told.drift.significant and level.size >= LONG_ENOUGH:
@@ -190,6 +193,8 @@ def _drift(line: Stretch, told: Shape, found: Found) -> None:
 
 def _last_runs(line: Stretch, level: Floats, first: int, noise: float, found: Found) -> None:
     """Two of the last three runs outside of what the runs since `first` have been."""
+    if not line.newest:
+        return
     outside = steps.out_of_control(level, slice(first, level.size - steps.LAST))
     if not outside:
         return

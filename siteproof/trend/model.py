@@ -38,14 +38,13 @@ class Moment:
 class Ack:
     """A person's word that a change is known: from it on a new control region begins.
 
-    alert: its id. when: UTC, ISO 8601. taken_back: who said later that it holds no longer.
+    alert: its id. when: UTC, ISO 8601.
     """
 
     alert: str
     who: str
     why: str
     when: str
-    taken_back: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,24 +10,18 @@ from numpy.typing import NDArray
 
 from siteproof.analysis import steps
 from siteproof.analysis.fleet import MAD_TO_SIGMA
-from siteproof.analysis.scale import CLIP
 from siteproof.analysis.screen import of_modes
 from siteproof.trend.beside import row_medians
 from siteproof.trend.lines import Floats
 from siteproof.trend.model import CONFIRMS
 
-SHORT = 40  # runs of a line, from which on the screen works
-ENOUGH = 3.0  # of a short line's CUSUM: one in twenty that hold nothing reaches it
 LOOSE = 2.0  # robust sd: what lies inside of that needs no closer look at its last runs
 
 
 def flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
     """Lines that may hold a step or a drift, or flip between two levels."""
     table = _table(batch)
-    found = steps.screen(table) | of_modes(table)
-    for at, line in enumerate(batch):
-        found[at] |= _moves(line)
-    return found
+    return steps.screen(table) | of_modes(table)
 
 
 def noise(values: Floats) -> float:
@@ -56,21 +50,3 @@ def loose(batch: Sequence[Floats]) -> NDArray[np.bool_]:
     sd = MAD_TO_SIGMA * row_medians(away)
     outside = away[:, -steps.LAST:] > LOOSE * sd[:, None]
     return np.asarray(outside.sum(axis=1) >= steps.OUTSIDE)
-
-
-def _moves(values: Floats) -> bool:
-    """Whether a short line may hold a step, which there makes most of the scatter itself.
-
-    So the noise is taken from the differences of neighbours. Longer lines are the screen's matter.
-    """
-    size = values.size
-    if not 2 * CONFIRMS <= size < SHORT:
-        return False
-    away = values - np.median(values)
-    sd = noise(values) * abs(float(np.median(values)))
-    if sd == 0:
-        return bool(np.ptp(values) > 0)
-    z = np.clip(away / sd, -CLIP, CLIP)
-    place = np.arange(CONFIRMS, size - CONFIRMS + 1)
-    sums = np.cumsum(z - z.mean())[place - 1]
-    return bool((np.abs(sums) > ENOUGH * np.sqrt(place * (size - place) / size)).any())

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from siteproof import data, series
+from siteproof.analysis import steps
 from siteproof.analysis.shape import Shape
 from siteproof.changes import nodeset
 from siteproof.sites import Site
-from siteproof.trend import acks, causes, clusters, finds, gaps, lines
+from siteproof.trend import acks, causes, clusters, finds, gaps, lines, screening
 from siteproof.trend.beside import beside
 from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Stretch, Told
-from siteproof.trend.lines import Group, Lines
-from siteproof.trend.model import Alert, Line, Rhythm, Survey
+from siteproof.trend.lines import Floats, Group, Lines
+from siteproof.trend.model import CONFIRMS, Alert, Line, Rhythm, Survey
 
 if TYPE_CHECKING:
     from siteproof.history import History
@@ -37,7 +39,8 @@ def survey(
     system = site.system.system
     looked = examine(site, h, perflogs, metric, now, told)
     found, stretches, seen, known = looked.lines, looked.stretches, looked.seen, looked.known
-    alerts = [a for a in clusters.alerts(site, seen.finds) if _wanted(a, since, node)]
+    named = clusters.alerts(site, seen.finds, [a.id for a in known])
+    alerts = [a for a in named if _wanted(a, since, node)]
     alerts = sorted(causes.explain(h, system, perflogs, alerts), key=gravity)
     nodes = [s for s in stretches if s.node != FLEET]
     return Survey(
@@ -117,23 +120,42 @@ def gravity(alert: Alert) -> tuple[object, ...]:
 def _stretches(group: Group, known: Sequence[Alert]) -> list[Stretch]:
     values, fleet = beside(group)
     mine = [a for a in known if same_series(a, group)]
-    of_nodes: dict[str, list[np.datetime64]] = {}
-    of_fleet = []
+    of_nodes: dict[str, list[Alert]] = {}
     for alert in mine:
-        cut = np.datetime64(alert.first_after.time, "us")
-        if alert.of_fleet:
-            of_fleet.append(cut)
-        else:
-            for name in alert.nodes:
-                of_nodes.setdefault(name, []).append(cut)
+        for name in () if alert.of_fleet else alert.nodes:
+            of_nodes.setdefault(name, []).append(alert)
     found: list[Stretch] = []
     for at, name in enumerate(group.nodes):
         here = group.of(at)
-        found += finds.stretches(group, at, group.column[here], values[here], group.values[here],
-                                 of_nodes.get(name, ()))
+        column, own = group.column[here], values[here]
+        found += finds.stretches(group, at, column, own, group.values[here],
+                                 _cuts(of_nodes.get(name, ()), group.times[column], own))
     if fleet:
-        found += finds.stretches(group, FLEET, fleet.columns, fleet.values, fleet.values, of_fleet)
+        of_fleet = [a for a in mine if a.of_fleet]
+        found += finds.stretches(group, FLEET, fleet.columns, fleet.values, fleet.values,
+                                 _cuts(of_fleet, group.times[fleet.columns], fleet.values))
     return found
+
+
+def _cuts(
+    known: Sequence[Alert], times: NDArray[np.datetime64], values: Floats
+) -> Iterator[np.datetime64]:
+    """Where a line is cut, for a new control region begins there."""
+    for alert in known:
+        cut = np.datetime64(alert.first_after.time, "us")
+        at = int(np.searchsorted(times, cut))
+        if not (alert.provisional and _went_on(alert, values[:at], values[at:])):
+            yield cut
+
+
+def _went_on(alert: Alert, before: Floats, after: Floats) -> bool:
+    """Whether a change became a larger one when only its first runs had been acknowledged."""
+    told, later = after[:alert.n_after], after[alert.n_after:][:SHORTEST]
+    if before.size < 2 or not told.size or later.size < CONFIRMS:
+        return False
+    level = float(np.median(told))
+    least = abs(level) * max(steps.MIN_RELATIVE, steps.MIN_SD * screening.noise(before))
+    return bool((np.median(later) - level) * np.sign(alert.relative) > least)
 
 
 def _wanted(alert: Alert, since: datetime | None, node: str) -> bool:
