@@ -54,7 +54,7 @@ def _of_campaign(name: str, held: dict[str, Sample]) -> Iterator[str]:
         if plateau and is_exact(plateau) and plateau.number > tasks.number:
             yield (f"{name}: the plateau of {kind} begins at {plateau.value} tasks, beyond the "
                    f"maximum at {tasks.value}")
-        if most:
+        if most and tasks.number:
             each = Fraction(most.number) / Fraction(tasks.number)
             yield (f"{name}: {kind} at its maximum is {number(each, 3)} {most.unit} for each of "
                    f"{tasks.value} tasks")

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 
 from siteproof.published_figures import (
+    NO_SHARE,
     Stated,
+    change,
     figures,
     is_exact,
     is_number,
@@ -45,8 +47,8 @@ def tuning(samples: Iterable[Sample]) -> Stated | None:
 def _change(before: Sequence[Sample], after: Sequence[Sample]) -> str:
     if len(before) != 1 or len(after) != 1 or not (is_exact(before[0]) and is_exact(after[0])):
         return ""
-    old, new = Fraction(before[0].number), Fraction(after[0].number)
-    return f"{float(100 * (new / old - 1)):+.1f} %" if old else ""
+    old, new = before[0], after[0]
+    return change(old.number, convert(new.number, new.unit, old.unit))
 
 
 def unlike(samples: Iterable[Sample]) -> Stated | None:
@@ -76,9 +78,10 @@ def of_serial(samples: Iterable[Sample]) -> Stated | None:
         check, _, kind = metric.partition(".")
         whole = held.get((campaign, f"BlockStorage.{kind}"))
         if check == "RandomIo" and whole is not None:
-            ratio = Fraction(part.number) / convert(whole.number, whole.unit, part.unit)
+            most = convert(whole.number, whole.unit, part.unit)
+            ratio = f"{float(Fraction(part.number) / most):.3f}" if most else NO_SHARE
             said = [figures([s]) for (_, name), s in held.items() if name == f"{metric}_ratio"]
-            rows.append((campaign, kind, figures([part]), figures([whole]), f"{float(ratio):.3f}",
+            rows.append((campaign, kind, figures([part]), figures([whole]), ratio,
                          "; ".join(said)))
     return Stated("Random access as a part of serial access",
                   ("campaign", "kind", "random", "serial", "worked out", "stated"), rows,

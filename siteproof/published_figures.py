@@ -14,6 +14,8 @@ from siteproof.samples import Sample
 from siteproof.sites import printed
 from siteproof.sites.published import PROGRAM
 
+NO_SHARE = "none, as it is of zero"
+
 
 class Stated(NamedTuple):
     """One table. Each cell is a text; figures carry their unit there or in the column's name."""
@@ -87,7 +89,16 @@ def number(value: Fraction | float, digits: int = 4) -> str:
     return f"{float(value):.0f}" if "e" in text else text
 
 
+def change(before: Number, after: Number) -> str:
+    """A change in per cent with its sign; of nothing there is none."""
+    if not before:
+        return NO_SHARE
+    return f"{float(100 * (Fraction(after) / Fraction(before) - 1)):+.1f} %"
+
+
 def share(part: Number, whole: Number, places: int = 1) -> str:
-    """A part in per cent, rounded half up, with so many places."""
+    """A part in per cent, rounded half up, with so many places; of nothing there is none."""
+    if not whole:
+        return NO_SHARE
     rounded = round_to(100 * Fraction(part) / Fraction(whole), Fraction(1, 10**places))
     return f"{float(rounded):.{places}f} %"

@@ -22,6 +22,7 @@ from siteproof.rounding import round_to
 from siteproof.samples import Sample
 from siteproof.sites import Criterion, Hardware, Site
 from siteproof.units import convert
+from siteproof.verdict_words import SIGNS
 
 KEEPS, MISSES, OPEN = "keeps", "misses", "undecided"
 ORDER = (MISSES, OPEN, KEEPS)
@@ -144,10 +145,7 @@ def _figure(sample: Sample) -> str:
 
 def _bound(criterion: Criterion) -> str:
     rounding = f", {criterion.rounding}" if criterion.step else ""
-    return f"{_SIGNS[criterion.kind]} {criterion.bound}{rounding}"
-
-
-_SIGNS = {"at_least": ">=", "at_most": "<=", "equals": "="}
+    return f"{SIGNS[criterion.kind]} {criterion.bound}{rounding}"
 
 
 def units_table(site: Site, samples: Iterable[Sample]) -> Stated | None:
@@ -159,7 +157,7 @@ def units_table(site: Site, samples: Iterable[Sample]) -> Stated | None:
         if units.kind(sample.unit) != "rate":
             continue
         exact = convert(sample.number, unit, sample.unit)
-        more = 100 * (exact / convert(sample.number, sample.unit, sample.unit) - 1)
+        more = 100 * (convert(1, unit, sample.unit) - 1)
         rows.append((sample.metric, when(sample), sample.header.campaign, figure(sample),
                      f"{number(exact, 5)} {sample.unit}", f"+{float(more):.2f} %"))
     if not rows:

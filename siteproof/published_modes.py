@@ -43,6 +43,8 @@ class Mode:
     def variation(self) -> float:
         """Standard deviation of the trials as a part of their mean."""
         each = [float(value) for value in self.values]
+        if not any(each):
+            return 0.0
         return (stdev(each) if len(each) > 1 else pstdev(each)) / fmean(each)
 
 
@@ -97,8 +99,9 @@ def derived(found: Sequence[Mode]) -> list[Sample]:
         figures = [
             ("best", max(mode.values), "Mb/s"), ("median", mode.median, "Mb/s"),
             ("trials", Fraction(len(mode.values)), "count"),
-            ("share_of_native", mode.median / found[0].median, "x"),
         ]
+        if found[0].median:
+            figures.append(("share_of_native", mode.median / found[0].median, "x"))
         told += [_sample(mode, name, value, unit) for name, value, unit in figures]
     return told
 

@@ -9,7 +9,15 @@ from statistics import median
 from typing import NamedTuple
 
 from siteproof.analysis.pair_units import PEER
-from siteproof.published_figures import Stated, figure, is_exact, number, share, when
+from siteproof.published_figures import (
+    Stated,
+    change,
+    figure,
+    is_exact,
+    number,
+    share,
+    when,
+)
 from siteproof.rounding import round_to
 from siteproof.samples import Sample
 from siteproof.sites import Site
@@ -33,7 +41,7 @@ class Row(NamedTuple):
     @property
     def percent(self) -> Fraction | None:
         """The rate as a share of the maximum, worked out of the bits."""
-        if self.most is None:
+        if self.most is None or not self.most.number:
             return None
         most = convert(self.most.number, self.most.unit, self.rate.unit)
         return 100 * Fraction(self.rate.number) / most
@@ -161,4 +169,4 @@ def _disagree(
         for (*where, name), other in medians.items():
             if where == [day, a, b] and tool < name:
                 yield (day, a, b, f"{tool} {number(one)} Mb/s", f"{name} {number(other)} Mb/s",
-                       f"{float(100 * (other / one - 1)):+.1f} %")
+                       change(one, other))

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from siteproof.analysis.pair_units import LINK
 from siteproof.published_figures import (
+    NO_SHARE,
     Stated,
     figure,
     is_exact,
@@ -19,6 +20,7 @@ from siteproof.samples import Sample
 from siteproof.sites import Criterion, Site
 from siteproof.sites.published import NETWORK, PROGRAM
 from siteproof.units import convert
+from siteproof.verdict_words import SIGNS
 
 LAN, WAN = "lan", "wan"
 PLACES = (LINK, "file_system", NETWORK)  # what tells the two ends of a comparison apart
@@ -47,6 +49,9 @@ def table(site: Site, samples: Iterable[Sample]) -> Stated | None:
     rows = []
     for near, far in pairs(samples):
         metric = site.catalogue.get(near.metric)
+        if not near.number:
+            rows.append((_name(near), figure(near), figure(far), NO_SHARE, statistic(near), ""))
+            continue
         ratio = convert(far.number, far.unit, near.unit) / Fraction(near.number)
         if metric and metric.better == "lower":
             rows.append((_name(near), figure(near), figure(far), f"{number(ratio)} times as long",
@@ -74,7 +79,8 @@ def _promises(site: Site, near: Sample, ratio: Fraction) -> Iterator[str]:
     for key, criterion in site.criteria.items():
         if criterion.bound and _speaks(criterion, near):
             kept = criterion.met(ratio, "x")
-            yield f"{key} >= {criterion.bound}: {'keeps' if kept else 'misses'}"
+            sign = SIGNS[criterion.kind]
+            yield f"{key} {sign} {criterion.bound}: {'keeps' if kept else 'misses'}"
 
 
 def _speaks(criterion: Criterion, near: Sample) -> bool:

@@ -52,7 +52,7 @@ def chapter(material: Material) -> Section | None:
     figures = [_figure(slug, word, found) for slug, word, found in parts if found]
     if not figures:
         return None
-    least = min((q for *_, found in parts for q in found if q.better == "higher"),
+    least = min((q for *_, found in parts for q in found if q.better == "higher" and q.lan),
                 key=lambda q: q.retention, default=None)
     total = sum(len(found) for *_, found in parts)
     lead = f"{count(total, 'quantity', 'quantities')} over LAN and WAN" + (
@@ -112,7 +112,9 @@ def _published(material: Material) -> Iterator[Quantity]:
         name = f"{metric}{_told(rest)}"
         one, other = (float(units.convert(Fraction(s.number), s.unit, lan.unit))
                       for s in (lan, wan))
-        better = site.catalogue[metric].better
+        better = site.catalogue[metric].better if metric in site.catalogue else "neither"
+        if better == "neither":
+            continue  # nothing is left of it, or lost
         what = lan.own_conditions.get(PUBLISHED, "") or lan.conditions.get(PUBLISHED, "")
         source = f"{what}, {lan.conditions.get('source', '')}".strip(", ")
         yield Quantity(name, better, lan.unit, one, other, source,
@@ -127,9 +129,9 @@ def _told(rest: Iterable[tuple[str, str]]) -> str:
 
 
 def _figure(slug: str, word: str, found: Sequence[Quantity]) -> Figure:
-    rates = [q for q in found if q.better == "higher"]
+    rates = [q for q in found if q.better == "higher" and q.lan]
     title = f"{word}: what is left over the WAN"
-    says = _says(rates, [q for q in found if q.better == "lower"])
+    says = _says(rates, [q for q in found if q.better == "lower" and q.lan])
     rows = [Beside(q.name.replace(", ", "\n", 1), q.retention, *_values(q)) for q in rates]
     name = f"links-{slug}"
     svg = drawn.draw_pairs(name, says, Pairs(title, ("LAN", "WAN"), rows))
@@ -152,7 +154,7 @@ def _says(rates: Sequence[Quantity], times: Sequence[Quantity]) -> str:
         parts.append(f"of {what} {shares} of the LAN's {'is' if low == high else 'are'} left over "
                      "the WAN")
     parts += [f"{q.name} takes {q.retention:.3g} times as long" for q in times]
-    told = "; ".join(parts)
+    told = "; ".join(parts) or "no figure over the LAN is more than zero"
     return told[0].upper() + told[1:].replace("%", " %") + "."
 
 
@@ -163,6 +165,8 @@ def _table(found: Sequence[Quantity]) -> Table:
 
 
 def _per_cent(one: Quantity) -> str:
+    if not one.lan:
+        return "-"
     if one.better == "lower":
         return f"{one.retention:.3g} times"
     return f"{one.retention:.1%}".replace("%", " %")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from statistics import mean, median
 
 from siteproof import pairs, units
@@ -97,7 +98,8 @@ def _trials(found: Sequence[Sample], metric: str, ways: Sequence[str]) -> dict[s
 
 def _lead(one: Ways) -> str:
     told = [f"{way} at {_per_cent(one.share(way, 'median'))}" for way in list(one.trials)[1:]]
-    return f"{one.metric} beside {one.first}, by the medians: {', '.join(told)}."
+    lower = " (lower is better)" if one.better == "lower" else ""
+    return f"{one.metric}{lower} beside {one.first}, by the medians: {', '.join(told)}."
 
 
 def _figure(site: Site, one: Ways) -> Figure:
@@ -133,4 +135,4 @@ def _table(site: Site, one: Ways) -> Table:
 
 
 def _per_cent(value: float) -> str:
-    return f"{value:.1%}".replace("%", " %")
+    return f"{value:.1%}".replace("%", " %") if isfinite(value) else "no share"
