@@ -20,6 +20,7 @@ from siteproof.series import alike
 from siteproof.sites import Site
 from siteproof.trend import Alert, Survey, acks
 
+MOST_NAMES = 40  # that are listed where one is unknown
 _system = click.option("--system", default="", metavar="NAME",
                        help="The system; without it, the one that this machine belongs to.")
 _why = click.option("--why", default="", metavar="TEXT",
@@ -51,11 +52,15 @@ def trend(
     """
     context.obj = system
     if context.invoked_subcommand:
+        if since or metric or node or as_json:
+            raise UserError(f"siteproof trend {context.invoked_subcommand}",
+                            "takes none of --since, --metric, --node and --json", "--system")
         return
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None
     with _opened(system) as (site, h):
-        _known_metric(site, h, metric)
+        _must_be_known(site, h, "metric", metric)
+        _must_be_known(site, h, "node", node)
         with bar("looking") as told:
             seen = trends.survey(site, h, since=start, metric=metric, node=node, told=told)
     code = trend_show.exit_code(seen)
@@ -153,14 +158,16 @@ def _surveyed(system: str) -> Iterator[tuple[Site, Survey]]:
         yield site, trends.survey(site, h)
 
 
-def _known_metric(site: Site, h: History, metric: str) -> None:
-    if not metric:
+def _must_be_known(site: Site, h: History, column: str, name: str) -> None:
+    """Refuse a metric or node of which there is no value. Raises UserError."""
+    if not name or (column == "node" and name in (site.system.system, *site.system.links)):
         return
     names = [row[0] for row in h.sql(
-        "SELECT DISTINCT metric FROM samples WHERE system = ? AND status = 'ok' ORDER BY metric",
-        [site.system.system])]
-    if metric not in names:
-        raise UserError("--metric", f"no value of '{metric}' in the history", names or "none yet")
+        f"SELECT DISTINCT {column} FROM samples WHERE system = ? AND status = 'ok' "
+        f"AND {column} <> '' ORDER BY ALL", [site.system.system])]
+    if name not in names:
+        known = names if len(names) <= MOST_NAMES else f"{len(names)} others"
+        raise UserError(f"--{column}", f"no value of '{name}' in the history", known or "none yet")
 
 
 def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert:
