@@ -115,7 +115,9 @@ def test_the_examples_find_what_was_planted(data):
     ("SELEC 1", "syntax error"), ("SELECT nope FROM samples", '"nope" not found'),
     ("SELECT * FROM nope", "nope does not exist"), ("", "not one question"),
     ("SELECT 1; SELECT 2", "not one question"), ("DROP VIEW samples", "not one question"),
-    ("COPY (SELECT 1) TO '/tmp/x'", "not one question"), ("SET threads = 1", "not one question"),
+    ("COPY (SELECT 1) TO '/tmp/x'", "not one question"), ("EXPLAIN SELECT 1", "not one question"),
+    ("SELECT now() AS x", "the column x has a zone. Allowed: times in UTC"),
+    ("SET threads = 1", "not one question"),
     ("ATTACH 'x.db'", "not one question"), ("SELECT error('gone')", "gone"),
     ("SELECT * FROM read_text('/etc/passwd')", "disabled by configuration"),
     ("SELECT * FROM read_csv('perflogs')", "disabled by configuration"),
@@ -128,6 +130,14 @@ def test_a_mistake_in_a_query_is_one_line_and_no_query_reads_files_or_writes(dat
     assert out.startswith("--sql: ")
     assert reason in out
     assert "\n" not in out
+
+
+def test_no_query_writes_into_the_store(data):
+    run()
+    folder = next((data / "cache").iterdir())
+    out, code = run("--sql", f"EXPLAIN ANALYZE COPY (SELECT 1) TO '{folder}/x.csv'")
+    assert (code, "not one question" in out) == (2, True)
+    assert not (folder / "x.csv").exists()
 
 
 def test_after_such_queries_everything_is_still_there(data):
@@ -188,6 +198,10 @@ def test_a_sheet_gets_no_formula(own):
     (["--system", "there"], "no sample is of 'there'. Allowed: here"),
     (["--since", "never"], "is no time"),
     (["--sql", "SELECT 1", "--metric", "Stream.triad"], "does not go with"),
+    (["--sql", "SELECT 1", "--system", "here", "--since", "7d"], "does not go with"),
+    (["--csv"], "the form of an answer to --sql"),
+    (["--sql", "SELECT 1", "--csv", "--json"], "the form of an answer to --sql"),
+    (["--sql", "SELECT 1 AS a, 2 AS a", "--json"], "two columns are named a"),
 ])
 def test_what_cannot_be_done_is_refused_and_nothing_is_written(
         data, tmp_path, monkeypatch, words, reason):

@@ -4,7 +4,6 @@ import json
 import multiprocessing
 import os
 import random
-import signal
 import time
 
 import pytest
@@ -74,6 +73,16 @@ def test_only_what_is_new_has_changed_or_has_gone_is_read_again(perflogs):
     files[1].write_text(files[1].read_text().replace("n001", "n009"))
     assert told_by(perflogs) == 3
     assert told_by(perflogs) == 0
+    is_right(perflogs)
+
+
+def test_another_content_of_the_same_size_and_age_is_read(perflogs):
+    told_by(perflogs)
+    path = sorted(perflogs.rglob("*.jsonl"))[0]
+    moment = path.stat().st_mtime_ns
+    path.write_text(path.read_text().replace("n001", "n009"))
+    os.utime(path, ns=(moment, moment))
+    assert told_by(perflogs) == 1
     is_right(perflogs)
 
 
@@ -253,7 +262,7 @@ def test_a_kill_at_any_moment_loses_nothing(perflogs, cache, processes):
         process = processes.Process(target=_open, args=(perflogs, cache))
         process.start()
         time.sleep(chance.uniform(0.02, 0.4))
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()  # which may have ended already
         process.join()
         with history.open_history(perflogs, refresh=False) as opened:
             assert opened.notes == []

@@ -66,9 +66,11 @@ def history(
         return
     wanted = Wanted(
         [system] if system else [], name, metrics, _nodes(nodes), _since(since))
-    if query is not None and (wanted.sql != "TRUE" and list(wanted.lists) != ["system"] or file):
+    if query is not None and (file or wanted.since or wanted.lists.keys() - {"system"}):
         raise UserError("--sql", "does not go with --export and the options that choose samples",
                         "WHERE in the query")
+    if as_csv and (query is None or as_json):
+        raise UserError("--csv", "the form of an answer to --sql", "--sql QUERY --csv, or --json")
     data.must_exist()
     with bar("history") as told:
         found = open_history(data.perflogs(), wanted.systems, rebuild=rebuild, told=told)
@@ -126,8 +128,16 @@ def _store(found: History) -> str:
         return "in memory"
     if not found.folder.is_dir():
         return "no store yet"
-    size = sum(path.stat().st_size for path in found.folder.iterdir())
+    size = sum(map(_size, found.folder.iterdir()))
     return f"store: {found.folder} ({size / 1e6:.1f} MB)"
+
+
+def _size(path: Path) -> int:
+    """Bytes; none of a file that another process has just removed or renamed."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _refused(lines: Sequence[str], err: bool = False) -> None:
@@ -155,7 +165,9 @@ def _answer(found: History, query: str, as_csv: bool, as_json: bool) -> None:
 
 
 def _print_json(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A list of objects, one a line."""
+    """A list of objects, one a line. Raises UserError where one name is that of two columns."""
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError("--json", f"two columns are named {twice[0]}", "AS gives another name")
     sys.stdout.write("[")
     for count, row in enumerate(rows):
         record = {name: _plain(value) for name, value in zip(names, row, strict=True)}

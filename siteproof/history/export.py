@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ FORMATS = {
 }
 NUMBER = r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 FORMULA = "=+-@\t\r"  # with what a cell begins that a spreadsheet would calculate
+ZONED = "TIMESTAMP WITH TIME ZONE"  # for which DuckDB wants one more library
 PORTION = 10_000  # rows of an answer that are fetched at once
 
 
@@ -123,15 +124,25 @@ def ask(history: History, query: str) -> tuple[list[str], Iterator[tuple[Any, ..
     try:
         _lock(history)
         statements = connection.extract_statements(query)
-        if len(statements) != 1 or statements[0].type not in (
-                duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+        # EXPLAIN ANALYZE would do what it explains: COPY into the store, for example.
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise UserError("--sql", "not one question", "one SELECT over samples and runs")
         connection.execute(statements[0])
-        names = [column[0] for column in connection.description or ()]
+        names = _names(connection.description or ())
         first = connection.fetchmany(PORTION)
     except duckdb.Error as error:
         raise UserError("--sql", _reason(error)) from None
     return names, _rows(connection, first)
+
+
+def _names(columns: Iterable[tuple[Any, ...]]) -> list[str]:
+    """Names of an answer's columns. Raises UserError for a time that Python could not show."""
+    names = []
+    for name, kind, *_ in columns:
+        if str(kind) == ZONED:
+            raise UserError("--sql", f"the column {name} has a zone", "times in UTC: ::TIMESTAMP")
+        names.append(name)
+    return names
 
 
 def _rows(

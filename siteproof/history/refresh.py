@@ -224,7 +224,8 @@ def _stamp(stat: Callable[[], os.stat_result]) -> Stamp:
         found = stat()
     except OSError:
         return 0, 0  # whoever reads it will say why it cannot be read
-    return found.st_size, found.st_mtime_ns
+    # The inode's time: a mended permission changes it, and a copy cannot bring along an older one.
+    return found.st_size, found.st_ctime_ns
 
 
 def _batches(

@@ -53,10 +53,6 @@ class Index:
     files: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     refused: dict[str, list[str]] = field(default_factory=dict)
 
-    def sources(self, table: str, relation: Callable[[Part, str], str]) -> list[str]:
-        """Relations that together are a table."""
-        return [relation(part, table) for part in self.parts]
-
 
 class Broken(Exception):
     """Why a store cannot be used: it is made anew."""

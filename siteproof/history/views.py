@@ -95,12 +95,6 @@ def names(table: str) -> str:
     return ", ".join(f'"{name}"' for name in KEPT[table])
 
 
-def empty(table: str, name: str) -> str:
-    """SQL that makes an empty table like a kept one."""
-    held = ", ".join(f'"{column}" {kind}' for column, kind in KEPT[table].items())
-    return f'CREATE OR REPLACE TEMP TABLE "{name}" ({held})'
-
-
 def create(samples: Iterable[str], contexts: Iterable[str]) -> Sequence[str]:
     """SQL that makes the views, of a table `live_runs` and of these relations."""
     told = ", ".join(f'{c.kept or f"r.{_quoted(c.name)}"} AS {_quoted(c.name)}' for c in SAMPLES)
