@@ -12,7 +12,17 @@ import sweeps_made
 
 from siteproof import imported, samples
 from siteproof.report import landmarks, material
-from siteproof.report.chapters import distribution, heatmap, links, matrix, modes, sweeps, trend
+from siteproof.report.chapters import (
+    distribution,
+    heatmap,
+    links,
+    matrix,
+    modes,
+    summary,
+    sweeps,
+    trend,
+    untested,
+)
 from siteproof.samples import Sample
 
 SITES = Path(__file__).resolve().parents[1] / "site-config"
@@ -231,3 +241,36 @@ def test_names_of_figures_are_slugs(linked):
     found = [f for c in (links, matrix) for f in c.chapter(linked).figures]
     assert all(re.fullmatch("[a-z0-9-]+", f.name) for f in found)
     assert json.dumps([f.says for f in found]).count("nan") == 0
+
+
+def test_what_was_measured_between_two_nodes_is_a_value_of_both_and_of_the_link(linked):
+    section = untested.chapter(linked)
+    told = [row for table in section.tables for row in table.rows]
+    assert not [row for row in told if row[0] == "link"]
+    assert linked.measured == {f"n{n:03}" for n in range(1, 8)}
+    (failed,) = [t for t in section.tables if t.title == "Checks that gave no value"]
+    assert {row[3] for row in failed.rows} == {"n008"}
+
+
+def test_a_node_that_only_received_was_measured(tmp_path, monkeypatch):
+    fleets.write_site(tmp_path / "sites", 3, criteria=(
+        "C-1: {description: d, metric: Stream.triad, at_least: 1 MB/s, source: s}\n"))
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
+    for check, metric in (("Stream", "Stream.triad"), ("TcpBandwidth", "TcpBandwidth.throughput")):
+        head = fleets.header(1, check)
+        dims = {"peer": "n002"} if check != "Stream" else {}
+        samples.write(tmp_path / "data/perflogs", head, [Sample(
+            head, "n001", metric, Decimal(9), "Gb/s" if dims else "MB/s", dims=dims)])
+    held = material.gather("here")
+    try:
+        assert held.measured == {"n001", "n002"}
+        assert dict(summary.facts(held))["Nodes"] == "2 of 3 have a value"
+    finally:
+        held.close()
+
+
+def test_runs_of_a_sweep_that_have_no_room_are_named(swept, monkeypatch):
+    monkeypatch.setattr(sweeps, "RUNS", 1)
+    section = sweeps.chapter(swept)
+    assert [p for p in section.points if "more run" in p and "not drawn" in p]

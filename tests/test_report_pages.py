@@ -7,6 +7,7 @@ import pytest
 from pages import Page
 
 from siteproof.report import html, markdown
+from siteproof.report.chapters import description
 from siteproof.report.model import Figure, Report, Section, Table
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
@@ -132,3 +133,9 @@ def test_a_row_of_another_length_is_refused():
 def test_the_same_report_is_the_same_page():
     made = report(Section("one", "One", "", figures=[figure()]))
     assert pages(made) == pages(made)
+
+
+def test_of_many_lines_those_that_are_left_out_are_counted():
+    lines = [f"line {n}" for n in range(description.MOST + 3)]
+    assert description._first(lines)[-1] == "3 more such lines are left out"
+    assert description._first(lines[:2]) == lines[:2]

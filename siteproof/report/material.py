@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from siteproof import accepted, campaign, data, fleet, judgement
 from siteproof.accepted import Acceptance
+from siteproof.analysis.pair_units import PEER
+from siteproof.analysis.verdict import PUBLISHED
 from siteproof.fleet import FleetReport
 from siteproof.gate import reports as gate_reports
 from siteproof.gate.decision import Decision, decide
@@ -126,6 +128,13 @@ class Material:
     def good(self) -> list[Sample]:
         """The judged samples that have a value."""
         return [s for s in self.judged.samples if s.status == "ok"]
+
+    @cached_property
+    def measured(self) -> set[str]:
+        """The nodes that have a measured value, as either end of a pair; no published one."""
+        found = [s for s in self.good if s.header.mode != PUBLISHED]
+        ends = {s.node for s in found} | {s.dims.get(PEER, "") for s in found}
+        return {node for node in ends if self.site.role_of(node)}
 
     @cached_property
     def names(self) -> list[str]:

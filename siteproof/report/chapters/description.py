@@ -89,7 +89,7 @@ def _role(material: Material, told: Described, role: str) -> Section:
     points = [f"Not described: {nodes(missing)}"] if missing else []
     tables = [_odd(same), _undecided(same), _majority(same)]
     return Section(f"role-{role}", f"Role {role}", lead, [t for t in tables if t.rows],
-                   points=points + _unread({n: told.unread[n] for n in mine}))
+                   points=_first(points + _unread({n: told.unread[n] for n in mine})))
 
 
 def _majority(same: Uniformity) -> Table:
@@ -134,7 +134,7 @@ def _unread(unread: Mapping[str, Mapping[str, str]]) -> list[str]:
         for name, why in names.items():
             told[name, why].append(node)
     return [f"Not read: {name}: {why} ({nodes(names)})"
-            for (name, why), names in sorted(told.items())][:MOST]
+            for (name, why), names in sorted(told.items())]
 
 
 def _changed(material: Material, told: Described) -> Section:
@@ -167,7 +167,13 @@ def _health(found: Sequence[Sample]) -> list[str]:
             lines[f"{name} grew by {grown} from the first look to the last"].append(delta.node)
         for name, why in delta.unknown.items():
             lines[f"{name} {why}"].append(delta.node)
-    return [f"Health of {nodes(names)}: {line}" for line, names in lines.items()][:MOST]
+    return _first([f"Health of {nodes(names)}: {line}" for line, names in lines.items()])
+
+
+def _first(points: Sequence[str]) -> list[str]:
+    """The first of many sentences, and how many more there are."""
+    left = [f"{len(points) - MOST} more such lines are left out"] if len(points) > MOST else []
+    return [*points[:MOST], *left]
 
 
 def _value(value: str | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from siteproof.analysis.verdict import PUBLISHED
 from siteproof.fleet import NodeReport, State
 from siteproof.gate.decision import Ruling
 from siteproof.report.material import Material
@@ -23,7 +22,7 @@ def chapter(material: Material) -> Section:
     """Who stays out, who goes back with a remark, and the states of all."""
     out = [r for r in material.gate.rulings.values() if not r.back]
     tables = []
-    if out and material.once(_measured):
+    if out and material.measured:
         tables.append(_table(material, out, "Nodes that stay out"))
     if remarked := [r for r in material.gate.rulings.values() if r.back and r.state != State.OK]:
         tables.append(_table(material, remarked, "Nodes that go back with a remark"))
@@ -35,7 +34,7 @@ def chapter(material: Material) -> Section:
 def brief(material: Material) -> str:
     """Which nodes stay out, and why."""
     told, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
-    if not out or not material.once(_measured):
+    if not out or not material.measured:
         return told
     groups = _alike(out)
     if len(groups) <= NAMED:
@@ -58,7 +57,7 @@ def short(material: Material) -> str:
     rulings = material.gate.rulings
     if not rulings:
         return "The inventory has no node."
-    if not material.once(_measured):
+    if not material.measured:
         return (f"No node of {len(rulings)} was measured in what is judged, so nothing is decided "
                 "about any.")
     out = sum(not r.back for r in rulings.values())
@@ -104,17 +103,10 @@ def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[st
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def _measured(material: Material) -> set[str]:
-    """The nodes that have a value which was measured; without any nothing is decided."""
-    return {s.node for s in material.good
-            if s.node in material.fleet.nodes and s.header.mode != PUBLISHED}
-
-
 def _unasked(material: Material) -> set[str]:
     """Nodes that are OK because nothing was asked of them."""
-    measured = material.once(_measured)
     return {n.node for n in material.fleet.nodes.values()
-            if n.state is State.OK and n.node not in measured}
+            if n.state is State.OK and n.node not in material.measured}
 
 
 def _alike(rulings: Iterable[Ruling]) -> Mapping[tuple[str, tuple[str, ...], str], Sequence[str]]:

@@ -72,8 +72,6 @@ def facts(material: Material) -> list[tuple[str, str]]:
     own = [h for h in heads if h.mode != PUBLISHED]
     inventory = {node for role in material.site.system.nodes
                  for node in material.site.expected(role)}
-    measured = {s.node for s in material.good
-                if s.node in inventory and s.header.mode != PUBLISHED}
 
     def told(name: str) -> list[str]:
         return sorted({h.provenance[name] for h in own if h.provenance.get(name)})
@@ -85,7 +83,7 @@ def facts(material: Material) -> list[tuple[str, str]]:
          else judged.chosen),
         ("Measured", period([h.time for h in own])),
         ("Mode", few(sorted({h.mode or "none" for h in heads}), NAMED) or "-"),
-        ("Nodes", f"{len(measured)} of {len(inventory)} have a value"),
+        ("Nodes", f"{len(material.measured)} of {len(inventory)} have a value"),
         ("Suite", few(told("suite"), NAMED)),
         ("Measured by", few(told("user"), NAMED) or "unknown" * bool(told("suite"))),
         ("Published", _stated([s for s in judged.samples if s.header.mode == PUBLISHED])),

@@ -25,6 +25,7 @@ from siteproof.sweep_tables import ALL, TASKS, Curve
 from siteproof.sweeps import files
 
 RUNS = 4  # of one sweep in one figure
+NAMED = 4  # runs or systems that a sentence names
 MOST = 8  # figures
 NEAR = 6.0  # times the highest value: landmarks farther away have a figure of their own
 COLUMNS = ("curve", "points", "best", "at", "plateau", "of the bound")
@@ -32,7 +33,7 @@ COLUMNS = ("curve", "points", "best", "at", "plateau", "of the bound")
 
 @dataclass(frozen=True)
 class Found:
-    """The pictures of all sweeps. beside: what could not be shown of other systems."""
+    """The pictures of all sweeps. beside: what is not shown, a sentence each."""
 
     together: Sequence[tuple[Together, bool]]
     stated: Sequence[Stated]
@@ -52,12 +53,12 @@ def chapter(material: Material) -> Section | None:
     points += [f"Not drawn: {title}" for title in (f.title for f in figures[MOST:])]
     own = [r for r in found.reports if r.run.system == material.system]
     runs = {id(r.run) for r in own}
-    names = few(list(dict.fromkeys(r.run.name for r in own)), 4)
+    names = few(list(dict.fromkeys(r.run.name for r in own)), NAMED)
     lead = f"{count(len(runs), 'run')} of sweeps of this system ({names})" if own else \
         "No sweep of this system was measured; others publish landmarks of theirs"
     beside = sorted({r.run.system for r in found.reports} - {material.system})
-    return Section("sweeps", "Sweeps", lead + (f", beside {few(beside, 4)}." if beside else "."),
-                   figures=figures[:MOST], points=points)
+    lead += f", beside {few(beside, NAMED)}." if beside else "."
+    return Section("sweeps", "Sweeps", lead, figures=figures[:MOST], points=points)
 
 
 def _found(material: Material) -> Found:
@@ -83,6 +84,9 @@ def _found(material: Material) -> Found:
     together, reports = [], []
     for name, runs in chosen.items():
         held = runs[:RUNS]
+        if rest := [f"{run.system} {run.newest.header.campaign or day(run.newest.header.time)}"
+                    for _, run in runs[RUNS:]]:
+            beside.append(f"{name}: {count(len(rest), 'more run')} not drawn: {few(rest, NAMED)}")
         own = [(_label(run, [r for _, r in held]), report) for site, run in held
                for report in sweep_report.reports(site, run, known.get(name))]
         together += [(one, len({label for label, _ in own}) > 1)
@@ -97,6 +101,8 @@ def _published(header: object) -> bool:
 
 def _others(material: Material) -> list[str]:
     """The other systems of the same perflogs."""
+    if not material.perflogs.is_dir():
+        return []  # nothing was ever measured
     return sorted(p.name for p in material.perflogs.iterdir()
                   if p.is_dir() and p.name != material.system)
 

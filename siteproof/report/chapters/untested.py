@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from siteproof.analysis.pair_units import LINK
+from siteproof.analysis.pair_units import link_of
 from siteproof.analysis.verdict import PUBLISHED, CriterionVerdict, Verdict
 from siteproof.report.material import Material
 from siteproof.report.model import Section, Table
@@ -98,7 +98,7 @@ def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
     for s in material.judged.samples:
         if s.status != "ok":
             held.setdefault((s.header.check, s.status, s.why), []).append(
-                s.node or s.dims.get(LINK, "") or "the system")
+                s.node or link_of(s) or "the system")
     for (check, status, why), names in sorted(held.items()):
         yield check, status, str(len(names)), few(_named(material, names), NAMED), why or "-"
 
@@ -155,8 +155,8 @@ def _places(material: Material) -> list[tuple[str, str, str]]:
 
 def _not_seen(material: Material) -> list[tuple[str, str, str]]:
     system, found = material.site.system, [s for s in material.good if s.header.mode != PUBLISHED]
-    roles = {material.site.role_of(node) for node in {s.node for s in found}}
-    links = {s.dims.get(LINK) for s in found}
+    roles = {material.site.role_of(node) for node in material.measured}
+    links = {link_of(s) for s in found}
     used = {s.conditions.get("file_system", s.dims.get("file_system")) for s in found}
     run_on = {partition.role for partition in system.partitions.values()}
     told = [
