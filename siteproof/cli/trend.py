@@ -20,7 +20,6 @@ from siteproof.series import alike
 from siteproof.sites import Site
 from siteproof.trend import Alert, Survey, acks
 
-MOST_NAMES = 40  # that are listed where one is unknown
 _system = click.option("--system", default="", metavar="NAME",
                        help="The system; without it, the one that this machine belongs to.")
 _why = click.option("--why", default="", metavar="TEXT",
@@ -59,8 +58,8 @@ def trend(
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None
     with _opened(system) as (site, h):
-        _must_be_known(site, h, "metric", metric)
-        _must_be_known(site, h, "node", node)
+        _known_metric(site, h, metric)
+        _known_node(site, h, node)
         with bar("looking") as told:
             seen = trends.survey(site, h, since=start, metric=metric, node=node, told=told)
     code = trend_show.exit_code(seen)
@@ -158,16 +157,25 @@ def _surveyed(system: str) -> Iterator[tuple[Site, Survey]]:
         yield site, trends.survey(site, h)
 
 
-def _must_be_known(site: Site, h: History, column: str, name: str) -> None:
-    """Refuse a metric or node of which there is no value. Raises UserError."""
-    if not name or (column == "node" and name in (site.system.system, *site.system.links)):
+def _known_metric(site: Site, h: History, metric: str) -> None:
+    if metric and metric not in (names := _measured(site, h, "metric")):
+        raise UserError("--metric", f"no value of '{metric}' in the history", names or "none yet")
+
+
+def _known_node(site: Site, h: History, node: str) -> None:
+    """A node, a link or the system itself: the places that an alert may be of."""
+    if not node:
         return
-    names = [row[0] for row in h.sql(
+    names = [*_measured(site, h, "node"), *site.system.links, site.system.system]
+    if node not in names:
+        raise UserError("--node", f"no sample is of '{node}'", f"a name such as {names[0]}")
+
+
+def _measured(site: Site, h: History, column: str) -> list[str]:
+    """What there is of a column of `samples` beside values."""
+    return [row[0] for row in h.sql(
         f"SELECT DISTINCT {column} FROM samples WHERE system = ? AND status = 'ok' "
         f"AND {column} <> '' ORDER BY ALL", [site.system.system])]
-    if name not in names:
-        known = names if len(names) <= MOST_NAMES else f"{len(names)} others"
-        raise UserError(f"--{column}", f"no value of '{name}' in the history", known or "none yet")
 
 
 def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert:
