@@ -13,7 +13,8 @@ from siteproof.errors import harmless
 from siteproof.samples import Sample
 
 STEER = "\x1b]0;owned\x07\x1b[2J\x9b1m\r\b\u202e"
-QUOTES = "$(touch {trap}) `touch {trap}` ';touch {trap};' \"|touch {trap}\" [red]x[/red] %s {{0}}"
+QUOTES = ("$(touch {trap}) `touch {trap}` ';touch {trap};' \"|touch {trap}\" [red]x[/red] [/b] "
+          "%s {{0}}")
 FIELDS = " State=DOWN Nodes=ALL Users=mallory\nNodeName=n001 State=DOWN --flag"
 
 

@@ -69,7 +69,7 @@ def _print(result: Comparison, names: list[str]) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
-    table = Table(title=f"A: {names[0]}, B: {names[1]}", title_justify="left")
+    table = Table(title=Text(f"A: {names[0]}, B: {names[1]}"), title_justify="left")
     for name in ("metric", "A", "B", "change", "noise", "verdict", "nodes", "worst nodes"):
         table.add_column(name, overflow="fold")
     shown = [r for r in result.rows if not (r.of_a_point and r.change.word is Word.SAME)]

@@ -86,7 +86,8 @@ def _console() -> Console:
 
 def _print(judged: Judgement, report: FleetReport) -> None:
     console = _console()
-    table = Table(title=f"{judged.site.system.system}: {judged.chosen}", title_justify="left")
+    title = Text(f"{judged.site.system.system}: {judged.chosen}")
+    table = Table(title=title, title_justify="left")
     for name in ("node", "state", "role", "why"):
         table.add_column(name, overflow="fold", no_wrap=name in ("node", "state"))
     for node in _bad_first(report):

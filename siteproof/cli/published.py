@@ -67,10 +67,10 @@ def _print(tables: list[Stated]) -> None:
     if not console.is_terminal:
         console = Console(width=WIDTH)
     for one in tables:
-        table = Table(title=one.title, title_justify="left", caption=one.note or None,
-                      caption_justify="left")
+        table = Table(title=Text(one.title), title_justify="left",
+                      caption=Text(one.note) if one.note else None, caption_justify="left")
         for name in one.columns:
-            table.add_column(name, overflow="fold", no_wrap=name in WHOLE)
+            table.add_column(Text(name), overflow="fold", no_wrap=name in WHOLE)
         for row in one.rows:
             table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
         console.print(table)

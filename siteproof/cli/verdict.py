@@ -49,7 +49,8 @@ def _print(judged: Judgement) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
-    table = Table(title=f"{judged.site.system.system}: {judged.chosen}", title_justify="left")
+    title = Text(f"{judged.site.system.system}: {judged.chosen}")
+    table = Table(title=title, title_justify="left")
     for name in ("criterion", "verdict", "worst value", "bound", "nodes", "worst nodes, or why"):
         table.add_column(name, overflow="fold", no_wrap=name in ("criterion", "verdict"))
     for result in judged.verdicts:
