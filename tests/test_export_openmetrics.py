@@ -153,6 +153,12 @@ def test_pairs_sweeps_and_what_others_published_have_no_series(tmp_path, monkeyp
     assert of(values, "block_storage_read_bytes_per_second", file_system="home") == [8e6]
 
 
+def test_what_others_published_years_ago_is_no_last_run(tmp_path, monkeypatch):
+    found = run_of({"n001": 99}, mode="published", partition="published")
+    values = exported(judged(site(tmp_path, monkeypatch), found))
+    assert of(values, "last_run_timestamp_seconds") == []
+
+
 def test_no_sample_at_all_is_a_whole_document(tmp_path, monkeypatch):
     values = exported(judged(site(tmp_path, monkeypatch), []))
     assert of(values, "last_run_timestamp_seconds") == []

@@ -44,6 +44,8 @@ def _whole(families: Families, judged: Judgement, now: datetime) -> None:
                  "seconds")
     newest: dict[str, datetime] = {}
     for sample in judged.samples:
+        if sample.header.mode == PUBLISHED:
+            continue  # no job of ours, and years old
         moment = datetime.fromisoformat(sample.header.time)
         part = sample.header.partition
         newest[part] = max(newest.get(part, moment), moment)
