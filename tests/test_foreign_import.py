@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import pytest
+from clone import Done
 from test_foreign import HEAD, LINE, OUTPUTS
 
-from siteproof import history
+from siteproof import cli, history
 
 
 @pytest.fixture
-def bring(world):
-    """Imports paths for thishost."""
-    world.site()
+def siteproof(world, monkeypatch, capsys):
+    """The command, in this process."""
     world.data.mkdir()
-    return lambda *paths: world.siteproof("import", *paths, "--system", "thishost")
+    for name in ("SITEPROOF_SITES", "SITEPROOF_DATA", "SITEPROOF_SYSTEM"):
+        monkeypatch.setenv(name, world.environment()[name])
+    monkeypatch.setenv("SITEPROOF_CACHE", str(world.folder / "cache"))
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["siteproof", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Done(ended.value.code, *capsys.readouterr())
+    return run
+
+
+@pytest.fixture
+def bring(siteproof):
+    """Imports paths for thishost."""
+    return lambda *paths: siteproof("import", *paths, "--system", "thishost")
 
 
 def kept(world):
@@ -129,10 +145,8 @@ def test_the_zone_is_kept_beside_the_file_and_another_one_is_refused(world, brin
     (["--system", "thishost", "--zone", "Middle/Earth"], "'Middle/Earth' is no time zone"),
     (["--system", "thishost", "--zone", "../../etc/passwd"], "is no time zone"),
 ])
-def test_a_wrong_option_is_one_line(world, arguments, why):
-    world.site()
-    world.data.mkdir()
-    done = world.siteproof("import", write(world, HEAD, LINE), *arguments)
+def test_a_wrong_option_is_one_line(world, siteproof, arguments, why):
+    done = siteproof("import", write(world, HEAD, LINE), *arguments)
     assert done.code == 2
     assert why in done.err
     assert done.err.count("\n") == 1
