@@ -269,7 +269,9 @@ def _check_time(where: str, text: str) -> None:
 
 def _texts(where: str, record: Mapping[str, object], key: str) -> dict[str, str]:
     """An object of texts, empty where there is none."""
-    held = record.get(key, {})
+    if key not in record:
+        return {}
+    held = record[key]
     if not (isinstance(held, dict) and all(isinstance(value, str) for value in held.values())):
         raise UserError(where, f"'{key}' is no object of texts")
     return held

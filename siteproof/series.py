@@ -8,10 +8,13 @@ role `system`, where they are asked for.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from statistics import median
+from typing import NamedTuple
 
 from siteproof import units
 from siteproof.analysis.pair_units import LINK, of_link
@@ -44,8 +47,7 @@ class Series:
         return f"{self.metric} [{told}]" if told else self.metric
 
 
-@dataclass(frozen=True, order=True)
-class Run:
+class Run(NamedTuple):
     """A node's figure in one job: the median where the job measured it more than once.
 
     each: all values that the job measured. printed: their own unit; empty if there are several.
@@ -61,6 +63,7 @@ class Run:
 
 
 Values = dict[Series, dict[str, list[Run]]]
+Job = tuple[str, str, str]  # time, session and id: later ones are greater
 
 
 def is_speed(metric: Metric) -> bool:
@@ -78,20 +81,18 @@ def collect(
     *, of_system: bool = False,
 ) -> Values:
     """Each series with the runs of each node, oldest first, in the catalogue's unit."""
-    held: dict[Series, dict[str, dict[tuple[str, str, str], list[tuple[float, str]]]]] = {}
-    for sample, series in _wanted(site, samples, wanted, of_system):
-        unit = site.catalogue[sample.metric].unit
-        number = sample.number
-        if sample.unit != unit:  # an exact fraction costs more than all the rest
+    held: dict[Series, dict[str, dict[Job, list[tuple[float, str]]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list)))
+    unit_of = {name: metric.unit for name, metric in site.catalogue.items()}
+    for sample, series, job in _wanted(site, samples, wanted, of_system):
+        number: Decimal | Fraction = sample.number
+        if sample.unit != (unit := unit_of[sample.metric]):  # exact, and dearer than all the rest
             number = units.convert(number, sample.unit, unit)
-        value = float(number)
-        job = (sample.header.time, sample.header.session, sample.header.job)
-        held.setdefault(series, {}).setdefault(sample.node, {}).setdefault(job, []).append(
-            (value, sample.unit))
+        held[series][sample.node][job].append((float(number), sample.unit))
     return {
         series: {
             node: [
-                _run(job, values, site.catalogue[series.metric].unit)
+                _run(job, values, unit_of[series.metric])
                 for job, values in sorted(jobs.items())
             ]
             for node, jobs in nodes.items()
@@ -100,7 +101,7 @@ def collect(
     }
 
 
-def _run(job: tuple[str, str, str], values: list[tuple[float, str]], unit: str) -> Run:
+def _run(job: Job, values: list[tuple[float, str]], unit: str) -> Run:
     if len(values) == 1:  # as nearly always, and there may be a million
         (value, own), = values
         return Run(*job, value, unit, (value,), own)
@@ -155,24 +156,24 @@ def deciding(held: Mapping[str, str]) -> dict[str, str]:
 
 def _wanted(
     site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool], of_system: bool
-) -> Iterator[tuple[Sample, Series]]:
+) -> Iterator[tuple[Sample, Series, Job]]:
     metrics = {name for name, metric in site.catalogue.items() if wanted(metric)}
-    known: dict[object, Series] = {}
+    known: dict[object, tuple[Series, Job]] = {}
     headers: dict[int, Header] = {}  # holds each header, so that its id stays its own
     for sample in samples:
-        role = site.role_of(sample.node)
+        role, head = site.role_of(sample.node), sample.header
         if of_link(sample):  # it stands for the link itself
             sample, role = replace(sample, node=sample.dims[LINK]), LINK
         elif of_system and not sample.node:
             sample, role = replace(sample, node=site.system.system), SYSTEM
         if sample.status != "ok" or role is None or sample.metric not in metrics:
             continue
-        headers.setdefault(id(sample.header), sample.header)
-        key = (id(sample.header), sample.metric, role, _pairs(sample.dims),
-               _pairs(sample.own_conditions))
-        if key not in known:
-            known[key] = _series(sample, role)
-        yield sample, known[key]
+        headers.setdefault(id(head), head)
+        key = (id(head), sample.metric, role, _pairs(sample.dims), _pairs(sample.own_conditions))
+        place = known.get(key)
+        if place is None:
+            place = known[key] = _series(sample, role), (head.time, head.session, head.job)
+        yield sample, *place
 
 
 def _series(sample: Sample, role: str) -> Series:
