@@ -6,6 +6,7 @@ real ReFrame and the real siteproof.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -13,7 +14,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 TOP = Path(__file__).resolve().parents[1]
 OUTPUTS = TOP / "tests" / "outputs"
@@ -137,6 +140,22 @@ class World:
     def siteproof(self, *words: object, **variables: str) -> Done:
         """`siteproof WORDS…`."""
         return self.run("siteproof", *words, **variables)
+
+    def inside(self, *words: object, **variables: str) -> Done:
+        """`siteproof WORDS…` in this process, which takes a third of the time."""
+        from siteproof import cli
+
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in "oe")
+        code: object = 0
+        with (mock.patch.dict(os.environ, self.environment(**variables), clear=True),
+              mock.patch.object(sys, "argv", ["siteproof", *map(str, words)]),
+              redirect_stdout(out), redirect_stderr(err)):
+            try:
+                cli.main()
+            except SystemExit as end:
+                code = end.code or 0
+        told = [stream.buffer.getvalue().decode() for stream in (out, err)]
+        return Done(code, *told)
 
     def verdicts(self, *words: object) -> dict[str, str]:
         """Each criterion's verdict."""

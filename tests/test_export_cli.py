@@ -17,6 +17,7 @@ FORMS = ("junit", "openmetrics", "json")
 @pytest.fixture
 def here(world):
     made = furnish(world)
+    made.ask = lambda *words, **v: made.inside(*words, "--system", "here", **v)
     made.keep(run_of({**dict.fromkeys(names(8), 100), "n004": 50}))
     return made
 
@@ -78,9 +79,9 @@ def test_letters_that_a_terminal_does_not_know_are_written_all_the_same(here):
     criteria.write_text(criteria.read_text().replace("description: d", "description: 'é→'"),
                         encoding="utf-8")
     few = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
-    top = ET.fromstring(here.ask("export", "junit", **few).out.encode())
+    top = ET.fromstring(here.siteproof("export", "junit", "--system", "here", **few).out.encode())
     assert "C-TRIAD: é→" in [case.get("name") for case in top.iter("testcase")]
-    read = json.loads(here.ask("export", "json", **few).out)
+    read = json.loads(here.siteproof("export", "json", "--system", "here", **few).out)
     assert read["criteria"][0]["description"] == "é→"
 
 

@@ -133,7 +133,9 @@ def test_a_new_schema_with_a_key_less_would_be_noticed(tmp_path, monkeypatch):
 
 @pytest.fixture
 def here(world):
-    return furnish(world)
+    made = furnish(world)
+    made.ask = lambda *words: made.inside(*words, "--system", "here")
+    return made
 
 
 def test_the_commands_keep_to_the_schema(here):
@@ -149,12 +151,12 @@ def test_the_commands_keep_to_the_schema(here):
 def test_what_others_have_published_keeps_to_the_schema(world):
     world.site("jetstream-tacc")
     world.data.mkdir()
-    assert world.siteproof("import", "--system", "jetstream-tacc").code == 0
-    read = check("verdict", world.siteproof("export", "json", "--system", "jetstream-tacc").out)
+    assert world.inside("import", "--system", "jetstream-tacc").code == 0
+    read = check("verdict", world.inside("export", "json", "--system", "jetstream-tacc").out)
     assert read["exit_code"] == 1  # two figures after the tuning miss their bounds (trap J18)
     assert not any(n["verdict"] == "FAIL" for c in read["criteria"] for n in c["nodes"])
 
 
 def test_the_schema_can_be_asked_for(here):
-    done = here.siteproof("export", "schema", "nodes")
+    done = here.inside("export", "schema", "nodes")
     assert (done.code, json.loads(done.out)) == (0, schema.of("nodes"))

@@ -168,8 +168,8 @@ def test_of_two_campaigns_of_one_date_the_one_further_down_is_the_later(seed):
 def test_without_any_session_verdict_speaks_of_what_others_published(world):
     world.site("jetstream-iu")
     world.data.mkdir()
-    world.siteproof("import", "--system", "jetstream-iu")
-    done = world.siteproof("verdict", "--system", "jetstream-iu", "--json")
+    world.inside("import", "--system", "jetstream-iu")
+    done = world.inside("verdict", "--system", "jetstream-iu", "--json")
     found = json.loads(done.out)
     assert found["samples_of"] == "what others have published; no session yet"
     assert done.code == 3  # nothing is decided: what keeps a promise is a mean or a maximum
@@ -204,15 +204,15 @@ def test_a_published_rate_makes_no_node_good_and_keeps_none_out(seed):
 def test_published_is_a_command_whose_last_line_answers(world):
     world.site("jetstream-tacc")
     world.data.mkdir()
-    done = world.siteproof("published", "--system", "jetstream-tacc")
+    done = world.inside("published", "--system", "jetstream-tacc")
     assert (done.code, "'siteproof import --system jetstream-tacc' first" in done.err) == (2, True)
-    world.siteproof("import", "--system", "jetstream-tacc")
+    world.inside("import", "--system", "jetstream-tacc")
     done = world.siteproof("published", "--system", "jetstream-tacc")
     assert done.code == 1
     assert done.out.splitlines()[-1] == (
         "published of jetstream-tacc: 120 figures and texts; against a criterion: 12 misses "
         "(BlockStorage 2, UdpBurst 3, UdpBandwidth 1, IorSingle 3, Inventory 3), 30 keeps")
-    assert len(json.loads(world.siteproof(
+    assert len(json.loads(world.inside(
         "published", "--system", "jetstream-tacc", "--json").out)["figures"]) == 42
 
 

@@ -13,7 +13,7 @@ def milestones(world):
     """The milestones of a site with these lines, and what lint says."""
     def write(*lines, head=HEAD):
         (world.sites / "thishost" / "timeline.csv").write_text(head + "".join(lines))
-        return world.siteproof("lint", "thishost")
+        return world.inside("lint", "thishost")
     return write
 
 
