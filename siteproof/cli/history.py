@@ -18,6 +18,7 @@ from siteproof.cli.progress import bar
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, export, open_history, questions, views
 from siteproof.history.export import Wanted
+from siteproof.history.interrupt import interruptible
 
 WIDTH = 132  # columns where nobody looks at a terminal
 MOST = 40  # refused lines that are told; --json has all of them
@@ -79,7 +80,8 @@ def history(
             click.echo(f"siteproof: {note}", err=True)
         wanted.must_be_known(found)
         if query is not None:
-            _answer(found, query, as_csv, as_json)
+            with interruptible(found.connection):
+                _answer(found, query, as_csv, as_json)
         elif file:
             count = export.export(found, file, wanted)
             click.echo(f"{file}: {count:,} samples")

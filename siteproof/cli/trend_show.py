@@ -146,7 +146,7 @@ def sentence(alert: Alert) -> str:
     return harmless(
         f"{alert.id} {alert.series_name} of {alert.nodes} ({alert.place}): "
         f"{figure(alert.before)} -> {figure(alert.after)} {alert.unit}, {share(alert.relative)}, "
-        f"since {alert.first_after}")
+        f"since {alert.last_before if alert.kind == 'drift' else alert.first_after}")
 
 
 def _last_line(site: Site, seen: Survey) -> str:
