@@ -12,7 +12,7 @@ import years
 
 from siteproof import samples
 from siteproof.report import material, promised
-from siteproof.report.chapters import distribution, heatmap, trend
+from siteproof.report.chapters import changes, distribution, heatmap, trend
 from siteproof.series import Series
 
 RUNS = 30
@@ -135,3 +135,22 @@ def test_values_under_other_conditions_are_told_apart(tmp_path, monkeypatch):
                             for trial, size in enumerate(("8", "16")) for s in found])
         titles = distribution.titles(distribution.fleets(made()))
         assert sorted(titles) == [f"Stream.triad of compute, array_size {n}" for n in (16, 8)]
+
+
+def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
+    with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, made):
+        years.write(perflogs, nodes=8, runs=200, metrics=("Stream.triad",),
+                    drifts=[years.Drift("Stream.triad", -0.2, ("n004",))])
+        held = made()
+        drawn = next(f for f in trend.chapter(held).figures if f.title.endswith("of n004"))
+        told = changes.chapter(held)
+    assert drawn.says.startswith("Drift of -")
+    assert "confidence" not in drawn.says and "a year, most likely" in drawn.says
+    (node, runs, one, two, by), = drawn.table.rows
+    assert (node, runs) == ("n004", "200")
+    assert -11.5 < float(by.removesuffix(" %")) < -8.5  # 10 % in 200 days, the ends' middles 90 %
+    assert float(two) / float(one) - 1 == pytest.approx(float(by.removesuffix(" %")) / 100,
+                                                        abs=0.001)
+    assert " on 2026-06-08" not in drawn.svg
+    assert "from 2025-11-21 02:15 UTC" in told.lead  # its first run, not its last
+    assert "(n 200)" in str(told.sections[0].tables[0].rows)

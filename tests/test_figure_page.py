@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from siteproof.figure import curves, distribution, heatmap, matrix, ranges, shares, timeline, trend
+from siteproof.figure import (
+    curves,
+    distribution,
+    heatmap,
+    labels,
+    matrix,
+    ranges,
+    shares,
+    timeline,
+    trend,
+)
 from siteproof.figure.curves import Landmark, Line, Picture
 from siteproof.figure.distribution import Distribution, Mark
 from siteproof.figure.heatmap import HeatMap
@@ -245,6 +255,16 @@ def test_steps_and_bounds_are_told_by_line_and_word():
     assert {"-8.0 % on 2026-01-11", "kernel", "C ≥ 95",
             "usual 1000000, above the picture"} <= set(told)
     assert "stroke-dasharray" in svg
+
+
+@pytest.mark.parametrize("day", [0, 12, 19, 29])
+def test_a_long_word_at_a_step_ends_within_the_picture(day):
+    word = "-6.0 % on 2026-07-29, software_lock: aaaa1111bbbb2222 -> cccc3333dddd4444"
+    x = trend.LEFT + day / 29 * (trend.RIGHT - trend.LEFT)
+    told = next(t for t in texts(course(steps=[(DAYS[day], word)])) if t.startswith("-6.0 %"))
+    room = max(trend.WIDTH - x, x - trend.LEFT + 40)
+    assert labels.wide(told) <= room + 8
+    assert told == word or told.endswith("\N{HORIZONTAL ELLIPSIS}")
 
 
 def test_an_axis_that_does_not_begin_at_zero_says_so():

@@ -37,6 +37,11 @@ def wide(text: str, size: float = SMALL) -> float:
     return LETTER * size * max(map(len, text.splitlines() or [""]))
 
 
+def letters(room: float, size: float = SMALL) -> int:
+    """How many letters surely fit into so many units; one at least."""
+    return max(1, int(room / (LETTER * size)))
+
+
 def lanes(spans: Sequence[tuple[float, float]], most: int) -> list[int | None]:
     """A lane for each span (left, right), so that none lies on another; None: no room.
 

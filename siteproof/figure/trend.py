@@ -206,7 +206,7 @@ def _steps(
     found = []
     for at, text in data.steps:
         x = LEFT + (at - first).total_seconds() / whole * (RIGHT - LEFT)
-        text = short(text, LETTERS)
+        text = short(text, min(LETTERS, labels.letters(max(WIDTH - x, x - (LEFT - 40)) - 4)))
         side, span = beside(x, text, LEFT - 40, WIDTH)
         found.append((at, text, side, span))
     rows = lanes([span for *_, span in found], MOST_LANES)

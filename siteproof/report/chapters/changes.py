@@ -12,7 +12,7 @@ from siteproof.report.material import Material
 from siteproof.report.model import Section, Table
 from siteproof.report.words import count, counted, few, figure, nodes, share, when
 from siteproof.samples import Header
-from siteproof.trend import Alert
+from siteproof.trend import Alert, Moment
 
 WORST = 3  # nodes of a row
 NAMED = 3  # figures that a sentence names
@@ -158,9 +158,14 @@ def _steps(material: Material) -> list[str]:
     found = material.survey
     still = [a for a in (*found.fleet, *found.alerts, *found.drifts) if a.open]
     told = few([f"{a.series_name} {share(a.relative)} on {_where(a)} from "
-                f"{when(a.first_after.time)}" for a in still], NAMED, "; ")
+                f"{when(_since(a).time)}" for a in still], NAMED, "; ")
     return [f"Over all runs {count(len(still), 'change')} for the worse still "
             f"{'holds' if len(still) == 1 else 'hold'}: {told}."] if still else []
+
+
+def _since(alert: Alert) -> Moment:
+    """Since when it holds: a drift since its first run."""
+    return alert.last_before if alert.kind == "drift" else alert.first_after
 
 
 def _of_history(material: Material) -> Section:
@@ -199,6 +204,7 @@ def _alert(alert: Alert) -> tuple[str, ...]:
         state, alert.kind, alert.series_name, _where(alert), figure(alert.before, alert.unit),
         figure(alert.after, alert.unit), share(alert.relative),
         f"{when(alert.last_before.time)} and {when(alert.first_after.time)}",
+        f"{sure} (n {alert.n_after})" if alert.kind == "drift" else
         f"{sure} (n {alert.n_before} and {alert.n_after})",
         few(list(alert.changed), WORST, "; ") or "nothing recorded",
     )

@@ -29,8 +29,8 @@ def chapter(material: Material) -> Section | None:
             ("when", "what", "by", "why", "criteria", "despite", "suite"),
             [_accepted(record) for record in material.accepted],
             title=f"Accepted with siteproof accept ({len(material.accepted)})"))
-    told = [f"{count(len(found), 'milestone')}, {len(remarks)} of them in question" if found
-            else "The site keeps no file of milestones (timeline.csv)",
+    told = [f"{count(len(found), 'milestone')}, {count(len(remarks), 'remark')} on their dates"
+            if found else "The site keeps no file of milestones (timeline.csv)",
             f"accepted {count(len(material.accepted), 'time')}" if material.accepted
             else "nothing has been accepted with siteproof accept"]
     figures = [_figure(material, found)] if any(one.days for one in found) else []

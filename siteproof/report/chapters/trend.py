@@ -33,6 +33,7 @@ WIDE = (0.05, 0.95)  # most of a fleet
 ROWS = 12
 PERIODS = ("from", "to", "runs", "median", "5th to 95th percentile of nodes")
 RUNS = ("node", "runs before", "median before", "runs after", "median after", "change")
+ENDS = ("node", "runs", "median of the first tenth", "median of the last tenth", "change")
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,9 @@ def _lead(material: Material, middles: Sequence[Middle]) -> str:
 
 
 def _told(alert: Alert) -> str:
+    at = f"since {alert.last_before}" if alert.kind == "drift" else f"on {alert.first_after}"
     return (f"{alert.series_name} of {alert.nodes if not alert.of_fleet else alert.place} "
-            f"{share(alert.relative)} on {alert.first_after}")
+            f"{share(alert.relative)} {at}")
 
 
 def _middle(found: Past, one: Fleet) -> Middle | None:
@@ -155,7 +157,9 @@ def _fleet_says(middle: Middle, alerts: Sequence[Alert]) -> str:
             f"{day(middle.times[0])} to {day(middle.times[-1])}: the median was "
             f"{figure(float(middle.values[0]), unit)} in the first and "
             f"{figure(float(middle.values[-1]), unit)} in the last run")
-    steps = [f"{a.kind} of {share(a.relative)} on {day(_utc(a))}" for a in alerts]
+    steps = [f"{a.kind} of {share(a.relative)} " + (
+        f"since {day(a.last_before.time.replace(tzinfo=UTC))}" if a.kind == "drift" else
+        f"on {day(_utc(a))}") for a in alerts]
     return f"{told}; {'; '.join(steps)}." if steps else f"{told}; no step of the whole fleet."
 
 
@@ -202,9 +206,11 @@ def _of_alert(
                               middle.values * size, quiet=True))
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
     says = _alert_says(alert)
-    data = Trend(f"{title}, {alert.unit}", alert.unit, courses, [(_utc(alert), _step(alert))],
-                 marks)
-    return Figure(name, title, drawn.draw(name, says, data), says, _runs(alert, lines))
+    drifts = alert.kind == "drift"  # which has no moment
+    data = Trend(f"{title}, {alert.unit}", alert.unit, courses,
+                 [] if drifts else [(_utc(alert), _step(alert))], marks)
+    return Figure(name, title, drawn.draw(name, says, data), says,
+                  _tenths(alert, lines) if drifts else _runs(alert, lines))
 
 
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:
@@ -240,7 +246,8 @@ def _course(node: str, times: np.ndarray, values: np.ndarray) -> Course:
 def _alert_says(alert: Alert) -> str:
     told = (f"{alert.kind} of {share(alert.relative)} between {alert.last_before} and "
             f"{alert.first_after} UTC, from {figure(alert.before, alert.unit)} to "
-            f"{figure(alert.after, alert.unit)}, confidence {alert.confidence}")
+            f"{figure(alert.after, alert.unit)}, "
+            f"{'' if alert.kind == 'drift' else 'confidence '}{alert.confidence}")
     told += ", provisional" if alert.provisional else ""
     told += f", made good on {alert.made_good}" if alert.made_good else ""
     told += f"; changed there: {'; '.join(alert.changed)}" if alert.changed else \
@@ -257,7 +264,22 @@ def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
         one, two = (float(np.median(v)) if len(v) else float("nan") for v in (before, after))
         rows.append((course.name, str(len(before)), figure(one), str(len(after)), figure(two),
                      share(two / one - 1) if one else "-"))
-    rest = len(alert.nodes) - len(rows)
-    note = f"In {alert.unit}, the runs that it rests on." + (
+    return Table(RUNS, rows, _note(alert, len(rows)), numeric=RUNS[1:])
+
+
+def _tenths(alert: Alert, lines: Sequence[Course]) -> Table:
+    """A drift has no run before and none after: its two ends."""
+    rows = []
+    for course in lines:
+        values = np.asarray(course.values)[-alert.n_after:]
+        some = -(-len(values) // 10)
+        one, two = float(np.median(values[:some])), float(np.median(values[-some:]))
+        rows.append((course.name, str(len(values)), figure(one), figure(two),
+                     share(two / one - 1) if one else "-"))
+    return Table(ENDS, rows, _note(alert, len(rows)), numeric=ENDS[1:])
+
+
+def _note(alert: Alert, shown: int) -> str:
+    rest = len(alert.nodes) - shown
+    return f"In {alert.unit}, the runs that it rests on." + (
         f" {count(rest, 'node')} more." if rest > 0 else "")
-    return Table(RUNS, rows, note, numeric=RUNS[1:])
