@@ -22,6 +22,7 @@ from siteproof.analysis.verdict import (
 from siteproof.samples import Header, Sample
 from siteproof.sessions import Sessions
 from siteproof.sites import Baseline, Criterion, Hardware, Site
+from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweep_derived import Derived
 
 
@@ -50,14 +51,25 @@ def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgem
     record = Record.of(site)
     start = campaign.since(since, datetime.now(UTC)) if since else None
 
+    shown = _without_criteria(record.headers)
+
     @cache
     def answers(session: str) -> bool:
+        if not site.criteria:
+            return session in shown
         return any(_answers_any(site, s) for s in record.samples(lambda h: h.session == session))
 
     wanted, chosen = campaign.choose(
         record.headers, campaign=name, start=start, answers=lambda job: answers(job.session))
     judged = judge_samples(site, record.samples(wanted), chosen, record.swept)
     return replace(judged, sessions=record.sessions)
+
+
+def _without_criteria(jobs: Sequence[Header]) -> set[str]:
+    """The sessions that are worth showing where nothing is promised: quick ones if all are."""
+    own = [job for job in jobs if job.mode != PUBLISHED]
+    return {job.session for job in own if job.mode in CONTRACT_MODES} or {
+        job.session for job in own}
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,24 @@ def test_without_any_sample_the_page_says_so(tmp_path, monkeypatch):
     assert "16 nodes (n[001-016])" in page.answer("What was not tested?")
 
 
+def test_before_the_first_run_there_is_no_folder_of_samples_and_yet_a_page(tmp_path, monkeypatch):
+    world(tmp_path, monkeypatch).rmdir()
+    assert made()[0].mark == "INCOMPLETE"
+
+
+def test_without_any_criterion_the_newest_run_is_shown(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch, criteria="{}\n")
+    write(perflogs, campaigns={})
+    years.write(perflogs, nodes=NODES, runs=RUNS + 1, first=RUNS, mode="quick",
+                metrics=("Stream.triad",))
+    built, found = made()
+    page = Page(html.page(built, found.now))
+    assert built.mark == "UNDECIDED"
+    assert found.judged.chosen == f"session {years.session_of(RUNS - 1)}"  # the quick one is newer
+    assert "Stream.triad" in page.answer("What got worse since the last time?")
+    assert "HPL (maintenance" in page.answer("Under which conditions was HPL run?")
+
+
 def test_of_one_session_without_history_there_is_nothing_to_compare(tmp_path, monkeypatch):
     write(world(tmp_path, monkeypatch), runs=1, steps=(), gaps=(), campaigns={})
     built, found = made()
