@@ -85,7 +85,7 @@ EDGES = [
 ]
 
 
-@settings(max_examples=12, deadline=None,
+@settings(max_examples=8, deadline=None,
           suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(FILES, min_size=8, max_size=8))
 @example(EDGES)

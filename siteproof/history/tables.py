@@ -28,8 +28,10 @@ def make(
 
 def clear(connection: duckdb.DuckDBPyConnection) -> None:
     """Empty tables new_runs, new_contexts and new_samples, of the store's columns."""
-    for table, kinds in views.KEPT.items():
-        make(connection, f"new_{table}", kinds, {name: [] for name in kinds})
+    connection.execute("; ".join(
+        f'CREATE OR REPLACE TEMP TABLE "new_{table}" '
+        f'({", ".join(f"{name} {kind}" for name, kind in kinds.items())})'
+        for table, kinds in views.KEPT.items()))
 
 
 def drop(connection: duckdb.DuckDBPyConnection, kept: str) -> None:
