@@ -13,7 +13,7 @@ from pages import Page
 from siteproof import imported, samples, sites
 from siteproof.cli.report import report
 from siteproof.errors import UserError, UserErrors
-from siteproof.report import beside, build, html, markdown, material
+from siteproof.report import CHAPTERS, beside, build, html, markdown, material
 
 CRITERIA = """\
 C-HPL: {description: HPL on every node, metric: Hpl.gflops, at_least: 2200 GFLOPS,
@@ -26,6 +26,8 @@ C-UPTIME: {description: It is there, metric: Availability.overall, subject: syst
   source: 'contract, 6'}
 """
 RUNS, NODES = 24, 16
+FIGURES = {"distribution", "heatmap", "trend", "sweeps", "links", "matrix", "modes"}
+TEXTS = tuple(name for name in CHAPTERS if name not in FIGURES)
 HPL = {"n": "180000", "nb": "192", "p": "8", "q": "6", "blas": "openblas", "memory_share": "0.9412"}
 
 
@@ -49,6 +51,12 @@ def write(perflogs, **keys):
         "campaigns": {5: "spring", RUNS - 1: "winter"},
     }
     years.write(perflogs, **plan | keys)
+
+
+@pytest.fixture(autouse=True)
+def texts(monkeypatch):
+    """Most tests look at no figure, and figures take most of a report's time."""
+    monkeypatch.setattr(build, "CHAPTERS", TEXTS)
 
 
 def made(**keys):
@@ -237,6 +245,7 @@ def test_a_broken_record_of_one_chapter_leaves_the_others(tmp_path, monkeypatch)
 
 @pytest.mark.skipif(not beside.possible(), reason="one processor")
 def test_what_a_process_beside_finds_is_what_would_be_found_here(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "CHAPTERS", CHAPTERS)
     write(world(tmp_path, monkeypatch))
     here, _ = made()
     monkeypatch.setattr(material, "MANY_JOBS", 0)
@@ -268,6 +277,7 @@ def test_a_broken_old_file_is_left_out_and_named(tmp_path, monkeypatch):
 
 
 def test_what_tools_and_people_wrote_is_shown_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "CHAPTERS", CHAPTERS)
     text = '<script>alert("1")</script>|{{ 2 * 3 }}'
     criteria = CRITERIA.replace("Memory of every node", json.dumps(text))
     perflogs = world(tmp_path, monkeypatch, criteria=criteria)
@@ -283,6 +293,7 @@ def test_what_tools_and_people_wrote_is_shown_as_it_is(tmp_path, monkeypatch):
 
 
 def test_of_published_figures_alone_it_says_that_nothing_was_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "CHAPTERS", CHAPTERS)
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
