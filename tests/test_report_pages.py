@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 from pages import Page
 
+from siteproof.gate.decision import Ruling
 from siteproof.report import html, markdown
-from siteproof.report.chapters import description
+from siteproof.report.chapters import description, nodes
 from siteproof.report.model import Figure, Report, Section, Table
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
@@ -139,3 +140,10 @@ def test_of_many_lines_those_that_are_left_out_are_counted():
     lines = [f"line {n}" for n in range(description.MOST + 3)]
     assert description._first(lines)[-1] == "3 more such lines are left out"
     assert description._first(lines[:2]) == lines[:2]
+
+
+def test_reasons_with_signs_of_their_own_are_put_together_all_the_same():
+    rulings = [Ruling(node, "FAILED", False, (reason,))
+               for node, reason in (("n1", "bank # #"), ("n2", "bank 3 #"), ("n3", "bank 5 #"))]
+    assert {reasons: names for (_, reasons, _), names in nodes._alike(rulings).items()} == {
+        ("bank # #",): ["n1"], ("bank 3 to 5 #",): ["n2", "n3"]}

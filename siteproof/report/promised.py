@@ -94,8 +94,3 @@ def own_name(base: str, seen: dict[str, int]) -> str:
 def converted(value: Fraction | int, unit: str, to: str) -> float:
     """A value in another unit, as a float."""
     return float(units.convert(value, unit, to))
-
-
-def short(value: float) -> str:
-    """A figure beside others: four significant digits, no exponent."""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

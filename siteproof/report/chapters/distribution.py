@@ -10,6 +10,7 @@ import numpy as np
 
 from siteproof import fleet_pairs, series
 from siteproof.figure import distribution as drawn
+from siteproof.figure import labels
 from siteproof.figure.distribution import Distribution, Mark
 from siteproof.fleet import FleetReport
 from siteproof.report import promised
@@ -124,7 +125,7 @@ def _fleet(
     values = {node: runs[-1].value * size for node, runs in nodes.items()}
     marks = promised.marks(site, key, criteria, unit)
     middle = median(values.values())
-    marks.append(Mark("median", middle, f"median {promised.short(middle)} {unit}"))
+    marks.append(Mark("median", middle, f"median {labels.number(middle)} {unit}"))
     missing = [n for n in site.expected(key.role) if n not in values]
     better = site.catalogue[key.metric].better
     return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing)

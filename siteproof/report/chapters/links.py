@@ -11,9 +11,9 @@ from statistics import median
 from siteproof import units
 from siteproof.analysis.pair_units import LINK, of_pairs
 from siteproof.analysis.verdict import PUBLISHED
+from siteproof.figure import labels
 from siteproof.figure import ranges as drawn
 from siteproof.figure.ranges import Beside, Pairs
-from siteproof.report import promised
 from siteproof.report.chapters import matrix
 from siteproof.report.material import Material
 from siteproof.report.model import Figure, Section, Table
@@ -142,7 +142,7 @@ def _figure(slug: str, word: str, found: Sequence[Quantity]) -> Figure:
 def _values(one: Quantity) -> tuple[str, str]:
     if one.texts[0]:
         return one.texts
-    return f"{promised.short(one.lan)} {one.unit}", f"{promised.short(one.wan)} {one.unit}"
+    return f"{labels.number(one.lan)} {one.unit}", f"{labels.number(one.wan)} {one.unit}"
 
 
 def _says(rates: Sequence[Quantity], times: Sequence[Quantity]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from siteproof import matrix, pairs, units
 from siteproof.analysis.pair_units import LINK, of_pairs
 from siteproof.analysis.verdict import PUBLISHED
+from siteproof.figure import labels
 from siteproof.figure import matrix as drawn
 from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, USUAL, kinds_of
 from siteproof.matrix import NOT_TRIED, Matrix
@@ -110,7 +111,7 @@ def _share(one: Matrix, value: float) -> float:
 
 
 def _texts(one: Matrix, kinds: dict[Pair, int]) -> dict[Pair, str]:
-    told = {pair: promised.short(value) for pair, value in one.values.items()}
+    told = {pair: labels.number(value) for pair, value in one.values.items()}
     return told | {pair: sample.status for pair, sample in one.failed.items()}
 
 
@@ -119,7 +120,7 @@ def _says(one: Matrix) -> str:
         len({n for pair in (*one.values, *one.failed) for n in pair}), "node")
     if one.values:
         held = one.values.values()
-        low, high, usual = map(promised.short, (min(held), max(held), one.blame.usual))
+        low, high, usual = map(labels.number, (min(held), max(held), one.blame.usual))
         told += f" between {low} and {high} {one.unit}, usual {usual} {one.unit}"
     parts = [f"{len(held)} {word}" for held, word in (
         (one.broken, "beyond a bound"), (one.failed, "failed"), (one.missing, "not measured"))

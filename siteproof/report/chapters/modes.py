@@ -14,6 +14,7 @@ from statistics import mean, median
 from siteproof import pairs, units
 from siteproof.analysis.pair_units import LINK, link_of
 from siteproof.analysis.verdict import PUBLISHED
+from siteproof.figure import labels
 from siteproof.figure import ranges as drawn
 from siteproof.figure.distribution import Mark
 from siteproof.figure.ranges import Ranges, Trials
@@ -108,7 +109,7 @@ def _figure(site: Site, one: Ways) -> Figure:
     title = f"{one.metric}, {word}"
     rows = [Trials(way, values) for way, values in one.trials.items()]
     middle = median(one.trials[one.first])
-    marks = [Mark("median", middle, f"median of {one.first}: {promised.short(middle)} {one.unit}")]
+    marks = [Mark("median", middle, f"median of {one.first}: {labels.number(middle)} {one.unit}")]
     says = _says(one)
     svg = drawn.draw(name, says, Ranges(f"{title}, {one.unit}", one.unit, rows, marks))
     return Figure(name, title, svg, says, _table(site, one), [one.metric])

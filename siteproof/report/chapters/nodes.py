@@ -12,6 +12,7 @@ from siteproof.report.model import Section, Table
 from siteproof.report.words import count, counted, few, nodes
 
 _NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w.-]*\w)")  # no part of a name or version
+BLANK = "\0"  # in the place of a figure: no reason holds it
 NOT_ASKED = "nothing asked"  # and nothing measured: neither good nor bad
 SHOWN = 3  # reasons of a node
 MOST = 150  # lines of a table; more would hide what matters
@@ -81,7 +82,7 @@ def _notes(material: Material) -> Section | None:
     held: dict[str, list[tuple[str, str]]] = {}
     for node in material.fleet.nodes.values():
         for note in node.notes:
-            held.setdefault(_NUMBER.sub("#", note), []).append((node.node, note))
+            held.setdefault(_NUMBER.sub(BLANK, note), []).append((node.node, note))
     rows = [(nodes(node for node, _ in alike), _spread(*(note for _, note in alike)))
             for alike in held.values()]
     retest = material.fleet.retest
@@ -118,7 +119,7 @@ def _alike(rulings: Iterable[Ruling]) -> Mapping[tuple[str, tuple[str, ...], str
     order = [str(state) for state in State]
     groups: dict[tuple[object, ...], list[Ruling]] = {}
     for ruling in sorted(rulings, key=lambda r: (order.index(r.state), r.node)):
-        plain = tuple(_NUMBER.sub("#", reason) for reason in ruling.reasons)
+        plain = tuple(_NUMBER.sub(BLANK, reason) for reason in ruling.reasons)
         groups.setdefault((ruling.state, plain, ruling.waived), []).append(ruling)
     return {
         (alike[0].state, tuple(map(_spread, *(r.reasons for r in alike))) if len(alike) > 1

@@ -10,6 +10,7 @@ from siteproof.analysis.curves import At, Beyond
 from siteproof.analysis.verdict import PUBLISHED
 from siteproof.errors import UserError, UserErrors
 from siteproof.figure import curves as drawn
+from siteproof.figure import labels
 from siteproof.figure.curves import Picture
 from siteproof.report import landmarks, promised
 from siteproof.report.landmarks import Stated
@@ -200,7 +201,7 @@ def _says(picture: Picture, mine: Sequence[Stated]) -> str:
     if tops:
         value, name = max(tops)
         unit = picture.y_label.rpartition(", ")[2]
-        told += f", highest {promised.short(value)} {unit}" + (
+        told += f", highest {labels.number(value)} {unit}" + (
             f" of {name}" if len(picture.lines) > 1 else "")
     if mine:
         told += f"; {count(len(mine), 'published landmark')}, whose curves nobody printed"
