@@ -1,6 +1,7 @@
 """`siteproof calibrate`: baselines from made-up years, and a file that stays its author's."""
 
 from decimal import Decimal
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import fleets
@@ -12,9 +13,10 @@ from test_trend_ack import ask, changes
 from years import Change, Drift, Gap, Step
 
 from siteproof import sites
-from siteproof.calibration import edit
+from siteproof.calibration import baselines, edit
 from siteproof.calibration.edit import Change as Edit
 from siteproof.calibration.edit import NotEditable
+from siteproof.calibration.propose import LEAST, STEPS, WIDEST
 from siteproof.errors import UserErrors
 from siteproof.samples import Sample
 
@@ -83,6 +85,18 @@ def test_a_second_calibration_changes_nothing(here):
     before = here.file.read_bytes()
     assert "0 new, 0 changed, 1 as they are" in ask("calibrate", "--write")[1]
     assert here.file.read_bytes() == before
+
+
+def test_a_baseline_of_any_tolerance_holds_once_it_is_written(here):
+    steps = range(round(LEAST / STEPS), round(WIDEST / STEPS) + 1)
+    here.file.write_text("system: here\n" + "".join(
+        f"B-{n}: {{metric: Stream.triad, nodes: [compute], at_least: 100 MB/s, source: s, "
+        f"taken: 2026-01-01, tolerance: {100 * n * STEPS:.3g} %}}\n" for n in steps))
+    found = sites.load("here").baselines
+    for n in steps:
+        again = SimpleNamespace(median=100.0, tolerance=n * STEPS,
+                                group=SimpleNamespace(unit="MB/s"))
+        assert baselines._holds(found[f"B-{n}"], again), n
 
 
 def test_an_entry_gets_new_values_and_keeps_its_comments_and_its_unit(here):

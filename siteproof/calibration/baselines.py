@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Container, Iterable, Sequence
 from decimal import Decimal
 from difflib import unified_diff
+from math import isclose
 from pathlib import Path
 
 from siteproof import samples, units
@@ -98,7 +99,8 @@ def _holds(old: Baseline, one: Proposal) -> bool:
     bound = float(units.convert(old.bound.quantity.value, old.bound.quantity.unit,
                                 one.group.unit))
     slack = float(old._slack)
-    return slack == one.tolerance and abs(bound / one.median - 1) <= SAME * one.tolerance
+    return (isclose(slack, one.tolerance, rel_tol=1e-6)  # 41 * 0.005 is not 0.205
+            and abs(bound / one.median - 1) <= SAME * one.tolerance)
 
 
 def _values(one: Proposal, old: Baseline | None) -> dict[str, object]:
