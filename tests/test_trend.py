@@ -116,7 +116,7 @@ def test_a_step_of_the_whole_fleet_is_told_once(planted):
     assert str(node.nodes) == "n001" and node.first_after.time == day(20)
 
 
-@pytest.mark.parametrize("share", [7, 9, 12])
+@pytest.mark.parametrize("share", [7, 12])
 def test_a_part_of_the_fleet_is_not_the_fleet_and_the_rest_did_not_gain(here, share):
     part = years.names(share)
     seen = here.year(steps=[Step(TRIAD, 30, -0.1, part)]).survey()
@@ -288,6 +288,16 @@ def test_logs_of_plain_reframe_have_lines_of_their_own(here):
         ("not known: logs of others record nothing beside the figure",)}
     assert seen.series == 18 + 3
     assert only(seen.gaps).startswith("Probe.odd: 40 values in 'furlongs', a unit that nobody")
+
+
+def test_what_changed_in_another_environment_is_no_cause(here):
+    here.year(nodes=4, runs=30, environment="gnu", steps=[Step(TRIAD, 15, -0.1, ["n001"])])
+    here.year(nodes=4, runs=30, environment="intel", partition="other", changes=[
+        Change(0, "blas_version", "0.3.21", "conditions"),
+        Change(15, "blas_version", "0.3.26", "conditions")])
+    found = only(here.survey().all)
+    assert found.environment == "gnu"
+    assert found.changed == ["nothing that is recorded changed"]
 
 
 def test_host_parameters_and_firmware_are_causes_also_when_they_are_measured_less_often(here):

@@ -50,8 +50,8 @@ class Causes:
         """The alert with what changed there; a drift has no day, and so no cause."""
         if alert.kind == "drift":
             return alert
-        key = (alert.metric.partition(".")[0], str(alert.nodes), alert.last_before,
-               alert.first_after)
+        key = (alert.metric.partition(".")[0], alert.environment, str(alert.nodes),
+               alert.last_before, alert.first_after)
         if key not in self._known:
             self._known[key] = self._between(alert) or [NOTHING]
         return replace(alert, changed=self._known[key])
@@ -62,7 +62,8 @@ class Causes:
         try:
             before, after = (list(self._samples(alert, moment, later)) for moment, later in (
                 (alert.last_before, False), (alert.first_after, True)))
-            own = [[s for s in side if s.header.check == check] for side in (before, after)]
+            own = [[s for s in side if s.header.check == check
+                    and s.header.environment == alert.environment] for side in (before, after)]
             if not all(own):
                 return [UNKNOWN]
             told = [*changes.provenance(*own), *changes.software(*own),

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from siteproof.analysis import shape, steps
+from siteproof.analysis import drift, shape, steps
 from siteproof.analysis.shape import Shape
 from siteproof.analysis.steps import Step
 from siteproof.trend import screening
@@ -142,7 +142,7 @@ def _closely(line: Stretch, noise: float, found: Found) -> None:
         if _worth(line, step, noise, few=last - first < SHORT):
             found.finds.append(Find(line, "step", index, step, *_raw(line, first, index, last),
                                     _made_good(level, step, bounds[at + 2:])))
-    if told.drift and told.drift.significant and level.size >= LONG_ENOUGH:
+    if told.drift and drift.worth_an_alert(told.drift) and level.size >= LONG_ENOUGH:
         _drift(line, told, found)
     if not told.modes:
         _last_runs(line, level, bounds[-2], noise, found)
@@ -176,16 +176,14 @@ def _made_good(level: Floats, step: Step, later: list[int]) -> int | None:
 
 def _drift(line: Stretch, told: Shape, found: Found) -> None:
     """A slope as an alert: from the level at the line's beginning to that at its end."""
-    drift, first = told.drift, told.left_out
-    assert drift is not None
+    slope, first = told.drift, told.left_out
+    assert slope is not None
     values = line.values[first:]
     middle = float(np.median(values))
-    before, after = middle - drift.total / 2, middle + drift.total / 2
-    relative = drift.total / abs(before) if before else 0.0
-    if abs(relative) < steps.MIN_RELATIVE:
-        return
-    ends = sorted((drift.low / middle, drift.high / middle)) if middle else (0.0, 0.0)
-    told_ = (f"{_share(drift.relative_per_year)} a year, most likely {_share(ends[0])} to "
+    before, after = middle - slope.total / 2, middle + slope.total / 2
+    relative = slope.total / abs(before) if before else 0.0
+    ends = sorted((slope.low / middle, slope.high / middle)) if middle else (0.0, 0.0)
+    told_ = (f"{_share(slope.relative_per_year)} a year, most likely {_share(ends[0])} to "
              f"{_share(ends[1])}")
     step = Step(before, after, relative, 0.0, values.size, values.size, told_)
     found.finds.append(Find(line, "drift", values.size + first - 1, step, before, after))
