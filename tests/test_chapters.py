@@ -115,12 +115,20 @@ def test_every_node_in_every_run_is_one_map_and_the_worst_stand_on_top(told):
     assert len(whole.svg) < 60_000
 
 
+def test_runs_that_have_no_room_in_the_map_are_named(made, monkeypatch):
+    assert not [p for p in heatmap.chapter(made).points if "not drawn" in p]
+    monkeypatch.setattr(heatmap, "COLUMNS", 10)
+    section = heatmap.chapter(made)
+    assert "12 nodes on 10 days with runs from 2025-12-21" in section.figures[0].says
+    assert section.points[-1] == "Runs before 2025-12-21 are not drawn."
+
+
 def test_the_table_of_the_map_counts_its_cells(told):
     triad = named(told["heatmap"], "heatmap-stream-triad")
     bad, lost = row(triad, "n002"), row(triad, "n003")
     names = triad.table.columns
     assert dict(zip(names, bad, strict=True)) | {"lowest share": ""} == {
-        "node": "n002", "state": "FAILED", "runs": "37", "more than 2 % worse": "15",
+        "node": "n002", "state": "FAILED", "days with runs": "37", "more than 2 % worse": "15",
         "beyond a bound": "15", "failed": "0", "cut short": "0", "lowest share": "",
         "worse since": "2025-12-16"}
     assert float(bad[7].removesuffix(" %")) < -18

@@ -63,7 +63,7 @@ def draw(name: str, says: str, data: HeatMap) -> str:
     if not data.cells.size or data.cells.shape != (len(data.nodes), len(data.times)):
         raise ValueError(f"{data.cells.shape} cells of {len(data.nodes)} nodes")
     shown = [kind for n, kind in enumerate(data.kinds) if (data.cells == n).any()]
-    legend = _legend(shown)
+    legend = pixels.legend(shown)
     panels = _panels(data, 6 + LEGEND * (legend[-1][2] + 1))
     height = panels[-1].top + panels[-1].height + FOOT
     texts = [text for panel in panels for _, text in panel.labels]
@@ -87,18 +87,6 @@ def draw(name: str, says: str, data: HeatMap) -> str:
         return placed
 
     return canvas.svg(name, data.title, says, height, fill)
-
-
-def _legend(kinds: Sequence[Kind]) -> list[tuple[Kind, float, int]]:
-    """Each kind with its place: units from the left, and row."""
-    found, x, row = [], 6.0, 0
-    for kind in kinds:
-        needed = 28 + wide(kind.text)
-        if x > 6.0 and x + needed > WIDTH:
-            x, row = 6.0, row + 1
-        found.append((kind, x, row))
-        x += needed
-    return found
 
 
 def _panels(data: HeatMap, top: float) -> list[_Panel]:

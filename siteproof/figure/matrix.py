@@ -55,7 +55,7 @@ def draw(name: str, says: str, data: Matrix) -> str:
     most = SPLIT if data.split else CELL
     cell_h = min(most, max(SMALLEST, HIGHEST / len(data.rows)))
     upright = max(wide(short(n, LONGEST)) for n in data.columns) + 6 > cell_w
-    legend = _legend(sorted(set(data.kinds.values())))
+    legend = pixels.legend([KINDS[n] for n in sorted(set(data.kinds.values()))])
     top = 8 + 13 * (legend[-1][2] + 1 if legend else 0) + HEAD + (
         max(wide(short(n, LONGEST)) for n in data.columns) * 0.8 if upright else 6)
     high, across = cell_h * len(data.rows), cell_w * len(data.columns)
@@ -70,25 +70,15 @@ def draw(name: str, says: str, data: Matrix) -> str:
         placed = [Placed(box, _png(data, cell_w, cell_h))]
         for kind, x, row in legend:
             at = (x / WIDTH, 1 - (14 + 13 * row) / height, 16 / WIDTH, 9 / height)
-            placed.append(Placed(at, pixels.paint(np.full((1, 1), kind), KINDS, 32, 18)))
-            made.text((x + 20) / WIDTH, at[1] + 1 / height, KINDS[kind].text, fontsize=SMALL)
+            placed.append(Placed(at, pixels.paint(
+                np.full((1, 1), KINDS.index(kind)), KINDS, 32, 18)))
+            made.text((x + 20) / WIDTH, at[1] + 1 / height, kind.text, fontsize=SMALL)
         if data.split:
             made.text(left / WIDTH, 4 / height, "upper left: from the row to the column; "
                       "lower right: back", fontsize=SMALL, ha="left")
         return placed
 
     return canvas.svg(name, data.title, says, height, fill)
-
-
-def _legend(kinds: Sequence[int]) -> list[tuple[int, float, int]]:
-    found, x, row = [], 6.0, 0
-    for kind in kinds:
-        needed = 28 + wide(KINDS[kind].text)
-        if x > 6.0 and x + needed > WIDTH:
-            x, row = 6.0, row + 1
-        found.append((kind, x, row))
-        x += needed
-    return found
 
 
 def _png(data: Matrix, cell_w: float, cell_h: float) -> bytes:

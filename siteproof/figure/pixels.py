@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from siteproof.figure.canvas import WIDTH
+from siteproof.figure.labels import wide
+
 STEP = 4  # pixels from one stroke of a pattern to the next
 
 
@@ -22,6 +25,18 @@ class Kind:
     colour: str
     pattern: str = ""
     ink: str = "#000000"
+
+
+def legend(kinds: Sequence[Kind]) -> list[tuple[Kind, float, int]]:
+    """Each kind with its place: units from the left, and row."""
+    found, x, row = [], 6.0, 0
+    for kind in kinds:
+        needed = 28 + wide(kind.text)
+        if x > 6.0 and x + needed > WIDTH:
+            x, row = 6.0, row + 1
+        found.append((kind, x, row))
+        x += needed
+    return found
 
 
 def paint(cells: np.ndarray, kinds: Sequence[Kind], wide: int, high: int) -> bytes:

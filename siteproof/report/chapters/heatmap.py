@@ -31,7 +31,7 @@ HOW = (f"Worse than usual is a figure more than {-rules.Z_LIMIT:g} robust standa
 NAMED = 40  # rows that are all named, the worst first
 # What a cell shows where several of its figures differ: the gravest.
 GRAVEST = (MISSING, USUAL, 1, 2, SHORT, 3, FAILED, BROKEN)
-TABLE = ("node", "state", "runs", "more than 2 % worse", "beyond a bound", "failed", "cut short",
+TABLE = ("node", "state", "more than 2 % worse", "beyond a bound", "failed", "cut short",
          "lowest share", "worse since")
 
 
@@ -65,7 +65,10 @@ def chapter(material: Material) -> Section | None:
     worst = [found.nodes[n] for n in _bad(whole, _ranked(whole, rows))]
     lead = f"{count(len(rows), 'node')} on {count(len(whole.times), unit)}; the worst: " + (
         f"{few(worst, 5)}." if worst else "none was clearly worse than the others.")
-    return Section("heatmap", "Every node in every run", lead, figures=figures, points=[HOW])
+    points = [HOW]
+    if (columns[0] < 0).any() or len(found.sessions) >= past.SESSIONS:
+        points.append(f"Runs before {day(whole.times[0])} are not drawn.")
+    return Section("heatmap", "Every node in every run", lead, figures=figures, points=points)
 
 
 def _of(found: Past, name: str) -> np.ndarray:
@@ -237,7 +240,7 @@ def _says(cells: Cells, rows: np.ndarray) -> str:
     told = (f"{count(len(rows), 'node')} on {count(len(cells.times), unit)} with runs from "
             f"{day(cells.times[0])} to {day(cells.times[-1])}, as shares of what is usual")
     return f"{told}; nodes that were so at least once: {', '.join(parts)}." if parts else \
-        f"{told}: none was ever beyond a bound, failed, or more than 10 % worse."
+        f"{told}: none was beyond a bound, failed, or more than 10 % worse."
 
 
 def _table(
@@ -256,7 +259,9 @@ def _table(
     note = (f"The worst {len(rows)}. Worse since: the first "
             f"{'day' if cells.by_day else 'session'} from which on none was as usual. Without a "
             f"figure: {count(int((cells.kinds == MISSING).all(axis=1).sum()), 'node')}.")
-    return Table(TABLE, rows, note, numeric=TABLE[2:8])
+    unit = "days with runs" if cells.by_day else "sessions"
+    columns = (*TABLE[:2], unit, *TABLE[2:])
+    return Table(columns, rows, note, numeric=columns[2:8])
 
 
 def _since(kinds: np.ndarray, times: Sequence[datetime]) -> str:
