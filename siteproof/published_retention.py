@@ -80,7 +80,8 @@ def _promises(site: Site, near: Sample, ratio: Fraction) -> Iterator[str]:
         if criterion.bound and _speaks(criterion, near):
             kept = criterion.met(ratio, "x")
             sign = SIGNS[criterion.kind]
-            yield f"{key} {sign} {criterion.bound}: {'keeps' if kept else 'misses'}"
+            rounds = f", {criterion.rounding}" if criterion.step else ""
+            yield f"{key} {sign} {criterion.bound}{rounds}: {'keeps' if kept else 'misses'}"
 
 
 def _speaks(criterion: Criterion, near: Sample) -> bool:

@@ -22,6 +22,8 @@ def test_what_the_wan_keeps_of_the_lan_line_by_line(seed):
         ("1.2 GB/s", "1.1 GB/s"): "91.7 %", ("11.9 GB/s", "9.5 GB/s"): "79.8 %",
         ("8.8 GB/s", "6.2 GB/s"): "70.5 %", ("7.9 GB/s", "5.6 GB/s"): "70.9 %"}
     assert sum(r["criterion"].endswith("keeps") for r in rows) == 7
+    assert next(r["criterion"] for r in rows if r["lan"] == "9.6 GB/s") == (
+        "SC11-WANRATIO-IOR30 >= 68 %, nearest 1 %: keeps")  # 67.7 % alone would not
 
 
 def test_what_the_report_claims_of_link_and_applications_is_worked_out(seed):
