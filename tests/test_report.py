@@ -307,7 +307,7 @@ def test_of_published_figures_alone_it_says_that_nothing_was_measured(tmp_path, 
     assert "All of it was published by others" in page.text
     assert "0 of 513 have a value" in page.text
     assert dict(built.facts)["Published"] == (
-        "120 figures of 2016-02-24 to 2016-08, by PTI-TR16-005")
+        "120 figures and texts of 2016-02-24 to 2016-08, by PTI-TR16-005")
     assert dict(built.facts)["Measured"] == "never"
     assert "its figure is published" in page.answer("Under which conditions was HPL run?")
     assert [s.name for s in built.sections][-2:] == ["timeline", "results"]

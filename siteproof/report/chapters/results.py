@@ -16,6 +16,7 @@ def chapter(material: Material) -> Section | None:
              for t in published_results.tables(material.site, stated) if t.rows]
     if not found:
         return None
-    lead = (f"{count(len(stated), 'figure')} that others have published, in "
+    told = count(len(stated), "figure or text", "figures and texts")
+    lead = (f"{told} that others have published, in "
             f"{count(len(found), 'table')}; nothing here was measured by this suite.")
     return Section("results", "Published results", lead, found)

@@ -102,7 +102,8 @@ def _stated(found: Sequence[Sample]) -> str:
     days = dict.fromkeys((first.partition("/")[0], last.rpartition("/")[2]))
     sources = {source.partition(", ")[0] for s in found
                for source in s.header.provenance.get("source", "").split("; ")} - {""}
-    return (f"{count(len(found), 'figure')} of {' to '.join(days)}, by "
+    told = count(len(found), "figure or text", "figures and texts")
+    return (f"{told} of {' to '.join(days)}, by "
             f"{few(sorted(sources), NAMED, '; ') or 'no source told'}")
 
 
