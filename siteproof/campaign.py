@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 from siteproof.analysis.stated import PUBLISHED
 from siteproof.errors import UserError
-from siteproof.samples import Header, Sample
+from siteproof.samples import Header
 
 _AGO = re.compile(r"(\d+)\s*([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -42,9 +42,10 @@ def choose(
         if campaign not in names:
             known = sorted(names - {""}) or "no campaign yet"
             raise UserError("--campaign", f"no sample of '{campaign}'", known)
-        return lambda h: h.campaign == campaign and _since(h, start), f"campaign {campaign}"
+        words = f"campaign {campaign}" + (f", {_told(start)}" if start else "")
+        return lambda h: h.campaign == campaign and _since(h, start), words
     if start is not None:
-        return lambda h: _since(h, start), f"since {start:%Y-%m-%d %H:%M} UTC"
+        return lambda h: _since(h, start), _told(start)
     newest_first = sorted(headers, key=_order, reverse=True)
     newest = next((h for h in newest_first if answers(h)), None)
     if newest is None and any(header.mode == PUBLISHED for header in newest_first):
@@ -56,22 +57,12 @@ def choose(
     return lambda h: h.session == newest.session, f"session {newest.session}"
 
 
-def select(
-    samples: Sequence[Sample], *, campaign: str = "", start: datetime | None = None,
-    answers: Callable[[Sample], bool] = lambda _sample: True,
-) -> tuple[list[Sample], str]:
-    """The samples in question, and in words which they are; see `choose`."""
-    jobs: dict[int, list[Sample]] = {}
-    for sample in samples:
-        jobs.setdefault(id(sample.header), []).append(sample)
-    wanted, words = choose(
-        [found[0].header for found in jobs.values()], campaign=campaign, start=start,
-        answers=lambda header: any(map(answers, jobs[id(header)])))
-    return [sample for found in jobs.values() if wanted(found[0].header) for sample in found], words
-
-
 def _order(header: Header) -> tuple[str, str]:
     return header.time, header.session
+
+
+def _told(start: datetime) -> str:
+    return f"since {start.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _since(header: Header, start: datetime | None) -> bool:
