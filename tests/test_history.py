@@ -5,6 +5,7 @@ from datetime import datetime
 
 import fleets
 import years
+from batches import columns, rows
 from clone import OUTPUTS
 
 from siteproof import history, samples
@@ -81,7 +82,7 @@ def test_what_plain_reframe_has_measured_stands_beside_our_own(tmp_path):
     with history.open_history(tmp_path) as h:
         assert h.sql("SELECT source, count(*) FROM samples GROUP BY ALL ORDER BY ALL") == [
             ("reframe", 4), ("siteproof", 8)]
-        held = foreign.rows(path, system="here", file="here/imported/StreamTest.log").columns()
+        held = columns(rows(path, system="here", file="here/imported/StreamTest.log"))
         for column in (c.name for c in views.SAMPLES):
             found = h.sql(f"SELECT {column} FROM samples WHERE source = 'reframe'")
             expected = held[column].astype("datetime64[us]").tolist() if column == "time" else (

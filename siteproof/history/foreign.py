@@ -6,7 +6,6 @@ Below `perflogs/<system>/imported/` lie copies of perflogs and run reports of Re
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,20 +53,15 @@ def kind(path: Path) -> str:
     return PERFLOG if found else ""
 
 
-def rows(path: Path, *, system: str = "", file: str = "", zone: str | None = None) -> Batch:
-    """All rows of a perflog or a run report. Raises UserError where it can be neither.
-
-    system: for which it is imported; empty: as the file says. file: what the rows call it.
-    zone: of times that have none; None: as its zone file says, or UTC.
-    """
-    (found,) = batches(path, system=system, file=file, zone=zone, blocks=sys.maxsize)
-    return found
-
-
 def batches(
     path: Path, *, system: str = "", file: str = "", zone: str | None = None, blocks: int = 32
 ) -> Iterator[Batch]:
-    """The same in parts that fit into memory, whatever the file's size; the last says the rest."""
+    """The rows of a perflog or a run report, in parts of so many blocks, which fit into memory.
+
+    The last one says what was refused. system: for which it is imported; empty: as the file says.
+    file: what the rows call it. zone: of times that have none; None: as its zone file says, or UTC.
+    Raises UserError where it can be neither.
+    """
     what = kind(path)
     if not what:
         raise UserError(path, "neither a perflog nor a run report of ReFrame")

@@ -37,15 +37,6 @@ _CONTEXTS = """
 INSERT INTO new_contexts BY NAME SELECT DISTINCT context, conditions FROM foreign_templates"""
 
 
-def add(connection: duckdb.DuckDBPyConnection, batch: Batch, run: int) -> int:
-    """Add a batch to new_runs, new_samples and new_contexts; how many runs it has.
-
-    run: the number of the first of them.
-    """
-    add_all(connection, [(batch, run)])
-    return len(batch.lines["number"])
-
-
 def add_all(
     connection: duckdb.DuckDBPyConnection, batches: Sequence[tuple[Batch, int]]
 ) -> None:
