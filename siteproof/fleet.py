@@ -135,7 +135,7 @@ def lately(judged: Judgement) -> list[Sample]:
                 and header.session not in mine:
             earlier.setdefault(_kind(header), set()).add(header.session)
     recent = {kind: set(sorted(names)[-RECENT:]) for kind, names in earlier.items()}
-    return judged.sessions.of(lambda h: h.session in recent.get(_kind(h), ()))
+    return judged.sessions.of(lambda h: h.session in recent.get(_kind(h), ()), needed=False)
 
 
 def _kind(header: Header) -> tuple[str, ...]:

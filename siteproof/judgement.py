@@ -83,7 +83,7 @@ class Record:
     def of(site: Site) -> Record:
         """The record of a site. Raises UserErrors for broken files."""
         sessions = Sessions(data.perflogs(), site.system.system)
-        swept = sessions.of(lambda header: sweep_runs.SWEEP in header.conditions)
+        swept = sessions.of(lambda h: sweep_runs.SWEEP in h.conditions, needed=False)
         return Record(sessions, sweep_derived.of_all(site, swept))
 
     @property

@@ -28,12 +28,36 @@ def test_only_the_jobs_that_are_wanted_are_read(tmp_path):
         sessions.of(lambda _: True)
 
 
-def test_broken_headers_are_named_all_at_once(tmp_path):
-    for run in (1, 2):
-        keep(tmp_path, run).write_text("{\n")
+def test_broken_headers_of_the_newest_session_are_named_all_at_once(tmp_path):
+    keep(tmp_path, 1)
+    for check in ("Stream", "Health"):
+        keep(tmp_path, 2, check).write_text("{\n")
     with pytest.raises(UserErrors) as raised:
         _ = Sessions(tmp_path, "here").headers
     assert str(raised.value).count("broken line") == 2
+
+
+@pytest.mark.parametrize("text", ["", "{", "\0" * 100])
+def test_an_old_file_that_is_torn_is_left_out_and_told(tmp_path, text):
+    torn = keep(tmp_path, 1)
+    keep(tmp_path, 2)
+    torn.write_text(text)
+    sessions = Sessions(tmp_path, "here")
+    assert [h.session for h in sessions.headers] == ["s0002"]
+    assert len(sessions.of(lambda _: True)) == 2
+    assert len(sessions.left_out) == 1
+    assert str(torn) in sessions.left_out[0]
+
+
+def test_a_torn_file_stops_whoever_asks_for_its_session(tmp_path):
+    keep(tmp_path, 1)
+    torn = keep(tmp_path, 1, "Health")
+    keep(tmp_path, 2)
+    torn.write_text("")
+    sessions = Sessions(tmp_path, "here")
+    with pytest.raises(UserErrors, match="broken line"):
+        sessions.of(lambda h: h.session == "s0001")
+    assert len(sessions.of(lambda h: h.session == "s0001", needed=False)) == 2
 
 
 def test_a_nodes_past_is_that_of_the_newest_sessions_of_checks_that_rank_nodes(

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from siteproof import accepted, comparison, data, judgement, sites
 from siteproof.analysis.compare import Word
+from siteproof.cli.options import tell_left_out
 from siteproof.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
 
@@ -51,6 +52,7 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
         raise UserError("compare", f"A and B are both {names[0]}", accepted.names(jobs)[-8:])
     result = comparison.compare(
         site, *(record.samples(accepted.jobs_of(name, jobs)) for name in names), data.perflogs())
+    tell_left_out(record.sessions)
     code = _exit_code(result)
     if as_json:
         click.echo(json.dumps(_record(result, names, code), indent=1))

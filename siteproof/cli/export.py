@@ -11,7 +11,7 @@ import click
 
 from siteproof import fleet
 from siteproof.cli import output
-from siteproof.cli.options import which_samples
+from siteproof.cli.options import tell_left_out, which_samples
 from siteproof.export import gauges, junit, record, schema
 from siteproof.judgement import Judgement, judge_system
 from siteproof.verdict_words import last_line
@@ -121,6 +121,7 @@ def _judge(system: str, since: str, campaign: str, file: Path | None) -> Judgeme
 
 
 def _write(file: Path | None, text: str, judged: Judgement) -> None:
+    tell_left_out(judged.sessions)
     if file is None:
         click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal knows
         return

@@ -13,7 +13,7 @@ import click
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof.checks import session
-from siteproof.cli.options import which_samples
+from siteproof.cli.options import tell_left_out, which_samples
 from siteproof.errors import ExitCode, UserError
 from siteproof.gate import act, slurm
 from siteproof.gate.act import Scene
@@ -83,6 +83,7 @@ def gate(
     judged = judge_system(system, since=since, name=campaign)
     scene = _scene(judged, _states(keep_out), Wish(
         _who(users), judged.chosen, drain, beside))
+    tell_left_out(judged.sessions)
     if not judged.samples or all(r.state == UNTESTED for r in scene.decision.rulings.values()):
         click.echo(f"nothing was measured: {judged.chosen}")
         raise SystemExit(ExitCode.INCOMPLETE)

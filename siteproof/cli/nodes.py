@@ -13,7 +13,7 @@ from rich.text import Text
 
 from siteproof import data, fleet, sites
 from siteproof.cli.compare import share
-from siteproof.cli.options import which_samples
+from siteproof.cli.options import tell_left_out, which_samples
 from siteproof.errors import UserError
 from siteproof.export import record
 from siteproof.fleet import FleetReport, MetricReport, NodeReport, State
@@ -51,6 +51,7 @@ def nodes(
         return
     judged = judge_system(system, since=since, name=campaign)
     report = fleet.report(judged, fleet.lately(judged))
+    tell_left_out(judged.sessions)
     if untested:
         missing = fleet.nodeset(
             n.node for n in report.nodes.values() if n.untested)

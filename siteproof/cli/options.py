@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from siteproof.sessions import Sessions
+
 _OPTIONS = (
     click.option("--system", default="", metavar="NAME",
                  help="The system; without it, the one that this machine belongs to."),
@@ -21,3 +23,9 @@ def which_samples(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def tell_left_out(sessions: Sessions | None) -> None:
+    """Name the old files that could not be read, where a command goes on without them."""
+    for line in sessions.left_out if sessions else ():
+        click.echo(f"siteproof: left out: {line}", err=True)

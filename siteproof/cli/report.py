@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from siteproof.cli import output as files
-from siteproof.cli.options import which_samples
+from siteproof.cli.options import tell_left_out, which_samples
 from siteproof.errors import UserError
 from siteproof.report import build, html, markdown, material
 
@@ -42,6 +42,7 @@ def report(system: str, since: str, campaign: str, output: str) -> None:
         target = Path(output or f"{found.system}-{found.now:%Y-%m-%d}.html")
         files.refuse(target)
         text = PAGES[ending](build.build(found), found.now)
+        tell_left_out(found.sessions)
         files.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {len(text.encode()) / 1e6:.1f} MB, {found.judged.chosen}")
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof.analysis.verdict import Verdict, exit_code
-from siteproof.cli.options import which_samples
+from siteproof.cli.options import tell_left_out, which_samples
 from siteproof.export import record
 from siteproof.judgement import Judgement, judge_system
 from siteproof.verdict_words import bound, last_line, reason, value
@@ -37,6 +37,7 @@ def verdict(system: str, since: str, campaign: str, as_json: bool) -> None:
     siteproof verdict --since 2026-11-21T18:00
     """
     judged = judge_system(system, since=since, name=campaign)
+    tell_left_out(judged.sessions)
     code = exit_code(v.verdict for v in judged.verdicts)
     if as_json:
         click.echo(record.dumps(record.verdict(judged, datetime.now(UTC))))
