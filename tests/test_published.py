@@ -282,7 +282,7 @@ def test_what_was_published_years_before_hides_no_nodes_past(seed):
         headers = [run("01").header, *(s.header for s in stated)]
 
         @staticmethod
-        def of(wanted):
+        def of(wanted, **_):
             return [s for s in (run("01"), *stated) if wanted(s.header)]
 
     found = [run("02"), *stated]
