@@ -10,7 +10,7 @@ from siteproof.report.chapters import summary
 from siteproof.report.material import Material
 from siteproof.report.model import Report, Section
 
-AT_LAST = ("summary", "changes", "trend")  # made last, as they wait for the search for steps
+AT_LAST = ("nodes", "summary", "changes", "trend")  # they wait for the search for steps
 
 
 def build(material: Material) -> Report:

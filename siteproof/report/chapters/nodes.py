@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from siteproof.fleet import NodeReport, State
 from siteproof.gate.decision import Ruling
@@ -83,25 +83,35 @@ def _notes(material: Material) -> Section | None:
     for node in material.fleet.nodes.values():
         for note in node.notes:
             held.setdefault(_NUMBER.sub(BLANK, note), []).append((node.node, note))
-    rows = [(nodes(node for node, _ in alike), _spread(*(note for _, note in alike)))
-            for alike in held.values()]
+    rows = [(nodes(node for node, _ in alike), _spread(*(note for _, note in alike)),
+             _over_the_years(material, {node for node, _ in alike})) for alike in held.values()]
     retest = material.fleet.retest
     if not rows and not retest:
         return None
     left = f"{len(rows) - MOST} more; 'siteproof nodes' has them." if len(rows) > MOST else ""
-    table = Table(("nodes", "seen once"), rows[:MOST], left)
+    table = Table(("nodes", "seen once", "over the years"), rows[:MOST], left)
     return Section("retest", "What one more run would tell",
                    f"Run again: {retest}." if retest else "Nothing has to be run again.",
                    [table] if rows else [])
 
 
+def _over_the_years(material: Material, names: Collection[str]) -> str:
+    """Since when the history has them worse: then what was seen once is nothing new."""
+    told = [f"{a.metric} of {nodes(there)} worse since {a.first_after.time:%Y-%m-%d}"
+            for a in material.survey.alerts
+            if a.open and not a.of_fleet and (there := [n for n in a.nodes if n in names])]
+    return few(told, SHOWN, "; ") or "-"
+
+
 def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[str]]:
-    """Nodes by state and by what their gravest reason speaks of, the most nodes first."""
+    """Nodes by state and by what their gravest reason speaks of, the gravest state first."""
+    order = [str(state) for state in State]
     found: dict[tuple[str, str], list[str]] = {}
     for ruling in rulings:
         what = (ruling.reasons or ("no reason known",))[0].partition(":")[0]
         found.setdefault((ruling.state, what), []).append(ruling.node)
-    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+    return dict(sorted(
+        found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]))))
 
 
 def _unasked(material: Material) -> set[str]:
