@@ -182,6 +182,15 @@ def test_after_an_acknowledged_change_the_new_level_counts(here):
     assert float(bound.split()[0]) == pytest.approx(162_900, rel=0.01)
 
 
+def test_nodes_that_the_baseline_would_accuse_from_its_first_day_are_named(here):
+    here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
+    alert, = changes()["alerts"]
+    ask("trend", "ack", alert["id"], "--why", "a slower mainboard")
+    code, told = ask("calibrate")
+    assert code == 0 and "values of 18 nodes" in told
+    assert "Stream.triad of compute: n001 would be short of it from the first day" in told
+
+
 def test_values_that_fail_the_contract_do_not_count(here):
     here.criteria.write_text("C-1: {description: d, metric: Stream.triad, at_least: 170 GB/s, "
                              "scope: every node, source: s}\n")

@@ -44,7 +44,8 @@ BAD = 0.1  # of the nodes may be left out; beyond that it is the series that is 
 class Proposal:
     """A baseline. median, mad: in `unit`. tolerance: a share. left_out: a line each.
 
-    programs, conditions, links: what a sample must have to be compared with it.
+    programs, conditions, links: what a sample must have to be compared with it. short: nodes
+    whose own median is short of it already.
     """
 
     group: Group
@@ -61,6 +62,7 @@ class Proposal:
     conditions: Mapping[str, str]
     sample: Sample
     left_out: Sequence[str] = ()
+    short: Sequence[str] = ()
 
     @property
     def key(self) -> Series:
@@ -187,8 +189,19 @@ def _proposal(
         times[1].item(), asked.get(LINK, ""),
         asked.get("program", "") if entry.programs else "",
         {k: v for k, v in asked.items() if k in entry.conditions and k != LINK}, sample,
-        left_out,
+        left_out, list(_short(group, stable, middle, tolerance)),
     )
+
+
+def _short(
+    group: Group, lines: Sequence[Stretch], middle: float, tolerance: float
+) -> Iterator[str]:
+    """The nodes that a baseline would accuse from its first day."""
+    for line in lines:
+        if line.raw.size:
+            own = float(np.median(line.raw)) / middle - 1
+            if (own if group.better == "higher" else -own) < -tolerance:
+                yield group.nodes[line.node]
 
 
 def _told(find: Find) -> str:

@@ -10,6 +10,7 @@ import click
 from siteproof import campaign, data, history, sites
 from siteproof.calibration import baselines
 from siteproof.calibration.propose import propose
+from siteproof.changes import nodeset
 from siteproof.cli.progress import bar
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.sites.yamlfile import shown
@@ -51,6 +52,9 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     for one in proposals:
         for line in one.left_out:
             click.echo(f"left out of {one.group.told}: {harmless(line)}", err=True)
+        if one.short:
+            click.echo(f"{one.group.told}: {harmless(str(nodeset(one.short)))} would be short of "
+                       "it from the first day", err=True)
     for line in refused:
         click.echo(f"no baseline for {harmless(line)}", err=True)
     if write and made:

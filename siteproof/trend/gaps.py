@@ -34,7 +34,8 @@ _OTHERS = """
 def told(h: History, system: str, lines: Lines, stretches: Sequence[Stretch]) -> list[str]:
     """Everything that is missing or left out."""
     return [
-        *_other_series(lines.groups), *_absent(lines.groups), *_holes(lines.groups),
+        *_other_series(lines.groups), *_silences(lines.groups), *_absent(lines.groups),
+        *_holes(lines.groups),
         *_short(stretches), *_without_value(h, system), *_left_out(lines), *_units(lines),
         *_others(h, system), *_refused(h),
     ]
@@ -114,6 +115,24 @@ def _holes(groups: Iterable[Group]) -> Iterator[str]:
     if count:
         yield (f"{counted(count, 'hole')} of {LONG} runs or more in a line, for example "
                f"{example}")
+
+
+def _silences(groups: Iterable[Group]) -> Iterator[str]:
+    """Days on which nothing was measured at all, far beyond the usual interval of a series."""
+    found: dict[tuple[str, str, str], list[Group]] = {}
+    for group in groups:
+        days = np.unique(group.times.astype("datetime64[D]"))
+        steps = np.diff(days).astype(np.int64)
+        if steps.size >= LONG:
+            usual = float(np.median(steps))
+            for at in np.flatnonzero(steps > LONG * usual):
+                place = str(days[at]), str(days[at + 1]), f"{usual:g}"
+                found.setdefault(place, []).append(group)
+    for (begin, end, usual), held in sorted(found.items())[-SHOWN:]:
+        yield (f"no run between {begin} and {end}, where one every "
+               f"{'day' if usual == '1' else f'{usual} days'} is usual: {_names(held)}")
+    if len(found) > SHOWN:
+        yield f"{len(found) - SHOWN} older stretches without any run"
 
 
 def _short(stretches: Sequence[Stretch]) -> Iterator[str]:
