@@ -221,8 +221,8 @@ def test_what_is_missing_is_named_with_a_count(here):
               ("n001", "Stream.scale", Decimal(1), "s"))
     told = "\n".join(here.survey().gaps)
     for text in (f"not measured since {day(39):%Y-%m-%d}: n[003-004], Hpl.gflops of compute and 1 ",
-                 f"no run between {day(21):%Y-%m-%d} and {day(29):%Y-%m-%d}, where one every day is "
-                 "usual: Hpl.gflops of compute, Stream.triad of compute",
+                 f"no run between {day(21):%Y-%m-%d} and {day(29):%Y-%m-%d}, where one every day "
+                 "is usual: Hpl.gflops of compute, Stream.triad of compute",
                  "1 hole of 5 runs or more in a line, for example n005, Stream.triad of compute",
                  "4 samples of 1 node without a value: timeout; the newest: Hpl on n006",
                  "1 of 37 lines have fewer than 10 runs, too few for a step: for example "
