@@ -1,12 +1,11 @@
 """The scripts of sbatch/ on the test bed."""
 
 import re
-import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
-from test_run_slurm import NODES, RECORDED, Suite, suite  # noqa: F401 - the fixture
+from test_run_slurm import NODES, Suite, suite  # noqa: F401 - the fixture
 
 pytest_plugins = ["testbed_fixture"]
 CLONE = Path(__file__).parents[1]
@@ -50,77 +49,14 @@ def test_the_daily_look_measures_what_is_idle_and_leaves_what_is_at_work(suite):
     assert '"campaign day"' in (suite.data / "output/reports/day/verdict.json").read_text()
 
 
-KEPT = ("--keep-out", "FAILED,ODD,UNTESTED")  # eight nodes of one machine are slow by chance
-SHORT = (*KEPT, "--", *FEW)
-
-
-def wrong_mtu(testbed, mtu, *nodes):
-    for node in nodes:
-        testbed.run(["ip", "link", "set", "eth0", "mtu", mtu], node=node)
-
-
-@pytest.fixture
-def evening(suite):  # noqa: F811
-    suite.likwid(f"[ $2 = copy ] || exit 0\ncat '{RECORDED}'")
-    yield suite
-    wrong_mtu(suite.testbed, "9000", "node003")
-    suite.testbed.run(["scontrol", "delete", "ReservationName=siteproof-compute"])
-
-
 @pytest.mark.testbed
-def test_an_evening_shows_what_it_would_do_and_changes_nothing_by_itself(evening):
-    wrong_mtu(evening.testbed, "1500", "node003")
-    done = script(evening, "evening", "--campaign", "e1", "--mode", "quick", *SHORT)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "jobs on 8 nodes" in done.stdout
-    assert "nic.eth0.mtu" in done.stdout
-    assert "scontrol create" in done.stdout
-    assert sorted(path.name for path in (evening.data / "output/reports/e1").iterdir()) == [
-        "junit.xml", "report.html", "siteproof.prom", "verdict.json"]
-    assert "siteproof" not in evening.testbed.run(["scontrol", "show", "reservation"]).stdout
-
-
-@pytest.mark.testbed
-def test_an_evening_keeps_the_bad_node_out_and_frees_it_once_it_is_mended(evening):
-    wrong_mtu(evening.testbed, "1500", "node003")
-    words = ("--campaign", "e2", "--mode", "quick", "--limit", "20%", "--apply", *SHORT)
-    assert script(evening, "evening", *words).returncode == 1
-    shown = evening.testbed.run(["scontrol", "show", "reservation", "siteproof-compute"]).stdout
-    assert "Nodes=node003 " in shown
-    wrong_mtu(evening.testbed, "9000", "node003")
-    done = script(evening, "evening", *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "siteproof" not in evening.testbed.run(["scontrol", "show", "reservation"]).stdout
-
-
-@pytest.mark.testbed
-def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itself(evening):
-    testbed = evening.testbed
-    testbed.run(["scontrol", "create", "reservation", "ReservationName=night", "StartTime=now",
-                 "Duration=30", "Users=root", "Nodes=ALL", "Flags=maint,ignore_jobs"])
-    try:
-        line = (f"cd '{CLONE}' && SITEPROOF_DATA='{evening.data}' "
-                f"PATH='{evening.programs}':$PATH sbatch --wait -N8 --time=5 "
-                f"--ntasks-per-node=1 --exclusive --reservation=night "
-                f"--output='{evening.folder}/evening.out' "
-                "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD "
-                f"-- {shlex.join(FEW)}")
-        done = testbed.run(["sh", "-c", line], timeout=900)
-    finally:
-        testbed.run(["scontrol", "delete", "ReservationName=night"])
-    out = (evening.folder / "evening.out").read_text()
-    assert done.returncode == 0, out + done.stderr
-    assert evening.measured("HostParameters.mismatches") == NODES
-
-
-@pytest.mark.testbed
-def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(evening):
-    evening.testbed.run(["sbatch", "--nodelist=node[007-008]", "--nodes=2", "--exclusive",
+def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(suite):  # noqa: F811
+    suite.testbed.run(["sbatch", "--nodelist=node[007-008]", "--nodes=2", "--exclusive",
                          "--output=/dev/null", "--wrap", "sleep 40"])
-    evening.wait_for(lambda: any("RUNNING" in job for job in evening.jobs()))
-    done = script(evening, "evening", "--campaign", "e4", "--mode", "quick", "--rolling", "1",
+    suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
+    done = script(suite, "evening", "--campaign", "e4", "--mode", "quick", "--rolling", "1",
                   "--", "-n", "HostParameters")
-    values = [s for s in evening.samples() if s.metric == "HostParameters.mismatches"]
+    values = [s for s in suite.samples() if s.metric == "HostParameters.mismatches"]
     assert sorted(s.node for s in values) == NODES, done.stdout + done.stderr
     assert len({s.header.session for s in values}) == 2
 

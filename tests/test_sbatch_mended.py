@@ -1,0 +1,21 @@
+"""Two evenings after maintenance: a bad node stays out, and goes back once it is mended."""
+
+import pytest
+from test_run_slurm import suite  # noqa: F401 - the fixture
+from test_sbatch import script
+from test_sbatch_evening import SHORT, evening, wrong_mtu  # noqa: F401 - the fixture
+
+pytest_plugins = ["testbed_fixture"]
+
+
+@pytest.mark.testbed
+def test_an_evening_keeps_the_bad_node_out_and_frees_it_once_it_is_mended(evening):  # noqa: F811
+    wrong_mtu(evening.testbed, "1500", "node003")
+    words = ("--campaign", "e2", "--mode", "quick", "--limit", "20%", "--apply", *SHORT)
+    assert script(evening, "evening", *words).returncode == 1
+    shown = evening.testbed.run(["scontrol", "show", "reservation", "siteproof-compute"]).stdout
+    assert "Nodes=node003 " in shown
+    wrong_mtu(evening.testbed, "9000", "node003")
+    done = script(evening, "evening", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "siteproof" not in evening.testbed.run(["scontrol", "show", "reservation"]).stdout
