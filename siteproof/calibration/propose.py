@@ -1,7 +1,7 @@
 """What each series would have as its baseline, or why none can be proposed.
 
 The bound is the median; the tolerance is 4.5 robust coefficients of variation, because "every node
-within 3 %" fails a healthy fleet of 320 nodes every third time (notes on statistics in the README).
+within 3 %" fails a healthy fleet of 320 nodes with a CV of 1 % every third time.
 """
 
 from __future__ import annotations
