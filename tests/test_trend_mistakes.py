@@ -4,14 +4,22 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
+from clone import wait_for
 from test_trend import TRIAD, Here
 from test_trend_ack import ask
 from years import Drift
 
 FOREVER = "SELECT sum(sqrt(range)) FROM range(100000000000)"  # hours
+AT_WORK = 3.0  # s of CPU, which the start alone never takes
+
+
+def cpu(pid):
+    """User and system time that a process has used, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture
@@ -31,11 +39,11 @@ def test_ctrl_c_within_a_question_is_no_traceback(here):
                FOREVER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=dict(os.environ)) as asked:
-        time.sleep(4)
-        assert asked.poll() is None  # it is at work
-        asked.send_signal(signal.SIGINT)
         try:
-            _, told = asked.communicate(timeout=20)
+            wait_for(lambda: cpu(asked.pid) > AT_WORK, 60)
+            assert asked.poll() is None
+            asked.send_signal(signal.SIGINT)
+            _, told = asked.communicate(timeout=60)
         finally:
             asked.kill()
     assert asked.returncode == 1
