@@ -149,7 +149,7 @@ def read(path: Path) -> list[Sample]:
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(path, f"cannot be read: {error}") from None
-    header = _read_header(f"{path}:1", _loads(f"{path}:1", lines[0]))
+    header = header_of(f"{path}:1", lines[0])
     return [
         _read_line(f"{path}:{number}", header, _loads(f"{path}:{number}", line))
         for number, line in enumerate(lines[1:], start=2)
