@@ -122,8 +122,9 @@ class Trials:
 def peer(python: Path, values: made.Floats) -> Iterator[tuple[str, float, int, list[int]]]:
     """What the detectors of another Python find."""
     lines = "\n".join(json.dumps(row.tolist()) for row in values)
-    done = subprocess.run([python, HERE / "peer_steps.py"], input=lines, text=True,
-                          capture_output=True, check=False)
+    done = subprocess.run(
+        [python, HERE / "peer_steps.py"], input=lines, text=True, capture_output=True, check=False
+    )
     if done.returncode or not done.stdout:
         last = done.stderr.strip().splitlines()[-1:] or ["neither asv nor Otava in it"]
         raise Misuse(f"{python}: {last[0]}")
@@ -142,10 +143,26 @@ def found_steps(trials: Trials, lengths: Sequence[int]) -> None:
             by_size = [trials.steps(name, points, size) for size in (*SIZES, 0)]
             for detector in by_size[0]:
                 *stepped, stable = (scores[detector] for scores in by_size)
-                rows.append([name, str(points), detector, *(score.f1 for score in stepped),
-                             stable.alarms, stepped[-1].each, stable.each])
-    head = ["noise", "runs", "by", *(f"F1, k={k}" for k in SIZES), "stable alarmed",
-            "ms with steps", "ms stable"]
+                rows.append(
+                    [
+                        name,
+                        str(points),
+                        detector,
+                        *(score.f1 for score in stepped),
+                        stable.alarms,
+                        stepped[-1].each,
+                        stable.each,
+                    ]
+                )
+    head = [
+        "noise",
+        "runs",
+        "by",
+        *(f"F1, k={k}" for k in SIZES),
+        "stable alarmed",
+        "ms with steps",
+        "ms stable",
+    ]
     print(f"Steps, found within {TOLERANCE} runs; {AIMS}\n\n{table(head, rows)}\n", flush=True)
 
 
@@ -166,8 +183,9 @@ def of_weekend(size: float) -> Change:
 
 def of_year(size: float) -> Change:
     """A sine of a year, of so much from its lowest to its highest."""
-    return lambda times, chance: size / 2 * np.sin(2 * np.pi * (times / drift.YEAR
-                                                                + chance.random()))
+    return lambda times, chance: (
+        size / 2 * np.sin(2 * np.pi * (times / drift.YEAR + chance.random()))
+    )
 
 
 def of_flips(size: float, stay: int) -> Change:
@@ -181,22 +199,28 @@ def nothing(times: made.Floats, _: np.random.Generator) -> made.Floats:
 
 
 CASES: list[tuple[str, str, int, Change]] = [
-    ("drift of 1.5 sd", "drift", 365, of_line(1.5)), ("drift of 3 sd", "drift", 365, of_line(3)),
-    ("drift of 6 sd", "drift", 365, of_line(6)), ("drift of 20 sd", "drift", 365, of_line(20)),
+    ("drift of 1.5 sd", "drift", 365, of_line(1.5)),
+    ("drift of 3 sd", "drift", 365, of_line(3)),
+    ("drift of 6 sd", "drift", 365, of_line(6)),
+    ("drift of 20 sd", "drift", 365, of_line(20)),
     ("weekend 2 sd lower", "weekday", 365, of_weekend(2)),
     ("weekend 4 sd lower", "weekday", 365, of_weekend(4)),
-    ("year of 2 sd", "annual", 1000, of_year(2)), ("year of 5 sd", "annual", 1000, of_year(5)),
+    ("year of 2 sd", "annual", 1000, of_year(2)),
+    ("year of 5 sd", "annual", 1000, of_year(5)),
     ("flips of 5 sd, 20 runs each", "modes", 365, of_flips(5, 20)),
     ("flips of 6 sd, 2 runs each", "modes", 365, of_flips(6, 2)),
-    ("nothing", "", 365, nothing), ("nothing", "", 1000, nothing),
+    ("nothing", "", 365, nothing),
+    ("nothing", "", 1000, nothing),
 ]
 
 
 def names(times: made.Floats, values: made.Floats) -> list[str]:
     """What Siteproof calls each series: the screens, then the competition."""
     flagged = shape.screen_all(times, values)
-    return [called(shape.tell(times, row)) if flag else "" for row, flag in
-            zip(values, flagged, strict=True)]
+    return [
+        called(shape.tell(times, row)) if flag else ""
+        for row, flag in zip(values, flagged, strict=True)
+    ]
 
 
 def called(found: shape.Shape) -> str:
@@ -235,10 +259,19 @@ def _without_modes(told: Counter[str]) -> Counter[str]:
 def _row(case: str, noise: str, points: int, right: str, told: Counter[str]) -> list[str]:
     count = told.total()
     wrong = sum(n for words, n in told.items() if "step" in words)
-    else_ = [f"{words or 'nothing'} {n / count:.1%}" for words, n in told.most_common()
-             if words != right and "step" not in words]
-    return [case, noise, str(points), f"{told[right] / count:.3f}", f"{wrong / count:.3f}",
-            ", ".join(else_)]
+    else_ = [
+        f"{words or 'nothing'} {n / count:.1%}"
+        for words, n in told.most_common()
+        if words != right and "step" not in words
+    ]
+    return [
+        case,
+        noise,
+        str(points),
+        f"{told[right] / count:.3f}",
+        f"{wrong / count:.3f}",
+        ", ".join(else_),
+    ]
 
 
 def benchmark() -> None:
@@ -247,8 +280,14 @@ def benchmark() -> None:
     options.add_argument("--series", type=int, default=200, help="of each kind (200)")
     options.add_argument("--points", default="30,100,365,1000", help="lengths (30,100,365,1000)")
     options.add_argument("--seed", type=int, default=1, help="of all chance (1)")
-    options.add_argument("--peers", type=Path, action="append", default=[], metavar="PYTHON",
-                         help="a Python that has asv or Otava; may be given twice")
+    options.add_argument(
+        "--peers",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PYTHON",
+        help="a Python that has asv or Otava; may be given twice",
+    )
     given = options.parse_args()
     try:
         lengths = [int(word) for word in given.points.split(",")]

@@ -65,20 +65,30 @@ class Bed:
 
     def up(self) -> None:
         """Make it. Raises Misuse with the test bed's own last line."""
-        done = subprocess.run(self.command("up", self.nodes), env=self.environment,
-                              stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            self.command("up", self.nodes), env=self.environment, stderr=subprocess.PIPE, text=True
+        )
         if done.returncode:
             raise Misuse((done.stderr.strip().splitlines() or ["testbed up failed"])[-1])
 
     def down(self) -> None:
         """Take it away; a second Ctrl-C does not reach this."""
-        subprocess.run(self.command("down"), env=self.environment, start_new_session=True,
-                       stderr=subprocess.DEVNULL)
+        subprocess.run(
+            self.command("down"),
+            env=self.environment,
+            start_new_session=True,
+            stderr=subprocess.DEVNULL,
+        )
 
     def ask(self, *words: str) -> list[str]:
         """The lines that a command prints on the login node."""
-        done = subprocess.run(self.command("run", "--", *words), env=self.environment,
-                              stdout=subprocess.PIPE, text=True, cwd="/")
+        done = subprocess.run(
+            self.command("run", "--", *words),
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd="/",
+        )
         return done.stdout.splitlines()
 
     def settle(self) -> None:
@@ -156,8 +166,11 @@ def benchmark() -> None:
             say(f"{nodes} nodes: plain ReFrame, {LIMIT // 60} min at most")
             plain = run_plain(bed, folder / "plain")
         print(("\n" if number else "") + tell(nodes, mine, plain))
-        print(f"Siteproof's client calls, not those in jobs: {few.client_calls} on {FEW} nodes, "
-              f"{mine.client_calls} on {nodes}", flush=True)
+        print(
+            f"Siteproof's client calls, not those in jobs: {few.client_calls} on {FEW} nodes, "
+            f"{mine.client_calls} on {nodes}",
+            flush=True,
+        )
 
 
 def arguments() -> list[int]:
@@ -204,8 +217,11 @@ def run_ours(bed: Bed, folder: Path, nodes: int) -> Run:
 
 def samples_of(perflogs: Path) -> int:
     """How many nodes have a figure in the perflogs."""
-    lines = [line for path in perflogs.glob("*/*/*.jsonl")
-             for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        line
+        for path in perflogs.glob("*/*/*.jsonl")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     return sum('"HostParameters.mismatches"' in line for line in lines)
 
 
@@ -213,7 +229,9 @@ def run_plain(bed: Bed, folder: Path) -> Run:
     """The same script, a case a node, with ReFrame's own means."""
     folder.mkdir()
     env = clean_environment(
-        folder, RFM_CONFIG_FILES=HERE / "plain" / "settings_slurm.py", RFM_PREFIX=folder,
+        folder,
+        RFM_CONFIG_FILES=HERE / "plain" / "settings_slurm.py",
+        RFM_PREFIX=folder,
         BENCHMARK_SCRIPTS=TOP / "checks" / "host",
     )
     words = ["-c", str(HERE / "plain" / "host_parameters.py"), "--distribute=all", "-r"]
@@ -264,7 +282,8 @@ def counting_programs(folder: Path) -> Path:
         program.write_text(  # our scripts in a job know it by the second name only
             f"#!/bin/sh\njob=${{SLURM_JOB_ID:-${{SITEPROOF_JOB:-}}}}\n"
             f"echo \"{name}${{job:+{IN_JOB}}}\" >>'{folder}/calls'\n"
-            f'exec {real} "$@"\n', encoding="utf-8",
+            f'exec {real} "$@"\n',
+            encoding="utf-8",
         )
         program.chmod(0o755)
     return programs
@@ -277,13 +296,17 @@ def tell(nodes: int, mine: Run, plain: Run) -> str:
         compare("CPU on the login node", mine.cost.cpu, plain.cost.cpu, " s"),
         compare("  ReFrame's process", mine.cost.own, plain.cost.own, " s"),
         compare("  what it starts", mine.cost.children, plain.cost.children, " s"),
-        *(compare(f"CPU of {name}", mine.daemons[name], plain.daemons[name], " s")
-          for name in DAEMONS),
+        *(
+            compare(f"CPU of {name}", mine.daemons[name], plain.daemons[name], " s")
+            for name in DAEMONS
+        ),
         compare("CPU in the jobs", mine.in_jobs, plain.in_jobs, " s"),
         compare("Slurm jobs", mine.jobs, plain.jobs),
         compare("Slurm client calls", mine.client_calls, plain.client_calls),
-        *(compare(f"  {name}", mine.calls[name], plain.calls[name])
-          for name in sorted(mine.calls | plain.calls)),
+        *(
+            compare(f"  {name}", mine.calls[name], plain.calls[name])
+            for name in sorted(mine.calls | plain.calls)
+        ),
         compare("nodes with a result", mine.nodes, plain.nodes),
     ]
     text = table([f"{nodes} nodes", "Siteproof", "plain ReFrame", "ratio", "aim"], rows)

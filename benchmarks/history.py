@@ -77,14 +77,19 @@ def run(folder: Path, *words: object, given: str = "") -> Cost:
         process = subprocess.Popen(
             list(map(str, words)),
             env=ours(folder, SITEPROOF_CACHE=folder / "cache", PYTHONPATH=TOP),
-            cwd=TOP, stdin=stdin, stdout=out, stderr=subprocess.STDOUT)
+            cwd=TOP,
+            stdin=stdin,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     told = log.read_text(errors="replace")
     if process.returncode:
         raise Misuse(f"{words[0]} ended with {process.returncode}: {told[-300:]}")
-    return Cost(time.monotonic() - start, used.ru_utime + used.ru_stime,
-                used.ru_maxrss / 1000, told)
+    return Cost(
+        time.monotonic() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, told
+    )
 
 
 def size_of(folder: Path) -> float:
@@ -95,8 +100,9 @@ def size_of(folder: Path) -> float:
 def exactly(folder: Path, files: Sequence[Path]) -> tuple[int, float]:
     """Samples of some files, and the CPU that samples.read alone takes a million of them."""
     nothing = run(folder, sys.executable, "-c", EXACTLY)
-    done = run(folder, sys.executable, "-c", EXACTLY,
-               given="\n".join(map(str, files[::EXACT_SHARE])))
+    done = run(
+        folder, sys.executable, "-c", EXACTLY, given="\n".join(map(str, files[::EXACT_SHARE]))
+    )
     return int(done.out), (done.cpu - nothing.cpu) / int(done.out) * 1e6
 
 
@@ -116,13 +122,17 @@ def benchmark() -> None:
 def measure(folder: Path, nodes: int, runs: int, rounds: int) -> None:
     """Fill a folder with a year, and ask."""
     slower = years.Step("Stream.triad", max(0, runs - 20), -0.1, (questions.NODE,))
-    perflogs, plan = folder / "perflogs", {
-        "nodes": nodes, "metrics": years.ALL, "steps": [slower] if nodes > 16 else []}
+    perflogs, plan = (
+        folder / "perflogs",
+        {"nodes": nodes, "metrics": years.ALL, "steps": [slower] if nodes > 16 else []},
+    )
     files = years.write(perflogs, runs=runs, **plan)
     count = nodes * runs * len(years.ALL)
     told = size_of(perflogs)
-    print(f"{count:,} samples in {len(files):,} files of {told:.0f} MB; {os.cpu_count()} cores, "
-          f"load average {os.getloadavg()[0]:.1f}\n")
+    print(
+        f"{count:,} samples in {len(files):,} files of {told:.0f} MB; {os.cpu_count()} cores, "
+        f"load average {os.getloadavg()[0]:.1f}\n"
+    )
     rows = [["", "wall", "CPU", "memory"]]
     first = run(folder, SITEPROOF, "history", "--json")
     if json.loads(first.out)["systems"][0]["samples"] != count:
@@ -132,30 +142,48 @@ def measure(folder: Path, nodes: int, runs: int, rounds: int) -> None:
     rows.append(["again: --rebuild", *run(folder, SITEPROOF, "history", "--rebuild").cells])
     rows.append(["nothing is new", *run(folder, SITEPROOF, "history", "--sql", "SELECT 1").cells])
     years.write(perflogs, runs=runs + 1, first=runs, **plan)
-    rows.append([f"a session of {nodes * len(years.ALL):,} samples is new",
-                 *run(folder, SITEPROOF, "history", "--sql", "SELECT 1").cells])
+    rows.append(
+        [
+            f"a session of {nodes * len(years.ALL):,} samples is new",
+            *run(folder, SITEPROOF, "history", "--sql", "SELECT 1").cells,
+        ]
+    )
     for question in AIMS:
-        rows.append([f"command: {question.title}"[:60],
-                     *run(folder, SITEPROOF, "history", "--csv", "--sql", question.sql).cells])
+        rows.append(
+            [
+                f"command: {question.title}"[:60],
+                *run(folder, SITEPROOF, "history", "--csv", "--sql", question.sql).cells,
+            ]
+        )
     print(table(rows[0], rows[1:]), "\n")
     answers(folder, perflogs, rounds)
     read, slow = exactly(folder, files)
-    print(f"a million of our own samples: {first.cpu / count * 1e6:.2f} core-s, aim "
-          f"{AIM_A_MILLION}; by samples.read alone, of {read:,}: {slow:.1f} core-s")
+    print(
+        f"a million of our own samples: {first.cpu / count * 1e6:.2f} core-s, aim "
+        f"{AIM_A_MILLION}; by samples.read alone, of {read:,}: {slow:.1f} core-s"
+    )
     print(f"the store: {size:.1f} MB, {told / size:.0f} times smaller than the files")
 
 
 def answers(folder: Path, perflogs: Path, rounds: int) -> None:
     """The questions to an opened history, several times each."""
-    done = run(folder, sys.executable, "-c", ASK, perflogs, rounds,
-               *(question.sql for question in AIMS))
+    done = run(
+        folder, sys.executable, "-c", ASK, perflogs, rounds, *(question.sql for question in AIMS)
+    )
     found = json.loads(done.out)
     rows = []
     for question, aim in AIMS.items():
         mine = [(wall, cpu, count) for sql, wall, cpu, count in found if sql == question.sql]
-        rows.append([question.title[:60], f"{mine[0][2]:,}",
-                     f"{median(m[0] for m in mine):.3f} s", f"{max(m[0] for m in mine):.3f} s",
-                     f"{median(m[1] for m in mine):.3f} s", f"{aim} s"])
+        rows.append(
+            [
+                question.title[:60],
+                f"{mine[0][2]:,}",
+                f"{median(m[0] for m in mine):.3f} s",
+                f"{max(m[0] for m in mine):.3f} s",
+                f"{median(m[1] for m in mine):.3f} s",
+                f"{aim} s",
+            ]
+        )
     print(table(["question to an opened history", "rows", "wall", "slowest", "CPU", "aim"], rows))
     print(f"highest memory with all of them: {done.memory:.0f} MB\n")
 

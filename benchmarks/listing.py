@@ -1,6 +1,6 @@
 """CPU that `reframe -c checks/ -l` takes, beside ReFrame with nothing to load, in one run.
 
-    python3 benchmarks/listing.py [--rounds 7]
+python3 benchmarks/listing.py [--rounds 7]
 """
 
 from __future__ import annotations
@@ -40,8 +40,13 @@ def benchmark() -> None:
                     taken[name].append(cpu)
     bare = median(taken[BARE])
     rows = [
-        [name, f"{median(cpu):.2f} s", f"{min(cpu):.2f} to {max(cpu):.2f}",
-         f"{median(cpu) / bare:.1f} x", "" if name == BARE else f"{AIM} s"]
+        [
+            name,
+            f"{median(cpu):.2f} s",
+            f"{min(cpu):.2f} to {max(cpu):.2f}",
+            f"{median(cpu) / bare:.1f} x",
+            "" if name == BARE else f"{AIM} s",
+        ]
         for name, cpu in taken.items()
     ]
     print(table(["listing the checks", "CPU", "range", "of bare", "aim"], rows))

@@ -76,8 +76,10 @@ def make_variants(folder: Path, cases: int) -> dict[str, tuple[dict[str, str], P
     return {
         STOCK: (stock, plain / "trivial.py"),
         THRIFTY: (stock | {"BENCHMARK_THRIFT": str(TOP)}, plain / "trivial.py"),
-        OURS: (ours(data, clone, SITEPROOF_SYSTEM="thishost", **variables),
-               clone / "checks" / "trivial" / "trivial.py"),
+        OURS: (
+            ours(data, clone, SITEPROOF_SYSTEM="thishost", **variables),
+            clone / "checks" / "trivial" / "trivial.py",
+        ),
     }
 
 
@@ -125,20 +127,38 @@ def tell(taken: dict[str, list[Case]]) -> None:
     for name, cases in taken.items():
         cpu = [c.cpu for c in cases]
         ratio = median(c.own / p.own for c, p in zip(cases, taken[STOCK], strict=True))
-        rows.append([
-            name, f"{median(cpu):.1f} ms", f"{min(cpu):.1f} to {max(cpu):.1f}",
-            f"{median(c.own for c in cases):.1f} ms", f"{median(c.started for c in cases):.1f} ms",
-            f"{ratio:.2f} x",
-        ])
-    print(table(["CPU of a local case", "all", "range", "ReFrame's process", "what it starts",
-                 "process of plain's"], rows))
+        rows.append(
+            [
+                name,
+                f"{median(cpu):.1f} ms",
+                f"{min(cpu):.1f} to {max(cpu):.1f}",
+                f"{median(c.own for c in cases):.1f} ms",
+                f"{median(c.started for c in cases):.1f} ms",
+                f"{ratio:.2f} x",
+            ]
+        )
+    print(
+        table(
+            [
+                "CPU of a local case",
+                "all",
+                "range",
+                "ReFrame's process",
+                "what it starts",
+                "process of plain's",
+            ],
+            rows,
+        )
+    )
     print()
     for name in (STOCK, THRIFTY):
         pairs = list(zip(taken[OURS], taken[name], strict=True))
-        print(f"{OURS} over {name} (aim {AIM:+.0f} ms): "
-              f"{median(a.cpu - b.cpu for a, b in pairs):+.1f} ms in all, "
-              f"{median(a.own - b.own for a, b in pairs):+.1f} ms in ReFrame's process, "
-              f"{median(a.started - b.started for a, b in pairs):+.1f} ms of node.sh on the node")
+        print(
+            f"{OURS} over {name} (aim {AIM:+.0f} ms): "
+            f"{median(a.cpu - b.cpu for a, b in pairs):+.1f} ms in all, "
+            f"{median(a.own - b.own for a, b in pairs):+.1f} ms in ReFrame's process, "
+            f"{median(a.started - b.started for a, b in pairs):+.1f} ms of node.sh on the node"
+        )
 
 
 if __name__ == "__main__":

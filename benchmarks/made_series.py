@@ -62,8 +62,13 @@ def bimodal(chance: Random, shape: tuple[int, int]) -> Floats:
 
 
 NOISES: dict[str, Noise] = {
-    "Gauss": gauss, "t3": student, "5 % low outliers": outliers, "AR(1) 0.4": resembling,
-    "gamma": skewed, "quantised": quantised, "bimodal": bimodal,
+    "Gauss": gauss,
+    "t3": student,
+    "5 % low outliers": outliers,
+    "AR(1) 0.4": resembling,
+    "gamma": skewed,
+    "quantised": quantised,
+    "bimodal": bimodal,
 }
 
 
@@ -85,8 +90,10 @@ def places(chance: Random, points: int, most: int = 3) -> list[int]:
     """Where 1 to 3 steps are, each place alike as long as they are APART; fewer if none fit."""
     count = int(chance.integers(1, min(most, points // APART - 1) + 1))
     free = points - APART * (count + 1)
-    return [int(at) + APART * (i + 1) for i, at in
-            enumerate(sorted(chance.integers(0, free + 1, count)))]
+    return [
+        int(at) + APART * (i + 1)
+        for i, at in enumerate(sorted(chance.integers(0, free + 1, count)))
+    ]
 
 
 def with_steps(values: Floats, size: float, chance: Random) -> list[list[int]]:

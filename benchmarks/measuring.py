@@ -59,8 +59,12 @@ def measure(
     start = time.monotonic()
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [str(word) for word in command], env=env, cwd=log.parent, stdin=subprocess.DEVNULL,
-            stdout=out, stderr=subprocess.STDOUT,
+            [str(word) for word in command],
+            env=env,
+            cwd=log.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
         )
         try:
             cut = not _ends_within(process.pid, limit)
@@ -116,8 +120,11 @@ def clean_environment(folder: Path, **more: object) -> dict[str, str]:
     """An environment without the user's settings of ReFrame, Slurm and Siteproof."""
     (folder / "home").mkdir(exist_ok=True)
     env = {
-        "PATH": f"{REFRAME.parent}:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": folder / "home",
-        "LANG": "C.UTF-8", "RFM_COLORIZE": "n", **more,
+        "PATH": f"{REFRAME.parent}:/usr/bin:/bin:/usr/sbin:/sbin",
+        "HOME": folder / "home",
+        "LANG": "C.UTF-8",
+        "RFM_COLORIZE": "n",
+        **more,
     }
     return {key: str(value) for key, value in env.items()}
 
@@ -125,8 +132,12 @@ def clean_environment(folder: Path, **more: object) -> dict[str, str]:
 def ours(folder: Path, clone: Path = TOP, **more: object) -> dict[str, str]:
     """What `. ./activate` sets, with a data folder of its own."""
     return clean_environment(
-        folder, SITEPROOF_CLONE=clone, SITEPROOF_SITES=clone / "site-config",
-        SITEPROOF_DATA=folder, RFM_CONFIG_FILES=clone / "reframe_settings.py", **more,
+        folder,
+        SITEPROOF_CLONE=clone,
+        SITEPROOF_SITES=clone / "site-config",
+        SITEPROOF_DATA=folder,
+        RFM_CONFIG_FILES=clone / "reframe_settings.py",
+        **more,
     )
 
 

@@ -35,8 +35,9 @@ def detectors() -> Iterator[tuple[str, Detect]]:
 
 def otava(compute_change_points: Any, most: float) -> Detect:
     """Its change points; most: the p-value; the rest by default."""
-    return lambda values: [point.index for point in
-                           compute_change_points(values, max_pvalue=most)[0]]
+    return lambda values: [
+        point.index for point in compute_change_points(values, max_pvalue=most)[0]
+    ]
 
 
 def answer() -> None:

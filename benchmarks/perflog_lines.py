@@ -30,12 +30,14 @@ NAMES = (
     "job_completion_time_unix|job_exitcode|job_nodelist|job_submit_time|jobid|modules|name|"
     "num_cpus_per_task|num_gpus_per_node|num_tasks|num_tasks_per_core|num_tasks_per_node|"
     "num_tasks_per_socket|partition|{v}_value|{v}_unit|{v}_ref|{v}_lower_thres|{v}_upper_thres|"
-    "short_name|system|unique_name|use_multithreading")
+    "short_name|system|unique_name|use_multithreading"
+)
 LINE = (
     "{result}|{local}|Memory bandwidth of every node, best of ten repetitions|"
     '{{"OMP_NUM_THREADS": "{threads}", "OMP_PLACES": "cores"}}|gnu-13|false|{{}}|{ended}|0|{node}|'
     "{begun}|{job}||StreamTest %threads={threads} %size={size}|{threads}|null|1|null|1|null|"
-    "compute|{value}|MB/s|250000.0|-0.05|None|StreamTest_{code:08x}|oldsys|StreamTest_{test}|null")
+    "compute|{value}|MB/s|250000.0|-0.05|None|StreamTest_{code:08x}|oldsys|StreamTest_{test}|null"
+)
 CLOCK = """
 import resource, sys
 def cpu():
@@ -46,7 +48,9 @@ def end(before, rows, total):
     top = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(used, top, rows, total)
 """
-OURS_LINES = CLOCK + """
+OURS_LINES = (
+    CLOCK
+    + """
 from pathlib import Path
 from siteproof.history import foreign
 start, rows, total = cpu(), 0, 0.0
@@ -56,7 +60,10 @@ for batch in foreign.batches(Path(sys.argv[1]), system="oldsys"):
     total += float(batch.figures["value"].sum())
 end(start, rows, total)
 """
-OURS_STORE = CLOCK + """
+)
+OURS_STORE = (
+    CLOCK
+    + """
 from pathlib import Path
 import duckdb
 from siteproof.history import foreign, foreign_store, tables
@@ -69,16 +76,22 @@ for batch in foreign.batches(Path(sys.argv[1]), system="oldsys"):
 used = connection.execute("SELECT count(*), sum(value) FROM new_samples").fetchone()
 end(start, *used)
 """
-PLAIN = CLOCK + """
+)
+PLAIN = (
+    CLOCK
+    + """
 import pandas
 start = cpu()
 held = pandas.read_csv(sys.argv[1], sep="|")
 end(start, len(held), held["triad_value"].sum())
 """
+)
 # What the post-processing of ExCALIBUR's tests does to a perflog: the test's name is split into the
 # test and its parameters, and each object of key and value becomes columns, Python object by
 # Python object; then one row a variable.
-EXPANDED = CLOCK + """
+EXPANDED = (
+    CLOCK
+    + """
 import json
 import pandas
 def parameters(name):
@@ -100,6 +113,7 @@ held = pandas.concat([
 held["job_completion_time"] = pandas.to_datetime(held["job_completion_time"])
 end(start, len(held), held["value"].sum())
 """
+)
 
 
 def write(path: Path, lines: int) -> None:
@@ -113,16 +127,27 @@ def write(path: Path, lines: int) -> None:
             ended = START + 31.25 * i + draw.random()
             value = round(250_000 * draw.gauss(1, 0.01), 1)
             local = datetime.fromtimestamp(ended, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-            stream.write(LINE.format(
-                result="pass" if value > 237_500 else "fail", local=local, threads=threads,
-                size=size, ended=ended, node=f"node{i % NODES:03d}", begun=ended - 31.5,
-                job=100_000 + i, value=value, code=test * 2654435761 % 2**32, test=test) + "\n")
+            stream.write(
+                LINE.format(
+                    result="pass" if value > 237_500 else "fail",
+                    local=local,
+                    threads=threads,
+                    size=size,
+                    ended=ended,
+                    node=f"node{i % NODES:03d}",
+                    begun=ended - 31.5,
+                    job=100_000 + i,
+                    value=value,
+                    code=test * 2654435761 % 2**32,
+                    test=test,
+                )
+                + "\n"
+            )
 
 
 def run(python: Path, script: str, path: Path) -> tuple[float, float, int, float]:
     """CPU seconds, memory in MB, rows, and the sum of all values."""
-    env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-                        "PYTHONPATH": str(TOP)}
+    env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(TOP)}
     done = subprocess.run([python, "-c", script, path], env=env, capture_output=True, text=True)
     if done.returncode:
         raise Misuse(f"{python}: {done.stderr.strip().splitlines()[-1:]}")
@@ -140,16 +165,22 @@ def benchmark(arguments: Sequence[str] | None = None) -> None:
     if given.lines < 1 or given.rounds < 1:
         raise Misuse("--lines and --rounds: a number from 1")
     mine = TOP / ".venv" / "bin" / "python"
-    readers = [("Siteproof, lines to rows", mine, OURS_LINES),
-               ("Siteproof, lines into the store's tables", mine, OURS_STORE)]
+    readers = [
+        ("Siteproof, lines to rows", mine, OURS_LINES),
+        ("Siteproof, lines into the store's tables", mine, OURS_STORE),
+    ]
     if given.pandas:
-        readers += [("pandas, read_csv", given.pandas, PLAIN),
-                    ("pandas, expanded as by ExCALIBUR", given.pandas, EXPANDED)]
+        readers += [
+            ("pandas, read_csv", given.pandas, PLAIN),
+            ("pandas, expanded as by ExCALIBUR", given.pandas, EXPANDED),
+        ]
     with temporary_folder() as folder:
         path = folder / "StreamTest.log"
         write(path, given.lines)
-        print(f"{given.lines} lines, {path.stat().st_size / 1e6:.0f} MB; "
-              f"median of {given.rounds} rounds, one after the other")
+        print(
+            f"{given.lines} lines, {path.stat().st_size / 1e6:.0f} MB; "
+            f"median of {given.rounds} rounds, one after the other"
+        )
         found: dict[str, list[tuple[float, float, int, float]]] = {}
         for _ in range(given.rounds):
             for name, python, script in readers:
@@ -168,9 +199,16 @@ def _same(found: dict[str, list[tuple[float, float, int, float]]]) -> None:
 def _print(found: dict[str, list[tuple[float, float, int, float]]], lines: int) -> None:
     cpu = {name: median(r[0] for r in runs) for name, runs in found.items()}
     last = list(cpu)[-1]
-    told = [[name, f"{used:.2f}", f"{lines / used / 1e6:.2f}",
-             f"{max(r[1] for r in found[name]):.0f}", f"{cpu[last] / used:.1f}"]
-            for name, used in cpu.items()]
+    told = [
+        [
+            name,
+            f"{used:.2f}",
+            f"{lines / used / 1e6:.2f}",
+            f"{max(r[1] for r in found[name]):.0f}",
+            f"{cpu[last] / used:.1f}",
+        ]
+        for name, used in cpu.items()
+    ]
     print(table(["reader", "CPU s", "M lines a core-s", "memory MB", f"times {last}"], told))
     print(f"aim: {AIM:g} times pandas with expansion")
 

@@ -70,8 +70,9 @@ def near_plateau(x: float) -> Judge:
 
 def has_fit(x: float) -> Judge:
     """Whether this point is the nearest one to where the two lines meet."""
-    return lambda found: found.fit is not None and min(
-        GRID, key=lambda g: abs(math.log2(g / found.fit.x))) == x
+    return lambda found: (
+        found.fit is not None and min(GRID, key=lambda g: abs(math.log2(g / found.fit.x))) == x
+    )
 
 
 def beyond(found: Finding) -> bool:
@@ -110,9 +111,14 @@ class Trials:
         chance = random.Random(f"{self.seed} {noise}")
         right = [0] * len(judges)
         for _ in range(self.count):
-            found = curves.find(curves.points({
-                x: [curve(x) * chance.gauss(1, noise) for _ in range(self.repetitions)]
-                for x in GRID}))
+            found = curves.find(
+                curves.points(
+                    {
+                        x: [curve(x) * chance.gauss(1, noise) for _ in range(self.repetitions)]
+                        for x in GRID
+                    }
+                )
+            )
             for index, judge in enumerate(judges):
                 right[index] += judge(found)
         return [yes / self.count for yes in right]
@@ -140,29 +146,54 @@ def aims(name: str, known: dict[float, str]) -> list[str]:
 
 def plateaus(trials: Trials) -> None:
     """Curves that have a plateau."""
-    rows = [row for k in (8, 32, 128) for row in trials.rows(flat_from(k), [
-        (f"plateau {k}: 5 % rule exact", has_plateau(k)),
-        (f"plateau {k}: fit exact", has_fit(k)),
-        (f"plateau {k}: falsely not reached", beyond),
-        (f"plateau {k}: told to be a rough one", doubtful)])]
+    rows = [
+        row
+        for k in (8, 32, 128)
+        for row in trials.rows(
+            flat_from(k),
+            [
+                (f"plateau {k}: 5 % rule exact", has_plateau(k)),
+                (f"plateau {k}: fit exact", has_fit(k)),
+                (f"plateau {k}: falsely not reached", beyond),
+                (f"plateau {k}: told to be a rough one", doubtful),
+            ],
+        )
+    ]
     rows += [aims("aim, 5 % rule", AIMS), aims("aim, fit", dict.fromkeys(AIMS, FIT_AIM))]
     table("Linear, then flat", rows)
-    rows = [row for k in (2, 4, 8) for row in trials.rows(smooth(k), [
-        (f"half at {k}: 5 % rule names {first_near(smooth(k))}",
-         has_plateau(first_near(smooth(k)))),
-        (f"half at {k}: or a point beside it", near_plateau(first_near(smooth(k)))),
-        (f"half at {k}: falsely not reached", beyond)])]
-    table("Smooth saturation, x / (1 + x / k): the rule is right where it names what it names "
-          "without noise", rows)
+    rows = [
+        row
+        for k in (2, 4, 8)
+        for row in trials.rows(
+            smooth(k),
+            [
+                (
+                    f"half at {k}: 5 % rule names {first_near(smooth(k))}",
+                    has_plateau(first_near(smooth(k))),
+                ),
+                (f"half at {k}: or a point beside it", near_plateau(first_near(smooth(k)))),
+                (f"half at {k}: falsely not reached", beyond),
+            ],
+        )
+    ]
+    table(
+        "Smooth saturation, x / (1 + x / k): the rule is right where it names what it names "
+        "without noise",
+        rows,
+    )
 
 
 def endless(trials: Trials) -> None:
     """Curves that never flatten."""
     rows = []
-    for name, curve in (("linear", rising(1)), ("square root", rising(0.5)),
-                        ("a doubling gains 15 %", rising(math.log2(1.15))),
-                        ("a doubling gains 8 %", rising(math.log2(1.08))),
-                        ("smooth, half at 256", smooth(256)), ("flat from 256", flat_from(256))):
+    for name, curve in (
+        ("linear", rising(1)),
+        ("square root", rising(0.5)),
+        ("a doubling gains 15 %", rising(math.log2(1.15))),
+        ("a doubling gains 8 %", rising(math.log2(1.08))),
+        ("smooth, half at 256", smooth(256)),
+        ("flat from 256", flat_from(256)),
+    ):
         rows += trials.rows(curve, [(f"{name}: not reached", beyond)])
         if "smooth" not in name and "flat" not in name:
             rows += trials.rows(curve, [(f"{name}: no fit", no_fit)])
@@ -171,9 +202,17 @@ def endless(trials: Trials) -> None:
 
 def declines(trials: Trials) -> None:
     """Curves that fall after their peak, and one that does not."""
-    rows = [row for share in (0.08, 0.15, 0.3) for row in trials.rows(falling(32, 128, share), [
-        (f"{share:.0%} lower from 128 on: exact", falls_from(128)),
-        (f"{share:.0%} lower from 128 on: none told", no_fall)])]
+    rows = [
+        row
+        for share in (0.08, 0.15, 0.3)
+        for row in trials.rows(
+            falling(32, 128, share),
+            [
+                (f"{share:.0%} lower from 128 on: exact", falls_from(128)),
+                (f"{share:.0%} lower from 128 on: none told", no_fall),
+            ],
+        )
+    ]
     rows += trials.rows(flat_from(32), [("flat: none told", no_fall)])
     table("Decline", rows)
 

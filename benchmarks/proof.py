@@ -86,10 +86,18 @@ class Row:
     @property
     def cells(self) -> list[str]:
         """Its row of the table."""
+
         def share(count: int) -> str:
             return "-" if not self.faults else f"{count} of {self.faults}"
-        return [self.trial, share(self.named), share(self.caused), str(len(self.accused)),
-                str(len(self.lacking)), f"{self.seconds:.0f}"]
+
+        return [
+            self.trial,
+            share(self.named),
+            share(self.caused),
+            str(len(self.accused)),
+            str(len(self.lacking)),
+            f"{self.seconds:.0f}",
+        ]
 
 
 class Proof:
@@ -102,8 +110,9 @@ class Proof:
         self.trials = 0
         shutil.copytree(TOP / "site-config" / "testbed", self.sites / "testbed")
         system = self.sites / "testbed" / "system.yaml"
-        text, edits = re.subn(r"node\[001-\d+\]", f"node[001-{bed.nodes:03}]",
-                              system.read_text(encoding="utf-8"))
+        text, edits = re.subn(
+            r"node\[001-\d+\]", f"node[001-{bed.nodes:03}]", system.read_text(encoding="utf-8")
+        )
         if edits != 1:
             raise Misuse("site-config/testbed/system.yaml names its nodes in another way")
         system.write_text(text, encoding="utf-8")
@@ -120,8 +129,13 @@ class Proof:
         env = ours(data) | {"SITEPROOF_SITES": str(self.sites), "SITEPROOF_SYSTEM": "testbed"}
         done = subprocess.run(
             self.bed.command("run", "--", *words),
-            env=env | more | {VARIABLE: str(self.bed.state)}, cwd=data,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+            env=env | more | {VARIABLE: str(self.bed.state)},
+            cwd=data,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
         return done.stdout
 
     def siteproof(self, data: Path, *words: str) -> str:
@@ -131,8 +145,22 @@ class Proof:
     def measure(self, data: Path, *options: object, campaign: str = "proof") -> bool:
         """Run the checks; False if the session had to be ended."""
         out = self.on_login(
-            data, "timeout", "-s", "INT", "-k", 30, LIMIT, REFRAME, "-c", TOP / "checks", "-r",
-            "--mode", "quick", *options, SITEPROOF_CAMPAIGN=campaign)
+            data,
+            "timeout",
+            "-s",
+            "INT",
+            "-k",
+            30,
+            LIMIT,
+            REFRAME,
+            "-c",
+            TOP / "checks",
+            "-r",
+            "--mode",
+            "quick",
+            *options,
+            SITEPROOF_CAMPAIGN=campaign,
+        )
         ended = "session stopped" not in out and "Ran " in out
         if not ended:
             self.siteproof(data, "collect")
@@ -146,16 +174,30 @@ class Proof:
         except ValueError:
             raise Misuse(f"siteproof nodes: {(text.strip().splitlines() or [''])[-1]}") from None
         lines = self.siteproof(data, "describe", "--campaign", "proof", "--all").splitlines()
-        said = {n["node"]: "\n".join(
-            [*n["reasons"], *(line for line in lines if f"odd: {n['node']}: " in line)])
-            for n in found["nodes"]}
+        said = {
+            n["node"]: "\n".join(
+                [*n["reasons"], *(line for line in lines if f"odd: {n['node']}: " in line)]
+            )
+            for n in found["nodes"]
+        }
         lacking = [
-            n["node"] for n in found["nodes"]
-            if any(r.endswith(": no value") and not r.startswith(ignored) for r in n["reasons"])]
-        deficits = {n["node"]: m["deficit"] for n in found["nodes"]
-                    for name, m in n["metrics"].items() if name == "Hpl.gflops"}
-        return Answer({n["node"]: n["state"] for n in found["nodes"]}, said, lacking,
-                      [n["node"] for n in found["nodes"] if n["suspect"]], deficits)
+            n["node"]
+            for n in found["nodes"]
+            if any(r.endswith(": no value") and not r.startswith(ignored) for r in n["reasons"])
+        ]
+        deficits = {
+            n["node"]: m["deficit"]
+            for n in found["nodes"]
+            for name, m in n["metrics"].items()
+            if name == "Hpl.gflops"
+        }
+        return Answer(
+            {n["node"]: n["state"] for n in found["nodes"]},
+            said,
+            lacking,
+            [n["node"] for n in found["nodes"] if n["suspect"]],
+            deficits,
+        )
 
     def break_(self, fault: str, *nodes: str, value: object = None) -> None:
         """Inject a fault. Raises Misuse."""
@@ -169,8 +211,13 @@ class Proof:
         self.bed.settle()
 
     def _testbed(self, *words: object) -> None:
-        done = subprocess.run(self.bed.command(*words), env=self.bed.environment,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            self.bed.command(*words),
+            env=self.bed.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         if done.returncode:
             raise Misuse((done.stderr.strip().splitlines() or [f"testbed {words[0]} failed"])[-1])
 
@@ -181,8 +228,17 @@ class Proof:
         begun, data = time.monotonic(), self.new()
         self.measure(data, "-n", CHECKS)
         answer = self.ask(data, *NEVER)
-        return Row(f"clean {number}", "clean", 0, 0, 0, answer.accused(), answer.lacking,
-                   time.monotonic() - begun, _told(answer, answer.accused()))
+        return Row(
+            f"clean {number}",
+            "clean",
+            0,
+            0,
+            0,
+            answer.accused(),
+            answer.lacking,
+            time.monotonic() - begun,
+            _told(answer, answer.accused()),
+        )
 
     def broken(self, kind: str, faults: Mapping[str, str]) -> Row:
         """A fault on each of some nodes."""
@@ -220,15 +276,25 @@ class Proof:
         told += f"suspects: {' '.join(answer.suspects) or 'none'}; {_told(answer, [victim])}"
         told += "" if ended else f"; a session was ended after {LIMIT} s"
         name = f"{share:.0%} slower, {repetitions} run{'s' if repetitions > 1 else ''}"
-        return Row(name, "slow", 1, int(found), int(found), answer.accused(victim),
-                   [n for n in answer.lacking if n != victim], taken, told)
+        return Row(
+            name,
+            "slow",
+            1,
+            int(found),
+            int(found),
+            answer.accused(victim),
+            [n for n in answer.lacking if n != victim],
+            taken,
+            told,
+        )
 
 
 def _told(answer: Answer, nodes: Sequence[str]) -> str:
     """The state and the first reason of each node."""
     return "; ".join(
         f"{n} {answer.states.get(n)}: {answer.said.get(n, '').partition(chr(10))[0]}"
-        for n in nodes[:TOLD]) + ("; …" if len(nodes) > TOLD else "")
+        for n in nodes[:TOLD]
+    ) + ("; …" if len(nodes) > TOLD else "")
 
 
 def benchmark() -> None:
@@ -252,8 +318,12 @@ def arguments() -> argparse.Namespace:
     add("--pairs", default=5, help="random pairs of faults (5)")
     add("--clean", default=-1, help="campaigns without a fault (3; 20 with --long)")
     add("--seed", default=1, help="of the random pairs (1)")
-    options.add_argument("--only", default="", metavar="WORDS",
-                         help="trials with one of these words in their names, such as clean,slow")
+    options.add_argument(
+        "--only",
+        default="",
+        metavar="WORDS",
+        help="trials with one of these words in their names, such as clean,slow",
+    )
     options.add_argument("--long", action="store_true", help="also 10 %% slower in 10 paired runs")
     asked = options.parse_args()
     asked.minutes = asked.minutes or (120 if asked.long else 12)
@@ -291,14 +361,13 @@ def trials(proof: Proof, asked: argparse.Namespace) -> Iterator[Trial]:
             yield name, work
 
 
-def _all_trials(
-    proof: Proof, asked: argparse.Namespace, dice: random.Random
-) -> Iterator[Trial]:
+def _all_trials(proof: Proof, asked: argparse.Namespace, dice: random.Random) -> Iterator[Trial]:
     for number in range(1, asked.clean + 1):
         yield f"clean {number}", partial(proof.clean, number)
     alone = {fault: dice.choice(proof.nodes) for fault in CAUSES}
-    pairs = [(dice.sample(proof.nodes, 2), dice.sample(sorted(CAUSES), 2))
-             for _ in range(asked.pairs)]
+    pairs = [
+        (dice.sample(proof.nodes, 2), dice.sample(sorted(CAUSES), 2)) for _ in range(asked.pairs)
+    ]
     for kind, faults in (("configuration", CONFIGURATION), ("death", DEATHS)):
         for fault in faults:
             yield f"{kind}: {fault}", partial(proof.broken, kind, {alone[fault]: fault})
@@ -306,16 +375,15 @@ def _all_trials(
             yield "slow: 30 %, one run", partial(proof.slow, 0.3, 1)
         for number, (nodes, names) in enumerate(pairs, 1):
             if (kind == "death") == any(name in DEATHS for name in names):  # a death takes minutes
-                yield (f"pair {number}: {' + '.join(names)}",
-                       partial(proof.broken, "pair", dict(zip(nodes, names, strict=True))))
+                yield (
+                    f"pair {number}: {' + '.join(names)}",
+                    partial(proof.broken, "pair", dict(zip(nodes, names, strict=True))),
+                )
     if asked.long:
-        yield (f"slow: 10 %, {REPETITIONS} paired runs",
-               partial(proof.slow, 0.1, REPETITIONS))
+        yield (f"slow: 10 %, {REPETITIONS} paired runs", partial(proof.slow, 0.1, REPETITIONS))
 
 
-def carry_out(
-    proof: Proof, todo: Sequence[Trial], end: float
-) -> tuple[list[Row], list[str]]:
+def carry_out(proof: Proof, todo: Sequence[Trial], end: float) -> tuple[list[Row], list[str]]:
     """The rows, and the trials that could not be begun or did not come to an end."""
     rows: list[Row] = []
     left: list[str] = []
@@ -332,8 +400,10 @@ def carry_out(
                 proof.mend(*proof.nodes)
             continue
         row = rows[-1]
-        say(f"{number} of {len(todo)}: {name}: named {row.named} of {row.faults}, cause "
-            f"{row.caused}, others accused {len(row.accused)}, {row.seconds:.0f} s  [{row.note}]")
+        say(
+            f"{number} of {len(todo)}: {name}: named {row.named} of {row.faults}, cause "
+            f"{row.caused}, others accused {len(row.accused)}, {row.seconds:.0f} s  [{row.note}]"
+        )
     return rows, left
 
 
@@ -343,10 +413,16 @@ def tell(rows: Sequence[Row], left: Sequence[str], seconds: float) -> str:
     for kind in dict.fromkeys(row.kind for row in rows):
         mine = [row for row in rows if row.kind == kind]
         faults = sum(row.faults for row in mine)
-        found = f"{sum(r.named for r in mine)} of {faults} faulty nodes named, " \
-                f"{sum(r.caused for r in mine)} with the cause; " if faults else ""
-        lines.append(f"{kind}: {len(mine)} campaigns: {found}false accusations: "
-                     f"{sum(len(row.accused) for row in mine)}")
+        found = (
+            f"{sum(r.named for r in mine)} of {faults} faulty nodes named, "
+            f"{sum(r.caused for r in mine)} with the cause; "
+            if faults
+            else ""
+        )
+        lines.append(
+            f"{kind}: {len(mine)} campaigns: {found}false accusations: "
+            f"{sum(len(row.accused) for row in mine)}"
+        )
     wordless = Counter(row.trial for row in rows for _ in row.lacking)
     for trial, count in wordless.items():
         lines.append(f"without a value, though healthy: {count} nodes in '{trial}'")

@@ -74,51 +74,138 @@ def sessions(cases: int) -> Iterator[dict[str, object]]:
         uuid = f"00000000-0000-4000-8000-{number:012d}"
         yield {
             "session_info": {
-                "data_version": "4.2", "hostname": "login1", "uuid": uuid, "version": "4.10.4",
+                "data_version": "4.2",
+                "hostname": "login1",
+                "uuid": uuid,
+                "version": "4.10.4",
                 "time_start": f"{datetime.fromtimestamp(start, UTC):%Y%m%dT%H%M%S+0000}",
-                "time_start_unix": start, "time_end_unix": start + 600, "time_elapsed": 600.0,
+                "time_start_unix": start,
+                "time_end_unix": start + 600,
+                "time_elapsed": 600.0,
                 "time_end": f"{datetime.fromtimestamp(start + 600, UTC):%Y%m%dT%H%M%S+0000}",
-                "config_files": ["<builtin>"], "num_cases": A_SESSION, "num_failures": 0},
-            "runs": [{
-                "num_cases": A_SESSION, "num_failures": 0, "num_aborted": 0, "num_skipped": 0,
-                "run_index": 0, "testcases": [
-                    _case(draw, number, i, start, uuid) for i in range(A_SESSION)]}],
-            "restored_cases": []}
+                "config_files": ["<builtin>"],
+                "num_cases": A_SESSION,
+                "num_failures": 0,
+            },
+            "runs": [
+                {
+                    "num_cases": A_SESSION,
+                    "num_failures": 0,
+                    "num_aborted": 0,
+                    "num_skipped": 0,
+                    "run_index": 0,
+                    "testcases": [_case(draw, number, i, start, uuid) for i in range(A_SESSION)],
+                }
+            ],
+            "restored_cases": [],
+        }
 
 
-def _case(
-    draw: random.Random, number: int, i: int, start: float, uuid: str
-) -> dict[str, object]:
+def _case(draw: random.Random, number: int, i: int, start: float, uuid: str) -> dict[str, object]:
     test, node = i % TESTS, f"node{i // TESTS:03d}"
     name, ended = f"StreamTest %size={test}", start + 5.0 * i + 5
     values = {
-        f"{SYSTEM}:compute:{var}": [round(level * draw.gauss(1 + test / 10, 0.01), 1), level, -0.2,
-                                    None, "MB/s", "pass"] for var, level in VARIABLES}
+        f"{SYSTEM}:compute:{var}": [
+            round(level * draw.gauss(1 + test / 10, 0.01), 1),
+            level,
+            -0.2,
+            None,
+            "MB/s",
+            "pass",
+        ]
+        for var, level in VARIABLES
+    }
     # Keys that a case of ReFrame 4.10 has beside: their size is part of what both have to read.
-    filling = {key: None for key in (
-        "build_jobid", "build_stderr", "build_stdout", "fail_phase", "fail_reason", "sourcesdir",
-        "build_time_limit", "max_pending_time", "num_gpus_per_node", "num_tasks_per_core",
-        "num_tasks_per_node", "num_tasks_per_socket", "time_limit", "use_multithreading")}
-    lists = {key: [] for key in (
-        "dependencies_actual", "dependencies_conceptual", "keep_files", "maintainers", "modules",
-        "postbuild_cmds", "postrun_cmds", "prebuild_cmds", "prerun_cmds", "readonly_files", "tags")}
-    return filling | lists | {
-        "environ": "gnu", "filename": "/home/user/checks/stream.py", "fixture": False,
-        "job_completion_time": f"{datetime.fromtimestamp(ended, UTC):%Y-%m-%dT%H:%M:%S+00:00}",
-        "job_completion_time_unix": ended, "job_stderr": "rfm_job.err", "job_exitcode": 0,
-        "job_stdout": "rfm_job.out", "partition": "compute", "result": "pass", "run_index": 0,
-        "scheduler": "local", "session_uuid": uuid, "time_compile": 0.01, "time_run": 4.0,
-        "time_performance": 0.01, "time_sanity": 0.01, "time_setup": 0.02, "time_total": 5.0,
-        "uuid": f"{uuid}:0:{i}", "outputdir": "/home/user/output/thishost/compute/gnu/StreamTest",
-        "job_nodelist": [node], "job_submit_time": start, "jobid": str(100 * number + i),
-        "system": SYSTEM, "build_locally": True, "descr": "Bandwidth of every node",
-        "display_name": name, "env_vars": {}, "exclusive_access": False, "executable": "stream",
-        "executable_opts": [], "extra_resources": {}, "hashcode": f"a414{test:04d}",
-        "local": False, "name": name, "num_cpus_per_task": 4, "num_tasks": 1,
-        "perfvalues": values, "prefix": "/home/user/checks", "size": test, "sourcepath": "",
-        "short_name": f"StreamTest_a414{test:04d}", "unique_name": f"StreamTest_{test}",
-        "stagedir": "/home/user/stage/thishost/compute/gnu/StreamTest", "strict_check": True,
-        "valid_prog_environs": ["*"], "valid_systems": ["*"], "variables": {}}
+    filling = {
+        key: None
+        for key in (
+            "build_jobid",
+            "build_stderr",
+            "build_stdout",
+            "fail_phase",
+            "fail_reason",
+            "sourcesdir",
+            "build_time_limit",
+            "max_pending_time",
+            "num_gpus_per_node",
+            "num_tasks_per_core",
+            "num_tasks_per_node",
+            "num_tasks_per_socket",
+            "time_limit",
+            "use_multithreading",
+        )
+    }
+    lists = {
+        key: []
+        for key in (
+            "dependencies_actual",
+            "dependencies_conceptual",
+            "keep_files",
+            "maintainers",
+            "modules",
+            "postbuild_cmds",
+            "postrun_cmds",
+            "prebuild_cmds",
+            "prerun_cmds",
+            "readonly_files",
+            "tags",
+        )
+    }
+    return (
+        filling
+        | lists
+        | {
+            "environ": "gnu",
+            "filename": "/home/user/checks/stream.py",
+            "fixture": False,
+            "job_completion_time": f"{datetime.fromtimestamp(ended, UTC):%Y-%m-%dT%H:%M:%S+00:00}",
+            "job_completion_time_unix": ended,
+            "job_stderr": "rfm_job.err",
+            "job_exitcode": 0,
+            "job_stdout": "rfm_job.out",
+            "partition": "compute",
+            "result": "pass",
+            "run_index": 0,
+            "scheduler": "local",
+            "session_uuid": uuid,
+            "time_compile": 0.01,
+            "time_run": 4.0,
+            "time_performance": 0.01,
+            "time_sanity": 0.01,
+            "time_setup": 0.02,
+            "time_total": 5.0,
+            "uuid": f"{uuid}:0:{i}",
+            "outputdir": "/home/user/output/thishost/compute/gnu/StreamTest",
+            "job_nodelist": [node],
+            "job_submit_time": start,
+            "jobid": str(100 * number + i),
+            "system": SYSTEM,
+            "build_locally": True,
+            "descr": "Bandwidth of every node",
+            "display_name": name,
+            "env_vars": {},
+            "exclusive_access": False,
+            "executable": "stream",
+            "executable_opts": [],
+            "extra_resources": {},
+            "hashcode": f"a414{test:04d}",
+            "local": False,
+            "name": name,
+            "num_cpus_per_task": 4,
+            "num_tasks": 1,
+            "perfvalues": values,
+            "prefix": "/home/user/checks",
+            "size": test,
+            "sourcepath": "",
+            "short_name": f"StreamTest_a414{test:04d}",
+            "unique_name": f"StreamTest_{test}",
+            "stagedir": "/home/user/stage/thishost/compute/gnu/StreamTest",
+            "strict_check": True,
+            "valid_prog_environs": ["*"],
+            "valid_systems": ["*"],
+            "variables": {},
+        }
+    )
 
 
 def one(folder: Path, cases: int, rounds: int) -> list[list[str]]:
@@ -141,8 +228,16 @@ def one(folder: Path, cases: int, rounds: int) -> list[list[str]]:
         cost["mine"].append(_run(mine, env, folder / "mine").cpu)
     _same(folder)
     his, my = median(cost["theirs"]), median(cost["mine"])
-    return [[str(cases), f"{his:.2f}", f"{my:.2f}", f"{his / my:.1f}", f"{filled.cpu:.1f}",
-             f"{first.cpu - my:.1f}"]]
+    return [
+        [
+            str(cases),
+            f"{his:.2f}",
+            f"{my:.2f}",
+            f"{his / my:.1f}",
+            f"{filled.cpu:.1f}",
+            f"{first.cpu - my:.1f}",
+        ]
+    ]
 
 
 def _run(command: Sequence[object], env: dict[str, str], log: Path) -> Cost:
@@ -151,8 +246,12 @@ def _run(command: Sequence[object], env: dict[str, str], log: Path) -> Cost:
 
 def _same(folder: Path) -> None:
     """Both must have answered the same."""
-    lines = re.findall(r"^[│|]\s*(StreamTest %size=\d+)\s*[│|].*?[│|]\s*(\w+)\s*[│|]\s*MB/s\s*[│|]"
-                       r"\s*([0-9.]+)", (folder / "theirs").read_text(encoding="utf-8"), re.M)
+    lines = re.findall(
+        r"^[│|]\s*(StreamTest %size=\d+)\s*[│|].*?[│|]\s*(\w+)\s*[│|]\s*MB/s\s*[│|]"
+        r"\s*([0-9.]+)",
+        (folder / "theirs").read_text(encoding="utf-8"),
+        re.M,
+    )
     text = (folder / "mine").read_text(encoding="utf-8")
     rows = [(r["name"], r["pvar"], r["pval"]) for r in csv.DictReader(io.StringIO(text))]
     wanted, found = ({(n, p, f"{float(v):.4g}") for n, p, v in held} for held in (lines, rows))
@@ -173,8 +272,19 @@ def benchmark(arguments: Sequence[str] | None = None) -> None:
         with temporary_folder() as folder:
             rows += one(folder, cases, given.rounds)
             print(f"{cases} cases measured", file=sys.stderr)
-    print(table(["cases", "ReFrame CPU s", "Siteproof CPU s", "ratio", "filling its database",
-                 "bringing ours up to date"], rows))
+    print(
+        table(
+            [
+                "cases",
+                "ReFrame CPU s",
+                "Siteproof CPU s",
+                "ratio",
+                "filling its database",
+                "bringing ours up to date",
+            ],
+            rows,
+        )
+    )
     print(f"aim: {AIM:g} times; median of {given.rounds}, whole commands")
 
 

@@ -48,23 +48,39 @@ def a_year(folder: Path, nodes: int, runs: int, rounds: int, metrics: tuple[str,
     """Fill a folder with a year, and run every command."""
     names = years.names(nodes)
     fleets.write_site(folder / "sites", count=nodes, criteria=CRITERIA)
-    years.write(folder / "perflogs", nodes=nodes, runs=runs, metrics=metrics, steps=[
-        years.Step("Stream.triad", runs // 2, -0.08, tuple(names[8:16])),
-        years.Step("Hpl.gflops", 2 * runs // 3, -0.03)])
+    years.write(
+        folder / "perflogs",
+        nodes=nodes,
+        runs=runs,
+        metrics=metrics,
+        steps=[
+            years.Step("Stream.triad", runs // 2, -0.08, tuple(names[8:16])),
+            years.Step("Hpl.gflops", 2 * runs // 3, -0.03),
+        ],
+    )
     env = ours(folder, SITEPROOF_CACHE=folder / "cache") | {
-        "SITEPROOF_SITES": str(folder / "sites")}
+        "SITEPROOF_SITES": str(folder / "sites")
+    }
     page = folder / "page.html"
     more = {"report": ["--output", page]}
     run(folder, env, "history")
     rows = []
     for name, aim in COMMANDS.items():
         costs = [run(folder, env, name, *more.get(name, ())) for _ in range(rounds)]
-        rows.append([name, f"{median(c.wall for c in costs):.2f} s",
-                     f"{max(c.wall for c in costs):.2f} s", f"{median(c.cpu for c in costs):.2f} s",
-                     f"{aim:g} s" if aim else ""])
-    print(f"{nodes} nodes, {runs} runs, {len(metrics)} metrics: "
-          f"{nodes * runs * len(metrics):,} samples; {os.cpu_count()} cores, load average "
-          f"{os.getloadavg()[0]:.1f}")
+        rows.append(
+            [
+                name,
+                f"{median(c.wall for c in costs):.2f} s",
+                f"{max(c.wall for c in costs):.2f} s",
+                f"{median(c.cpu for c in costs):.2f} s",
+                f"{aim:g} s" if aim else "",
+            ]
+        )
+    print(
+        f"{nodes} nodes, {runs} runs, {len(metrics)} metrics: "
+        f"{nodes * runs * len(metrics):,} samples; {os.cpu_count()} cores, load average "
+        f"{os.getloadavg()[0]:.1f}"
+    )
     print(table(["command", "wall", "slowest", "CPU", "aim, wall"], rows))
     print(f"the page: {page.stat().st_size / 1e6:.2f} MB, aim 5\n")
 

@@ -38,7 +38,7 @@ def series(chance: np.random.Generator, count: int, points: int, noise: str) -> 
         size = min(PART, count - begin)
         part = made.stable(kinds[number % len(kinds)], chance, size, points)
         part[chance.random(part.shape) < GAPS] = np.nan
-        values[begin:begin + size] = part
+        values[begin : begin + size] = part
     return values
 
 
@@ -48,7 +48,7 @@ def plant(chance: np.random.Generator, values: made.Floats, count: int) -> dict[
     for row in chance.choice(len(values), count, replace=False):
         truth[int(row)] = made.places(chance, values.shape[1], 1)
         size = chance.uniform(*SIZES) * chance.choice((-1, 1))
-        values[row, truth[int(row)][0]:] += size
+        values[row, truth[int(row)][0] :] += size
     return truth
 
 
@@ -85,13 +85,19 @@ def benchmark() -> None:
     hits = sum(made.matched(found.get(row, []), where, TOLERANCE) for row, where in truth.items())
     false = sum(bool(where) for row, where in found.items() if row not in truth)
     more = sum(len(where) for row, where in found.items() if row in truth) - hits
-    print(f"{given.series} series of {given.points} runs, {given.noise} noise, {GAPS:.0%} gaps, "
-          f"seed {given.seed}; {AIMS}")
-    print(f"screen {screened - begin:.1f} s, {len(flagged)} flagged; search "
-          f"{ended - screened:.1f} s; together {ended - begin:.1f} CPU seconds")
+    print(
+        f"{given.series} series of {given.points} runs, {given.noise} noise, {GAPS:.0%} gaps, "
+        f"seed {given.seed}; {AIMS}"
+    )
+    print(
+        f"screen {screened - begin:.1f} s, {len(flagged)} flagged; search "
+        f"{ended - screened:.1f} s; together {ended - begin:.1f} CPU seconds"
+    )
     print(f"peak memory {peak():.2f} GiB, of which {held:.2f} GiB before the screen")
-    print(f"{hits} of {len(truth)} steps found within {TOLERANCE} runs; alarms in {false} of "
-          f"{given.series - len(truth)} series without a step; {more} wrong ones in the others")
+    print(
+        f"{hits} of {len(truth)} steps found within {TOLERANCE} runs; alarms in {false} of "
+        f"{given.series - len(truth)} series without a step; {more} wrong ones in the others"
+    )
 
 
 if __name__ == "__main__":

@@ -53,8 +53,9 @@ class Fleet:
     bad: Bools
 
 
-def fleet(chance: np.random.Generator, nodes: int, cv: float, deficit: float, share: float,
-          own: float) -> Fleet:
+def fleet(
+    chance: np.random.Generator, nodes: int, cv: float, deficit: float, share: float, own: float
+) -> Fleet:
     """One made fleet."""
     mine = chance.standard_normal((nodes, 1)) * sqrt(own)
     noise = chance.standard_normal((nodes, EARLIER + RETESTS)) * sqrt(1 - own)
@@ -73,11 +74,16 @@ def siteproof(runs: Floats, past: Floats) -> Bools:
 
 
 def _runs(values: Floats, first: int) -> dict[str, list[Run]]:
-    days = [f"2026-{1 + day // 28:02}-{1 + day % 28:02}T00:00:00+00:00"
-            for day in range(first, first + values.shape[1])]
-    return {str(node): [Run(day, day, "1", float(value), "MB/s")
-                        for day, value in zip(days, row, strict=True)]
-            for node, row in enumerate(values)}
+    days = [
+        f"2026-{1 + day // 28:02}-{1 + day % 28:02}T00:00:00+00:00"
+        for day in range(first, first + values.shape[1])
+    ]
+    return {
+        str(node): [
+            Run(day, day, "1", float(value), "MB/s") for day, value in zip(days, row, strict=True)
+        ]
+        for node, row in enumerate(values)
+    }
 
 
 def far_below_mean(newest: Floats) -> Bools:
@@ -134,11 +140,17 @@ def benchmark() -> None:
     given = options.parse_args()
     if not 0 <= given.own <= 1 or given.nodes < 8:
         raise Misuse("--own is a share, --nodes 8 or more. Allowed: --own 0.5 --nodes 320")
-    print(f"{max(1, given.fleets)} fleets of {given.nodes} nodes of each kind, own variance "
-          f"{given.own:.0%}, seed {given.seed}; {AIM}\n")
+    print(
+        f"{max(1, given.fleets)} fleets of {given.nodes} nodes of each kind, own variance "
+        f"{given.own:.0%}, seed {given.seed}; {AIM}\n"
+    )
     begin = time.process_time()
-    head = ["CV", "deficit", "bad", *(f"{name}: {what}" for name in RULES
-                                      for what in ("recall", "false"))]
+    head = [
+        "CV",
+        "deficit",
+        "bad",
+        *(f"{name}: {what}" for name in RULES for what in ("recall", "false")),
+    ]
     chance = np.random.default_rng(given.seed)
     print(table(head, list(rows(chance, given.nodes, max(1, given.fleets), given.own))))
     print(f"\n{time.process_time() - begin:.0f} CPU seconds")

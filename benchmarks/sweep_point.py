@@ -120,25 +120,30 @@ def sweep(bed: Bed, folder: Path, clone: Path, test: str, points: int) -> Run:
     """One of the two sweeps."""
     stamps = folder / "stamps"
     stamps.mkdir(parents=True)
-    env = ours(folder, clone, SITEPROOF_SYSTEM="testbed", BENCHMARK_STAMPS=stamps,
-               PYTHONPATH=clone)
+    env = ours(folder, clone, SITEPROOF_SYSTEM="testbed", BENCHMARK_STAMPS=stamps, PYTHONPATH=clone)
     fan_out.say(f"the sweep {test}")
     words = ["-c", str(clone / "sweeps"), "-n", f"^{test}", "-r"]
-    return all_of(points, fan_out.run(bed, folder, env, words,
-                                      lambda: answers_in(folder / "perflogs")))
+    return all_of(
+        points, fan_out.run(bed, folder, env, words, lambda: answers_in(folder / "perflogs"))
+    )
 
 
 def answers_in(perflogs: Path) -> int:
     """How many points have a figure."""
-    return sum('"TrivialSweep.answer"' in line for path in perflogs.glob("*/*/*.jsonl")
-               for line in path.read_text(encoding="utf-8").splitlines())
+    return sum(
+        '"TrivialSweep.answer"' in line
+        for path in perflogs.glob("*/*/*.jsonl")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    )
 
 
 def plain(bed: Bed, folder: Path, policy: str, points: int) -> Run:
     """The same points, a test and a job each."""
     folder.mkdir()
     env = clean_environment(
-        folder, RFM_CONFIG_FILES=HERE / "plain" / "settings_slurm.py", RFM_PREFIX=folder,
+        folder,
+        RFM_CONFIG_FILES=HERE / "plain" / "settings_slurm.py",
+        RFM_PREFIX=folder,
         BENCHMARK_CASES=points,
     )
     fan_out.say(f"plain ReFrame, {policy}, {fan_out.LIMIT // 60} min at most")
@@ -155,13 +160,16 @@ def all_of(points: int, run: Run) -> Run:
 
 def read_stamps(folder: Path, points: int) -> list[Point]:
     """The points' times; the last one has no point after it."""
+
     def at(case: int, name: str) -> float:
         return (folder / f"{case}.{name}").stat().st_mtime_ns / 1e6
 
     return [
-        Point(at(case, "bare.end") - at(case, "bare.begin"),
-              at(case, "launch.end") - at(case, "launch.begin"),
-              at(case + 1, "begin") - at(case, "begin"))
+        Point(
+            at(case, "bare.end") - at(case, "bare.begin"),
+            at(case, "launch.end") - at(case, "launch.begin"),
+            at(case + 1, "begin") - at(case, "begin"),
+        )
         for case in range(1, points)
     ]
 
@@ -174,8 +182,14 @@ def tell_points(points: Sequence[Point]) -> None:
         "the rest of the point": [p.rest for p in points],
         "point beyond a bare srun": [p.cost for p in points],
     }
-    rows = [[name, *(f"{figure:.1f} ms" for figure in (min(part), median(part), max(part))),
-             AIM if name.startswith("point") else ""] for name, part in parts.items()]
+    rows = [
+        [
+            name,
+            *(f"{figure:.1f} ms" for figure in (min(part), median(part), max(part))),
+            AIM if name.startswith("point") else "",
+        ]
+        for name, part in parts.items()
+    ]
     print(table([f"{len(points)} points", "least", "median", "most", "aim"], rows), flush=True)
     print()
 

@@ -52,7 +52,11 @@ def accept(judged: Judgement, name: str, who: str, why: str, perflogs: Path) -> 
     """Record an acceptance. Raises OSError where perflogs cannot be written."""
     now = datetime.now(UTC)
     record = Acceptance(
-        name, sorted({s.header.session for s in judged.samples}), who, why, now.isoformat(),
+        name,
+        sorted({s.header.session for s in judged.samples}),
+        who,
+        why,
+        now.isoformat(),
         dict(Counter(str(v.verdict) for v in judged.verdicts)),
         sorted({s.header.provenance.get("suite", "unknown") for s in judged.samples}),
         in_the_way(judged),
@@ -117,7 +121,8 @@ def _read(path: Path) -> Acceptance:
     wanted = {f.name: f.type for f in fields(Acceptance)}
     kinds = {"str": str, "list[str]": list, "dict[str, int]": dict}
     if record.keys() != wanted.keys() or any(
-            not isinstance(record[key], kinds[str(kind)]) for key, kind in wanted.items()):
+        not isinstance(record[key], kinds[str(kind)]) for key, kind in wanted.items()
+    ):
         raise UserError(path, "no acceptance", wanted)
     return Acceptance(**json.loads(json.dumps(record), object_hook=_harmless))
 

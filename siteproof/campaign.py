@@ -21,13 +21,17 @@ def since(text: str, now: datetime) -> datetime:
             return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
         moment = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError):
-        raise UserError("--since", f"'{text}' is no time", "90m, 12h, 7d, 4w, 2026-11-21, "
-                        "2026-11-21T18:00") from None
+        raise UserError(
+            "--since", f"'{text}' is no time", "90m, 12h, 7d, 4w, 2026-11-21, 2026-11-21T18:00"
+        ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def choose(
-    headers: Iterable[Header], *, campaign: str = "", start: datetime | None = None,
+    headers: Iterable[Header],
+    *,
+    campaign: str = "",
+    start: datetime | None = None,
     answers: Callable[[Header], bool] = lambda _header: True,
 ) -> tuple[Callable[[Header], bool], str]:
     """Whether a job is in question, as a function, and in words which are.

@@ -34,9 +34,13 @@ def between(a: Sequence[Sample], b: Sequence[Sample], perflogs: Path) -> list[st
 def provenance(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
     """What the headers say: suite, kernel, software lock, Slurm."""
     return [
-        told for key in PROVENANCE
-        if (told := _sets(key, *({s.header.provenance.get(key, "unknown") for s in side}
-                                 for side in (a, b))))
+        told
+        for key in PROVENANCE
+        if (
+            told := _sets(
+                key, *({s.header.provenance.get(key, "unknown") for s in side} for side in (a, b))
+            )
+        )
     ]
 
 
@@ -50,7 +54,8 @@ def software(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
                     side.setdefault((sample.header.check, key), set()).add(text)
     shared = sorted(found[0].keys() & found[1].keys())
     return [
-        told for check, key in shared
+        told
+        for check, key in shared
         if (told := _sets(f"{check}: {key}", found[0][check, key], found[1][check, key]))
     ]
 
@@ -97,8 +102,11 @@ def _newest_texts(samples: Sequence[Sample]) -> dict[tuple[str, str], str]:
         key = (s.node, s.header.check)
         newest[key] = max(newest.get(key, ""), s.header.time)
     return {
-        (s.node, s.metric): str(s.value) for s in samples
-        if s.status == "ok" and s.unit == "text" and "parameter" not in s.dims
+        (s.node, s.metric): str(s.value)
+        for s in samples
+        if s.status == "ok"
+        and s.unit == "text"
+        and "parameter" not in s.dims
         and s.header.time == newest[s.node, s.header.check]
     }
 

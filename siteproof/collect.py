@@ -68,8 +68,11 @@ def expected(job: Manifest) -> list[str]:
 def measured(stage: Path) -> set[str]:
     """The nodes that have left their raw files."""
     folder = stage / "raw"
-    return {path.name for path in folder.iterdir() if not path.name.startswith(".")} \
-        if folder.is_dir() else set()
+    return (
+        {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+        if folder.is_dir()
+        else set()
+    )
 
 
 def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
@@ -92,25 +95,27 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     return Outcome(readings, conditions, host=meta, aside=aside)
 
 
-def to_samples(
-    job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: float
-) -> list[Sample]:
+def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: float) -> list[Sample]:
     """The samples of a job. What all nodes have in common stands in their header."""
     common = _common([o.conditions for _, o in outcomes if o.status == "ok"])
     host = _common([o.host for _, o in outcomes if o.status == "ok"])
     shared = {key: host[key] for key in ("kernel", "processor") if key in host}
     when = _ended(job, [o for _, o in outcomes], now).isoformat(timespec="seconds")
     header = Header(
-        session=job.session, system=job.system, partition=job.partition,
-        environment=job.environment, check=job.check, job=job.id,
-        time=when, mode=job.mode, campaign=job.campaign,
+        session=job.session,
+        system=job.system,
+        partition=job.partition,
+        environment=job.environment,
+        check=job.check,
+        job=job.id,
+        time=when,
+        mode=job.mode,
+        campaign=job.campaign,
         expected="" if job.points else job.expected,  # a sweep measures no node on its own
         conditions={**job.conditions, **common},
         provenance={**job.provenance, **shared},
     )
-    return [
-        sample for node, left in outcomes for sample in _node_samples(header, node, left)
-    ]
+    return [sample for node, left in outcomes for sample in _node_samples(header, node, left)]
 
 
 def _ended(job: Manifest, outcomes: Iterable[Outcome], now: float) -> datetime:
@@ -123,15 +128,29 @@ def _node_samples(header: Header, node: str, left: Outcome) -> Iterable[Sample]:
     if left.status != "ok":
         dims = dict(left.dims)
         trial = int(dims.pop("trial", "0"))
-        yield Sample(header, node, f"{header.check}.*", status=left.status, why=left.why,
-                     dims=dims, trial=trial)
+        yield Sample(
+            header,
+            node,
+            f"{header.check}.*",
+            status=left.status,
+            why=left.why,
+            dims=dims,
+            trial=trial,
+        )
     own = {k: v for k, v in left.conditions.items() if header.conditions.get(k) != v}
     for reading in left.readings:
         dims = {**left.dims, **reading.dims}
         trial = dims.pop("trial", "0")
         yield Sample(
-            header, node, f"{header.check}.{reading.metric}", reading.value, reading.unit,
-            dims=dims, trial=int(trial), own_conditions=own, why=left.why,
+            header,
+            node,
+            f"{header.check}.{reading.metric}",
+            reading.value,
+            reading.unit,
+            dims=dims,
+            trial=int(trial),
+            own_conditions=own,
+            why=left.why,
         )
 
 

@@ -44,10 +44,15 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
         found += [(node, way.outcome) for node, way in done]
         ways += [way for _, way in done]
     told = {node for node, one in found if one.why == job.lost.get(node)}
-    return found + collect_together.outcomes(job, ways) + [
-        (node, Outcome(status=job.fate(node), why=why))
-        for node, why in job.lost.items() if node not in told
-    ]
+    return (
+        found
+        + collect_together.outcomes(job, ways)
+        + [
+            (node, Outcome(status=job.fate(node), why=why))
+            for node, why in job.lost.items()
+            if node not in told
+        ]
+    )
 
 
 def waiting(
@@ -59,8 +64,10 @@ def waiting(
     """
     found = set()
     for number, (_, client, server) in enumerate(turns):
-        for end, other, folder in ((client, server, name(number)),
-                                   (server, client, server_of(number))):
+        for end, other, folder in (
+            (client, server, name(number)),
+            (server, client, server_of(number)),
+        ):
             if folder not in there and (end in gone or other not in gone):
                 found.add(end)
     return found
@@ -146,8 +153,11 @@ class _Turn:
         mine = left.facts.get("program", "")
         theirs = self.served.facts.get("program", mine) if self.served else mine
         if mine and theirs != mine:
-            raise OutputError(f"{self.client} asked by {mine}, {self.server} answered by {theirs}: "
-                              "both need the same program", "tool_missing")
+            raise OutputError(
+                f"{self.client} asked by {mine}, {self.server} answered by {theirs}: "
+                "both need the same program",
+                "tool_missing",
+            )
 
     def _must_be_whole(self, left: Raw) -> None:
         """Raises OutputError where a run may be missing of which nobody would know."""
@@ -182,9 +192,7 @@ class _Turn:
             return self._explained(error, left, runs)
         return Outcome(readings, conditions, host=left.meta)
 
-    def _explained(
-        self, error: OutputError, left: Raw | None, runs: Sequence[Run] = ()
-    ) -> Outcome:
+    def _explained(self, error: OutputError, left: Raw | None, runs: Sequence[Run] = ()) -> Outcome:
         """A failure, laid at the server's door where the server could not serve."""
         if self.not_served is None or self.not_served is error:
             codes = [*([left.meta.get("exit")] if left else []), *(run.exit for run in runs)]

@@ -23,9 +23,15 @@ NO_NODE = ""
 def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
     """Each point's outcome, in the order of their numbers."""
     there = measured(stage)
-    found = [(NO_NODE, of_point(stage, job, number, ended) if folder_of(number) in there
-              else missing(job, point, ended))
-             for number, point in job.points.items()]
+    found = [
+        (
+            NO_NODE,
+            of_point(stage, job, number, ended)
+            if folder_of(number) in there
+            else missing(job, point, ended),
+        )
+        for number, point in job.points.items()
+    ]
     left = knobs.not_restored(stage)  # first, as it concerns whoever uses these nodes next
     return [(node, Outcome(status="invalid", why=why)) for node, why in left.items()] + found
 

@@ -71,15 +71,20 @@ def _of_kind(job: Manifest, trial: int, kind: Mapping[str, str], ways: Sequence[
         told = f"{len(good)} of {len(pairs)} pairs gave a figure; {why}"
         return Outcome(status=status, why=told, dims=dims)
     try:
-        moved = {pair: outcome.intervals(way.kinds()[key], way.left, job)
-                 for pair, way in good.items() if way.left}
+        moved = {
+            pair: outcome.intervals(way.kinds()[key], way.left, job)
+            for pair, way in good.items()
+            if way.left
+        }
         readings = _derive(job).of_link(moved, job.facts)
     except OutputError as error:
         return Outcome(status=error.status, why=str(error), dims=dims)
     each = [way.outcome for way in good.values()]
     return Outcome(
-        readings, outcome.agreed([o.conditions for o in each]),
-        host=outcome.agreed([o.host for o in each]), dims=dims,
+        readings,
+        outcome.agreed([o.conditions for o in each]),
+        host=outcome.agreed([o.host for o in each]),
+        dims=dims,
     )
 
 

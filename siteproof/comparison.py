@@ -52,9 +52,7 @@ class Comparison:
     changed: list[str] = field(default_factory=list)
 
 
-def compare(
-    site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path
-) -> Comparison:
+def compare(site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path) -> Comparison:
     """Compare two sets of samples. Raises UserError where descriptions of nodes are broken."""
     found = Comparison()
     sides = [_join(site, side) for side in (a, b)]
@@ -104,8 +102,11 @@ def comparable(key: Series) -> Series:
 
 
 def _place(
-    site: Site, place: Place, a: dict[Series, dict[str, list[Run]]],
-    b: dict[Series, dict[str, list[Run]]], found: Comparison,
+    site: Site,
+    place: Place,
+    a: dict[Series, dict[str, list[Run]]],
+    b: dict[Series, dict[str, list[Run]]],
+    found: Comparison,
 ) -> None:
     told = f"{place.name} of {place.role}"
     if not a or not b:
@@ -134,8 +135,9 @@ def _few(nodes: Nodes, wanted: Iterable[str]) -> dict[str, list[Run]]:
 
 def _row(site: Site, place: Place, a: Nodes, b: Nodes) -> Row:
     metric = site.catalogue[place.metric]
-    first, second = ({n: median(r.value for r in runs) for n, runs in side.items()}
-                     for side in (a, b))
+    first, second = (
+        {n: median(r.value for r in runs) for n, runs in side.items()} for side in (a, b)
+    )
     unit = _unit(metric, a, b)
     values = [_values(place, side, metric.unit, unit) for side in (a, b)]
     change = rules.compare(*values, metric.better)

@@ -35,8 +35,9 @@ def of(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
     Raises UserError where the fields of a sample are gone, broken or those of another one.
     """
     newest = described(samples)
-    proofs = {(s.header.session, s.header.job, s.node): s.value for s in samples
-              if s.metric == DIGEST}
+    proofs = {
+        (s.header.session, s.header.job, s.node): s.value for s in samples if s.metric == DIGEST
+    }
     found: dict[str, Fields] = {}
     for node, kept in _newest(samples, perflogs).items():
         found[node] = {k: v for k, v in kept.items() if not k.startswith(UNREADABLE)}
@@ -83,7 +84,8 @@ def write(perflogs: Path, header: Header, kept: Mapping[str, Mapping[str, str]])
     target = path_of(perflogs, header)
     common = _common(kept.values())
     record = {
-        "siteproof": FORMAT, "common": common,
+        "siteproof": FORMAT,
+        "common": common,
         "nodes": {node: _difference(common, kept[node]) for node in sorted(kept)},
     }
     text = json.dumps(record, separators=(",", ":"), sort_keys=True)
@@ -141,7 +143,8 @@ def _common(descriptions: Iterable[Mapping[str, str]]) -> Fields:
         for name, value in fields.items():
             counts.setdefault(name, Counter())[value] += 1
     return {
-        name: values.most_common(1)[0][0] for name, values in counts.items()
+        name: values.most_common(1)[0][0]
+        for name, values in counts.items()
         if 2 * values.total() >= len(held)
     }
 
@@ -153,5 +156,6 @@ def _difference(common: Fields, own: Mapping[str, str]) -> dict[str, str | None]
 
 
 def _texts(record: object) -> bool:
-    return isinstance(record, dict) and all(v is None or isinstance(v, str) for v in
-                                            record.values())
+    return isinstance(record, dict) and all(
+        v is None or isinstance(v, str) for v in record.values()
+    )

@@ -61,7 +61,8 @@ class FleetReport:
     def retest(self) -> NodeSet:
         """Nodes of which one more run would tell more."""
         return nodeset(
-            n.node for n in self.nodes.values()
+            n.node
+            for n in self.nodes.values()
             if n.notes or any("seen once" in reason for reason in n.reasons)
         )
 
@@ -79,10 +80,13 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
     """
     judged, history = replace(judged, samples=_measured(judged.samples)), _measured(history)
     site = judged.site
-    found = _Found({
-        node: NodeReport(node, site.role_of(node) or role, State.OK, [], {})
-        for role in site.system.nodes for node in site.expected(role)
-    })
+    found = _Found(
+        {
+            node: NodeReport(node, site.role_of(node) or role, State.OK, [], {})
+            for role in site.system.nodes
+            for node in site.expected(role)
+        }
+    )
     nodes_only = replace(judged, samples=fleet_pairs.alone(judged.samples))
     of_pairs = fleet_pairs.judge(judged)
     for node, state, sentence in (*fleet_facts.facts(nodes_only), *of_pairs.facts):
@@ -106,7 +110,8 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
     many = [
         f"{share:.0%} of {role} is slow against the fleet: the median itself may be bad; trust "
         "the contract and the paired change"
-        for role, share in shares.items() if share > MANY
+        for role, share in shares.items()
+        if share > MANY
     ]
     warnings = [*many, *warnings, *_bad_groups(judged, nodes)]
     return FleetReport(nodes, max(shares.values(), default=0.0), warnings)
@@ -131,8 +136,12 @@ def lately(judged: Judgement) -> list[Sample]:
     start = min(s.header.time for s in measured)
     earlier: dict[tuple[str, ...], set[str]] = {}
     for header in judged.sessions.headers:
-        if header.mode != PUBLISHED and header.check in wanted and header.time < start \
-                and header.session not in mine:
+        if (
+            header.mode != PUBLISHED
+            and header.check in wanted
+            and header.time < start
+            and header.session not in mine
+        ):
             earlier.setdefault(_kind(header), set()).add(header.session)
     recent = {kind: set(sorted(names)[-RECENT:]) for kind, names in earlier.items()}
     return judged.sessions.of(lambda h: h.session in recent.get(_kind(h), ()), needed=False)
@@ -178,8 +187,12 @@ class _Found:
             state = told[0][0] if told else State.OK
             suspect = known.suspect or any(s is State.SLOW for s, _ in told)
             done[node] = replace(
-                known, state=state, reasons=[sentence for _, sentence in told], suspect=suspect,
-                untested=any(s is State.UNTESTED for s, _ in told))
+                known,
+                state=state,
+                reasons=[sentence for _, sentence in told],
+                suspect=suspect,
+                untested=any(s is State.UNTESTED for s, _ in told),
+            )
         return done
 
 
@@ -229,7 +242,8 @@ def _slow_groups(judged: Judgement, one: InSeries) -> list[str]:
     found = {name: one.slow_group(list(system.group(name))) for name in system.groups}
     return [
         f"{name}: {one.key.name} is {deficit:.1%} worse than the fleet's, as a whole"
-        for name, deficit in found.items() if deficit is not None
+        for name, deficit in found.items()
+        if deficit is not None
     ]
 
 
@@ -240,8 +254,12 @@ def _bad_groups(judged: Judgement, nodes: dict[str, NodeReport]) -> list[str]:
     for name in judged.site.system.groups:
         members = set(judged.site.system.group(name))
         inside, others = bad & members, nodes.keys() - members
-        if len(inside) >= MIN_HISTORY and 2 * len(inside) >= len(members) and \
-                2 * len(bad - members) < len(others):
-            told.append(f"{name}: {len(inside)} of {len(members)} nodes are bad; look at what "
-                        "they share")
+        if (
+            len(inside) >= MIN_HISTORY
+            and 2 * len(inside) >= len(members)
+            and 2 * len(bad - members) < len(others)
+        ):
+            told.append(
+                f"{name}: {len(inside)} of {len(members)} nodes are bad; look at what they share"
+            )
     return told

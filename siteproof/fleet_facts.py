@@ -64,8 +64,12 @@ def _attempts(judged: Judgement) -> Iterator[Fact]:
             yield node, State.FAILED, _failure(check, sample)
         elif any(status in WRONG for status in statuses[-RETESTS:]):
             wrong = sum(status in WRONG for status in statuses)
-            yield (node, State.FAILED, f"{check}: wrong answer in {wrong} of {len(statuses)} runs; "
-                   f"{RETESTS} right ones in a row would take it back")
+            yield (
+                node,
+                State.FAILED,
+                f"{check}: wrong answer in {wrong} of {len(statuses)} runs; "
+                f"{RETESTS} right ones in a row would take it back",
+            )
 
 
 def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, ...], list[list[Sample]]]:
@@ -99,11 +103,19 @@ def _contract(
     if node.verdict is Verdict.FAIL:
         asked = str(criterion.bound or criterion.equals)
         how = criterion.kind.replace("_", " ")
-        yield (node.node, State.FAILED, f"{result.id}: {criterion.metric} is {told}, "
-               f"the contract asks for {how} {asked}{_which(node.sample, texts)}")
+        yield (
+            node.node,
+            State.FAILED,
+            f"{result.id}: {criterion.metric} is {told}, "
+            f"the contract asks for {how} {asked}{_which(node.sample, texts)}",
+        )
     elif node.verdict is Verdict.REGRESSED:
-        yield (node.node, State.SLOW, f"{result.id}: {criterion.metric} is {told}, "
-               f"which keeps the contract, but is {node.why}")
+        yield (
+            node.node,
+            State.SLOW,
+            f"{result.id}: {criterion.metric} is {told}, "
+            f"which keeps the contract, but is {node.why}",
+        )
 
 
 def _run(sample: Sample) -> Run:
@@ -148,8 +160,12 @@ def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
         found = uniformity.vote(nodes, {n: list(unread.get(n, ())) for n in nodes})
         for node, odd in found.odd.items():
             for one in odd[:SHOWN]:
-                yield (node, State.ODD, f"{one.field} is {_value(one.value)}, on most nodes of "
-                       f"{role} {_value(one.majority)}")
+                yield (
+                    node,
+                    State.ODD,
+                    f"{one.field} is {_value(one.value)}, on most nodes of "
+                    f"{role} {_value(one.majority)}",
+                )
             if len(odd) > SHOWN:
                 yield node, State.ODD, f"{len(odd) - SHOWN} more fields differ"
 
@@ -172,8 +188,12 @@ def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
         mine, common = series.conditions(sample), sample.header.conditions
         for key in sorted(sample.own_conditions.keys() & common.keys() & mine.keys()):
             if mine[key] != common[key]:
-                yield (sample.node, State.ODD, f"{check} ran with {key} {mine[key]}, on most "
-                       f"nodes with {common[key]}: not compared with them")
+                yield (
+                    sample.node,
+                    State.ODD,
+                    f"{check} ran with {key} {mine[key]}, on most "
+                    f"nodes with {common[key]}: not compared with them",
+                )
 
 
 def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:

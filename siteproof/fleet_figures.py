@@ -64,14 +64,20 @@ class InSeries:
     def unstable(self) -> Iterator[tuple[str, str]]:
         """Nodes whose runs differ far more than those of their sisters, and the sentence."""
         spreads = {
-            node: rules.spread([r.value for r in mine]) for node, mine in self.runs.items()
+            node: rules.spread([r.value for r in mine])
+            for node, mine in self.runs.items()
             if len(mine) >= rules.UNSTABLE_RUNS
         }
         usual = median(spreads.values()) if spreads else 0.0
         for node, spread in spreads.items():
             if rules.is_unstable([r.value for r in self.runs[node]], usual):
-                yield node, (f"{self.key.name} varies by {spread:.1%} over {len(self.runs[node])} "
-                             f"runs, most nodes by {usual:.1%}")
+                yield (
+                    node,
+                    (
+                        f"{self.key.name} varies by {spread:.1%} over {len(self.runs[node])} "
+                        f"runs, most nodes by {usual:.1%}"
+                    ),
+                )
 
     @cached_property
     def fleets(self) -> dict[str, Middle]:
@@ -110,7 +116,8 @@ class InSeries:
         """Each node beside its own past, where it has enough of it."""
         spreads = [
             rules.MAD_TO_SIGMA * rules.spread([r.value for r in mine])
-            for mine in self.past.values() if len(mine) >= rules.MIN_HISTORY
+            for mine in self.past.values()
+            if len(mine) >= rules.MIN_HISTORY
         ]
         usual = median(spreads) if spreads else 0.0
         found = {}
@@ -134,17 +141,23 @@ class InSeries:
             error = rules.middle([c.change for c in known]).sd / len(known) ** 0.5
             if abs(self.shift) >= max(rules.MIN_DEFICIT, rules.FALL_SD * error):
                 word = "fell" if self.shift < 0 else "gained"
-                yield (f"{self.key.name}: {self.key.role} as a whole {word} {abs(self.shift):.1%} "
-                       f"against its history; no node is accused of that")
+                yield (
+                    f"{self.key.name}: {self.key.role} as a whole {word} {abs(self.shift):.1%} "
+                    f"against its history; no node is accused of that"
+                )
         if self.newest.count >= rules.MIN_FLEET:
             above = [
-                r for mine in self.runs.values() for r in mine[-1:]
+                r
+                for mine in self.runs.values()
+                for r in mine[-1:]
                 if _far_above(rules.standing(r.value, self.fleets[r.session], self.better))
             ]
             if len(above) > rules.MANY * len(self.runs):
                 share = len(above) / len(self.runs)
-                yield (f"{self.key.name}: {share:.0%} of {self.key.role} is far better than the "
-                       "median, so the median itself may be bad")
+                yield (
+                    f"{self.key.name}: {share:.0%} of {self.key.role} is far better than the "
+                    "median, so the median itself may be bad"
+                )
 
     def slow_group(self, nodes: list[str]) -> float | None:
         """How far a rack as a whole is below the fleet, if it is."""
@@ -161,8 +174,14 @@ class InSeries:
         fell = change is not None and rules.fell(change, self.shift)
         proven = change is not None and rules.fell_alone(change, self.shift)
         report = MetricReport(
-            mine[-1].value, mine[-1].unit, self.fleets[mine[-1].session].median, z, deficit,
-            change.change if change else None, len(mine), sum(slow),
+            mine[-1].value,
+            mine[-1].unit,
+            self.fleets[mine[-1].session].median,
+            z,
+            deficit,
+            change.change if change else None,
+            len(mine),
+            sum(slow),
         )
         rule = rules.retest_rule(slow, deficit, fell)
         beside = self._beside_fleet(report, rule, slow) if any(slow) else ""
@@ -179,13 +198,15 @@ class InSeries:
 
     def _beside_fleet(self, report: MetricReport, rule: Slow, slow: list[bool]) -> str:
         z = "" if report.z is None else f", z {report.z:.1f}"
-        last = slow[-rules.RETESTS:]
+        last = slow[-rules.RETESTS :]
         seen = "seen once, retest" if rule is Slow.ONCE else f"in {sum(last)} of {len(last)} runs"
         side = "below" if self.better == "higher" else "above"
         if report.deficit < 0:
             return f"{self.key.name} was slow {seen}, not in the newest"
-        return (f"{self.key.name} {report.value:.6g} {report.unit} is {report.deficit:.1%} {side} "
-                f"the fleet's median {report.median:.6g}{z}, {seen}")
+        return (
+            f"{self.key.name} {report.value:.6g} {report.unit} is {report.deficit:.1%} {side} "
+            f"the fleet's median {report.median:.6g}{z}, {seen}"
+        )
 
 
 def _far_above(place: tuple[float | None, float]) -> bool:

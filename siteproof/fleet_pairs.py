@@ -46,8 +46,11 @@ def ends(found: Sequence[Sample]) -> list[Sample]:
     good = [s for s in found if of_pairs(s) and s.status == "ok"]
     seen = {(s.metric, s.node, s.dims[PEER]) for s in good}
     directed = {m for m, a, b in seen if (m, b, a) in seen}
-    return [_at(s, node, side if s.metric in directed else "")
-            for s in good for node, side in ((s.node, SENDS), (s.dims[PEER], RECEIVES))]
+    return [
+        _at(s, node, side if s.metric in directed else "")
+        for s in good
+        for node, side in ((s.node, SENDS), (s.dims[PEER], RECEIVES))
+    ]
 
 
 def _at(sample: Sample, node: str, side: str) -> Sample:
@@ -72,8 +75,11 @@ def _metrics(site: Site, check: str, mine: Sequence[Sample]) -> list[str]:
     promised = {c.metric for c in site.criteria.values() if c.links}
     known = [name for name in site.catalogue if name.partition(".")[0] == check]
     measured = {s.metric for s in mine if s.status == "ok"}
-    telling = [name for name in known if name in measured
-               and (series.is_speed(site.catalogue[name]) or name in promised)]
+    telling = [
+        name
+        for name in known
+        if name in measured and (series.is_speed(site.catalogue[name]) or name in promised)
+    ]
     return telling or known[:1]
 
 
@@ -82,14 +88,16 @@ def _judge_metric(site: Site, metric: str, of_all: Sequence[Sample], found: Pair
 
     A session that measured few pairs anew, such as a retest, stands beside the others' figures.
     """
-    mine = sorted((s for s in of_all if s.metric == metric
-                   or s.metric == f"{metric.partition('.')[0]}.*"), key=job)
+    mine = sorted(
+        (s for s in of_all if s.metric == metric or s.metric == f"{metric.partition('.')[0]}.*"),
+        key=job,
+    )
     sessions = list(dict.fromkeys(s.header.session for s in mine))
     slow: dict[tuple[Place, str], list[bool]] = {}
     blamed: dict[tuple[Place, str], tuple[Matrix, Culprit]] = {}
     matrices: list[Matrix] = []
-    for session in sessions[-rules.RETESTS:]:
-        known = sessions[:sessions.index(session) + 1]
+    for session in sessions[-rules.RETESTS :]:
+        known = sessions[: sessions.index(session) + 1]
         matrices = matrix.collect(site, [s for s in mine if s.header.session in known], metric)
         nodes = {n for s in mine if s.header.session == session for n in (s.node, s.dims[PEER])}
         for one in matrices:
@@ -103,8 +111,10 @@ def _judge_metric(site: Site, metric: str, of_all: Sequence[Sample], found: Pair
     for one in matrices:
         if links := one.blame.alone:
             more = f" and {len(links) - NAMED} more" if len(links) > NAMED else ""
-            found.warnings.append(f"{one.name} over {one.link} is bad between "
-                                  f"{', '.join(links[:NAMED])}{more}; no node is to blame")
+            found.warnings.append(
+                f"{one.name} over {one.link} is bad between "
+                f"{', '.join(links[:NAMED])}{more}; no node is to blame"
+            )
 
 
 def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> None:
@@ -119,8 +129,9 @@ def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> No
         return
     broken = [one.broken[pair] for pair in mine if pair in one.broken]
     if slow[-1] and 2 * len(broken) > len(mine):
-        found.facts.append((node, State.SLOW, f"{mode(broken)}: {name} breaks the contract, "
-                            f"{with_whom}"))
+        found.facts.append(
+            (node, State.SLOW, f"{mode(broken)}: {name} breaks the contract, {with_whom}")
+        )
         return
     rule = rules.retest_rule(slow, culprit.deficit, False)
     told = f"{name} is {culprit.deficit:.1%} worse than the others', {with_whom}"
@@ -157,11 +168,15 @@ def _untested(judged: Judgement, of_all: Sequence[Sample]) -> Iterator[tuple[str
 def _wanted(site: Site, have: Mapping[Place, object]) -> set[Place]:
     """The headline metrics that criteria ask of links, or that other nodes of a link have."""
     asked = {
-        (c.metric, link) for c in site.criteria.values() for link in c.links
+        (c.metric, link)
+        for c in site.criteria.values()
+        for link in c.links
         if site.catalogue[c.metric].check and not c.report_only and c.subject != "system"
     }
     return {
-        (metric, link) for metric, link in asked | have.keys()
-        if link in site.system.links and metric in site.catalogue
+        (metric, link)
+        for metric, link in asked | have.keys()
+        if link in site.system.links
+        and metric in site.catalogue
         and site.catalogue[metric].headline
     }

@@ -92,17 +92,30 @@ def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: P
     target = samples.path_of(perflogs, head)
     mine = {_key(sample) for sample in found}
     for file in sorted(set(target.parent.glob(f"{head.session}.{head.check}.*.jsonl")) - {target}):
-        there = {s.header.provenance.get("imported"): s.metric for s in samples.read(file)
-                 if s.header.mode == PUBLISHED and _key(s) in mine}
+        there = {
+            s.header.provenance.get("imported"): s.metric
+            for s in samples.read(file)
+            if s.header.mode == PUBLISHED and _key(s) in mine
+        }
         for name, metric in there.items():
             raise UserError(
-                path, f"{metric} of {head.campaign or head.time} is there already, from {name}",
-                f"the file under that name, or the removal of {file}")
+                path,
+                f"{metric} of {head.campaign or head.time} is there already, from {name}",
+                f"the file under that name, or the removal of {file}",
+            )
 
 
 def _key(sample: Sample) -> tuple[object, ...]:
-    return (sample.node, sample.metric, sample.value, sample.unit, sample.status, sample.trial,
-            tuple(sorted(sample.dims.items())), tuple(sorted(sample.own_conditions.items())))
+    return (
+        sample.node,
+        sample.metric,
+        sample.value,
+        sample.unit,
+        sample.status,
+        sample.trial,
+        tuple(sorted(sample.dims.items())),
+        tuple(sorted(sample.own_conditions.items())),
+    )
 
 
 def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, list[Sample]]]:
@@ -147,13 +160,20 @@ def _header(path: Path, check: str, rows: Sequence[Published], after: timedelta)
     first, last = published.period(rows[0].date)
     campaign, notes = rows[0].campaign, [f"{r.metric}: {r.note}" for r in rows if r.note]
     told = {
-        "imported": path.name, "date": rows[0].date,
-        "source": "; ".join(dict.fromkeys(r.source for r in rows)), "note": "; ".join(notes),
+        "imported": path.name,
+        "date": rows[0].date,
+        "source": "; ".join(dict.fromkeys(r.source for r in rows)),
+        "note": "; ".join(notes),
     }
     return Header(
-        session=f"{first:%Y%m%d}T000000Z-{campaign or PUBLISHED}", system=rows[0].system,
-        partition=PUBLISHED, environment=PUBLISHED, check=check, job=_BREAKS.sub("-", path.stem),
-        time=(datetime.combine(last, time.min, UTC) + after).isoformat(), mode=PUBLISHED,
+        session=f"{first:%Y%m%d}T000000Z-{campaign or PUBLISHED}",
+        system=rows[0].system,
+        partition=PUBLISHED,
+        environment=PUBLISHED,
+        check=check,
+        job=_BREAKS.sub("-", path.stem),
+        time=(datetime.combine(last, time.min, UTC) + after).isoformat(),
+        mode=PUBLISHED,
         campaign=campaign,
         provenance={key: text for key, text in told.items() if text},
     )
@@ -166,8 +186,14 @@ def _of_row(head: Header, row: Published) -> Iterator[Sample]:
         dims[PEER] = row.peer
     elif not row.node and LINK in conditions:  # of the link as a whole, as our own samples say it
         dims[LINK] = conditions.pop(LINK)
-    bare = Sample(head, row.node, row.metric, unit=row.unit, dims=dims,
-                  own_conditions={**conditions, PUBLISHED: row.statistic})
+    bare = Sample(
+        head,
+        row.node,
+        row.metric,
+        unit=row.unit,
+        dims=dims,
+        own_conditions={**conditions, PUBLISHED: row.statistic},
+    )
     if row.status != "ok":
         told = "; ".join(filter(None, (f"printed as '{row.value}'" * bool(row.value), row.note)))
         yield replace(bare, unit="", status=row.status, why=told)
@@ -184,5 +210,7 @@ def _obsolete(path: Path, done: Import, perflogs: Path) -> list[Path]:
     kept = {*done.new, *done.changed, *done.same}
     near = {file for target in kept for file in target.parent.glob("[!.]*.jsonl")}
     return sorted(
-        file for file in near - kept
-        if any(s.header.provenance.get("imported") == path.name for s in samples.read(file)[:1]))
+        file
+        for file in near - kept
+        if any(s.header.provenance.get("imported") == path.name for s in samples.read(file)[:1])
+    )

@@ -60,7 +60,8 @@ def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgem
         return any(_answers_any(site, s) for s in record.samples(lambda h: h.session == session))
 
     wanted, chosen = campaign.choose(
-        record.headers, campaign=name, start=start, answers=lambda job: answers(job.session))
+        record.headers, campaign=name, start=start, answers=lambda job: answers(job.session)
+    )
     judged = judge_samples(site, record.samples(wanted), chosen, record.swept)
     return replace(judged, sessions=record.sessions)
 
@@ -69,7 +70,8 @@ def _without_criteria(jobs: Sequence[Header]) -> set[str]:
     """The sessions that are worth showing where nothing is promised: quick ones if all are."""
     own = [job for job in jobs if job.mode != PUBLISHED]
     return {job.session for job in own if job.mode in CONTRACT_MODES} or {
-        job.session for job in own}
+        job.session for job in own
+    }
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ def waived(site: Site, name: str, metric: str, today: date) -> dict[str, str]:
     return {
         node: str(waiver)
         for waiver in site.waivers.values()
-        if waiver.holds(today) and waiver.speaks_of(name, metric) for node in waiver.set
+        if waiver.holds(today) and waiver.speaks_of(name, metric)
+        for node in waiver.set
     }
 
 
@@ -130,7 +133,8 @@ def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
         return {site.system.system: Hardware()}
     return {
         node: site.hardware_of(role)
-        for role in site.roles_of(criterion) for node in site.expected(role)
+        for role in site.roles_of(criterion)
+        for node in site.expected(role)
     }
 
 
@@ -152,8 +156,11 @@ def expected_units(
         known = [pair_units.name(criterion, *pair, key) for pair in asked(site, link)]
         if not known:
             known = _drawn(site, criterion, key, found)
-        units |= {unit: _hardware(site, unit) for unit in known
-                  if any(node in spoken for node in pair_units.ends(unit))}
+        units |= {
+            unit: _hardware(site, unit)
+            for unit in known
+            if any(node in spoken for node in pair_units.ends(unit))
+        }
     return units
 
 
@@ -166,9 +173,9 @@ def _drawn(site: Site, criterion: Criterion, key: str, found: Sequence[Sample]) 
     """The pairs that were drawn for a link, as samples tell, and the nodes that were in none."""
     check, link = criterion.metric.partition(".")[0], site.system.links[key]
     seen = [
-        (s.node, s.dims[pair_units.PEER]) for s in found
-        if s.header.check == check and pair_units.of_pairs(s)
-        and pair_units.link_of(s) in ("", key)
+        (s.node, s.dims[pair_units.PEER])
+        for s in found
+        if s.header.check == check and pair_units.of_pairs(s) and pair_units.link_of(s) in ("", key)
     ]
     if _both_ways(site, criterion):
         seen = [turn for a, b in seen for turn in ((a, b), (b, a))]
@@ -186,9 +193,11 @@ def _hardware(site: Site, unit: str) -> Hardware:
 def _answers_any(site: Site, sample: Sample) -> bool:
     check = sample.metric.partition(".")[0]
     return any(
-        not refusal(criterion, sample) for criterion in site.criteria.values()
+        not refusal(criterion, sample)
+        for criterion in site.criteria.values()
         if criterion.metric == sample.metric
-        or sample.status != "ok" and criterion.metric.partition(".")[0] == check
+        or sample.status != "ok"
+        and criterion.metric.partition(".")[0] == check
     )
 
 
@@ -216,8 +225,11 @@ def _with_reason(
 ) -> CriterionVerdict:
     """Why a sweep of these sessions gave no figure, where nothing else tells why there is none."""
     why = swept.reason(verdict.criterion.metric, sessions)
-    if not why or verdict.verdict is not Verdict.INCOMPLETE or any(
-            node.sample for node in verdict.nodes):
+    if (
+        not why
+        or verdict.verdict is not Verdict.INCOMPLETE
+        or any(node.sample for node in verdict.nodes)
+    ):
         return verdict
     return replace(verdict, why=why, nodes=[replace(node, why=why) for node in verdict.nodes])
 
@@ -239,7 +251,8 @@ def _expired(site: Site, today: date) -> dict[str, NodeSet]:
     """The waivers that hold no longer, in words, and their nodes."""
     return {
         f"waiver {key} of {waiver.owner} expired on {waiver.expires}: {waiver.problem}": waiver.set
-        for key, waiver in site.waivers.items() if not waiver.holds(today)
+        for key, waiver in site.waivers.items()
+        if not waiver.holds(today)
     }
 
 
@@ -257,6 +270,7 @@ def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:
     promised = {criterion.metric for criterion in site.criteria.values()}
     measured = {s.metric for s in found if s.status == "ok" and s.header.mode != PUBLISHED}
     return sorted(
-        name for name in measured - promised
+        name
+        for name in measured - promised
         if name in site.catalogue and site.catalogue[name].headline
     )

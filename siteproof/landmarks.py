@@ -20,17 +20,27 @@ def table(site: Site, samples: Iterable[Sample]) -> Stated | None:
     for sample in stated:
         if sample.own_conditions.get("published") == LANDMARK:
             grouped.setdefault((when(sample), sample.header.campaign, what(sample)), []).append(
-                sample)
+                sample
+            )
     if not grouped:
         return None
     rows = [
-        (date, campaign, name, site.catalogue[held[0].metric].description
-         if held[0].metric in site.catalogue else "", figures(held))
+        (
+            date,
+            campaign,
+            name,
+            site.catalogue[held[0].metric].description if held[0].metric in site.catalogue else "",
+            figures(held),
+        )
         for (date, campaign, name), held in grouped.items()
     ]
     note = "Landmarks that the source states; no curve of its was printed with numbers. "
-    return Stated("Published landmarks of curves", ("date", "campaign", "metric", "it is",
-                  "landmark"), rows, note + " ".join(f"{told}." for told in remarks(stated)))
+    return Stated(
+        "Published landmarks of curves",
+        ("date", "campaign", "metric", "it is", "landmark"),
+        rows,
+        note + " ".join(f"{told}." for told in remarks(stated)),
+    )
 
 
 def remarks(samples: Iterable[Sample]) -> list[str]:
@@ -48,13 +58,18 @@ def remarks(samples: Iterable[Sample]) -> list[str]:
 def _of_campaign(name: str, held: dict[str, Sample]) -> Iterator[str]:
     for kind in _KINDS:
         most, tasks, plateau = (
-            held.get(f"Ior.{kind}_{rest}") for rest in ("max", "max_tasks", "plateau"))
+            held.get(f"Ior.{kind}_{rest}") for rest in ("max", "max_tasks", "plateau")
+        )
         if tasks is None or not is_exact(tasks):
             continue
         if plateau and is_exact(plateau) and plateau.number > tasks.number:
-            yield (f"{name}: the plateau of {kind} begins at {plateau.value} tasks, beyond the "
-                   f"maximum at {tasks.value}")
+            yield (
+                f"{name}: the plateau of {kind} begins at {plateau.value} tasks, beyond the "
+                f"maximum at {tasks.value}"
+            )
         if most and tasks.number:
             each = Fraction(most.number) / Fraction(tasks.number)
-            yield (f"{name}: {kind} at its maximum is {number(each, 3)} {most.unit} for each of "
-                   f"{tasks.value} tasks")
+            yield (
+                f"{name}: {kind} at its maximum is {number(each, 3)} {most.unit} for each of "
+                f"{tasks.value} tasks"
+            )

@@ -57,9 +57,12 @@ class Matrix:
     def of(self, culprit: Culprit) -> list[Pair]:
         """The pairs, with a figure or tried in vain, of a culprit's bad side or sides."""
         return [
-            pair for pair in (*self.values, *self.failed)
-            if pair[0] == culprit.node and culprit.sides != (RECEIVER,)
-            or pair[1] == culprit.node and culprit.sides != (SENDER,)
+            pair
+            for pair in (*self.values, *self.failed)
+            if pair[0] == culprit.node
+            and culprit.sides != (RECEIVER,)
+            or pair[1] == culprit.node
+            and culprit.sides != (SENDER,)
         ]
 
 
@@ -134,8 +137,9 @@ def collect(site: Site, found: Iterable[Sample], metric: str) -> list[Matrix]:
     for sample in lone:
         groups.setdefault((link_of(sample), (), sample.header.environment, ()), [])
     return [
-        _matrix(site, metric, key, [*held, *(s for s in mine if s.status != "ok"
-                                             and _fits(s, key))])
+        _matrix(
+            site, metric, key, [*held, *(s for s in mine if s.status != "ok" and _fits(s, key))]
+        )
         for key, held in sorted(groups.items())
     ]
 
@@ -165,9 +169,14 @@ def day_unit(metric: Metric) -> str:
 def limits(site: Site, metric: str, link: str, sample: Sample) -> dict[str, Criterion]:
     """The criteria over a link that a sample could answer, with a bound of their own, by id."""
     return {
-        key: c for key, c in site.criteria.items()
-        if c.metric == metric and link in c.links and c.subject != "system"
-        and c.bound is not None and not c.bound.fact and not why_not(c, sample)
+        key: c
+        for key, c in site.criteria.items()
+        if c.metric == metric
+        and link in c.links
+        and c.subject != "system"
+        and c.bound is not None
+        and not c.bound.fact
+        and not why_not(c, sample)
     }
 
 
@@ -183,16 +192,22 @@ def _key(sample: Sample) -> Key:
     """What figures must share to stand in one matrix; a pair that alone differs stays in it."""
     dims = tuple(sorted((k, v) for k, v in sample.dims.items() if k != PEER))
     head = sample.header
-    common = {k: v for k, v in head.conditions.items()
-              if k not in OF_A_JOB and not k.endswith(series.NOISE)} | {"mode": head.mode}
+    common = {
+        k: v
+        for k, v in head.conditions.items()
+        if k not in OF_A_JOB and not k.endswith(series.NOISE)
+    } | {"mode": head.mode}
     return link_of(sample), dims, head.environment, tuple(sorted(common.items()))
 
 
 def _fits(sample: Sample, key: Key) -> bool:
     """Whether a failure, which has few conditions, may be one of this quantity."""
     mode = dict(key[3]).get("mode", sample.header.mode)
-    return (link_of(sample) in ("", key[0]) and sample.header.environment == key[2]
-            and sample.header.mode == mode)
+    return (
+        link_of(sample) in ("", key[0])
+        and sample.header.environment == key[2]
+        and sample.header.mode == mode
+    )
 
 
 def _directed(good: Iterable[Sample]) -> bool:
@@ -216,15 +231,27 @@ def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix
     missing = {pair: "not measured" for pair in _expected(site, link, both)} | tried.untried
     missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
     asked = limits(site, metric, link, tried.newest) if tried.newest else {}
-    broken = {pair: key for key, criterion in asked.items() for pair, value in values.items()
-              if not criterion.met(Fraction(value), entry.unit)}
+    broken = {
+        pair: key
+        for key, criterion in asked.items()
+        for pair, value in values.items()
+        if not criterion.met(Fraction(value), entry.unit)
+    }
     told = ", ".join(f"{k} {v}" for k, v in key[1])
     at = site.system.links.get(link)
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
     return Matrix(
-        f"{metric} [{told}]" if told else metric, link, entry.unit, entry.better, values,
-        tried.failed, missing, _blame(entry, hubs, values, tried.failed, broken),
-        series.is_speed(entry) or bool(asked) or bool(tried.failed), broken, hubs,
+        f"{metric} [{told}]" if told else metric,
+        link,
+        entry.unit,
+        entry.better,
+        values,
+        tried.failed,
+        missing,
+        _blame(entry, hubs, values, tried.failed, broken),
+        series.is_speed(entry) or bool(asked) or bool(tried.failed),
+        broken,
+        hubs,
     )
 
 
@@ -263,8 +290,11 @@ def _expected(site: Site, name: str, both: bool) -> list[Pair]:
 
 
 def _blame(
-    entry: Metric, hubs: frozenset[str], values: Mapping[Pair, float],
-    failed: Mapping[Pair, Sample], broken: Mapping[Pair, str],
+    entry: Metric,
+    hubs: frozenset[str],
+    values: Mapping[Pair, float],
+    failed: Mapping[Pair, Sample],
+    broken: Mapping[Pair, str],
 ) -> Blame:
     """Speeds are compared with each other; of other figures only those are bad that break a rule.
 

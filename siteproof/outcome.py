@@ -63,8 +63,11 @@ def judge(
 
 def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """What all were measured under; in what runs differ their dimensions say."""
-    return {key: value for key, value in each[0].items()
-            if all(other.get(key) == value for other in each)}
+    return {
+        key: value
+        for key, value in each[0].items()
+        if all(other.get(key) == value for other in each)
+    }
 
 
 def by_somebody(ended: str) -> bool:
@@ -129,8 +132,11 @@ def intervals(run: Run, left: Raw, job: Manifest) -> list[Interval]:
     """What one run moved, bit by bit of its time. Raises OutputError; not every tool tells it."""
     parser, text = _parser(run, left, job)
     if not hasattr(parser, "intervals"):
-        raise OutputError(f"{program_of(run, left)} does not tell when it moved what, so pairs "
-                          "cannot be added up", "tool_missing")
+        raise OutputError(
+            f"{program_of(run, left)} does not tell when it moved what, so pairs "
+            "cannot be added up",
+            "tool_missing",
+        )
     found: list[Interval] = parser.intervals(text)
     return found
 

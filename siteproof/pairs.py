@@ -40,8 +40,11 @@ def asked(site: Site, link: Link) -> list[Pair]:
 
 def directed(site: Site, link: Link) -> list[Pair]:
     """The pairs (sender, receiver) of which each needs a figure: both directions of `asked`."""
-    return [turn for client, server in asked(site, link)
-            for turn in ((client, server), (server, client))]
+    return [
+        turn
+        for client, server in asked(site, link)
+        for turn in ((client, server), (server, client))
+    ]
 
 
 def rounds(pattern: str, servers: NodeSet, clients: NodeSet, seed: object) -> list[list[Pair]]:
@@ -58,8 +61,9 @@ def rounds(pattern: str, servers: NodeSet, clients: NodeSet, seed: object) -> li
     if pattern != "all":  # a random few of the turns of a random order
         random.Random(str(seed)).shuffle(nodes)
         wanted = int(pattern.partition(":")[2])
-    return [[_as_client(a, b, servers, clients) for a, b in turn]
-            for turn in _circle(nodes)[:wanted]]
+    return [
+        [_as_client(a, b, servers, clients) for a, b in turn] for turn in _circle(nodes)[:wanted]
+    ]
 
 
 def side_by_side(turns: Sequence[Sequence[Pair]]) -> list[list[Pair]]:

@@ -33,15 +33,25 @@ def tuning(samples: Iterable[Sample]) -> Stated | None:
     for name, before in campaigns.items():
         after = campaigns.get(name.replace(BEFORE, AFTER, 1), {}) if BEFORE in name else {}
         rows += [
-            (name, metric, kind, figures(held), figures(after[metric, kind]),
-             _change(held, after[metric, kind]), when(held[0]), when(after[metric, kind][0]))
-            for (metric, kind), held in before.items() if (metric, kind) in after
+            (
+                name,
+                metric,
+                kind,
+                figures(held),
+                figures(after[metric, kind]),
+                _change(held, after[metric, kind]),
+                when(held[0]),
+                when(after[metric, kind][0]),
+            )
+            for (metric, kind), held in before.items()
+            if (metric, kind) in after
         ]
     if not rows:
         return None
     columns = ("campaign", "metric", "it is a", "before", "after", "change", "date", "date after")
-    return Stated("Before and after", columns, rows,
-                  "One figure each, so a small change may be noise.")
+    return Stated(
+        "Before and after", columns, rows, "One figure each, so a small change may be noise."
+    )
 
 
 def _change(before: Sequence[Sample], after: Sequence[Sample]) -> str:
@@ -60,14 +70,18 @@ def unlike(samples: Iterable[Sample]) -> Stated | None:
             held.setdefault(key, {}).setdefault(statistic(sample), []).append(sample)
     rows = [
         (name, program, f"{kind}: " + ", ".join(f"{figures([s])} ({when(s)})" for s in found))
-        for (name, program), kinds in held.items() if {"mean", "maximum"} <= kinds.keys()
+        for (name, program), kinds in held.items()
+        if {"mean", "maximum"} <= kinds.keys()
         for kind, found in kinds.items()
     ]
     if not rows:
         return None
-    return Stated("Means and maxima of one metric, which are not one series",
-                  ("metric", "program", "figures"), rows,
-                  "A maximum after a mean is no rise; they are not joined in any trend.")
+    return Stated(
+        "Means and maxima of one metric, which are not one series",
+        ("metric", "program", "figures"),
+        rows,
+        "A maximum after a mean is no rise; they are not joined in any trend.",
+    )
 
 
 def of_serial(samples: Iterable[Sample]) -> Stated | None:
@@ -81,11 +95,17 @@ def of_serial(samples: Iterable[Sample]) -> Stated | None:
             most = convert(whole.number, whole.unit, part.unit)
             ratio = f"{float(Fraction(part.number) / most):.3f}" if most else NO_SHARE
             said = [figures([s]) for (_, name), s in held.items() if name == f"{metric}_ratio"]
-            rows.append((campaign, kind, figures([part]), figures([whole]), ratio,
-                         "; ".join(said)))
-    return Stated("Random access as a part of serial access",
-                  ("campaign", "kind", "random", "serial", "worked out", "stated"), rows,
-                  "No block size is stated for random access.") if rows else None
+            rows.append((campaign, kind, figures([part]), figures([whole]), ratio, "; ".join(said)))
+    return (
+        Stated(
+            "Random access as a part of serial access",
+            ("campaign", "kind", "random", "serial", "worked out", "stated"),
+            rows,
+            "No block size is stated for random access.",
+        )
+        if rows
+        else None
+    )
 
 
 def rest(samples: Iterable[Sample], told: Collection[Sample]) -> Stated | None:
@@ -98,5 +118,13 @@ def rest(samples: Iterable[Sample], told: Collection[Sample]) -> Stated | None:
             if statistic(s) not in ("landmark", "rank"):
                 grouped.setdefault(key, []).append(s)
     rows = [(name, figures(held), *others) for (name, *others), held in grouped.items()]
-    return Stated("Other published figures", ("metric", "figure", "it is a", "date", "campaign"),
-                  rows, "No criterion of the site has a bound for them.") if rows else None
+    return (
+        Stated(
+            "Other published figures",
+            ("metric", "figure", "it is a", "date", "campaign"),
+            rows,
+            "No criterion of the site has a bound for them.",
+        )
+        if rows
+        else None
+    )

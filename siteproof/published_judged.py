@@ -9,15 +9,7 @@ from fractions import Fraction
 from siteproof import units
 from siteproof.analysis import stated
 from siteproof.analysis.stated import Said
-from siteproof.published_figures import (
-    Stated,
-    figure,
-    is_number,
-    number,
-    pair,
-    statistic,
-    when,
-)
+from siteproof.published_figures import Stated, figure, is_number, number, pair, statistic, when
 from siteproof.rounding import round_to
 from siteproof.samples import Sample
 from siteproof.sites import Criterion, Hardware, Site
@@ -60,8 +52,14 @@ class Judged:
             return ""
         step = Fraction(10) ** int(number.as_tuple().exponent)
         readings = filter(None, (self.sample.unit, self.other_unit))
-        return next((unit for unit in readings
-                     if round_to(bound.quantity.to(unit), step) == Fraction(number)), "")
+        return next(
+            (
+                unit
+                for unit in readings
+                if round_to(bound.quantity.to(unit), step) == Fraction(number)
+            ),
+            "",
+        )
 
 
 def other_unit(site: Site, sample: Sample) -> str:
@@ -78,10 +76,11 @@ def judge(site: Site, samples: Iterable[Sample]) -> list[Judged]:
     by_metric: dict[str, list[tuple[str, Criterion, list[Hardware]]]] = {}
     for key, criterion in site.criteria.items():
         facts = {role: site.hardware_of(role) for role in site.roles_of(criterion)}
-        by_metric.setdefault(criterion.metric, []).append(
-            (key, criterion, stated.facts_of(facts)))
+        by_metric.setdefault(criterion.metric, []).append((key, criterion, stated.facts_of(facts)))
     found = [
-        judged for sample in samples if is_number(sample)
+        judged
+        for sample in samples
+        if is_number(sample)
         for judged in _each(site, sample, by_metric.get(sample.metric, ()))
     ]
     return sorted(found, key=_order)
@@ -115,8 +114,9 @@ def remarks(judged: Judged) -> list[str]:
     elif judged.other and judged.other.keeps != said.keeps:
         exact = convert(sample.number, judged.other_unit, sample.unit)
         verb = "keep" if judged.other.keeps else "miss"
-        told.append(f"read as {judged.other_unit} it would be {number(exact)} {sample.unit}, "
-                    f"and {verb} it")
+        told.append(
+            f"read as {judged.other_unit} it would be {number(exact)} {sample.unit}, and {verb} it"
+        )
     if said.keeps and not stated.own(criterion, sample):
         told.append("each one's is not published")
     if said.silent:
@@ -127,14 +127,22 @@ def remarks(judged: Judged) -> list[str]:
 def table(judged: Sequence[Judged]) -> Stated:
     """The comparison as a table."""
     rows = [
-        (j.says, j.criterion_id, _figure(j.sample), _bound(j.criterion),
-         " ".join(filter(None, (when(j.sample), j.sample.header.campaign))),
-         pair(j.sample) or j.sample.metric, "; ".join(remarks(j)))
+        (
+            j.says,
+            j.criterion_id,
+            _figure(j.sample),
+            _bound(j.criterion),
+            " ".join(filter(None, (when(j.sample), j.sample.header.campaign))),
+            pair(j.sample) or j.sample.metric,
+            "; ".join(remarks(j)),
+        )
         for j in judged
     ]
     columns = ("says", "criterion", "figure", "bound", "date and campaign", "of", "remarks")
-    note = ("A figure that misses shows that some value does; one that keeps decides nothing where "
-            "the values of each node, pair or instance are not published.")
+    note = (
+        "A figure that misses shows that some value does; one that keeps decides nothing where "
+        "the values of each node, pair or instance are not published."
+    )
     return Stated("Published figures against the criteria", columns, rows, note)
 
 
@@ -158,12 +166,25 @@ def units_table(site: Site, samples: Iterable[Sample]) -> Stated | None:
             continue
         exact = convert(sample.number, unit, sample.unit)
         more = 100 * (convert(1, unit, sample.unit) - 1)
-        rows.append((sample.metric, when(sample), sample.header.campaign, figure(sample),
-                     f"{number(exact, 5)} {sample.unit}", f"+{float(more):.2f} %"))
+        rows.append(
+            (
+                sample.metric,
+                when(sample),
+                sample.header.campaign,
+                figure(sample),
+                f"{number(exact, 5)} {sample.unit}",
+                f"+{float(more):.2f} %",
+            )
+        )
     if not rows:
         return None
-    note = ("The tables print MB/s, the figures and the tool itself MiB/s; which of the two the "
-            "digits are is not said. A verdict that hangs on it is told beside the figure.")
-    return Stated("Printed in one unit, measured by a tool that prints another",
-                  ("metric", "date", "campaign", "as printed", "if it is the tool's unit", "more"),
-                  rows, note)
+    note = (
+        "The tables print MB/s, the figures and the tool itself MiB/s; which of the two the "
+        "digits are is not said. A verdict that hangs on it is told beside the figure."
+    )
+    return Stated(
+        "Printed in one unit, measured by a tool that prints another",
+        ("metric", "date", "campaign", "as printed", "if it is the tool's unit", "more"),
+        rows,
+        note,
+    )

@@ -56,7 +56,8 @@ def modes(site: Site, samples: Iterable[Sample]) -> list[Mode]:
             held.setdefault(link(sample), []).append(sample)
     return [
         Mode(name, sorted(convert(s.number, s.unit, "Mb/s") for s in held[name]), held[name][0])
-        for name in site.system.links if name in held
+        for name in site.system.links
+        if name in held
     ]
 
 
@@ -69,18 +70,39 @@ def table(site: Site, found: Sequence[Mode], samples: Iterable[Sample]) -> State
     rows = []
     for mode in found:
         most = max(mode.values)
-        rows.append((
-            mode.link, str(len(mode.values)),
-            *(number(v, 6) for v in (min(mode.values), mode.median, mode.mean, most)),
-            f"{100 * mode.variation:.1f} %",
-            share(mode.median, first.median, 2), share(mode.mean, first.mean, 2),
-            *_of_wire(site, mode.link, most), claims.get(mode.link, "")))
-    columns = ("link", "trials", "lowest", "median", "mean", "highest", "variation",
-               f"median of {first.link}'s", f"mean of {first.link}'s", "highest of wire speed",
-               "highest of what TCP can carry", "claimed of wire speed")
-    return Stated("Trials of each link, Mb/s", columns, rows,
-                  "The trials are printed sorted, so the order in which they ran is lost; a few "
-                  "slow ones pull a mean down and leave a median where it is.")
+        rows.append(
+            (
+                mode.link,
+                str(len(mode.values)),
+                *(number(v, 6) for v in (min(mode.values), mode.median, mode.mean, most)),
+                f"{100 * mode.variation:.1f} %",
+                share(mode.median, first.median, 2),
+                share(mode.mean, first.mean, 2),
+                *_of_wire(site, mode.link, most),
+                claims.get(mode.link, ""),
+            )
+        )
+    columns = (
+        "link",
+        "trials",
+        "lowest",
+        "median",
+        "mean",
+        "highest",
+        "variation",
+        f"median of {first.link}'s",
+        f"mean of {first.link}'s",
+        "highest of wire speed",
+        "highest of what TCP can carry",
+        "claimed of wire speed",
+    )
+    return Stated(
+        "Trials of each link, Mb/s",
+        columns,
+        rows,
+        "The trials are printed sorted, so the order in which they ran is lost; a few "
+        "slow ones pull a mean down and leave a median where it is.",
+    )
 
 
 def _of_wire(site: Site, name: str, most: Fraction) -> tuple[str, str]:
@@ -97,7 +119,8 @@ def derived(found: Sequence[Mode]) -> list[Sample]:
     told = []
     for mode in found:
         figures = [
-            ("best", max(mode.values), "Mb/s"), ("median", mode.median, "Mb/s"),
+            ("best", max(mode.values), "Mb/s"),
+            ("median", mode.median, "Mb/s"),
             ("trials", Fraction(len(mode.values)), "count"),
         ]
         if found[0].median:
@@ -110,6 +133,11 @@ def _sample(mode: Mode, name: str, value: Fraction, unit: str) -> Sample:
     places = Decimal("0.0001") if unit != "count" else Decimal(1)
     exact = Decimal(value.numerator) / Decimal(value.denominator)
     return replace(
-        mode.sample, metric=f"TcpBandwidth.{name}", value=exact.quantize(places), unit=unit,
-        trial=0, dims={LINK: mode.link},
-        own_conditions={**mode.sample.own_conditions, PUBLISHED: DERIVED})
+        mode.sample,
+        metric=f"TcpBandwidth.{name}",
+        value=exact.quantize(places),
+        unit=unit,
+        trial=0,
+        dims={LINK: mode.link},
+        own_conditions={**mode.sample.own_conditions, PUBLISHED: DERIVED},
+    )

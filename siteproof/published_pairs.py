@@ -9,15 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from siteproof.analysis.pair_units import PEER
-from siteproof.published_figures import (
-    Stated,
-    change,
-    figure,
-    is_exact,
-    number,
-    share,
-    when,
-)
+from siteproof.published_figures import Stated, change, figure, is_exact, number, share, when
 from siteproof.rounding import round_to
 from siteproof.samples import Sample
 from siteproof.sites import Site
@@ -71,14 +63,22 @@ def rows(samples: Iterable[Sample]) -> list[Row]:
     for sample in samples:
         kind = sample.metric.partition(".")[2]
         if PEER in sample.dims and is_exact(sample) and kind in (RATE, IN_BYTES, MOST, SHARE):
-            key = (when(sample), sample.node, sample.dims[PEER],
-                   sample.own_conditions.get("program", ""))
+            key = (
+                when(sample),
+                sample.node,
+                sample.dims[PEER],
+                sample.own_conditions.get("program", ""),
+            )
             lines.setdefault(key, {}).setdefault(kind, []).append(sample)
     return [
-        Row(*key, *parts) for key, held in lines.items()
-        for parts in zip_longest(*(
-            sorted(held.get(kind, []), key=lambda s: s.trial)
-            for kind in (RATE, IN_BYTES, MOST, SHARE)))
+        Row(*key, *parts)
+        for key, held in lines.items()
+        for parts in zip_longest(
+            *(
+                sorted(held.get(kind, []), key=lambda s: s.trial)
+                for kind in (RATE, IN_BYTES, MOST, SHARE)
+            )
+        )
         if parts[0] is not None
     ]
 
@@ -86,18 +86,39 @@ def rows(samples: Iterable[Sample]) -> list[Row]:
 def shares(found: Sequence[Row]) -> Stated | None:
     """Each line with its share of the maximum worked out beside the printed one."""
     told = [
-        (r.date, r.node, r.peer, r.program, figure(r.rate), *(
-            figure(one) if one else "" for one in (r.in_bytes, r.share)),
-         "" if r.percent is None else f"{number(r.percent)} %", "; ".join(r.mistakes) or "agrees")
+        (
+            r.date,
+            r.node,
+            r.peer,
+            r.program,
+            figure(r.rate),
+            *(figure(one) if one else "" for one in (r.in_bytes, r.share)),
+            "" if r.percent is None else f"{number(r.percent)} %",
+            "; ".join(r.mistakes) or "agrees",
+        )
         for r in found
     ]
     wrong = sum(bool(r.mistakes) for r in found)
-    note = (f"{len(found)} lines; {wrong} of them print a share or a rate in bytes that does not "
-            "follow from the rate in bits. A share of the rounded bytes would be another.")
-    columns = ("date", "from", "to", "tool", "rate", "in bytes", "printed share", "worked out",
-               "line")
-    return Stated("Rates between two hosts, and their share of the maximum", columns, told,
-                  note) if told else None
+    note = (
+        f"{len(found)} lines; {wrong} of them print a share or a rate in bytes that does not "
+        "follow from the rate in bits. A share of the rounded bytes would be another."
+    )
+    columns = (
+        "date",
+        "from",
+        "to",
+        "tool",
+        "rate",
+        "in bytes",
+        "printed share",
+        "worked out",
+        "line",
+    )
+    return (
+        Stated("Rates between two hosts, and their share of the maximum", columns, told, note)
+        if told
+        else None
+    )
 
 
 def _by_pair(found: Iterable[Row]) -> dict[tuple[str, str, str, str], Fraction]:
@@ -105,7 +126,8 @@ def _by_pair(found: Iterable[Row]) -> dict[tuple[str, str, str, str], Fraction]:
     each: dict[tuple[str, str, str, str], list[Fraction]] = {}
     for row in found:
         each.setdefault((row.date, row.node, row.peer, row.program), []).append(
-            convert(row.rate.number, row.rate.unit, "Mb/s"))
+            convert(row.rate.number, row.rate.unit, "Mb/s")
+        )
     return {key: median(values) for key, values in each.items()}
 
 
@@ -114,15 +136,23 @@ def matrix(found: Sequence[Row]) -> Stated | None:
     each: dict[tuple[str, str], list[Fraction]] = {}
     for row in found:
         each.setdefault((row.node, row.peer), []).append(
-            convert(row.rate.number, row.rate.unit, "Mb/s"))
+            convert(row.rate.number, row.rate.unit, "Mb/s")
+        )
     senders, receivers = (sorted({pair[end] for pair in each}) for end in (0, 1))
     cells = [
         (a, *(number(median(each[a, b])) if (a, b) in each else "" for b in receivers))
         for a in senders
     ]
-    return Stated("Matrix of pairs, Mb/s", ("from \\ to", *receivers), cells,
-                  "Medians of all published lines of a direction; an empty cell was not "
-                  "published.") if cells else None
+    return (
+        Stated(
+            "Matrix of pairs, Mb/s",
+            ("from \\ to", *receivers),
+            cells,
+            "Medians of all published lines of a direction; an empty cell was not published.",
+        )
+        if cells
+        else None
+    )
 
 
 def asymmetry(found: Sequence[Row]) -> Stated | None:
@@ -133,11 +163,26 @@ def asymmetry(found: Sequence[Row]) -> Stated | None:
         back = medians.get((day, b, a, tool))
         if back is not None and (a < b):
             slower, faster = sorted((there, back))
-            told.append((day, f"{a} > {b}", tool, f"{number(there)} Mb/s", f"{number(back)} Mb/s",
-                         share(slower, faster)))
-    return Stated("Both directions of a pair", ("date", "pair", "tool", "there", "back",
-                  "slower of faster"), told, "Medians where a day has several lines.") \
-        if told else None
+            told.append(
+                (
+                    day,
+                    f"{a} > {b}",
+                    tool,
+                    f"{number(there)} Mb/s",
+                    f"{number(back)} Mb/s",
+                    share(slower, faster),
+                )
+            )
+    return (
+        Stated(
+            "Both directions of a pair",
+            ("date", "pair", "tool", "there", "back", "slower of faster"),
+            told,
+            "Medians where a day has several lines.",
+        )
+        if told
+        else None
+    )
 
 
 def directions(site: Site, found: Sequence[Row]) -> Stated | None:
@@ -148,25 +193,45 @@ def directions(site: Site, found: Sequence[Row]) -> Stated | None:
         each.setdefault(roles, []).append(convert(row.rate.number, row.rate.unit, "Mb/s"))
     told = [
         (a, b, str(len(v)), *(f"{number(x, 5)} Mb/s" for x in (min(v), median(v), max(v))))
-        for (a, b), v in each.items() if (b, a) in each and a != b
+        for (a, b), v in each.items()
+        if (b, a) in each and a != b
     ]
-    return Stated("Directions between two roles", ("from", "to", "lines", "lowest", "median",
-                  "highest"), told, "") if told else None
+    return (
+        Stated(
+            "Directions between two roles",
+            ("from", "to", "lines", "lowest", "median", "highest"),
+            told,
+            "",
+        )
+        if told
+        else None
+    )
 
 
 def tools(found: Sequence[Row]) -> Stated | None:
     """Two tools on one direction of one day."""
     told = list(_disagree(_by_pair(found)))
-    return Stated("Two tools on one pair and day", ("date", "from", "to", "one", "other",
-                  "difference"), told, "Medians where a day has several lines; the tools ran one "
-                  "after the other.") if told else None
+    return (
+        Stated(
+            "Two tools on one pair and day",
+            ("date", "from", "to", "one", "other", "difference"),
+            told,
+            "Medians where a day has several lines; the tools ran one after the other.",
+        )
+        if told
+        else None
+    )
 
 
-def _disagree(
-    medians: dict[tuple[str, str, str, str], Fraction]
-) -> Iterator[tuple[str, ...]]:
+def _disagree(medians: dict[tuple[str, str, str, str], Fraction]) -> Iterator[tuple[str, ...]]:
     for (day, a, b, tool), one in medians.items():
         for (*where, name), other in medians.items():
             if where == [day, a, b] and tool < name:
-                yield (day, a, b, f"{tool} {number(one)} Mb/s", f"{name} {number(other)} Mb/s",
-                       change(one, other))
+                yield (
+                    day,
+                    a,
+                    b,
+                    f"{tool} {number(one)} Mb/s",
+                    f"{name} {number(other)} Mb/s",
+                    change(one, other),
+                )

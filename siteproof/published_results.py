@@ -31,7 +31,9 @@ __all__ = ["Stated", "judged", "stated", "tables"]
 def stated(perflogs: Path, system: str) -> list[Sample]:
     """The published samples of a system, the oldest file first. Raises UserError."""
     return [
-        sample for path in samples.files(perflogs, system) if path.parent.name == PUBLISHED
+        sample
+        for path in samples.files(perflogs, system)
+        if path.parent.name == PUBLISHED
         for sample in samples.read(path)
     ]
 

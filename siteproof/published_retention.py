@@ -54,18 +54,30 @@ def table(site: Site, samples: Iterable[Sample]) -> Stated | None:
             continue
         ratio = convert(far.number, far.unit, near.unit) / Fraction(near.number)
         if metric and metric.better == "lower":
-            rows.append((_name(near), figure(near), figure(far), f"{number(ratio)} times as long",
-                         "", ""))
+            rows.append(
+                (_name(near), figure(near), figure(far), f"{number(ratio)} times as long", "", "")
+            )
             continue
         promised = "; ".join(_promises(site, near, ratio))
-        rows.append((_name(near), figure(near), figure(far), share(ratio, Fraction(1)),
-                     statistic(near), promised))
+        rows.append(
+            (
+                _name(near),
+                figure(near),
+                figure(far),
+                share(ratio, Fraction(1)),
+                statistic(near),
+                promised,
+            )
+        )
     if not rows:
         return None
-    return Stated("LAN and WAN: what is kept", ("metric", "lan", "wan", "wan of lan", "it is a",
-                  "criterion"), rows,
-                  "Worked out of the printed figures of one line; lines differ in clients and "
-                  "servers, so no line is a share of another.")
+    return Stated(
+        "LAN and WAN: what is kept",
+        ("metric", "lan", "wan", "wan of lan", "it is a", "criterion"),
+        rows,
+        "Worked out of the printed figures of one line; lines differ in clients and "
+        "servers, so no line is a share of another.",
+    )
 
 
 def _name(sample: Sample) -> str:
@@ -87,7 +99,8 @@ def _promises(site: Site, near: Sample, ratio: Fraction) -> Iterator[str]:
 def _speaks(criterion: Criterion, near: Sample) -> bool:
     check, _, figure_name = near.metric.partition(".")
     if not criterion.metric.endswith(RETENTION) or not check.startswith(
-            criterion.metric.removesuffix(RETENTION)):
+        criterion.metric.removesuffix(RETENTION)
+    ):
         return False
     if criterion.links and not (link(near) and "together" in link(near)):
         return False
@@ -102,16 +115,36 @@ def of_link(site: Site, samples: Iterable[Sample]) -> Stated | None:
     for sample in samples:
         speed = site.system.links[link(sample)].speed if link(sample) in site.system.links else None
         if sample.metric == "TcpBandwidth.aggregate" and speed and is_exact(sample):
-            rows.append((sample.metric, link(sample), figure(sample),
-                         f"{share(convert(sample.number, sample.unit, speed.unit), speed.value)} "
-                         f"of {speed}"))
+            rows.append(
+                (
+                    sample.metric,
+                    link(sample),
+                    figure(sample),
+                    f"{share(convert(sample.number, sample.unit, speed.unit), speed.value)} "
+                    f"of {speed}",
+                )
+            )
         many = sample.own_conditions.get(EACH, "")
-        if sample.metric.startswith("Workload.") and many.isdigit() and is_exact(sample) and (
-                int(many) > 1 and sample.unit.endswith("B/s")):
+        if (
+            sample.metric.startswith("Workload.")
+            and many.isdigit()
+            and is_exact(sample)
+            and (int(many) > 1 and sample.unit.endswith("B/s"))
+        ):
             each = convert(sample.number, sample.unit, "Gb/s") / int(many)
-            rows.append((sample.metric, sample.own_conditions.get("file_system", ""),
-                         figure(sample), f"{number(each, 3)} Gb/s for each of {many}"))
+            rows.append(
+                (
+                    sample.metric,
+                    sample.own_conditions.get("file_system", ""),
+                    figure(sample),
+                    f"{number(each, 3)} Gb/s for each of {many}",
+                )
+            )
     if not rows:
         return None
-    return Stated("Shares: of the link, and of each application",
-                  ("metric", "over", "figure", "worked out"), rows, "")
+    return Stated(
+        "Shares: of the link, and of each application",
+        ("metric", "over", "figure", "worked out"),
+        rows,
+        "",
+    )

@@ -29,8 +29,7 @@ def cells(samples: Iterable[Sample]) -> Cells:
         if sample.metric.startswith(CHECK) and PEER in sample.dims and kind in COLUMNS:
             days = found.setdefault((sample.node, sample.dims[PEER]), {})
             days.setdefault(when(sample), {})[kind] = sample
-    return {pair: dict(sorted(days.items(), reverse=True))
-            for pair, days in sorted(found.items())}
+    return {pair: dict(sorted(days.items(), reverse=True)) for pair, days in sorted(found.items())}
 
 
 def grade(sample: Sample | None) -> str:
@@ -45,11 +44,20 @@ def matrix(found: Cells) -> Stated | None:
     """One line a pair and day."""
     rows = [
         (a, b, day, *(_cell(held.get(kind)) for kind in COLUMNS), grade(held.get("average")))
-        for (a, b), days in found.items() for day, held in days.items()
+        for (a, b), days in found.items()
+        for day, held in days.items()
     ]
     columns = ("from", "to", "day", *COLUMNS, "grade of the average, MB/s")
-    return Stated("Daily transfers, day by day", columns, rows,
-                  "The average is of the transfers that succeeded.") if rows else None
+    return (
+        Stated(
+            "Daily transfers, day by day",
+            columns,
+            rows,
+            "The average is of the transfers that succeeded.",
+        )
+        if rows
+        else None
+    )
 
 
 def _cell(sample: Sample | None) -> str:
@@ -66,9 +74,11 @@ def failures(found: Cells) -> Stated | None:
     total: Counter[str] = Counter()
     for (a, b), days in found.items():
         ends: Counter[str] = Counter(
-            held[kind].status for held in days.values() for kind in ENDS if kind in held)
+            held[kind].status for held in days.values() for kind in ENDS if kind in held
+        )
         means: Counter[str] = Counter(
-            held["average"].status for held in days.values() if "average" in held)
+            held["average"].status for held in days.values() if "average" in held
+        )
         ends["no mean"] = sum(means[status] for status in FAILURES)
         ends["cells"] = sum(ends[status] for status in ("ok", *FAILURES, LOST))
         ends["lost means"] = means[LOST]
@@ -77,10 +87,22 @@ def failures(found: Cells) -> Stated | None:
     if not rows:
         return None
     rows.append(("all", "", *_counts(total)))
-    columns = ("from", "to", "cells of highest and lowest", "figures", *FAILURES, "lost",
-               "averages of no success", "averages lost")
-    return Stated("Daily transfers: failures by category", columns, rows,
-                  "A cell that the text has lost is neither a figure nor a failure.")
+    columns = (
+        "from",
+        "to",
+        "cells of highest and lowest",
+        "figures",
+        *FAILURES,
+        "lost",
+        "averages of no success",
+        "averages lost",
+    )
+    return Stated(
+        "Daily transfers: failures by category",
+        columns,
+        rows,
+        "A cell that the text has lost is neither a figure nor a failure.",
+    )
 
 
 def _counts(counts: Counter[str]) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """What a node leaves in its result folder, read and nothing more.
 
-    meta, facts            KEY=VALUE lines: the node's own account, and what its script noted
-    stdout, stderr         of the measuring script
-    run.1/, run.2/ …       of each command that the script gave to `run` (checks/account.sh): dims
-                           (KEY=VALUE lines), stdout, stderr, exit
+meta, facts            KEY=VALUE lines: the node's own account, and what its script noted
+stdout, stderr         of the measuring script
+run.1/, run.2/ …       of each command that the script gave to `run` (checks/account.sh): dims
+                       (KEY=VALUE lines), stdout, stderr, exit
 """
 
 from __future__ import annotations
@@ -72,14 +72,18 @@ def read_meta(folder: Path) -> dict[str, str]:
 def read(folder: Path) -> Raw:
     """A whole result folder. Raises OutputError where a file cannot be read."""
     return Raw(
-        read_meta(folder), _pairs(folder / "facts"),
-        _text(folder / "stdout"), _text(folder / "stderr"), _runs(folder),
+        read_meta(folder),
+        _pairs(folder / "facts"),
+        _text(folder / "stdout"),
+        _text(folder / "stderr"),
+        _runs(folder),
     )
 
 
 def _runs(folder: Path) -> list[Run]:
-    found = {int(path.suffix[1:]): path for path in folder.glob("run.*")
-             if path.suffix[1:].isdecimal()}
+    found = {
+        int(path.suffix[1:]): path for path in folder.glob("run.*") if path.suffix[1:].isdecimal()
+    }
     if len(found) > MOST_RUNS:
         raise OutputError(f"{len(found)} runs in one result, at most {MOST_RUNS} are read")
     return [_run(found[number]) for number in sorted(found)]
@@ -93,7 +97,7 @@ def _run(folder: Path) -> Run:
 
 def last_words(stdout: str, stderr: str) -> str:
     """The end of what a tool printed, on one line, errors first."""
-    words = " ".join((stderr.strip() or stdout.strip())[-10 * TAIL:].split())
+    words = " ".join((stderr.strip() or stdout.strip())[-10 * TAIL :].split())
     return samples.harmless(words[-TAIL:]) or "without a word"
 
 

@@ -22,8 +22,16 @@ from siteproof.units import UNITS
 
 FORMAT = 1
 STATUSES = (
-    "ok", "login", "timeout", "checksum", "invalid", "parse", "node_lost", "tool_missing",
-    "generic", "interrupted",
+    "ok",
+    "login",
+    "timeout",
+    "checksum",
+    "invalid",
+    "parse",
+    "node_lost",
+    "tool_missing",
+    "generic",
+    "interrupted",
 )
 INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says nothing of the node
 MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
@@ -236,7 +244,9 @@ def _line(sample: Sample) -> dict[str, object]:
     else:
         record |= {"status": sample.status}
     rest = {
-        "why": sample.why, "trial": sample.trial or "", "dims": dict(sample.dims),
+        "why": sample.why,
+        "trial": sample.trial or "",
+        "dims": dict(sample.dims),
         "conditions": dict(sample.own_conditions),
     }
     return record | _without_empty(rest)
@@ -291,10 +301,16 @@ def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
     if not isinstance(trial, int):
         raise UserError(where, f"trial '{trial}' is no whole number")
     return Sample(
-        header=header, node=str(record["node"]), metric=str(record["metric"]), status=status,
-        value=_value(where, record["value"], unit) if status == "ok" else None, unit=unit,
-        why=str(record.get("why", "")), trial=trial,
-        dims=_texts(where, record, "dims"), own_conditions=_texts(where, record, "conditions"),
+        header=header,
+        node=str(record["node"]),
+        metric=str(record["metric"]),
+        status=status,
+        value=_value(where, record["value"], unit) if status == "ok" else None,
+        unit=unit,
+        why=str(record.get("why", "")),
+        trial=trial,
+        dims=_texts(where, record, "dims"),
+        own_conditions=_texts(where, record, "conditions"),
     )
 
 

@@ -77,12 +77,16 @@ def is_number(metric: Metric) -> bool:
 
 
 def collect(
-    site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool] = is_speed,
-    *, of_system: bool = False,
+    site: Site,
+    samples: Iterable[Sample],
+    wanted: Callable[[Metric], bool] = is_speed,
+    *,
+    of_system: bool = False,
 ) -> Values:
     """Each series with the runs of each node, oldest first, in the catalogue's unit."""
     held: dict[Series, dict[str, dict[Job, list[tuple[float, str]]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list)))
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
     unit_of = {name: metric.unit for name, metric in site.catalogue.items()}
     for sample, series, job in _wanted(site, samples, wanted, of_system):
         number: Decimal | Fraction = sample.number
@@ -92,8 +96,7 @@ def collect(
     return {
         series: {
             node: [
-                _run(job, values, unit_of[series.metric])
-                for job, values in sorted(jobs.items())
+                _run(job, values, unit_of[series.metric]) for job, values in sorted(jobs.items())
             ]
             for node, jobs in nodes.items()
         }
@@ -103,7 +106,7 @@ def collect(
 
 def _run(job: Job, values: list[tuple[float, str]], unit: str) -> Run:
     if len(values) == 1:  # as nearly always, and there may be a million
-        (value, own), = values
+        ((value, own),) = values
         return Run(*job, value, unit, (value,), own)
     each, printed = tuple(value for value, _ in values), {own for _, own in values}
     return Run(*job, median(each), unit, each, printed.pop() if len(printed) == 1 else "")
@@ -178,8 +181,9 @@ def _wanted(
 
 def _series(sample: Sample, role: str) -> Series:
     dims = {k: v for k, v in sample.dims.items() if k not in OF_A_RUN}
-    return Series(sample.metric, _pairs(dims), sample.header.environment, role,
-                  _pairs(conditions(sample)))
+    return Series(
+        sample.metric, _pairs(dims), sample.header.environment, role, _pairs(conditions(sample))
+    )
 
 
 def _pairs(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

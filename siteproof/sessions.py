@@ -54,7 +54,8 @@ class Sessions:
         """
         paths = [path for path, header in self._files if wanted(header)]
         self._read |= self._of_each(
-            (p for p in paths if p not in self._read and p not in self._broken), samples.read)
+            (p for p in paths if p not in self._read and p not in self._broken), samples.read
+        )
         if needed and self._broken:
             asked = {_session(path) for path in paths}
             _stop_at(error for path, error in self._broken.items() if _session(path) in asked)

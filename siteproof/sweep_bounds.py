@@ -46,7 +46,8 @@ def _facts(site: Site, run: SweepRun, row: Row) -> Facts:
     link, told = _link(site, run), {**run.newest.conditions, **row.dims}
     serving = _servers(site, run)
     return Facts(
-        nodes=1 if link else row.nodes, client=_network(site, _clients(site, run)),
+        nodes=1 if link else row.nodes,
+        client=_network(site, _clients(site, run)),
         servers=len(site.expected(serving)) if serving else 0,
         server=_network(site, serving),
         link=link.speed.to("B/s") if link and link.speed else None,
@@ -82,8 +83,9 @@ def _network(site: Site, role: str | None) -> Fraction | None:
     """What all interfaces of a node carry that are bonded, else the fastest; bytes a second."""
     if role is None:
         return None
-    speeds = {name: nic.speed.to("B/s") for name, nic in site.hardware_of(role).nics.items()
-              if nic.speed}
+    speeds = {
+        name: nic.speed.to("B/s") for name, nic in site.hardware_of(role).nics.items() if nic.speed
+    }
     bonds = [bond.members or [] for bond in site.parameters(role).bond.values()]
     bonded = [sum(speeds.get(name, Fraction(0)) for name in members) for members in bonds]
     return max([*speeds.values(), *bonded], default=None)

@@ -24,8 +24,14 @@ from siteproof.sweeps.point import KNOB
 FIGURES = {"Ior": ("read", "write")}
 ENDINGS = ("max", "plateau")
 METRICS = frozenset(
-    [f"{check}.{name}_{end}" for check, names in FIGURES.items() for name in names
-     for end in ENDINGS] + [f"{check}.{PER_NODE}" for check in FIGURES])
+    [
+        f"{check}.{name}_{end}"
+        for check, names in FIGURES.items()
+        for name in names
+        for end in ENDINGS
+    ]
+    + [f"{check}.{PER_NODE}" for check in FIGURES]
+)
 LAYOUT, FILE_A_TASK = "layout", "file_a_task"  # what the criteria of parallel I/O speak of
 
 
@@ -47,8 +53,11 @@ class Derived:
 
     def reason(self, metric: str, sessions: Collection[str]) -> str:
         """Why the newest sweep of these sessions gave none; empty where none lacks it."""
-        found = [lack.why for lack in self.lacks
-                 if lack.metric == metric and not set(sessions).isdisjoint(lack.sessions)]
+        found = [
+            lack.why
+            for lack in self.lacks
+            if lack.metric == metric and not set(sessions).isdisjoint(lack.sessions)
+        ]
         return found[-1] if found else ""
 
 
@@ -70,11 +79,16 @@ def of_run(site: Site, run: SweepRun, file: SweepFile | None) -> Derived:
     if wanted and (why := _incomplete(run, file, site)):
         return Derived(lacks=[Lack(metric, run.sessions, why) for metric in sorted(wanted)])
     made = Derived()
-    curves = [
-        curve for curve in sweep_tables.collect(run.good, site.catalogue, TASKS, PER_NODE)
-        if curve.metric.partition(".")[2] in FIGURES.get(run.check, ())
-        and _layout(run, [curve]) == FILE_A_TASK
-    ] if wanted else []
+    curves = (
+        [
+            curve
+            for curve in sweep_tables.collect(run.good, site.catalogue, TASKS, PER_NODE)
+            if curve.metric.partition(".")[2] in FIGURES.get(run.check, ())
+            and _layout(run, [curve]) == FILE_A_TASK
+        ]
+        if wanted
+        else []
+    )
     for lines in sweep_tables.groups(curves):
         if f"{lines[0].metric}_max" in wanted:
             _rates(made, run, lines)
@@ -113,8 +127,17 @@ def _rates(made: Derived, run: SweepRun, lines: Sequence[Curve]) -> None:
     """Highest rate and plateau of the best line at each number of tasks."""
     best = sweep_tables.envelope(lines)
     own = _conditions(run, lines)
-    made.samples.append(_sample(run, lines, f"{best.metric}_max", best.best.point.median,
-                                best.unit, own, f"at {best.best.label} tasks"))
+    made.samples.append(
+        _sample(
+            run,
+            lines,
+            f"{best.metric}_max",
+            best.best.point.median,
+            best.unit,
+            own,
+            f"at {best.best.label} tasks",
+        )
+    )
     metric = f"{best.metric}_plateau"
     place = best.finding.plateau if best.finding else None
     if isinstance(place, At):
@@ -143,8 +166,10 @@ def _packing(made: Derived, run: SweepRun, curves: Sequence[Curve]) -> None:
 def _conditions(run: SweepRun, lines: Sequence[Curve]) -> dict[str, str]:
     """What the sweep varied, as ranges; a value where it did not."""
     told, rows = {}, [row for line in lines for row in line.rows]
-    for name, values in ((TASKS, [row.tasks for row in rows]),
-                         (PER_NODE, [row.tasks_per_node for row in rows])):
+    for name, values in (
+        (TASKS, [row.tasks for row in rows]),
+        (PER_NODE, [row.tasks_per_node for row in rows]),
+    ):
         told |= {f"{name}_from": str(min(values)), f"{name}_to": str(max(values))}
         if min(values) == max(values):
             told[name] = str(values[0])
@@ -154,23 +179,33 @@ def _conditions(run: SweepRun, lines: Sequence[Curve]) -> dict[str, str]:
 def _shared(lines: Sequence[Curve]) -> dict[str, str]:
     """The dimensions that all of these points share, beside tasks and tasks a node."""
     first, *rest = [row.dims for line in lines for row in line.rows]
-    return {key: value for key, value in first.items()
-            if key not in (TASKS, PER_NODE) and all(d.get(key) == value for d in rest)}
+    return {
+        key: value
+        for key, value in first.items()
+        if key not in (TASKS, PER_NODE) and all(d.get(key) == value for d in rest)
+    }
 
 
 def _common(run: SweepRun) -> dict[str, str]:
     """The conditions that all samples with a figure share."""
     first, *rest = [s.conditions for s in run.good]
-    return {k: v for k, v in first.items()
-            if k != "mode" and all(other.get(k) == v for other in rest)}
+    return {
+        k: v for k, v in first.items() if k != "mode" and all(other.get(k) == v for other in rest)
+    }
 
 
 def _sample(
-    run: SweepRun, lines: Sequence[Curve], metric: str, value: float, unit: str,
-    conditions: Mapping[str, str], why: str = "",
+    run: SweepRun,
+    lines: Sequence[Curve],
+    metric: str,
+    value: float,
+    unit: str,
+    conditions: Mapping[str, str],
+    why: str = "",
 ) -> Sample:
     """One figure of the whole run. why: where it comes from, which makes it no other figure."""
     exact = Decimal(int(value)) if value == int(value) else Decimal(repr(value))
     head = replace(run.newest.header, conditions=_common(run), expected="")
-    return Sample(head, "", metric, exact, unit, why=why, dims=_shared(lines),
-                  own_conditions=dict(conditions))
+    return Sample(
+        head, "", metric, exact, unit, why=why, dims=_shared(lines), own_conditions=dict(conditions)
+    )

@@ -43,22 +43,25 @@ def best(samples: Iterable[Sample], catalogue: Mapping[str, Metric]) -> list[Set
         entry = catalogue.get(sample.metric)
         if sample.status != "ok" or entry is None or entry.better == "neither":
             continue
-        knobs = tuple(sorted((k.removeprefix(KNOB), v) for k, v in sample.dims.items()
-                             if k.startswith(KNOB)))
+        knobs = tuple(
+            sorted((k.removeprefix(KNOB), v) for k, v in sample.dims.items() if k.startswith(KNOB))
+        )
         place = tuple(sorted((k, v) for k, v in sample.dims.items() if not k.startswith(KNOB)))
         value = float(units.convert(sample.number, sample.unit, entry.unit))
         held.setdefault((sample.metric, place), {}).setdefault(knobs, []).append(value)
-    return [_best(metric, catalogue[metric], place, settings)
-            for (metric, place), settings in sorted(held.items()) if len(settings) > 1]
+    return [
+        _best(metric, catalogue[metric], place, settings)
+        for (metric, place), settings in sorted(held.items())
+        if len(settings) > 1
+    ]
 
 
-def _best(
-    metric: str, entry: Metric, place: Dims, settings: Mapping[Dims, list[float]]
-) -> Setting:
+def _best(metric: str, entry: Metric, place: Dims, settings: Mapping[Dims, list[float]]) -> Setting:
     sign = -1 if entry.better == "lower" else 1
     chosen = max(settings, key=lambda knobs: (sign * median(settings[knobs]), knobs))
     own = next((v for k, v in settings.items() if all(text == OWN for _, text in k)), None)
     is_own = all(text == OWN for _, text in chosen)
     change = None if own is None or is_own else compare(own, settings[chosen], entry.better)
-    return Setting(metric, entry.unit, place, chosen, median(settings[chosen]), len(settings),
-                   change)
+    return Setting(
+        metric, entry.unit, place, chosen, median(settings[chosen]), len(settings), change
+    )

@@ -34,30 +34,37 @@ def together(reports: Named) -> list[Together]:
 
 def pictures(reports: Named) -> list[Picture]:
     """A picture for each figure, panel and axis, with the curves of all runs."""
-    return [picture(found, len({name for name, _ in reports}) > 1)
-            for found in together(reports)[:MOST]]
+    return [
+        picture(found, len({name for name, _ in reports}) > 1) for found in together(reports)[:MOST]
+    ]
 
 
 def picture(found: Together, several: bool) -> Picture:
     """One picture. several: the runs are told by their names."""
     axis, first = found[0][1].axis, found[0][2][0]
-    curves = [(name if several else "", curve, lines) for name, _, lines in found
-              for curve in lines if curve.line != ALL]
+    curves = [
+        (name if several else "", curve, lines)
+        for name, _, lines in found
+        for curve in lines
+        if curve.line != ALL
+    ]
     numeric = axis.kind != "word" and all(curve.numeric for _, curve, _ in curves)
-    labels = [] if numeric else ordered(
-        {row.label for _, curve, _ in curves for row in curve.rows})
+    labels = [] if numeric else ordered({row.label for _, curve, _ in curves for row in curve.rows})
     told = ", ".join(filter(None, (first.metric, first.told_panel)))
     title = f"{told} against {axis.name}"
     if not several:
         title += f", {found[0][1].run.system}"
     values = [row.point.median for _, curve, _ in curves for row in curve.rows]
     return Picture(
-        title, axis.name,
+        title,
+        axis.name,
         f"{first.metric}, {first.unit}",
-        [_line(axis, name, curve, lines, labels) for name, curve, lines in curves], labels,
+        [_line(axis, name, curve, lines, labels) for name, curve, lines in curves],
+        labels,
         sizes=axis.kind == "size",
         log_y=first.better == "lower" and min(values) > 0 and max(values) > WIDE * min(values),
-        bound=None if several else _bound(found[0][1], first.metric, found[0][2]))
+        bound=None if several else _bound(found[0][1], first.metric, found[0][2]),
+    )
 
 
 def _line(
@@ -67,10 +74,13 @@ def _line(
     told = ", ".join(filter(None, (name, curve.told_line))) or curve.metric
     repeated = any(len(row.point.values) > 1 for row in curve.rows)
     return Line(
-        told, xs, [row.point.median for row in curve.rows],
+        told,
+        xs,
+        [row.point.median for row in curve.rows],
         [row.point.low for row in curve.rows] if repeated else (),
         [row.point.high for row in curve.rows] if repeated else (),
-        None if labels else _mark(axis, curve, lines))
+        None if labels else _mark(axis, curve, lines),
+    )
 
 
 def _mark(axis: Axis, curve: Curve, lines: Sequence[Curve]) -> tuple[float, str] | None:
@@ -95,8 +105,11 @@ def _bound(report: SweepReport, metric: str, lines: Sequence[Curve]) -> Line | N
             held = rows.get(row.point.x)
             if held is None or row.point.median > held[1].point.median:
                 rows[row.point.x] = curve, row
-    known = [(x, limits[0]) for x, (curve, row) in sorted(rows.items())
-             if (limits := report.bounds_of(curve, row))]
+    known = [
+        (x, limits[0])
+        for x, (curve, row) in sorted(rows.items())
+        if (limits := report.bounds_of(curve, row))
+    ]
     if not known:
         return None
     last = known[-1][1]
@@ -108,5 +121,8 @@ def place_label(axis: Axis, row: Row) -> str:
     """The place of a row as a table tells it."""
     if axis.kind == "size" and row.label.isdigit():
         return size(int(row.label))
-    return row.label if axis.name != TASKS or row.tasks_per_node == 1 else (
-        f"{row.label} ({row.tasks_per_node} a node)")
+    return (
+        row.label
+        if axis.name != TASKS or row.tasks_per_node == 1
+        else (f"{row.label} ({row.tasks_per_node} a node)")
+    )

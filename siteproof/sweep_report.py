@@ -78,18 +78,31 @@ def reports(site: Site, run: SweepRun, file: SweepFile | None) -> list[SweepRepo
 def _report(
     site: Site, run: SweepRun, file: SweepFile | None, axis: Axis, state: Progress
 ) -> SweepReport:
-    mine = [s for s in run.good if all(
-        value == OWN for name, value in s.dims.items() if name in axis.alone)]
+    mine = [
+        s
+        for s in run.good
+        if all(value == OWN for name, value in s.dims.items() if name in axis.alone)
+    ]
     found = sweep_tables.collect(mine, site.catalogue, axis.name, axis.lines)
     groups = [_with_best(lines, axis) for lines in sweep_tables.groups(found)]
     # Of MPI's messages two ranks on a node are another path, and no fuller node.
-    packed = packings(sweep_tables.collect(run.good, site.catalogue, TASKS, PER_NODE)
-                      ) if run.check != MESSAGES and PER_NODE in (axis.name, axis.lines) else {}
+    packed = (
+        packings(sweep_tables.collect(run.good, site.catalogue, TASKS, PER_NODE))
+        if run.check != MESSAGES and PER_NODE in (axis.name, axis.lines)
+        else {}
+    )
     first_knob = axis.alone and file is not None and axis == axes_of(run, file)[0]
     return SweepReport(
-        site, run, file.sweep.description if file else "", axis, state, groups, packed,
+        site,
+        run,
+        file.sweep.description if file else "",
+        axis,
+        state,
+        groups,
+        packed,
         sweep_bounds.path(site, run),
-        sweep_knobs.best(run.good, site.catalogue) if first_knob else ())
+        sweep_knobs.best(run.good, site.catalogue) if first_knob else (),
+    )
 
 
 def axes_of(run: SweepRun, file: SweepFile | None) -> list[Axis]:

@@ -77,8 +77,11 @@ class SweepRun:
             if sample.status == "ok":
                 continue
             # What speaks of a whole job is made good by any later one; its points tell the rest.
-            cured = (sample.trial, _key(sample.dims)) in there if sample.dims else (
-                sample.header.time < last)
+            cured = (
+                (sample.trial, _key(sample.dims)) in there
+                if sample.dims
+                else (sample.header.time < last)
+            )
             if not cured:
                 found[sample.metric, sample.trial, _key(sample.dims)] = sample
         return list(found.values())
@@ -160,8 +163,11 @@ def choose(runs: Sequence[SweepRun], *, session: str = "", campaign: str = "") -
 
 def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
     """What became of the points of the sweep file; it alone knows what is missing."""
-    failed = [s for s in run.bad if OF_STATUS.get(s.status, Verdict.ERROR) in (
-        Verdict.FAIL, Verdict.ERROR)]
+    failed = [
+        s
+        for s in run.bad
+        if OF_STATUS.get(s.status, Verdict.ERROR) in (Verdict.FAIL, Verdict.ERROR)
+    ]
     untried = [s for s in run.bad if s not in failed]
     if file is None or file.hash != run.hash:
         done = len({(s.trial, _key(s.dims)) for s in run.good})
@@ -171,8 +177,14 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
     large = _left_out(run, points, site)
     good, bad = (settled(points, found) for found in (run.good, run.bad))
     missing = [p for n, p in points.items() if n not in good | bad | large]
-    return Progress(len(good - bad), len(points) - len(large), missing, failed, untried,
-                    [points[n] for n in sorted(large)])
+    return Progress(
+        len(good - bad),
+        len(points) - len(large),
+        missing,
+        failed,
+        untried,
+        [points[n] for n in sorted(large)],
+    )
 
 
 def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int]:

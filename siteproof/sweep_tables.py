@@ -140,8 +140,16 @@ def envelope(lines: Sequence[Curve]) -> Curve:
             best[row.point.x] = row
     rows = [best[x] for x in sorted(best)]
     first = lines[0]
-    return Curve(first.metric, first.unit, first.better, first.panel, ALL, first.numeric, rows,
-                 _finding(first.better, first.numeric, rows))
+    return Curve(
+        first.metric,
+        first.unit,
+        first.better,
+        first.panel,
+        ALL,
+        first.numeric,
+        rows,
+        _finding(first.better, first.numeric, rows),
+    )
 
 
 def groups(found: Sequence[Curve]) -> list[list[Curve]]:
@@ -171,11 +179,15 @@ def _places(
         places = found.setdefault((panel, line), {})
         place = places.setdefault(sample.dims[against], _Place(sample.dims))
         value = float(units.convert(sample.number, sample.unit, unit))
-        which = place.slowest if sample.metric.endswith(SLOWEST) else (
-            place.fastest if sample.metric.endswith(FASTEST) else place.values)
+        which = (
+            place.slowest
+            if sample.metric.endswith(SLOWEST)
+            else (place.fastest if sample.metric.endswith(FASTEST) else place.values)
+        )
         which[sample.trial] = value
     return {
-        key: kept for key, places in sorted(found.items(), key=lambda item: _natural(item[0]))
+        key: kept
+        for key, places in sorted(found.items(), key=lambda item: _natural(item[0]))
         if (kept := {x: place for x, place in places.items() if place.values})
     }
 
@@ -192,7 +204,12 @@ def _panels(mine: Sequence[Sample], against: str, lines: str) -> list[str]:
 
 
 def _curve(
-    metric: str, unit: str, better: str, panel: str, line: str, against: str,
+    metric: str,
+    unit: str,
+    better: str,
+    panel: str,
+    line: str,
+    against: str,
     places: Mapping[str, _Place],
 ) -> Curve:
     numeric = all(_number(label) is not None for label in places)
@@ -237,8 +254,11 @@ def _number(text: str) -> float | None:
 
 def _natural(key: Key) -> list[tuple[int, float, str]]:
     """Words by letters and numbers by size."""
-    return [(1, number, "") if (number := _number(word)) is not None else (0, 0.0, word)
-            for text in key for word in text.split()]
+    return [
+        (1, number, "") if (number := _number(word)) is not None else (0, 0.0, word)
+        for text in key
+        for word in text.split()
+    ]
 
 
 def least_fair(curve: Curve) -> tuple[Row, float] | None:

@@ -26,17 +26,29 @@ def of_run(run: SweepRun) -> list[Sample]:
     if run.check not in CHECKS or not measured:
         return []
     each = Counter((s.metric, tuple(sorted(s.dims.items()))) for s in measured)
-    told = {k: v for k, v in measured[0].conditions.items()
-            if k != "mode" and not k.startswith(KNOB)
-            and all(s.conditions.get(k) == v for s in measured)}
+    told = {
+        k: v
+        for k, v in measured[0].conditions.items()
+        if k != "mode"
+        and not k.startswith(KNOB)
+        and all(s.conditions.get(k) == v for s in measured)
+    }
     header = replace(run.newest.header, conditions=told, expected="")
     found = [Sample(header, "", SAMPLES, Decimal(min(each.values())), "count")]
     for knob in sorted({name for s in measured for name in s.dims if name.startswith(KNOB)}):
         values = sorted({int(s.dims[knob]) for s in measured if _was_set(s, knob)})
         if values:
             ends = {"from": str(values[0]), "to": str(values[-1])}
-            found.append(Sample(header, "", POINTS, Decimal(len(values)), "count", own_conditions={
-                "parameter": knob.rpartition(".")[2], **ends}))
+            found.append(
+                Sample(
+                    header,
+                    "",
+                    POINTS,
+                    Decimal(len(values)),
+                    "count",
+                    own_conditions={"parameter": knob.rpartition(".")[2], **ends},
+                )
+            )
     return found
 
 
@@ -44,5 +56,8 @@ def _was_set(sample: Sample, knob: str) -> bool:
     """Whether a number was asked for, and the nodes read that number."""
     asked = sample.dims.get(knob, OWN)
     read = sample.conditions.get(knob, "")
-    return asked.isdecimal() and read.replace(".", "", 1).isdecimal() and (
-        Decimal(read) == Decimal(asked))
+    return (
+        asked.isdecimal()
+        and read.replace(".", "", 1).isdecimal()
+        and (Decimal(read) == Decimal(asked))
+    )

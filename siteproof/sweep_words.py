@@ -24,12 +24,15 @@ def headlines(report: SweepReport) -> list[str]:
         told.append(f"{figure}: {of_packing(packing)}")
     told += [of_setting(setting) for setting in report.settings]
     shown = {lines[0].metric for lines in report.groups}
-    if cached := sorted(shown & {s.metric for s in report.run.good
-                                 if s.conditions.get("cached") == "yes"}):
+    if cached := sorted(
+        shown & {s.metric for s in report.run.good if s.conditions.get("cached") == "yes"}
+    ):
         told.append(f"{', '.join(cached)}: cached, as memory could hold the files of some points")
     if report.path is not None and report.axis.name in WINDOWS:
-        told.append(f"the path holds {size(int(report.path))}, its rate times its round trip: "
-                    "smaller windows cannot fill it")
+        told.append(
+            f"the path holds {size(int(report.path))}, its rate times its round trip: "
+            "smaller windows cannot fill it"
+        )
     return told
 
 
@@ -42,13 +45,17 @@ def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
         if whole in (None, curve) and (limits := report.bounds_of(curve, curve.best)):
             tight = limits[0]
             more = ", more than it can carry: a cache, or a wrong description"
-            yield (f"{curve.name}: {per_cent(tight.share)} of the model's bound, {tight.what} "
-                   f"({number(tight.limit)} {curve.unit}){more * (tight.share > 1)}")
+            yield (
+                f"{curve.name}: {per_cent(tight.share)} of the model's bound, {tight.what} "
+                f"({number(tight.limit)} {curve.unit}){more * (tight.share > 1)}"
+            )
     unfair = [worst for curve in lines if (worst := least_fair(curve))]
     row, share = min(unfair, key=lambda worst: worst[1], default=(None, 1.0))
     if row and share < STARVED:
-        yield (f"{lines[0].metric}: ranks are unlike at {at(report.axis, row.label)}: the slowest "
-               f"has {per_cent(share)} of the fastest's rate")
+        yield (
+            f"{lines[0].metric}: ranks are unlike at {at(report.axis, row.label)}: the slowest "
+            f"has {per_cent(share)} of the fastest's rate"
+        )
 
 
 def of_curve(axis: Axis, curve: Curve) -> list[str]:
@@ -95,16 +102,19 @@ def _plateau(axis: Axis, finding: Finding, first: float) -> str:
         return f"plateau from {at(axis, place.x)} on, the first within 5 % of it"
     if isinstance(place, Unknown):
         return f"plateau {place}"
-    return (f"plateau not reached: >{at(axis, place.last)}, the last doubling gained "
-            f"{per_cent(finding.gain or 0)}")
+    return (
+        f"plateau not reached: >{at(axis, place.last)}, the last doubling gained "
+        f"{per_cent(finding.gain or 0)}"
+    )
 
 
 def of_packing(packing: Packing) -> str:
     """How many tasks a node carries, and what was compared."""
     each = ", ".join(
-        f"{loss.tasks_per_node} a node {change(-loss.usual)}" + (
-            f" (worst {change(-loss.worst)}, with {loss.worst_at} tasks)" * (loss.places > 1))
-        for loss in packing.losses)
+        f"{loss.tasks_per_node} a node {change(-loss.usual)}"
+        + (f" (worst {change(-loss.worst)}, with {loss.worst_at} tasks)" * (loss.places > 1))
+        for loss in packing.losses
+    )
     lose = "tasks a node lose" if packing.most != 1 else "task a node loses"
     return f"{packing.most} {lose} at most 5 % against one, with {packing.compared_at}: {each}"
 
@@ -113,14 +123,18 @@ def of_setting(setting: Setting) -> str:
     """The best setting of some knobs, and whether it is better than the machine's own values."""
     place = ", ".join(f"{key} {value}" for key, value in setting.place)
     knobs = ", ".join(f"{key} {value}" for key, value in setting.knobs if value != OWN)
-    told = (f"{setting.metric} [{place}]: best of {setting.settings} settings "
-            f"{knobs or 'as the machine has them'}: {number(setting.value)} {setting.unit}")
+    told = (
+        f"{setting.metric} [{place}]: best of {setting.settings} settings "
+        f"{knobs or 'as the machine has them'}: {number(setting.value)} {setting.unit}"
+    )
     if setting.change is None:
         return told
     size = "" if setting.change.change is None else f"{change(setting.change.change)}, "
-    return f"{told}, {size}{setting.change.told} than as the machine has them" if (
-        setting.change.word is Word.BETTER) else (
-        f"{told}, {size}which is no clear gain over the machine's own values")
+    return (
+        f"{told}, {size}{setting.change.told} than as the machine has them"
+        if (setting.change.word is Word.BETTER)
+        else (f"{told}, {size}which is no clear gain over the machine's own values")
+    )
 
 
 def change(share: float) -> str:

@@ -34,5 +34,6 @@ def remarks(milestones: Sequence[Milestone]) -> list[str]:
                 early = (needed.days[0] - one.days[1]).days
                 told.append(
                     f"{one.milestone} ({one.date}) precedes {needed.milestone} ({needed.date}), "
-                    f"which it needs, by {early} day{'s' * (early != 1)}")
+                    f"which it needs, by {early} day{'s' * (early != 1)}"
+                )
     return told

@@ -30,9 +30,13 @@ def _table() -> dict[str, tuple[str, Fraction]]:
         units[f"{prefix}Hz"] = ("frequency", Fraction(factor))
         units[f"{prefix}IOPS"] = ("iops", Fraction(factor))
     for name, seconds in {
-        "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000),
+        "ns": Fraction(1, 10**9),
+        "us": Fraction(1, 10**6),
+        "ms": Fraction(1, 1000),
         "s": Fraction(1),
-        "min": Fraction(60), "h": Fraction(3600), "d": Fraction(86400),
+        "min": Fraction(60),
+        "h": Fraction(3600),
+        "d": Fraction(86400),
     }.items():
         units[name] = ("time", seconds)
     units["%"] = ("share", Fraction(1, 100))

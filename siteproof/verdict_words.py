@@ -62,7 +62,8 @@ def reason(result: CriterionVerdict) -> str:
     if result.by_rounding:
         parts.append("passes only by rounding")
     bad = [n for n in result.nodes if n.verdict is not Verdict.PASS] or (
-        list(result.nodes) if len(result.nodes) > 1 and result.worst else [])
+        list(result.nodes) if len(result.nodes) > 1 and result.worst else []
+    )
     if bad and len(result.nodes) > 1:
         parts.insert(0, _names(bad))
     return "; ".join(parts)

@@ -1,7 +1,7 @@
 """Every sweep file as a ReFrame test: ior_tasks.yaml is IorTasks, of its tool's class.
 
-    reframe -c sweeps/ -l
-    reframe -c sweeps/ -n IorTasks -r
+reframe -c sweeps/ -l
+reframe -c sweeps/ -n IorTasks -r
 """
 
 import reframe as rfm

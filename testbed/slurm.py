@@ -25,7 +25,7 @@ def write_configuration(state: State) -> None:
     # Debian 12's Slurm looks for a cgroup tree even where nothing uses it, unless told which.
     (state.etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
     state.slurm_conf.write_text(f"""\
-ClusterName={'testbed' if state.settings.wan is None else 'testbed-wan'}
+ClusterName={"testbed" if state.settings.wan is None else "testbed-wan"}
 SlurmctldHost={LOGIN}
 SlurmUser=root
 SlurmdUser=root

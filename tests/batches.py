@@ -10,8 +10,16 @@ import numpy as np
 from siteproof.history import foreign
 from siteproof.history.reframe_types import SOURCE, Batch
 
-OF_A_HEAD = ("system", "partition", "environment", "campaign", "mode", "check_name", "file",
-             "source")
+OF_A_HEAD = (
+    "system",
+    "partition",
+    "environment",
+    "campaign",
+    "mode",
+    "check_name",
+    "file",
+    "source",
+)
 OF_A_TEMPLATE = ("metric", "unit", "kind", "status", "why", "dims", "conditions", "series")
 
 
@@ -34,16 +42,20 @@ def columns(batch: Batch) -> dict[str, np.ndarray]:
         "node": np.array(batch.nodes, dtype=object)[batch.lines["node"][line]],
         "session": _sessions(batch.lines["began"][line]),
         "job": batch.lines["job"][line].astype(str).astype(object),
-        "time": batch.lines["time"][line].view("datetime64[us]"), "value": value,
+        "time": batch.lines["time"][line].view("datetime64[us]"),
+        "value": value,
         "digits": _printed(value, batch.figures["digits"][order]),
-        "base": value * factor[template], "trial": batch.figures["trial"][order]}
+        "base": value * factor[template],
+        "trial": batch.figures["trial"][order],
+    }
 
 
 def _sessions(began: np.ndarray) -> np.ndarray:
     """Names of sessions: 20261121T193948Z-reframe."""
     texts = np.datetime_as_string((began // 1_000_000).view("datetime64[s]"))
-    return np.array([t.replace("-", "").replace(":", "") + f"Z-{SOURCE}" for t in texts.tolist()],
-                    dtype=object)
+    return np.array(
+        [t.replace("-", "").replace(":", "") + f"Z-{SOURCE}" for t in texts.tolist()], dtype=object
+    )
 
 
 def _taken(held, name):
@@ -53,5 +65,6 @@ def _taken(held, name):
 
 def _printed(values, digits):
     pairs = zip(values.tolist(), digits.tolist(), strict=True)
-    return np.array([None if v != v else str(v) if d is None else d for v, d in pairs],
-                    dtype=object)
+    return np.array(
+        [None if v != v else str(v) if d is None else d for v, d in pairs], dtype=object
+    )

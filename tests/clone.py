@@ -27,8 +27,16 @@ SLOW_LIKWID = f"""
 PROGRAMS = Path(sys.executable).parent
 CLONE = ("checks", "siteproof", "reframe_settings.py", "site-config", "spack-envs")
 # May read everything, as root's own Python may lie in root's home, and write nothing of others.
-NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups",
-          "--inh-caps=-all,+dac_read_search", "--ambient-caps=+dac_read_search"]
+NOBODY = [
+    "setpriv",
+    "--reuid",
+    "nobody",
+    "--regid",
+    "nogroup",
+    "--clear-groups",
+    "--inh-caps=-all,+dac_read_search",
+    "--ambient-caps=+dac_read_search",
+]
 
 
 class World:
@@ -72,17 +80,23 @@ class World:
 
     def recorded_likwid(self) -> None:
         """likwid-bench as it was recorded."""
-        self.fake("likwid-bench", f"""
+        self.fake(
+            "likwid-bench",
+            f"""
             case $2 in
             copy) cat '{OUTPUTS}/likwid/5.2.2-copy_avx.txt' ;;
             stream) cat '{OUTPUTS}/likwid/5.2.2-stream_avx.txt' ;;
-            esac""")
+            esac""",
+        )
 
     def recorded_hpcc(self, name: str = "1.5.0-n3000_openblas", edit: str = "") -> None:
         """hpcc as it was recorded, with the block that the check asks for; edit: of sed."""
         self.fake("hpcc", "exit 3")
-        self.fake("mpirun", f"""
-            sed -e 's/\\b128\\b/192/' {edit} '{OUTPUTS}/hpcc/{name}.txt' >hpccoutf.txt""")
+        self.fake(
+            "mpirun",
+            f"""
+            sed -e 's/\\b128\\b/192/' {edit} '{OUTPUTS}/hpcc/{name}.txt' >hpccoutf.txt""",
+        )
 
     def without(self, *programs: str) -> None:
         """A PATH in which these programs are not, whatever the machine has."""
@@ -102,12 +116,18 @@ class World:
         """What `. ./activate` sets, and a home and a temporary folder of the test's own."""
         rest = str(self.path) if self.path else "/usr/bin:/bin:/usr/sbin:/sbin"
         env = {
-            "PATH": f"{self.bin}:{PROGRAMS}:{rest}", "HOME": str(self.folder / "home"),
-            "PYTHONPATH": str(self.clone), "LANG": "C.UTF-8",
-            "SITEPROOF_CLONE": str(self.clone), "SITEPROOF_SITES": str(self.sites),
-            "SITEPROOF_DATA": str(self.data), "SITEPROOF_SYSTEM": "thishost",
+            "PATH": f"{self.bin}:{PROGRAMS}:{rest}",
+            "HOME": str(self.folder / "home"),
+            "PYTHONPATH": str(self.clone),
+            "LANG": "C.UTF-8",
+            "SITEPROOF_CLONE": str(self.clone),
+            "SITEPROOF_SITES": str(self.sites),
+            "SITEPROOF_DATA": str(self.data),
+            "SITEPROOF_SYSTEM": "thishost",
             "RFM_CONFIG_FILES": str(self.clone / "reframe_settings.py"),
-            "RFM_COLORIZE": "n", "RFM_POLL_RATE_MAX": "20", "RFM_POLL_RATE_MIN": "20",
+            "RFM_COLORIZE": "n",
+            "RFM_POLL_RATE_MAX": "20",
+            "RFM_POLL_RATE_MIN": "20",
             "PYTHONDONTWRITEBYTECODE": "1",
             "MKLROOT": str(self.folder / "no-mkl"),  # one in the clone is not the test's
         }
@@ -117,9 +137,13 @@ class World:
         """Start a command in the clone."""
         return subprocess.Popen(
             [*(NOBODY if self.as_nobody else []), *map(str, command)],
-            cwd=self.clone, env=self.environment(**variables),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            encoding="utf-8", errors="replace",
+            cwd=self.clone,
+            env=self.environment(**variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
         )
 
     def run(self, *command: object, timeout: float = 120, **variables: str) -> Done:
@@ -147,9 +171,12 @@ class World:
 
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in "oe")
         code: object = 0
-        with (mock.patch.dict(os.environ, self.environment(**variables), clear=True),
-              mock.patch.object(sys, "argv", ["siteproof", *map(str, words)]),
-              redirect_stdout(out), redirect_stderr(err)):
+        with (
+            mock.patch.dict(os.environ, self.environment(**variables), clear=True),
+            mock.patch.object(sys, "argv", ["siteproof", *map(str, words)]),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
             try:
                 cli.main()
             except SystemExit as end:

@@ -50,21 +50,39 @@ def names(count: int) -> list[str]:
 def header(run: int, check: str = "Stream", **keys) -> Header:
     """A session a number, a day after the other."""
     moment = (START + timedelta(days=run)).isoformat(timespec="seconds")
-    return Header(**{"session": f"s{run:04}", "system": "here", "partition": "compute",
-                     "environment": "system", "check": check, "job": "1", "time": moment,
-                     "mode": "maintenance", "conditions": {"program": "stream"}, **keys})
+    return Header(
+        **{
+            "session": f"s{run:04}",
+            "system": "here",
+            "partition": "compute",
+            "environment": "system",
+            "check": check,
+            "job": "1",
+            "time": moment,
+            "mode": "maintenance",
+            "conditions": {"program": "stream"},
+            **keys,
+        }
+    )
 
 
-def run_of(values: Mapping[str, float], run: int = 1, metric: str = "Stream.triad",
-           unit: str = "MB/s", **keys) -> list[Sample]:
+def run_of(
+    values: Mapping[str, float],
+    run: int = 1,
+    metric: str = "Stream.triad",
+    unit: str = "MB/s",
+    **keys,
+) -> list[Sample]:
     """One session: a value a node."""
     head = header(run, metric.partition(".")[0], **keys)
-    return [Sample(head, node, metric, Decimal(f"{value:.2f}"), unit)
-            for node, value in values.items()]
+    return [
+        Sample(head, node, metric, Decimal(f"{value:.2f}"), unit) for node, value in values.items()
+    ]
 
 
-def broken(node: str, status: str, run: int = 1, why: str = "because", check: str = "Stream",
-           **keys) -> Sample:
+def broken(
+    node: str, status: str, run: int = 1, why: str = "because", check: str = "Stream", **keys
+) -> Sample:
     return Sample(header(run, check, **keys), node, f"{check}.*", status=status, why=why)
 
 
@@ -111,8 +129,15 @@ class Fleet:
     `deficit` in the runs from `since` on.
     """
 
-    def __init__(self, count: int, cv: float, seed: int, bad: float = 0.0, deficit: float = 0.0,
-                 since: int = 0) -> None:
+    def __init__(
+        self,
+        count: int,
+        cv: float,
+        seed: int,
+        bad: float = 0.0,
+        deficit: float = 0.0,
+        since: int = 0,
+    ) -> None:
         self.chance = random.Random(f"{count} {cv} {seed} {bad} {deficit}")
         self.names, self.part, self.since = names(count), cv / 2**0.5, since
         self.level = {n: 10_000 * self.chance.gauss(1, self.part) for n in self.names}
@@ -121,8 +146,11 @@ class Fleet:
 
     def runs(self, first: int, last: int) -> list[Sample]:
         """The sessions from first to last."""
-        return [s for run in range(first, last + 1) for s in run_of(
-            {n: self._value(n, run) for n in self.names}, run)]
+        return [
+            s
+            for run in range(first, last + 1)
+            for s in run_of({n: self._value(n, run) for n in self.names}, run)
+        ]
 
     def _value(self, node: str, run: int) -> float:
         lost = self.deficit if node in self.bad and run >= self.since else 0.0

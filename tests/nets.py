@@ -36,8 +36,15 @@ C-TCP: {description: TCP, metric: TcpBandwidth.throughput, subject: pair, links:
 """
 
 
-def write_site(folder: Path, count: int = 6, pattern: str = "star", servers: str = "s1",
-               criteria: str = TCP, waivers: str = "", baselines: str = "{}\n") -> Path:
+def write_site(
+    folder: Path,
+    count: int = 6,
+    pattern: str = "star",
+    servers: str = "s1",
+    criteria: str = TCP,
+    waivers: str = "",
+    baselines: str = "{}\n",
+) -> Path:
     """A site named `here` with links lan and wan in a folder of sites."""
     where = folder / "here"
     where.mkdir(parents=True, exist_ok=True)
@@ -54,8 +61,10 @@ def load(folder: Path, monkeypatch, **keys) -> sites.Site:
     """The site, with a catalogue in which every metric has its check."""
     monkeypatch.setenv("SITEPROOF_SITES", str(write_site(folder, **keys)))
     site = sites.load("here")
-    checked = {name: entry.model_copy(update={"check": name.partition(".")[0]})
-               for name, entry in site.catalogue.items()}
+    checked = {
+        name: entry.model_copy(update={"check": name.partition(".")[0]})
+        for name, entry in site.catalogue.items()
+    }
     return replace(site, catalogue=checked)
 
 
@@ -66,24 +75,57 @@ def head(run: int = 1, link: str = "lan", check: str = "TcpBandwidth", **keys):
     return header(run, check, **{"conditions": conditions, **keys})
 
 
-def ok(pair: str, value: object, run: int = 1, trial: int = 0, metric: str = METRIC,
-       unit: str = "Gb/s", dims: Mapping[str, str] | None = None, **keys) -> Sample:
+def ok(
+    pair: str,
+    value: object,
+    run: int = 1,
+    trial: int = 0,
+    metric: str = METRIC,
+    unit: str = "Gb/s",
+    dims: Mapping[str, str] | None = None,
+    **keys,
+) -> Sample:
     """One figure of a pair written as `sender>receiver`."""
     sender, receiver = pair.split(">")
-    return Sample(head(run, check=metric.partition(".")[0], **keys), sender, metric,
-                  Decimal(str(value)), unit, trial=trial, dims={"peer": receiver, **(dims or {})})
+    return Sample(
+        head(run, check=metric.partition(".")[0], **keys),
+        sender,
+        metric,
+        Decimal(str(value)),
+        unit,
+        trial=trial,
+        dims={"peer": receiver, **(dims or {})},
+    )
 
 
-def failed(pair: str, status: str = "timeout", run: int = 1, why: str = "because",
-           check: str = "TcpBandwidth", **keys) -> Sample:
+def failed(
+    pair: str,
+    status: str = "timeout",
+    run: int = 1,
+    why: str = "because",
+    check: str = "TcpBandwidth",
+    **keys,
+) -> Sample:
     """A pair `client>server` that gave no figure."""
     client, server = pair.split(">")
-    return Sample(head(run, check=check, **keys), client, f"{check}.*", status=status, why=why,
-                  dims={"peer": server})
+    return Sample(
+        head(run, check=check, **keys),
+        client,
+        f"{check}.*",
+        status=status,
+        why=why,
+        dims={"peer": server},
+    )
 
 
-def star(value: object = 9.4, count: int = 6, server: str = "s1", run: int = 1,
-         slow: Mapping[str, float] | None = None, **keys) -> list[Sample]:
+def star(
+    value: object = 9.4,
+    count: int = 6,
+    server: str = "s1",
+    run: int = 1,
+    slow: Mapping[str, float] | None = None,
+    **keys,
+) -> list[Sample]:
     """Every client with the server in both directions; slow: the value of a pair, or of a node."""
     found = []
     for client in (f"n{number}" for number in range(1, count + 1)):

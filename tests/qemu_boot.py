@@ -16,8 +16,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 # In the order in which they need each other: virtio_net is nothing without those before it.
-MODULES = ("virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
-           "failover", "net_failover", "virtio_net", "e1000")
+MODULES = (
+    "virtio_ring",
+    "virtio",
+    "virtio_pci_legacy_dev",
+    "virtio_pci_modern_dev",
+    "virtio_pci",
+    "failover",
+    "net_failover",
+    "virtio_net",
+    "e1000",
+)
 PROGRAMS = ("busybox", "nuttcp")
 EXIT = "GUEST-EXIT"  # ends what a command in the guest says
 READY = 99  # its exit code when the guest waits for the first command
@@ -31,7 +40,7 @@ export PATH=/bin
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
 exec </dev/ttyS0 >/dev/ttyS0 2>&1
 stty -echo -onlcr
-for module in {' '.join(MODULES)}; do insmod /modules/$module.ko; done
+for module in {" ".join(MODULES)}; do insmod /modules/$module.ko; done
 address() {{
     for card in /sys/class/net/*; do
         [ "$(cat $card/address)" = "$1" ] || continue
@@ -67,7 +76,7 @@ def boot_files() -> Iterator[Boot]:
     with tempfile.TemporaryDirectory(prefix="siteproof-qemu-") as name:
         folder = Path(name)
         package = _fetch_kernel(folder)
-        kernel, = folder.glob("boot/vmlinuz-*")
+        (kernel,) = folder.glob("boot/vmlinuz-*")
         yield Boot(kernel, _initramfs(folder), package.name.removesuffix(".deb"))
 
 
@@ -78,11 +87,15 @@ def _fetch_kernel(folder: Path) -> Path:
     if not names:
         raise NoKernelError("apt knows no linux-image-amd64")
     _said(folder, "apt-get", "download", "-o", "APT::Sandbox::User=root", names[0])
-    package, = folder.glob("*.deb")
+    (package,) = folder.glob("*.deb")
     wanted = [f"*/{module}.ko" for module in MODULES]
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as tar:
-        subprocess.run(["tar", "x", "-C", folder, "--wildcards", "./boot/vmlinuz-*", *wanted],
-                       stdin=tar.stdout, check=True, timeout=DOWNLOAD)
+        subprocess.run(
+            ["tar", "x", "-C", folder, "--wildcards", "./boot/vmlinuz-*", *wanted],
+            stdin=tar.stdout,
+            check=True,
+            timeout=DOWNLOAD,
+        )
     return package
 
 
@@ -116,6 +129,12 @@ def _initramfs(folder: Path) -> Path:
     packed = folder / "initramfs"
     names = "\n".join(str(path.relative_to(root)) for path in [root, *sorted(root.rglob("*"))])
     with packed.open("wb") as out:
-        subprocess.run(["busybox", "cpio", "-o", "-H", "newc"], cwd=root, input=names.encode(),
-                       stdout=out, stderr=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            ["busybox", "cpio", "-o", "-H", "newc"],
+            cwd=root,
+            input=names.encode(),
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
     return packed

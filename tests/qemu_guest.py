@@ -22,8 +22,11 @@ DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 LIFETIME = 170  # seconds that a lab may last, with all that is measured in it
 BOOTING = 90  # seconds; an idle machine takes 5
 # Each way into the guest: model of the card, and who moves its packets.
-CARDS = {"virtio": ("virtio-net-pci", "off"), "e1000": ("e1000", "off"),
-         "vhost": ("virtio-net-pci", "on")}
+CARDS = {
+    "virtio": ("virtio-net-pci", "off"),
+    "e1000": ("e1000", "off"),
+    "vhost": ("virtio-net-pci", "on"),
+}
 NETS = {"bare": 0, "virtio": 1, "e1000": 2, "vhost": 3}
 # The congestion control that every kernel has and allows everywhere, so that all ways have one.
 SAME_TCP = "echo reno >/proc/sys/net/ipv4/tcp_congestion_control"
@@ -42,8 +45,20 @@ class Lab:
         self.deadline = time.monotonic() + LIFETIME
         self.pids: list[int] = []
         self.near, self.far = self._namespace(), self._namespace()
-        self.inside(self.near, "ip", "link", "add", "bare", "type", "veth", "peer", "name", "bare",
-                    "netns", str(self.far))
+        self.inside(
+            self.near,
+            "ip",
+            "link",
+            "add",
+            "bare",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "bare",
+            "netns",
+            str(self.far),
+        )
         for pid, end in ((self.near, 1), (self.far, 2)):
             self.inside(pid, "ip", "link", "set", "lo", "up")
             self.up(pid, "bare", end)
@@ -61,8 +76,12 @@ class Lab:
     def inside(self, pid: int, *words: str) -> str:
         """What a command says in the namespace of a process; it has to succeed."""
         left = max(0.1, self.deadline - time.monotonic())
-        done = subprocess.run([*DIES_WITH_US, "nsenter", "-t", str(pid), "-n", *words], text=True,
-                              capture_output=True, timeout=min(30, left))
+        done = subprocess.run(
+            [*DIES_WITH_US, "nsenter", "-t", str(pid), "-n", *words],
+            text=True,
+            capture_output=True,
+            timeout=min(30, left),
+        )
         if done.returncode:
             raise GuestError(f"{' '.join(words)}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -78,8 +97,9 @@ class Lab:
         return {name: int(count) for name, count in re.findall(r"(\w+): *(\d+)", rows)}
 
     def _namespace(self) -> int:
-        holder = self.start("unshare", "--net", "sh", "-c", f"echo; exec sleep {LIFETIME}",
-                            stdout=subprocess.PIPE)
+        holder = self.start(
+            "unshare", "--net", "sh", "-c", f"echo; exec sleep {LIFETIME}", stdout=subprocess.PIPE
+        )
         if holder.stdout.readline() != b"\n":
             raise GuestError("unshare --net made no namespace")
         return holder.pid
@@ -98,25 +118,49 @@ class Guest:
 
     def __init__(self, lab: Lab, boot: Boot, *cards: str) -> None:
         self._lab, self._text = lab, ""
-        words = ["qemu-system-x86_64", *MACHINE.split(), "-nodefaults", "-display", "none",
-                 "-serial", "stdio", "-no-reboot", "-kernel", str(boot.kernel),
-                 "-initrd", str(boot.initramfs),
-                 "-append", "console=ttyS0 quiet loglevel=1 panic=-1"]
+        words = [
+            "qemu-system-x86_64",
+            *MACHINE.split(),
+            "-nodefaults",
+            "-display",
+            "none",
+            "-serial",
+            "stdio",
+            "-no-reboot",
+            "-kernel",
+            str(boot.kernel),
+            "-initrd",
+            str(boot.initramfs),
+            "-append",
+            "console=ttyS0 quiet loglevel=1 panic=-1",
+        ]
         for card in cards:
             model, vhost = CARDS[card]
             lab.inside(lab.near, "ip", "tuntap", "add", "dev", card, "mode", "tap", "vnet_hdr")
             lab.up(lab.near, card, 1)
-            words += ["-netdev", f"tap,id={card},ifname={card},script=no,downscript=no,"
-                                 f"vhost={vhost}",
-                      "-device", f"{model},netdev={card},mac={_mac(card)},romfile="]
-        self._qemu = lab.start("nsenter", "-t", str(lab.near), "-n", *words, bufsize=0,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT)
+            words += [
+                "-netdev",
+                f"tap,id={card},ifname={card},script=no,downscript=no,vhost={vhost}",
+                "-device",
+                f"{model},netdev={card},mac={_mac(card)},romfile=",
+            ]
+        self._qemu = lab.start(
+            "nsenter",
+            "-t",
+            str(lab.near),
+            "-n",
+            *words,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         if (done := self._answer(BOOTING))[0] != READY:
             raise GuestError(f"the guest did not boot: {done}")
         self.run(SAME_TCP)
-        self.drivers = {card: self.run(f"address {_mac(card)} {address(card, 2)}/24").strip()
-                        for card in cards}
+        self.drivers = {
+            card: self.run(f"address {_mac(card)} {address(card, 2)}/24").strip() for card in cards
+        }
 
     def run(self, line: str, seconds: float = 30) -> str:
         """What a line of sh says in the guest; it has to succeed."""
@@ -141,7 +185,7 @@ class Guest:
             if not read:
                 raise GuestError(f"the guest ended: {self._text[-500:]}")
             self._text += read.decode(errors="replace")
-        said, self._text = self._text[:end.start()], self._text[end.end():]
+        said, self._text = self._text[: end.start()], self._text[end.end() :]
         return int(end[1]), said
 
 

@@ -75,8 +75,14 @@ def write_sweep(
     return found[name]
 
 
-def of(file: files.SweepFile, figures: Mapping[str, Rate], run: int = 1, cv: float = 0.0,
-       points: Sequence[int] | None = None, **keys) -> list[Sample]:
+def of(
+    file: files.SweepFile,
+    figures: Mapping[str, Rate],
+    run: int = 1,
+    cv: float = 0.0,
+    points: Sequence[int] | None = None,
+    **keys,
+) -> list[Sample]:
     """The samples of a session: each figure (Ior.write) at each point, with noise; MiB/s.
 
     points: the numbers of those that were measured; all, if not given.
@@ -84,25 +90,47 @@ def of(file: files.SweepFile, figures: Mapping[str, Rate], run: int = 1, cv: flo
     chance = random.Random(run)
     head = job(file, run, **keys)
     return [
-        Sample(head, "", metric, Decimal(f"{rate(p.tasks, p.tasks_per_node) * noise:.2f}"),
-               "MiB/s", trial=p.trial, dims=p.own_dims)
-        for number, p in enumerate(file.points, 1) if points is None or number in points
-        for noise in [chance.gauss(1, cv)] for metric, rate in figures.items()
+        Sample(
+            head,
+            "",
+            metric,
+            Decimal(f"{rate(p.tasks, p.tasks_per_node) * noise:.2f}"),
+            "MiB/s",
+            trial=p.trial,
+            dims=p.own_dims,
+        )
+        for number, p in enumerate(file.points, 1)
+        if points is None or number in points
+        for noise in [chance.gauss(1, cv)]
+        for metric, rate in figures.items()
     ]
 
 
-def failed(file: files.SweepFile, number: int, status: str = "timeout", run: int = 1,
-           **keys) -> Sample:
+def failed(
+    file: files.SweepFile, number: int, status: str = "timeout", run: int = 1, **keys
+) -> Sample:
     """A point that gave no figure."""
     point = file.points[number - 1]
-    return Sample(job(file, run, **keys), "", "Ior.*", status=status, why="because",
-                  trial=point.trial, dims=point.own_dims)
+    return Sample(
+        job(file, run, **keys),
+        "",
+        "Ior.*",
+        status=status,
+        why="because",
+        trial=point.trial,
+        dims=point.own_dims,
+    )
 
 
 def job(file: files.SweepFile, run: int = 1, place: str = "scratch", resumes: int = 0, **keys):
     """The header of a job of the sweep."""
-    conditions = {"sweep": file.name, "sweep_hash": file.hash, "program": "ior",
-                  "file_system": place, **FIXED}
+    conditions = {
+        "sweep": file.name,
+        "sweep_hash": file.hash,
+        "program": "ior",
+        "file_system": place,
+        **FIXED,
+    }
     if resumes:
         keys = {"provenance": {"resumes": f"s{resumes:04}"}, **keys}
     return header(run, "Ior", **{"conditions": conditions, **keys})
@@ -115,11 +143,29 @@ def times(sample: Sample, factor: float) -> Sample:
 
 def over_link(file: files.SweepFile, rate: Callable[[int], float]) -> list[Sample]:
     """Samples of TCP over the link wan; rate: of a window, in b/s."""
-    head = header(1, "TcpSweep", conditions={
-        "sweep": file.name, "sweep_hash": file.hash, "program": "iperf3", "link": "wan",
-        "streams": "1"})
-    return [Sample(head, "", "TcpSweep.rate", Decimal(f"{rate(int(p.values['window'])) / 1e9:.6f}"),
-                   "Gb/s", trial=p.trial, dims=p.own_dims) for p in file.points]
+    head = header(
+        1,
+        "TcpSweep",
+        conditions={
+            "sweep": file.name,
+            "sweep_hash": file.hash,
+            "program": "iperf3",
+            "link": "wan",
+            "streams": "1",
+        },
+    )
+    return [
+        Sample(
+            head,
+            "",
+            "TcpSweep.rate",
+            Decimal(f"{rate(int(p.values['window'])) / 1e9:.6f}"),
+            "Gb/s",
+            trial=p.trial,
+            dims=p.own_dims,
+        )
+        for p in file.points
+    ]
 
 
 def messages(file: files.SweepFile, sizes: Sequence[int]) -> list[Sample]:
@@ -130,6 +176,7 @@ def messages(file: files.SweepFile, sizes: Sequence[int]) -> list[Sample]:
     for size in sizes:
         took, own = 2 + size / 1000, {**dims, "size": str(size)}
         for name, unit, value in (("latency", "us", took), ("bandwidth", "MB/s", size / took)):
-            found.append(Sample(head, "", f"MessageSweep.{name}", Decimal(f"{value:.3f}"), unit,
-                                dims=own))
+            found.append(
+                Sample(head, "", f"MessageSweep.{name}", Decimal(f"{value:.3f}"), unit, dims=own)
+            )
     return found

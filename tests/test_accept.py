@@ -58,21 +58,34 @@ def test_a_node_that_is_missing_stands_in_the_way(here):
     assert "C-TRIAD INCOMPLETE" in here.ask("accept", "latest", "--why", "x").out
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["s0001"], "what is accepted, and why, is not given"),
-    (["s0001", "--why", " "], "what is accepted, and why, is not given"),
-    (["--why", "x"], "what is accepted, and why, is not given"),
-    (["summer", "--why", "x"], "summer: no campaign and no session"),
-    (["accepted", "--why", "x"], "accepted: nothing has been accepted yet"),
-    (["previous", "--why", "x"], "previous: there are 1 campaigns and sessions"),
-])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["s0001"], "what is accepted, and why, is not given"),
+        (["s0001", "--why", " "], "what is accepted, and why, is not given"),
+        (["--why", "x"], "what is accepted, and why, is not given"),
+        (["summer", "--why", "x"], "summer: no campaign and no session"),
+        (["accepted", "--why", "x"], "accepted: nothing has been accepted yet"),
+        (["previous", "--why", "x"], "previous: there are 1 campaigns and sessions"),
+    ],
+)
 def test_a_wrong_word_is_refused_in_one_line(here, words, told):
     here.keep(good())
     assert told in here.ask("accept", *words).refused()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"siteproof": 1}', '{"siteproof": 2}',
-                                  '{"siteproof": 1, "name": 5}', "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"siteproof": 1}',
+        '{"siteproof": 2}',
+        '{"siteproof": 1, "name": 5}',
+        "\x00",
+    ],
+)
 def test_a_broken_record_is_named(here, text):
     here.keep(good())
     here.ask("accept", "latest", "--why", "x", "--who", "ann")
@@ -123,15 +136,18 @@ def test_compare_for_programs(here):
     done = here.ask("compare", "s0001", "s0002", "--json")
     record = json.loads(done.out)
     assert (done.code, record["exit_code"]) == (1, 1)
-    assert record["rows"][0]["worst"] == {"n004": pytest.approx(-.4)}
+    assert record["rows"][0]["worst"] == {"n004": pytest.approx(-0.4)}
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["nothing", "latest"], "nothing: no campaign and no session"),
-    (["s0001", "s0001"], "A and B are both s0001"),
-    ([], "previous: there are 1 campaigns and sessions"),
-    (["accepted", "latest"], "nothing has been accepted yet"),
-])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nothing", "latest"], "nothing: no campaign and no session"),
+        (["s0001", "s0001"], "A and B are both s0001"),
+        ([], "previous: there are 1 campaigns and sessions"),
+        (["accepted", "latest"], "nothing has been accepted yet"),
+    ],
+)
 def test_compare_refuses_in_one_line(here, words, told):
     here.keep(good())
     assert told in here.ask("compare", *words).refused()

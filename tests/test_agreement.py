@@ -22,23 +22,45 @@ from siteproof.sites import Baseline, Criterion, Metric, Site, System
 CONTRACTS = 10_000
 # Sizes in base units, written down here once more on purpose.
 KINDS = {
-    "rate": {"MB/s": Fraction(10**6), "GB/s": Fraction(10**9), "MiB/s": Fraction(2**20),
-             "GiB/s": Fraction(2**30), "Gb/s": Fraction(10**9, 8), "Mb/s": Fraction(10**6, 8),
-             "B/s": Fraction(1), "kB/s": Fraction(1000)},
+    "rate": {
+        "MB/s": Fraction(10**6),
+        "GB/s": Fraction(10**9),
+        "MiB/s": Fraction(2**20),
+        "GiB/s": Fraction(2**30),
+        "Gb/s": Fraction(10**9, 8),
+        "Mb/s": Fraction(10**6, 8),
+        "B/s": Fraction(1),
+        "kB/s": Fraction(1000),
+    },
     "flops": {"GFLOPS": Fraction(10**9), "TFLOPS": Fraction(10**12), "MFLOPS": Fraction(10**6)},
-    "time": {"s": Fraction(1), "ms": Fraction(1, 1000), "us": Fraction(1, 10**6),
-             "min": Fraction(60)},
+    "time": {
+        "s": Fraction(1),
+        "ms": Fraction(1, 1000),
+        "us": Fraction(1, 10**6),
+        "min": Fraction(60),
+    },
     "count": {"count": Fraction(1)},
     "share": {"%": Fraction(1, 100), "x": Fraction(1)},
 }
-HEADER = Header("s", "here", "all", "system", "Check", "1", "2026-11-21T00:00:00+00:00",
-                mode="acceptance", conditions={"program": "tool"})
+HEADER = Header(
+    "s",
+    "here",
+    "all",
+    "system",
+    "Check",
+    "1",
+    "2026-11-21T00:00:00+00:00",
+    mode="acceptance",
+    conditions={"program": "tool"},
+)
 
 
 def site(criteria, unit, better="higher", baselines=None, peak=None, nodes="n[1-3]"):
     """A site of one role whose only metric is Check.figure."""
     system = System(
-        system="here", description="here", recognise={"hostname": "here"},
+        system="here",
+        description="here",
+        recognise={"hostname": "here"},
         nodes={"node": {"set": nodes, "hardware": "kind"}},
         hardware={"kind": {"peak": peak} if peak else {}},
         partitions={"all": {"description": "all", "role": "node", "environments": ["e"]}},
@@ -49,13 +71,22 @@ def site(criteria, unit, better="higher", baselines=None, peak=None, nodes="n[1-
 
 
 def criterion(**keys):
-    return Criterion(**{"description": "d", "metric": "Check.figure", "source": "s",
-                        "scope": "every node", **keys})
+    return Criterion(
+        **{
+            "description": "d",
+            "metric": "Check.figure",
+            "source": "s",
+            "scope": "every node",
+            **keys,
+        }
+    )
 
 
 def samples(values, unit, **keys):
-    return [Sample(HEADER, f"n{i}", "Check.figure", value, unit, **keys)
-            for i, value in enumerate(values, 1)]
+    return [
+        Sample(HEADER, f"n{i}", "Check.figure", value, unit, **keys)
+        for i, value in enumerate(values, 1)
+    ]
 
 
 def reframe_says(described, measured, mode="acceptance"):
@@ -83,8 +114,13 @@ def by_hand(kind, bound, step, value):
         steps = value / step
         whole = int(abs(steps) + Fraction(1, 2))
         value = whole * step * (1 if steps >= 0 else -1)
-    return value >= bound if kind == "at_least" else value <= bound if kind == "at_most" \
+    return (
+        value >= bound
+        if kind == "at_least"
+        else value <= bound
+        if kind == "at_most"
         else value == bound
+    )
 
 
 def decimal_text(rng, digits=4, places=3):
@@ -131,11 +167,18 @@ def test_ten_thousand_random_contracts_are_judged_alike_three_times(record_prope
             told = verdict_says(described, measured) == [Verdict.PASS]
             reframe = reframe_says(described, measured)
             assert told is expected, (keys, unit, value)
-            assert reframe is expected, (keys, unit, value, contract.headline(
-                described, "node", "Check", "figure", "acceptance", measured))
+            assert reframe is expected, (
+                keys,
+                unit,
+                value,
+                contract.headline(described, "node", "Check", "figure", "acceptance", measured),
+            )
             compared, passed = compared + 1, passed + expected
-    record_property("told", f"{compared} values of {CONTRACTS} random contracts: ReFrame, verdict "
-                    f"and hand agree, {passed} pass")
+    record_property(
+        "told",
+        f"{compared} values of {CONTRACTS} random contracts: ReFrame, verdict "
+        f"and hand agree, {passed} pass",
+    )
 
 
 def test_shares_of_a_fact_are_judged_alike(record_property):
@@ -145,7 +188,8 @@ def test_shares_of_a_fact_are_judged_alike(record_property):
         peak, share = decimal_text(rng), str(rng.randint(1, 100))
         step = rng.choice([None, "1", "0.1", "5", "0.5"])
         keys = {"at_least": f"{share} % of peak"} | (
-            {"rounding": f"nearest {step} %"} if step else {})
+            {"rounding": f"nearest {step} %"} if step else {}
+        )
         described = site({"C": criterion(**keys)}, "GFLOPS", peak=f"{peak} GFLOPS")
         edge = Fraction(share) - (Fraction(step) / 2 if step else 0)
         for value in values_near(rng, edge * Fraction(peak) / 100):
@@ -162,8 +206,11 @@ def test_two_bounds_on_one_metric_hold_at_once_and_exactly():
     rng = random.Random(5)
     for _ in range(1000):
         low, high = sorted(Decimal(decimal_text(rng)) for _ in range(2))
-        described = site({"L": criterion(at_least=f"{low} s"), "H": criterion(at_most=f"{high} s")},
-                         "s", rng.choice(["higher", "lower"]))
+        described = site(
+            {"L": criterion(at_least=f"{low} s"), "H": criterion(at_most=f"{high} s")},
+            "s",
+            rng.choice(["higher", "lower"]),
+        )
         for value in [*values_near(rng, Fraction(low)), *values_near(rng, Fraction(high))]:
             measured = samples([value] * 3, "s")
             expected = low <= value <= high
@@ -171,9 +218,10 @@ def test_two_bounds_on_one_metric_hold_at_once_and_exactly():
             assert reframe_says(described, measured) is expected, (low, high, value)
 
 
-@pytest.mark.parametrize(("low", "high"), [
-    (-3, -1), (-1.5, 0), (0, 0), (-1, 1), (0, 7.3), (2, 2), (1.1, 1.9), (0.1, 300),
-])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-3, -1), (-1.5, 0), (0, 0), (-1, 1), (0, 7.3), (2, 2), (1.1, 1.9), (0.1, 300)],
+)
 def test_bounds_of_any_sign_are_exact(low, high):
     reference = contract._between(float(low), float(high))
     assert sn.evaluate(sn.assert_reference(float(low), *reference))
@@ -205,8 +253,9 @@ def test_the_worst_node_decides_for_both():
 
 def test_a_node_measured_with_another_program_hides_no_failure():
     described = site({"C": criterion(at_least="5 s", programs=["tool"])}, "s")
-    stand_in = Sample(HEADER, "n1", "Check.figure", Decimal(1), "s",
-                      own_conditions={"program": "stand-in"})
+    stand_in = Sample(
+        HEADER, "n1", "Check.figure", Decimal(1), "s", own_conditions={"program": "stand-in"}
+    )
     measured = [stand_in, *samples([Decimal(9), Decimal(4), Decimal(9)], "s")[1:]]
     assert not reframe_says(described, measured)
     assert verdict_says(described, measured) == [Verdict.FAIL]
@@ -223,8 +272,12 @@ def test_medians_and_means_are_judged_alike():
         for scope, figure in (("median", median), ("mean", sum(middle) / len(middle))):
             bound = rng.choice([Decimal(5), printed(figure, 4)])
             for kind in ("at_least", "at_most"):
-                described = site({"C": criterion(**{kind: f"{bound} s"}, scope=scope)}, "s",
-                                 rng.choice(["higher", "lower"]), nodes=nodes)
+                described = site(
+                    {"C": criterion(**{kind: f"{bound} s"}, scope=scope)},
+                    "s",
+                    rng.choice(["higher", "lower"]),
+                    nodes=nodes,
+                )
                 expected = by_hand(kind, Fraction(bound), None, figure)
                 assert (verdict_says(described, samples(values, "s")) == [Verdict.PASS]) is expected
                 assert reframe_says(described, samples(values, "s")) is expected
@@ -237,11 +290,15 @@ def test_a_median_of_more_nodes_than_one_job_has_is_left_to_the_verdict():
 
 
 def test_a_baseline_counts_in_a_maintenance_and_regresses():
-    usual = Baseline(metric="Check.figure", at_least="10 s", tolerance="5 %", source="s",
-                     taken="2026-11-21")
+    usual = Baseline(
+        metric="Check.figure", at_least="10 s", tolerance="5 %", source="s", taken="2026-11-21"
+    )
     described = site({"C": criterion(at_least="5 s")}, "s", baselines={"B": usual})
-    for value, verdict in ((Decimal("9.5"), Verdict.PASS), (Decimal("9.4999"), Verdict.REGRESSED),
-                           (Decimal("4.9"), Verdict.FAIL)):
+    for value, verdict in (
+        (Decimal("9.5"), Verdict.PASS),
+        (Decimal("9.4999"), Verdict.REGRESSED),
+        (Decimal("4.9"), Verdict.FAIL),
+    ):
         measured = samples([value] * 3, "s")
         assert verdict_says(described, measured) == [verdict]
         assert reframe_says(described, measured, "maintenance") is (verdict is Verdict.PASS)
@@ -249,8 +306,9 @@ def test_a_baseline_counts_in_a_maintenance_and_regresses():
 
 
 def test_a_baseline_of_the_median_says_nothing_of_a_node():
-    usual = Baseline(metric="Check.figure", at_least="10 s", scope="median", source="s",
-                     taken="2026-11-21")
+    usual = Baseline(
+        metric="Check.figure", at_least="10 s", scope="median", source="s", taken="2026-11-21"
+    )
     each = site({"C": criterion(at_least="5 s")}, "s", baselines={"B": usual})
     middle = site({"C": criterion(at_least="5 s", scope="median")}, "s", baselines={"B": usual})
     measured = samples([Decimal(9), Decimal(11), Decimal(12)], "s")
@@ -275,24 +333,33 @@ def test_a_node_that_left_nothing_fails_in_reframe_and_is_incomplete(good):
 
 
 def test_a_criterion_without_a_check_is_pending_and_reframe_has_no_case_of_it(good):
-    good.site(criteria="""
+    good.site(
+        criteria="""
         NET:
           description: A cloud
           metric: Cloud.instances
           subject: system
           at_least: 10 VMs
           source: test
-    """)
+    """
+    )
     assert good.reframe("-r", "-n", "HostParameters").code == 0
     assert good.verdicts() == {"NET": "PENDING"}
     assert good.siteproof("verdict").code == 3
 
 
-@pytest.mark.parametrize(("bound", "verdict", "code"), [
-    ("5288.04 MB/s", "PASS", 0), ("5288.041 MB/s", "FAIL", 1), ("5.28804 GB/s", "PASS", 0),
-    ("42.30432 Gb/s", "PASS", 0), ("42.30433 Gb/s", "FAIL", 1), ("5043.06 MiB/s", "PASS", 0),
-    ("5043.07 MiB/s", "FAIL", 1),
-])
+@pytest.mark.parametrize(
+    ("bound", "verdict", "code"),
+    [
+        ("5288.04 MB/s", "PASS", 0),
+        ("5288.041 MB/s", "FAIL", 1),
+        ("5.28804 GB/s", "PASS", 0),
+        ("42.30432 Gb/s", "PASS", 0),
+        ("42.30433 Gb/s", "FAIL", 1),
+        ("5043.06 MiB/s", "PASS", 0),
+        ("5043.07 MiB/s", "FAIL", 1),
+    ],
+)
 def test_a_real_run_agrees_with_its_verdict_on_the_bound(good, bound, verdict, code):
     good.edit("criteria", "at_least: 2 GB/s", f"at_least: {bound}")
     done = good.reframe("-r", "-n", "Stream")

@@ -36,17 +36,30 @@ def promised(net, better="higher", **criteria):
 
 
 def criterion(**keys):
-    return Criterion(**{"description": "d", "metric": METRIC, "source": "s", "subject": "pair",
-                        "links": ["lan"], **keys})
+    return Criterion(
+        **{
+            "description": "d",
+            "metric": METRIC,
+            "source": "s",
+            "subject": "pair",
+            "links": ["lan"],
+            **keys,
+        }
+    )
 
 
 def measured(net, figures, unit="Gb/s", dims=None, **conditions):
     """figures: of each directed pair, its trials."""
-    header = head(1, conditions={"link": "lan", "program": "iperf3", "at_once": "1", **conditions},
-                  mode="acceptance")
-    return [Sample(header, a, METRIC, value, unit, trial=trial,
-                   dims={"peer": b, **(dims or {})})
-            for (a, b), trials in figures.items() for trial, value in enumerate(trials, 1)]
+    header = head(
+        1,
+        conditions={"link": "lan", "program": "iperf3", "at_once": "1", **conditions},
+        mode="acceptance",
+    )
+    return [
+        Sample(header, a, METRIC, value, unit, trial=trial, dims={"peer": b, **(dims or {})})
+        for (a, b), trials in figures.items()
+        for trial, value in enumerate(trials, 1)
+    ]
 
 
 def ways(net):
@@ -58,7 +71,8 @@ def reframe_says(net, found):
     asked = pairs.asked(net, net.system.links["lan"])
     try:
         for _, value, _, reference in contract_pairs.headline(
-                net, "TcpBandwidth", "throughput", "acceptance", found, asked):
+            net, "TcpBandwidth", "throughput", "acceptance", found, asked
+        ):
             sn.evaluate(sn.assert_reference(value, *reference))
     except SanityError:
         return False
@@ -82,8 +96,9 @@ def test_random_contracts_over_trials_are_judged_alike_three_times(net, record_p
             step_text = rng.choice(["1", "0.1", "0.5", "5", "100", "0.25"])
             keys["rounding"] = f"nearest {step_text} {of_step}"
             step = Fraction(step_text) * RATES[of_step]
-        site = promised(net, rng.choice(["higher", "lower"]), C=criterion(
-            **{kind: f"{text} {theirs}"}, **keys))
+        site = promised(
+            net, rng.choice(["higher", "lower"]), C=criterion(**{kind: f"{text} {theirs}"}, **keys)
+        )
         bound = Fraction(text) * RATES[theirs]
         edge = rng.choice([bound, *([bound - step / 2, bound + step / 2] if step else [])])
         near = values_near(rng, edge / RATES[unit])
@@ -91,14 +106,17 @@ def test_random_contracts_over_trials_are_judged_alike_three_times(net, record_p
         figures = {way: [rng.choice(near) for _ in range(trials)] for way in ways(net)}
         expected = all(
             by_hand(kind, bound, step, median(map(Fraction, of_pair)) * RATES[unit])
-            for of_pair in figures.values())
+            for of_pair in figures.values()
+        )
         found = measured(site, figures, unit)
         assert verdict_says(site, found) is expected, (keys, kind, text, theirs, unit, figures)
         assert reframe_says(site, found) is expected, (keys, kind, text, theirs, unit, figures)
         compared, passed = compared + 1, passed + expected
     assert 0 < passed < compared
-    record_property("told", f"{compared} random contracts over pairs: ReFrame, verdict and hand "
-                    f"agree, {passed} pass")
+    record_property(
+        "told",
+        f"{compared} random contracts over pairs: ReFrame, verdict and hand agree, {passed} pass",
+    )
 
 
 def test_pairs_whose_tools_print_other_units_are_compared_by_what_they_are(net):
@@ -106,15 +124,19 @@ def test_pairs_whose_tools_print_other_units_are_compared_by_what_they_are(net):
     site = promised(net, C=criterion(at_least="9 Gb/s"))
     first, *rest = ways(net)
     found = measured(site, {first: [Decimal(8000)]}, "Mb/s") + measured(
-        site, {way: [Decimal("9.5")] for way in rest})
+        site, {way: [Decimal("9.5")] for way in rest}
+    )
     assert not verdict_says(site, found)
     assert not reframe_says(site, found)
 
 
 def test_one_stream_may_keep_what_four_break(net):
     """The figure that breaks its own promise is the larger one."""
-    site = promised(net, One=criterion(at_least="5 Gb/s", conditions={"streams": "1"}),
-                    Four=criterion(at_least="9 Gb/s", conditions={"streams": "4"}))
+    site = promised(
+        net,
+        One=criterion(at_least="5 Gb/s", conditions={"streams": "1"}),
+        Four=criterion(at_least="9 Gb/s", conditions={"streams": "4"}),
+    )
     one = measured(site, {way: [Decimal(6)] for way in ways(net)}, dims={"streams": "1"})
     for value, good in ((Decimal(8), False), (Decimal(9), True)):
         four = measured(site, {way: [value] for way in ways(net)}, dims={"streams": "4"})
@@ -123,8 +145,10 @@ def test_one_stream_may_keep_what_four_break(net):
 
 
 def test_the_way_back_counts_for_pairs_and_not_for_clients(net):
-    figures = {way: [Decimal(9 if way in pairs.asked(net, net.system.links["lan"]) else 1)]
-               for way in ways(net)}
+    figures = {
+        way: [Decimal(9 if way in pairs.asked(net, net.system.links["lan"]) else 1)]
+        for way in ways(net)
+    }
     for subject, good in (("pair", False), ("client", True)):
         site = promised(net, C=criterion(at_least="9 Gb/s", subject=subject))
         found = measured(site, figures)
@@ -141,8 +165,9 @@ def test_another_link_breaks_nothing(net):
 def test_a_trial_under_other_conditions_is_in_no_median(net):
     """Two of three trials had the MTU that the contract asks for; their median passes."""
     site = promised(net, C=criterion(at_least="9 Gb/s", conditions={"mtu": "9000"}))
-    found = measured(site, {way: [Decimal(1), Decimal(10), Decimal(8)] for way in ways(net)},
-                     mtu="9000")
+    found = measured(
+        site, {way: [Decimal(1), Decimal(10), Decimal(8)] for way in ways(net)}, mtu="9000"
+    )
     found = [replace(s, own_conditions={"mtu": "1500"}) if s.trial == 1 else s for s in found]
     assert verdict_says(site, found)
     assert reframe_says(site, found)
@@ -165,11 +190,21 @@ def test_the_sum_of_a_link_is_compared_with_what_the_link_promises(net):
     promise = criterion(metric=name, subject="system", at_least="50 Gb/s")
     site = promised(net, C=promise)
     for text, good in (("50e9", True), ("49.9e9", False)):
-        found = [Sample(head(1, mode="acceptance"), "", name, Decimal(text), "b/s",
-                        dims={"link": "lan", "direction": way}) for way in ("out", "in")]
+        found = [
+            Sample(
+                head(1, mode="acceptance"),
+                "",
+                name,
+                Decimal(text),
+                "b/s",
+                dims={"link": "lan", "direction": way},
+            )
+            for way in ("out", "in")
+        ]
         found[1] = replace(found[1], value=Decimal("60e9"))
         [(told, value, unit, reference)] = contract_pairs.headline(
-            site, "TcpBandwidth", "aggregate", "acceptance", found, [])
+            site, "TcpBandwidth", "aggregate", "acceptance", found, []
+        )
         assert (told, unit) == ("aggregate", "b/s")
         assert value == float(text)
         if good:

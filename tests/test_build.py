@@ -33,8 +33,10 @@ repo) echo "[+] builtin v2.2 /nowhere" ;;
 esac
 """
 HASH = "abcdefghijklmnopqrstuvwxyz234567"
-LOCK = {"roots": [{"hash": HASH, "spec": "ior"}],
-        "concrete_specs": {HASH: {"name": "ior", "version": "4.0.0"}}}
+LOCK = {
+    "roots": [{"hash": HASH, "spec": "ior"}],
+    "concrete_specs": {HASH: {"name": "ior", "version": "4.0.0"}},
+}
 
 
 @pytest.fixture
@@ -42,10 +44,15 @@ def spack(world):
     """The fake, first on PATH; gives the calls so far."""
     world.data.mkdir()
     log = world.folder / "calls"
-    world.fake("spack", FAKE.format(log=log, store=world.folder / "store", lock=json.dumps(LOCK),
-                                    hash=HASH, short=HASH[:7]))
-    return lambda: [line.split()[2] for line in log.read_text().splitlines()
-                    if line.startswith("-D")]
+    world.fake(
+        "spack",
+        FAKE.format(
+            log=log, store=world.folder / "store", lock=json.dumps(LOCK), hash=HASH, short=HASH[:7]
+        ),
+    )
+    return lambda: [
+        line.split()[2] for line in log.read_text().splitlines() if line.startswith("-D")
+    ]
 
 
 def test_without_spack_one_line_names_the_command_that_gets_the_pinned_release(world):

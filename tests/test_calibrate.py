@@ -59,8 +59,10 @@ def test_the_median_and_the_scatter_become_a_baseline(here):
     assert float(triad["tolerance"].split()[0]) == pytest.approx(5.03, abs=0.6)
     assert float(io["tolerance"].split()[0]) == pytest.approx(15.1, abs=1.6)
     assert str(triad["taken"]) == f"{years.time_of(59):%Y-%m-%d}"
-    assert ("# calibrated: 1080 values of 18 nodes in 60 runs from 2025-11-21 to 2026-01-19: median"
-            in here.file.read_text())
+    assert (
+        "# calibrated: 1080 values of 18 nodes in 60 runs from 2025-11-21 to 2026-01-19: median"
+        in here.file.read_text()
+    )
     assert set(sites.load("here").baselines) == set(found) - {"system"}
 
 
@@ -89,13 +91,19 @@ def test_a_second_calibration_changes_nothing(here):
 
 def test_a_baseline_of_any_tolerance_holds_once_it_is_written(here):
     steps = range(round(LEAST / STEPS), round(WIDEST / STEPS) + 1)
-    here.file.write_text("system: here\n" + "".join(
-        f"B-{n}: {{metric: Stream.triad, nodes: [compute], at_least: 100 MB/s, source: s, "
-        f"taken: 2026-01-01, tolerance: {100 * n * STEPS:.3g} %}}\n" for n in steps))
+    here.file.write_text(
+        "system: here\n"
+        + "".join(
+            f"B-{n}: {{metric: Stream.triad, nodes: [compute], at_least: 100 MB/s, source: s, "
+            f"taken: 2026-01-01, tolerance: {100 * n * STEPS:.3g} %}}\n"
+            for n in steps
+        )
+    )
     found = sites.load("here").baselines
     for n in steps:
-        again = SimpleNamespace(median=100.0, tolerance=n * STEPS,
-                                group=SimpleNamespace(unit="MB/s"))
+        again = SimpleNamespace(
+            median=100.0, tolerance=n * STEPS, group=SimpleNamespace(unit="MB/s")
+        )
         assert baselines._holds(found[f"B-{n}"], again), n
 
 
@@ -107,8 +115,12 @@ def test_an_entry_gets_new_values_and_keeps_its_comments_and_its_unit(here):
     assert found["BASE-TRIAD"]["at_least"].endswith(" GB/s")
     assert float(found["BASE-TRIAD"]["at_least"].split()[0]) == pytest.approx(181, rel=0.005)
     assert found["BASE-TRIAD"]["source"] == "siteproof calibrate"
-    for kept in ("# Ours, since the winter.\n\nsystem: here  # nobody else's\n",
-                 "BASE-TRIAD:  # Stream\n", " GB/s  # guessed\n", OLD[OLD.index("BASE-ADD"):]):
+    for kept in (
+        "# Ours, since the winter.\n\nsystem: here  # nobody else's\n",
+        "BASE-TRIAD:  # Stream\n",
+        " GB/s  # guessed\n",
+        OLD[OLD.index("BASE-ADD") :],
+    ):
         assert kept in text
 
 
@@ -127,8 +139,9 @@ def test_the_values_since_a_day_count(here):
 def test_that_day_has_a_zone_and_nodes_that_were_not_measured_since_then_do_not_count(here):
     here.year(gaps=[Gap(40, 59, ["n001"])])
     since = years.time_of(40).astimezone(ZoneInfo("Pacific/Auckland")).isoformat()
-    assert "340 values of 17 nodes in 20 runs from 2025-12-31" in ask("calibrate", "--since",
-                                                                     since)[1]
+    assert (
+        "340 values of 17 nodes in 20 runs from 2025-12-31" in ask("calibrate", "--since", since)[1]
+    )
 
 
 def test_a_step_before_that_day_is_no_matter(here):
@@ -141,24 +154,32 @@ def test_too_few_values_are_refused_with_what_is_needed(here):
     here.year(runs=9)
     code, told = ask("calibrate")
     assert code == 3
-    assert ("no baseline for Stream.triad of compute: too few: 9 runs with 162 values; 10 runs and "
-            "20 values are needed") in told
+    assert (
+        "no baseline for Stream.triad of compute: too few: 9 runs with 162 values; 10 runs and "
+        "20 values are needed"
+    ) in told
 
 
 def test_quick_runs_are_no_baseline(here):
     before = here.year(nodes=4, runs=30, mode="quick").file.read_bytes()
     code, told = ask("calibrate", "--write")
     assert code == 3 and told.rstrip().endswith(
-        "no such figure was measured in maintenance or acceptance mode")
+        "no such figure was measured in maintenance or acceptance mode"
+    )
     assert here.file.read_bytes() == before
 
 
-@pytest.mark.parametrize("planted, told", [
-    ({"steps": [Step(TRIAD, 30, -0.1)]}, "the fleet as a whole is not stable: step of -"),
-    ({"drifts": [Drift(TRIAD, -0.6)]}, "the fleet as a whole is not stable: drift of -"),
-    ({"steps": [Step(TRIAD, 30, -0.1, years.names(4))]},
-     "4 of 18 lines cannot count: n001 is not stable: step of -"),
-])
+@pytest.mark.parametrize(
+    "planted, told",
+    [
+        ({"steps": [Step(TRIAD, 30, -0.1)]}, "the fleet as a whole is not stable: step of -"),
+        ({"drifts": [Drift(TRIAD, -0.6)]}, "the fleet as a whole is not stable: drift of -"),
+        (
+            {"steps": [Step(TRIAD, 30, -0.1, years.names(4))]},
+            "4 of 18 lines cannot count: n001 is not stable: step of -",
+        ),
+    ],
+)
 def test_what_is_not_stable_has_no_baseline(here, planted, told):
     here.year(**planted)
     code, said = ask("calibrate")
@@ -184,7 +205,7 @@ def test_after_an_acknowledged_change_the_new_level_counts(here):
 
 def test_nodes_that_the_baseline_would_accuse_from_its_first_day_are_named(here):
     here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
-    alert, = changes()["alerts"]
+    (alert,) = changes()["alerts"]
     ask("trend", "ack", alert["id"], "--why", "a slower mainboard")
     code, told = ask("calibrate")
     assert code == 0 and "values of 18 nodes" in told
@@ -192,8 +213,10 @@ def test_nodes_that_the_baseline_would_accuse_from_its_first_day_are_named(here)
 
 
 def test_values_that_fail_the_contract_do_not_count(here):
-    here.criteria.write_text("C-1: {description: d, metric: Stream.triad, at_least: 170 GB/s, "
-                             "scope: every node, source: s}\n")
+    here.criteria.write_text(
+        "C-1: {description: d, metric: Stream.triad, at_least: 170 GB/s, "
+        "scope: every node, source: s}\n"
+    )
     here.year(slow={"n001": 0.2})
     told = ask("calibrate")[1]
     assert "left out of Stream.triad of compute: n001 failed C-1 in 60 of 60 runs" in told
@@ -209,12 +232,17 @@ links:
   wan: {description: w, partition: compute, servers: 'n001', clients: 'n002'}
   lan: {description: l, partition: compute, servers: 'n001', clients: 'n002'}
 """
-    folder = fleets.write_site(tmp_path / "sites", 4, more, """\
+    folder = fleets.write_site(
+        tmp_path / "sites",
+        4,
+        more,
+        """\
 C-LAN: {description: d, metric: TcpBandwidth.throughput, at_least: 8 Gb/s, subject: pair,
         scope: every pair, links: [lan], source: s}
 C-WAN: {description: d, metric: TcpBandwidth.throughput, at_least: 6 Gb/s, subject: pair,
         scope: every pair, links: [wan], source: s}
-""")
+""",
+    )
     site = folder / "here" / "system.yaml"
     site.write_text(site.read_text().replace("scheduler: local", "scheduler: slurm"))
     monkeypatch.setattr("test_trend.RACKS", "")
@@ -222,17 +250,29 @@ C-WAN: {description: d, metric: TcpBandwidth.throughput, at_least: 6 Gb/s, subje
     here = Here(tmp_path, monkeypatch)
     for run in range(12):
         for number, (link, level) in enumerate((("wan", 7.0), ("lan", 9.0))):
-            head = fleets.header(run, "TcpBandwidth", job=str(number),
-                                 conditions={"link": link, "program": "iperf3"})
-            here.keep(head, *(
-                Sample(head, a, "TcpBandwidth.throughput",
-                       Decimal(f"{level + (run * 7 % 5) / 100:.3f}"), "Gb/s", dims={"peer": b})
-                for a, b in (("n001", "n002"), ("n002", "n001"))))
+            head = fleets.header(
+                run, "TcpBandwidth", job=str(number), conditions={"link": link, "program": "iperf3"}
+            )
+            here.keep(
+                head,
+                *(
+                    Sample(
+                        head,
+                        a,
+                        "TcpBandwidth.throughput",
+                        Decimal(f"{level + (run * 7 % 5) / 100:.3f}"),
+                        "Gb/s",
+                        dims={"peer": b},
+                    )
+                    for a, b in (("n001", "n002"), ("n002", "n001"))
+                ),
+            )
     ask("calibrate", "--write")
     found = yaml.safe_load((folder / "here" / "baselines.yaml").read_text())
     assert {k: (v["links"], v["scope"]) for k, v in found.items() if k != "system"} == {
         "BASE-TCPBANDWIDTH-THROUGHPUT-LAN": (["lan"], "every pair"),
-        "BASE-TCPBANDWIDTH-THROUGHPUT-WAN": (["wan"], "every pair")}
+        "BASE-TCPBANDWIDTH-THROUGHPUT-WAN": (["wan"], "every pair"),
+    }
 
 
 def test_a_file_with_a_mistake_is_not_made_worse(here):
@@ -243,28 +283,36 @@ def test_a_file_with_a_mistake_is_not_made_worse(here):
     assert here.file.read_text() == "system: here\nBASE-X: {metric: Nothing.known}\n"
 
 
-NEW = Edit("B", {"metric": "M.f", "nodes": ["a"], "conditions": {"n": {"at_least": "5"}}}, "why",
-           True)
+NEW = Edit(
+    "B", {"metric": "M.f", "nodes": ["a"], "conditions": {"n": {"at_least": "5"}}}, "why", True
+)
 
 
-@pytest.mark.parametrize("text, start", [
-    ("{}\n", "system: here\n\n# calibrated: why\nB:\n"),
-    ("{}  # nothing yet\n", "# nothing yet\n\nsystem: here\n\n# calibrated: why\nB:\n"),
-    ("# x\n{}\n", "# x\n\nsystem: here\n\n# calibrated"),
-    ("system: here\nA: {b: c}", "system: here\nA: {b: c}\n\n# calibrated: why\nB:\n"),
-    ("A: {b: c}\n", "system: here\nA: {b: c}\n\n# calibrated: why\nB:\n"),
-])
+@pytest.mark.parametrize(
+    "text, start",
+    [
+        ("{}\n", "system: here\n\n# calibrated: why\nB:\n"),
+        ("{}  # nothing yet\n", "# nothing yet\n\nsystem: here\n\n# calibrated: why\nB:\n"),
+        ("# x\n{}\n", "# x\n\nsystem: here\n\n# calibrated"),
+        ("system: here\nA: {b: c}", "system: here\nA: {b: c}\n\n# calibrated: why\nB:\n"),
+        ("A: {b: c}\n", "system: here\nA: {b: c}\n\n# calibrated: why\nB:\n"),
+    ],
+)
 def test_a_new_entry_is_added_to_any_file(text, start):
     made = edit.apply(text, "here", [NEW])
     assert made.startswith(start)
     assert yaml.safe_load(made)["B"]["conditions"] == {"n": {"at_least": 5}}
 
 
-@pytest.mark.parametrize("text", [
-    "B:\n  x: 1\n  taken: 2024-01-01  # old\n", "B: {x: 1, taken: 2024-01-01}  # old\n",
-    "# calibrated: long ago\nB:\n    taken: '2024-01-01' # old\n    x: 1\n",
-    "# mine\nB:\n  taken:\n    2024-01-01 # old\n  x: 1\n",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "B:\n  x: 1\n  taken: 2024-01-01  # old\n",
+        "B: {x: 1, taken: 2024-01-01}  # old\n",
+        "# calibrated: long ago\nB:\n    taken: '2024-01-01' # old\n    x: 1\n",
+        "# mine\nB:\n  taken:\n    2024-01-01 # old\n  x: 1\n",
+    ],
+)
 def test_a_value_is_put_where_the_old_one_stood(text):
     change = Edit("B", {"taken": "2026-01-01", "note": "a: b # c", "y": "on"}, "new", False)
     made = edit.apply(f"system: here\n\n{text}", "here", [change])
@@ -275,11 +323,18 @@ def test_a_value_is_put_where_the_old_one_stood(text):
     assert ("# mine" in text) == ("# mine" in made)
 
 
-@pytest.mark.parametrize("text", [
-    "{system: here, B: {taken: 2024-01-01}}\n", "system: here\nB: &b {taken: 2024-01-01}\nC: *b\n",
-    "system: here\nA: &d 2024-01-01\nB: {taken: *d}\n", "system: here\nB: {taken: [1]}\n",
-    "system: here\nB: {taken: |\n  x\n}\n", "[]\n", "system: here\nB: 5\n",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{system: here, B: {taken: 2024-01-01}}\n",
+        "system: here\nB: &b {taken: 2024-01-01}\nC: *b\n",
+        "system: here\nA: &d 2024-01-01\nB: {taken: *d}\n",
+        "system: here\nB: {taken: [1]}\n",
+        "system: here\nB: {taken: |\n  x\n}\n",
+        "[]\n",
+        "system: here\nB: 5\n",
+    ],
+)
 def test_what_cannot_be_changed_in_place_is_refused(text):
     with pytest.raises((NotEditable, yaml.YAMLError)):
         edit.apply(text, "here", [Edit("B", {"taken": "2026-01-01"}, "new", False)])

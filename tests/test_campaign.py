@@ -13,8 +13,17 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 def job(session, hours, name="", mode="acceptance"):
     """A job of a session that ended so many hours ago."""
-    return Header(session, "here", "all", "system", "Stream", "1",
-                  (NOW - timedelta(hours=hours)).isoformat(), mode=mode, campaign=name)
+    return Header(
+        session,
+        "here",
+        "all",
+        "system",
+        "Stream",
+        "1",
+        (NOW - timedelta(hours=hours)).isoformat(),
+        mode=mode,
+        campaign=name,
+    )
 
 
 def chosen(found, **keys):
@@ -23,20 +32,26 @@ def chosen(found, **keys):
     return sorted({head.session for head in found if wanted(head)}), words
 
 
-@pytest.mark.parametrize(("text", "moment"), [
-    ("90m", NOW - timedelta(minutes=90)), ("12h", NOW - timedelta(hours=12)),
-    ("7d", NOW - timedelta(days=7)), (" 4 w ", NOW - timedelta(weeks=4)),
-    ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
-    ("2026-11-21T18:00", datetime(2026, 11, 21, 18, tzinfo=UTC)),
-    ("2026-11-21T18:00+02:00", datetime(2026, 11, 21, 16, tzinfo=UTC)),
-])
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("90m", NOW - timedelta(minutes=90)),
+        ("12h", NOW - timedelta(hours=12)),
+        ("7d", NOW - timedelta(days=7)),
+        (" 4 w ", NOW - timedelta(weeks=4)),
+        ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
+        ("2026-11-21T18:00", datetime(2026, 11, 21, 18, tzinfo=UTC)),
+        ("2026-11-21T18:00+02:00", datetime(2026, 11, 21, 16, tzinfo=UTC)),
+    ],
+)
 def test_a_time_is_read_as_people_write_it(text, moment):
     assert campaign.since(text, NOW) == moment
 
 
-@pytest.mark.parametrize("text", [
-    "yesterday", "7", "d", "-7d", "7y", "2026-13-01", "99999999999999w", "9" * 6000 + "d", "\0",
-])
+@pytest.mark.parametrize(
+    "text",
+    ["yesterday", "7", "d", "-7d", "7y", "2026-13-01", "99999999999999w", "9" * 6000 + "d", "\0"],
+)
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(UserError, match="--since: .* is no time. Allowed: 90m, 12h, 7d"):
         campaign.since(text, NOW)
@@ -51,7 +66,9 @@ def test_it_is_the_newest_session_that_could_answer_something():
     found = [job("a", 5), job("b", 1, mode="quick")]
     assert chosen(found, answers=lambda head: head.mode != "quick") == (["a"], "session a")
     assert chosen(found, answers=lambda head: False) == (
-        [], "no session yet that could answer a criterion")
+        [],
+        "no session yet that could answer a criterion",
+    )
 
 
 def test_the_newest_session_brings_its_campaign():
@@ -63,7 +80,9 @@ def test_a_campaign_is_chosen_by_name():
     found = [job("a", 9, "winter"), job("b", 5), job("c", 1, "spring")]
     assert chosen(found, campaign="winter") == (["a"], "campaign winter")
     assert chosen(found, campaign="spring", start=NOW) == (
-        [], "campaign spring, since 2026-11-21 12:00 UTC")
+        [],
+        "campaign spring, since 2026-11-21 12:00 UTC",
+    )
 
 
 def test_a_start_in_another_zone_is_told_in_utc():

@@ -41,14 +41,25 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         perflogs = furnish(tmp_path_factory.mktemp("chapters"), patch)
         years.write(
-            perflogs, nodes=NODES, runs=RUNS, metrics=("Stream.triad", "Hpl.gflops"),
-            steps=[years.Step("Stream.triad", 25, -0.2, ("n002",)),
-                   years.Step("Hpl.gflops", 20, -0.06)],
-            gaps=[years.Gap(30, RUNS, ("n003",), "Stream.triad", "timeout"),
-                  years.Gap(33, 34, ("n004",), "", "node_lost"), years.Gap(10, 12)],
-            changes=[years.Change(20, "kernel", "6.6.1-1"),
-                     years.Change(0, "n", "180000", "conditions", "Hpl"),
-                     years.Change(20, "n", "179808", "conditions", "Hpl")])  # a block less
+            perflogs,
+            nodes=NODES,
+            runs=RUNS,
+            metrics=("Stream.triad", "Hpl.gflops"),
+            steps=[
+                years.Step("Stream.triad", 25, -0.2, ("n002",)),
+                years.Step("Hpl.gflops", 20, -0.06),
+            ],
+            gaps=[
+                years.Gap(30, RUNS, ("n003",), "Stream.triad", "timeout"),
+                years.Gap(33, 34, ("n004",), "", "node_lost"),
+                years.Gap(10, 12),
+            ],
+            changes=[
+                years.Change(20, "kernel", "6.6.1-1"),
+                years.Change(0, "n", "180000", "conditions", "Hpl"),
+                years.Change(20, "n", "179808", "conditions", "Hpl"),
+            ],
+        )  # a block less
         held = material.gather("here")
         yield held
         held.close()
@@ -78,8 +89,11 @@ def test_the_figure_with_broken_bounds_comes_first_and_says_how_many(told):
     first = section.figures[0]
     assert first.name == distribution.anchor("Stream.triad") == "distribution-stream-triad"
     assert list(first.metrics) == ["Stream.triad"]
-    assert re.match(r"11 nodes between 14\d.* GB/s and 18\d.* GB/s, median 18\d.*; 1 beyond the "
-                    r"bound, the worst n002; 1 node of compute without a value\.", first.says)
+    assert re.match(
+        r"11 nodes between 14\d.* GB/s and 18\d.* GB/s, median 18\d.*; 1 beyond the "
+        r"bound, the worst n002; 1 node of compute without a value\.",
+        first.says,
+    )
     assert "in 1 of them some node is beyond its bound" in section.lead
 
 
@@ -96,7 +110,8 @@ def test_the_table_of_a_distribution_tells_what_is_drawn(made, told):
     newest = [s for s in made.judged.samples if s.metric == "Stream.triad" and s.node == "n002"]
     assert float(bad[1]) == pytest.approx(float(newest[-1].number) / 1000, rel=1e-5)
     assert float(bad[1]) / median - 1 == pytest.approx(
-        float(bad[2].removesuffix(" %")) / 100, abs=0.001)
+        float(bad[2].removesuffix(" %")) / 100, abs=0.001
+    )
 
 
 def test_a_metric_without_a_bound_is_drawn_with_its_median(told):
@@ -128,9 +143,16 @@ def test_the_table_of_the_map_counts_its_cells(told):
     bad, lost = row(triad, "n002"), row(triad, "n003")
     names = triad.table.columns
     assert dict(zip(names, bad, strict=True)) | {"lowest share": ""} == {
-        "node": "n002", "state": "FAILED", "days with runs": "37", "more than 2 % worse": "15",
-        "beyond a bound": "15", "failed": "0", "cut short": "0", "lowest share": "",
-        "worse since": "2025-12-16"}
+        "node": "n002",
+        "state": "FAILED",
+        "days with runs": "37",
+        "more than 2 % worse": "15",
+        "beyond a bound": "15",
+        "failed": "0",
+        "cut short": "0",
+        "lowest share": "",
+        "worse since": "2025-12-16",
+    }
     assert float(bad[7].removesuffix(" %")) < -18
     assert (lost[5], lost[8]) == ("10", "2025-12-21")
     assert row(triad, "n004")[6] == "2"
@@ -163,8 +185,9 @@ def test_the_gravest_change_of_a_node_stands_beside_the_fleet(told):
     assert {"n002", "median of 11 nodes"} <= set(texts(change))
     node, before, one, after, two, by = change.table.rows[0]
     assert (node, before, after) == ("n002", "22", "15")
-    assert float(two) / float(one) - 1 == pytest.approx(float(by.removesuffix(" %")) / 100,
-                                                        abs=0.001)
+    assert float(two) / float(one) - 1 == pytest.approx(
+        float(by.removesuffix(" %")) / 100, abs=0.001
+    )
 
 
 def test_figures_have_names_of_their_own_and_each_says_something(told):
@@ -181,8 +204,15 @@ def test_a_chapter_without_anything_to_tell_is_left_out(made, chapter):
 
 
 def test_the_median_of_trials_is_one_figure():
-    held = {"place": [0, 0, 0, 1], "metric": [0] * 4, "series": [7] * 4, "session": [3] * 4,
-            "time": [5, 5, 5, 5], "status": [0] * 4, "base": [1.0, 9.0, 2.0, 4.0]}
+    held = {
+        "place": [0, 0, 0, 1],
+        "metric": [0] * 4,
+        "series": [7] * 4,
+        "session": [3] * 4,
+        "time": [5, 5, 5, 5],
+        "status": [0] * 4,
+        "base": [1.0, 9.0, 2.0, 4.0],
+    }
     found = past._by_job({key: np.array(values) for key, values in held.items()})
     assert found["value"].tolist() == [2.0, 4.0]
 
@@ -200,8 +230,10 @@ def test_hostile_names_stay_texts(tmp_path, monkeypatch):
     evil = "<b>&amp;</b>"
     perflogs = furnish(tmp_path, monkeypatch, more="", count=2)
     for run in range(3):
-        found = [replace(s, dims={"of": evil})
-                 for s in fleets.run_of({"n001": 100 + run, "n002": 99}, run)]
+        found = [
+            replace(s, dims={"of": evil})
+            for s in fleets.run_of({"n001": 100 + run, "n002": 99}, run)
+        ]
         samples.write(perflogs, found[0].header, found)
     held = material.gather("here")
     try:

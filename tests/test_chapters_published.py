@@ -59,8 +59,10 @@ def seed(tmp_path, monkeypatch):
 def test_seed_001_keeps_its_rates_over_the_wan_and_not_its_round_trip(seed):
     section = links.chapter(seed("sc11-wan"))
     (figure,) = section.figures
-    assert figure.says == ("Of 8 rates 68 % to 100 % of the LAN's are left over the WAN; "
-                           "Latency.round_trip takes 210 times as long.")
+    assert figure.says == (
+        "Of 8 rates 68 % to 100 % of the LAN's are left over the WAN; "
+        "Latency.round_trip takes 210 times as long."
+    )
     held = rows(figure)
     assert held["Ior.undirected, 30 clients, 16 servers"][:3] == ("9.6 GB/s", "6.5 GB/s", "67.7 %")
     assert held["Lnet.undirected, 10 clients, 10 servers"][2] == "79.8 %"
@@ -103,11 +105,18 @@ def test_seed_000s_landmarks_stand_where_no_curve_is_printed_and_means_are_no_no
     write, read = section.figures
     held = rows(write)
     assert held["published landmark: jetstream-iu august-2016"] == (
-        "-", "3325 MB/s", "414 tasks", "32 tasks")
-    assert held["published landmark: jetstream-tacc before-tuning"][1:3] == (
-        "885 MB/s", "48 tasks")
+        "-",
+        "3325 MB/s",
+        "414 tasks",
+        "32 tasks",
+    )
+    assert held["published landmark: jetstream-tacc before-tuning"][1:3] == ("885 MB/s", "48 tasks")
     assert rows(read)["published landmark: jetstream-tacc after-tuning"] == (
-        "-", "14217 MB/s", "> 166 tasks", "> 166 tasks")
+        "-",
+        "14217 MB/s",
+        "> 166 tasks",
+        "> 166 tasks",
+    )
     assert "plateau →" in texts(read)
     assert "Ior.write_max" in write.metrics
     assert "no figures of the curves" in write.says
@@ -123,8 +132,13 @@ def swept(tmp_path, monkeypatch):
     file = sweeps_made.write_sweep(tmp_path / "sweeps", monkeypatch)
     perflogs = tmp_path / "data/perflogs"
     for run, campaign, factor in ((1, "before", 0.7), (5, "after", 1.0)):
-        found = sweeps_made.of(file, {"Ior.write": lambda t, p, f=factor: f * 1300 * t / (t + 9)},
-                               run, 0.01, campaign=campaign)
+        found = sweeps_made.of(
+            file,
+            {"Ior.write": lambda t, p, f=factor: f * 1300 * t / (t + 9)},
+            run,
+            0.01,
+            campaign=campaign,
+        )
         samples.write(perflogs, found[0].header, found)
     csv = SITES / "jetstream-tacc/published.csv"
     imported.keep(csv, imported.read(csv).values(), perflogs)
@@ -140,15 +154,17 @@ def test_campaigns_and_landmarks_of_others_stand_in_one_figure(swept):
     assert figure.name == "sweep-made-tasks-ior-write"
     assert "2 published landmarks, whose curves nobody printed" in figure.says
     told = " ".join(texts(figure))
-    for text in ("here after, tasks_per_node 1", "here before, tasks_per_node 1",
-                 "published landmark: jetstream-tacc before-tuning:"):
+    for text in (
+        "here after, tasks_per_node 1",
+        "here before, tasks_per_node 1",
+        "published landmark: jetstream-tacc before-tuning:",
+    ):
         assert text in told
     held = rows(figure)
     before, after = (held[f"here {name}, tasks_per_node 1"] for name in ("before", "after"))
     assert before[0] == after[0] == "9"
     assert float(before[1].split()[0]) / float(after[1].split()[0]) == pytest.approx(0.7, abs=0.02)
-    assert held["published landmark: jetstream-tacc after-tuning"][1:3] == (
-        "1253 MB/s", "32 tasks")
+    assert held["published landmark: jetstream-tacc after-tuning"][1:3] == ("1253 MB/s", "32 tasks")
     assert any(text.startswith("made_tasks: Ior.write") for text in section.points)
 
 
@@ -181,20 +197,42 @@ def linked(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
     rates = {"n002": 9.4, "n003": 9.4, "n004": 9.3, "n005": 4.7, "n006": 1.0, "n007": 4.6}
-    for check, metric, unit in (("TcpBandwidth", "throughput", "Gb/s"),
-                                ("Latency", "round_trip", "us")):
+    for check, metric, unit in (
+        ("TcpBandwidth", "throughput", "Gb/s"),
+        ("Latency", "round_trip", "us"),
+    ):
         for job, (link, nodes) in enumerate((("near", range(2, 5)), ("far", range(5, 8)))):
-            head = fleets.header(1, check, job=str(job), conditions={
-                "program": "iperf3", "link": link, "pattern": "star"})
+            head = fleets.header(
+                1,
+                check,
+                job=str(job),
+                conditions={"program": "iperf3", "link": link, "pattern": "star"},
+            )
             found = []
             for name in (f"n{n:03}" for n in nodes):
                 rate = rates[name] if unit == "Gb/s" else 200 if link == "near" else 50_000
                 for pair in ((name, "n001"), ("n001", name)):
-                    found.append(Sample(head, pair[0], f"{check}.{metric}", Decimal(str(rate)),
-                                        unit, dims={"peer": pair[1]}))
+                    found.append(
+                        Sample(
+                            head,
+                            pair[0],
+                            f"{check}.{metric}",
+                            Decimal(str(rate)),
+                            unit,
+                            dims={"peer": pair[1]},
+                        )
+                    )
             if link == "far":
-                found.append(Sample(head, "n008", f"{check}.*", status="timeout", why="hung",
-                                    dims={"peer": "n001"}))
+                found.append(
+                    Sample(
+                        head,
+                        "n008",
+                        f"{check}.*",
+                        status="timeout",
+                        why="hung",
+                        dims={"peer": "n001"},
+                    )
+                )
             samples.write(tmp_path / "data/perflogs", head, found)
     held = material.gather("here", since="2026-01-01T00:00")
     yield held
@@ -207,16 +245,25 @@ def test_measured_links_are_compared_by_the_medians_of_their_pairs(linked):
     held = rows(figure)
     assert figure.name == "links-measured"
     assert held["TcpBandwidth.throughput"] == (
-        "9.4 Gb/s", "4.6 Gb/s", "48.9 %", "medians of 6 near and 6 far pairs")
+        "9.4 Gb/s",
+        "4.6 Gb/s",
+        "48.9 %",
+        "medians of 6 near and 6 far pairs",
+    )
     assert held["Latency.round_trip"][2] == "250 times"
     assert "4.6 Gb/s (49%)" in texts(figure)
 
 
 def test_a_bad_pair_and_a_failed_one_come_first_in_the_table(linked):
-    figure = next(f for f in matrix.chapter(linked).figures
-                  if f.name == "matrix-tcpbandwidth-throughput-far")
+    figure = next(
+        f for f in matrix.chapter(linked).figures if f.name == "matrix-tcpbandwidth-throughput-far"
+    )
     assert [(row[0], row[1]) for row in figure.table.rows[:4]] == [
-        ("n001 > n008", "-"), ("n008 > n001", "-"), ("n001 > n006", "1"), ("n006 > n001", "1")]
+        ("n001 > n008", "-"),
+        ("n008 > n001", "-"),
+        ("n001 > n006", "1"),
+        ("n006 > n001", "1"),
+    ]
     assert figure.table.rows[2][3] == "10.00 %"
     assert {"timeout", "1", "4.7", "n006", "n001"} <= set(texts(figure))
     assert "2 failed" in figure.says
@@ -224,15 +271,30 @@ def test_a_bad_pair_and_a_failed_one_come_first_in_the_table(linked):
 
 def test_landmarks_keep_what_was_printed():
     head = fleets.header(1, "Ior", mode="published", campaign="x")
-    found = landmarks.of([
-        Sample(head, "", "Ior.read_plateau", Decimal(n), "tasks",
-               own_conditions={"published": "landmark", "stated": f"{end} end of a range"})
-        for n, end in ((350, "low"), (400, "high"))] + [
-        Sample(head, "", "Ior.read_max", Decimal("29766"), "MB/s"),
-        Sample(head, "", "Stream.triad", Decimal(1), "MB/s")])
+    found = landmarks.of(
+        [
+            Sample(
+                head,
+                "",
+                "Ior.read_plateau",
+                Decimal(n),
+                "tasks",
+                own_conditions={"published": "landmark", "stated": f"{end} end of a range"},
+            )
+            for n, end in ((350, "low"), (400, "high"))
+        ]
+        + [
+            Sample(head, "", "Ior.read_max", Decimal("29766"), "MB/s"),
+            Sample(head, "", "Stream.triad", Decimal(1), "MB/s"),
+        ]
+    )
     (one,) = found
     assert (one.metric, one.flat, one.value, one.place) == (
-        "Ior.read", "from 350 to 400 tasks", "29766 MB/s", "-")
+        "Ior.read",
+        "from 350 to 400 tasks",
+        "29766 MB/s",
+        "-",
+    )
     drawn = one.drawn("MiB/s")
     assert drawn.highest is None and [x for x, _ in drawn.plateaus] == [350, 400]
 
@@ -253,15 +315,21 @@ def test_what_was_measured_between_two_nodes_is_a_value_of_both_and_of_the_link(
 
 
 def test_a_node_that_only_received_was_measured(tmp_path, monkeypatch):
-    fleets.write_site(tmp_path / "sites", 3, criteria=(
-        "C-1: {description: d, metric: Stream.triad, at_least: 1 MB/s, source: s}\n"))
+    fleets.write_site(
+        tmp_path / "sites",
+        3,
+        criteria=("C-1: {description: d, metric: Stream.triad, at_least: 1 MB/s, source: s}\n"),
+    )
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
     for check, metric in (("Stream", "Stream.triad"), ("TcpBandwidth", "TcpBandwidth.throughput")):
         head = fleets.header(1, check)
         dims = {"peer": "n002"} if check != "Stream" else {}
-        samples.write(tmp_path / "data/perflogs", head, [Sample(
-            head, "n001", metric, Decimal(9), "Gb/s" if dims else "MB/s", dims=dims)])
+        samples.write(
+            tmp_path / "data/perflogs",
+            head,
+            [Sample(head, "n001", metric, Decimal(9), "Gb/s" if dims else "MB/s", dims=dims)],
+        )
     held = material.gather("here")
     try:
         assert held.measured == {"n001", "n002"}

@@ -41,13 +41,21 @@ def keep(perflogs, found):
 def two(tmp_path_factory):
     """Two environments on the same nodes; the fleet fell in one of them, n002 in the other."""
     folder = tmp_path_factory.mktemp("two")
-    criteria = ("C-1: {description: d, metric: Stream.triad, at_least: 100 GB/s, source: s,\n"
-                "  scope: every node}\n")
+    criteria = (
+        "C-1: {description: d, metric: Stream.triad, at_least: 100 GB/s, source: s,\n"
+        "  scope: every node}\n"
+    )
     with pytest.MonkeyPatch.context() as patch, world(folder, patch, criteria) as (perflogs, made):
         own = {"nodes": 8, "runs": RUNS, "metrics": ("Stream.triad",)}
         years.write(perflogs, **own, steps=[years.Step("Stream.triad", STEP, -0.1, ("n002",))])
-        years.write(perflogs, **own, environment="gnu", partition="other", seed=2,
-                    steps=[years.Step("Stream.triad", STEP, -0.3)])
+        years.write(
+            perflogs,
+            **own,
+            environment="gnu",
+            partition="other",
+            seed=2,
+            steps=[years.Step("Stream.triad", STEP, -0.3)],
+        )
         yield distribution.chapter(made()), trend.chapter(made()), made()
 
 
@@ -70,9 +78,14 @@ def test_each_environment_has_its_own_past(two):
 
 def test_a_node_stands_beside_the_fleet_of_its_own_environment(two):
     change = next(f for f in two[1].figures if f.title == "Stream.triad of n002")
-    fleet = next(m for m in (trend._middle(two[2].once(trend.past.read), one)
-                             for one in two[2].once(distribution.fleets))
-                 if m.one.key.environment == "system")
+    fleet = next(
+        m
+        for m in (
+            trend._middle(two[2].once(trend.past.read), one)
+            for one in two[2].once(distribution.fleets)
+        )
+        if m.one.key.environment == "system"
+    )
     assert change.says.startswith("Step of -10")
     assert trend._speaks_of(two[2].survey.alerts[0], fleet.one)
     assert "gnu" not in change.svg
@@ -84,12 +97,13 @@ C-MEDIAN: {description: d, metric: Stream.triad, at_least: 100 MB/s, source: s, 
 
 
 def test_the_bound_of_a_median_accuses_no_node(tmp_path, monkeypatch):
-    usual = ("system: here\nB-MEDIAN: {metric: Stream.triad, at_least: 100 MB/s, source: s, "
-             "scope: median, taken: 2026-01-01}\n")
+    usual = (
+        "system: here\nB-MEDIAN: {metric: Stream.triad, at_least: 100 MB/s, source: s, "
+        "scope: median, taken: 2026-01-01}\n"
+    )
     with world(tmp_path, monkeypatch, MIDDLE, usual) as (perflogs, made):
         for run in range(3):
-            keep(perflogs, fleets.run_of(
-                {n: 104 - i for i, n in enumerate(fleets.names(8))}, run))
+            keep(perflogs, fleets.run_of({n: 104 - i for i, n in enumerate(fleets.names(8))}, run))
         section = distribution.chapter(made())
         assert made().judged.verdicts[0].verdict == "PASS"  # 100.5 is the median of 104 to 97
         assert section.lead.endswith("none has a bound.")
@@ -100,12 +114,18 @@ def test_the_bound_of_a_median_accuses_no_node(tmp_path, monkeypatch):
         assert "none was clearly worse" in told.lead
 
 
-@pytest.mark.parametrize(("rule", "beyond"), [
-    ("metric: Stream.triad, equals: 100 MB/s, rounding: nearest 10 MB/s", {"n004", "n005", "n006"}),
-    ("metric: Hpl.time, at_most: 104.99 s", {"n005", "n006"}),
-    ("metric: Hpl.time, at_most: 100 s, rounding: nearest 10 s", {"n005", "n006"}),
-    ("metric: Stream.triad, at_least: 0.1 GB/s", {"n001", "n004"}),
-])
+@pytest.mark.parametrize(
+    ("rule", "beyond"),
+    [
+        (
+            "metric: Stream.triad, equals: 100 MB/s, rounding: nearest 10 MB/s",
+            {"n004", "n005", "n006"},
+        ),
+        ("metric: Hpl.time, at_most: 104.99 s", {"n005", "n006"}),
+        ("metric: Hpl.time, at_most: 100 s, rounding: nearest 10 s", {"n005", "n006"}),
+        ("metric: Stream.triad, at_least: 0.1 GB/s", {"n001", "n004"}),
+    ],
+)
 def test_a_bound_has_the_sides_that_the_contract_gives_it(tmp_path, monkeypatch, rule, beyond):
     criteria = f"C-1: {{description: d, {rule}, source: s}}\n"
     metric, unit = ("Hpl.time", "s") if "Hpl" in rule else ("Stream.triad", "MB/s")
@@ -114,8 +134,9 @@ def test_a_bound_has_the_sides_that_the_contract_gives_it(tmp_path, monkeypatch,
         for run in range(2):
             keep(perflogs, fleets.run_of(values, run, metric, unit))
         verdict = made().judged.verdicts[0]
-        assert {n.node for n in verdict.nodes if n.value is not None and n.verdict == "FAIL"} == \
-            beyond
+        assert {
+            n.node for n in verdict.nodes if n.value is not None and n.verdict == "FAIL"
+        } == beyond
         found = made().site, Series(metric, (), "system", "compute", ()), made().site.criteria
         mark = [m.beyond(list(values.values())) for m in promised.marks(*found, unit)]
         assert set(compress(values, np.any(mark, axis=0))) == beyond
@@ -131,26 +152,38 @@ def test_values_under_other_conditions_are_told_apart(tmp_path, monkeypatch):
     with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, made):
         for run in range(2):
             found = fleets.run_of(dict.fromkeys(fleets.names(4), 100 + run), run)
-            keep(perflogs, [replace(s, own_conditions={"array_size": size}, trial=trial)
-                            for trial, size in enumerate(("8", "16")) for s in found])
+            keep(
+                perflogs,
+                [
+                    replace(s, own_conditions={"array_size": size}, trial=trial)
+                    for trial, size in enumerate(("8", "16"))
+                    for s in found
+                ],
+            )
         titles = distribution.titles(distribution.fleets(made()))
         assert sorted(titles) == [f"Stream.triad of compute, array_size {n}" for n in (16, 8)]
 
 
 def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
     with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, made):
-        years.write(perflogs, nodes=8, runs=200, metrics=("Stream.triad",),
-                    drifts=[years.Drift("Stream.triad", -0.2, ("n004",))])
+        years.write(
+            perflogs,
+            nodes=8,
+            runs=200,
+            metrics=("Stream.triad",),
+            drifts=[years.Drift("Stream.triad", -0.2, ("n004",))],
+        )
         held = made()
         drawn = next(f for f in trend.chapter(held).figures if f.title.endswith("of n004"))
         told = changes.chapter(held)
     assert drawn.says.startswith("Drift of -")
     assert "confidence" not in drawn.says and "a year, most likely" in drawn.says
-    (node, runs, one, two, by), = drawn.table.rows
+    ((node, runs, one, two, by),) = drawn.table.rows
     assert (node, runs) == ("n004", "200")
     assert -11.5 < float(by.removesuffix(" %")) < -8.5  # 10 % in 200 days, the ends' middles 90 %
-    assert float(two) / float(one) - 1 == pytest.approx(float(by.removesuffix(" %")) / 100,
-                                                        abs=0.001)
+    assert float(two) / float(one) - 1 == pytest.approx(
+        float(by.removesuffix(" %")) / 100, abs=0.001
+    )
     assert " on 2026-06-08" not in drawn.svg
     assert "from 2025-11-21 02:15 UTC" in told.lead  # its first run, not its last
     assert "(n 200)" in str(told.sections[0].tables[0].rows)

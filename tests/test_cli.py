@@ -7,9 +7,17 @@ import pytest
 from siteproof import samples
 from siteproof.cli import COMMANDS
 
-HEAD = {"siteproof": 1, "session": "s", "system": "thishost", "partition": "node",
-        "environment": "system", "check": "Stream", "job": "1",
-        "time": "2026-11-21T00:00:00+00:00", "mode": "quick"}
+HEAD = {
+    "siteproof": 1,
+    "session": "s",
+    "system": "thishost",
+    "partition": "node",
+    "environment": "system",
+    "check": "Stream",
+    "job": "1",
+    "time": "2026-11-21T00:00:00+00:00",
+    "mode": "quick",
+}
 LINE = {"node": "localhost", "metric": "Stream.triad", "value": "9000", "unit": "MB/s"}
 
 
@@ -40,23 +48,27 @@ def test_the_command_alone_says_what_there_is(world):
     assert all(command in done.out for command in COMMANDS)
 
 
-@pytest.mark.parametrize("words", [
-    ["nonsense"], ["verdict", "--nonsense"], ["verdict", "extra"], ["why"], ["collect", "extra"],
-])
+@pytest.mark.parametrize(
+    "words",
+    [["nonsense"], ["verdict", "--nonsense"], ["verdict", "extra"], ["why"], ["collect", "extra"]],
+)
 def test_wrong_usage_is_exit_code_2_without_a_traceback(world, words):
     done = world.siteproof(*words)
     assert done.code == 2
     assert "Traceback" not in done.said
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["verdict", "--system", "nowhere"], "no site 'nowhere'"),
-    (["verdict", "--campaign", "nothing"], "--campaign: no sample of 'nothing'"),
-    (["verdict", "--since", "sometime"], "--since: 'sometime' is no time"),
-    (["verdict", "--since", "9" * 30 + "d"], "is no time"),
-    (["why", "nobody"], "'nobody' is neither a criterion nor a node"),
-    (["why", "HERE-STREAM", "--system", "../etc"], "no site '../etc'"),
-])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["verdict", "--system", "nowhere"], "no site 'nowhere'"),
+        (["verdict", "--campaign", "nothing"], "--campaign: no sample of 'nothing'"),
+        (["verdict", "--since", "sometime"], "--since: 'sometime' is no time"),
+        (["verdict", "--since", "9" * 30 + "d"], "is no time"),
+        (["why", "nobody"], "'nobody' is neither a criterion nor a node"),
+        (["why", "HERE-STREAM", "--system", "../etc"], "no site '../etc'"),
+    ],
+)
 def test_a_wrong_word_is_refused_in_one_line(kept, words, told):
     kept.keep()
     assert told in kept.siteproof(*words).refused()
@@ -78,29 +90,32 @@ def test_before_the_first_run_everything_is_incomplete(world):
     assert world.siteproof("why", "localhost").code == 3
 
 
-@pytest.mark.parametrize(("keys", "told"), [
-    ({"raw": "{"}, ":2: broken line"),
-    ({"raw": ""}, ""),
-    ({"raw": "\x00"}, ":2: broken line"),
-    ({"line": {"value": "fast"}}, ":2: 'fast' is no number"),
-    ({"line": {"value": "1E+999999"}}, ":2: '1E+999999' is no figure that any tool prints"),
-    ({"line": {"value": [1]}}, ":2: '[1]' is no number"),
-    ({"line": {"unit": "furlong"}}, ":2: unknown unit 'furlong'"),
-    ({"line": {"unit": 5}}, ":2: unknown unit '5'"),
-    ({"line": {"dims": "x"}}, ":2: 'dims' is no object of texts"),
-    ({"line": {"conditions": {"a": [1]}}}, ":2: 'conditions' is no object of texts"),
-    ({"line": {"trial": "first"}}, ":2: trial 'first' is no whole number"),
-    ({"line": {"node": 7}}, ":2: sample without node"),
-    ({"line": {"status": "fine"}}, ":2: unknown status 'fine'"),
-    ({"head": {"time": "noon"}}, ":1: 'noon' is no time with its zone"),
-    ({"head": {"time": "2026-11-21T00:00:00"}}, ":1: "),
-    ({"head": {"time": 5}}, ":1: 'time' is no text"),
-    ({"head": {"mode": ["quick"]}}, ":1: 'mode' is no text"),
-    ({"head": {"conditions": []}}, ":1: 'conditions' is no object of texts"),
-    ({"head": {"provenance": {"a": 1}}}, ":1: 'provenance' is no object of texts"),
-    ({"head": {"siteproof": 2}}, ":1: written by another version"),
-    ({"head": {"colour": "red"}}, ":1: unknown key 'colour'"),
-])
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"raw": "{"}, ":2: broken line"),
+        ({"raw": ""}, ""),
+        ({"raw": "\x00"}, ":2: broken line"),
+        ({"line": {"value": "fast"}}, ":2: 'fast' is no number"),
+        ({"line": {"value": "1E+999999"}}, ":2: '1E+999999' is no figure that any tool prints"),
+        ({"line": {"value": [1]}}, ":2: '[1]' is no number"),
+        ({"line": {"unit": "furlong"}}, ":2: unknown unit 'furlong'"),
+        ({"line": {"unit": 5}}, ":2: unknown unit '5'"),
+        ({"line": {"dims": "x"}}, ":2: 'dims' is no object of texts"),
+        ({"line": {"conditions": {"a": [1]}}}, ":2: 'conditions' is no object of texts"),
+        ({"line": {"trial": "first"}}, ":2: trial 'first' is no whole number"),
+        ({"line": {"node": 7}}, ":2: sample without node"),
+        ({"line": {"status": "fine"}}, ":2: unknown status 'fine'"),
+        ({"head": {"time": "noon"}}, ":1: 'noon' is no time with its zone"),
+        ({"head": {"time": "2026-11-21T00:00:00"}}, ":1: "),
+        ({"head": {"time": 5}}, ":1: 'time' is no text"),
+        ({"head": {"mode": ["quick"]}}, ":1: 'mode' is no text"),
+        ({"head": {"conditions": []}}, ":1: 'conditions' is no object of texts"),
+        ({"head": {"provenance": {"a": 1}}}, ":1: 'provenance' is no object of texts"),
+        ({"head": {"siteproof": 2}}, ":1: written by another version"),
+        ({"head": {"colour": "red"}}, ":1: unknown key 'colour'"),
+    ],
+)
 @pytest.mark.parametrize("words", [["verdict"], ["why", "localhost"]])
 def test_a_broken_perflog_is_named_with_its_line(kept, words, keys, told):
     path = kept.keep(**keys)
@@ -149,9 +164,16 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b1m\r\b\u202e"
 
 def test_hostile_perflogs_print_no_control_character(kept):
     kept.keep(line={"status": "generic", "why": HOSTILE, "metric": "Stream.*"}, name="1.jsonl")
-    kept.keep(line={"metric": "HostParameters.mismatch", "unit": "text", "value": HOSTILE,
-                    "dims": {"parameter": HOSTILE}},
-              head={"check": "HostParameters", "conditions": {HOSTILE: HOSTILE}}, name="2.jsonl")
+    kept.keep(
+        line={
+            "metric": "HostParameters.mismatch",
+            "unit": "text",
+            "value": HOSTILE,
+            "dims": {"parameter": HOSTILE},
+        },
+        head={"check": "HostParameters", "conditions": {HOSTILE: HOSTILE}},
+        name="2.jsonl",
+    )
     for words in (["verdict"], ["why", "localhost"], ["why", "HERE-STREAM"], ["verdict", "--json"]):
         said = kept.siteproof(*words).said
         assert all(c.isprintable() or c == "\n" for c in said), words

@@ -12,6 +12,7 @@ from siteproof import samples
 @pytest.fixture
 def net(world):
     """A world with a network; `keep` writes samples, `ask` runs the command on METRIC."""
+
     def keep(found):
         for job in dict.fromkeys((s.header.session, s.header.check) for s in found):
             mine = [s for s in found if (s.header.session, s.header.check) == job]
@@ -24,22 +25,29 @@ def net(world):
     site()
     world.keep, world.describe = keep, site
     world.ask = lambda *words, metric=METRIC: world.siteproof(
-        "matrix", metric, "--system", "here", *words)
+        "matrix", metric, "--system", "here", *words
+    )
     return world
 
 
 def star(noise=0.01, count=12, seed=1, **keys):
     chance = random.Random(seed)
     found = nets.star(count=count, **keys)
-    return [ok(f"{s.node}>{s.dims['peer']}", f"{float(s.value) * chance.gauss(1, noise):.3f}")
-            for s in found]
+    return [
+        ok(f"{s.node}>{s.dims['peer']}", f"{float(s.value) * chance.gauss(1, noise):.3f}")
+        for s in found
+    ]
 
 
 def everyone(count, noise=0.01):
     chance = random.Random(1)
     nodes = [f"n{i}" for i in range(1, count + 1)] + ["s1"]
-    return [ok(f"{a}>{b}", f"{9.4 * chance.gauss(1, noise):.3f}")
-            for a in nodes for b in nodes if a != b]
+    return [
+        ok(f"{a}>{b}", f"{9.4 * chance.gauss(1, noise):.3f}")
+        for a in nodes
+        for b in nodes
+        if a != b
+    ]
 
 
 def test_a_healthy_star_is_shown_whole_and_is_exit_code_0(net):
@@ -56,8 +64,7 @@ def test_a_bad_client_is_named_with_its_side_and_marked(net):
     net.keep(star(slow={"n4>s1": 4}))
     done = net.ask("--link", "lan")
     assert done.code == 1
-    assert done.out.splitlines()[-1] == (
-        f"{METRIC} over lan: behind the bad pairs: n4 (as sender)")
+    assert done.out.splitlines()[-1] == (f"{METRIC} over lan: behind the bad pairs: n4 (as sender)")
     assert "3.959*" in done.out
     assert "s1>n4 9.265 Gb/s, n4>s1 3.959: 57% apart" in done.out
 
@@ -68,13 +75,16 @@ def test_a_bad_pair_is_a_link_told_once_for_both_directions(net):
     net.keep([*found, ok("n2>n5", 2), ok("n5>n2", 2.1)])
     done = net.ask()
     assert (done.code, done.out.splitlines()[-1]) == (
-        1, f"{METRIC} over lan: bad alone, no node is to blame: n2<>n5")
+        1,
+        f"{METRIC} over lan: bad alone, no node is to blame: n2<>n5",
+    )
 
 
 def test_a_broken_contract_is_bad_even_if_all_are_alike(net):
     net.keep(nets.star(8.0))
     assert net.ask().out.splitlines()[-1] == (
-        f"{METRIC} over lan: behind the bad pairs: s1 (as sender and receiver)")
+        f"{METRIC} over lan: behind the bad pairs: s1 (as sender and receiver)"
+    )
 
 
 def test_failed_and_missing_pairs_are_told(net):
@@ -92,7 +102,9 @@ def test_a_pair_whose_server_died_is_missing_and_blames_nobody(net):
     done = net.ask()
     assert "n3>s1: interrupted: s1 went" in done.out
     assert (done.code, done.out.splitlines()[-1]) == (
-        3, f"{METRIC} over lan: no bad pair; 2 pairs without a figure")
+        3,
+        f"{METRIC} over lan: no bad pair; 2 pairs without a figure",
+    )
 
 
 def test_of_320_nodes_only_what_is_bad_is_shown(net):
@@ -102,18 +114,31 @@ def test_of_320_nodes_only_what_is_bad_is_shown(net):
     lines = net.ask().out.splitlines()
     assert len(lines) < 30
     assert max(map(len, lines)) <= 132
-    assert lines[-1].endswith("n7 (as sender and receiver), n211 (as sender and receiver)") or \
-        lines[-1].endswith("n211 (as sender and receiver), n7 (as sender and receiver)")
+    assert lines[-1].endswith(
+        "n7 (as sender and receiver), n211 (as sender and receiver)"
+    ) or lines[-1].endswith("n211 (as sender and receiver), n7 (as sender and receiver)")
 
 
 def test_each_message_size_is_a_matrix(net):
     net.describe(count=6, criteria="{}\n")
-    net.keep([ok(f"n{i}>s1", v * (1 + i / 1000), metric="MpiPingPong.latency", unit="us",
-                 dims={"size": size})
-              for size, v in (("8", 2), ("1024", 5)) for i in range(1, 7)])
+    net.keep(
+        [
+            ok(
+                f"n{i}>s1",
+                v * (1 + i / 1000),
+                metric="MpiPingPong.latency",
+                unit="us",
+                dims={"size": size},
+            )
+            for size, v in (("8", 2), ("1024", 5))
+            for i in range(1, 7)
+        ]
+    )
     lines = net.ask(metric="MpiPingPong.latency").out.splitlines()
-    assert lines[-2:] == ["MpiPingPong.latency [size 1024] over lan: no bad pair",
-                          "MpiPingPong.latency [size 8] over lan: no bad pair"]
+    assert lines[-2:] == [
+        "MpiPingPong.latency [size 1024] over lan: no bad pair",
+        "MpiPingPong.latency [size 8] over lan: no bad pair",
+    ]
     assert any("[size 8] over lan, us" in line for line in lines[:-2])
 
 
@@ -123,20 +148,29 @@ def test_the_newest_job_of_a_pair_counts(net):
 
 
 def test_a_count_that_no_criterion_bounds_is_not_judged(net):
-    net.keep([ok(f"n{i}>s1", i * 10, metric="TcpBandwidth.retransmits", unit="count")
-              for i in range(1, 7)])
+    net.keep(
+        [
+            ok(f"n{i}>s1", i * 10, metric="TcpBandwidth.retransmits", unit="count")
+            for i in range(1, 7)
+        ]
+    )
     done = net.ask(metric="TcpBandwidth.retransmits")
     assert (done.code, done.out.splitlines()[-1]) == (
-        3, "TcpBandwidth.retransmits over lan: no criterion says which of 6 pairs are bad")
+        3,
+        "TcpBandwidth.retransmits over lan: no criterion says which of 6 pairs are bad",
+    )
 
 
-@pytest.mark.parametrize(("words", "metric", "told"), [
-    ((), "TcpBandwith.throughput", "unknown metric 'TcpBandwith.throughput'"),
-    ((), "Stream.triad", "'Stream.triad' is no figure of a pair of nodes. Allowed: Tcp"),
-    (("--link", "lann"), METRIC, "no link 'lann' (did you mean 'lan'?). Allowed: lan, wan."),
-    (("--campaign", "none"), METRIC, "--campaign: no sample of 'none'"),
-    (("--since", "soon"), METRIC, "--since: 'soon' is no time"),
-])
+@pytest.mark.parametrize(
+    ("words", "metric", "told"),
+    [
+        ((), "TcpBandwith.throughput", "unknown metric 'TcpBandwith.throughput'"),
+        ((), "Stream.triad", "'Stream.triad' is no figure of a pair of nodes. Allowed: Tcp"),
+        (("--link", "lann"), METRIC, "no link 'lann' (did you mean 'lan'?). Allowed: lan, wan."),
+        (("--campaign", "none"), METRIC, "--campaign: no sample of 'none'"),
+        (("--since", "soon"), METRIC, "--since: 'soon' is no time"),
+    ],
+)
 def test_a_mistake_is_one_line_and_exit_code_2(net, words, metric, told):
     net.keep(nets.star())
     assert told in net.ask(*words, metric=metric).refused()
@@ -155,9 +189,15 @@ def test_nothing_measured_is_one_line_and_exit_code_3(net, words):
 
 def test_the_days_of_a_pair_with_classes_and_failures(net):
     # Gb/s: 0.6 is 75 MB/s, 0.32 is 40 MB/s, 0.16 is 20 MB/s
-    net.keep([ok("n1>s1", 0.6, run=1, trial=1), ok("n1>s1", 0.32, run=1, trial=2),
-              ok("n1>s1", 0.16, run=2), ok("n2>s1", 0.6, run=2),
-              failed("n1>s1", "login", run=3)])
+    net.keep(
+        [
+            ok("n1>s1", 0.6, run=1, trial=1),
+            ok("n1>s1", 0.32, run=1, trial=2),
+            ok("n1>s1", 0.16, run=2),
+            ok("n2>s1", 0.6, run=2),
+            failed("n1>s1", "login", run=3),
+        ]
+    )
     done = net.ask("--daily")
     lines = done.out.splitlines()
     assert done.code == 1
@@ -174,7 +214,9 @@ def test_good_days_are_exit_code_0_and_the_last_seven_are_shown(net):
         net.keep(nets.star(9.4, run=run))
     done = net.ask("--daily")
     assert (done.code, done.out.splitlines()[-1]) == (
-        0, f"{METRIC}: none of 12 pairs was below 25 MB/s or failed on any day")
+        0,
+        f"{METRIC}: none of 12 pairs was below 25 MB/s or failed on any day",
+    )
     assert "2026-11-04" in done.out and "2026-11-03" not in done.out
 
 

@@ -21,20 +21,28 @@ def test_all_ok_is_one_line_and_exit_code_0(fleet):
 
 
 def test_bad_nodes_come_first_with_why(fleet):
-    fleet.keep([*run_of({**{n: v for n, v in EVEN.items() if n not in ("n002", "n006")},
-                         "n004": 70}), broken("n006", "node_lost", why="left no result")])
+    fleet.keep(
+        [
+            *run_of({**{n: v for n, v in EVEN.items() if n not in ("n002", "n006")}, "n004": 70}),
+            broken("n006", "node_lost", why="left no result"),
+        ]
+    )
     done = fleet.ask("nodes")
     lines = done.out.splitlines()
     assert done.code == 1
-    row = {n: next(i for i, line in enumerate(lines) if f" {n} " in line) for n in
-           ("n004", "n006")}
+    row = {n: next(i for i, line in enumerate(lines) if f" {n} " in line) for n in ("n004", "n006")}
     assert row["n006"] < row["n004"]
     assert "did not answer: left no result" in lines[row["n006"]]
     assert "30.0% below the fleet's median 100" in lines[row["n004"]]
     assert lines[-7:] == [
-        "FAILED   n006", "SLOW     n004", "UNTESTED n002", "OK       n[001,003,005,007-008]",
+        "FAILED   n006",
+        "SLOW     n004",
+        "UNTESTED n002",
+        "OK       n[001,003,005,007-008]",
         "untested: n002: Stream.triad: no value",
-        "run again: -S nodes=n004", "nodes of here: 1 FAILED, 1 SLOW, 1 UNTESTED, 5 OK"]
+        "run again: -S nodes=n004",
+        "nodes of here: 1 FAILED, 1 SLOW, 1 UNTESTED, 5 OK",
+    ]
 
 
 def test_untested_alone_is_exit_code_3(fleet):
@@ -81,13 +89,17 @@ def test_nodes_for_programs(fleet):
     assert (done.code, record["exit_code"]) == (1, 1)
     node = next(n for n in record["nodes"] if n["node"] == "n004")
     assert node["state"] == "SLOW"
-    assert node["metrics"]["Stream.triad"]["deficit"] == pytest.approx(.3)
+    assert node["metrics"]["Stream.triad"]["deficit"] == pytest.approx(0.3)
     assert record["states"]["SLOW"] == "n004"
 
 
 def test_a_reason_cannot_steer_the_terminal(fleet):
-    fleet.keep([*run_of({n: v for n, v in EVEN.items() if n != "n003"}),
-                broken("n003", "timeout", why="[red]a\x1b[31mb")])
+    fleet.keep(
+        [
+            *run_of({n: v for n, v in EVEN.items() if n != "n003"}),
+            broken("n003", "timeout", why="[red]a\x1b[31mb"),
+        ]
+    )
     done = fleet.ask("nodes")
     assert "\x1b" not in done.out
     assert "[red]a?[31mb" in done.out

@@ -14,8 +14,17 @@ from siteproof import collect, manifest, samples
 from siteproof.errors import UserError
 from siteproof.manifest import Manifest
 
-GOOD = {"exit": "0", "limit": "100", "start": "1000", "end": "1010", "kernel": "6.1",
-        "cpus": "2", "memory_kib": "16000000", "swap_before": "7", "swap_after": "7"}
+GOOD = {
+    "exit": "0",
+    "limit": "100",
+    "start": "1000",
+    "end": "1010",
+    "kernel": "6.1",
+    "cpus": "2",
+    "memory_kib": "16000000",
+    "swap_before": "7",
+    "swap_after": "7",
+}
 FACTS = {"program": "likwid-bench", "array_bytes": "80000000", "last_level_cache": "1000"}
 LIKWID = (OUTPUTS / "likwid/5.2.2-copy_and_stream.txt").read_text()
 
@@ -27,12 +36,23 @@ class Job:
         self.stages, self.perflogs = folder / "stage", folder / "perflogs"
         self.stage = self.stages / "s1" / "here" / changed.get("check", "Stream")
         (self.stage / "raw").mkdir(parents=True)
-        self.plan = Manifest(**{
-            "session": "s1", "system": "here", "partition": "all", "environment": "system",
-            "check": "Stream", "mode": "quick", "expected": "n[1-2]", "metrics": ["copy", "triad"],
-            "parsers": {"likwid-bench": "likwid"}, "derive": "stream", "jobs": ["17"],
-            "started": 900.0, **changed,
-        })
+        self.plan = Manifest(
+            **{
+                "session": "s1",
+                "system": "here",
+                "partition": "all",
+                "environment": "system",
+                "check": "Stream",
+                "mode": "quick",
+                "expected": "n[1-2]",
+                "metrics": ["copy", "triad"],
+                "parsers": {"likwid-bench": "likwid"},
+                "derive": "stream",
+                "jobs": ["17"],
+                "started": 900.0,
+                **changed,
+            }
+        )
         self.plan.save(self.stage)
 
     def node(self, name="n1", out=LIKWID, err="", facts=None, **meta):
@@ -93,20 +113,34 @@ def test_a_node_without_a_result_in_a_job_at_its_limit_timed_out(job):
     assert job.failure("n2", ended="TIMEOUT")[0] == "timeout"
 
 
-@pytest.mark.parametrize("ended", [
-    "CANCELLED", "CANCELLED by 0", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "lost with its session",
-    "job cancelled because it was blocked in pending state: ReqNodeNotAvail",
-])
+@pytest.mark.parametrize(
+    "ended",
+    [
+        "CANCELLED",
+        "CANCELLED by 0",
+        "NODE_FAIL",
+        "PREEMPTED",
+        "BOOT_FAIL",
+        "lost with its session",
+        "job cancelled because it was blocked in pending state: ReqNodeNotAvail",
+    ],
+)
 def test_a_job_that_was_ended_holds_nothing_against_a_node(job, ended):
     job.node("n1")
     assert job.failure("n2", ended=ended) == ("interrupted", f"left no result (job {ended})")
 
 
-@pytest.mark.parametrize(("code", "ended", "status"), [
-    ("143", "CANCELLED by 0", "interrupted"), ("137", "lost with its session", "interrupted"),
-    ("143", "COMPLETED", "generic"), ("143", "TIMEOUT", "generic"), ("1", "CANCELLED", "generic"),
-    ("124", "CANCELLED", "timeout"),
-])
+@pytest.mark.parametrize(
+    ("code", "ended", "status"),
+    [
+        ("143", "CANCELLED by 0", "interrupted"),
+        ("137", "lost with its session", "interrupted"),
+        ("143", "COMPLETED", "generic"),
+        ("143", "TIMEOUT", "generic"),
+        ("1", "CANCELLED", "generic"),
+        ("124", "CANCELLED", "timeout"),
+    ],
+)
 def test_what_a_signal_ended_with_its_job_is_no_failure_of_the_node(job, code, ended, status):
     job.node("n1", exit=code)
     assert job.failure("n1", ended=ended)[0] == status
@@ -157,28 +191,44 @@ def test_results_of_strangers_are_left_out(job):
     assert {node for node, _ in job.collect()} == {"n1", "n2"}
 
 
-@pytest.mark.parametrize(("changes", "status", "told"), [
-    ({"exit": "124"}, "timeout", "likwid-bench hung: ended after its time limit"),
-    ({"exit": "137", "end": "1100"}, "timeout", "hung"),
-    ({"exit": "137", "err": "Killed"}, "generic", "exited with 137: Killed"),
-    ({"exit": "127", "err": "likwid-bench is not installed"}, "tool_missing", "is not installed"),
-    ({"exit": "1", "err": "Segmentation fault"}, "generic", "exited with 1: Segmentation fault"),
-    ({"exit": "1", "out": "said on stdout"}, "generic", "exited with 1: said on stdout"),
-    ({"exit": "1", "out": ""}, "generic", "exited with 1: without a word"),
-    ({"exit": None}, "parse", "says exit ''"),
-    ({"exit": "-1"}, "parse", "says exit '-1'"),
-    ({"exit": "zero"}, "parse", "says exit 'zero'"),
-    ({"exit": "9" * 5000}, "parse", "says exit"),
-    ({"out": LIKWID[:700]}, "parse", "cut off"),
-    ({"out": ""}, "parse", "no output of likwid-bench"),
-    ({"out": b"\xff\xfe\0garbage\x1b[2J"}, "parse", "no output of likwid-bench"),
-    ({"out": LIKWID.replace("68231.34", "68231,34")}, "parse", "'68231,34' is no number"),
-    ({"facts": {"program": "dd"}}, "parse", "measured by 'dd', which no parser of Stream reads"),
-    ({"facts": {"program": None}}, "parse", "measured by ''"),
-    ({"facts": {"array_bytes": None}}, "parse", "array_bytes '' is no number"),
-    ({"facts": {"last_level_cache": "much"}}, "parse", "last_level_cache 'much' is no number"),
-    ({"facts": {"last_level_cache": "80000000"}}, "invalid", "less than 4 times the caches"),
-], ids=lambda value: None if isinstance(value, dict) else str(value)[:25])
+@pytest.mark.parametrize(
+    ("changes", "status", "told"),
+    [
+        ({"exit": "124"}, "timeout", "likwid-bench hung: ended after its time limit"),
+        ({"exit": "137", "end": "1100"}, "timeout", "hung"),
+        ({"exit": "137", "err": "Killed"}, "generic", "exited with 137: Killed"),
+        (
+            {"exit": "127", "err": "likwid-bench is not installed"},
+            "tool_missing",
+            "is not installed",
+        ),
+        (
+            {"exit": "1", "err": "Segmentation fault"},
+            "generic",
+            "exited with 1: Segmentation fault",
+        ),
+        ({"exit": "1", "out": "said on stdout"}, "generic", "exited with 1: said on stdout"),
+        ({"exit": "1", "out": ""}, "generic", "exited with 1: without a word"),
+        ({"exit": None}, "parse", "says exit ''"),
+        ({"exit": "-1"}, "parse", "says exit '-1'"),
+        ({"exit": "zero"}, "parse", "says exit 'zero'"),
+        ({"exit": "9" * 5000}, "parse", "says exit"),
+        ({"out": LIKWID[:700]}, "parse", "cut off"),
+        ({"out": ""}, "parse", "no output of likwid-bench"),
+        ({"out": b"\xff\xfe\0garbage\x1b[2J"}, "parse", "no output of likwid-bench"),
+        ({"out": LIKWID.replace("68231.34", "68231,34")}, "parse", "'68231,34' is no number"),
+        (
+            {"facts": {"program": "dd"}},
+            "parse",
+            "measured by 'dd', which no parser of Stream reads",
+        ),
+        ({"facts": {"program": None}}, "parse", "measured by ''"),
+        ({"facts": {"array_bytes": None}}, "parse", "array_bytes '' is no number"),
+        ({"facts": {"last_level_cache": "much"}}, "parse", "last_level_cache 'much' is no number"),
+        ({"facts": {"last_level_cache": "80000000"}}, "invalid", "less than 4 times the caches"),
+    ],
+    ids=lambda value: None if isinstance(value, dict) else str(value)[:25],
+)
 def test_what_went_wrong_is_a_status_and_a_reason(job, changes, status, told):
     job.node("n2")
     job.node("n1", **changes)
@@ -198,14 +248,24 @@ def test_a_metric_that_the_catalogue_promises_and_the_output_lacks_is_an_error(t
 @pytest.mark.parametrize("value", [None, "", "many", "1.5"])
 def test_an_hpl_node_that_cannot_account_for_itself_is_an_error(tmp_path, key, value):
     job = Job(tmp_path, check="Hpl", metrics=["gflops"], parsers={"xhpl": "hpl"}, derive="hpl")
-    job.node("n1", out=(OUTPUTS / "hpl/2.0-n3000.txt").read_text(), facts={"program": "xhpl"},
-             **{key: value})
+    job.node(
+        "n1",
+        out=(OUTPUTS / "hpl/2.0-n3000.txt").read_text(),
+        facts={"program": "xhpl"},
+        **{key: value},
+    )
     assert job.failure()[0] == "parse"
 
 
 def test_an_hpl_node_that_swapped_or_lacks_cores_gave_no_valid_answer(tmp_path):
-    job = Job(tmp_path, check="Hpl", metrics=["gflops"], parsers={"xhpl": "hpl"}, derive="hpl",
-              facts={"cores": "24"})
+    job = Job(
+        tmp_path,
+        check="Hpl",
+        metrics=["gflops"],
+        parsers={"xhpl": "hpl"},
+        derive="hpl",
+        facts={"cores": "24"},
+    )
     out = (OUTPUTS / "hpl/2.0-n3000.txt").read_text()
     job.node("n1", out=out, facts={"program": "xhpl"}, swap_after="9")
     job.node("n2", out=out, facts={"program": "xhpl"})
@@ -327,9 +387,9 @@ def test_a_job_that_slurm_still_holds_is_no_orphan(tmp_path, monkeypatch):
     assert orphans(job) == [job.stage]
 
 
-@pytest.mark.parametrize("text", [
-    "", "{", "[]", "{}", '{"session": "s"}', "\0", '{"expected": "n["}',
-])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"session": "s"}', "\0", '{"expected": "n["}']
+)
 def test_a_broken_manifest_is_named_and_stops_no_other(tmp_path, text):
     broken = lost(tmp_path, "a", check="Broken")
     (broken.stage / manifest.NAME).write_text(text)

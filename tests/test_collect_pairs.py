@@ -26,18 +26,32 @@ class Job:
         ends = sorted({end for _, *pair in turns for end in pair})
         parsers = {"iperf3": "iperf3", "nuttcp": "nuttcp"}
         self.manifest = Manifest(
-            session="20261121T120000Z-00001ab", system="here", partition="compute",
-            environment="system", check="TcpBandwidth", mode="acceptance",
-            expected=",".join(ends), metrics=["throughput"], parsers=parsers,
-            derive="tcp_bandwidth", scheduler="slurm", turns=turns, together=together,
-            lost=lost or {}, jobs=["7"], started=1795267000,
-            conditions={"link": "lan", "pattern": "star", "at_once": "1"}, **keys)
+            session="20261121T120000Z-00001ab",
+            system="here",
+            partition="compute",
+            environment="system",
+            check="TcpBandwidth",
+            mode="acceptance",
+            expected=",".join(ends),
+            metrics=["throughput"],
+            parsers=parsers,
+            derive="tcp_bandwidth",
+            scheduler="slurm",
+            turns=turns,
+            together=together,
+            lost=lost or {},
+            jobs=["7"],
+            started=1795267000,
+            conditions={"link": "lan", "pattern": "star", "at_once": "1"},
+            **keys,
+        )
         self.manifest.save(self.stage)
 
     def account(self, folder, node, code=0, start=1795267400, end=1795267420, limit=60, **facts):
         (folder / "meta").write_text(
             f"node={node}\nhost={node}\nkernel=6.1\njob=7\nlimit={limit}\nstart={start}\n"
-            f"exit={code}\nend={end}\n")
+            f"exit={code}\nend={end}\n"
+        )
         (folder / "facts").write_text("".join(f"{k}={v}\n" for k, v in facts.items()))
         (folder / "stdout").write_text("")
         (folder / "stderr").write_text("")
@@ -62,7 +76,8 @@ class Job:
             (run / "dims").write_text((f"direction={way}\n" if way else "") + "streams=1\n")
             known = f"{program}/{text}.txt" in RECORDED
             (run / "stdout").write_text(
-                (OUTPUTS / program / f"{text}.txt").read_text() if known else text)
+                (OUTPUTS / program / f"{text}.txt").read_text() if known else text
+            )
             (run / "stderr").write_text("")
             if ended is not None:
                 (run / "exit").write_text(f"{ended}\n")
@@ -79,10 +94,16 @@ class Job:
     def told(self, ended="COMPLETED"):
         """Failures: (node, peer, trial, status, why); and the pairs with a throughput."""
         found = self.collect(ended)
-        failed = [(s.node, s.dims.get("peer", s.dims.get("link", "")), s.trial, s.status, s.why)
-                  for s in found if s.status != "ok"]
-        return failed, {f"{s.node}>{s.dims['peer']}" for s in found
-                        if s.metric.endswith(".throughput") and s.status == "ok"}
+        failed = [
+            (s.node, s.dims.get("peer", s.dims.get("link", "")), s.trial, s.status, s.why)
+            for s in found
+            if s.status != "ok"
+        ]
+        return failed, {
+            f"{s.node}>{s.dims['peer']}"
+            for s in found
+            if s.metric.endswith(".throughput") and s.status == "ok"
+        }
 
 
 STAR = [(0, "n1", "s1"), (0, "n2", "s1")]
@@ -108,8 +129,13 @@ def test_a_server_that_died_costs_its_turn_and_is_lost_itself(star):
     star.client(1, ("out", "", 124), code=124)
     failed, good = star.told()
     assert failed == [
-        ("n2", "s1", 0, "interrupted",
-         "s1 did not serve: down*: power-off; iperf3 1 hung: ended after its time limit"),
+        (
+            "n2",
+            "s1",
+            0,
+            "interrupted",
+            "s1 did not serve: down*: power-off; iperf3 1 hung: ended after its time limit",
+        ),
         ("s1", "", 0, "node_lost", "down*: power-off"),
     ]
     assert good == BOTH
@@ -119,8 +145,10 @@ def test_turns_that_a_dead_server_never_had_name_it(star):
     star.manifest.lost = {"s1": "down*: power-off"}
     star.manifest.save(star.stage)
     failed, _ = star.told("CANCELLED")
-    assert failed == [("n2", "s1", 0, "interrupted", "no turn with s1: down*: power-off"),
-                      ("s1", "", 0, "node_lost", "down*: power-off")]
+    assert failed == [
+        ("n2", "s1", 0, "interrupted", "no turn with s1: down*: power-off"),
+        ("s1", "", 0, "node_lost", "down*: power-off"),
+    ]
 
 
 def test_a_dead_client_is_lost_and_its_server_is_not(star):
@@ -136,8 +164,10 @@ def test_a_server_that_asks_too_and_died_after_its_own_turn_is_lost_all_the_same
     job = Job(tmp_path, [(0, "a", "b"), (0, "c", "a")], lost={"a": "down*"})
     job.both(0)
     failed, good = job.told()
-    assert failed == [("a", "", 0, "node_lost", "down*"),
-                      ("c", "a", 0, "interrupted", "no turn with a: down*")]
+    assert failed == [
+        ("a", "", 0, "node_lost", "down*"),
+        ("c", "a", 0, "interrupted", "no turn with a: down*"),
+    ]
     assert good == {"a>b", "b>a"}
 
 
@@ -146,7 +176,9 @@ def test_a_tool_that_the_server_lacks_is_told_of_the_server(star):
     star.client(1, ("out", REFUSED, 0), ("in", REFUSED, 0))
     failed, good = star.told()
     assert {(node, status) for node, _, _, status, _ in failed} == {
-        ("n2", "tool_missing"), ("s1", "tool_missing")}
+        ("n2", "tool_missing"),
+        ("s1", "tool_missing"),
+    }
     assert {why for *_, why in failed} == {"on s1: iperf3 is not installed"}
     assert good == BOTH
 
@@ -161,8 +193,14 @@ def test_ends_with_different_programs_lack_a_tool_and_are_no_bad_pair(star):
     (star.server(1) / "facts").write_text("program=nuttcp\n")
     star.client(1, ("out", REFUSED, 1), ("in", REFUSED, 1), code=1)
     assert star.told()[0] == [
-        ("n2", "s1", 0, "tool_missing", "n2 asked by iperf3, s1 answered by nuttcp: "
-         "both need the same program")]
+        (
+            "n2",
+            "s1",
+            0,
+            "tool_missing",
+            "n2 asked by iperf3, s1 answered by nuttcp: both need the same program",
+        )
+    ]
 
 
 IN_USE = "iperf3: error - unable to start listener for connections: Address already in use"
@@ -173,8 +211,10 @@ def test_a_port_in_use_is_the_servers_failure(star):
     star.client(1, ("out", REFUSED, 0), ("in", REFUSED, 0))
     failed, good = star.told()
     assert [f[3] for f in failed] == ["generic", "generic"]
-    assert all(f[4].startswith("the server on s1 exited with 1: iperf3: error - unable to start")
-               for f in failed)
+    assert all(
+        f[4].startswith("the server on s1 exited with 1: iperf3: error - unable to start")
+        for f in failed
+    )
 
 
 def test_a_figure_from_somebody_elses_server_does_not_count(star):
@@ -187,8 +227,9 @@ def test_a_figure_from_somebody_elses_server_does_not_count(star):
 
 def test_a_time_limit_that_came_first_accuses_nobody(star):
     failed, good = star.told("TIMEOUT")
-    assert failed == [("n2", "s1", 0, "interrupted",
-                       "the job reached its time limit before this turn")]
+    assert failed == [
+        ("n2", "s1", 0, "interrupted", "the job reached its time limit before this turn")
+    ]
     assert good == BOTH
 
 
@@ -196,14 +237,19 @@ def test_a_client_that_is_silent_while_later_turns_have_results_timed_out(tmp_pa
     job = Job(tmp_path, STAR)
     job.both(1)
     assert job.told("TIMEOUT")[0] == [
-        ("n1", "s1", 0, "timeout", "no result, and turns after it have one")]
+        ("n1", "s1", 0, "timeout", "no result, and turns after it have one")
+    ]
 
 
-@pytest.mark.parametrize(("ended", "why"), [
-    ("CANCELLED", "left no result (job CANCELLED)"), ("", "left no result (job ended)"),
-    ("lost with its session", "left no result (job lost with its session)"),
-    ("NODE_FAIL", "left no result (job NODE_FAIL)"),
-])
+@pytest.mark.parametrize(
+    ("ended", "why"),
+    [
+        ("CANCELLED", "left no result (job CANCELLED)"),
+        ("", "left no result (job ended)"),
+        ("lost with its session", "left no result (job lost with its session)"),
+        ("NODE_FAIL", "left no result (job NODE_FAIL)"),
+    ],
+)
 def test_a_job_that_somebody_ended_accuses_nobody(star, ended, why):
     assert star.told(ended)[0] == [("n2", "s1", 0, "interrupted", why)]
 
@@ -211,16 +257,22 @@ def test_a_job_that_somebody_ended_accuses_nobody(star, ended, why):
 def test_a_client_that_came_too_late_is_told_so(star):
     star.server(1)
     assert star.told()[0] == [
-        ("n2", "s1", 0, "generic",
-         "left no result (job COMPLETED): it came too late for its turn, or could not write")]
+        (
+            "n2",
+            "s1",
+            0,
+            "generic",
+            "left no result (job COMPLETED): it came too late for its turn, or could not write",
+        )
+    ]
 
 
-@pytest.mark.parametrize(("ended", "status"), [
-    ("CANCELLED", "interrupted"), ("COMPLETED", "generic"),
-])
-@pytest.mark.parametrize(("codes", "whole"), [
-    ({"run": 143, "script": 143}, True), ({"run": None, "script": 143}, False),
-])
+@pytest.mark.parametrize(
+    ("ended", "status"), [("CANCELLED", "interrupted"), ("COMPLETED", "generic")]
+)
+@pytest.mark.parametrize(
+    ("codes", "whole"), [({"run": 143, "script": 143}, True), ({"run": None, "script": 143}, False)]
+)
 def test_what_a_signal_ended_with_its_job_is_no_failure(star, codes, whole, ended, status):
     star.server(1)
     star.client(1, ("out", GOOD, 0), ("in", "", codes["run"]), code=codes["script"])
@@ -229,9 +281,9 @@ def test_what_a_signal_ended_with_its_job_is_no_failure(star, codes, whole, ende
     assert good == BOTH | ({"n2>s1"} if whole else set())
 
 
-@pytest.mark.parametrize(("ended", "status"), [
-    ("CANCELLED", "interrupted"), ("COMPLETED", "generic"),
-])
+@pytest.mark.parametrize(
+    ("ended", "status"), [("CANCELLED", "interrupted"), ("COMPLETED", "generic")]
+)
 def test_a_server_that_hung_up_with_its_job_is_no_failure(star, ended, status):
     star.server(1, 129)
     star.client(1, ("out", REFUSED, 1), code=1)
@@ -243,8 +295,10 @@ def test_a_node_that_is_reserved_for_others_is_not_lost(star):
     star.manifest.spared = ["s1", "n2"]
     star.manifest.save(star.stage)
     failed, good = star.told()
-    assert failed == [("n2", "s1", 0, "interrupted", "reserved for weather"),
-                      ("s1", "", 0, "interrupted", "reserved for weather")]
+    assert failed == [
+        ("n2", "s1", 0, "interrupted", "reserved for weather"),
+        ("s1", "", 0, "interrupted", "reserved for weather"),
+    ]
     assert good == BOTH
 
 
@@ -268,8 +322,9 @@ def test_a_script_that_broke_off_between_its_runs_counts_in_no_direction(star):
     star.server(1)
     star.client(1, ("out", GOOD, 0), code=2, words="run.2: No space left on device")
     failed, good = star.told()
-    assert failed == [("n2", "s1", 0, "generic",
-                       "iperf3 exited with 2: run.2: No space left on device")]
+    assert failed == [
+        ("n2", "s1", 0, "generic", "iperf3 exited with 2: run.2: No space left on device")
+    ]
     assert good == BOTH
 
 
@@ -281,14 +336,18 @@ def test_a_script_may_deny_its_figures(star):
     assert star.told()[0] == [("n2", "s1", 0, "invalid", "the clock went backwards")]
 
 
-@pytest.mark.parametrize(("dims", "why"), [
-    ("direction=sideways", "a run says direction 'sideways', and not out or in"),
-    ("peer=n9", "a run says its peer itself"), ("link=wan", "a run says its link itself"),
-    ("node=n9", "a run says its node itself"),
-    ("trial=" + "9" * 5000, f"iperf3: trial '{'9' * 20}' is no whole number"),
-    ("trial=\u0663", "iperf3: trial '\u0663' is no whole number"),
-    ("program=bash", "measured by 'bash', which no parser of TcpBandwidth reads"),
-])
+@pytest.mark.parametrize(
+    ("dims", "why"),
+    [
+        ("direction=sideways", "a run says direction 'sideways', and not out or in"),
+        ("peer=n9", "a run says its peer itself"),
+        ("link=wan", "a run says its link itself"),
+        ("node=n9", "a run says its node itself"),
+        ("trial=" + "9" * 5000, f"iperf3: trial '{'9' * 20}' is no whole number"),
+        ("trial=\u0663", "iperf3: trial '\u0663' is no whole number"),
+        ("program=bash", "measured by 'bash', which no parser of TcpBandwidth reads"),
+    ],
+)
 def test_a_run_says_nothing_that_the_timetable_knows_better(star, dims, why):
     star.server(1)
     folder = star.client(1, ("", GOOD, 0))
@@ -309,8 +368,7 @@ def test_an_mtu_that_holds_no_segment_is_no_division_by_zero(tmp_path):
     job.server(0)
     folder = job.client(0, ("out", GOOD, 0))
     (folder / "facts").write_text("program=iperf3\nmtu=52\n")
-    assert job.told()[0] == [
-        ("n1", "s1", 0, "parse", "tcp: an MTU of 52 bytes holds no segment")]
+    assert job.told()[0] == [("n1", "s1", 0, "parse", "tcp: an MTU of 52 bytes holds no segment")]
 
 
 def _file_for_folder(path):
@@ -346,8 +404,9 @@ def _binary(path):
         file.write_bytes(bytes(range(256)) * 9)
 
 
-@pytest.mark.parametrize("hurt", [
-    _file_for_folder, _folder_for_file, _loop, _pipe, _run_is_a_file, _no_end, _binary])
+@pytest.mark.parametrize(
+    "hurt", [_file_for_folder, _folder_for_file, _loop, _pipe, _run_is_a_file, _no_end, _binary]
+)
 @pytest.mark.parametrize("whose", [name, server_of])
 def test_broken_files_are_told_of_their_pair_and_end_in_no_traceback(star, hurt, whose):
     star.both(1)
@@ -362,13 +421,22 @@ def test_broken_files_are_told_of_their_pair_and_end_in_no_traceback(star, hurt,
     assert whose is server_of or failed, "the client's account is broken, and nobody says so"
 
 
-@settings(max_examples=60, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_hostile_texts_are_samples_that_can_be_read_again(tmp_path_factory, data):
-    text = st.text(max_size=60) | st.sampled_from([
-        "direction=out\nstreams=\u202e1", "exit=0\nexit=999999999999999999999", "start=-1",
-        "=\n==\n", "program=iperf3\nprogram=../../x", "invalid=\x1b[2J", "a" * 4000 + "=b"])
+    text = st.text(max_size=60) | st.sampled_from(
+        [
+            "direction=out\nstreams=\u202e1",
+            "exit=0\nexit=999999999999999999999",
+            "start=-1",
+            "=\n==\n",
+            "program=iperf3\nprogram=../../x",
+            "invalid=\x1b[2J",
+            "a" * 4000 + "=b",
+        ]
+    )
     job = Job(tmp_path_factory.mktemp("hostile"), STAR)
     job.both(0)
     job.both(1)

@@ -28,12 +28,15 @@ def row(found, name="Stream.triad"):
 # ---- the rule alone
 
 
-@pytest.mark.parametrize(("what", "before", "after", "told", "word"), [
-    ("parallel write", 885, 1253, "+41.6 %", "better (one value)"),
-    ("single read", 239, 95, "-60.3 %", "worse (one value)"),
-    ("single write", 96, 68, "-29.2 %", "worse (one value)"),
-    ("parallel read", 14611, 14217, "-2.7 %", "undecidable (one value)"),
-])
+@pytest.mark.parametrize(
+    ("what", "before", "after", "told", "word"),
+    [
+        ("parallel write", 885, 1253, "+41.6 %", "better (one value)"),
+        ("single read", 239, 95, "-60.3 %", "worse (one value)"),
+        ("single write", 96, 68, "-29.2 %", "worse (one value)"),
+        ("parallel read", 14611, 14217, "-2.7 %", "undecidable (one value)"),
+    ],
+)
 def test_a_tuning_that_helped_one_figure_and_spoilt_others(what, before, after, told, word):
     found = rules.compare([before], [after], "higher")
     assert f"{found.change:+.1%}".replace("%", " %") == told
@@ -46,7 +49,8 @@ def test_a_rerun_with_nothing_changed_is_undecidable(site, monkeypatch, tmp_path
     found = of_published(site, monkeypatch, tmp_path, "acceptance-2016-04", "review-2016-05")
     assert {r.name: r.change.told for r in found.rows} == {
         "BlockStorage.read": "undecidable (one value)",
-        "BlockStorage.write": "undecidable (one value)"}
+        "BlockStorage.write": "undecidable (one value)",
+    }
 
 
 def of_published(name, monkeypatch, tmp_path, *campaigns):
@@ -62,18 +66,23 @@ def of_published(name, monkeypatch, tmp_path, *campaigns):
 
 def test_the_tuning_of_jetstream_by_its_own_table(monkeypatch, tmp_path):
     found = of_published("jetstream-tacc", monkeypatch, tmp_path, "before-tuning", "after-tuning")
-    told = [(r.name, r.change.before, r.change.after, r.unit, share(r.change.change),
-             r.change.told) for r in found.rows if r.unit != "tasks"]
+    told = [
+        (r.name, r.change.before, r.change.after, r.unit, share(r.change.change), r.change.told)
+        for r in found.rows
+        if r.unit != "tasks"
+    ]
     assert told == [
         ("IorSingle.read", 239, 95, "MB/s", "-60.3 %", "worse (one value)"),
         ("IorSingle.write", 96, 68, "MB/s", "-29.2 %", "worse (one value)"),
         ("Ior.read_max", 14611, 14217, "MB/s", "-2.7 %", "undecidable (one value)"),
-        ("Ior.write_max", 885, 1253, "MB/s", "+41.6 %", "better (one value)")]
+        ("Ior.write_max", 885, 1253, "MB/s", "+41.6 %", "better (one value)"),
+    ]
     landmarks = {r.name: (r.change.before, r.change.after) for r in found.rows if r.unit == "tasks"}
     assert landmarks == {"Ior.write_max_tasks": (48, 32), "Ior.write_plateau": (32, 32)}
     assert found.not_comparable == [  # 128 tasks, and more than 166: where it ends is not known
         f"Ior.read_{kind} of system: not comparable: stated unknown vs more than"
-        for kind in ("max_tasks", "plateau")]
+        for kind in ("max_tasks", "plateau")
+    ]
     assert not (found.only_a or found.only_b or found.changed)
 
 
@@ -81,7 +90,8 @@ def test_trap_J22_a_mean_is_not_compared_with_a_maximum(monkeypatch, tmp_path):
     found = of_published("jetstream-tacc", monkeypatch, tmp_path, "june-2016", "after-tuning")
     assert found.rows == []
     assert found.not_comparable[0] == (
-        "IorSingle.read of system: not comparable: published mean vs maximum")
+        "IorSingle.read of system: not comparable: published mean vs maximum"
+    )
 
 
 def test_more_values_decide_what_one_does_not():
@@ -91,13 +101,20 @@ def test_more_values_decide_what_one_does_not():
     assert rules.compare(*noisy, "higher").told == "same"
 
 
-@pytest.mark.parametrize(("before", "after", "better", "word"), [
-    ([5, 5], [5, 5], "higher", "same"), ([0, 0], [0, 0], "lower", "same"),
-    ([0, 0], [3, 3], "lower", "worse"), ([3, 3], [0, 0], "lower", "better"),
-    ([0], [1], "lower", "worse"), ([10, 10], [20, 20], "neither", "changed"),
-    ([100, 100], [101.9, 101.9], "higher", "same"), ([100, 100], [103, 103], "lower", "worse"),
-    ([5], [5], "higher", "same"),
-])
+@pytest.mark.parametrize(
+    ("before", "after", "better", "word"),
+    [
+        ([5, 5], [5, 5], "higher", "same"),
+        ([0, 0], [0, 0], "lower", "same"),
+        ([0, 0], [3, 3], "lower", "worse"),
+        ([3, 3], [0, 0], "lower", "better"),
+        ([0], [1], "lower", "worse"),
+        ([10, 10], [20, 20], "neither", "changed"),
+        ([100, 100], [101.9, 101.9], "higher", "same"),
+        ([100, 100], [103, 103], "lower", "worse"),
+        ([5], [5], "higher", "same"),
+    ],
+)
 def test_the_word_follows_the_direction(before, after, better, word):
     assert rules.compare(before, after, better).word == word
 
@@ -105,7 +122,7 @@ def test_the_word_follows_the_direction(before, after, better, word):
 def test_the_worst_node_lost_more_than_its_sisters():
     before = {n: 100.0 for n in "abcdef"}
     after = {**{n: 90.0 for n in "abcdef"}, "c": 60.0}
-    assert rules.worst(before, after, "higher") == [("c", pytest.approx(-.4))]
+    assert rules.worst(before, after, "higher") == [("c", pytest.approx(-0.4))]
     assert rules.worst(before, {n: 110.0 for n in "abcdef"} | {"c": 150.0}, "lower")[0][0] == "c"
     assert rules.worst(before, {"z": 1.0}, "higher") == []
     assert rules.worst({"a": 0.0}, {"a": 1.0}, "higher") == []
@@ -125,15 +142,17 @@ def test_a_fall_is_told_with_its_share_and_the_nodes_that_lost_most(beside):
     after = {**dict.fromkeys(names(8), 90), "n005": 50}
     found = row(beside(run_of(dict.fromkeys(names(8), 100)), run_of(after, 2)))
     assert (found.change.before, found.change.after) == (100, 90)
-    assert found.change.change == pytest.approx(-.1)
+    assert found.change.change == pytest.approx(-0.1)
     assert found.change.word is Word.WORSE
-    assert found.worst == [("n005", pytest.approx(-.5))]
+    assert found.worst == [("n005", pytest.approx(-0.5))]
 
 
 def test_what_is_on_one_side_only_is_told_and_not_mixed_in(beside):
     a = run_of({**dict.fromkeys(names(8)[:6], 100), "n008": 500})
-    b = [*run_of(dict.fromkeys(names(8)[:7], 100), 2),
-         *run_of({"n001": 5}, 2, "Hpl.gflops", "GFLOPS")]
+    b = [
+        *run_of(dict.fromkeys(names(8)[:7], 100), 2),
+        *run_of({"n001": 5}, 2, "Hpl.gflops", "GFLOPS"),
+    ]
     found = beside(a, b)
     assert str(row(found).nodes) == "n[001-006]"
     assert row(found).change.before == 100
@@ -143,8 +162,7 @@ def test_what_is_on_one_side_only_is_told_and_not_mixed_in(beside):
 
 def test_no_node_in_both_is_not_comparable(beside):
     found = beside(run_of({"n001": 100}), run_of({"n002": 100}, 2))
-    assert found.not_comparable == [
-        "Stream.triad of compute: not comparable: no node in both"]
+    assert found.not_comparable == ["Stream.triad of compute: not comparable: no node in both"]
 
 
 def test_another_problem_is_not_comparable_and_the_difference_is_named(beside):
@@ -152,8 +170,7 @@ def test_another_problem_is_not_comparable_and_the_difference_is_named(beside):
     large = run_of({"n001": 700}, 2, "Hpl.gflops", "GFLOPS", conditions={"n": "92736"})
     found = beside(small, large)
     assert found.rows == []
-    assert found.not_comparable == [
-        "Hpl.gflops of compute: not comparable: n 3000 vs 92736"]
+    assert found.not_comparable == ["Hpl.gflops of compute: not comparable: n 3000 vs 92736"]
 
 
 def test_a_block_more_of_a_problem_is_comparable(beside):
@@ -166,14 +183,22 @@ def test_an_acceptance_is_compared_with_a_maintenance_and_not_with_a_quick_run(b
     a = run_of({"n001": 100}, mode="acceptance")
     assert len(beside(a, run_of({"n001": 100}, 2)).rows) == 1
     assert beside(a, run_of({"n001": 100}, 2, mode="quick")).not_comparable == [
-        "Stream.triad of compute: not comparable: mode maintenance vs quick"]
+        "Stream.triad of compute: not comparable: mode maintenance vs quick"
+    ]
 
 
 def test_other_software_is_a_change_and_no_hindrance(beside):
-    a = run_of({"n001": 100}, conditions={"blas_kernel": "Haswell", "program": "xhpl"},
-               provenance={"kernel": "6.1", "suite": "a", "user": "ann"})
-    b = run_of({"n001": 150}, 2, conditions={"blas_kernel": "SkylakeX", "program": "xhpl"},
-               provenance={"kernel": "6.12", "suite": "a", "user": "bob"})
+    a = run_of(
+        {"n001": 100},
+        conditions={"blas_kernel": "Haswell", "program": "xhpl"},
+        provenance={"kernel": "6.1", "suite": "a", "user": "ann"},
+    )
+    b = run_of(
+        {"n001": 150},
+        2,
+        conditions={"blas_kernel": "SkylakeX", "program": "xhpl"},
+        provenance={"kernel": "6.12", "suite": "a", "user": "bob"},
+    )
     found = beside(a, b)
     assert row(found).change.word is Word.BETTER
     assert found.changed == ["kernel: 6.1 -> 6.12", "Stream: blas_kernel: Haswell -> SkylakeX"]
@@ -184,7 +209,7 @@ def test_one_node_with_several_runs_shows_its_own_noise(beside):
     b = [s for run, v in enumerate([90, 91, 89], 5) for s in run_of({"n001": v}, run)]
     found = row(beside(a, b)).change
     assert found.told == "worse"
-    assert 0 < found.noise < .02
+    assert 0 < found.noise < 0.02
 
 
 def test_a_failure_is_no_value(beside):
@@ -196,23 +221,27 @@ def test_a_failure_is_no_value(beside):
 
 def parameters(run, **values):
     head = fleets.header(run, "HostParameters")
-    return [Sample(head, n, "HostParameters.sysctl.net.core.rmem_max", text, "text")
-            for n, text in values.items()]
+    return [
+        Sample(head, n, "HostParameters.sysctl.net.core.rmem_max", text, "text")
+        for n, text in values.items()
+    ]
 
 
 def test_a_host_parameter_that_changed_is_told_once_with_its_nodes(beside):
     a = parameters(1, n001="212992", n002="212992", n003="5", n004="9")
     b = parameters(2, n001="16777216", n002="16777216", n003="5")
     assert beside(a, b).changed == [
-        "HostParameters.sysctl.net.core.rmem_max: 212992 -> 16777216 on n[001-002]"]
+        "HostParameters.sysctl.net.core.rmem_max: 212992 -> 16777216 on n[001-002]"
+    ]
 
 
 def test_firmware_that_changed_is_told_once_with_its_nodes(beside, tmp_path):
     sides = []
     for run, version in ((1, "1.9"), (2, "2.1")):
         head = fleets.header(run, "SystemDescription")
-        descriptions.write(tmp_path / "perflogs", head, {n: {"bios.version": version}
-                                                         for n in names(8)})
+        descriptions.write(
+            tmp_path / "perflogs", head, {n: {"bios.version": version} for n in names(8)}
+        )
         sides.append([Sample(head, n, descriptions.COUNT, Decimal(1), "count") for n in names(8)])
     assert beside(*sides).changed == ["bios.version: 1.9 -> 2.1 on n[001-008]"]
 
@@ -226,12 +255,21 @@ def test_nothing_beside_nothing_is_nothing(beside):
 
 def swept(run, curve, trials=(0, 1, 2), noise=0.01, **conditions):
     """A session of a sweep: each task count with some trials around its rate."""
-    head = fleets.header(run, "Ior", conditions={"program": "ior", "sweep": "ior_tasks_of_mine",
-                                                 **conditions})
+    head = fleets.header(
+        run, "Ior", conditions={"program": "ior", "sweep": "ior_tasks_of_mine", **conditions}
+    )
     return [
-        Sample(head, "", "Ior.write", Decimal(f"{rate * (1 + noise * (t - 1)):.2f}"), "MiB/s",
-               trial=t + 1, dims={"tasks": str(tasks), "tasks_per_node": "1"})
-        for tasks, rate in curve.items() for t in trials
+        Sample(
+            head,
+            "",
+            "Ior.write",
+            Decimal(f"{rate * (1 + noise * (t - 1)):.2f}"),
+            "MiB/s",
+            trial=t + 1,
+            dims={"tasks": str(tasks), "tasks_per_node": "1"},
+        )
+        for tasks, rate in curve.items()
+        for t in trials
     ]
 
 
@@ -240,7 +278,8 @@ def tasks(tmp_path, monkeypatch):
     """The sweep whose axis the figures are against."""
     (tmp_path / "ior_tasks_of_mine.yaml").write_text(
         "description: Mine\ntool: ior\naxes: {tasks: [1, 2]}\nagainst: tasks\npoint_limit: 1m\n"
-        "fixed: {transfer: 1 MiB, block: 1 MiB}\n")
+        "fixed: {transfer: 1 MiB, block: 1 MiB}\n"
+    )
     monkeypatch.setenv("SITEPROOF_SWEEPS", str(tmp_path))
 
 
@@ -254,7 +293,8 @@ def test_two_sessions_of_a_sweep_point_by_point_and_by_their_highest(beside, tas
         "Ior.write [tasks 2, tasks_per_node 1]": "worse",
         "Ior.write [tasks 4, tasks_per_node 1]": "worse",
         "Ior.write [tasks 8, tasks_per_node 1]": "better",
-        "Ior.write [tasks_per_node 1], highest of 4: tasks 4 -> 8": "better"}
+        "Ior.write [tasks_per_node 1], highest of 4: tasks 4 -> 8": "better",
+    }
     best = row(found, "Ior.write [tasks_per_node 1], highest of 4: tasks 4 -> 8").change
     assert (best.before, best.after) == (300, 400)
     assert found.only_b == ["Ior.write [tasks 16, tasks_per_node 1] of here"]
@@ -263,14 +303,17 @@ def test_two_sessions_of_a_sweep_point_by_point_and_by_their_highest(beside, tas
 def test_of_a_sweep_that_is_gone_only_the_points_are_compared(beside):
     found = beside(swept(1, {1: 100, 2: 200}), swept(2, {1: 100, 2: 200}))
     assert [r.name for r in found.rows] == [
-        "Ior.write [tasks 1, tasks_per_node 1]", "Ior.write [tasks 2, tasks_per_node 1]"]
+        "Ior.write [tasks 1, tasks_per_node 1]",
+        "Ior.write [tasks 2, tasks_per_node 1]",
+    ]
     assert all(r.of_a_point for r in found.rows)
 
 
 def test_a_sweep_without_repetitions_decides_only_what_is_clear(beside):
     found = beside(swept(1, {1: 100, 2: 200}, [1]), swept(2, {1: 90, 2: 120}, [1]))
-    assert row(found, "Ior.write [tasks 1, tasks_per_node 1]").change.told == \
-        "undecidable (one value)"
+    assert (
+        row(found, "Ior.write [tasks 1, tasks_per_node 1]").change.told == "undecidable (one value)"
+    )
     assert row(found, "Ior.write [tasks 2, tasks_per_node 1]").change.told == "worse (one value)"
 
 

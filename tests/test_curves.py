@@ -14,8 +14,9 @@ GRID = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 def curve(function, grid=GRID, repetitions=1, cv=0.0, seed=1):
     chance = random.Random(seed)
-    return curves.points({
-        x: [function(x) * chance.gauss(1, cv) for _ in range(repetitions)] for x in grid})
+    return curves.points(
+        {x: [function(x) * chance.gauss(1, cv) for _ in range(repetitions)] for x in grid}
+    )
 
 
 def flat_from(k, rate=100.0):
@@ -57,7 +58,10 @@ def test_a_zero_at_the_half_of_the_last_point_is_a_gain_without_end():
 def test_points_are_put_in_order_and_medians_take_what_repetitions_there_are():
     found = curves.points({8: [3, 1, 2], 2: [5], 4: [4, 6]})
     assert [(p.x, p.median, p.low, p.high) for p in found] == [
-        (2, 5, 5, 5), (4, 5, 4, 6), (8, 2, 1, 3)]
+        (2, 5, 5, 5),
+        (4, 5, 4, 6),
+        (8, 2, 1, 3),
+    ]
 
 
 def test_within_5_percent_is_inclusive():
@@ -122,7 +126,8 @@ def test_a_fall_within_the_noise_is_none():
 
 def test_the_noise_comes_from_the_points_that_were_repeated():
     assert curves.noise(curves.points({1: [1.0], 2: [1.0, 3.0], 4: [5.0]})) == pytest.approx(
-        math.sqrt(0.5))
+        math.sqrt(0.5)
+    )
     assert curves.noise(curves.points({1: [1.0], 2: [2.0]})) is None
 
 
@@ -143,8 +148,9 @@ def test_the_fit_leaves_out_zeros():
 
 
 def test_the_fit_is_not_drawn_down_by_a_fall():
-    found = curves.find(curve(lambda x: min(x, 8) * (1 if x <= 64 else 0.3), repetitions=3,
-                              cv=0.01))
+    found = curves.find(
+        curve(lambda x: min(x, 8) * (1 if x <= 64 else 0.3), repetitions=3, cv=0.01)
+    )
     assert found.decline == At(128)
     assert found.fit.x == pytest.approx(8, rel=0.03)
 

@@ -24,15 +24,25 @@ from siteproof.samples import Header, Sample
 pytest_plugins = ["testbed_fixture"]
 
 CLONE = Path(__file__).parents[1]
-HEAD = Header("20261121T000000Z-1", "thishost", "node", "system", "SystemDescription", "7",
-              "2026-11-21T00:00:00+00:00", mode="quick")
+HEAD = Header(
+    "20261121T000000Z-1",
+    "thishost",
+    "node",
+    "system",
+    "SystemDescription",
+    "7",
+    "2026-11-21T00:00:00+00:00",
+    mode="quick",
+)
 NODES = [f"node{number:03}" for number in range(1, 9)]
 
 
 def counted(fields, header=HEAD):
     """The samples that say that each node has been described."""
     return [
-        sample for node, said in fields.items() for sample in (
+        sample
+        for node, said in fields.items()
+        for sample in (
             Sample(header, node, descriptions.COUNT, Decimal(len(said)), "count"),
             Sample(header, node, descriptions.DIGEST, descriptions.digest(said), "text"),
         )
@@ -49,8 +59,11 @@ names = st.text("abc.", min_size=1, max_size=5)
 
 
 @settings(deadline=None, max_examples=50)
-@given(fields=st.dictionaries(
-    st.sampled_from(NODES), st.dictionaries(names, st.sampled_from(["1", "2", ""])), max_size=5))
+@given(
+    fields=st.dictionaries(
+        st.sampled_from(NODES), st.dictionaries(names, st.sampled_from(["1", "2", ""])), max_size=5
+    )
+)
 def test_what_was_written_is_read_back_whatever_differs(tmp_path_factory, fields):
     folder = tmp_path_factory.mktemp("perflogs")
     descriptions.write(folder, HEAD, fields)
@@ -77,16 +90,35 @@ def test_without_a_description_there_is_none(tmp_path):
     assert descriptions.of([failed], tmp_path) == {}
 
 
-@pytest.mark.parametrize("content", [
-    b"", b"no gzip", gzip.compress(b"{}")[:-6], gzip.compress(b"no json"), gzip.compress(b"[]"),
-    gzip.compress(b'{"siteproof":1,"common":{"x":1},"nodes":{}}'),
-    gzip.compress(b'{"siteproof":1,"common":{},"nodes":{"a":[]}}'),
-    gzip.compress(b'{"siteproof":2,"common":{},"nodes":{}}'),
-    gzip.compress(b'{"siteproof":1,"common":{},"nodes":{"a":{"x":"other"}}}'),
-    gzip.compress(b'{"siteproof":1,"common":{},"nodes":{"b":{"x":"1"}}}'),
-    gzip.compress(b"x" * 100)[:12] + b"\x00" * 20,
-], ids=["empty", "no gzip", "cut", "no json", "no object", "number", "list", "version", "other",
-        "node missing", "broken inside"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no gzip",
+        gzip.compress(b"{}")[:-6],
+        gzip.compress(b"no json"),
+        gzip.compress(b"[]"),
+        gzip.compress(b'{"siteproof":1,"common":{"x":1},"nodes":{}}'),
+        gzip.compress(b'{"siteproof":1,"common":{},"nodes":{"a":[]}}'),
+        gzip.compress(b'{"siteproof":2,"common":{},"nodes":{}}'),
+        gzip.compress(b'{"siteproof":1,"common":{},"nodes":{"a":{"x":"other"}}}'),
+        gzip.compress(b'{"siteproof":1,"common":{},"nodes":{"b":{"x":"1"}}}'),
+        gzip.compress(b"x" * 100)[:12] + b"\x00" * 20,
+    ],
+    ids=[
+        "empty",
+        "no gzip",
+        "cut",
+        "no json",
+        "no object",
+        "number",
+        "list",
+        "version",
+        "other",
+        "node missing",
+        "broken inside",
+    ],
+)
 def test_fields_that_are_broken_or_not_those_measured_are_refused_by_file(tmp_path, content):
     path = descriptions.path_of(tmp_path, HEAD)
     path.parent.mkdir(parents=True)
@@ -103,8 +135,13 @@ def test_fields_that_are_gone_are_told_by_file(tmp_path):
 def test_no_escape_sequence_of_a_kept_file_reaches_a_reader(tmp_path):
     path = descriptions.path_of(tmp_path, HEAD)
     path.parent.mkdir(parents=True)
-    path.write_bytes(gzip.compress(json.dumps(
-        {"siteproof": 1, "common": {"x": "\x1b[31m"}, "nodes": {"a": {"y\x07": "\x1b"}}}).encode()))
+    path.write_bytes(
+        gzip.compress(
+            json.dumps(
+                {"siteproof": 1, "common": {"x": "\x1b[31m"}, "nodes": {"a": {"y\x07": "\x1b"}}}
+            ).encode()
+        )
+    )
     assert descriptions.read(path) == {"a": {"x": "?[31m", "y?": "?"}}
 
 
@@ -115,9 +152,9 @@ def test_320_nodes_with_3000_fields_stay_far_below_five_megabytes(tmp_path):
     for job in range(5):
         header = replace(HEAD, job=str(job))
         fields = {
-            f"node{job * 64 + n:03}": common | {
-                f"nic.eth{i}.mac": f"{dice.getrandbits(48):012x}" for i in range(4)
-            } | {f"memory.dimm.{i}.serial": f"{dice.getrandbits(32):08x}" for i in range(16)}
+            f"node{job * 64 + n:03}": common
+            | {f"nic.eth{i}.mac": f"{dice.getrandbits(48):012x}" for i in range(4)}
+            | {f"memory.dimm.{i}.serial": f"{dice.getrandbits(32):08x}" for i in range(16)}
             for n in range(64)
         }
         keep(tmp_path, fields, header)
@@ -177,14 +214,23 @@ def test_two_nodes_that_differ_have_no_majority(world):
 
 
 def test_what_has_changed_since_the_last_acceptance_is_told_once(world):
-    before = replace(HEAD, system="testbed", partition="compute", mode="acceptance",
-                     session="20261101T000000Z-1", time="2026-11-01T00:00:00+00:00")
+    before = replace(
+        HEAD,
+        system="testbed",
+        partition="compute",
+        mode="acceptance",
+        session="20261101T000000Z-1",
+        time="2026-11-01T00:00:00+00:00",
+    )
     record = Acceptance("autumn", [before.session], "eva", "all well", before.time, {}, [], [])
     accepted = world.data / "perflogs" / "testbed" / "accepted" / "20261101T010000Z.json"
     accepted.parent.mkdir(parents=True)
     accepted.write_text(json.dumps({"siteproof": 1, **asdict(record)}))
-    keep(world.data / "perflogs", {node: {"cpu.model": "EPYC", "sysctl.vm.swappiness": "30"}
-                                   for node in NODES}, before)
+    keep(
+        world.data / "perflogs",
+        {node: {"cpu.model": "EPYC", "sysctl.vm.swappiness": "30"} for node in NODES},
+        before,
+    )
     done = fleet(world)
     assert "since autumn, accepted by eva: 1 change, 8 nodes compared" in done.out
     assert "changed: node[001-008]: sysctl.vm.swappiness: '30' -> '60'" in done.out
@@ -206,12 +252,22 @@ def test_strangers_are_refused_in_a_line(world, words):
 def test_what_grew_around_a_campaign_is_told(world):
     fleet(world)
     for hour, count in ((1, 3), (2, 8)):
-        header = replace(HEAD, system="testbed", partition="compute", check="Health", job=str(hour),
-                         time=f"2026-11-21T0{hour}:00:00+00:00")
-        samples.write(world.data / "perflogs", header, [
-            Sample(header, "node002", "Health.edac_ce", Decimal(count), "count"),
-            Sample(header, "node002", "Health.boot", "b", "text"),
-        ])
+        header = replace(
+            HEAD,
+            system="testbed",
+            partition="compute",
+            check="Health",
+            job=str(hour),
+            time=f"2026-11-21T0{hour}:00:00+00:00",
+        )
+        samples.write(
+            world.data / "perflogs",
+            header,
+            [
+                Sample(header, "node002", "Health.edac_ce", Decimal(count), "count"),
+                Sample(header, "node002", "Health.boot", "b", "text"),
+            ],
+        )
     told = world.siteproof("describe", "--system", "testbed")
     assert "health, first to last look: node002: edac_ce +5" in told.out
     assert told.code == 0
@@ -240,8 +296,13 @@ def test_a_script_needs_neither_root_nor_other_tools_and_says_what_did(world):
         folder = world.folder / script
         folder.mkdir(mode=0o777)
         done = subprocess.run(
-            ["sh", CLONE / f"checks/system/{script}.sh"], cwd=folder, text=True,
-            env={"PATH": str(world.path), "LC_ALL": "C"}, capture_output=True, timeout=60)
+            ["sh", CLONE / f"checks/system/{script}.sh"],
+            cwd=folder,
+            text=True,
+            env={"PATH": str(world.path), "LC_ALL": "C"},
+            capture_output=True,
+            timeout=60,
+        )
         assert done.returncode == 0
         assert done.stdout.endswith(f"end {script}\n")
         assert "not installed" in done.stdout
@@ -269,8 +330,14 @@ def test_what_other_tools_tell_is_read_by_any_awk(tmp_path, awk):
     env = {"PATH": f"{tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
     told = ""
     for script in ("description", "health"):
-        done = subprocess.run(["sh", CLONE / f"checks/system/{script}.sh"], cwd=tmp_path, text=True,
-                              env=env, capture_output=True, timeout=60)
+        done = subprocess.run(
+            ["sh", CLONE / f"checks/system/{script}.sh"],
+            cwd=tmp_path,
+            text=True,
+            env=env,
+            capture_output=True,
+            timeout=60,
+        )
         assert done.stderr == ""
         told += done.stdout
     assert "count time_offset = -0.004217\n" in told
@@ -287,8 +354,10 @@ def test_one_node_with_another_sysctl_is_named_on_the_test_bed(testbed, tmp_path
 
     def run(*words):
         said = " ".join(f"'{word}'" for word in words)
-        return testbed.run(["sh", "-c", f"cd '{CLONE}' && . ./activate && "
-                            f"SITEPROOF_DATA='{data}' {said}"], timeout=240)
+        return testbed.run(
+            ["sh", "-c", f"cd '{CLONE}' && . ./activate && SITEPROOF_DATA='{data}' {said}"],
+            timeout=240,
+        )
 
     measure = ("reframe", "-c", "checks/", "-r", "-n", "SystemDescription|Health")
     key = "net.ipv4.tcp_timestamps"

@@ -170,7 +170,8 @@ def test_a_pattern_of_the_year_is_called_annual_whatever_is_missing(share):
     found = shape.tell(times, values)
     assert found.season.name == "annual"
     assert (found.season.highest, found.season.lowest) in {
-        (top, low) for top in ("December", "January") for low in ("June", "July")}
+        (top, low) for top in ("December", "January") for low in ("June", "July")
+    }
     assert found.steps == []
     assert (found.season.offsets[np.isnan(values)] == 0).all()
 

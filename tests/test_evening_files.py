@@ -19,10 +19,12 @@ LEFT = ["junit.xml", "report.html", "siteproof.prom", "verdict.json"]
 def test_an_evening_leaves_its_files_below_output_whatever_the_campaign_is_called(here):
     campaign, folder = "../a b;touch x", "_._a_b_touch_x"
     here.keep(fine(run=3, campaign=campaign))
-    done = here.run("bash", "-c", '. sbatch/lib.sh; leave "$1"', "bash", campaign,
-                    SITEPROOF_SYSTEM="here")
+    done = here.run(
+        "bash", "-c", '. sbatch/lib.sh; leave "$1"', "bash", campaign, SITEPROOF_SYSTEM="here"
+    )
     assert done.code == 0, str(done)
     left = here.data / "output/reports"
     assert sorted(path.relative_to(left) for path in left.rglob("*") if path.is_file()) == [
-        Path(folder, name) for name in LEFT], str(done)
+        Path(folder, name) for name in LEFT
+    ], str(done)
     assert json.loads((left / folder / "verdict.json").read_text())["exit_code"] == 0

@@ -70,14 +70,17 @@ def test_a_campaign_is_chosen_as_for_the_verdict(here):
     here.keep(fine(run=2, campaign="after"))
     read = json.loads(here.ask("export", "json", "--campaign", "after").out)
     assert (read["samples_of"], read["exit_code"]) == ("campaign after", 0)
-    assert "no sample of 'nothing'" in here.ask(
-        "export", "openmetrics", "--campaign", "nothing").refused()
+    assert (
+        "no sample of 'nothing'"
+        in here.ask("export", "openmetrics", "--campaign", "nothing").refused()
+    )
 
 
 def test_letters_that_a_terminal_does_not_know_are_written_all_the_same(here):
     criteria = here.sites / "here/criteria.yaml"
-    criteria.write_text(criteria.read_text().replace("description: d", "description: 'é→'"),
-                        encoding="utf-8")
+    criteria.write_text(
+        criteria.read_text().replace("description: d", "description: 'é→'"), encoding="utf-8"
+    )
     few = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
     top = ET.fromstring(here.siteproof("export", "junit", "--system", "here", **few).out.encode())
     assert "C-TRIAD: é→" in [case.get("name") for case in top.iter("testcase")]
@@ -105,5 +108,5 @@ def test_what_was_really_measured_is_exported_in_each_form(good):
     told = test_export_junit.case(top, "HERE-STREAM").find("system-out").text
     assert f"value: {node['value']} MB/s by likwid-bench" in told
     assert test_export_openmetrics.of(
-        values, "stream_triad_bytes_per_second", node="localhost") == [
-        pytest.approx(node["number"] * 1e6)]
+        values, "stream_triad_bytes_per_second", node="localhost"
+    ) == [pytest.approx(node["number"] * 1e6)]

@@ -16,19 +16,23 @@ from siteproof.export import record, schema
 
 def strict(document):
     """The schema, in which a key that it does not explain is an error."""
+
     def closed(held):
         if isinstance(held, dict):
             held = {key: closed(value) for key, value in held.items()}
             if "properties" in held:
                 held.setdefault("additionalProperties", False)
         return [closed(value) for value in held] if isinstance(held, list) else held
+
     return closed(copy.deepcopy(schema.of(document)))
 
 
 def check(document, text):
     """The document that the text holds, once it keeps to the schema."""
+
     def no_constant(word):
         raise AssertionError(f"{word} is no JSON")
+
     read = json.loads(text, parse_constant=no_constant)
     Draft202012Validator(strict(document), format_checker=FormatChecker()).validate(read)
     return read
@@ -50,6 +54,7 @@ def test_the_schema_is_one_of_2020_12_and_describes_every_key(document):
             yield from held.get("properties", {}).items()
             for value in held.values():
                 yield from keys(value)
+
     for key, about in keys(whole):
         assert len(about.get("description", "")) > 5, key
 
@@ -57,7 +62,8 @@ def test_the_schema_is_one_of_2020_12_and_describes_every_key(document):
 def test_every_verdict_keeps_to_the_schema(tmp_path, monkeypatch):
     read = exported(judged(site(tmp_path, monkeypatch)))
     assert {c["verdict"] for c in read["criteria"]} == {
-        c["id"].removeprefix("C-") for c in read["criteria"]}
+        c["id"].removeprefix("C-") for c in read["criteria"]
+    }
     assert read["counts"] == dict.fromkeys(read["counts"], 1)
     assert (read["format"], read["exit_code"]) == (record.FORMAT, 1)
     assert read["first"] == read["last"] == measured()[0].header.time
@@ -73,9 +79,16 @@ def test_values_have_number_unit_time_and_conditions(tmp_path, monkeypatch):
     assert one["conditions"] == {"mode": "maintenance", "program": "stream"}
     slow = one["nodes"][0]
     assert (slow["node"], slow["value"], slow["number"], slow["unit"]) == (
-        "n002", "70.00", 70.0, "MB/s")
+        "n002",
+        "70.00",
+        70.0,
+        "MB/s",
+    )
     assert (slow["time"], slow["partition"], slow["status"]) == (
-        found[1].header.time, "compute", "ok")
+        found[1].header.time,
+        "compute",
+        "ok",
+    )
     assert [n["conditions"] for n in one["nodes"]] == [{"mtu": "1500"}] + [{}] * 7
 
 
@@ -105,8 +118,9 @@ def test_what_is_no_number_is_null(tmp_path, monkeypatch):
 
 
 def test_320_nodes_keep_to_the_schema(tmp_path, monkeypatch):
-    one = judged(site(tmp_path, monkeypatch, "C-PASS", count=320),
-                 run_of(dict.fromkeys(names(320), 100)))
+    one = judged(
+        site(tmp_path, monkeypatch, "C-PASS", count=320), run_of(dict.fromkeys(names(320), 100))
+    )
     assert len(exported(one)["criteria"][0]["nodes"]) == 320
 
 

@@ -13,16 +13,21 @@ from siteproof.export import junit
 # What Jenkins' xUnit plugin accepts, element by element: attributes, and the elements inside.
 FORM = {
     "testsuites": ({"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
-    "testsuite": ({"name", "tests", "failures", "errors", "skipped", "time", "timestamp"},
-                  {"properties", "testcase"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors", "skipped", "time", "timestamp"},
+        {"properties", "testcase"},
+    ),
     "properties": (set(), {"property"}),
     "property": ({"name", "value"}, set()),
     "testcase": ({"name", "classname"}, {"failure", "error", "skipped", "system-out"}),
     **dict.fromkeys(("failure", "error", "skipped"), ({"type", "message"}, set())),
     "system-out": (set(), set()),
 }
-REQUIRED = {"testsuite": {"name", "tests", "failures", "errors"}, "testcase": {"name"},
-            "property": {"name", "value"}}
+REQUIRED = {
+    "testsuite": {"name", "tests", "failures", "errors"},
+    "testcase": {"name"},
+    "property": {"name", "value"},
+}
 
 
 def read(text):
@@ -49,33 +54,46 @@ def counts(element, cases):
 
 
 def case(top, key):
-    (found,) = [c for c in top.iter("testcase")
-                if c.get("name").split(":")[0] == key and not c.get("name").endswith("]")]
+    (found,) = [
+        c
+        for c in top.iter("testcase")
+        if c.get("name").split(":")[0] == key and not c.get("name").endswith("]")
+    ]
     return found
 
 
 def red(top):
-    return [c.get("name").split(":")[0] for c in top.iter("testcase")
-            if c.find("failure") is not None or c.find("error") is not None]
+    return [
+        c.get("name").split(":")[0]
+        for c in top.iter("testcase")
+        if c.find("failure") is not None or c.find("error") is not None
+    ]
 
 
 def test_each_verdict_is_what_ci_shows(tmp_path, monkeypatch):
     top = read(junit.text(judged(site(tmp_path, monkeypatch))))
-    for key, tag in {"C-PASS": None, "C-FAIL": "failure", "C-REGRESSED": "failure",
-                     "C-ERROR": "error", "C-INCOMPLETE": "error", "C-SKIP": "skipped",
-                     "C-PENDING": "skipped", junit.DECIDED: "error"}.items():
+    for key, tag in {
+        "C-PASS": None,
+        "C-FAIL": "failure",
+        "C-REGRESSED": "failure",
+        "C-ERROR": "error",
+        "C-INCOMPLETE": "error",
+        "C-SKIP": "skipped",
+        "C-PENDING": "skipped",
+        junit.DECIDED: "error",
+    }.items():
         found = [e.tag for e in case(top, key) if e.tag != "system-out"]
         assert found == ([tag] if tag else []), key
     assert {c.get("classname") for c in top.iter("testcase")} == {
-        f"here.{check}" for check in (
-            "Stream", "RandomIo", "Hpl", "BlockStorage", "Cloud", "verdict")}
+        f"here.{check}"
+        for check in ("Stream", "RandomIo", "Hpl", "BlockStorage", "Cloud", "verdict")
+    }
 
 
 def test_a_failure_tells_value_bound_and_the_worst_nodes(tmp_path, monkeypatch):
     failure = case(read(junit.text(judged(site(tmp_path, monkeypatch)))), "C-FAIL").find("failure")
     assert failure.get("type") == "FAIL"
-    assert failure.get("message") == (
-        "FAIL: 70.00 MB/s by stream; bound >= 100 MB/s; n002")
+    assert failure.get("message") == ("FAIL: 70.00 MB/s by stream; bound >= 100 MB/s; n002")
     assert failure.text.splitlines()[1:] == ["n002: FAIL, 70.00 MB/s by stream"]
 
 
@@ -87,26 +105,40 @@ def test_an_error_and_what_is_skipped_tell_why(tmp_path, monkeypatch):
     assert case(top, "C-INCOMPLETE").find("error").get("type") == "INCOMPLETE"
     assert case(top, junit.DECIDED).find("error").text.splitlines()[1:] == [
         "C-INCOMPLETE: INCOMPLETE, not measured",
-        "C-PENDING: PENDING, no check yields Cloud.instances yet"]
+        "C-PENDING: PENDING, no check yields Cloud.instances yet",
+    ]
 
 
 def test_values_are_in_the_output_and_in_the_properties_of_the_suite(tmp_path, monkeypatch):
     top = read(junit.text(judged(site(tmp_path, monkeypatch))))
     told = case(top, "C-PASS").find("system-out").text.splitlines()
-    assert {"value: 70.00 MB/s by stream", "unit: MB/s", "bound: >= 60 MB/s", "nodes_ok: 8",
-            "nodes_expected: 8", "source: contract 1", "n001: PASS, 110.50 MB/s by stream",
-            "conditions: mode maintenance, program stream"} <= set(told)
+    assert {
+        "value: 70.00 MB/s by stream",
+        "unit: MB/s",
+        "bound: >= 60 MB/s",
+        "nodes_ok: 8",
+        "nodes_expected: 8",
+        "source: contract 1",
+        "n001: PASS, 110.50 MB/s by stream",
+        "conditions: mode maintenance, program stream",
+    } <= set(told)
     properties = {p.get("name"): p.get("value") for p in top.iter("property")}
     assert properties["C-PASS.value"] == "70.00 MB/s by stream"
     assert properties["C-FAIL.bound"] == ">= 100 MB/s"
 
 
-@pytest.mark.parametrize("left_out", [
-    (), ("C-FAIL",), ("C-FAIL", "C-ERROR", "C-REGRESSED"),
-    ("C-FAIL", "C-ERROR", "C-REGRESSED", "C-INCOMPLETE"),
-    ("C-FAIL", "C-ERROR", "C-REGRESSED", "C-INCOMPLETE", "C-PENDING"),
-    tuple(key for key in EVERY if key != "C-SKIP"), tuple(k for k in EVERY if k != "C-PENDING"),
-])
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        (),
+        ("C-FAIL",),
+        ("C-FAIL", "C-ERROR", "C-REGRESSED"),
+        ("C-FAIL", "C-ERROR", "C-REGRESSED", "C-INCOMPLETE"),
+        ("C-FAIL", "C-ERROR", "C-REGRESSED", "C-INCOMPLETE", "C-PENDING"),
+        tuple(key for key in EVERY if key != "C-SKIP"),
+        tuple(k for k in EVERY if k != "C-PENDING"),
+    ],
+)
 def test_something_is_red_exactly_where_the_exit_code_is_not_0(tmp_path, monkeypatch, left_out):
     chosen = [key for key in EVERY if key not in left_out]
     found = judged(site(tmp_path, monkeypatch, *chosen))
@@ -114,7 +146,8 @@ def test_something_is_red_exactly_where_the_exit_code_is_not_0(tmp_path, monkeyp
     for per_node in (False, True):
         assert bool(red(read(junit.text(found, per_node=per_node)))) == (code != 0)
     assert (junit.DECIDED in red(read(junit.text(found)))) == (
-        code == 3 or "C-INCOMPLETE" in chosen or "C-PENDING" in chosen)
+        code == 3 or "C-INCOMPLETE" in chosen or "C-PENDING" in chosen
+    )
 
 
 def test_no_criterion_is_a_document_that_is_red(tmp_path, monkeypatch):
@@ -150,7 +183,8 @@ def test_320_nodes_are_a_case_a_criterion_unless_asked(tmp_path, monkeypatch):
     asked = read(junit.text(one, per_node=True))
     assert asked.get("tests") == str(len(EVERY) + 1 + 5 * 320)
     assert "C-FAIL: Memory is very fast [n002]" in {
-        c.get("name") for c in asked.iter("testcase") if c.find("failure") is not None}
+        c.get("name") for c in asked.iter("testcase") if c.find("failure") is not None
+    }
 
 
 def test_the_time_is_how_long_the_session_took(tmp_path, monkeypatch):

@@ -70,8 +70,11 @@ def check_descriptor(key, family, rest):
 
 def of(values, name, **labels):
     """The values of a name whose labels hold these."""
-    return [v for (found, have), v in values.items()
-            if found == f"siteproof_{name}" and labels.items() <= dict(have).items()]
+    return [
+        v
+        for (found, have), v in values.items()
+        if found == f"siteproof_{name}" and labels.items() <= dict(have).items()
+    ]
 
 
 def exported(one):
@@ -83,7 +86,8 @@ def test_each_criterion_has_its_verdict_and_no_other(tmp_path, monkeypatch):
     for key in EVERY:
         for word in Verdict:
             assert of(values, "criterion_verdict", criterion=key, verdict=word) == [
-                word == key.removeprefix("C-")]
+                word == key.removeprefix("C-")
+            ]
     assert of(values, "criteria", verdict="FAIL") == [1]
     assert of(values, "exit_code", system="here") == [1]
     assert of(values, "criterion_nodes_ok", criterion="C-FAIL") == [7]
@@ -93,11 +97,20 @@ def test_each_criterion_has_its_verdict_and_no_other(tmp_path, monkeypatch):
 def test_values_and_bounds_are_in_base_units(tmp_path, monkeypatch):
     values = exported(judged(site(tmp_path, monkeypatch)))
     assert of(values, "criterion_worst_bytes_per_second", criterion="C-FAIL") == [70e6]
-    assert of(values, "criterion_bound_bytes_per_second", criterion="C-FAIL",
-              kind="at_least") == [100e6]
+    assert of(values, "criterion_bound_bytes_per_second", criterion="C-FAIL", kind="at_least") == [
+        100e6
+    ]
     assert of(values, "criterion_bound", criterion="C-PENDING") == [1]
-    triad = of(values, "stream_triad_bytes_per_second", node="n001", role="compute",
-               partition="compute", environment="system", system="here", metric="Stream.triad")
+    triad = of(
+        values,
+        "stream_triad_bytes_per_second",
+        node="n001",
+        role="compute",
+        partition="compute",
+        environment="system",
+        system="here",
+        metric="Stream.triad",
+    )
     assert triad == [110.5e6]
 
 
@@ -130,8 +143,10 @@ def test_times_are_values_and_no_line_has_one(tmp_path, monkeypatch):
 
 
 def test_the_newest_run_counts_and_of_its_trials_the_median(tmp_path, monkeypatch):
-    trials = [replace(sample("Stream.triad", v, "MB/s"), trial=i)
-              for i, v in enumerate(("10", "30", "20"))]
+    trials = [
+        replace(sample("Stream.triad", v, "MB/s"), trial=i)
+        for i, v in enumerate(("10", "30", "20"))
+    ]
     old = run_of({"n001": 99}, run=0)
     for found in (old + trials, trials + old):
         values = exported(judged(site(tmp_path, monkeypatch), found))
@@ -148,8 +163,11 @@ def test_pairs_sweeps_and_what_others_published_have_no_series(tmp_path, monkeyp
         sample("BlockStorage.read", "8", "MB/s", conditions={"file_system": "home"}),
     ]
     values = exported(judged(site(tmp_path, monkeypatch), found))
-    assert {dict(labels)["metric"] for _, labels in values
-            if "node" in dict(labels) and "metric" in dict(labels)} == {"BlockStorage.read"}
+    assert {
+        dict(labels)["metric"]
+        for _, labels in values
+        if "node" in dict(labels) and "metric" in dict(labels)
+    } == {"BlockStorage.read"}
     assert of(values, "block_storage_read_bytes_per_second", file_system="home") == [8e6]
 
 
@@ -188,8 +206,13 @@ def test_every_metric_of_the_catalogue_has_a_name_of_its_own():
     families = Families()
     for name, metric in metrics.items():
         if metric.unit != "text":
-            families.put(gauges.snake(name), metric.description, 1, {"metric": name},
-                         openmetrics.base(1, metric.unit)[1])
+            families.put(
+                gauges.snake(name),
+                metric.description,
+                1,
+                {"metric": name},
+                openmetrics.base(1, metric.unit)[1],
+            )
     found = read(families.text())
     assert len({name for name, _ in found}) == len(found) > 200
 
@@ -197,9 +220,11 @@ def test_every_metric_of_the_catalogue_has_a_name_of_its_own():
 def test_320_nodes_with_every_headline_figure_are_less_than_10_000_series(tmp_path, monkeypatch):
     where = site(tmp_path, monkeypatch, count=320)
     found = [
-        s for name, metric in where.catalogue.items()
-        if metric.headline for s in run_of(dict.fromkeys(names(320), 7), metric=name,
-                                           unit=metric.unit)]
+        s
+        for name, metric in where.catalogue.items()
+        if metric.headline
+        for s in run_of(dict.fromkeys(names(320), 7), metric=name, unit=metric.unit)
+    ]
     one = judged(where, found)
     values = exported(one)
     headlines = sum(metric.headline for metric in where.catalogue.values())

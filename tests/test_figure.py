@@ -52,11 +52,15 @@ def test_a_text_cannot_break_the_svg():
     assert "$x_2$ 5 %" in texts(figure.svg([picture(Line("$x_2$ 5 %", [1, 2], [1, 2]), ONE)]))
 
 
-@pytest.mark.parametrize("line", [
-    Line("a point", [4], [7.0]), Line("zeros", [1, 2], [0.0, 0.0]),
-    Line("from zero", [0, 1, 2], [1.0, 2.0, 3.0]),
-    Line("wide", [1, 2**40], [1e-9, 1e15]),
-])
+@pytest.mark.parametrize(
+    "line",
+    [
+        Line("a point", [4], [7.0]),
+        Line("zeros", [1, 2], [0.0, 0.0]),
+        Line("from zero", [0, 1, 2], [1.0, 2.0, 3.0]),
+        Line("wide", [1, 2**40], [1e-9, 1e15]),
+    ],
+)
 def test_edges_are_drawn(line):
     assert line.name not in texts(figure.svg([picture(line)]))  # one line needs no legend
     assert figure.png([picture(line)]).startswith(b"\x89PNG")
@@ -76,10 +80,35 @@ def test_a_bound_is_drawn_or_told_where_it_is_too_high():
 
 
 def test_ticks_do_not_lie_on_each_other():
-    xs = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 166, 192, 224, 256, 288, 332, 348, 360, 384, 396,
-          414, 432, 450, 474, 498]
+    xs = [
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        48,
+        64,
+        96,
+        128,
+        166,
+        192,
+        224,
+        256,
+        288,
+        332,
+        348,
+        360,
+        384,
+        396,
+        414,
+        432,
+        450,
+        474,
+        498,
+    ]
     told = texts(figure.svg([picture(Line("many", xs, xs))]))
-    ticks = [int(t) for t in told[:told.index("tasks")] if t.isdigit()]
+    ticks = [int(t) for t in told[: told.index("tasks")] if t.isdigit()]
     assert {1, 2, 4, 128, 498} <= set(ticks)
     assert len(ticks) <= 15
 

@@ -41,8 +41,11 @@ BOUND = Mark("bound", 90.0, "C-1 ≥ 90 MB/s", "at_least")
 
 def histogram(name="d", said="says", **keys):
     values = {node: 100.0 + n for n, node in enumerate(NODES)}
-    return distribution.draw(name, said, Distribution("D", "MB/s", keys.pop("values", values),
-                                                      **{"marks": [BOUND], **keys}))
+    return distribution.draw(
+        name,
+        said,
+        Distribution("D", "MB/s", keys.pop("values", values), **{"marks": [BOUND], **keys}),
+    )
 
 
 def chart(name="h", nodes=NODES, runs=6, cells=None, **keys):
@@ -72,13 +75,21 @@ def both(name="p"):
 
 def steps(name="s"):
     days = {"order": (date(2015, 7, 29),) * 2, "boot": (date(2015, 11, 3), date(2015, 11, 9))}
-    return timeline.draw(name, "says", Timeline("S", ["order", "boot", "pass"], [
-        Track("iu", days, frozenset({"boot"}))]))
+    return timeline.draw(
+        name,
+        "says",
+        Timeline("S", ["order", "boot", "pass"], [Track("iu", days, frozenset({"boot"}))]),
+    )
 
 
 def curve(name="c", **keys):
-    return curves.draw(name, "says", Picture("C", "tasks", "Ior.write, MiB/s", [
-        Line("one", [1, 2, 4], [1.0, 2.0, 2.1])], **keys))
+    return curves.draw(
+        name,
+        "says",
+        Picture(
+            "C", "tasks", "Ior.write, MiB/s", [Line("one", [1, 2, 4], [1.0, 2.0, 2.1])], **keys
+        ),
+    )
 
 
 ALL = (histogram, chart, course, table_of_pairs, way, both, steps, curve)
@@ -91,8 +102,10 @@ def texts(svg):
 
 def pixels(svg):
     """The PNGs in a figure, each as an array of grey."""
-    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(text))).convert("L"))
-            for text in re.findall(r"base64,([^\"]+)", svg)]
+    return [
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(text))).convert("L"))
+        for text in re.findall(r"base64,([^\"]+)", svg)
+    ]
 
 
 @cache
@@ -118,37 +131,66 @@ def test_a_figure_is_one_element_that_takes_the_width_it_gets(draw):
 
 
 def test_ids_on_a_page_are_unique_and_each_is_found():
-    page = "".join(draw(name=f"{draw.__name__}-{n}") for draw in ALL for n in (1, 2)
-                   if n == 1 or draw in (histogram, chart, table_of_pairs, course))
+    page = "".join(
+        draw(name=f"{draw.__name__}-{n}")
+        for draw in ALL
+        for n in (1, 2)
+        if n == 1 or draw in (histogram, chart, table_of_pairs, course)
+    )
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids)) > 10
     asked = set(re.findall(r'(?:href="#|url\(#)([^")]+)', page))
     assert asked <= set(ids)
 
 
-@pytest.mark.parametrize("svg", [
-    lambda: histogram(said=EVIL, values={EVIL: 1.0, "n": 2.0}, named={EVIL: EVIL}),
-    lambda: chart(nodes=[EVIL, "n"], order=EVIL),
-    lambda: trend.draw("t", EVIL, Trend(EVIL, EVIL, [Course(EVIL, DAYS, range(30))],
-                                        [(DAYS[3], EVIL)])),
-    lambda: matrix.draw("m", EVIL, Matrix(EVIL, [EVIL], ["n"], {(EVIL, "n"): 0},
-                                          {(EVIL, "n"): EVIL})),
-    lambda: ranges.draw("r", EVIL, Ranges(EVIL, EVIL, [Trials(EVIL, [1.0])])),
-    lambda: curves.draw("c", EVIL, Picture(EVIL, EVIL, EVIL, [Line(EVIL, [1, 2], [1, 2])])),
-])
+@pytest.mark.parametrize(
+    "svg",
+    [
+        lambda: histogram(said=EVIL, values={EVIL: 1.0, "n": 2.0}, named={EVIL: EVIL}),
+        lambda: chart(nodes=[EVIL, "n"], order=EVIL),
+        lambda: trend.draw(
+            "t", EVIL, Trend(EVIL, EVIL, [Course(EVIL, DAYS, range(30))], [(DAYS[3], EVIL)])
+        ),
+        lambda: matrix.draw(
+            "m", EVIL, Matrix(EVIL, [EVIL], ["n"], {(EVIL, "n"): 0}, {(EVIL, "n"): EVIL})
+        ),
+        lambda: ranges.draw("r", EVIL, Ranges(EVIL, EVIL, [Trials(EVIL, [1.0])])),
+        lambda: curves.draw("c", EVIL, Picture(EVIL, EVIL, EVIL, [Line(EVIL, [1, 2], [1, 2])])),
+    ],
+)
 def test_a_hostile_name_stays_a_text(svg):
     made = svg()
     root = ElementTree.fromstring(made)
     assert {e.tag.rpartition("}")[2] for e in root.iter()} <= {
-        "svg", "title", "desc", "rect", "g", "path", "use", "text", "defs", "clipPath", "image",
-        "pattern"}
+        "svg",
+        "title",
+        "desc",
+        "rect",
+        "g",
+        "path",
+        "use",
+        "text",
+        "defs",
+        "clipPath",
+        "image",
+        "pattern",
+    }
     assert "<script" not in made and "-->" not in made
 
 
-@pytest.mark.parametrize("values", [
-    {}, {"n": 1.0}, {"n": nan}, {"n": 0.0, "m": 0.0}, {"n": 5.0, "m": 5.0},
-    {"n": -1.0, "m": 1e12}, {"n": 1e-9, "m": 2e-9}, {"n": 1.0, "m": nan},
-])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"n": 1.0},
+        {"n": nan},
+        {"n": 0.0, "m": 0.0},
+        {"n": 5.0, "m": 5.0},
+        {"n": -1.0, "m": 1e12},
+        {"n": 1e-9, "m": 2e-9},
+        {"n": 1.0, "m": nan},
+    ],
+)
 def test_a_distribution_of_little_is_drawn(values):
     told = texts(histogram(values=values, marks=[Mark("bound", 1e6, "C ≥ 1000000")]))
     assert "nodes" in told
@@ -172,8 +214,9 @@ def test_few_nodes_are_dots_and_many_are_bars():
 def test_labels_of_one_place_stand_in_lanes_of_their_own():
     values = dict.fromkeys(NODES, 100.0) | {"n009": 200.0}
     svg = histogram(named={node: f"{node} -1.0 %" for node in NODES[:5]}, values=values, marks=[])
-    ys = re.findall(r'translate\([\d.]+ ([\d.]+)\)[^>]*>n00\d -1', svg) or re.findall(
-        r'y="([\d.]+)"[^>]*>n00\d -1', svg)
+    ys = re.findall(r"translate\([\d.]+ ([\d.]+)\)[^>]*>n00\d -1", svg) or re.findall(
+        r'y="([\d.]+)"[^>]*>n00\d -1', svg
+    )
     assert len(ys) == len(set(ys)) == 5
 
 
@@ -195,10 +238,10 @@ def test_kinds_of_cells_are_told_by_grey_alone_and_what_is_no_figure_by_a_patter
     cells = np.arange(8, dtype=np.uint8).reshape(8, 1).repeat(4, axis=1)
     rows = pixels(chart(runs=4, cells=cells))[0]
     high = rows.shape[0] // 8
-    blocks = [rows[n * high:(n + 1) * high] for n in range(8)]
-    figures = [int(block.mean()) for block in blocks[:BROKEN + 1]]
+    blocks = [rows[n * high : (n + 1) * high] for n in range(8)]
+    figures = [int(block.mean()) for block in blocks[: BROKEN + 1]]
     assert all(a - b >= 24 for a, b in zip(figures, figures[1:], strict=False))
-    assert all(block.min() == block.max() for block in blocks[:BROKEN + 1])
+    assert all(block.min() == block.max() for block in blocks[: BROKEN + 1])
     assert all(block.min() < block.max() for block in blocks[MISSING:])
     assert not np.array_equal(blocks[FAILED], blocks[SHORT])
 
@@ -222,8 +265,9 @@ def test_shares_become_kinds_by_what_a_repair_is_worth():
     assert told.tolist() == [USUAL, USUAL, USUAL, 1, 2, 3, MISSING]
 
 
-@pytest.mark.parametrize("values", [
-    [nan] * 30, [0.0] * 30, [5.0] * 29 + [nan], [1e-12] * 30, [-3.0] + [1e15] * 29])
+@pytest.mark.parametrize(
+    "values", [[nan] * 30, [0.0] * 30, [5.0] * 29 + [nan], [1e-12] * 30, [-3.0] + [1e15] * 29]
+)
 def test_a_trend_of_anything_is_drawn(values):
     told = texts(course(values, marks=[BOUND], region=Region(DAYS[3], DAYS[20], 1, 2)))
     assert "median" in told
@@ -249,11 +293,14 @@ def test_a_pause_breaks_the_line_and_is_told():
 
 
 def test_steps_and_bounds_are_told_by_line_and_word():
-    svg = course(steps=[(DAYS[10], "-8.0 % on 2026-01-11"), (DAYS[11], "kernel")],
-                 marks=[Mark("bound", 95, "C ≥ 95"), Mark("baseline", 1e6, "usual 1000000")])
+    svg = course(
+        steps=[(DAYS[10], "-8.0 % on 2026-01-11"), (DAYS[11], "kernel")],
+        marks=[Mark("bound", 95, "C ≥ 95"), Mark("baseline", 1e6, "usual 1000000")],
+    )
     told = texts(svg)
-    assert {"-8.0 % on 2026-01-11", "kernel", "C ≥ 95",
-            "usual 1000000, above the picture"} <= set(told)
+    assert {"-8.0 % on 2026-01-11", "kernel", "C ≥ 95", "usual 1000000, above the picture"} <= set(
+        told
+    )
     assert "stroke-dasharray" in svg
 
 
@@ -279,7 +326,8 @@ def test_both_directions_of_two_ends_share_a_cell():
     cell = pixels(svg)[0]
     assert cell[2, 2] > 200 and cell[-3, -3] < 50
     assert {"9.9", "0.1", "upper left: from the row to the column; lower right: back"} <= set(
-        texts(svg))
+        texts(svg)
+    )
 
 
 def test_a_pair_that_nobody_asked_for_is_white_and_one_that_is_missing_is_hatched():
@@ -289,7 +337,7 @@ def test_a_pair_that_nobody_asked_for_is_white_and_one_that_is_missing_is_hatche
     svg = table_of_pairs(kinds=kinds)
     cells = pixels(svg)[0]
     size = cells.shape[1] // 8
-    white, hatched = cells[:size // 2, size:2 * size], cells[:size // 2, 2 * size:3 * size]
+    white, hatched = cells[: size // 2, size : 2 * size], cells[: size // 2, 2 * size : 3 * size]
     assert white.min() == 255 and hatched.min() < 255
     assert "not measured" in texts(svg)
 

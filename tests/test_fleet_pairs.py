@@ -20,8 +20,10 @@ RECEIVES = f"{METRIC} [link lan, side receives]"
 def star(run=1, count=12, noise=0.01, **keys):
     """A star with a little noise, the same in every test."""
     chance = random.Random(run)
-    return [ok(f"{s.node}>{s.dims['peer']}", f"{float(s.value) * chance.gauss(1, noise):.4f}", run)
-            for s in exact_star(count=count, **keys)]
+    return [
+        ok(f"{s.node}>{s.dims['peer']}", f"{float(s.value) * chance.gauss(1, noise):.4f}", run)
+        for s in exact_star(count=count, **keys)
+    ]
 
 
 @pytest.fixture
@@ -31,19 +33,27 @@ def report(tmp_path, monkeypatch):
         monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
         told = judgement.judge_samples(site, list(found), "all of it")
         return fleet.report(told, [*history, *found])
+
     return _report
 
 
 def bad(report):
-    return {n.node: str(n.state) for n in report.nodes.values()
-            if n.state not in (State.OK, State.UNTESTED)}
+    return {
+        n.node: str(n.state)
+        for n in report.nodes.values()
+        if n.state not in (State.OK, State.UNTESTED)
+    }
 
 
 def grid(run=1, slow=(), count=8, only=()):
     chance = random.Random(run)
     nodes = [f"n{number}" for number in range(1, count + 1)]
-    return [ok(f"{a}>{b}", f"{9.4 * chance.gauss(1, 0.01) * _share(a, b, slow, only):.4f}", run)
-            for a in nodes for b in nodes if a != b]
+    return [
+        ok(f"{a}>{b}", f"{9.4 * chance.gauss(1, 0.01) * _share(a, b, slow, only):.4f}", run)
+        for a in nodes
+        for b in nodes
+        if a != b
+    ]
 
 
 def _share(a, b, slow, only):
@@ -69,8 +79,11 @@ def test_a_bad_client_is_slow_and_its_server_is_not(report):
 def test_the_clients_of_a_bad_server_are_not_slow(report):
     found = []
     for server, clients in (("s1", range(1, 5)), ("s2", range(5, 9)), ("s3", range(9, 13))):
-        found += [ok(pair, f"{9.4 + n / 200 - (5 if server == 's2' else 0):.3f}")
-                  for n in clients for pair in (f"n{n}>{server}", f"{server}>n{n}")]
+        found += [
+            ok(pair, f"{9.4 + n / 200 - (5 if server == 's2' else 0):.3f}")
+            for n in clients
+            for pair in (f"n{n}>{server}", f"{server}>n{n}")
+        ]
     assert bad(report(found, servers="s[1-3]")) == {"s2": "SLOW"}
 
 
@@ -81,8 +94,7 @@ def test_in_a_grid_the_bad_node_is_slow_and_none_of_its_peers(report):
 def test_a_bad_link_is_a_warning_and_accuses_nobody(report):
     found = report(grid(only=[("n2", "n5"), ("n5", "n2")]), pattern="all", servers="n[1-8]")
     assert not bad(found)
-    assert found.warnings == [
-        f"{METRIC} over lan is bad between n2<>n5; no node is to blame"]
+    assert found.warnings == [f"{METRIC} over lan is bad between n2<>n5; no node is to blame"]
 
 
 def test_a_small_loss_is_a_note_until_a_second_run_confirms_it(report):
@@ -102,12 +114,15 @@ def test_a_retest_of_one_pair_stands_beside_the_others_figures(report):
 
 
 def test_a_server_below_the_contract_with_all_its_clients_is_slow(report):
-    criterion = ("C: {description: d, metric: TcpBandwidth.throughput, subject: pair, "
-                 "links: [lan], at_least: 9 Gb/s, source: s}\n")
+    criterion = (
+        "C: {description: d, metric: TcpBandwidth.throughput, subject: pair, "
+        "links: [lan], at_least: 9 Gb/s, source: s}\n"
+    )
     found = report(star(value=5), criteria=criterion)
     assert bad(found) == {"s1": "SLOW"}
     assert found.nodes["s1"].reasons == [
-        f"C: {METRIC} over lan as sender and receiver breaks the contract, with 12 peers"]
+        f"C: {METRIC} over lan as sender and receiver breaks the contract, with 12 peers"
+    ]
 
 
 # ---- failures
@@ -121,8 +136,10 @@ def test_a_client_without_a_value_while_its_server_is_good_is_failed(report):
 
 
 def test_a_pair_whose_server_died_accuses_nobody_and_is_untested(report):
-    criterion = ("C: {description: d, metric: TcpBandwidth.throughput, subject: pair, "
-                 "links: [lan], at_least: 9 Gb/s, source: s}\n")
+    criterion = (
+        "C: {description: d, metric: TcpBandwidth.throughput, subject: pair, "
+        "links: [lan], at_least: 9 Gb/s, source: s}\n"
+    )
     clients = [f"n{n}" for n in range(1, 13)]
     found = [failed(f"{c}>s1", "interrupted", why="s1 went") for c in clients]
     dead = Sample(head(), "s1", "TcpBandwidth.*", status="node_lost", why="s1 went")

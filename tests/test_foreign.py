@@ -15,13 +15,7 @@ from batches import columns, rows
 from siteproof import units
 from siteproof.checks import settings
 from siteproof.errors import UserError
-from siteproof.history import (
-    foreign_store,
-    reframe_perflog,
-    reframe_units,
-    tables,
-    views,
-)
+from siteproof.history import foreign_store, reframe_perflog, reframe_units, tables, views
 
 OUTPUTS = Path(__file__).parent / "outputs" / "foreign"
 LOGS = sorted(p for p in OUTPUTS.glob("[34]*/*") if p.is_file())
@@ -34,11 +28,14 @@ LINE = "2026-11-21T19:39:48|Test %n=4|old|compute|gnu|7|24939.4|MB/s"
 @pytest.fixture
 def log(tmp_path):
     """Rows of a perflog of these lines; a line without its end is one."""
+
     def read(*lines, name="Test.log", **told):
         path = tmp_path / name
-        path.write_bytes(b"".join(
-            line if isinstance(line, bytes) else f"{line}\n".encode() for line in lines))
+        path.write_bytes(
+            b"".join(line if isinstance(line, bytes) else f"{line}\n".encode() for line in lines)
+        )
         return rows(path, **told)
+
     return read
 
 
@@ -72,9 +69,15 @@ def test_every_recording_is_read_whole(path):
     assert set(held["mode"]) == {"imported"}
 
 
-@pytest.mark.parametrize("path", [
-    p for p in LOGS + REPORTS if p.stem.startswith("Stream") or p.name in ("3.4.json", "4.10.json")
-], ids=lambda p: f"{p.parent.name}/{p.name}")
+@pytest.mark.parametrize(
+    "path",
+    [
+        p
+        for p in LOGS + REPORTS
+        if p.stem.startswith("Stream") or p.name in ("3.4.json", "4.10.json")
+    ],
+    ids=lambda p: f"{p.parent.name}/{p.name}",
+)
 def test_the_tools_digits_and_units_stay(path):
     for metric, digits, unit, status in figures(rows(path)):
         if metric in STREAM and digits != "25010.5":  # the second run of the changed test
@@ -95,8 +98,7 @@ def test_a_parameter_is_a_dimension_and_a_loggable_variable_a_condition():
 
 
 def test_a_changed_header_is_another_series_and_its_old_file_is_read_too():
-    old, new = (rows(OUTPUTS / "4.10-default" / f"StreamTest.log{end}")
-                for end in (".h0", ""))
+    old, new = (rows(OUTPUTS / "4.10-default" / f"StreamTest.log{end}") for end in (".h0", ""))
     assert not set(column(old, "series")) & set(column(new, "series"))
 
 
@@ -154,25 +156,41 @@ def test_a_case_of_3_x_ends_with_its_session_which_is_named_with_its_zone():
 def test_a_time_with_its_zone_needs_none(log):
     batch = log(HEAD, LINE.replace(":48|", ":48+01:00|"), LINE.replace(":48|", ":48.25Z|"))
     assert list(map(str, column(batch, "time"))) == [
-        "2026-11-21 18:39:48", "2026-11-21 19:39:48.250000"]
+        "2026-11-21 18:39:48",
+        "2026-11-21 19:39:48.250000",
+    ]
     assert batch.told == []
 
 
-@pytest.mark.parametrize(("zone", "summer", "winter"), [
-    ("", "12:00", "12:00"), ("Europe/Zurich", "10:00", "11:00"), ("Asia/Kolkata", "06:30", "06:30"),
-])
+@pytest.mark.parametrize(
+    ("zone", "summer", "winter"),
+    [
+        ("", "12:00", "12:00"),
+        ("Europe/Zurich", "10:00", "11:00"),
+        ("Asia/Kolkata", "06:30", "06:30"),
+    ],
+)
 def test_a_time_without_zone_is_of_the_zone_that_is_told(log, zone, summer, winter):
-    lines = [LINE.replace("2026-11-21T19:39:48", f"2026-{day}T12:00:00") for day in
-             ("07-01", "12-01")]
+    lines = [
+        LINE.replace("2026-11-21T19:39:48", f"2026-{day}T12:00:00") for day in ("07-01", "12-01")
+    ]
     batch = log(HEAD, *lines, zone=zone)
     assert [f"{t:%H:%M}" for t in column(batch, "time")] == [summer, winter]
     assert batch.told == [f"times without a zone are taken as {zone or 'UTC'}"]
 
 
-@pytest.mark.parametrize("time", [
-    "2026-02-30T12:00:00", "2026-11-21T25:00:00", "1926-11-21T19:39:48", "2026-11-21", "null",
-    "21.11.2026 19:39:48", "2026-11-21T19:39:48 CET",
-])
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-02-30T12:00:00",
+        "2026-11-21T25:00:00",
+        "1926-11-21T19:39:48",
+        "2026-11-21",
+        "null",
+        "21.11.2026 19:39:48",
+        "2026-11-21T19:39:48 CET",
+    ],
+)
 def test_what_is_no_time_is_refused(log, time):
     batch = log(HEAD, LINE.replace("2026-11-21T19:39:48", time), LINE)
     assert len(batch) == 1
@@ -185,7 +203,9 @@ def test_two_times_of_a_line_that_differ_by_no_zone_are_refused(log):
     assert datetime.fromtimestamp(unix, UTC).isoformat() == "2026-11-21T19:39:48+00:00"
     batch = log(head, f"{unix}.36|{LINE}", f"{unix + 3600}.36|{LINE}", f"{unix + 100}.0|{LINE}")
     assert [str(t) for t in column(batch, "time")] == [
-        "2026-11-21 19:39:48.360000", "2026-11-21 20:39:48.360000"]
+        "2026-11-21 19:39:48.360000",
+        "2026-11-21 20:39:48.360000",
+    ]
     assert "two times differ" in batch.refused[0]
 
 
@@ -198,20 +218,23 @@ def test_the_last_line_without_an_end_is_refused_however_whole_it_looks(log):
     assert "Test.log:3: its line has no end" in batch.refused[0]
 
 
-@pytest.mark.parametrize(("bad", "why"), [
-    (LINE.replace("24939.4", "24939,4"), "is no number"),
-    (LINE.replace("24939.4", "0x17"), "is no number"),
-    (LINE.replace("24939.4", "1e99"), "is no number"),
-    (LINE.replace("MB/s", "25000"), "is no copy_unit"),
-    (LINE.replace("Test %n=4", ""), "no name"),
-    (LINE.replace("Test %n=4", "Te\x1b[31mst"), "control characters"),
-    (LINE.replace("Test", "Te\x00st"), "control characters"),
-    (LINE.replace("compute", "com pute"), "is no partition"),
-    (LINE.replace("|compute", ""), "7 columns, 8 in the line of names"),
-    (LINE + "|more", "no text to which a '|' could belong"),
-    (LINE.encode().replace(b"Test", b"T\xffst") + b"\n", "not UTF-8"),
-    ("garbage", "1 columns"),
-])
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (LINE.replace("24939.4", "24939,4"), "is no number"),
+        (LINE.replace("24939.4", "0x17"), "is no number"),
+        (LINE.replace("24939.4", "1e99"), "is no number"),
+        (LINE.replace("MB/s", "25000"), "is no copy_unit"),
+        (LINE.replace("Test %n=4", ""), "no name"),
+        (LINE.replace("Test %n=4", "Te\x1b[31mst"), "control characters"),
+        (LINE.replace("Test", "Te\x00st"), "control characters"),
+        (LINE.replace("compute", "com pute"), "is no partition"),
+        (LINE.replace("|compute", ""), "7 columns, 8 in the line of names"),
+        (LINE + "|more", "no text to which a '|' could belong"),
+        (LINE.encode().replace(b"Test", b"T\xffst") + b"\n", "not UTF-8"),
+        ("garbage", "1 columns"),
+    ],
+)
 def test_a_bad_line_is_refused_with_its_number_and_the_others_count(log, bad, why):
     batch = log(HEAD, LINE, bad, LINE)
     assert len(batch) == 2
@@ -231,7 +254,9 @@ def test_another_line_of_names_in_a_file_is_followed(log):
     other = HEAD.replace("copy_value|copy_unit", "rate_unit|rate_value")
     batch = log(HEAD, LINE, other, LINE.replace("24939.4|MB/s", "GB/s|7"), LINE)
     assert [f[:3] for f in figures(batch)] == [
-        ("Test.copy", "24939.4", "MB/s"), ("Test.rate", "7", "GB/s")]
+        ("Test.copy", "24939.4", "MB/s"),
+        ("Test.rate", "7", "GB/s"),
+    ]
     assert len(batch.refused) == 1
 
 
@@ -252,9 +277,11 @@ def test_as_many_columns_as_a_check_of_5000_nodes_are_read(log):
 
 
 def test_a_test_that_measures_nothing_gives_no_figure_and_is_told(log):
-    batch = log(HEAD.replace("copy_value", "perf_var|perf_value").replace("copy_", "perf_"),
-                LINE.replace("24939.4|MB/s", "null|null|null"),
-                LINE.replace("24939.4", "copy|24939.4"))
+    batch = log(
+        HEAD.replace("copy_value", "perf_var|perf_value").replace("copy_", "perf_"),
+        LINE.replace("24939.4|MB/s", "null|null|null"),
+        LINE.replace("24939.4", "copy|24939.4"),
+    )
     assert figures(batch) == [("Test.copy", "24939.4", "MB/s", "ok")]
     assert "1 lines of tests that measure nothing" in batch.told
 
@@ -268,19 +295,29 @@ def test_a_system_of_another_name_is_a_condition_so_that_machines_stay_apart(log
     assert "system" not in conditions(log(HEAD, LINE, system="old"))
 
 
-@pytest.mark.parametrize(("cell", "kept", "name"), [
-    ("25000", "25000", 25000.0), ("1e3", "1e3", 1000.0), ("-0.5", "-0.5", -0.5),
-    ("0.30000000000000004", "0.30000000000000004", 0.1 + 0.2), (".5", ".5", 0.5),
-    ("2.50", "2.50", 2.5), ("007.5", "007.5", 7.5), ("-0.0", "-0.0", 0.0),
-])
+@pytest.mark.parametrize(
+    ("cell", "kept", "name"),
+    [
+        ("25000", "25000", 25000.0),
+        ("1e3", "1e3", 1000.0),
+        ("-0.5", "-0.5", -0.5),
+        ("0.30000000000000004", "0.30000000000000004", 0.1 + 0.2),
+        (".5", ".5", 0.5),
+        ("2.50", "2.50", 2.5),
+        ("007.5", "007.5", 7.5),
+        ("-0.0", "-0.0", 0.0),
+    ],
+)
 def test_digits_stay_as_they_were_printed(log, cell, kept, name):
     batch = log(HEAD, LINE.replace("24939.4", cell))
     assert (column(batch, "digits"), column(batch, "value")) == ([kept], [name])
 
 
 def test_lines_without_names_may_have_columns_of_their_own(log):
-    line = ("2020-10-14T10:07:38+01:00|reframe 3.3-dev0 (rev: 3b375092)|Hpl_single on csd3:ib "
-            "using intel|jobid=300|Gflops=1098.87|Gflops|ref=None (l=None, u=None)|num_nodes=1")
+    line = (
+        "2020-10-14T10:07:38+01:00|reframe 3.3-dev0 (rev: 3b375092)|Hpl_single on csd3:ib "
+        "using intel|jobid=300|Gflops=1098.87|Gflops|ref=None (l=None, u=None)|num_nodes=1"
+    )
     batch = log(line, "garbage", line.replace("1098.87", "x"))
     assert figures(batch) == [("Hpl_single.Gflops", "1098.87", "GFLOPS", "ok")]
     assert column(batch, "job") == ["300"]
@@ -291,13 +328,33 @@ def test_lines_without_names_may_have_columns_of_their_own(log):
 # ---- units
 
 
-@pytest.mark.parametrize(("printed", "name"), [
-    ("MB/s", "MB/s"), ("GB/sec", "GB/s"), ("MBytes/sec", "MB/s"), ("KB/s", "kB/s"),
-    ("GiB/s", "GiB/s"), ("Gbps", "Gb/s"), ("Mbit/s", "Mbit/s"), ("Gflop/s", "GFLOPS"),
-    ("GFlops/s", "GFLOPS"), ("GFLOPS", "GFLOPS"), ("Gflops/seconds", "GFLOPS"), ("usec", "us"),
-    ("\u00b5s", "us"), ("seconds", "s"), ("%", "%"), ("iterations", ""), ("ns", "ns"),
-    ("turns", ""), ("text", ""), ("", ""), ("Gflop", ""), ("mB/s", ""),
-])
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("MB/s", "MB/s"),
+        ("GB/sec", "GB/s"),
+        ("MBytes/sec", "MB/s"),
+        ("KB/s", "kB/s"),
+        ("GiB/s", "GiB/s"),
+        ("Gbps", "Gb/s"),
+        ("Mbit/s", "Mbit/s"),
+        ("Gflop/s", "GFLOPS"),
+        ("GFlops/s", "GFLOPS"),
+        ("GFLOPS", "GFLOPS"),
+        ("Gflops/seconds", "GFLOPS"),
+        ("usec", "us"),
+        ("\u00b5s", "us"),
+        ("seconds", "s"),
+        ("%", "%"),
+        ("iterations", ""),
+        ("ns", "ns"),
+        ("turns", ""),
+        ("text", ""),
+        ("", ""),
+        ("Gflop", ""),
+        ("mB/s", ""),
+    ],
+)
 def test_units_have_their_names_here_or_none(printed, name):
     assert reframe_units.known(printed) == name
     assert name == "" or name in units.UNITS
@@ -314,8 +371,9 @@ def test_an_unknown_unit_is_kept_and_told(log):
 
 
 def test_the_perflogs_of_our_own_checks_are_derived_and_refused(log):
-    names = settings.LOG_LINE.replace("%(check_", "").replace("%(version", "version").replace(
-        ")s", "")
+    names = (
+        settings.LOG_LINE.replace("%(check_", "").replace("%(version", "version").replace(")s", "")
+    )
     assert names == reframe_perflog.OURS
     with pytest.raises(UserError, match="Siteproof's own checks"):
         log(names, "x")
@@ -329,12 +387,18 @@ def test_the_run_reports_of_our_own_checks_are_refused(tmp_path):
         rows(path)
 
 
-@pytest.mark.parametrize(("text", "why"), [
-    ("", "neither"), ("garbage\n", "neither"), ("{}", "neither"),
-    ('{"session_info": 1}', "no run report"), ('{"session_info": {}, "runs": []}', "no time_start"),
-    ('{"session_info": {"time_start_unix": 1e9, "time_end_unix": 1e9}, "runs": 3}', "no list"),
-    ('{"session_info": {"time_start_unix": 1e99, "time_end_unix": 1e9}}', "no time_start"),
-])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "neither"),
+        ("garbage\n", "neither"),
+        ("{}", "neither"),
+        ('{"session_info": 1}', "no run report"),
+        ('{"session_info": {}, "runs": []}', "no time_start"),
+        ('{"session_info": {"time_start_unix": 1e9, "time_end_unix": 1e9}, "runs": 3}', "no list"),
+        ('{"session_info": {"time_start_unix": 1e99, "time_end_unix": 1e9}}', "no time_start"),
+    ],
+)
 def test_what_is_neither_is_refused_whole(tmp_path, text, why):
     path = tmp_path / "file"
     path.write_text(text)
@@ -349,13 +413,19 @@ def test_a_report_cut_short_is_refused_with_its_line(tmp_path):
         rows(path)
 
 
-@pytest.mark.parametrize("change", [
-    {"perfvalues": 3}, {"perfvalues": {"a:b:c": [1]}},
-    {"perfvalues": {"a:b:c": [[], 0, 0, 0, ""]}}, {"perfvalues": {"a:b:c": ["7", 0, 0, 0, ""]}},
-    {"name": 7, "display_name": [], "unique_name": ""},
-    {"job_completion_time_unix": "soon"}, {"job_completion_time_unix": -1e300},
-    {"perfvalues": {"a:b:c": [10**99, 0, 0, 0, ""]}},
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"perfvalues": 3},
+        {"perfvalues": {"a:b:c": [1]}},
+        {"perfvalues": {"a:b:c": [[], 0, 0, 0, ""]}},
+        {"perfvalues": {"a:b:c": ["7", 0, 0, 0, ""]}},
+        {"name": 7, "display_name": [], "unique_name": ""},
+        {"job_completion_time_unix": "soon"},
+        {"job_completion_time_unix": -1e300},
+        {"perfvalues": {"a:b:c": [10**99, 0, 0, 0, ""]}},
+    ],
+)
 def test_a_strange_case_of_a_report_is_refused_and_the_others_count(tmp_path, change):
     report = json.loads((OUTPUTS / "reports" / "4.10.json").read_text())
     report["runs"][0]["testcases"][0].update({"short_name": ""} | change)
@@ -371,8 +441,15 @@ def test_a_strange_case_of_a_report_is_refused_and_the_others_count(tmp_path, ch
 
 
 def test_the_store_holds_what_the_columns_say(log):
-    batch = log(HEAD, LINE, LINE.replace("24939.4", "2.50"), LINE.replace("24939.4", "nan"),
-                LINE.replace("MB/s", "furlongs"), system="site", file="site/imported/Test.log")
+    batch = log(
+        HEAD,
+        LINE,
+        LINE.replace("24939.4", "2.50"),
+        LINE.replace("24939.4", "nan"),
+        LINE.replace("MB/s", "furlongs"),
+        system="site",
+        file="site/imported/Test.log",
+    )
     connection = duckdb.connect()
     tables.clear(connection)
     foreign_store.add_all(connection, [(batch, 7 << views.RUN_SHIFT)])
@@ -381,10 +458,23 @@ def test_the_store_holds_what_the_columns_say(log):
         "CASE WHEN s.status = 'ok' THEN coalesce(s.digits, s.value::VARCHAR) END, s.unit, "
         "s.value * s.factor, s.status, s.series, c.conditions "
         "FROM new_samples s JOIN new_runs r USING (run) JOIN new_contexts c USING (context) "
-        "ORDER BY run").fetchall()
+        "ORDER BY run"
+    ).fetchall()
     held = columns(batch)
-    names = ("system", "session", "job", "time", "file", "metric", "digits", "unit", "base",
-             "status", "series", "conditions")
+    names = (
+        "system",
+        "session",
+        "job",
+        "time",
+        "file",
+        "metric",
+        "digits",
+        "unit",
+        "base",
+        "status",
+        "series",
+        "conditions",
+    )
     wanted = list(zip(*(held[name].tolist() for name in names), strict=True))
     assert [[None if v != v else v for v in row] for row in wanted] == [list(r) for r in found]
     assert [row[6] for row in found] == ["24939.4", "2.50", None, "24939.4"]

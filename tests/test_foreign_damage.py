@@ -19,10 +19,18 @@ from siteproof.errors import UserError, harmless
 from siteproof.history import reframe_cells, reframe_figures, reframe_time
 
 OUTPUTS = Path(__file__).parent / "outputs" / "foreign"
-LOGS = [OUTPUTS / name for name in (
-    "4.10-default/StreamTest.log", "4.10-default/PipeTest.log", "4.10-multiline/StreamTest.log",
-    "4.10-own-words/StreamTest.log", "4.0-default/StreamTest_1ace2c60.log",
-    "4.3-excalibur/StreamTest.log", "3.12-default/StreamTest_4.log")]
+LOGS = [
+    OUTPUTS / name
+    for name in (
+        "4.10-default/StreamTest.log",
+        "4.10-default/PipeTest.log",
+        "4.10-multiline/StreamTest.log",
+        "4.10-own-words/StreamTest.log",
+        "4.0-default/StreamTest_1ace2c60.log",
+        "4.3-excalibur/StreamTest.log",
+        "3.12-default/StreamTest_4.log",
+    )
+]
 FEW = settings(max_examples=30, deadline=None)
 
 
@@ -40,12 +48,41 @@ def damage(draw, text):
     at = draw(st.integers(0, max(0, len(text) - 1)))
     to = draw(st.integers(at, len(text)))
     kind = draw(st.sampled_from(["cut", "insert", "end", "twice", "replace"]))
-    word = draw(st.sampled_from(
-        ["|", "||", "=", ",", ".", "-", "0", "e9", "nan", "null", "\x00", "\x1f", "\x7f", "\t", " ",
-         "\u00e9", "\udcff", "{", "@", "%", "\r", "1" * 40, "x" * 3000]))
+    word = draw(
+        st.sampled_from(
+            [
+                "|",
+                "||",
+                "=",
+                ",",
+                ".",
+                "-",
+                "0",
+                "e9",
+                "nan",
+                "null",
+                "\x00",
+                "\x1f",
+                "\x7f",
+                "\t",
+                " ",
+                "\u00e9",
+                "\udcff",
+                "{",
+                "@",
+                "%",
+                "\r",
+                "1" * 40,
+                "x" * 3000,
+            ]
+        )
+    )
     return {
-        "cut": text[:at] + text[to:], "insert": text[:at] + word + text[at:], "end": text[:at],
-        "twice": text[:to] + text[at:to] + text[to:], "replace": text[:at] + word + text[to:],
+        "cut": text[:at] + text[to:],
+        "insert": text[:at] + word + text[at:],
+        "end": text[:at],
+        "twice": text[:to] + text[at:to] + text[to:],
+        "replace": text[:at] + word + text[to:],
     }[kind]
 
 
@@ -57,7 +94,8 @@ def row(held, index):
 @given(data=st.data())
 @FEW
 def test_a_damaged_line_is_read_as_it_stands_or_refused_and_no_other_line_changes(
-        tmp_path_factory, path, data):
+    tmp_path_factory, path, data
+):
     lines = path.read_text().split("\n")[:-1]
     named = "completion_time" in lines[0]
     good = lines[1] if named else lines[0]
@@ -96,16 +134,25 @@ def _as_it_stands(batch, indices, line):
             assert text in line
 
 
-@given(st.lists(st.one_of(
-    st.floats().map(repr), st.decimals(allow_nan=False, allow_infinity=False).map(str),
-    st.integers(-10**20, 10**20).map(str), st.text("0123456789.-+eE", min_size=1, max_size=30),
-), min_size=1, max_size=30))
+@given(
+    st.lists(
+        st.one_of(
+            st.floats().map(repr),
+            st.decimals(allow_nan=False, allow_infinity=False).map(str),
+            st.integers(-(10**20), 10**20).map(str),
+            st.text("0123456789.-+eE", min_size=1, max_size=30),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
 @example(["0E00000"])
 @FEW
 def test_a_number_is_the_nearest_float_to_its_digits(texts):
     found = reframe_figures.numbers(*cells(texts))
     for text, value, digits, kind in zip(
-            texts, found.values, found.digits, found.kinds, strict=True):
+        texts, found.values, found.digits, found.kinds, strict=True
+    ):
         try:
             number = float(text)
         except ValueError:
@@ -123,8 +170,16 @@ def test_a_number_is_the_nearest_float_to_its_digits(texts):
             assert kind in (reframe_figures.NOT_FINITE, reframe_figures.REFUSED)
 
 
-ZONES = st.sampled_from(["UTC", "Europe/Zurich", "America/Chicago", "Asia/Kolkata",
-                         "Australia/Lord_Howe", "Pacific/Chatham"])
+ZONES = st.sampled_from(
+    [
+        "UTC",
+        "Europe/Zurich",
+        "America/Chicago",
+        "Asia/Kolkata",
+        "Australia/Lord_Howe",
+        "Pacific/Chatham",
+    ]
+)
 
 
 @given(st.lists(st.datetimes(datetime(2000, 1, 2), datetime(2099, 12, 30)), min_size=1), ZONES)
@@ -144,7 +199,8 @@ def test_times_are_those_of_pythons_datetime(moments, name):
         # A text without a zone cannot say which of two hours in autumn it means: it is the first.
         wanted = [m.replace(tzinfo=zone, fold=m.fold if told else 0) - epoch for m in moments]
         assert found.tolist() == [
-            (w.days * 86400 + w.seconds) * 1_000_000 + w.microseconds for w in wanted]
+            (w.days * 86400 + w.seconds) * 1_000_000 + w.microseconds for w in wanted
+        ]
 
 
 @given(st.data())

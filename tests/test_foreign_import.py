@@ -26,6 +26,7 @@ def siteproof(world, monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             cli.main()
         return Done(ended.value.code, *capsys.readouterr())
+
     return run
 
 
@@ -51,11 +52,13 @@ def test_a_folder_is_copied_as_it_is_and_told(world, bring):
     done = bring(OUTPUTS / "4.10-default")
     assert done.code == 0
     assert kept(world) == {
-        f"thishost/imported/{p.name}": p.read_bytes() for p in (OUTPUTS / "4.10-default").iterdir()}
+        f"thishost/imported/{p.name}": p.read_bytes() for p in (OUTPUTS / "4.10-default").iterdir()
+    }
     assert "new: StreamTest.log.h0: 4 figures of 4 series, 2026-11-21 to 2026-11-21" in done.out
     assert "system oldsys, as the files say: taken as thishost" in done.out
     assert done.out.splitlines()[-1] == (
-        "16 figures of 12 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 5 new")
+        "16 figures of 12 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 5 new"
+    )
 
 
 def test_names_below_the_folder_stay_and_what_is_neither_is_told(world, bring):
@@ -139,12 +142,15 @@ def test_the_zone_is_kept_beside_the_file_and_another_one_is_refused(world, brin
     assert rows == [("2026-11-21 18:39:48", "reframe", "thishost/imported/Test.log")]
 
 
-@pytest.mark.parametrize(("arguments", "why"), [
-    (["--system", "nowhere"], "'nowhere' is no system that is described"),
-    ([], "needed for files of ReFrame"),
-    (["--system", "thishost", "--zone", "Middle/Earth"], "'Middle/Earth' is no time zone"),
-    (["--system", "thishost", "--zone", "../../etc/passwd"], "is no time zone"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--system", "nowhere"], "'nowhere' is no system that is described"),
+        ([], "needed for files of ReFrame"),
+        (["--system", "thishost", "--zone", "Middle/Earth"], "'Middle/Earth' is no time zone"),
+        (["--system", "thishost", "--zone", "../../etc/passwd"], "is no time zone"),
+    ],
+)
 def test_a_wrong_option_is_one_line(world, siteproof, arguments, why):
     done = siteproof("import", write(world, HEAD, LINE), *arguments)
     assert done.code == 2
@@ -169,6 +175,7 @@ def test_a_link_in_a_folder_is_left_out_as_latest_json_is(world, bring):
 
 def test_our_own_perflogs_are_refused_with_the_reason(world, bring):
     from siteproof.history.reframe_perflog import OURS
+
     done = bring(write(world, OURS, "x"))
     assert done.code == 2
     assert "ReFrame's perflog of Siteproof's own checks" in done.err
@@ -177,13 +184,20 @@ def test_our_own_perflogs_are_refused_with_the_reason(world, bring):
 def test_imported_figures_are_rows_of_the_history(world, bring):
     bring(OUTPUTS / "4.10-default")
     with history.open_history(world.data / "perflogs", ["thishost"]) as held:
-        rows = held.sql("SELECT metric, digits, unit, dims, status FROM samples "
-                        "WHERE metric LIKE 'StreamTest%' ORDER BY time, job, metric")
+        rows = held.sql(
+            "SELECT metric, digits, unit, dims, status FROM samples "
+            "WHERE metric LIKE 'StreamTest%' ORDER BY time, job, metric"
+        )
         count = held.sql("SELECT count(*) FROM samples")[0][0]
         assert held.refused == []
     assert count == 16
-    assert rows[0] == ("StreamTest.copy", "24939.4", "MB/s", json.dumps(
-        {"threads": "1"}, separators=(",", ":")), "ok")
+    assert rows[0] == (
+        "StreamTest.copy",
+        "24939.4",
+        "MB/s",
+        json.dumps({"threads": "1"}, separators=(",", ":")),
+        "ok",
+    )
 
 
 def test_lines_that_cannot_be_read_are_named_by_the_history_too(world, bring):

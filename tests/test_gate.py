@@ -43,17 +43,25 @@ def held(*names, name="siteproof-compute", start=5):
 
 def planned(decision, seen, ours=None, wish=WISH, moved=None):
     plan = commands.quarantine("compute", INVENTORY, decision, seen, ours, wish, moved or {})
-    return [c.argv[1:] for c in plan.commands if c.what not in ("comment", "drain")], \
-        plan.left_alone
+    return [
+        c.argv[1:] for c in plan.commands if c.what not in ("comment", "drain")
+    ], plan.left_alone
 
 
 # ---- the decision
 
 
-@pytest.mark.parametrize(("state", "back"), [
-    ("OK", True), ("UNSTABLE", True), ("SLOW", False), ("FAILED", False), ("ODD", False),
-    ("UNTESTED", False),
-])
+@pytest.mark.parametrize(
+    ("state", "back"),
+    [
+        ("OK", True),
+        ("UNSTABLE", True),
+        ("SLOW", False),
+        ("FAILED", False),
+        ("ODD", False),
+        ("UNTESTED", False),
+    ],
+)
 def test_each_state_goes_back_or_stays_out(state, back):
     assert (decided(n3=state).out == node_set()) is back
 
@@ -68,14 +76,17 @@ def test_the_answer_is_one_line():
     assert str(decided()) == "8 of 8 nodes go back"
 
 
-@pytest.mark.parametrize(("reasons", "waived", "back"), [
-    (["anything"], "all", True),
-    (["TB-HPL: 1 GFLOPS"], "TB-HPL", True),
-    (["Stream.triad is 12 % below"], "Stream.triad", True),
-    (["TB-HPL-ANY: 1 GFLOPS"], "TB-HPL", False),
-    (["TB-HPL: slow", "TB-STREAM: slow"], "TB-HPL", False),
-    ([], "TB-HPL", False),
-])
+@pytest.mark.parametrize(
+    ("reasons", "waived", "back"),
+    [
+        (["anything"], "all", True),
+        (["TB-HPL: 1 GFLOPS"], "TB-HPL", True),
+        (["Stream.triad is 12 % below"], "Stream.triad", True),
+        (["TB-HPL-ANY: 1 GFLOPS"], "TB-HPL", False),
+        (["TB-HPL: slow", "TB-STREAM: slow"], "TB-HPL", False),
+        ([], "TB-HPL", False),
+    ],
+)
 def test_a_waiver_excuses_only_what_it_speaks_of(reasons, waived, back):
     ruling = decide({"n1": Report("FAILED", reasons)}, {"n1": {waived: WAIVER}}).rulings["n1"]
     assert ruling.back is back
@@ -87,10 +98,18 @@ def test_a_node_that_nobody_measured_never_leaves_a_quarantine():
     assert (decision.back, decision.passed) == (node_set(["n1"]), node_set())
 
 
-@pytest.mark.parametrize(("out", "limit", "refused"), [
-    (1, 10, False),  # one of eight is 12.5 %, and always allowed
-    (2, 10, True), (2, 25, False), (3, 25, True), (8, 100, False), (0, 0, False), (1, 0, False),
-])
+@pytest.mark.parametrize(
+    ("out", "limit", "refused"),
+    [
+        (1, 10, False),  # one of eight is 12.5 %, and always allowed
+        (2, 10, True),
+        (2, 25, False),
+        (3, 25, True),
+        (8, 100, False),
+        (0, 0, False),
+        (1, 0, False),
+    ],
+)
 def test_more_than_a_share_of_a_partition_is_refused(out, limit, refused):
     nodes = node_set(list(INVENTORY)[:out])
     assert bool(too_many(nodes, {"compute": INVENTORY}, Fraction(limit, 100))) is refused
@@ -101,9 +120,18 @@ def test_more_than_a_share_of_a_partition_is_refused(out, limit, refused):
 
 def test_failed_nodes_come_under_a_reservation():
     done, left = planned(decided(n3="FAILED", n6="FAILED"), cluster())
-    assert done == [(
-        "create", "reservation", "ReservationName=siteproof-compute", "StartTime=now",
-        "Duration=UNLIMITED", "Users=root", "Nodes=n[3,6]", "Flags=MAINT,IGNORE_JOBS")]
+    assert done == [
+        (
+            "create",
+            "reservation",
+            "ReservationName=siteproof-compute",
+            "StartTime=now",
+            "Duration=UNLIMITED",
+            "Users=root",
+            "Nodes=n[3,6]",
+            "Flags=MAINT,IGNORE_JOBS",
+        )
+    ]
     assert left == {}
 
 
@@ -120,11 +148,14 @@ def test_a_new_failure_is_added_and_who_has_passed_waits_for_its_release():
     assert done == [("update", "ReservationName=siteproof-compute", "Nodes=n[3,6]")]
 
 
-@pytest.mark.parametrize(("node", "others", "told"), [
-    (Node("n3", frozenset({"IDLE", "DRAIN"}), "bad DIMM"), [], "drain+idle: bad DIMM"),
-    (Node("n3", frozenset({"DOWN"}), "Not responding"), [], "down: Not responding"),
-    (Node("n3"), [held("n3", name="class")], "in reservation class"),
-])
+@pytest.mark.parametrize(
+    ("node", "others", "told"),
+    [
+        (Node("n3", frozenset({"IDLE", "DRAIN"}), "bad DIMM"), [], "drain+idle: bad DIMM"),
+        (Node("n3", frozenset({"DOWN"}), "Not responding"), [], "down: Not responding"),
+        (Node("n3"), [held("n3", name="class")], "in reservation class"),
+    ],
+)
 def test_what_is_somebody_elses_is_left_alone_and_named(node, others, told):
     done, left = planned(decided(n3="FAILED", n6="FAILED"), cluster(*others, n3=node))
     assert done[0][-2] == "Nodes=n6"
@@ -159,9 +190,10 @@ def test_a_reservation_that_comes_between_is_a_change():
     assert list(commands.changed(cluster(), cluster(held("n3", name="x")), ["n3"])) == ["n3"]
 
 
-@pytest.mark.parametrize(("comment", "written"), [
-    ("", True), ("siteproof: FAILED: something older", True), ("bought in 2021", False),
-])
+@pytest.mark.parametrize(
+    ("comment", "written"),
+    [("", True), ("siteproof: FAILED: something older", True), ("bought in 2021", False)],
+)
 def test_a_comment_of_somebody_else_stays(comment, written):
     seen = cluster(n3=Node("n3", comment=comment))
     plan = commands.quarantine("compute", INVENTORY, decided(n3="FAILED"), seen, None, WISH, {})
@@ -173,8 +205,12 @@ def test_a_drain_is_offered_and_not_repeated():
     decision = decided(n3="FAILED")
     plan = commands.quarantine("compute", INVENTORY, decision, cluster(), None, wish, {})
     assert plan.commands[-1].argv == (
-        "scontrol", "update", "NodeName=n3", "State=DRAIN",
-        "Reason=siteproof: FAILED: Stream.triad: FAILED; campaign winter; see: siteproof why n3")
+        "scontrol",
+        "update",
+        "NodeName=n3",
+        "State=DRAIN",
+        "Reason=siteproof: FAILED: Stream.triad: FAILED; campaign winter; see: siteproof why n3",
+    )
     drained = cluster(held("n3"), n3=Node("n3", frozenset({"IDLE", "DRAIN"}), "siteproof: x"))
     again = commands.quarantine("compute", INVENTORY, decision, drained, held("n3"), wish, {})
     assert "drain" not in [c.what for c in again.commands]
@@ -183,7 +219,8 @@ def test_a_drain_is_offered_and_not_repeated():
 def test_release_takes_out_what_has_passed_and_names_the_rest():
     plan = commands.release(decided(n6="FAILED"), cluster(), held("n3", "n6"), INVENTORY, {})
     assert [c.argv[1:] for c in plan.commands] == [
-        ("update", "ReservationName=siteproof-compute", "Nodes=n6")]
+        ("update", "ReservationName=siteproof-compute", "Nodes=n6")
+    ]
     assert plan.left_alone == {"n6": "FAILED: Stream.triad: FAILED"}
 
 
@@ -193,14 +230,15 @@ def test_the_last_node_takes_the_reservation_with_it():
     plan = commands.release(decided(), seen, held("n3"), INVENTORY, {})
     assert [c.argv[1:] for c in plan.commands] == [
         ("delete", "ReservationName=siteproof-compute"),
-        ("update", "NodeName=n3", "Comment="), ("update", "NodeName=n3", "State=RESUME")]
+        ("update", "NodeName=n3", "Comment="),
+        ("update", "NodeName=n3", "State=RESUME"),
+    ]
 
 
 def test_release_keeps_a_stranger_in_the_reservation():
     seen = held("n3", "n4", "gone9")
     plan = commands.release(decided(), cluster(), seen, node_set(["n3", "gone9"]), {})
-    assert plan.left_alone == {
-        "gone9": "not in the inventory", "n4": "put there by somebody else"}
+    assert plan.left_alone == {"gone9": "not in the inventory", "n4": "put there by somebody else"}
     assert plan.commands[0].nodes == "gone9,n4"
 
 
@@ -212,9 +250,9 @@ def test_only_our_own_drains_are_resumed():
     assert plan.left_alone == {"n6": "drain+idle: bad DIMM"}
 
 
-@pytest.mark.parametrize("reason", [
-    'a "b" $(id) `id` \\ |', "x\nState=DOWN Reason=y", "\x1b[31m", "é\u202e", "w" * 5000,
-])
+@pytest.mark.parametrize(
+    "reason", ['a "b" $(id) `id` \\ |', "x\nState=DOWN Reason=y", "\x1b[31m", "é\u202e", "w" * 5000]
+)
 def test_no_reason_ends_a_field_or_steers_a_terminal(reason):
     words = commands.text(Ruling("n1", "FAILED", False, (reason,)), 'c "; $(id)')
     assert words.isascii()
@@ -224,9 +262,10 @@ def test_no_reason_ends_a_field_or_steers_a_terminal(reason):
     assert words.endswith("see: siteproof why n1")
 
 
-@pytest.mark.parametrize(("partition", "name"), [
-    ("compute", "siteproof-compute"), ("gpu a/b$(x)", "siteproof-gpu_a_b__x_"),
-])
+@pytest.mark.parametrize(
+    ("partition", "name"),
+    [("compute", "siteproof-compute"), ("gpu a/b$(x)", "siteproof-gpu_a_b__x_")],
+)
 def test_the_reservation_has_a_name_that_slurm_takes(partition, name):
     assert commands.reservation_name(partition) == name
 
@@ -251,8 +290,14 @@ class Slurm:
 @pytest.fixture
 def scene(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
-    return act.Scene("here", decided(n3="FAILED", n6="FAILED"), {"compute": INVENTORY}, WISH,
-                     "campaign winter", "me")
+    return act.Scene(
+        "here",
+        decided(n3="FAILED", n6="FAILED"),
+        {"compute": INVENTORY},
+        WISH,
+        "campaign winter",
+        "me",
+    )
 
 
 def quarantine(scene, monkeypatch, fake, seen):
@@ -305,14 +350,24 @@ def test_a_quarantine_of_somebody_else_is_refused(scene, monkeypatch):
 NODE = "NodeName=n1 Arch=x86_64 OS=Linux #1 State={} ThreadsPerCore=1 Partitions=a"
 
 
-@pytest.mark.parametrize(("tail", "reason", "comment"), [
-    ("", "", ""),
-    (" Comment=bought = 2021 Reason=x State=DOWN", "", "bought = 2021 Reason=x State=DOWN"),
-    (" Reason=bad [x] Comment=y [root@1795227520] Comment=a State=DOWN", "bad [x] Comment=y",
-     "a State=DOWN"),
-    (" Reason=bad [root@17] Comment=siteproof: FAILED: x Extra=z", "bad", "siteproof: FAILED: x"),
-    (" Reason=\x1b[31mred [root@17]", "?[31mred", ""),
-])
+@pytest.mark.parametrize(
+    ("tail", "reason", "comment"),
+    [
+        ("", "", ""),
+        (" Comment=bought = 2021 Reason=x State=DOWN", "", "bought = 2021 Reason=x State=DOWN"),
+        (
+            " Reason=bad [x] Comment=y [root@1795227520] Comment=a State=DOWN",
+            "bad [x] Comment=y",
+            "a State=DOWN",
+        ),
+        (
+            " Reason=bad [root@17] Comment=siteproof: FAILED: x Extra=z",
+            "bad",
+            "siteproof: FAILED: x",
+        ),
+        (" Reason=\x1b[31mred [root@17]", "?[31mred", ""),
+    ],
+)
 def test_reasons_and_comments_that_look_like_fields(tail, reason, comment):
     node = slurm.parse_nodes(NODE.format("IDLE+DRAIN") + tail + "\n")["n1"]
     assert node == Node("n1", frozenset({"IDLE", "DRAIN"}), reason, comment)
@@ -329,8 +384,10 @@ def test_a_node_that_is_told_twice_is_refused():
 
 
 def test_reservations_are_read():
-    said = ("ReservationName=a StartTime=17 EndTime=18 Duration=1 Nodes=n[1-2] NodeCnt=2 Users=x\n"
-            "ReservationName=b StartTime=19 EndTime=20 Duration=1 Nodes=(null) NodeCnt=0\n")
+    said = (
+        "ReservationName=a StartTime=17 EndTime=18 Duration=1 Nodes=n[1-2] NodeCnt=2 Users=x\n"
+        "ReservationName=b StartTime=19 EndTime=20 Duration=1 Nodes=(null) NodeCnt=0\n"
+    )
     found = slurm.parse_reservations(said)
     assert found["a"] == Reservation("a", 17, node_set(["n1", "n2"]))
     assert not found["b"].nodes
@@ -344,24 +401,33 @@ def entry(**keys):
     return {"what": "create", "reservation": "r", "unix": 100, "phase": "before"} | keys
 
 
-@pytest.mark.parametrize(("records", "ours"), [
-    ([], False),
-    ([entry(), entry(phase="after", error="", start=102)], True),
-    ([entry(), entry(phase="after", error="", start=99)], False),
-    ([entry(), entry(phase="after", error="Duplicate name")], False),
-    ([entry()], True),  # the gate died while it made it
-    ([entry(unix=9)], False),
-    ([entry(reservation="other")], False),
-    ([entry(what="update")], False),
-    ([entry(unix="soon")], False),
-])
+@pytest.mark.parametrize(
+    ("records", "ours"),
+    [
+        ([], False),
+        ([entry(), entry(phase="after", error="", start=102)], True),
+        ([entry(), entry(phase="after", error="", start=99)], False),
+        ([entry(), entry(phase="after", error="Duplicate name")], False),
+        ([entry()], True),  # the gate died while it made it
+        ([entry(unix=9)], False),
+        ([entry(reservation="other")], False),
+        ([entry(what="update")], False),
+        ([entry(unix="soon")], False),
+    ],
+)
 def test_the_log_knows_whose_a_reservation_is(records, ours):
     assert log.made_by_us(records, "r", 102) is ours
 
 
 def test_the_log_knows_which_nodes_the_gate_put_in():
-    records = [entry(added="n[1-2]"), entry(what="update", added="n5"), entry(added=""),
-               entry(reservation="other", added="n7"), entry(added=3), entry(added="n[")]
+    records = [
+        entry(added="n[1-2]"),
+        entry(what="update", added="n5"),
+        entry(added=""),
+        entry(reservation="other", added="n7"),
+        entry(added=3),
+        entry(added="n["),
+    ]
     assert log.put_in(records, "r") == node_set(["n1", "n2", "n5"])
 
 
@@ -400,10 +466,19 @@ def test_a_group_of_operators_shares_the_log(tmp_path):
 
 def measure(world, mismatches, **keys):
     """A session in which this machine was found with so many mismatches."""
-    head = Header(**{
-        "session": "s1", "system": "thishost", "partition": "node", "environment": "system",
-        "check": "HostParameters", "job": "1", "time": "2026-11-21T00:00:00+00:00",
-        "mode": "quick", **keys})
+    head = Header(
+        **{
+            "session": "s1",
+            "system": "thishost",
+            "partition": "node",
+            "environment": "system",
+            "check": "HostParameters",
+            "job": "1",
+            "time": "2026-11-21T00:00:00+00:00",
+            "mode": "quick",
+            **keys,
+        }
+    )
     one = Sample(head, "localhost", "HostParameters.mismatches", Decimal(mismatches), "count")
     samples.write(world.data / "perflogs", head, [one])
 
@@ -429,9 +504,10 @@ def test_nothing_measured_is_exit_code_3(here):
     assert (done.code, "nothing was measured" in done.out) == (3, True)
 
 
-@pytest.mark.parametrize(("mismatches", "code", "last"), [
-    (0, 0, "1 of 1 nodes go back"), (2, 1, "0 of 1 nodes go back, 1 stay out (localhost)"),
-])
+@pytest.mark.parametrize(
+    ("mismatches", "code", "last"),
+    [(0, 0, "1 of 1 nodes go back"), (2, 1, "0 of 1 nodes go back, 1 stay out (localhost)")],
+)
 def test_the_decision_needs_no_slurm(here, mismatches, code, last):
     measure(here, mismatches)
     done = here.siteproof("gate")
@@ -453,25 +529,31 @@ def test_where_slurm_cannot_be_asked_the_commands_are_shown_nevertheless(here):
 
 def test_a_waived_failure_goes_back_and_says_why(here):
     measure(here, 2)
-    here.site(waivers="W:\n  {nodes: localhost, waives: HERE-PARAMETERS, problem: fan, "
-              "owner: me, expires: 2999-12-31}\n")
+    here.site(
+        waivers="W:\n  {nodes: localhost, waives: HERE-PARAMETERS, problem: fan, "
+        "owner: me, expires: 2999-12-31}\n"
+    )
     done = here.siteproof("gate")
     assert done.code == 0, done.said
     assert "waived until 2999-12-31 by me: fan" in done.out
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["--apply"], "no partition with Slurm"),
-    (["--retest"], "no partition with Slurm"),
-    (["--release", "--apply"], "no partition with Slurm"),
-    (["--retest", "--release"], "at once"),
-    (["--limit", "many"], "--limit: 'many' is no share"),
-    (["--limit", "101%"], "no share"),
-    (["--keep-out", "OK"], "'OK' is no state"),
-    (["--keep-out", ""], "is no state"),
-    (["--users", "root $(id)"], "no list of users"),
-    (["-n"], ""), (["x"], "'x' without --retest"),
-])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--apply"], "no partition with Slurm"),
+        (["--retest"], "no partition with Slurm"),
+        (["--release", "--apply"], "no partition with Slurm"),
+        (["--retest", "--release"], "at once"),
+        (["--limit", "many"], "--limit: 'many' is no share"),
+        (["--limit", "101%"], "no share"),
+        (["--keep-out", "OK"], "'OK' is no state"),
+        (["--keep-out", ""], "is no state"),
+        (["--users", "root $(id)"], "no list of users"),
+        (["-n"], ""),
+        (["x"], "'x' without --retest"),
+    ],
+)
 def test_a_wrong_word_is_refused(here, words, told):
     measure(here, 2)
     done = here.siteproof("gate", *words)
@@ -484,7 +566,8 @@ def test_every_record_is_one_line_of_json(tmp_path):
     with log.held(tmp_path / log.NAME) as journal:
         journal.add({"error": "a\nb"})
     assert [json.loads(x) for x in (tmp_path / log.NAME).read_text().splitlines()] == [
-        {"error": "a\nb"}]
+        {"error": "a\nb"}
+    ]
 
 
 def test_a_decision_on_nothing_is_empty():

@@ -40,12 +40,32 @@ class Gate:
 
     def measured(self, bad=("node003", "node006"), session="s1", campaign="winter", why=""):
         """A session of the campaign in which some nodes are configured wrongly."""
-        head = Header(session, "testbed", "compute", "system", "HostParameters", "1",
-                      "2026-11-20T00:00:00+00:00", mode="quick", campaign=campaign)
-        found = [Sample(head, n, "HostParameters.mismatches", Decimal(int(n in bad)), "count")
-                 for n in NODES]
-        found += [Sample(head, n, "HostParameters.mismatch", why or "expected 9000, found 1500",
-                         "text", dims={"parameter": "nic.eth0.mtu"}) for n in bad]
+        head = Header(
+            session,
+            "testbed",
+            "compute",
+            "system",
+            "HostParameters",
+            "1",
+            "2026-11-20T00:00:00+00:00",
+            mode="quick",
+            campaign=campaign,
+        )
+        found = [
+            Sample(head, n, "HostParameters.mismatches", Decimal(int(n in bad)), "count")
+            for n in NODES
+        ]
+        found += [
+            Sample(
+                head,
+                n,
+                "HostParameters.mismatch",
+                why or "expected 9000, found 1500",
+                "text",
+                dims={"parameter": "nic.eth0.mtu"},
+            )
+            for n in bad
+        ]
         samples.write(self.data / "perflogs", head, found)
 
     def __call__(self, *words, code=None, user=None):
@@ -63,16 +83,27 @@ class Gate:
     def reservations(self):
         """The nodes of each reservation."""
         said = self.scontrol("-o", "show", "reservations")
-        fields = [dict(word.partition("=")[::2] for word in line.split())
-                  for line in said.splitlines() if line.startswith("ReservationName=")]
+        fields = [
+            dict(word.partition("=")[::2] for word in line.split())
+            for line in said.splitlines()
+            if line.startswith("ReservationName=")
+        ]
         return {f["ReservationName"]: f["Nodes"] for f in fields}
 
     def node(self, name):
         return self.scontrol("-o", "show", "node", name)
 
     def reserve(self, name, nodes):
-        said = self.scontrol("create", "reservation", f"ReservationName={name}", "StartTime=now",
-                             "Duration=60", "Users=root", f"Nodes={nodes}", "Flags=maint")
+        said = self.scontrol(
+            "create",
+            "reservation",
+            f"ReservationName={name}",
+            "StartTime=now",
+            "Duration=60",
+            "Users=root",
+            f"Nodes={nodes}",
+            "Flags=maint",
+        )
         assert "created" in said
 
     @property
@@ -150,8 +181,11 @@ def test_exactly_the_failed_nodes_are_reserved_tested_and_freed(gate, testbed):
     finally:
         testbed.run(["ip", "link", "set", "eth0", "mtu", "9000"], node="node006")
     found = samples.read_all(gate.data / "perflogs", "testbed")
-    new = {s.node: s.number for s in found
-           if s.metric == "HostParameters.mismatches" and s.header.session != "s1"}
+    new = {
+        s.node: s.number
+        for s in found
+        if s.metric == "HostParameters.mismatches" and s.header.session != "s1"
+    }
     assert new == {"node003": 0, "node006": 1}
     assert {s.header.campaign for s in found} == {"winter"}
 
@@ -242,8 +276,10 @@ def test_an_ordinary_user_is_told_that_slurm_refuses(gate, testbed):
     testbed.run(["chmod", "-R", "a+rwX", str(home)])
     packages = next((CLONE / ".venv" / "lib").glob("python*/site-packages"))
     # The clone's interpreter may lie in root's home; Debian's own reads the same packages.
-    gate.program = (f"HOME=/tmp PYTHONPATH='{packages}:{CLONE}' /usr/bin/python3 -c "
-                    "'from siteproof.cli import main; main()'")
+    gate.program = (
+        f"HOME=/tmp PYTHONPATH='{packages}:{CLONE}' /usr/bin/python3 -c "
+        "'from siteproof.cli import main; main()'"
+    )
     told = gate("--apply", code=1, user="nobody")
     assert "reservations are for root, SlurmUser and operators to make" in told
     assert gate.reservations() == {}

@@ -67,8 +67,9 @@ def test_the_first_and_the_last_look_are_compared_and_a_single_one_with_nothing(
         header = Header("s", "t", "p", "e", "Health", f"{hour}", f"2026-11-21T0{hour}:00:00+00:00")
         return [
             Sample(header, node, "Health.edac_ce", Decimal(count), "count"),
-            Sample(header, node, "Health.nic_rx_errors", Decimal(count), "count",
-                   dims={"nic": "eth0"}),
+            Sample(
+                header, node, "Health.nic_rx_errors", Decimal(count), "count", dims={"nic": "eth0"}
+            ),
             Sample(header, node, "Health.boot", "b", "text"),
             Sample(header, node, "Health.not_read", "why", "text", dims={"parameter": "mce"}),
         ]

@@ -13,7 +13,7 @@ from siteproof.cli.history import history as command
 from siteproof.errors import UserError
 from siteproof.history import export, open_history, questions, views
 
-HOSTILE = "=HYPERLINK(\"x\")\x1b[31m"
+HOSTILE = '=HYPERLINK("x")\x1b[31m'
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,15 @@ def made(tmp_path_factory):
 
 
 def write(folder):
-    years.write(folder / "perflogs", nodes=20, runs=14, metrics=years.ORDINARY[:2],
-                steps=[years.Step("Stream.triad", 9, -0.2, ("n017",))],
-                changes=[years.Change(9, "kernel", "6.1.0-13")], campaigns={13: "window"})
+    years.write(
+        folder / "perflogs",
+        nodes=20,
+        runs=14,
+        metrics=years.ORDINARY[:2],
+        steps=[years.Step("Stream.triad", 9, -0.2, ("n017",))],
+        changes=[years.Change(9, "kernel", "6.1.0-13")],
+        campaigns={13: "window"},
+    )
 
 
 def use(folder, monkeypatch):
@@ -71,11 +77,22 @@ def test_it_says_what_is_there(data):
     assert "2025-11-21" in out
     assert "2025-12-04" in out
     assert out.splitlines()[-1].startswith(
-        "history: 560 samples in 14 files, 0 refused; store: " + str(data / "cache"))
+        "history: 560 samples in 14 files, 0 refused; store: " + str(data / "cache")
+    )
     found = json.loads(run("--json")[0])
-    assert found["systems"] == [{
-        "system": "here", "source": "siteproof", "files": 14, "samples": 560, "failed": 0,
-        "nodes": 20, "metrics": 2, "first": "2025-11-21", "last": "2025-12-04"}]
+    assert found["systems"] == [
+        {
+            "system": "here",
+            "source": "siteproof",
+            "files": 14,
+            "samples": 560,
+            "failed": 0,
+            "nodes": 20,
+            "metrics": 2,
+            "first": "2025-11-21",
+            "last": "2025-12-04",
+        }
+    ]
 
 
 def test_without_any_sample_it_says_so(tmp_path, monkeypatch):
@@ -102,7 +119,9 @@ def test_the_examples_of_the_help_answer(data, question):
 def test_the_examples_find_what_was_planted(data):
     kernels = answer(questions.KERNEL.sql)
     assert [(k["kernel"], k["first"][:10]) for k in kernels] == [
-        ("6.1.0-12", "2025-11-21"), ("6.1.0-13", "2025-11-30")]
+        ("6.1.0-12", "2025-11-21"),
+        ("6.1.0-13", "2025-11-30"),
+    ]
     worst = answer(questions.CHANGED.sql.replace(questions.SINCE, "2025-11-30"))[0]
     assert (worst["metric"], worst["node"]) == ("Stream.triad", "n017")
     assert -0.23 < worst["change"] < -0.17
@@ -111,19 +130,27 @@ def test_the_examples_find_what_was_planted(data):
     assert len(answer(questions.HISTORY.sql)) == 28
 
 
-@pytest.mark.parametrize(("query", "reason"), [
-    ("SELEC 1", "syntax error"), ("SELECT nope FROM samples", '"nope" not found'),
-    ("SELECT * FROM nope", "nope does not exist"), ("", "not one question"),
-    ("SELECT 1; SELECT 2", "not one question"), ("DROP VIEW samples", "not one question"),
-    ("COPY (SELECT 1) TO '/tmp/x'", "not one question"), ("EXPLAIN SELECT 1", "not one question"),
-    ("SELECT now() AS x", "the column x has a zone. Allowed: times in UTC"),
-    ("SET threads = 1", "not one question"),
-    ("ATTACH 'x.db'", "not one question"), ("SELECT error('gone')", "gone"),
-    ("SELECT * FROM read_text('/etc/passwd')", "disabled by configuration"),
-    ("SELECT * FROM read_csv('perflogs')", "disabled by configuration"),
-    ("SELECT * FROM 'https://example.org/x.csv'", "disabled by configuration"),
-    ("SELECT * FROM query('DROP VIEW samples')", "single SELECT"),
-])
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELEC 1", "syntax error"),
+        ("SELECT nope FROM samples", '"nope" not found'),
+        ("SELECT * FROM nope", "nope does not exist"),
+        ("", "not one question"),
+        ("SELECT 1; SELECT 2", "not one question"),
+        ("DROP VIEW samples", "not one question"),
+        ("COPY (SELECT 1) TO '/tmp/x'", "not one question"),
+        ("EXPLAIN SELECT 1", "not one question"),
+        ("SELECT now() AS x", "the column x has a zone. Allowed: times in UTC"),
+        ("SET threads = 1", "not one question"),
+        ("ATTACH 'x.db'", "not one question"),
+        ("SELECT error('gone')", "gone"),
+        ("SELECT * FROM read_text('/etc/passwd')", "disabled by configuration"),
+        ("SELECT * FROM read_csv('perflogs')", "disabled by configuration"),
+        ("SELECT * FROM 'https://example.org/x.csv'", "disabled by configuration"),
+        ("SELECT * FROM query('DROP VIEW samples')", "single SELECT"),
+    ],
+)
 def test_a_mistake_in_a_query_is_one_line_and_no_query_reads_files_or_writes(data, query, reason):
     out, code = run("--sql", query)
     assert code == 2
@@ -166,15 +193,29 @@ def rows_of(path):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
 def test_an_export_holds_the_samples_that_were_asked_for_in_order(data, tmp_path, suffix):
     path = tmp_path / f"x{suffix}"
-    assert run("--export", path, "--metric", "Stream.triad", "--node", "n[001-003]",
-               "--since", "2025-11-25", "--system", "here") == (f"{path}: 30 samples\n", 0)
+    assert run(
+        "--export",
+        path,
+        "--metric",
+        "Stream.triad",
+        "--node",
+        "n[001-003]",
+        "--since",
+        "2025-11-25",
+        "--system",
+        "here",
+    ) == (f"{path}: 30 samples\n", 0)
     found = rows_of(path)
     assert list(found[0]) == [c.name for c in views.SAMPLES]
     assert [row["node"] for row in found] == ["n001", "n002", "n003"] * 10
     with open_history(data / "perflogs") as opened:
-        assert [float(row["base"]) for row in found] == [base for base, in opened.sql(
-            "SELECT base FROM samples WHERE metric = 'Stream.triad' AND node <= 'n003' "
-            "AND time >= '2025-11-25' ORDER BY time, node")]
+        assert [float(row["base"]) for row in found] == [
+            base
+            for (base,) in opened.sql(
+                "SELECT base FROM samples WHERE metric = 'Stream.triad' AND node <= 'n003' "
+                "AND time >= '2025-11-25' ORDER BY time, node"
+            )
+        ]
     assert run("--export", path, "--campaign", "window")[0] == f"{path}: 40 samples\n"
     assert len(rows_of(path)) == 40
     assert list(tmp_path.iterdir()) == [path]
@@ -182,29 +223,42 @@ def test_an_export_holds_the_samples_that_were_asked_for_in_order(data, tmp_path
 
 def test_a_sheet_gets_no_formula(own):
     found = fleets.run_of({"n1": 1}, metric="Stream.triad") + [
-        fleets.broken("n2", "timeout", why=HOSTILE)]
+        fleets.broken("n2", "timeout", why=HOSTILE)
+    ]
     fleets.samples.write(own / "perflogs", found[0].header, found)
     run("--export", own / "x.csv")
     assert {row["why"] for row in rows_of(own / "x.csv")} == {
-        "", "'" + HOSTILE.replace("\x1b", "?")}
+        "",
+        "'" + HOSTILE.replace("\x1b", "?"),
+    }
 
 
-@pytest.mark.parametrize(("words", "reason"), [
-    (["--export", "x.xls"], "is of no known kind. Allowed: NAME.csv"),
-    (["--export", "none/x.csv"], "is a folder, or in none"),
-    (["--export", "x.csv", "--metric", "Stream.tria"], "no sample is of 'Stream.tria'. Allowed: "),
-    (["--export", "x.csv", "--node", "m[1"], "bad node set"),
-    (["--export", "x.csv", "--campaign", "window", "--since", "2026-01-01"], "no sample is of all"),
-    (["--system", "there"], "no sample is of 'there'. Allowed: here"),
-    (["--since", "never"], "is no time"),
-    (["--sql", "SELECT 1", "--metric", "Stream.triad"], "does not go with"),
-    (["--sql", "SELECT 1", "--system", "here", "--since", "7d"], "does not go with"),
-    (["--csv"], "the form of an answer to --sql"),
-    (["--sql", "SELECT 1", "--csv", "--json"], "the form of an answer to --sql"),
-    (["--sql", "SELECT 1 AS a, 2 AS a", "--json"], "two columns are named a"),
-])
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--export", "x.xls"], "is of no known kind. Allowed: NAME.csv"),
+        (["--export", "none/x.csv"], "is a folder, or in none"),
+        (
+            ["--export", "x.csv", "--metric", "Stream.tria"],
+            "no sample is of 'Stream.tria'. Allowed: ",
+        ),
+        (["--export", "x.csv", "--node", "m[1"], "bad node set"),
+        (
+            ["--export", "x.csv", "--campaign", "window", "--since", "2026-01-01"],
+            "no sample is of all",
+        ),
+        (["--system", "there"], "no sample is of 'there'. Allowed: here"),
+        (["--since", "never"], "is no time"),
+        (["--sql", "SELECT 1", "--metric", "Stream.triad"], "does not go with"),
+        (["--sql", "SELECT 1", "--system", "here", "--since", "7d"], "does not go with"),
+        (["--csv"], "the form of an answer to --sql"),
+        (["--sql", "SELECT 1", "--csv", "--json"], "the form of an answer to --sql"),
+        (["--sql", "SELECT 1 AS a, 2 AS a", "--json"], "two columns are named a"),
+    ],
+)
 def test_what_cannot_be_done_is_refused_and_nothing_is_written(
-        data, tmp_path, monkeypatch, words, reason):
+    data, tmp_path, monkeypatch, words, reason
+):
     monkeypatch.chdir(tmp_path)
     out, code = run(*words)
     assert code == 2
@@ -232,4 +286,5 @@ def test_every_column_has_its_sentence(data):
     with open_history(data / "perflogs") as opened:
         for view, held in views.VIEWS.items():
             assert [(row[0], row[1]) for row in opened.sql(f"DESCRIBE {view}")] == [
-                (column.name, column.kind) for column in held]
+                (column.name, column.kind) for column in held
+            ]

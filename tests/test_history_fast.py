@@ -12,11 +12,13 @@ from siteproof.history import fast, ingest, tables, views
 from siteproof.samples import Sample
 
 ONE = fleets.header(1, conditions={"program": "stream", "n": "1000"}, provenance={"suite": "1"})
-PLAIN = st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_characters='"\\'),
-                max_size=6)
+PLAIN = st.text(
+    st.characters(min_codepoint=32, max_codepoint=126, exclude_characters='"\\'), max_size=6
+)
 ODD = st.text(st.characters(codec="utf-8"), max_size=6) | st.sampled_from(
-    ['a"b', "a\\b", "é", "\x1b[0m", "\x7f", "\u2028"])
-NUMBERS = st.decimals(-10**9, 10**9, places=3).map(str)
+    ['a"b', "a\\b", "é", "\x1b[0m", "\x7f", "\u2028"]
+)
+NUMBERS = st.decimals(-(10**9), 10**9, places=3).map(str)
 ODD_NUMBERS = st.from_regex(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,2})?", fullmatch=True)
 UNITS = st.sampled_from(["MB/s", "MiB/s", "GFLOPS", "s", "us", "%", "count"])
 
@@ -25,18 +27,66 @@ def lines(texts, numbers):
     """Samples as checks make them, good and bad ones."""
     objects = st.dictionaries(texts, texts, max_size=2) | st.just({"peer": "n2", "n": "1001"})
     more = {"trial": st.integers(0, 3), "dims": objects, "own_conditions": objects}
-    return st.lists(st.one_of(
-        st.builds(Sample, st.just(ONE), texts, texts, numbers, UNITS, **more),
-        st.builds(Sample, st.just(ONE), texts, texts, texts, st.just("text"), **more),
-        st.builds(Sample, st.just(ONE), texts, texts, why=texts,
-                  status=st.sampled_from(samples.STATUSES[1:]))), max_size=4)
+    return st.lists(
+        st.one_of(
+            st.builds(Sample, st.just(ONE), texts, texts, numbers, UNITS, **more),
+            st.builds(Sample, st.just(ONE), texts, texts, texts, st.just("text"), **more),
+            st.builds(
+                Sample,
+                st.just(ONE),
+                texts,
+                texts,
+                why=texts,
+                status=st.sampled_from(samples.STATUSES[1:]),
+            ),
+        ),
+        max_size=4,
+    )
 
 
-PIECES = st.sampled_from([
-    '"', "\\", "\n", "\r", "{", "}", ",", ":", " ", "0", "-", "e", "E", ".", "1e5", "NaN",
-    "Infinity", "null", "true", '"unit":"MB/s"', '"node":"x",', '"status":"ok"', '"trial":1',
-    '"trial":true', '"dims":{"a":"b"}', '"dims":{"a":"b","a":"c"}', '"conditions":{}', "é", "\0",
-    "\x7f", "\u2028", "0.0000001", "00", "+1", "1_0", "٣", '"value":1,', '"x":[],', "\ud800"])
+PIECES = st.sampled_from(
+    [
+        '"',
+        "\\",
+        "\n",
+        "\r",
+        "{",
+        "}",
+        ",",
+        ":",
+        " ",
+        "0",
+        "-",
+        "e",
+        "E",
+        ".",
+        "1e5",
+        "NaN",
+        "Infinity",
+        "null",
+        "true",
+        '"unit":"MB/s"',
+        '"node":"x",',
+        '"status":"ok"',
+        '"trial":1',
+        '"trial":true',
+        '"dims":{"a":"b"}',
+        '"dims":{"a":"b","a":"c"}',
+        '"conditions":{}',
+        "é",
+        "\0",
+        "\x7f",
+        "\u2028",
+        "0.0000001",
+        "00",
+        "+1",
+        "1_0",
+        "٣",
+        '"value":1,',
+        '"x":[],',
+        "\ud800",
+    ]
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,20 +100,30 @@ def connection():
 
 def table(connection, table, query=None):
     told = views.names(table)
-    return sorted(connection.execute(
-        f"SELECT {told} FROM ({query or f'SELECT * FROM new_{table}'})").fetchall(), key=str)
+    return sorted(
+        connection.execute(
+            f"SELECT {told} FROM ({query or f'SELECT * FROM new_{table}'})"
+        ).fetchall(),
+        key=str,
+    )
 
 
 def read(connection, paths, is_fast):
     """What a reading of some files gives, by the way that is asked for."""
-    listed = [ingest.Listed(path, f"here/compute/{path.name}", turn)
-              for turn, path in enumerate(paths, start=1)]
+    listed = [
+        ingest.Listed(path, f"here/compute/{path.name}", turn)
+        for turn, path in enumerate(paths, start=1)
+    ]
     hold = fast.body if is_fast else (lambda data: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fast, "body", hold)
         query, refused = ingest.read(connection, listed)
-    return [table(connection, "samples", query), table(connection, "runs"),
-            set(table(connection, "contexts")), refused]
+    return [
+        table(connection, "samples", query),
+        table(connection, "runs"),
+        set(table(connection, "contexts")),
+        refused,
+    ]
 
 
 def passes(connection, path):
@@ -79,14 +139,17 @@ EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), PIECES), max_size
 FILES = st.tuples(lines(PLAIN, NUMBERS) | lines(ODD, ODD_NUMBERS), st.just([]) | EDITS)
 EDGES = [
     ([], [(1.0, 0, "\n")]),
-    *(([Sample(ONE, "n1", "S.t", digits, "s")], [])
-      for digits in ("0.0000001", "0.0000000", "-0.000001", "-0", "1E+5", "1e5", "0012")),
+    *(
+        ([Sample(ONE, "n1", "S.t", digits, "s")], [])
+        for digits in ("0.0000001", "0.0000000", "-0.000001", "-0", "1E+5", "1e5", "0012")
+    ),
     ([Sample(ONE, "n1", "S.t", "12.50", "s"), Sample(ONE, "n2", "S.t", "7", "s")], []),
 ]
 
 
-@settings(max_examples=8, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(FILES, min_size=8, max_size=8))
 @example(EDGES)
 def test_both_ways_in_give_the_same_rows_and_refuse_the_same_files(connection, tmp_path, files):
@@ -95,7 +158,7 @@ def test_both_ways_in_give_the_same_rows_and_refuse_the_same_files(connection, t
         data = samples.dump(ONE, found).decode()
         for place, length, piece in edits:
             at = round(place * len(data))
-            data = data[:at] + piece + data[at + length:]
+            data = data[:at] + piece + data[at + length :]
         path.write_bytes(data.encode("utf-8", "surrogatepass"))
     one, other = read(connection, paths, True), read(connection, paths, False)
     assert one == other
@@ -111,8 +174,13 @@ def test_both_ways_in_give_the_same_rows_and_refuse_the_same_files(connection, t
 
 
 def test_what_checks_write_goes_the_fast_way(connection, tmp_path):
-    years.write(tmp_path, nodes=3, runs=2, metrics=years.ALL, gaps=[
-        years.Gap(1, 1, ("n002",), status="timeout")])
+    years.write(
+        tmp_path,
+        nodes=3,
+        runs=2,
+        metrics=years.ALL,
+        gaps=[years.Gap(1, 1, ("n002",), status="timeout")],
+    )
     paths = sorted(tmp_path.rglob("*.jsonl"))
     assert len(paths) == 14
     assert all(passes(connection, path) for path in paths)

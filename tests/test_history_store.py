@@ -30,8 +30,12 @@ def perflogs(tmp_path):
 
 def held(opened):
     """Everything in the view that makes rows what they are."""
-    return sorted(opened.sql("SELECT file, node, metric, digits, base, status, series, conditions, "
-                             "time FROM samples"), key=str)
+    return sorted(
+        opened.sql(
+            "SELECT file, node, metric, digits, base, status, series, conditions, time FROM samples"
+        ),
+        key=str,
+    )
 
 
 def truth(perflogs):
@@ -45,9 +49,19 @@ def truth(perflogs):
                 refused.append(str(error))
                 continue
             found += [
-                (run["file"], r["node"], r["metric"], r["digits"],
-                 None if r["value"] is None else r["value"] * r["factor"], r["status"],
-                 r["series"], conditions[r["context"]], run["time"]) for r in narrow]
+                (
+                    run["file"],
+                    r["node"],
+                    r["metric"],
+                    r["digits"],
+                    None if r["value"] is None else r["value"] * r["factor"],
+                    r["status"],
+                    r["series"],
+                    conditions[r["context"]],
+                    run["time"],
+                )
+                for r in narrow
+            ]
     return sorted(found, key=str), sorted(refused)
 
 
@@ -157,7 +171,8 @@ BREAKS = {
     "a cut index": lambda f: (f / "index.json").write_bytes((f / "index.json").read_bytes()[:99]),
     "an index of something else": lambda f: (f / "index.json").write_text("[]"),
     "another version": lambda f: (f / "index.json").write_text(
-        (f / "index.json").read_text().replace(store.version(), "0" * 16)),
+        (f / "index.json").read_text().replace(store.version(), "0" * 16)
+    ),
     "a part is missing": lambda f: _part(f, "samples").unlink(),
     "a part is cut": lambda f: os.truncate(_part(f, "samples"), 100),
     "a part is rubbish": lambda f: _rubbish(_part(f, "runs")),
@@ -225,6 +240,7 @@ def test_wherever_a_writer_ends_the_store_is_whole(perflogs, monkeypatch):
                 if left[0] < 0:
                     raise Ended
                 return act(*words, **keys)
+
             return stepped
 
         with monkeypatch.context() as patch:

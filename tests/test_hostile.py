@@ -13,8 +13,9 @@ from siteproof.errors import harmless
 from siteproof.samples import Sample
 
 STEER = "\x1b]0;owned\x07\x1b[2J\x9b1m\r\b\u202e"
-QUOTES = ("$(touch {trap}) `touch {trap}` ';touch {trap};' \"|touch {trap}\" [red]x[/red] [/b] "
-          "%s {{0}}")
+QUOTES = (
+    "$(touch {trap}) `touch {trap}` ';touch {trap};' \"|touch {trap}\" [red]x[/red] [/b] %s {{0}}"
+)
 FIELDS = " State=DOWN Nodes=ALL Users=mallory\nNodeName=n001 State=DOWN --flag"
 
 
@@ -36,23 +37,36 @@ def hostile(world):
 def write(world, run, campaign):
     """A session in which n003 broke, n004 is odd and n005 was refused, each with a hostile why."""
     text, perflogs = world.text if run == 2 else "well", world.data / "perflogs"
-    head = header(run, campaign=campaign, provenance={"user": text, "suite": text},
-                  conditions={"program": "stream", "compiler": text})
+    head = header(
+        run,
+        campaign=campaign,
+        provenance={"user": text, "suite": text},
+        conditions={"program": "stream", "compiler": text},
+    )
     found = [sample(head, n, "triad", 100) for n in names(8) if n not in ("n003", "n005")]
-    found += [Sample(head, "n003", "Stream.*", status="node_lost", why=text),
-              Sample(head, "n005", "Stream.*", status="invalid", why=text),
-              Sample(head, text, "Stream.*", status="generic", why=text)]
+    found += [
+        Sample(head, "n003", "Stream.*", status="node_lost", why=text),
+        Sample(head, "n005", "Stream.*", status="invalid", why=text),
+        Sample(head, text, "Stream.*", status="generic", why=text),
+    ]
     samples.write(perflogs, head, found)
     head = header(run, "HostParameters", campaign=campaign)
-    samples.write(perflogs, head, [
-        Sample(head, "n004", "HostParameters.mismatches", "1", "count"),
-        Sample(head, "n004", "HostParameters.mismatch", text, "text", dims={"parameter": text})])
+    samples.write(
+        perflogs,
+        head,
+        [
+            Sample(head, "n004", "HostParameters.mismatches", "1", "count"),
+            Sample(head, "n004", "HostParameters.mismatch", text, "text", dims={"parameter": text}),
+        ],
+    )
     head = header(run, "SystemDescription", campaign=campaign)
-    said = {n: {"bios.version": text if n == "n004" else "1", "unreadable x": text}
-            for n in names(8)}
+    said = {
+        n: {"bios.version": text if n == "n004" else "1", "unreadable x": text} for n in names(8)
+    }
     descriptions.write(perflogs, head, said)
-    samples.write(perflogs, head, [Sample(head, n, descriptions.COUNT, "1", "count")
-                                   for n in names(8)])
+    samples.write(
+        perflogs, head, [Sample(head, n, descriptions.COUNT, "1", "count") for n in names(8)]
+    )
 
 
 def sample(head, node, metric, value):
@@ -72,11 +86,23 @@ def printable(done, *also):
 
 
 READERS = [
-    ["verdict"], ["verdict", "--json"], ["nodes"], ["nodes", "--json"],
-    ["nodes", "--metric", "Stream.triad"], ["nodes", "--untested"], ["why", "n003"],
-    ["why", "n004"], ["why", "C-TRIAD"], ["describe", "--all"], ["describe", "n004"],
-    ["gate"], ["gate", "--drain"], ["accept", "--list"],
-    ["export", "junit"], ["export", "openmetrics"], ["export", "json"],
+    ["verdict"],
+    ["verdict", "--json"],
+    ["nodes"],
+    ["nodes", "--json"],
+    ["nodes", "--metric", "Stream.triad"],
+    ["nodes", "--untested"],
+    ["why", "n003"],
+    ["why", "n004"],
+    ["why", "C-TRIAD"],
+    ["describe", "--all"],
+    ["describe", "n004"],
+    ["gate"],
+    ["gate", "--drain"],
+    ["accept", "--list"],
+    ["export", "junit"],
+    ["export", "openmetrics"],
+    ["export", "json"],
 ]
 
 
@@ -94,19 +120,46 @@ def test_two_hostile_campaigns_are_compared(hostile):
     assert "touch" in done.out
 
 
-@pytest.mark.parametrize("command", [
-    ["why"], ["describe"], ["compare", "before"], ["nodes", "--metric"], ["nodes", "--campaign"],
-    ["verdict", "--campaign"], ["verdict", "--since"], ["gate", "--campaign"], ["gate", "--limit"],
-    ["gate", "--keep-out"], ["gate", "--users"], ["gate", "--beside"], ["accept"],
-    ["plan", "--mode"], ["plan", "-S"], ["sites"],
-], ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["why"],
+        ["describe"],
+        ["compare", "before"],
+        ["nodes", "--metric"],
+        ["nodes", "--campaign"],
+        ["verdict", "--campaign"],
+        ["verdict", "--since"],
+        ["gate", "--campaign"],
+        ["gate", "--limit"],
+        ["gate", "--keep-out"],
+        ["gate", "--users"],
+        ["gate", "--beside"],
+        ["accept"],
+        ["plan", "--mode"],
+        ["plan", "-S"],
+        ["sites"],
+    ],
+    ids=" ".join,
+)
 def test_a_hostile_word_of_a_user_is_a_word(hostile, command):
     more = ["--why", hostile.text] if command == ["accept"] else []
     printable(hostile.ask(*command, hostile.text.replace("\n", " "), *more))
 
 
-@pytest.mark.parametrize("node", ["n1;touch {trap}", "$(touch {trap})", "-n", "n1 n2", "n1\x1b[2J",
-                                  "../n1", "n1/../../x", "n1=x"])
+@pytest.mark.parametrize(
+    "node",
+    [
+        "n1;touch {trap}",
+        "$(touch {trap})",
+        "-n",
+        "n1 n2",
+        "n1\x1b[2J",
+        "../n1",
+        "n1/../../x",
+        "n1=x",
+    ],
+)
 def test_no_site_may_name_a_node_so(hostile, node):
     system = hostile.sites / "here/system.yaml"
     words = json.dumps(node.format(trap=hostile.trap))
@@ -128,16 +181,24 @@ def slurm(hostile):
     """A scontrol that answers hostile texts, and keeps each word that it is given."""
     hostile.ran = hostile.folder / "ran"
     bad = hostile.text.replace("\n", "\\n")
-    lines = [f"NodeName={n} Arch=x86_64 State=IDLE ThreadsPerCore=1 Partitions=compute"
-             for n in names(8)]
+    lines = [
+        f"NodeName={n} Arch=x86_64 State=IDLE ThreadsPerCore=1 Partitions=compute" for n in names(8)
+    ]
     lines[5] = lines[5].replace("IDLE", "IDLE+DRAIN") + f" Reason={bad} [mallory@1795227520]"
     lines[2] += f" Comment={bad}"
     lines.append(f"NodeName=n9;touch {hostile.trap} State=IDLE Reason={bad}")
     (hostile.folder / "nodes").write_text("\n".join(lines) + "\n")
     (hostile.folder / "reservations").write_text(
-        f"ReservationName=x$(touch{STEER}) StartTime=5 EndTime=9 Duration=4 Nodes=n008 NodeCnt=1\n")
-    hostile.fake("scontrol", SCONTROL.format(ran=hostile.ran, nodes=hostile.folder / "nodes",
-                                             reservations=hostile.folder / "reservations"))
+        f"ReservationName=x$(touch{STEER}) StartTime=5 EndTime=9 Duration=4 Nodes=n008 NodeCnt=1\n"
+    )
+    hostile.fake(
+        "scontrol",
+        SCONTROL.format(
+            ran=hostile.ran,
+            nodes=hostile.folder / "nodes",
+            reservations=hostile.folder / "reservations",
+        ),
+    )
     hostile.fake("squeue", f"printf '%s\\n' \"job 5 of {STEER} on n003\"")
     return hostile
 
@@ -158,17 +219,32 @@ def test_what_the_gate_gives_to_slurm_is_harmless_word_by_word(slurm):
             key, _, value = word.partition("=")
             assert word.isascii() and word.isprintable(), word
             assert not set(value) & set("\"'`$\\|="), word
-            assert key in ("create", "update", "reservation", "ReservationName", "StartTime",
-                           "Duration", "Users", "Nodes", "Flags", "NodeName", "Comment", "State",
-                           "Reason"), word
+            assert key in (
+                "create",
+                "update",
+                "reservation",
+                "ReservationName",
+                "StartTime",
+                "Duration",
+                "Users",
+                "Nodes",
+                "Flags",
+                "NodeName",
+                "Comment",
+                "State",
+                "Reason",
+            ), word
     said = " ".join(w for c in calls for w in c)
     assert "Nodes=ALL" not in said
     assert "mallory" not in " ".join(w for c in calls for w in c if w.startswith("Users="))
 
 
 def test_without_apply_the_shown_commands_do_nothing_when_they_are_pasted(slurm):
-    shown = [line.strip() for line in slurm.ask("gate", "--drain").out.splitlines()
-             if line.strip().startswith("scontrol ")]
+    shown = [
+        line.strip()
+        for line in slurm.ask("gate", "--drain").out.splitlines()
+        if line.strip().startswith("scontrol ")
+    ]
     assert shown
     slurm.ran.unlink()
     for line in shown:
@@ -178,13 +254,32 @@ def test_without_apply_the_shown_commands_do_nothing_when_they_are_pasted(slurm)
         assert not [w for w in call if w.startswith("Users=") and "mallory" in w]
 
 
-@pytest.mark.parametrize("option", ["--campaign", "--nodes", "--reservation", "--mode", "--limit",
-                                    "--keep-out", "--rolling", "--"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--campaign",
+        "--nodes",
+        "--reservation",
+        "--mode",
+        "--limit",
+        "--keep-out",
+        "--rolling",
+        "--",
+    ],
+)
 def test_the_evening_takes_a_hostile_word_as_a_word(hostile, option):
     words = [] if option == "--campaign" else ["--campaign", "c"]
     more = [] if option == "--mode" else ["--mode", "none"]  # end early: before anything is run
-    done = hostile.run("bash", hostile.clone / "sbatch/evening", *words, *more, option,
-                       hostile.text, SITEPROOF_SYSTEM="here", SLURM_JOB_ID="UNSET")
+    done = hostile.run(
+        "bash",
+        hostile.clone / "sbatch/evening",
+        *words,
+        *more,
+        option,
+        hostile.text,
+        SITEPROOF_SYSTEM="here",
+        SLURM_JOB_ID="UNSET",
+    )
     assert done.code == 2, done
     assert "\x1b" not in done.said and "\x07" not in done.said, repr(done.said)
     assert "Traceback" not in done.said

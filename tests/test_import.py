@@ -37,24 +37,38 @@ def files(world):
 
 
 def test_a_figure_keeps_its_digits_its_unit_its_date_and_its_source(world, bring):
-    line = ("thishost,2016-08-04/2016-08-05,before,Stream.triad,113.10,GB/s,maximum,localhost,"
-            'threads=24; program=stream,"PTI, Table 2","one, two"\n')
+    line = (
+        "thishost,2016-08-04/2016-08-05,before,Stream.triad,113.10,GB/s,maximum,localhost,"
+        'threads=24; program=stream,"PTI, Table 2","one, two"\n'
+    )
     assert bring(line).code == 0
     (one,) = kept(world)
     assert (str(one.value), one.unit, one.node) == ("113.10", "GB/s", "localhost")
     assert one.header.campaign == "before"
     assert one.header.time == "2016-08-05T00:00:00+00:00"
-    assert one.conditions == {"mode": "published", "published": "maximum", "threads": "24",
-                              "program": "stream"}
+    assert one.conditions == {
+        "mode": "published",
+        "published": "maximum",
+        "threads": "24",
+        "program": "stream",
+    }
     assert one.header.provenance == {
-        "imported": "old.csv", "date": "2016-08-04/2016-08-05", "source": "PTI, Table 2",
-        "note": "Stream.triad: one, two"}
+        "imported": "old.csv",
+        "date": "2016-08-04/2016-08-05",
+        "source": "PTI, Table 2",
+        "note": "Stream.triad: one, two",
+    }
 
 
-@pytest.mark.parametrize(("text", "first", "last"), [
-    ("2016-08-04", "2016-08-04", "2016-08-04"), ("2016-02", "2016-02-01", "2016-02-29"),
-    ("2010", "2010-01-01", "2010-12-31"), ("2016-12/2017-01-03", "2016-12-01", "2017-01-03"),
-])
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2016-08-04", "2016-08-04", "2016-08-04"),
+        ("2016-02", "2016-02-01", "2016-02-29"),
+        ("2010", "2010-01-01", "2010-12-31"),
+        ("2016-12/2017-01-03", "2016-12-01", "2017-01-03"),
+    ],
+)
 def test_a_date_may_be_as_vague_as_its_source(text, first, last):
     assert tuple(map(str, published.period(text))) == (first, last)
 
@@ -79,8 +93,10 @@ def test_a_mean_and_a_maximum_of_one_day_are_two_samples(world, bring):
 
 
 def test_remarks_blank_lines_quotes_a_bom_and_any_order_of_columns(world, bring):
-    text = ('\ufeff# by hand\r\n\r\nunit,value,metric,date,system,source,statistic\r\n'
-            'GB/s,113.1,Stream.triad,2016,thishost,"Table 2,\r\nleft",one value\r\n# end\r\n')
+    text = (
+        "\ufeff# by hand\r\n\r\nunit,value,metric,date,system,source,statistic\r\n"
+        'GB/s,113.1,Stream.triad,2016,thishost,"Table 2,\r\nleft",one value\r\n# end\r\n'
+    )
     assert bring(raw=text.encode()).code == 0
     assert kept(world)[0].header.provenance["source"] == "Table 2, left"
 
@@ -88,55 +104,75 @@ def test_remarks_blank_lines_quotes_a_bom_and_any_order_of_columns(world, bring)
 # ---- what is refused
 
 
-@pytest.mark.parametrize(("lines", "told"), [
-    ([LINE.replace("113.1", "fast")], "old.csv:2: 'fast' is no figure in value"),
-    ([LINE.replace("113.1", "166>")], "old.csv:2: '166>' is no figure in value"),
-    ([LINE.replace("113.1", "1-2-3")], "old.csv:2: '1-2-3' is no figure in value"),
-    ([LINE.replace("113.1", "nan")], "old.csv:2: 'nan' is no figure"),
-    ([LINE.replace("113.1", "1e99")], "old.csv:2: '1e99' is no figure"),
-    ([LINE.replace("113.1", "")], "old.csv:2: missing key 'value'"),
-    ([LINE.replace("GB/s", "GFLOPS")], "old.csv:2: 'GFLOPS' is no unit of Stream.triad in unit"),
-    ([LINE.replace("mean", "avg")], "old.csv:2: 'avg' is not known in statistic. Allowed: mean"),
-    ([LINE.replace("Stream.triad", "Stream.tirad")],
-     "old.csv:2: unknown metric 'Stream.tirad' (did you mean 'Stream.triad'?)"),
-    ([LINE.replace("thishost", "thathost")], "old.csv:2: unknown system 'thathost'"),
-    ([LINE.replace("thishost", "../../etc")], "old.csv:2: unknown system '../../etc'"),
-    ([LINE.replace(",a,", ",../x,")], "old.csv:2: '../x' is no name of a campaign"),
-    ([LINE.replace("2016-08-04", "2016-02-30")], "old.csv:2: '2016-02-30' is no date in date"),
-    ([LINE.replace("2016-08-04", "2016-08-04/2016-08-01")], "ends before it begins"),
-    ([LINE.replace("2016-08-04", "9999")], "is still to come"),
-    ([LINE.replace("mean,,", "mean,node9,")], "old.csv:2: no node 'node9' in node"),
-    ([LINE.replace("mean,,,", "mean,,threads,")], "old.csv:2: 'threads' is no condition"),
-    ([LINE.replace("mean,,,", "mean,,n=1,")], "old.csv:2: unknown condition 'n'"),
-    ([LINE.replace("mean,,,", "mean,,program=xhpl,")], "old.csv:2: unknown program 'xhpl'"),
-    ([LINE.replace("mean,,,", "mean,,,,")], "old.csv:2: 12 cells under 11 columns"),
-    ([LINE, LINE], "old.csv:3: the same figure as in line 2"),
-    ([LINE, '"open,2016'], "bad CSV: unexpected end of data"),
-    ([LINE, "x\x00y\n"], "old.csv:3: a control character"),
-    (["\x1b[2J" + LINE], "old.csv:2: a control character"),
-    ([], "old.csv:1: no figure"),
-])
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([LINE.replace("113.1", "fast")], "old.csv:2: 'fast' is no figure in value"),
+        ([LINE.replace("113.1", "166>")], "old.csv:2: '166>' is no figure in value"),
+        ([LINE.replace("113.1", "1-2-3")], "old.csv:2: '1-2-3' is no figure in value"),
+        ([LINE.replace("113.1", "nan")], "old.csv:2: 'nan' is no figure"),
+        ([LINE.replace("113.1", "1e99")], "old.csv:2: '1e99' is no figure"),
+        ([LINE.replace("113.1", "")], "old.csv:2: missing key 'value'"),
+        (
+            [LINE.replace("GB/s", "GFLOPS")],
+            "old.csv:2: 'GFLOPS' is no unit of Stream.triad in unit",
+        ),
+        (
+            [LINE.replace("mean", "avg")],
+            "old.csv:2: 'avg' is not known in statistic. Allowed: mean",
+        ),
+        (
+            [LINE.replace("Stream.triad", "Stream.tirad")],
+            "old.csv:2: unknown metric 'Stream.tirad' (did you mean 'Stream.triad'?)",
+        ),
+        ([LINE.replace("thishost", "thathost")], "old.csv:2: unknown system 'thathost'"),
+        ([LINE.replace("thishost", "../../etc")], "old.csv:2: unknown system '../../etc'"),
+        ([LINE.replace(",a,", ",../x,")], "old.csv:2: '../x' is no name of a campaign"),
+        ([LINE.replace("2016-08-04", "2016-02-30")], "old.csv:2: '2016-02-30' is no date in date"),
+        ([LINE.replace("2016-08-04", "2016-08-04/2016-08-01")], "ends before it begins"),
+        ([LINE.replace("2016-08-04", "9999")], "is still to come"),
+        ([LINE.replace("mean,,", "mean,node9,")], "old.csv:2: no node 'node9' in node"),
+        ([LINE.replace("mean,,,", "mean,,threads,")], "old.csv:2: 'threads' is no condition"),
+        ([LINE.replace("mean,,,", "mean,,n=1,")], "old.csv:2: unknown condition 'n'"),
+        ([LINE.replace("mean,,,", "mean,,program=xhpl,")], "old.csv:2: unknown program 'xhpl'"),
+        ([LINE.replace("mean,,,", "mean,,,,")], "old.csv:2: 12 cells under 11 columns"),
+        ([LINE, LINE], "old.csv:3: the same figure as in line 2"),
+        ([LINE, '"open,2016'], "bad CSV: unexpected end of data"),
+        ([LINE, "x\x00y\n"], "old.csv:3: a control character"),
+        (["\x1b[2J" + LINE], "old.csv:2: a control character"),
+        ([], "old.csv:1: no figure"),
+    ],
+)
 def test_a_bad_line_is_named_and_nothing_is_written(world, bring, lines, told):
     good = LINE.replace("2016-08-04", "2015-01-01")
     done = bring(*([good] if lines else []), *lines)
     # The good line before it moves a bad one by a line.
-    place = told.replace(":3:", ":4:").replace("line 2", "line 3").replace(":2:", ":3:") \
-        if lines else told
+    place = (
+        told.replace(":3:", ":4:").replace("line 2", "line 3").replace(":2:", ":3:")
+        if lines
+        else told
+    )
     assert done.code == 2
     assert place in done.err
     assert "Traceback" not in done.said
     assert files(world) == {}
 
 
-@pytest.mark.parametrize(("raw", "told"), [
-    (b"", "old.csv:1: no columns"),
-    (b"\xff\xfe\x00", "old.csv:1: bytes that are not UTF-8"),
-    (b"system;date;metric\n", "old.csv:1: unknown column 'system;date;metric'"),
-    (HEAD.replace("value", "valeu").encode(), "unknown column 'valeu' (did you mean 'value'?)"),
-    (HEAD.replace("node", "unit").encode(), "old.csv:1: column 'unit' twice"),
-    (b"system,metric\n", "old.csv:1: no column 'date'"),
-    (HEAD.encode() + b'"' + b"x" * 200_000, "old.csv:2: bad CSV: field larger than field limit"),
-])
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b"", "old.csv:1: no columns"),
+        (b"\xff\xfe\x00", "old.csv:1: bytes that are not UTF-8"),
+        (b"system;date;metric\n", "old.csv:1: unknown column 'system;date;metric'"),
+        (HEAD.replace("value", "valeu").encode(), "unknown column 'valeu' (did you mean 'value'?)"),
+        (HEAD.replace("node", "unit").encode(), "old.csv:1: column 'unit' twice"),
+        (b"system,metric\n", "old.csv:1: no column 'date'"),
+        (
+            HEAD.encode() + b'"' + b"x" * 200_000,
+            "old.csv:2: bad CSV: field larger than field limit",
+        ),
+    ],
+)
 def test_a_file_that_is_no_table_of_figures_is_refused(world, bring, raw, told):
     done = bring(raw=raw)
     assert done.code == 2
@@ -177,8 +213,10 @@ def test_the_fullest_example_has_every_column():
 
 
 def test_a_published_mean_answers_no_criterion_on_nodes(world, bring):
-    world.site(criteria="HERE: {metric: Stream.triad, at_least: 1 GB/s, description: Fast, "
-                        "source: contract}\n")
+    world.site(
+        criteria="HERE: {metric: Stream.triad, at_least: 1 GB/s, description: Fast, "
+        "source: contract}\n"
+    )
     assert bring(LINE, LINE.replace("mean,,", "one value,localhost,")).code == 0
     done = world.siteproof("verdict", "--campaign", "a", "--json")
     (found,) = [c for c in json.loads(done.out)["criteria"] if c["id"] == "HERE"]
@@ -188,12 +226,16 @@ def test_a_published_mean_answers_no_criterion_on_nodes(world, bring):
 
 
 def test_a_published_maximum_of_the_system_is_told_and_answers_nothing(world, bring):
-    world.site(criteria="HERE: {metric: Ior.read_max, subject: system, at_least: 1 MB/s, "
-                        "description: Fast, source: contract}\n")
+    world.site(
+        criteria="HERE: {metric: Ior.read_max, subject: system, at_least: 1 MB/s, "
+        "description: Fast, source: contract}\n"
+    )
     assert bring(LINE.replace("Stream.triad", "Ior.read_max")).code == 0
     (found,) = json.loads(world.siteproof("verdict", "--campaign", "a", "--json").out)["criteria"]
     assert (found["verdict"], found["why"]) == (
-        "INCOMPLETE", "mean; published, and not measured here; 113.1 GB/s keeps it")
+        "INCOMPLETE",
+        "mean; published, and not measured here; 113.1 GB/s keeps it",
+    )
 
 
 def test_table_2_of_the_seeds_as_printed(monkeypatch):

@@ -17,8 +17,9 @@ C-TRIAD:
 
 
 def ended(run=1, nodes=None):
-    return [broken(n, "interrupted", run, "left no result (job CANCELLED)")
-            for n in nodes or names(8)]
+    return [
+        broken(n, "interrupted", run, "left no result (job CANCELLED)") for n in nodes or names(8)
+    ]
 
 
 @pytest.fixture
@@ -29,14 +30,14 @@ def site(tmp_path, monkeypatch):
 def test_an_interrupted_job_leaves_its_nodes_untested_and_accuses_none(site):
     report = fleet.report(judged(site, ended()), [])
     assert str(report.of(fleet.State.UNTESTED)) == "n[001-008]"
-    assert report.nodes["n001"].reasons[0] == \
-        "Stream: not measured: left no result (job CANCELLED)"
+    assert report.nodes["n001"].reasons[0] == "Stream: not measured: left no result (job CANCELLED)"
     assert report.nodes["n001"].untested
 
 
 def test_it_is_said_also_of_a_check_that_nobody_asks_for(site):
-    report = fleet.report(judged(site, [
-        *good(), *(broken(n, "interrupted", check="Health") for n in names(8))]), [])
+    report = fleet.report(
+        judged(site, [*good(), *(broken(n, "interrupted", check="Health") for n in names(8))]), []
+    )
     assert str(report.of(fleet.State.UNTESTED)) == "n[001-008]"
 
 
@@ -54,8 +55,14 @@ def test_a_failure_before_is_not_taken_back(site):
 
 
 def test_a_wrong_answer_before_is_not_forgotten_because_of_interruptions(site):
-    found = [*run_of({n: 100 for n in names(8)[1:]}), broken("n001", "invalid", 1),
-             *ended(2), *ended(3), *ended(4), *good(5)]
+    found = [
+        *run_of({n: 100 for n in names(8)[1:]}),
+        broken("n001", "invalid", 1),
+        *ended(2),
+        *ended(3),
+        *ended(4),
+        *good(5),
+    ]
     assert str(fleet.report(judged(site, found), []).of(fleet.State.FAILED)) == "n001"
 
 

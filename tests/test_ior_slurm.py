@@ -12,9 +12,11 @@ from test_run_slurm import CLONE, Suite
 
 pytest_plugins = ["testbed_fixture"]
 pytestmark = [
-    pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm"),
-    pytest.mark.skipif(not (shutil.which("ior") and shutil.which("mdtest")),
-                       reason="NOT TESTED: no ior or mdtest"),
+    pytest.mark.testbed,
+    pytest.mark.tool("ReFrame", "Slurm"),
+    pytest.mark.skipif(
+        not (shutil.which("ior") and shutil.which("mdtest")), reason="NOT TESTED: no ior or mdtest"
+    ),
 ]
 
 SMALL = ("-S", "mode=quick", "-S", "nodes=2", "-S", "Ior.block=32", "-S", "Mdtest.files=50")
@@ -62,15 +64,17 @@ def test_two_nodes_read_what_the_other_one_wrote_and_nothing_is_left(suite):
     assert {s.conditions["cached"] for s in samples if s.metric == "Mdtest.stat"} == {"no"}
     assert {s.metric for s in samples} == {
         *(f"Ior.{way}{of}" for way in ("read", "write") for of in ("", "_slowest", "_fastest")),
-        *(f"Mdtest.{phase}" for phase in ("create", "stat", "read", "remove"))}
+        *(f"Mdtest.{phase}" for phase in ("create", "stat", "read", "remove")),
+    }
     assert list(suite.disk.iterdir()) == []
 
 
 def test_on_file_systems_of_their_own_each_task_has_its_file_there(suite):
     done = reframe(suite, "-n", "^Ior%.*memory")
     assert done.returncode == 0, done.stdout
-    assert {(s.dims["tasks"], s.dims["layout"], s.conditions["read_by"])
-            for s in suite.samples()} == {("2", "file_a_task", "same")}
+    assert {
+        (s.dims["tasks"], s.dims["layout"], s.conditions["read_by"]) for s in suite.samples()
+    } == {("2", "file_a_task", "same")}
     for node in ("node001", "node002"):
         left = suite.testbed.run(["ls", "/tmp"], node=node).stdout
         assert "siteproof-test" not in left

@@ -32,7 +32,12 @@ def test_every_criterion_names_its_paragraph(site):
 def test_the_inventory(site):
     counts = {role: len(site.expected(role)) for role in site.system.nodes}
     assert counts == {
-        "compute": 320, "management": 7, "storage": 20, "instances": 166, "hosts": 347}
+        "compute": 320,
+        "management": 7,
+        "storage": 20,
+        "instances": 166,
+        "hosts": 347,
+    }
 
 
 def test_trap_J1_the_peak_is_at_the_clock_under_avx(site):
@@ -42,28 +47,31 @@ def test_trap_J1_the_peak_is_at_the_clock_under_avx(site):
     assert str(hardware.peak) == "806.4 GFLOPS"
 
 
-@pytest.mark.parametrize(("key", "value", "unit", "passes"), [
-    ("JS-4.1.1-HPL", "697", "GFLOPS", True),
-    ("JS-4.1.1-HPL", "641.088", "GFLOPS", True),
-    ("JS-4.1.1-HPL", "641.08", "GFLOPS", False),
-    ("JS-4.1.1-STREAM", "64500.0", "MB/s", True),
-    ("JS-4.1.1-STREAM", "64499.9", "MB/s", False),
-    ("JS-4.1.1-ETH10G", "0.95", "GB/s", True),
-    ("JS-4.1.1-ETH10G", "7.59", "Gb/s", False),
-    ("JS-4.1.2-READ", "199.5", "MB/s", True),
-    ("JS-4.1.2-READ", "198", "MB/s", False),  # trap J18: TACC on 2016-05-04
-    ("JS-4.1.2-WRITE", "99.5", "MB/s", True),
-    ("JS-4.1.2-WRITE", "90", "MB/s", False),  # trap J18
-    ("JS-5.1.2.1-IORSINGLE-W", "96", "MB/s", False),  # trap J18
-    ("JS-4.1.3-UPTIME14", "95", "%", True),
-    ("JS-4.1.3-UPTIME14", "94.99", "%", False),  # no rounding rule is given
-    ("JS-5.1.1.4-UDP", "9.9", "Gb/s", True),
-    ("JS-5.1.1.4-UDP", "0.9", "GB/s", False),
-    ("JS-5.1.1.4-BURSTS", "0", "%", True),
-    ("JS-5.1.1.4-BURSTL", "0.01", "%", False),
-    ("JS-5.1.1.4-MTU", "9000", "B", True),
-    ("JS-5.1.1.4-MTU", "1500", "B", False),
-])
+@pytest.mark.parametrize(
+    ("key", "value", "unit", "passes"),
+    [
+        ("JS-4.1.1-HPL", "697", "GFLOPS", True),
+        ("JS-4.1.1-HPL", "641.088", "GFLOPS", True),
+        ("JS-4.1.1-HPL", "641.08", "GFLOPS", False),
+        ("JS-4.1.1-STREAM", "64500.0", "MB/s", True),
+        ("JS-4.1.1-STREAM", "64499.9", "MB/s", False),
+        ("JS-4.1.1-ETH10G", "0.95", "GB/s", True),
+        ("JS-4.1.1-ETH10G", "7.59", "Gb/s", False),
+        ("JS-4.1.2-READ", "199.5", "MB/s", True),
+        ("JS-4.1.2-READ", "198", "MB/s", False),  # trap J18: TACC on 2016-05-04
+        ("JS-4.1.2-WRITE", "99.5", "MB/s", True),
+        ("JS-4.1.2-WRITE", "90", "MB/s", False),  # trap J18
+        ("JS-5.1.2.1-IORSINGLE-W", "96", "MB/s", False),  # trap J18
+        ("JS-4.1.3-UPTIME14", "95", "%", True),
+        ("JS-4.1.3-UPTIME14", "94.99", "%", False),  # no rounding rule is given
+        ("JS-5.1.1.4-UDP", "9.9", "Gb/s", True),
+        ("JS-5.1.1.4-UDP", "0.9", "GB/s", False),
+        ("JS-5.1.1.4-BURSTS", "0", "%", True),
+        ("JS-5.1.1.4-BURSTL", "0.01", "%", False),
+        ("JS-5.1.1.4-MTU", "9000", "B", True),
+        ("JS-5.1.1.4-MTU", "1500", "B", False),
+    ],
+)
 def test_bound(site, key, value, unit, passes):
     assert met(site, key, value, unit) == passes
 
@@ -86,9 +94,18 @@ def test_trap_J26_bonding_is_that_of_the_later_paragraph(site):
 def test_report_only_has_a_reason(site):
     reported = {k for k, c in site.criteria.items() if c.kind == "report_only"}
     assert {k.removeprefix("JS-") for k in reported} == {
-        "4.1.1-ETHSET", "4.1.3-MTBF", "5.1.2.1-RANDR", "5.1.2.1-RANDW", "5.1.2.1-RANDRATIO-R",
-        "5.1.2.1-RANDRATIO-W", "5.1.2.1-IORPAR-R", "5.1.2.1-IORPAR-W", "5.1.2.1-PLATEAU-W",
-        "5.1.2.1-PLATEAU-R", "5.1.2.1-VNET166", "5.1.2.1-VARIANCE",
+        "4.1.1-ETHSET",
+        "4.1.3-MTBF",
+        "5.1.2.1-RANDR",
+        "5.1.2.1-RANDW",
+        "5.1.2.1-RANDRATIO-R",
+        "5.1.2.1-RANDRATIO-W",
+        "5.1.2.1-IORPAR-R",
+        "5.1.2.1-IORPAR-W",
+        "5.1.2.1-PLATEAU-W",
+        "5.1.2.1-PLATEAU-R",
+        "5.1.2.1-VNET166",
+        "5.1.2.1-VARIANCE",
     }
     assert all(site.criteria[key].report_only for key in reported)
 

@@ -34,16 +34,31 @@ class Node:
             shutil.copy(SCRIPTS / script, stage)
         (stage / "bin").mkdir()
         self.environment = os.environ | {
-            "SITEPROOF_KNOB_RECORDS": str(stage / "records"), "KNOB_PEERS": "10.9.9.1 10.9.9.2",
-            "SLURM_JOB_ID": "", "SITEPROOF_JOB": "", "PATH": f"{stage}/bin:{os.environ['PATH']}"}
+            "SITEPROOF_KNOB_RECORDS": str(stage / "records"),
+            "KNOB_PEERS": "10.9.9.1 10.9.9.2",
+            "SLURM_JOB_ID": "",
+            "SITEPROOF_JOB": "",
+            "PATH": f"{stage}/bin:{os.environ['PATH']}",
+        }
         subprocess.run(["ip", "netns", "add", self.name], check=True)
-        for words in ("link add d0 type veth peer name d1", "addr add 10.9.9.1/24 dev d0",
-                      "link set d0 up", "link set d1 up"):
+        for words in (
+            "link add d0 type veth peer name d1",
+            "addr add 10.9.9.1/24 dev d0",
+            "link set d0 up",
+            "link set d1 up",
+        ):
             self.must("ip", *words.split())
 
     def run(self, *words, **options):
-        return subprocess.run(self.inside(*words), capture_output=True, text=True, cwd=self.stage,
-                              env=self.environment, timeout=60, **options)
+        return subprocess.run(
+            self.inside(*words),
+            capture_output=True,
+            text=True,
+            cwd=self.stage,
+            env=self.environment,
+            timeout=60,
+            **options,
+        )
 
     def inside(self, *words):
         return ["nsenter", f"--net=/run/netns/{self.name}", "--", *words]
@@ -63,8 +78,12 @@ class Node:
 
     def start(self, script):
         """A walker in a group of its own, once n1 has set its knobs."""
-        walker = subprocess.Popen(self.inside("sh", "-c", WALK + script), cwd=self.stage,
-                                  env=self.environment, start_new_session=True)
+        walker = subprocess.Popen(
+            self.inside("sh", "-c", WALK + script),
+            cwd=self.stage,
+            env=self.environment,
+            start_new_session=True,
+        )
         self.wait_for("set")
         return walker
 
@@ -98,10 +117,19 @@ def node(tmp_path):
 def test_a_knob_is_set_read_back_and_restored(node):
     before = node.must("cat", PARAMETER)
     node.combinations({RMEM: ASKED}, {RMEM: "4096 87380 1048576"})
-    done = node.walk(f"knobs_set 1 n1 && knobs_facts && cat {PARAMETER} && knobs_set 2 n1 &&"
-                     f" cat {PARAMETER} && knobs_restore")
-    assert done.stdout.split() == [f"{RMEM}=4096", "87380", "67108864", *ASKED.split(),
-                                   "4096", "87380", "1048576"]
+    done = node.walk(
+        f"knobs_set 1 n1 && knobs_facts && cat {PARAMETER} && knobs_set 2 n1 &&"
+        f" cat {PARAMETER} && knobs_restore"
+    )
+    assert done.stdout.split() == [
+        f"{RMEM}=4096",
+        "87380",
+        "67108864",
+        *ASKED.split(),
+        "4096",
+        "87380",
+        "1048576",
+    ]
     assert (done.returncode, node.must("cat", PARAMETER)) == (0, before)
     assert knobs.not_restored(node.stage) == {}
     assert not (node.stage / "records" / "n1").exists()
@@ -121,8 +149,10 @@ def test_the_interface_that_leads_to_the_other_node_is_found(node):
     read = "cat /sys/class/net/d0/mtu /sys/class/net/d0/tx_queue_len"
     show = "ip -o link show d0 | sed 's/.*mtu \\([0-9]*\\).*qlen \\([0-9]*\\).*/\\1 \\2/'"
     # /sys is the namespace's own only where it is mounted there
-    script = f"mount -t sysfs none /sys; {WALK}knobs_set 1 n1 && {show} && knobs_set 2 n1 && " \
+    script = (
+        f"mount -t sysfs none /sys; {WALK}knobs_set 1 n1 && {show} && knobs_set 2 n1 && "
         f"knobs_facts && knobs_restore && {read}"
+    )
     done = node.run("unshare", "-m", "sh", "-c", script)
     assert done.stdout.splitlines() == ["9000 10000", f"{mtu}=1500", f"{queue}=500", "1500", "777"]
 
@@ -140,15 +170,19 @@ def test_a_value_that_reads_back_as_another_is_no_point(node):
     node.combinations({"knob.sysctl.net.ipv4.tcp_retries2": "010"})  # octal, for the kernel
     done = node.walk("knobs_set 1 n1")
     assert done.returncode == 1
-    assert done.stderr == ("n1: knob.sysctl.net.ipv4.tcp_retries2: asked for '010', read back '8' "
-                           "(sysctl net/ipv4/tcp_retries2)\n")
+    assert done.stderr == (
+        "n1: knob.sysctl.net.ipv4.tcp_retries2: asked for '010', read back '8' "
+        "(sysctl net/ipv4/tcp_retries2)\n"
+    )
 
 
 def test_an_unknown_parameter_is_told(node):
     node.combinations({"knob.sysctl.net.ipv4.nonsense": "7"})
     done = node.walk("knobs_set 1 n1")
     assert (done.returncode, done.stderr) == (
-        1, "n1: net.ipv4.nonsense: this kernel has no such parameter here\n")
+        1,
+        "n1: net.ipv4.nonsense: this kernel has no such parameter here\n",
+    )
 
 
 def test_without_root_nothing_is_tried(node):
@@ -156,10 +190,13 @@ def test_without_root_nothing_is_tried(node):
     node.stage.chmod(0o777)
     for folder in [*node.stage.parents][:3]:
         folder.chmod(folder.stat().st_mode | 0o055)
-    done = node.run("setpriv", "--reuid=65534", "--clear-groups", "sh", "-c",
-                    WALK + "knobs_set 1 n1")
+    done = node.run(
+        "setpriv", "--reuid=65534", "--clear-groups", "sh", "-c", WALK + "knobs_set 1 n1"
+    )
     assert (done.returncode, done.stderr) == (
-        1, "n1: knobs are set by root, and this job is not root's\n")
+        1,
+        "n1: knobs are set by root, and this job is not root's\n",
+    )
 
 
 def test_a_killed_holder_is_mended_when_the_knobs_are_restored(node):
@@ -259,8 +296,10 @@ RPCS = "knob.lustre.osc.*.max_rpcs_in_flight"
 def test_of_a_lustre_parameter_every_device_is_set_and_gets_its_own_value_back(node):
     node.stand_in("lctl", LCTL)
     node.combinations({RPCS: "64"}, {RPCS: ""})
-    done = node.walk("knobs_set 1 n1 && knobs_facts && cat a b; knobs_set 2 n1 && knobs_facts &&"
-                     " knobs_restore && cat a b")
+    done = node.walk(
+        "knobs_set 1 n1 && knobs_facts && cat a b; knobs_set 2 n1 && knobs_facts &&"
+        " knobs_restore && cat a b"
+    )
     assert done.stdout.split() == [f"{RPCS}=64", "64", "64", f"{RPCS}=8", "|", "16", "8", "16"]
 
 
@@ -270,8 +309,10 @@ def test_one_lustre_device_with_another_value_is_no_point(node):
     node.combinations({RPCS: "64"})
     done = node.walk("knobs_set 1 n1")
     assert (done.returncode, done.stderr) == (
-        1, f"n1: {RPCS}: asked for '64', read back '16' "
-           "(lustre osc.f-OST0001-osc.max_rpcs_in_flight)\n")
+        1,
+        f"n1: {RPCS}: asked for '64', read back '16' "
+        "(lustre osc.f-OST0001-osc.max_rpcs_in_flight)\n",
+    )
     assert (node.stage / "a").read_text() == "8\n"
 
 
@@ -321,8 +362,12 @@ def test_lnet_credits_are_set_by_adding_the_interface_again(node):
     node.stand_in("lnetctl", LNETCTL)
     node.combinations({"knob.lnet.peer_credits": "64", "knob.lnet.credits": "2048"})
     done = node.walk("knobs_set 1 n1 && knobs_facts && cat state && knobs_restore && cat state")
-    assert done.stdout.splitlines() == ["knob.lnet.peer_credits=64", "knob.lnet.credits=2048",
-                                        "64 2048", "8 256"]
+    assert done.stdout.splitlines() == [
+        "knob.lnet.peer_credits=64",
+        "knob.lnet.credits=2048",
+        "64 2048",
+        "8 256",
+    ]
 
 
 def test_an_interface_that_lnet_did_not_take_again_is_added_as_it_was(node):
@@ -339,7 +384,8 @@ def test_an_option_of_a_module_needs_a_reload(node):
     node.combinations({"knob.lnet.peer_credits_hiw": "64"})
     assert node.walk("knobs_set 1 n1").stderr == (
         "n1: lnet.peer_credits_hiw: cannot be changed at run time: an option of the module, "
-        "needs a reload\n")
+        "needs a reload\n"
+    )
 
 
 def test_without_lustre_the_missing_program_is_named(node):

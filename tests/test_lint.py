@@ -62,14 +62,17 @@ def test_mistake(name, example):
 
 
 @pytest.mark.parametrize("file", ["system", "criteria", "baselines"])
-@pytest.mark.parametrize(("content", "what"), [
-    (None, "1: no such file in {0}. Allowed: a file with '{{}}' if there is nothing to say."),
-    (b"a: b\nc: \xff\n", "2: bytes that are not UTF-8 in {0}"),
-    (b"a: b\nc: \x00\n", "2: a control character in {0}"),
-    (b"x: " + b"[" * 300_000, "1: nested too deeply in {0}"),
-    (b"- " * 300_000, "1: nested too deeply in {0}"),
-    (b"#" * 3_000_000, "1: more than 2000000 bytes in {0}"),
-])
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (None, "1: no such file in {0}. Allowed: a file with '{{}}' if there is nothing to say."),
+        (b"a: b\nc: \xff\n", "2: bytes that are not UTF-8 in {0}"),
+        (b"a: b\nc: \x00\n", "2: a control character in {0}"),
+        (b"x: " + b"[" * 300_000, "1: nested too deeply in {0}"),
+        (b"- " * 300_000, "1: nested too deeply in {0}"),
+        (b"#" * 3_000_000, "1: more than 2000000 bytes in {0}"),
+    ],
+)
 def test_unreadable_file(file, content, what, example):
     path = example / f"{file}.yaml"
     path.unlink() if content is None else path.write_bytes(content)
@@ -91,8 +94,9 @@ def test_aliases_are_allowed_but_no_bomb(example):
     for before, after in zip("abcdef", "bcdefg", strict=True):
         lines.append(f"{before}: &{after} [{', '.join([f'*{before}'] * 10)}]")
     (example / "criteria.yaml").write_text("\n".join(lines))
-    assert told() == ["site-config/example/criteria.yaml:1: more than 200000 values, "
-                      "aliases followed in e"]
+    assert told() == [
+        "site-config/example/criteria.yaml:1: more than 200000 values, aliases followed in e"
+    ]
 
 
 def test_a_number_of_many_digits_is_a_mistake(example):
@@ -107,9 +111,12 @@ def test_all_mistakes_are_told_at_once(example):
     change(example, "criteria", {"xhpl": "hpl", "at_most: 0 %": "at_most: 0 apples"})
     change(example, "baselines", {"Stream.triad": "Stream.tried"})
     assert [line.partition(": ")[0] for line in told()] == [
-        "site-config/example/system.yaml:7", "site-config/example/system.yaml:22",
-        "site-config/example/system.yaml:22", "site-config/example/criteria.yaml:7",
-        "site-config/example/criteria.yaml:14", "site-config/example/baselines.yaml:2",
+        "site-config/example/system.yaml:7",
+        "site-config/example/system.yaml:22",
+        "site-config/example/system.yaml:22",
+        "site-config/example/criteria.yaml:7",
+        "site-config/example/criteria.yaml:14",
+        "site-config/example/baselines.yaml:2",
     ]
 
 
@@ -148,8 +155,15 @@ def test_lint_tells_what_a_copied_site_still_has_of_its_sister(example):
 
 def test_lint_prints_the_schema(example):
     schema = yaml.safe_load(CliRunner().invoke(lint, ["--schema"]).output)
-    assert list(schema) == ["system.yaml", "criteria.yaml", "baselines.yaml", "waivers.yaml",
-                            "published.csv", "timeline.csv", "sweeps/NAME.yaml"]
+    assert list(schema) == [
+        "system.yaml",
+        "criteria.yaml",
+        "baselines.yaml",
+        "waivers.yaml",
+        "published.csv",
+        "timeline.csv",
+        "sweeps/NAME.yaml",
+    ]
     assert schema["system.yaml"]["additionalProperties"] is False
 
 
@@ -172,4 +186,5 @@ def test_an_id_stands_in_one_file_only(example):
     (example / "criteria-more.yaml").write_text((example / "criteria.yaml").read_text())
     assert told()[0] == (
         "site-config/example/criteria-more.yaml:1: 'E-HPL' is an id in another file, too in E-HPL."
-        " Allowed: an id of its own.")
+        " Allowed: an id of its own."
+    )

@@ -14,15 +14,66 @@ from siteproof.errors import UserErrors
 from siteproof.sites import Site, load
 
 FULLEST = Path(__file__).parent / "sites" / "fullest"
-FILES = {name: (FULLEST / name).read_text()
-         for name in ("system.yaml", "criteria.yaml", "baselines.yaml")}
-ODD = st.sampled_from([
-    None, True, 0, -1, 10**30, 1.5, float("nan"), float("inf"), "", " ", "0", "-1 %", "1e300 GB/s",
-    "1e999999999 GB/s", "nan", "80 % of peak", "% of", " of ", "nearest", "nearest 0 %", "none",
-    "node[1-3", "@all", "n[1-99999999999]", "n[5-1]", "a,,b", "!", "^", "&", "n[1-3]&n2", "[]",
-    "(", "(?P<", "\\", "\u2028", "\x00", "\ud800", "é", "generic", [], {}, [[]], [None], {"": ""},
-    {"at_least": "x"}, {"exact": None}, {"one_of": []}, {"at_least": 1, "at_most": 2},
-]) | st.text(max_size=8) | st.text(alphabet=string.printable, max_size=8)
+FILES = {
+    name: (FULLEST / name).read_text()
+    for name in ("system.yaml", "criteria.yaml", "baselines.yaml")
+}
+ODD = (
+    st.sampled_from(
+        [
+            None,
+            True,
+            0,
+            -1,
+            10**30,
+            1.5,
+            float("nan"),
+            float("inf"),
+            "",
+            " ",
+            "0",
+            "-1 %",
+            "1e300 GB/s",
+            "1e999999999 GB/s",
+            "nan",
+            "80 % of peak",
+            "% of",
+            " of ",
+            "nearest",
+            "nearest 0 %",
+            "none",
+            "node[1-3",
+            "@all",
+            "n[1-99999999999]",
+            "n[5-1]",
+            "a,,b",
+            "!",
+            "^",
+            "&",
+            "n[1-3]&n2",
+            "[]",
+            "(",
+            "(?P<",
+            "\\",
+            "\u2028",
+            "\x00",
+            "\ud800",
+            "é",
+            "generic",
+            [],
+            {},
+            [[]],
+            [None],
+            {"": ""},
+            {"at_least": "x"},
+            {"exact": None},
+            {"one_of": []},
+            {"at_least": 1, "at_most": 2},
+        ]
+    )
+    | st.text(max_size=8)
+    | st.text(alphabet=string.printable, max_size=8)
+)
 
 
 def outcome(files):
@@ -87,8 +138,11 @@ def replace_somewhere(data, draw):
     return data
 
 
-fast = settings(max_examples=100, deadline=None,
-                suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+fast = settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 @fast
@@ -112,7 +166,28 @@ def test_other_characters_in_the_text(data):
         end = data.draw(st.integers(start, min(len(raw), start + 30)))
         raw[start:end] = data.draw(
             st.binary(max_size=4)
-            | st.sampled_from([b"\n", b" ", b":", b"- ", b"[", b"{", b"&a ", b"*a", b"!!x ", b"'",
-                               b'"', b"#", b"|", b">", b"%", b"@", b"? ", b"<<: ", b"---\n"])
+            | st.sampled_from(
+                [
+                    b"\n",
+                    b" ",
+                    b":",
+                    b"- ",
+                    b"[",
+                    b"{",
+                    b"&a ",
+                    b"*a",
+                    b"!!x ",
+                    b"'",
+                    b'"',
+                    b"#",
+                    b"|",
+                    b">",
+                    b"%",
+                    b"@",
+                    b"? ",
+                    b"<<: ",
+                    b"---\n",
+                ]
+            )
         )
     check({**{n: t.encode() for n, t in FILES.items()}, name: bytes(raw)})

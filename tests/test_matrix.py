@@ -18,11 +18,11 @@ def edges(pattern, count, chance, servers=1):
         hubs = nodes[:servers]
         return nodes, hubs, [(c, hubs[i % servers]) for i, c in enumerate(nodes[servers:])]
     if pattern == "all":
-        return nodes, (), [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1:]]
+        return nodes, (), [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :]]
     found = set()
     for _ in range(3):
         turn = chance.sample(nodes, count)
-        found |= {tuple(sorted(turn[i:i + 2])) for i in range(0, count - 1, 2)}
+        found |= {tuple(sorted(turn[i : i + 2])) for i in range(0, count - 1, 2)}
     return nodes, (), sorted(found)
 
 
@@ -31,8 +31,11 @@ def measure(asked, cv, chance, sends=None, takes=None, only=None, trials=1):
     found = {}
     for client, server in asked:
         for pair in ((client, server), (server, client)):
-            share = min((sends or {}).get(pair[0], 1), (takes or {}).get(pair[1], 1),
-                        (only or {}).get(pair, 1))
+            share = min(
+                (sends or {}).get(pair[0], 1),
+                (takes or {}).get(pair[1], 1),
+                (only or {}).get(pair, 1),
+            )
             found[pair] = [1000 * share * max(chance.gauss(1, cv), 0.05) for _ in range(trials)]
     return found
 
@@ -69,8 +72,11 @@ def test_pure_noise_accuses_next_to_nobody(pattern, cv, record_property):
             _, hubs, asked = edges(pattern, count, chance)
             found = blame(measure(asked, cv, chance), "higher", hubs=hubs)
             wrong, links, runs = wrong + bool(found.culprits), links + bool(found.links), runs + 1
-    record_property("told", f"matrix, {pattern}, cv {cv:.0%}: of {runs} healthy matrices {wrong} "
-                    f"accuse a node, {links} a link")
+    record_property(
+        "told",
+        f"matrix, {pattern}, cv {cv:.0%}: of {runs} healthy matrices {wrong} "
+        f"accuse a node, {links} a link",
+    )
     assert wrong <= 0.03 * runs
     assert links <= 0.02 * runs
 
@@ -78,26 +84,42 @@ def test_pure_noise_accuses_next_to_nobody(pattern, cv, record_property):
 # ---- planted faults: share of runs in which exactly the culprit is named, with its side
 
 
-@pytest.mark.parametrize(("pattern", "count", "cv", "lost", "least"), [
-    ("star", 8, 0.01, 0.3, 0.95), ("star", 16, 0.03, 0.3, 0.80), ("star", 64, 0.03, 0.3, 0.95),
-    ("star", 64, 0.08, 0.5, 0.90), ("all", 6, 0.03, 0.3, 0.95), ("all", 16, 0.08, 0.3, 0.95),
-    ("random", 8, 0.03, 0.3, 0.80), ("random", 16, 0.03, 0.3, 0.90), ("random", 64, 0.08, 0.3, 0.8),
-])
+@pytest.mark.parametrize(
+    ("pattern", "count", "cv", "lost", "least"),
+    [
+        ("star", 8, 0.01, 0.3, 0.95),
+        ("star", 16, 0.03, 0.3, 0.80),
+        ("star", 64, 0.03, 0.3, 0.95),
+        ("star", 64, 0.08, 0.5, 0.90),
+        ("all", 6, 0.03, 0.3, 0.95),
+        ("all", 16, 0.08, 0.3, 0.95),
+        ("random", 8, 0.03, 0.3, 0.80),
+        ("random", 16, 0.03, 0.3, 0.90),
+        ("random", 64, 0.08, 0.3, 0.8),
+    ],
+)
 @pytest.mark.parametrize("sides", [BOTH, (SENDER,), (RECEIVER,)])
-def test_a_bad_node_is_named_with_its_side(
-        pattern, count, cv, lost, least, sides, record_property):
+def test_a_bad_node_is_named_with_its_side(pattern, count, cv, lost, least, sides, record_property):
     runs, hits, others = 20, 0, 0
     for seed in range(runs):
         chance = random.Random(f"{pattern} {count} {cv} {seed}")
         nodes, hubs, asked = edges(pattern, count, chance)
         fault = {nodes[-1]: 1 - lost}
-        values = measure(asked, cv, chance, sends=fault if SENDER in sides else {},
-                         takes=fault if RECEIVER in sides else {})
+        values = measure(
+            asked,
+            cv,
+            chance,
+            sends=fault if SENDER in sides else {},
+            takes=fault if RECEIVER in sides else {},
+        )
         told = named(blame(values, "higher", hubs=hubs))
         hits += told.get(nodes[-1]) == sides
         others += bool(told.keys() - {nodes[-1]})
-    record_property("told", f"matrix, {pattern} of {count}, cv {cv:.0%}, {lost:.0%} lost as "
-                    f"{' and '.join(sides)}: named {hits} of {runs}, others {others}")
+    record_property(
+        "told",
+        f"matrix, {pattern} of {count}, cv {cv:.0%}, {lost:.0%} lost as "
+        f"{' and '.join(sides)}: named {hits} of {runs}, others {others}",
+    )
     assert hits >= least * runs
     assert others <= 0.1 * runs
 
@@ -162,8 +184,16 @@ def test_of_two_nodes_tried_only_with_each_other_neither_is_accused(hubs, values
 
 
 def test_two_islands_of_two_nodes_accuse_nobody():
-    values = {("a", "b"): [1000], ("b", "a"): [1000], ("c", "d"): [100], ("d", "c"): [100],
-              ("e", "f"): [1001], ("f", "e"): [999], ("g", "h"): [1000], ("h", "g"): [1001]}
+    values = {
+        ("a", "b"): [1000],
+        ("b", "a"): [1000],
+        ("c", "d"): [100],
+        ("d", "c"): [100],
+        ("e", "f"): [1001],
+        ("f", "e"): [999],
+        ("g", "h"): [1000],
+        ("h", "g"): [1001],
+    }
     found = blame(values, "higher")
     assert not found.culprits
     assert {p.sender for p in found.links} == {"c", "d"}
@@ -215,7 +245,9 @@ def test_what_has_no_direction_says_nothing_of_sides():
 
 def test_the_median_of_trials_counts():
     assert figures({("a", "b"): [1, 900, 1000], ("b", "a"): []}, "higher") == {
-        ("a", "b"): 900, ("b", "a"): 0}
+        ("a", "b"): 900,
+        ("b", "a"): 0,
+    }
 
 
 def test_equal_values_and_no_values_accuse_nobody():
@@ -232,8 +264,15 @@ def test_fewer_figures_need_a_clearer_fault():
 
 
 def test_directions_that_differ_are_told_the_most_unlike_first():
-    values = {("a", "b"): 100.0, ("b", "a"): 80.0, ("c", "d"): 50.0, ("d", "c"): 100.0,
-              ("e", "f"): 100.0, ("g", "h"): 0.0, ("h", "g"): 90.0}
+    values = {
+        ("a", "b"): 100.0,
+        ("b", "a"): 80.0,
+        ("c", "d"): 50.0,
+        ("d", "c"): 100.0,
+        ("e", "f"): 100.0,
+        ("g", "h"): 0.0,
+        ("h", "g"): 90.0,
+    }
     found = [(a.better, round(a.share, 2)) for a in asymmetries(values, "higher")]
     assert found == [(("d", "c"), 0.5), (("a", "b"), 0.2)]
 
@@ -249,10 +288,24 @@ def test_320_nodes_all_with_all_are_judged_in_seconds():
 
 def test_a_link_with_a_hundredth_of_the_rate_is_found_in_a_small_and_noisy_star():
     """As seen on a test bed of eight nodes, Gb/s, with one of them capped at 200 Mb/s."""
-    there = {"n2": 14.31, "n3": 0.1985, "n4": 13, "n5": 14.48, "n6": 13.87, "n7": 10.68,
-             "n8": 10.48}
-    back = {"n2": 14.83, "n3": 0.1985, "n4": 12.16, "n5": 17.52, "n6": 13.19, "n7": 13.61,
-            "n8": 10.65}
+    there = {
+        "n2": 14.31,
+        "n3": 0.1985,
+        "n4": 13,
+        "n5": 14.48,
+        "n6": 13.87,
+        "n7": 10.68,
+        "n8": 10.48,
+    }
+    back = {
+        "n2": 14.83,
+        "n3": 0.1985,
+        "n4": 12.16,
+        "n5": 17.52,
+        "n6": 13.19,
+        "n7": 13.61,
+        "n8": 10.65,
+    }
     trials = {(node, "n1"): [rate] for node, rate in there.items()}
     trials |= {("n1", node): [rate] for node, rate in back.items()}
     found = blame(trials, "higher", hubs=["n1"])

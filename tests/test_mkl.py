@@ -21,8 +21,13 @@ ON_MKL = ("-r", "-n", "Hpl", "-p", "mkl")
 SOLVED = (OUTPUTS / "hpcc/1.5.0-n4000_mkl.txt").read_text()
 SERVED = (OUTPUTS / "blas/mkl_2026.2-on_both_ranks.txt").read_text()
 NOT_SERVED = (OUTPUTS / "blas/mkl_2026.2-not_preloaded.txt").read_text()
-META = {"swap_before": "0", "swap_after": "0", "cpus": "2", "memory_kib": "8000000",
-        "flags": "avx avx2 fma avx512f"}
+META = {
+    "swap_before": "0",
+    "swap_after": "0",
+    "cpus": "2",
+    "memory_kib": "8000000",
+    "flags": "avx avx2 fma avx512f",
+}
 
 # ---- the proof
 
@@ -37,19 +42,30 @@ def conditions_of(stderr, promised="mkl", flags=META["flags"]):
 def test_an_answer_whose_ranks_all_called_mkl_says_which_mkl():
     found = conditions_of(SERVED)
     assert (found["blas"], found["blas_version"], found["blas_kernel"]) == (
-        "mkl", "2026 Update 2", "def")
+        "mkl",
+        "2026 Update 2",
+        "def",
+    )
     assert found["blas_library"] == "/opt/intel/mkl/lib/libmkl_def.so.3"
 
 
-@pytest.mark.parametrize(("stderr", "ranks"), [
-    (NOT_SERVED, 0),
-    (SERVED.replace("2 ranks loaded /opt/intel/mkl/lib/libmkl_def",
-                    "1 ranks loaded /opt/intel/mkl/lib/libmkl_def"), 1),
-    # Loaded and never called: a library that was preloaded in vain has no kernel.
-    ("".join(line for line in SERVED.splitlines(keepends=True) if "mkl_def" not in line), 0),
-    (SERVED.replace("2 ranks", "3 ranks"), 3),
-    ("", 0),
-])
+@pytest.mark.parametrize(
+    ("stderr", "ranks"),
+    [
+        (NOT_SERVED, 0),
+        (
+            SERVED.replace(
+                "2 ranks loaded /opt/intel/mkl/lib/libmkl_def",
+                "1 ranks loaded /opt/intel/mkl/lib/libmkl_def",
+            ),
+            1,
+        ),
+        # Loaded and never called: a library that was preloaded in vain has no kernel.
+        ("".join(line for line in SERVED.splitlines(keepends=True) if "mkl_def" not in line), 0),
+        (SERVED.replace("2 ranks", "3 ranks"), 3),
+        ("", 0),
+    ],
+)
 def test_an_answer_with_a_rank_that_did_not_call_mkl_is_invalid(stderr, ranks):
     with pytest.raises(OutputError, match=f"promises MKL, and {ranks} of 2 ranks") as error:
         conditions_of(stderr)
@@ -60,13 +76,16 @@ def test_without_a_promise_the_blas_is_what_the_libraries_say():
     assert conditions_of(NOT_SERVED, promised="")["blas"] == "openblas"
 
 
-@pytest.mark.parametrize(("kernel", "flags", "told"), [
-    ("def", "avx avx2 fma avx512f", "kernel def does not use avx512f"),
-    ("def", "avx avx2 fma", ""),
-    ("avx2", "avx avx2 fma avx512f", "kernel avx2 does not use avx512f"),
-    ("avx512", "avx avx2 fma avx512f", ""),
-    ("mc3", "avx avx2 fma", "kernel mc3 does not use avx2"),
-])
+@pytest.mark.parametrize(
+    ("kernel", "flags", "told"),
+    [
+        ("def", "avx avx2 fma avx512f", "kernel def does not use avx512f"),
+        ("def", "avx avx2 fma", ""),
+        ("avx2", "avx avx2 fma avx512f", "kernel avx2 does not use avx512f"),
+        ("avx512", "avx avx2 fma avx512f", ""),
+        ("mc3", "avx avx2 fma", "kernel mc3 does not use avx2"),
+    ],
+)
 def test_mkl_that_leaves_out_what_the_processor_has_is_told(kernel, flags, told):
     found = conditions_of(SERVED.replace("mkl_def", f"mkl_{kernel}"), flags=flags)
     assert found["blas_kernel"] == kernel
@@ -92,15 +111,17 @@ def real(world):
 
 def header(world):
     """The header of the only samples."""
-    path, = world.samples()
+    (path,) = world.samples()
     return json.loads(path.read_text().splitlines()[0])
 
 
 def test_where_mkl_is_missing_the_case_is_skipped_and_says_how_to_get_it(good):
     done = good.reframe(*ON_MKL)
     assert done.code == 0, done
-    assert f"tool missing: no libmkl_rt in {good.folder}/no-mkl: 'make mkl', or set MKLROOT" \
+    assert (
+        f"tool missing: no libmkl_rt in {good.folder}/no-mkl: 'make mkl', or set MKLROOT"
         in done.out
+    )
     assert "1 skipped" in done.out
     assert not good.samples()
 
@@ -123,7 +144,9 @@ def test_the_site_may_name_the_mkl(good):
 def test_what_needs_no_environment_is_measured_once_and_not_for_mkl_too(good):
     done = good.reframe("--dry-run", "-n", "HostParameters|Stream")
     assert [line.split("@")[1] for line in done.out.splitlines() if "DRY" in line] == [
-        "thishost:node+system", "thishost:node+system"], done
+        "thishost:node+system",
+        "thishost:node+system",
+    ], done
 
 
 def test_hpcc_without_a_trace_of_mkl_is_refused(good):
@@ -186,10 +209,13 @@ def wheel(folder, text):
     path = folder / "mkl-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as held:
         held.writestr("mkl-1.0.data/data/lib/libmkl_rt.so.3", text)
-        held.writestr("mkl-1.0.dist-info/METADATA",
-                      "Metadata-Version: 2.1\nName: mkl\nVersion: 1.0\n")
-        held.writestr("mkl-1.0.dist-info/WHEEL",
-                      "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        held.writestr(
+            "mkl-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: mkl\nVersion: 1.0\n"
+        )
+        held.writestr(
+            "mkl-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
         held.writestr("mkl-1.0.dist-info/RECORD", "")
     return path
 
@@ -201,9 +227,15 @@ def lock(folder, path):
 
 def make_mkl(folder, *words, **variables):
     env = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables}
-    return subprocess.run([folder / "setup/mkl", *words], env=env, text=True, timeout=120,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
+    return subprocess.run(
+        [folder / "setup/mkl", *words],
+        env=env,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def library(folder):
@@ -240,7 +272,8 @@ def test_make_mkl_without_network_says_what_to_do(clone):
     assert done.returncode == 2
     assert done.stdout.splitlines()[-1] == (
         "siteproof: pip could not install mkl.lock: see above (without network: setup/mkl "
-        "--wheels DIR, or name a site's MKL by MKLROOT)")
+        "--wheels DIR, or name a site's MKL by MKLROOT)"
+    )
     assert not (clone / ".mkl").exists()
 
 
@@ -256,7 +289,7 @@ def test_make_mkl_on_another_processor_says_that_there_is_none(clone):
 
 def test_the_lock_of_mkl_is_of_mkl_alone_with_hashes_and_no_address():
     text = Path(TOP / "mkl.lock").read_text()
-    pin, = [line for line in (TOP / "mkl.in").read_text().splitlines() if line[0] != "#"]
+    (pin,) = [line for line in (TOP / "mkl.in").read_text().splitlines() if line[0] != "#"]
     assert f"\n{pin} \\\n    --hash=sha256:" in text
     assert text.count("==") == 1
     assert "://" not in text

@@ -26,8 +26,16 @@ CHECKS = {
     "mpi_ping_pong": ("MpiPingPong", ["latency", "bandwidth"], {"osu": "osu"}),
 }
 LATENCY = {"SIZE": "56", "INTERVAL": "0.2", "PACKETS": "3", "SECONDS_OF_TCP": "1"}
-MPI = {"PROGRAM": "osu", "LAUNCH": "", "SMALLEST": "1", "LARGEST": "4194304", "ITERATIONS": "100",
-       "SECONDS_OF_TURN": "20", "SITEPROOF_JOB": "7", "SITEPROOF_MPI": ""}
+MPI = {
+    "PROGRAM": "osu",
+    "LAUNCH": "",
+    "SMALLEST": "1",
+    "LARGEST": "4194304",
+    "ITERATIONS": "100",
+    "SECONDS_OF_TURN": "20",
+    "SITEPROOF_JOB": "7",
+    "SITEPROOF_MPI": "",
+}
 
 
 def needs(*tools):
@@ -54,19 +62,37 @@ class Turn:
 
     def line(self, name, side):
         """The shell's words for the script of a check."""
-        return (f"set -- '{SHARED}'; . '{SHARED}/account.sh'; . '{SHARED}/network.sh'; "
-                + (f"begin_account {side} 7 60; " if side == "client" else "")
-                + f". '{TOP}/checks/network/{name}.sh'")
+        return (
+            f"set -- '{SHARED}'; . '{SHARED}/account.sh'; . '{SHARED}/network.sh'; "
+            + (f"begin_account {side} 7 60; " if side == "client" else "")
+            + f". '{TOP}/checks/network/{name}.sh'"
+        )
 
     def environment(self, **settings):
         path = f"{self.bin}:{os.environ['PATH']}"
-        return os.environ | {"PATH": path, "LC_ALL": "C", "SIDE": "client", "PEER": "server",
-                             "ADDRESS": "127.0.0.1", "PORT": "5399"} | settings
+        return (
+            os.environ
+            | {
+                "PATH": path,
+                "LC_ALL": "C",
+                "SIDE": "client",
+                "PEER": "server",
+                "ADDRESS": "127.0.0.1",
+                "PORT": "5399",
+            }
+            | settings
+        )
 
     def measure(self, name, **settings):
         """Run a check's script as client, and read what it leaves as the collector does."""
-        done = subprocess.run(["sh", "-c", self.line(name, "client")], cwd=self.folder, text=True,
-                              env=self.environment(**settings), capture_output=True, timeout=120)
+        done = subprocess.run(
+            ["sh", "-c", self.line(name, "client")],
+            cwd=self.folder,
+            text=True,
+            env=self.environment(**settings),
+            capture_output=True,
+            timeout=120,
+        )
         (self.folder / "stdout").write_text(done.stdout)
         (self.folder / "stderr").write_text(done.stderr)
         return raw.read(self.folder)
@@ -74,8 +100,19 @@ class Turn:
     def judge(self, name, facts=None, **settings):
         """Conditions, and the readings as {metric: value} without those of each size."""
         check, metrics, parsers = CHECKS[name]
-        job = Manifest("s", "here", "p", "e", check, "quick", "client", metrics, parsers,
-                       derive=name, facts=facts or {})
+        job = Manifest(
+            "s",
+            "here",
+            "p",
+            "e",
+            check,
+            "quick",
+            "client",
+            metrics,
+            parsers,
+            derive=name,
+            facts=facts or {},
+        )
         left = self.measure(name, **settings)
         conditions, readings, _ = outcome.judge(left, left.runs, job)
         return conditions, {r.metric: (r.value, r.unit) for r in readings if not r.dims}
@@ -86,8 +123,11 @@ class Turn:
         folder = self.folder.parent / "server"
         folder.mkdir()
         (folder / "facts").touch()
-        process = subprocess.Popen(["sh", "-c", self.line(name, "server")], cwd=folder,
-                                   env=self.environment(SIDE="server", PORT=str(port)))
+        process = subprocess.Popen(
+            ["sh", "-c", self.line(name, "server")],
+            cwd=folder,
+            env=self.environment(SIDE="server", PORT=str(port)),
+        )
         try:
             end = time.monotonic() + 20
             while process.poll() is None and time.monotonic() < end:
@@ -136,14 +176,21 @@ def test_a_host_that_does_not_answer_is_no_round_trip_of_zero(turn):
         turn.judge("latency", ADDRESS="127.0.0.1.invalid", **LATENCY)
 
 
-@pytest.mark.parametrize(("metric", "value", "unit"), [
-    ("Latency.round_trip", 51, "us"), ("PathMtu.mtu", 9000, "B"),
-    ("MpiPingPong.latency", 3, "us")])
+@pytest.mark.parametrize(
+    ("metric", "value", "unit"),
+    [
+        ("Latency.round_trip", 51, "us"),
+        ("PathMtu.mtu", 9000, "B"),
+        ("MpiPingPong.latency", 3, "us"),
+    ],
+)
 def test_a_pair_owes_one_figure_of_what_has_no_direction(
     tmp_path, monkeypatch, metric, value, unit
 ):
-    rule = (f"C: {{description: It, metric: {metric}, subject: pair, links: [lan], "
-            f"equals: {value} {unit}, source: contract}}\n")
+    rule = (
+        f"C: {{description: It, metric: {metric}, subject: pair, links: [lan], "
+        f"equals: {value} {unit}, source: contract}}\n"
+    )
     site = nets.load(tmp_path, monkeypatch, criteria=rule)
     found = [nets.ok(f"n{i}>s1", value, metric=metric, unit=unit) for i in range(1, 7)]
     (whole,) = judgement.judge_samples(site, found, "all").verdicts
@@ -200,11 +247,13 @@ def test_loopback_carries_the_largest_packet_of_ipv4(turn):
 
 def test_an_own_device_smaller_than_the_link_is_told(turn):
     readings, conditions = path_mtu.derive(
-        [Reading("mtu", Decimal(1500), "B")], {"mtu": "1500", "rmem_max": "1", "silent": "no"},
-        Raw({}, {}, "", ""), {"mtu": "9000"})
+        [Reading("mtu", Decimal(1500), "B")],
+        {"mtu": "1500", "rmem_max": "1", "silent": "no"},
+        Raw({}, {}, "", ""),
+        {"mtu": "9000"},
+    )
     assert [(r.metric, r.value) for r in readings] == [("mtu", 1500), ("device", 1500)]
-    assert conditions == {
-        "device_warning": "the client's own MTU is 1500, the site says 9000"}
+    assert conditions == {"device_warning": "the client's own MTU is 1500, the site says 9000"}
 
 
 # ---- MPI
@@ -219,39 +268,62 @@ def mpi(turn):
 
     def _start(*nodes, **settings):
         ranks = "\n".join(f"echo 'rank {i} on {node}'" for i, node in enumerate(nodes))
-        turn.fake("srun", f'echo "$*" >>"$0.asked"\n{ranks}\n'
-                          'while [ "$1" != rank ]; do shift; done\nshift; exec "$@"')
+        turn.fake(
+            "srun",
+            f'echo "$*" >>"$0.asked"\n{ranks}\n'
+            'while [ "$1" != rank ]; do shift; done\nshift; exec "$@"',
+        )
         facts = {"smallest": "8", "largest": "4194304"}
         return turn.judge("mpi_ping_pong", facts, **(MPI | settings))
+
     return _start
 
 
 def test_latency_is_of_the_smallest_and_bandwidth_of_the_largest_message(mpi, turn):
     conditions, found = mpi("client", "server")
     assert found == {"latency": (Decimal("0.21"), "us"), "bandwidth": (Decimal("3930.35"), "MB/s")}
-    assert conditions.items() >= {
-        "program": "osu", "validated": "yes", "mpi": "libmpi.so.40.30.4", "latency_size": "8",
-        "bandwidth_size": "4194304", "iterations": "100"}.items()
+    assert (
+        conditions.items()
+        >= {
+            "program": "osu",
+            "validated": "yes",
+            "mpi": "libmpi.so.40.30.4",
+            "latency_size": "8",
+            "bandwidth_size": "4194304",
+            "iterations": "100",
+        }.items()
+    )
     assert "server" not in conditions
 
 
-@pytest.mark.parametrize("nodes", [
-    ("client", "client"), ("server", "client"), ("client", "other"), ("client",), (),
-    ("client", "server", "client")])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        ("client", "client"),
+        ("server", "client"),
+        ("client", "other"),
+        ("client",),
+        (),
+        ("client", "server", "client"),
+    ],
+)
 def test_ranks_that_are_not_one_on_each_node_are_invalid(mpi, nodes):
     with pytest.raises(OutputError, match="ranks sat") as refused:
         mpi(*nodes)
     assert refused.value.status == "invalid"
 
 
-@pytest.mark.parametrize(("library", "settings", "kind"), [
-    ("libmpi.so.40", {}, "pmix"),
-    ("libmpi.so.40", {"SITEPROOF_MPI": "none"}, "pmix"),
-    ("libmpi.so.12", {}, "pmi2"),
-    ("libmpich.so.12", {"SITEPROOF_MPI": "none"}, "pmi2"),
-    ("libmpi.so.12", {"SITEPROOF_MPI": "cray_shasta"}, "cray_shasta"),
-    ("libmpi.so.40", {"SITEPROOF_MPI": "pmix", "LAUNCH": "pmix_v4"}, "pmix_v4"),
-])
+@pytest.mark.parametrize(
+    ("library", "settings", "kind"),
+    [
+        ("libmpi.so.40", {}, "pmix"),
+        ("libmpi.so.40", {"SITEPROOF_MPI": "none"}, "pmix"),
+        ("libmpi.so.12", {}, "pmi2"),
+        ("libmpich.so.12", {"SITEPROOF_MPI": "none"}, "pmi2"),
+        ("libmpi.so.12", {"SITEPROOF_MPI": "cray_shasta"}, "cray_shasta"),
+        ("libmpi.so.40", {"SITEPROOF_MPI": "pmix", "LAUNCH": "pmix_v4"}, "pmix_v4"),
+    ],
+)
 def test_ranks_are_told_of_each_other_as_user_system_or_library_have_it(
     mpi, turn, library, settings, kind
 ):
@@ -270,14 +342,27 @@ def test_two_ranks_that_do_not_know_of_each_other_have_no_figure(mpi, turn):
 def test_a_latency_in_seconds_keeps_its_digits(turn):
     run = Run({}, 0, "rank 0 on a\nrank 1 on b\n", "")
     sizes = {"size": "8"}
-    readings = [Reading("latency", Decimal("1.1084384e-03"), "s", sizes),
-                Reading("bandwidth", Decimal("0.01"), "MB/s", sizes)]
+    readings = [
+        Reading("latency", Decimal("1.1084384e-03"), "s", sizes),
+        Reading("bandwidth", Decimal("0.01"), "MB/s", sizes),
+    ]
     found, conditions = mpi_ping_pong.derive(
-        readings, {"server": "b"}, Raw({"node": "a"}, {}, "", "", [run]),
-        {"smallest": "8", "largest": "8"})
+        readings,
+        {"server": "b"},
+        Raw({"node": "a"}, {}, "", "", [run]),
+        {"smallest": "8", "largest": "8"},
+    )
     assert str(found[0].value) == "1108.4384"
     assert [r.metric for r in found] == [
-        "latency", "bandwidth", "latency_by_size", "bandwidth_by_size"]
+        "latency",
+        "bandwidth",
+        "latency_by_size",
+        "bandwidth_by_size",
+    ]
     with pytest.raises(OutputError, match="0 figures of bandwidth at 16 bytes"):
-        mpi_ping_pong.derive(readings, {"server": "b"}, Raw({"node": "a"}, {}, "", "", [run]),
-                             {"smallest": "8", "largest": "16"})
+        mpi_ping_pong.derive(
+            readings,
+            {"server": "b"},
+            Raw({"node": "a"}, {}, "", "", [run]),
+            {"smallest": "8", "largest": "16"},
+        )

@@ -12,8 +12,9 @@ def of_the_pair(suite):  # noqa: F811
     """The figures of node002, which asks node001, by metric; those of each size as metric[size]."""
     assert [s.why for s in suite.samples() if s.status != "ok"] == []
     assert {(s.node, s.dims["peer"]) for s in suite.samples()} == {("node002", "node001")}
-    return {s.metric + (f"[{s.dims['size']}]" if "size" in s.dims else ""): s
-            for s in suite.samples()}
+    return {
+        s.metric + (f"[{s.dims['size']}]" if "size" in s.dims else ""): s for s in suite.samples()
+    }
 
 
 @pytest.mark.tool("ping", "qperf")

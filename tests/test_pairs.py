@@ -19,9 +19,11 @@ def nodes(text):
 
 
 some = st.sets(st.integers(1, 12), min_size=1).map(
-    lambda numbers: nodes(",".join(f"n{number}" for number in numbers)))
-patterns = st.one_of(st.sampled_from(["star", "all", "together"]),
-                     st.integers(1, 15).map("random:{}".format))
+    lambda numbers: nodes(",".join(f"n{number}" for number in numbers))
+)
+patterns = st.one_of(
+    st.sampled_from(["star", "all", "together"]), st.integers(1, 15).map("random:{}".format)
+)
 
 
 def two(turns):
@@ -105,10 +107,14 @@ def example(monkeypatch):
 def test_a_link_has_its_pairs_in_both_directions(example):
     link = example.system.links["lan"]
     assert (str(pairs.servers(example, link)), str(pairs.clients(example, link))) == (
-        "node[001-002]", "node[001-008]")
+        "node[001-002]",
+        "node[001-008]",
+    )
     # node001 and node002 are servers to each other: one pair, not two
     assert pairs.asked(example, link) == [
-        ("node001", "node002"), *((f"node00{i}", f"node00{2 - i % 2}") for i in range(3, 9))]
+        ("node001", "node002"),
+        *((f"node00{i}", f"node00{2 - i % 2}") for i in range(3, 9)),
+    ]
     assert len(pairs.directed(example, link)) == 14
     assert pairs.directed(example, link)[:2] == [("node001", "node002"), ("node002", "node001")]
 

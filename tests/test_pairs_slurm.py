@@ -23,14 +23,20 @@ TB-TCP:
 
 def good(suite, metric=RATE):  # noqa: F811
     """The pairs with a value of a metric."""
-    return {(s.node, s.dims["peer"]): s.value for s in suite.samples()
-            if s.metric == metric and s.status == "ok"}
+    return {
+        (s.node, s.dims["peer"]): s.value
+        for s in suite.samples()
+        if s.metric == metric and s.status == "ok"
+    }
 
 
 def failed(suite):  # noqa: F811
     """Why others have none: (node, peer) with status and reason."""
-    return {(s.node, s.dims.get("peer", "")): (s.status, s.why) for s in suite.samples()
-            if s.status != "ok"}
+    return {
+        (s.node, s.dims.get("peer", "")): (s.status, s.why)
+        for s in suite.samples()
+        if s.status != "ok"
+    }
 
 
 def both(*clients):
@@ -38,8 +44,7 @@ def both(*clients):
     return {way for c in clients for way in ((c, "node001"), ("node001", c))}
 
 
-def test_a_server_that_loses_power_costs_its_pairs_and_nobody_waits_for_it(
-        suite, testbed):  # noqa: F811
+def test_a_server_that_loses_power_costs_its_pairs_and_nobody_waits_for_it(suite, testbed):  # noqa: F811
     process = suite.start("-n", "TcpBandwidth", "-S", "nodes=node[001-005]")
     suite.wait_for(lambda: [*suite.data.glob("stage/**/raw/.00001.1/run.1")], 90)
     testbed.power_off("node001")
@@ -52,7 +57,8 @@ def test_a_server_that_loses_power_costs_its_pairs_and_nobody_waits_for_it(
     lost = failed(suite)
     assert lost.pop(("node001", ""))[0] == "node_lost"
     assert {frozenset(pair) for pair in lost} == {
-        frozenset(("node001", f"node00{n}")) for n in (3, 4, 5)}
+        frozenset(("node001", f"node00{n}")) for n in (3, 4, 5)
+    }
     assert {status for status, _ in lost.values()} == {"interrupted"}
     assert all("node001" in why for _, why in lost.values()), lost
     told = json.loads(suite.siteproof("nodes", "--json", "--since", "1d").stdout)["states"]
@@ -66,37 +72,56 @@ def test_a_capped_link_breaks_the_contract_of_its_pairs_and_no_other(suite, test
         criteria.write(CRITERION)
     testbed.fault("capped-link", "node003", value="20mbit")
     try:
-        done = suite.reframe("-n", "TcpBandwidth", "-S", "nodes=node[001-003]",
-                             before=f"SITEPROOF_SITES='{sites}'")
+        done = suite.reframe(
+            "-n", "TcpBandwidth", "-S", "nodes=node[001-003]", before=f"SITEPROOF_SITES='{sites}'"
+        )
     finally:
         testbed.mend("node003")
     assert set(good(suite)) == both("node002", "node003"), done.stdout
     assert done.returncode == 1, done.stdout
-    verdict = testbed.run(["sh", "-c", f"cd '{CLONE}' && . ./activate && SITEPROOF_SITES='{sites}' "
-                           f"SITEPROOF_DATA='{suite.data}' siteproof verdict --json"])
+    verdict = testbed.run(
+        [
+            "sh",
+            "-c",
+            f"cd '{CLONE}' && . ./activate && SITEPROOF_SITES='{sites}' "
+            f"SITEPROOF_DATA='{suite.data}' siteproof verdict --json",
+        ]
+    )
     judged = next(c for c in json.loads(verdict.stdout)["criteria"] if c["id"] == "TB-TCP")
     assert {n["node"] for n in judged["nodes"] if n["verdict"] == "FAIL"} == {
-        "node003>node001", "node001>node003"}
+        "node003>node001",
+        "node001>node003",
+    }
     assert {n["node"] for n in judged["nodes"] if n["verdict"] == "PASS"} == {
-        "node002>node001", "node001>node002"}
+        "node002>node001",
+        "node001>node002",
+    }
 
 
 def test_pairs_together_have_a_sum_of_the_time_in_which_all_ran(suite):  # noqa: F811
-    done = suite.reframe("-n", "TcpBandwidth", "-S", "nodes=3", "-S",
-                         "pattern=together")
+    done = suite.reframe("-n", "TcpBandwidth", "-S", "nodes=3", "-S", "pattern=together")
     assert done.returncode == 0, done.stdout
     pairs = good(suite)
     assert set(pairs) == both("node002", "node003", "node004")
-    found = {(s.metric.partition(".")[2], s.dims["direction"]): float(s.value)
-             for s in suite.samples() if s.node == ""}
+    found = {
+        (s.metric.partition(".")[2], s.dims["direction"]): float(s.value)
+        for s in suite.samples()
+        if s.node == ""
+    }
     for way, place in (("out", 1), ("in", 0)):
         of_pairs = sum(float(rate) for ends, rate in pairs.items() if ends[place] == "node001")
         assert 0.5 < found["aggregate", way] / of_pairs < 2
         assert found["peak_second", way] >= 0.9 * found["aggregate", way]
         assert 4 <= found["seconds_together", way] <= 6.1
         assert 1 / 3 <= found["fairness", way] <= 1
-    for command in (["nodes", "--since", "1d"], ["describe", "--since", "1d"],
-                    ["compare", "latest", "latest"], ["verdict", "--since", "1d"],
-                    ["matrix", RATE], ["why", "node001"], ["gate", "--since", "1d"]):
+    for command in (
+        ["nodes", "--since", "1d"],
+        ["describe", "--since", "1d"],
+        ["compare", "latest", "latest"],
+        ["verdict", "--since", "1d"],
+        ["matrix", RATE],
+        ["why", "node001"],
+        ["gate", "--since", "1d"],
+    ):
         told = suite.siteproof(*command)
         assert "Traceback" not in told.stdout + told.stderr, (command, told.stderr)

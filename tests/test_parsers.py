@@ -24,11 +24,24 @@ TOOLS = sorted({path.parent.name for path in FILES} - {"blas"})
 
 # A line that proves the answer: without it, no reading.
 PROOFS = {
-    "hpl": ("Computational tests pass", "PASSED", "completed and passed", "completed and failed",
-            "tests skipped", "End of Tests."),
-    "hpcc": ("HPC Challenge Benchmark version", "...... PASSED", "completed and passed",
-             "End of Tests.", "End of HPL section", "Success=1", "End of Summary section",
-             "End of HPC Challenge tests"),
+    "hpl": (
+        "Computational tests pass",
+        "PASSED",
+        "completed and passed",
+        "completed and failed",
+        "tests skipped",
+        "End of Tests.",
+    ),
+    "hpcc": (
+        "HPC Challenge Benchmark version",
+        "...... PASSED",
+        "completed and passed",
+        "End of Tests.",
+        "End of HPL section",
+        "Success=1",
+        "End of Summary section",
+        "End of HPC Challenge tests",
+    ),
     "stream": ("STREAM version", "Array size", "clock ticks)", "Solution Validates"),
     "likwid": ("Test:", "Time:", "Iterations per thread:", "Size (Byte):", "Data volume (Byte):"),
     "host_parameters": ("end host parameters",),
@@ -37,42 +50,105 @@ PROOFS = {
     "dd": ("records in", "records out", "copied"),
     "fio": ('"fio version"', '"error" : 0', '"total_ios"', '"bw_bytes"', '"99.000000"'),
     "sha256sum": ("end sha256sum", "test.1: ", "  test"),
-    "iperf3": ('"version"', '"test_start"', '"sum_sent"', '"sum_received"', '"seconds"',
-               '"bytes"', '"host_total"'),
+    "iperf3": (
+        '"version"',
+        '"test_start"',
+        '"sum_sent"',
+        '"sum_received"',
+        '"seconds"',
+        '"bytes"',
+        '"host_total"',
+    ),
     "nuttcp": ("=",),
     "ping": ("PING ", "packets transmitted", "rtt min/avg/max/mdev"),
     "path_mtu": (" ok", "mtu ", "end path_mtu"),
     "qperf": (" =  ", "conf:", "rem_qperf"),
     "osu": ("# OSU MPI", "# Size", "512  ", "1024  "),
-    "imb": ("Intel(R) MPI Benchmarks", "# Benchmarking", "#processes = 2", "#bytes",
-            "All processes entering"),
-    "mpi4py_bench": ("process 0 of 2", "process 1 of 2", "# MPI PingPong", "# Size", " 512 ",
-                     " 1024 "),
-    "ior": ('"Version"', '"Command line"', '"filePerProc"', '"blockSize"', '"access": "',
-            '"bwMiB"', '"totalTime"', '"xsizeMiB"', '"Finished"'),
-    "mdtest": ("-- started at", "was launched with", "Command line used", " tasks, ", "SUMMARY",
-               "-- finished at"),
+    "imb": (
+        "Intel(R) MPI Benchmarks",
+        "# Benchmarking",
+        "#processes = 2",
+        "#bytes",
+        "All processes entering",
+    ),
+    "mpi4py_bench": (
+        "process 0 of 2",
+        "process 1 of 2",
+        "# MPI PingPong",
+        "# Size",
+        " 512 ",
+        " 1024 ",
+    ),
+    "ior": (
+        '"Version"',
+        '"Command line"',
+        '"filePerProc"',
+        '"blockSize"',
+        '"access": "',
+        '"bwMiB"',
+        '"totalTime"',
+        '"xsizeMiB"',
+        '"Finished"',
+    ),
+    "mdtest": (
+        "-- started at",
+        "was launched with",
+        "Command line used",
+        " tasks, ",
+        "SUMMARY",
+        "-- finished at",
+    ),
     "lst": ("[LNet Bandwidth of", "[R]", "[W]", "Total 0 error nodes"),
 }
 RATES = {
-    "hpl": {"gflops", "time", "residual"}, "hpcc": {"gflops", "time", "residual"},
-    "stream": {"copy", "scale", "add", "triad"}, "likwid": {"copy", "triad"},
-    "dd": {"rate"}, "sha256sum": {"errors"},
+    "hpl": {"gflops", "time", "residual"},
+    "hpcc": {"gflops", "time", "residual"},
+    "stream": {"copy", "scale", "add", "triad"},
+    "likwid": {"copy", "triad"},
+    "dd": {"rate"},
+    "sha256sum": {"errors"},
     "fio": {f"{way}{of}" for way in ("read", "write") for of in ("", "_iops", "_p99", "_bytes")},
-    "iperf3": {"throughput", "sent", "retransmits", "loss", "jitter", "cpu_sender",
-               "cpu_receiver"},
-    "nuttcp": {"throughput", "sent", "retransmits", "loss", "drop", "packets", "cpu_sender",
-               "cpu_receiver"},
-    "ping": {"round_trip", "min", "mean", "max", "loss"}, "path_mtu": {"mtu"},
-    "qperf": {"latency", "bandwidth"}, "osu": {"latency", "bandwidth", "bidirectional"},
-    "imb": {"latency", "bandwidth"}, "mpi4py_bench": {"latency", "bandwidth"},
-    "lst": {"read", "write"}, "mdtest": {"create", "stat", "read", "remove"},
-    "ior": {"verified_bytes", *(f"{way}{of}" for way in ("read", "write")
-                                for of in ("", "_slowest", "_fastest", "_bytes"))},
+    "iperf3": {"throughput", "sent", "retransmits", "loss", "jitter", "cpu_sender", "cpu_receiver"},
+    "nuttcp": {
+        "throughput",
+        "sent",
+        "retransmits",
+        "loss",
+        "drop",
+        "packets",
+        "cpu_sender",
+        "cpu_receiver",
+    },
+    "ping": {"round_trip", "min", "mean", "max", "loss"},
+    "path_mtu": {"mtu"},
+    "qperf": {"latency", "bandwidth"},
+    "osu": {"latency", "bandwidth", "bidirectional"},
+    "imb": {"latency", "bandwidth"},
+    "mpi4py_bench": {"latency", "bandwidth"},
+    "lst": {"read", "write"},
+    "mdtest": {"create", "stat", "read", "remove"},
+    "ior": {
+        "verified_bytes",
+        *(
+            f"{way}{of}"
+            for way in ("read", "write")
+            for of in ("", "_slowest", "_fastest", "_bytes")
+        ),
+    },
 }
 # May be nothing, and no second figure in the output tells whether a digit of it is right.
-UNPROVEN = {"time", "residual", "errors", "retransmits", "loss", "jitter", "drop", "packets",
-            "cpu_sender", "cpu_receiver"}
+UNPROVEN = {
+    "time",
+    "residual",
+    "errors",
+    "retransmits",
+    "loss",
+    "jitter",
+    "drop",
+    "packets",
+    "cpu_sender",
+    "cpu_receiver",
+}
 
 
 def name(path: Path) -> str:
@@ -94,8 +170,10 @@ def told(tool: str, text: str) -> str:
     if not hasattr(module, "parse"):
         return "".join(f"{key} = {value}\n" for key, value in module.describe(text).items())
     try:
-        lines = [" ".join([r.metric, str(r.value), r.unit, *(f"{k}={v}" for k, v in
-                          r.dims.items())]) for r in module.parse(text)]
+        lines = [
+            " ".join([r.metric, str(r.value), r.unit, *(f"{k}={v}" for k, v in r.dims.items())])
+            for r in module.parse(text)
+        ]
     except OutputError as error:
         return f"OutputError {error.status}: {error}\n"
     lines += [f"{key} = {value}" for key, value in sorted(module.conditions(text).items())]
@@ -183,7 +261,7 @@ def test_an_output_cut_after_any_line_gives_the_whole_answer_or_none(tool):
             cut = attempt(tool, "".join(lines[:end]))
             # Where several tests of likwid-bench follow each other, a cut between two of them
             # leaves a complete output of the first; the check then misses the second's metric.
-            assert cut in ([], whole) or (tool == "likwid" and cut == whole[:len(cut)])
+            assert cut in ([], whole) or (tool == "likwid" and cut == whole[: len(cut)])
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -191,8 +269,8 @@ def test_an_output_cut_after_any_line_gives_the_whole_answer_or_none(tool):
 @given(data=st.data())
 def test_an_output_cut_anywhere_gives_the_whole_answer_or_none(tool, data):
     text = data.draw(st.sampled_from(good(tool)))
-    cut = attempt(tool, text[:data.draw(st.integers(0, len(text)))])
-    assert cut == parser(tool).parse(text)[:len(cut)]
+    cut = attempt(tool, text[: data.draw(st.integers(0, len(text)))])
+    assert cut == parser(tool).parse(text)[: len(cut)]
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -200,7 +278,7 @@ def test_an_output_cut_anywhere_gives_the_whole_answer_or_none(tool, data):
 @given(data=st.data())
 def test_an_output_whose_beginning_is_lost_gives_the_whole_answer_or_none(tool, data):
     text = data.draw(st.sampled_from(good(tool)))
-    rest = attempt(tool, text[data.draw(st.integers(0, len(text))):])
+    rest = attempt(tool, text[data.draw(st.integers(0, len(text))) :])
     assert {r.metric for r in rest} <= {r.metric for r in parser(tool).parse(text)}
 
 
@@ -216,15 +294,16 @@ def test_flipped_bytes_give_readings_or_an_output_error(tool, data):
     attempt(tool, damaged.decode("utf-8", errors="replace"))
 
 
-@pytest.mark.parametrize("tool", ["hpl", "stream", "likwid", "dd", "iperf3", "nuttcp", "imb",
-                                  "ior", "mpi4py_bench"])
+@pytest.mark.parametrize(
+    "tool", ["hpl", "stream", "likwid", "dd", "iperf3", "nuttcp", "imb", "ior", "mpi4py_bench"]
+)
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_one_digit_changed_in_a_figure_never_moves_it_far(tool, data):
     text = data.draw(st.sampled_from(good(tool)))
     digits = [i for i, c in enumerate(text) if c.isdigit()]
     at = data.draw(st.sampled_from(digits))
-    damaged = text[:at] + data.draw(st.sampled_from("0123456789")) + text[at + 1:]
+    damaged = text[:at] + data.draw(st.sampled_from("0123456789")) + text[at + 1 :]
     true = {(r.metric, *r.dims.items()): r.value for r in parser(tool).parse(text)}
     for reading in attempt(tool, damaged):
         key = (reading.metric, *reading.dims.items())
@@ -248,9 +327,11 @@ def test_a_text_put_where_a_number_stands_never_raises_another_error(tool, data)
     text = data.draw(st.sampled_from(good(tool)))
     words = set(text.replace("=", " ").split())
     number = data.draw(st.sampled_from([w for w in words if w[0].isdigit()]))
-    strange = data.draw(st.sampled_from(
-        ["nan", "-inf", "1e999", "9" * 5000, "1,5", "٣", "²", "0x10", "1_0", "--", "1e-99", "0"]
-    ))
+    strange = data.draw(
+        st.sampled_from(
+            ["nan", "-inf", "1e999", "9" * 5000, "1,5", "٣", "²", "0x10", "1_0", "--", "1e-99", "0"]
+        )
+    )
     attempt(tool, text.replace(number, strange))
 
 
@@ -274,12 +355,27 @@ def test_a_figure_keeps_the_digits_that_were_printed(value):
     assert str(figures.positive("it", value)) == str(Decimal(value))
 
 
-@pytest.mark.parametrize(("value", "status"), [
-    ("nan", "invalid"), ("-nan", "invalid"), ("inf", "invalid"), ("-Infinity", "invalid"),
-    ("0", "invalid"), ("0.000e+00", "invalid"), ("-1.5", "invalid"),
-    ("1,5", "parse"), ("1.234,5", "parse"), ("", "parse"), ("1e999", "parse"), ("٣", "parse"),
-    ("1_0", "parse"), (" 1", "parse"), ("0x1p3", "parse"), ("9" * 99, "parse"),
-])
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        ("nan", "invalid"),
+        ("-nan", "invalid"),
+        ("inf", "invalid"),
+        ("-Infinity", "invalid"),
+        ("0", "invalid"),
+        ("0.000e+00", "invalid"),
+        ("-1.5", "invalid"),
+        ("1,5", "parse"),
+        ("1.234,5", "parse"),
+        ("", "parse"),
+        ("1e999", "parse"),
+        ("٣", "parse"),
+        ("1_0", "parse"),
+        (" 1", "parse"),
+        ("0x1p3", "parse"),
+        ("9" * 99, "parse"),
+    ],
+)
 def test_what_is_no_positive_figure_is_refused(value, status):
     with pytest.raises(OutputError) as error:
         figures.positive("it", value)
@@ -294,22 +390,39 @@ def test_stream_needs_twenty_clock_ticks():
         stream.parse(text.replace(f"(= {ticks} clock", "(= 19 clock"))
 
 
-@pytest.mark.parametrize("test", [
-    "triad", "triad_mem_avx512", "stream_sp", "stream_sp_mem_avx_fma", "daxpy", "update", "copyx",
-    "load", "sum", "clcopy", "stream_", "peakflops_avx",
-])
+@pytest.mark.parametrize(
+    "test",
+    [
+        "triad",
+        "triad_mem_avx512",
+        "stream_sp",
+        "stream_sp_mem_avx_fma",
+        "daxpy",
+        "update",
+        "copyx",
+        "load",
+        "sum",
+        "clcopy",
+        "stream_",
+        "peakflops_avx",
+    ],
+)
 def test_a_likwid_test_that_is_no_kernel_of_stream_is_refused(test):
     text = next(t for t in good("likwid") if "Test: stream\n" in t)
     with pytest.raises(OutputError, match="no kernel of STREAM"):
         likwid.parse(text.replace("Test: stream\n", f"Test: {test}\n"))
 
 
-@pytest.mark.parametrize("test", [
-    "stream", "stream_avx", "stream_avx512_fma", "stream_mem", "stream_mem_sse_fma", "stream_sse",
-])
+@pytest.mark.parametrize(
+    "test",
+    ["stream", "stream_avx", "stream_avx512_fma", "stream_mem", "stream_mem_sse_fma", "stream_sse"],
+)
 def test_all_double_precision_variants_of_likwids_stream_are_triad(test):
-    text = (OUTPUTS / "likwid/5.2.2-stream.txt").read_text().replace(
-        "Test: stream\n", f"Test: {test}\n")
+    text = (
+        (OUTPUTS / "likwid/5.2.2-stream.txt")
+        .read_text()
+        .replace("Test: stream\n", f"Test: {test}\n")
+    )
     assert [r.metric for r in likwid.parse(text)] == ["triad"]
     assert likwid.conditions(text)["triad_kernel"] == test
 
@@ -336,7 +449,7 @@ def test_intervals_of_a_damaged_output_are_intervals_or_an_output_error(data):
     text = data.draw(st.sampled_from(good("iperf3")))
     at = data.draw(st.integers(0, len(text) - 1))
     try:
-        rows = intervals(text[:at] + data.draw(st.characters()) + text[at + 1:])
+        rows = intervals(text[:at] + data.draw(st.characters()) + text[at + 1 :])
     except OutputError:
         return
     assert all(figure.is_finite() for row in rows for figure in (row.start, row.seconds, row.bits))
@@ -344,8 +457,10 @@ def test_intervals_of_a_damaged_output_are_intervals_or_an_output_error(data):
 
 def test_a_burst_that_nuttcp_misread_shows_in_what_was_sent():
     sent = {
-        name: {r.metric: r.value for r in parser("nuttcp").parse(
-            (OUTPUTS / f"nuttcp/{name}.txt").read_text())}["sent"]
+        name: {
+            r.metric: r.value
+            for r in parser("nuttcp").parse((OUTPUTS / f"nuttcp/{name}.txt").read_text())
+        }["sent"]
         for name in ("6.1.2-udp_burst_misread", "8.2.2-udp_burst_parse", "8.2.2-udp_burst_jitter")
     }
     achieved = {name for name, rate in sent.items() if abs(rate / 300 - 1) < Decimal("0.05")}
@@ -378,25 +493,48 @@ def test_a_line_of_ten_megabytes_is_cut():
 ALL = {"avx", "avx2", "fma", "avx512f"}
 
 
-@pytest.mark.parametrize(("kernel", "flags", "missing"), [
-    ("Haswell", ALL, "avx512f"), ("Zen", ALL, "avx512f"), ("zen3", ALL, "avx512f"),
-    ("generic", ALL, "avx512f"), ("AVX2", ALL, "avx512f"), ("def", ALL, "avx512f"),
-    ("Prescott", ALL - {"avx512f"}, "avx2"), ("Core2", ALL - {"avx512f"}, "avx2"),
-    ("Nehalem", ALL - {"avx512f"}, "avx2"), ("Sandybridge", ALL - {"avx512f"}, "avx2"),
-    ("SSE4.2", ALL - {"avx512f"}, "avx2"), ("Prescott", {"avx"}, "avx"),
-])
+@pytest.mark.parametrize(
+    ("kernel", "flags", "missing"),
+    [
+        ("Haswell", ALL, "avx512f"),
+        ("Zen", ALL, "avx512f"),
+        ("zen3", ALL, "avx512f"),
+        ("generic", ALL, "avx512f"),
+        ("AVX2", ALL, "avx512f"),
+        ("def", ALL, "avx512f"),
+        ("Prescott", ALL - {"avx512f"}, "avx2"),
+        ("Core2", ALL - {"avx512f"}, "avx2"),
+        ("Nehalem", ALL - {"avx512f"}, "avx2"),
+        ("Sandybridge", ALL - {"avx512f"}, "avx2"),
+        ("SSE4.2", ALL - {"avx512f"}, "avx2"),
+        ("Prescott", {"avx"}, "avx"),
+    ],
+)
 def test_a_kernel_that_leaves_out_what_the_processor_offers_is_named(kernel, flags, missing):
     sentence = blas.unknown_processor(kernel, flags)
     assert sentence is not None
     assert f"kernel {kernel} does not use {missing}," in sentence
 
 
-@pytest.mark.parametrize(("kernel", "flags"), [
-    ("SkylakeX", ALL), ("Cooperlake", ALL), ("AVX-512", ALL), ("zen4", ALL),
-    ("Haswell", ALL - {"avx512f"}), ("Zen", ALL - {"avx512f"}), ("def", ALL - {"avx512f"}),
-    ("Sandybridge", {"avx"}), ("Sandybridge", {"avx", "avx2"}), ("Nehalem", {"sse4_2"}),
-    ("SkylakeX", {"avx"}), ("Prescott", set()), ("", ALL), ("neoversen1", {"asimd", "sve"}),
-])
+@pytest.mark.parametrize(
+    ("kernel", "flags"),
+    [
+        ("SkylakeX", ALL),
+        ("Cooperlake", ALL),
+        ("AVX-512", ALL),
+        ("zen4", ALL),
+        ("Haswell", ALL - {"avx512f"}),
+        ("Zen", ALL - {"avx512f"}),
+        ("def", ALL - {"avx512f"}),
+        ("Sandybridge", {"avx"}),
+        ("Sandybridge", {"avx", "avx2"}),
+        ("Nehalem", {"sse4_2"}),
+        ("SkylakeX", {"avx"}),
+        ("Prescott", set()),
+        ("", ALL),
+        ("neoversen1", {"asimd", "sve"}),
+    ],
+)
 def test_a_kernel_that_uses_all_or_that_nobody_knows_is_not_named(kernel, flags):
     assert blas.unknown_processor(kernel, flags) is None
 

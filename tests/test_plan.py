@@ -20,8 +20,9 @@ def planned(*words, monkeypatch, tmp_path):
 
 
 def test_320_nodes_are_five_jobs_a_check_with_their_node_hours(monkeypatch, tmp_path):
-    done, told = planned("--system", "jetstream-iu", "-n", "Stream", monkeypatch=monkeypatch,
-                         tmp_path=tmp_path)
+    done, told = planned(
+        "--system", "jetstream-iu", "-n", "Stream", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
     assert done.exit_code == 0, done.output
     assert "5 jobs on 320 nodes, at most 53.3 node-hours, 0 GB" in told
     assert "iu-c[257-320]" in told
@@ -44,19 +45,24 @@ def test_a_plan_without_a_check_is_a_mistake(monkeypatch, tmp_path):
 
 
 def test_a_check_of_pairs_is_one_job_on_both_sides_of_its_link(monkeypatch, tmp_path):
-    done, told = planned("--system", "testbed", "-n", "TcpBandwidth", monkeypatch=monkeypatch,
-                         tmp_path=tmp_path)
+    done, told = planned(
+        "--system", "testbed", "-n", "TcpBandwidth", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
     assert done.exit_code == 0, done.output
     assert "1 jobs on 8 nodes" in told
 
 
 def test_the_pairs_of_all_hosts_of_jetstream_take_hours_and_the_plan_says_so(monkeypatch, tmp_path):
-    done, told = planned("--system", "jetstream-iu", "-n", "TcpBandwidth", monkeypatch=monkeypatch,
-                         tmp_path=tmp_path)
+    done, told = planned(
+        "--system", "jetstream-iu", "-n", "TcpBandwidth", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
     assert done.exit_code == 0, done.output
     line = done.output.splitlines()[0]
-    found = re.fullmatch(r"TcpBandwidth over ethernet: (\d+) pairs in (\d+) rounds \(star\), "
-                         r"([\d.]+) h", line)
+    found = re.fullmatch(
+        r"TcpBandwidth over ethernet: (\d+) pairs in (\d+) rounds \(star\), "
+        r"([\d.]+) h",
+        line,
+    )
     assert found, line
     pairs, rounds, hours = map(float, found.groups())
     assert pairs == rounds > 300
@@ -67,40 +73,55 @@ def test_the_pairs_of_all_hosts_of_jetstream_take_hours_and_the_plan_says_so(mon
 
 def test_fewer_nodes_are_fewer_pairs_and_strangers_to_a_link_skip(monkeypatch, tmp_path):
     options = "--system", "testbed", "-n", "TcpBandwidth", "--mode", "acceptance"
-    done, told = planned(*options, "-S", "nodes=3", "-S", "trials=3", monkeypatch=monkeypatch,
-                         tmp_path=tmp_path)
+    done, told = planned(
+        *options, "-S", "nodes=3", "-S", "trials=3", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
     assert "TcpBandwidth over lan: 3 pairs in 3 rounds (star), 3 times over, 0.3 h" in told
     assert "1 jobs on 4 nodes" in told
-    done, told = planned(*options, "-S", "nodes=node001", monkeypatch=monkeypatch,
-                         tmp_path=tmp_path)
+    done, told = planned(
+        *options, "-S", "nodes=node001", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
     assert done.exit_code == 0
-    assert ("TcpBandwidth over lan: SKIP, -S nodes: no pair of this link is asked for by node001. "
-            "Allowed: node[001-008].") in told
+    assert (
+        "TcpBandwidth over lan: SKIP, -S nodes: no pair of this link is asked for by node001. "
+        "Allowed: node[001-008]."
+    ) in told
     assert "0 jobs on 0 nodes" in told
 
 
 def test_nodes_that_no_site_has_are_refused(monkeypatch, tmp_path):
-    done, _ = planned("--system", "testbed", "-n", "TcpBandwidth", "-S", "nodes=node099",
-                      monkeypatch=monkeypatch, tmp_path=tmp_path)
+    done, _ = planned(
+        "--system",
+        "testbed",
+        "-n",
+        "TcpBandwidth",
+        "-S",
+        "nodes=node099",
+        monkeypatch=monkeypatch,
+        tmp_path=tmp_path,
+    )
     assert "node099 is not in the inventory" in str(done.exception)
 
 
 def test_a_check_of_file_systems_names_each(monkeypatch, tmp_path):
-    _, told = planned("--system", "testbed", "-n", "BlockStorage", monkeypatch=monkeypatch,
-                      tmp_path=tmp_path)
+    _, told = planned(
+        "--system", "testbed", "-n", "BlockStorage", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
     assert "BlockStorage scratch" in told
     assert "BlockStorage memory" in told
 
 
 def test_nodes_that_may_not_use_a_file_system_cost_nothing_on_it(monkeypatch, tmp_path):
-    _, told = planned("--system", "jetstream-iu", "-n", "RandomIo", monkeypatch=monkeypatch,
-                      tmp_path=tmp_path)
+    _, told = planned(
+        "--system", "jetstream-iu", "-n", "RandomIo", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
     assert "8 jobs on 486 nodes" in told  # 166 instances on volume, 320 blades on benchmarks
 
 
 def test_a_variable_of_no_check_is_refused_and_not_left_out(monkeypatch, tmp_path):
-    done, _ = planned("--system", "testbed", "-S", "Tcp.pattern=all", monkeypatch=monkeypatch,
-                      tmp_path=tmp_path)
+    done, _ = planned(
+        "--system", "testbed", "-S", "Tcp.pattern=all", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
     assert "-S Tcp.pattern: no check 'Tcp'" in str(done.exception)
 
 
@@ -115,17 +136,37 @@ def test_a_pair_is_tried_as_often_as_its_criterion_asks_for(monkeypatch, tmp_pat
 def test_a_sweep_that_turns_knobs_skips_where_none_may_be_and_the_plan_says_why(
     monkeypatch, tmp_path
 ):
-    done, told = planned("-c", str(CLONE / "sweeps"), "--system", "testbed", "-n", "HostBuffers",
-                         monkeypatch=monkeypatch, tmp_path=tmp_path)
+    done, told = planned(
+        "-c",
+        str(CLONE / "sweeps"),
+        "--system",
+        "testbed",
+        "-n",
+        "HostBuffers",
+        monkeypatch=monkeypatch,
+        tmp_path=tmp_path,
+    )
     assert done.exit_code == 0, done.output
-    assert ("HostBuffers 2-8 lan on testbed:compute: SKIP, it changes settings of nodes, and "
-            "compute has no 'tuning: true' in system.yaml") in told
+    assert (
+        "HostBuffers 2-8 lan on testbed:compute: SKIP, it changes settings of nodes, and "
+        "compute has no 'tuning: true' in system.yaml"
+    ) in told
 
 
 def test_points_over_a_file_system_of_each_nodes_own_are_left_out_for_that_reason(
     monkeypatch, tmp_path
 ):
-    _, told = planned("-c", str(CLONE / "sweeps"), "--system", "testbed", "-n", "Io500Mdtest",
-                      monkeypatch=monkeypatch, tmp_path=tmp_path)
-    assert ("Io500Mdtest 2-8 memory on testbed:compute: 0 points, 6 left out, as there are too "
-            "few nodes, or as they see no common files") in told
+    _, told = planned(
+        "-c",
+        str(CLONE / "sweeps"),
+        "--system",
+        "testbed",
+        "-n",
+        "Io500Mdtest",
+        monkeypatch=monkeypatch,
+        tmp_path=tmp_path,
+    )
+    assert (
+        "Io500Mdtest 2-8 memory on testbed:compute: 0 points, 6 left out, as there are too "
+        "few nodes, or as they see no common files"
+    ) in told

@@ -16,8 +16,9 @@ def states(suite):  # noqa: F811
     """Each node's state and reasons."""
     done = suite.siteproof("nodes", "--json")
     assert done.stdout, done.stderr
-    return {n["node"]: (n["state"], "\n".join(n["reasons"]))
-            for n in json.loads(done.stdout)["nodes"]}
+    return {
+        n["node"]: (n["state"], "\n".join(n["reasons"])) for n in json.loads(done.stdout)["nodes"]
+    }
 
 
 def test_faults_of_configuration_are_named_with_node_and_cause_and_nobody_else_is(suite):  # noqa: F811
@@ -56,9 +57,8 @@ def test_a_node_that_is_down_is_named_with_its_cause_and_nobody_else_is(suite): 
 def hostile(suite):  # noqa: F811
     """Node003 is drained with a hostile reason, and was to be measured; what ReFrame printed."""
     trap = suite.folder / "trap"
-    reason = f"$(touch {trap}); `touch {trap}` \"quoted\" [red]x[/red] \x1b[31m 100%s |a|b"
-    suite.testbed.run(
-        ["scontrol", "update", "NodeName=node003", "State=DRAIN", f"Reason={reason}"])
+    reason = f'$(touch {trap}); `touch {trap}` "quoted" [red]x[/red] \x1b[31m 100%s |a|b'
+    suite.testbed.run(["scontrol", "update", "NodeName=node003", "State=DRAIN", f"Reason={reason}"])
     try:
         done = suite.reframe("-n", "HostParameters")
         yield done.stdout + done.stderr
@@ -70,8 +70,14 @@ def hostile(suite):  # noqa: F811
 def test_a_hostile_reason_is_shown_printable_and_runs_nothing(suite, hostile):  # noqa: F811
     assert suite.measured("HostParameters.mismatches") == [n for n in NODES if n != "node003"]
     assert "$(touch" in suite.lost()["node003"]
-    for words in (("verdict",), ("nodes",), ("gate",), ("why", "node003"),
-                  ("nodes", "--json"), ("verdict", "--json")):
+    for words in (
+        ("verdict",),
+        ("nodes",),
+        ("gate",),
+        ("why", "node003"),
+        ("nodes", "--json"),
+        ("verdict", "--json"),
+    ):
         done = suite.siteproof(*words)
         text = done.stdout + done.stderr
         assert "Traceback" not in text

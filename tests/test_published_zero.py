@@ -19,8 +19,10 @@ def scaled(found, factors):
     """The samples with each figure times the next factor."""
     return [
         replace(s, value=s.number * factor)
-        if s.status == "ok" and units.kind(s.unit) != "text" else s
-        for s, factor in zip(found, cycle(factors), strict=False)]
+        if s.status == "ok" and units.kind(s.unit) != "text"
+        else s
+        for s, factor in zip(found, cycle(factors), strict=False)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +54,9 @@ def test_a_page_of_zeros_is_a_page(stated, name, tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     site, found = stated[name]
     for head in {id(s.header): s.header for s in found}.values():
-        samples.write(tmp_path / "perflogs", head,
-                      scaled([s for s in found if s.header is head], (0,)))
+        samples.write(
+            tmp_path / "perflogs", head, scaled([s for s in found if s.header is head], (0,))
+        )
     held = material.gather(name)
     try:
         page = html.page(build(held), held.now)
@@ -66,9 +69,13 @@ def test_a_page_of_zeros_is_a_page(stated, name, tmp_path, monkeypatch):
 def test_a_change_between_two_units_is_a_change_of_the_figure(stated):
     site, found = stated["jetstream-tacc"]
     before = next(s for s in found if "before" in s.header.campaign and s.unit == "MB/s")
-    after = replace(before, header=replace(
-        before.header, campaign=before.header.campaign.replace("before", "after")),
-        value=before.number * Decimal("1.1") / 1000, unit="GB/s")
-    (table,) = [t for t in published_results.tables(site, [before, after])
-                if t.title == "Before and after"]
+    after = replace(
+        before,
+        header=replace(before.header, campaign=before.header.campaign.replace("before", "after")),
+        value=before.number * Decimal("1.1") / 1000,
+        unit="GB/s",
+    )
+    (table,) = [
+        t for t in published_results.tables(site, [before, after]) if t.title == "Before and after"
+    ]
     assert table.rows[0][table.columns.index("change")] == "+10.0 %"

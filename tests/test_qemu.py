@@ -18,8 +18,16 @@ from qemu_guest import Guest, GuestError, address, lab
 
 from siteproof.parsers import nuttcp
 
-TOOLS = ("qemu-system-x86_64", *PROGRAMS, "ip", "setpriv", "unshare", "nsenter", "dpkg-deb",
-         "apt-get")
+TOOLS = (
+    "qemu-system-x86_64",
+    *PROGRAMS,
+    "ip",
+    "setpriv",
+    "unshare",
+    "nsenter",
+    "dpkg-deb",
+    "apt-get",
+)
 TRIALS, SECONDS = 5, 3
 DRIVERS = {"virtio": "virtio_net", "e1000": "e1000", "vhost": "virtio_net"}
 CLOCK = 0.05  # share by which the guest's clock may differ from ours
@@ -37,8 +45,12 @@ def why_not():
     return "" if Path("/dev/net/tun").exists() else "NOT TESTED: no /dev/net/tun"
 
 
-pytestmark = [pytest.mark.qemu, pytest.mark.long, pytest.mark.alone,
-              pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = [
+    pytest.mark.qemu,
+    pytest.mark.long,
+    pytest.mark.alone,
+    pytest.mark.skipif(bool(why_not()), reason=why_not()),
+]
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +99,14 @@ def test_a_paravirtual_card_is_slower_than_the_bare_path_and_faster_than_an_emul
 ):
     for way, values in rates.items():
         shown = " ".join(f"{value:.0f}" for value in values)
-        record_property("told", f"QEMU (TCG), nuttcp out of the guest, {way}: median "
-                                f"{median(values):.0f} Mb/s; trials of {SECONDS} s: {shown}")
-    record_property("told", f"guest: {boot.package}; load {os.getloadavg()[0]:.1f} on "
-                            f"{os.cpu_count()} CPUs")
+        record_property(
+            "told",
+            f"QEMU (TCG), nuttcp out of the guest, {way}: median "
+            f"{median(values):.0f} Mb/s; trials of {SECONDS} s: {shown}",
+        )
+    record_property(
+        "told", f"guest: {boot.package}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
+    )
     assert median(rates["bare"]) > median(rates["virtio"]) > median(rates["e1000"]) > Decimal(0)
 
 
@@ -100,8 +116,11 @@ def test_a_card_that_the_hosts_kernel_serves_is_between_the_same_two(rates):
 
 
 def test_a_virtual_function_reaches_nearly_what_the_bare_path_does():
-    able = [path for path in Path("/sys/class/net").glob("*/device/sriov_numvfs")
-            if int(path.read_text())]
+    able = [
+        path
+        for path in Path("/sys/class/net").glob("*/device/sriov_numvfs")
+        if int(path.read_text())
+    ]
     if not able:
         pytest.skip("NOT TESTED: SR-IOV: no network card here has a virtual function")
     pytest.skip("NOT TESTED: SR-IOV: passing a virtual function to the guest is not written")
@@ -112,11 +131,13 @@ def test_a_virtual_function_reaches_nearly_what_the_bare_path_does():
 
 def running(pids):
     """Which processes are still there; one that is dead and not yet waited for is not."""
+
     def state(pid):
         try:
             return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             return "Z"
+
     return [pid for pid in pids if state(pid) != "Z"]
 
 

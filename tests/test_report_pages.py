@@ -12,16 +12,33 @@ from siteproof.report.chapters import description, nodes
 from siteproof.report.model import Figure, Report, Section, Table
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
-SVG = ('<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "a" "b">\n<svg role="img" '
-       'xmlns="http://www.w3.org/2000/svg"><title id="t">A title</title><defs><path id="p" '
-       'd="M0 0"/></defs><g clip-path="url(#p)"><use href="#p"/></g></svg>')
-HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a|b `c` *d* _e_ [f](g)",
-           "{{ 7 * 7 }}", "]]><!--", "</style><b>", "\\u001b[31m", "https://example.org/x", "&lt;")
+SVG = (
+    '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "a" "b">\n<svg role="img" '
+    'xmlns="http://www.w3.org/2000/svg"><title id="t">A title</title><defs><path id="p" '
+    'd="M0 0"/></defs><g clip-path="url(#p)"><use href="#p"/></g></svg>'
+)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "a|b `c` *d* _e_ [f](g)",
+    "{{ 7 * 7 }}",
+    "]]><!--",
+    "</style><b>",
+    "\\u001b[31m",
+    "https://example.org/x",
+    "&lt;",
+)
 
 
 def figure(name="curve", **keys):
-    return Figure(name, "A figure", SVG, "3 values in MB/s.",
-                  Table(("node", "MB/s"), [("n001", "100")], numeric=("MB/s",)), **keys)
+    return Figure(
+        name,
+        "A figure",
+        SVG,
+        "3 values in MB/s.",
+        Table(("node", "MB/s"), [("n001", "100")], numeric=("MB/s",)),
+        **keys,
+    )
 
 
 def report(*sections, system="here", headline="It did not pass."):
@@ -40,9 +57,17 @@ def test_every_hostile_text_is_shown_as_it_is():
     for text in HOSTILE:
         table = Table((text, "b"), [(text, text)], text, title=text)
         made = report(
-            Section("one", text, text, [table], points=[text],
-                    figures=[Figure("f", text, SVG, text, table)]),
-            system=text, headline=text)
+            Section(
+                "one",
+                text,
+                text,
+                [table],
+                points=[text],
+                figures=[Figure("f", text, SVG, text, table)],
+            ),
+            system=text,
+            headline=text,
+        )
         page = read(made)
         assert page.text.count(" ".join(text.split())) >= 10, text
         assert not {"script", "img"} & {tag for tag, _ in page.tags}
@@ -72,9 +97,12 @@ def test_the_page_asks_for_no_other_file_and_runs_no_script():
 
 
 def test_ids_are_single_and_every_link_leads_somewhere():
-    page = read(report(
-        Section("one", "One", "", [Table(("a", "see"), [("1", "two"), ("2", "Stream.triad")])]),
-        Section("two", "Two", "", figures=[figure("f", metrics=["Stream.triad"]), figure("g")])))
+    page = read(
+        report(
+            Section("one", "One", "", [Table(("a", "see"), [("1", "two"), ("2", "Stream.triad")])]),
+            Section("two", "Two", "", figures=[figure("f", metrics=["Stream.triad"]), figure("g")]),
+        )
+    )
     assert len(page.ids) == len(set(page.ids))
     assert {a.removeprefix("#") for a in page.addresses} <= set(page.ids)
     assert "#section-two" in page.addresses
@@ -121,7 +149,7 @@ def test_both_pages_say_the_same():
 
 def test_the_running_head_of_the_print_holds_any_name():
     text = html.page(report(system='a"; } body { display: none'), NOW)
-    style = text[text.index("<style>"):text.index("</style>")]
+    style = text[text.index("<style>") : text.index("</style>")]
     assert re.search(r"\}\s*body \{ display", style) is None
     assert style.count('"') % 2 == 0
 
@@ -143,7 +171,11 @@ def test_of_many_lines_those_that_are_left_out_are_counted():
 
 
 def test_reasons_with_signs_of_their_own_are_put_together_all_the_same():
-    rulings = [Ruling(node, "FAILED", False, (reason,))
-               for node, reason in (("n1", "bank # #"), ("n2", "bank 3 #"), ("n3", "bank 5 #"))]
+    rulings = [
+        Ruling(node, "FAILED", False, (reason,))
+        for node, reason in (("n1", "bank # #"), ("n2", "bank 3 #"), ("n3", "bank 5 #"))
+    ]
     assert {reasons: names for (_, reasons, _), names in nodes._alike(rulings).items()} == {
-        ("bank # #",): ["n1"], ("bank 3 to 5 #",): ["n2", "n3"]}
+        ("bank # #",): ["n1"],
+        ("bank 3 to 5 #",): ["n2", "n3"],
+    }

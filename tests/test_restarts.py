@@ -23,8 +23,10 @@ def look(at=100.0, began=0.0, boot="b", age=DAY, slurmd=DAY, seen=True, campaign
 
 def told(odd, count=8, **keys):
     """What is said of a fleet in which one node has these looks and the others are well."""
-    well = {f"n{number}": [look(), look(200, age=DAY + 100, slurmd=DAY + 100)]
-            for number in range(1, count)}
+    well = {
+        f"n{number}": [look(), look(200, age=DAY + 100, slurmd=DAY + 100)]
+        for number in range(1, count)
+    }
     return restarted(well | {"odd": odd}, **keys)
 
 
@@ -32,14 +34,21 @@ def test_a_fleet_in_which_nothing_restarted_is_told_nothing():
     assert told([look(), look(200, age=DAY + 100, slurmd=DAY + 100)]) == ({}, "")
 
 
-@pytest.mark.parametrize(("looks", "what"), [
-    ([look(age=30, slurmd=20)], "Health.uptime: the node restarted"),
-    ([look(slurmd=20)], "Health.slurmd_age: slurmd restarted meanwhile: 20 s old at 00:01:40 UTC"),
-    ([look(slurmd=None, seen=False)], "Health.slurmd_age: no slurmd was there"),
-    ([look(), look(200, 150, age=DAY + 100, slurmd=DAY)], "slurmd restarted"),
-    ([look(), look(200, 150, "other", age=60, slurmd=60)], "the node restarted"),
-    ([look(slurmd=20), look(200, 150, age=DAY + 100, slurmd=120)], "slurmd restarted"),
-], ids=["node, one look", "slurmd, one look", "no slurmd", "slurmd, two", "node, two", "older"])
+@pytest.mark.parametrize(
+    ("looks", "what"),
+    [
+        ([look(age=30, slurmd=20)], "Health.uptime: the node restarted"),
+        (
+            [look(slurmd=20)],
+            "Health.slurmd_age: slurmd restarted meanwhile: 20 s old at 00:01:40 UTC",
+        ),
+        ([look(slurmd=None, seen=False)], "Health.slurmd_age: no slurmd was there"),
+        ([look(), look(200, 150, age=DAY + 100, slurmd=DAY)], "slurmd restarted"),
+        ([look(), look(200, 150, "other", age=60, slurmd=60)], "the node restarted"),
+        ([look(slurmd=20), look(200, 150, age=DAY + 100, slurmd=120)], "slurmd restarted"),
+    ],
+    ids=["node, one look", "slurmd, one look", "no slurmd", "slurmd, two", "node, two", "older"],
+)
 def test_a_restart_of_one_node_is_told_with_what_did(looks, what):
     found, warning = told(looks)
     assert list(found) == ["odd"]
@@ -48,14 +57,20 @@ def test_a_restart_of_one_node_is_told_with_what_did(looks, what):
     assert warning == ""
 
 
-@pytest.mark.parametrize("looks", [
-    [look(slurmd=101)],  # it started before the session did
-    [look(slurmd=None, seen=None)],  # measured by an older version
-    [look(), look(200, 150, age=DAY + 100, slurmd=70, campaign="another")],
-    [look(), look(200, 150, "other", age=70, slurmd=70, campaign="another")],
-    [look(slurmd=20), *(look(n, n - 50, age=DAY + n - 100, slurmd=n - 80)
-                         for n in (200, 300, 400))],
-], ids=["before", "unknown", "another campaign", "another boot then", "three good looks since"])
+@pytest.mark.parametrize(
+    "looks",
+    [
+        [look(slurmd=101)],  # it started before the session did
+        [look(slurmd=None, seen=None)],  # measured by an older version
+        [look(), look(200, 150, age=DAY + 100, slurmd=70, campaign="another")],
+        [look(), look(200, 150, "other", age=70, slurmd=70, campaign="another")],
+        [
+            look(slurmd=20),
+            *(look(n, n - 50, age=DAY + n - 100, slurmd=n - 80) for n in (200, 300, 400)),
+        ],
+    ],
+    ids=["before", "unknown", "another campaign", "another boot then", "three good looks since"],
+)
 def test_what_proves_no_restart_within_the_campaign_accuses_nobody(looks):
     assert told(looks) == ({}, "")
 
@@ -84,18 +99,31 @@ def health(node, age, slurmd, at="20261121T180000Z-abc", **keys):
     """One look, a minute after its session began."""
     head = header(1, "Health", session=at, time="2026-11-21T18:01:00+00:00", **keys)
     count = {"uptime": age, "slurmd_age": slurmd, "time": 1795284059}  # the clock: a second before
-    return [Sample(head, node, "Health.boot", "b", "text")] + [
-        Sample(head, node, f"Health.{name}", Decimal(value), "s")
-        for name, value in count.items() if value is not None
-    ] + ([] if slurmd is not None else [
-        Sample(head, node, "Health.not_read", "why", "text", dims={"parameter": "slurmd_age"})])
+    return (
+        [Sample(head, node, "Health.boot", "b", "text")]
+        + [
+            Sample(head, node, f"Health.{name}", Decimal(value), "s")
+            for name, value in count.items()
+            if value is not None
+        ]
+        + (
+            []
+            if slurmd is not None
+            else [
+                Sample(
+                    head, node, "Health.not_read", "why", "text", dims={"parameter": "slurmd_age"}
+                )
+            ]
+        )
+    )
 
 
 def test_looks_are_read_from_samples():
     found = looks([*health("n001", 500, 20), *health("n002", 500, None)])
     began = 1795284000.0
     assert found["n001"] == [
-        Look("20261121T180000Z-abc", began, began + 59, "b", 500.0, 20.0, True)]
+        Look("20261121T180000Z-abc", began, began + 59, "b", 500.0, 20.0, True)
+    ]
     assert found["n002"][0].seen is False
     assert found["n002"][0].slurmd is None
 
@@ -123,8 +151,10 @@ def test_a_known_flapping_node_may_be_waived():
 def test_a_flapping_node_is_named_and_nobody_is_once_it_is_mended(suite):  # noqa: F811
     def said():
         done = suite.siteproof("nodes", "--json")
-        return {n["node"]: (n["state"], " ".join(n["reasons"]))
-                for n in json.loads(done.stdout)["nodes"]}
+        return {
+            n["node"]: (n["state"], " ".join(n["reasons"]))
+            for n in json.loads(done.stdout)["nodes"]
+        }
 
     suite.testbed.fault("flapping", "node003", value="2s")
     try:

@@ -13,15 +13,34 @@ from hypothesis import strategies as st
 from siteproof import units
 from siteproof.rounding import Limit, highest_passing, lowest_passing, round_to
 
-STEPS = st.sampled_from([Decimal(s) for s in (
-    "0.001", "0.01", "0.05", "0.1", "0.25", "0.3", "0.5", "1", "2", "3", "5", "7", "10", "1000",
-)]) | st.fractions(min_value=Fraction(1, 1000), max_value=1000)
+STEPS = st.sampled_from(
+    [
+        Decimal(s)
+        for s in (
+            "0.001",
+            "0.01",
+            "0.05",
+            "0.1",
+            "0.25",
+            "0.3",
+            "0.5",
+            "1",
+            "2",
+            "3",
+            "5",
+            "7",
+            "10",
+            "1000",
+        )
+    ]
+) | st.fractions(min_value=Fraction(1, 1000), max_value=1000)
 NUMBERS = st.decimals(min_value=-(10**6), max_value=10**6, places=4) | st.fractions(
     min_value=-(10**6), max_value=10**6, max_denominator=10**6
 )
 TWELVE_DIGITS = st.builds(
     lambda digits, power: Decimal(digits).scaleb(power),
-    st.integers(-(10**12) + 1, 10**12 - 1), st.integers(-12, 6),
+    st.integers(-(10**12) + 1, 10**12 - 1),
+    st.integers(-12, 6),
 )
 
 
@@ -76,8 +95,10 @@ def test_a_comparison_of_floats_agrees_with_the_exact_one_up_to_twelve_digits(va
 
 
 @given(
-    digits=st.integers(-(10**11), 10**11), places=st.integers(0, 6),
-    step_places=st.integers(0, 3), beside=st.integers(-3, 3),
+    digits=st.integers(-(10**11), 10**11),
+    places=st.integers(0, 6),
+    step_places=st.integers(0, 3),
+    beside=st.integers(-3, 3),
 )
 def test_floats_beside_a_limit_of_a_contract_are_judged_as_decimals_are(
     digits, places, step_places, beside
@@ -130,30 +151,57 @@ def test_without_a_step_the_bound_itself_is_the_limit(bound):
     assert highest_passing(bound, None) == Limit(Fraction(bound), True)
 
 
-@pytest.mark.parametrize(("value", "step", "rounded"), [
-    ("64.5", "1", "65"), ("94.5", "1", "95"), ("0.95", "0.1", "1.0"), ("64.4999999", "1", "64"),
-    ("65.5", "1", "66"), ("0.5", "1", "1"), ("-0.5", "1", "-1"), ("2.675", "0.01", "2.68"),
-    ("77500", "1000", "78000"), ("77499.9", "1000", "77000"), ("0", "1", "0"),
-    ("1.15", "0.1", "1.2"),
-])
+@pytest.mark.parametrize(
+    ("value", "step", "rounded"),
+    [
+        ("64.5", "1", "65"),
+        ("94.5", "1", "95"),
+        ("0.95", "0.1", "1.0"),
+        ("64.4999999", "1", "64"),
+        ("65.5", "1", "66"),
+        ("0.5", "1", "1"),
+        ("-0.5", "1", "-1"),
+        ("2.675", "0.01", "2.68"),
+        ("77500", "1000", "78000"),
+        ("77499.9", "1000", "77000"),
+        ("0", "1", "0"),
+        ("1.15", "0.1", "1.2"),
+    ],
+)
 def test_examples_that_bankers_or_binary_rounding_gets_wrong(value, step, rounded):
     assert round_to(Decimal(value), Decimal(step)) == Fraction(rounded)
 
 
-@pytest.mark.parametrize(("bound", "step", "limit"), [
-    ("65", "1", "64.5"), ("80", "1", "79.5"), ("1.0", "0.1", "0.95"), ("200", "1", "199.5"),
-    ("100", "1", "99.5"), ("95", "1", "94.5"), ("64.2", "1", "64.5"),
-])
+@pytest.mark.parametrize(
+    ("bound", "step", "limit"),
+    [
+        ("65", "1", "64.5"),
+        ("80", "1", "79.5"),
+        ("1.0", "0.1", "0.95"),
+        ("200", "1", "199.5"),
+        ("100", "1", "99.5"),
+        ("95", "1", "94.5"),
+        ("64.2", "1", "64.5"),
+    ],
+)
 def test_the_limits_of_known_contracts(bound, step, limit):
     found = lowest_passing(Decimal(bound), Decimal(step))
     assert found == Limit(Fraction(limit), True)
     assert found.as_float(lowest=True) == float(limit)
 
 
-@pytest.mark.parametrize(("measured", "meets"), [
-    ("641.088", True), ("641.0879", False), ("641.09", True), ("641.08", False), ("645.12", True),
-    ("697", True), ("640", False),
-])
+@pytest.mark.parametrize(
+    ("measured", "meets"),
+    [
+        ("641.088", True),
+        ("641.0879", False),
+        ("641.09", True),
+        ("641.08", False),
+        ("645.12", True),
+        ("697", True),
+        ("640", False),
+    ],
+)
 def test_four_fifths_of_a_peak_of_806_4_to_the_nearest_percent_begin_at_641_088(measured, meets):
     share = Fraction(measured) / Fraction("806.4")
     percent = units.convert(share, "x", "%")
@@ -161,10 +209,15 @@ def test_four_fifths_of_a_peak_of_806_4_to_the_nearest_percent_begin_at_641_088(
     assert meets_lowest(percent, lowest_passing(80, 1)) == meets
 
 
-@pytest.mark.parametrize(("bound", "limit"), [
-    ("0", Limit(Fraction(-1, 2), False)), ("-1", Limit(Fraction(-3, 2), False)),
-    ("0.4", Limit(Fraction(1, 2), True)), ("-0.4", Limit(Fraction(-1, 2), False)),
-])
+@pytest.mark.parametrize(
+    ("bound", "limit"),
+    [
+        ("0", Limit(Fraction(-1, 2), False)),
+        ("-1", Limit(Fraction(-3, 2), False)),
+        ("0.4", Limit(Fraction(1, 2), True)),
+        ("-0.4", Limit(Fraction(-1, 2), False)),
+    ],
+)
 def test_below_zero_the_limit_itself_rounds_away_and_fails(bound, limit):
     assert lowest_passing(Decimal(bound), 1) == limit
     assert limit.as_float(lowest=True) == (

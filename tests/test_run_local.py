@@ -27,8 +27,7 @@ def test_a_healthy_machine_passes_and_every_value_is_kept(good):
     done = good.reframe("-r", *CORE)
     assert done.code == 0, done
     assert "Ran 3/4" in done.out and "1 skipped" in done.out  # the fourth is Hpl on MKL
-    assert good.verdicts() == {
-        "HERE-HPL": "PASS", "HERE-STREAM": "PASS", "HERE-PARAMETERS": "PASS"}
+    assert good.verdicts() == {"HERE-HPL": "PASS", "HERE-STREAM": "PASS", "HERE-PARAMETERS": "PASS"}
     assert good.siteproof("verdict").code == 0
     assert len(good.samples()) == 3
     assert not good.processes()
@@ -97,20 +96,23 @@ def test_checks_can_be_chosen_by_name_and_variables_set(good):
 # ---- refusals: one line, exit code 2, nothing run
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["-r", "--mode", "fast"], "--mode: unknown mode 'fast'. Allowed: quick, maintenance"),
-    (["-l", "--mode=fast"], "--mode: unknown mode 'fast'"),
-    (["-r", "-S", "mode=fast"], "-S mode: unknown mode 'fast'"),
-    (["-r", "-S", "nodes=node[1-"], "-S nodes: 'node[1-' is no node set"),
-    (["-r", "-S", "nodes=elsewhere"], "elsewhere is not in the inventory"),
-    (["-r", "-S", "nodes=0"], "0 of 1 nodes"),
-    (["-r", "-S", "nodes=2"], "2 of 1 nodes"),
-    (["-r", "-n", "Strem"], "nothing to run: the options leave no check"),
-    (["-r", "-t", "untagged"], "nothing to run"),
-    (["-r", "-S", "Hpl.share=much"], "hpl.py: cannot be loaded: could not convert"),
-    (["-r", "-S", "Stream.time_limit=@none"], "-S time_limit: a job without a limit can hang"),
-    (["-r", "--system", "nowhere"], "no site 'nowhere'"),
-])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["-r", "--mode", "fast"], "--mode: unknown mode 'fast'. Allowed: quick, maintenance"),
+        (["-l", "--mode=fast"], "--mode: unknown mode 'fast'"),
+        (["-r", "-S", "mode=fast"], "-S mode: unknown mode 'fast'"),
+        (["-r", "-S", "nodes=node[1-"], "-S nodes: 'node[1-' is no node set"),
+        (["-r", "-S", "nodes=elsewhere"], "elsewhere is not in the inventory"),
+        (["-r", "-S", "nodes=0"], "0 of 1 nodes"),
+        (["-r", "-S", "nodes=2"], "2 of 1 nodes"),
+        (["-r", "-n", "Strem"], "nothing to run: the options leave no check"),
+        (["-r", "-t", "untagged"], "nothing to run"),
+        (["-r", "-S", "Hpl.share=much"], "hpl.py: cannot be loaded: could not convert"),
+        (["-r", "-S", "Stream.time_limit=@none"], "-S time_limit: a job without a limit can hang"),
+        (["-r", "--system", "nowhere"], "no site 'nowhere'"),
+    ],
+)
 def test_a_mistake_on_the_command_line_is_refused(good, words, told):
     assert told in good.reframe(*words).refused()
     assert not (good.data / "perflogs").exists() or not good.samples()
@@ -135,8 +137,10 @@ def test_a_foreign_reframe_without_our_libraries_is_refused(good):
             link = library / held.name
             if not held.name.lower().startswith(ours) and not link.is_symlink():
                 link.symlink_to(held)
-    program = f"import sys; sys.path.insert(0, {str(library)!r}); sys.argv[0] = 'reframe'; " \
+    program = (
+        f"import sys; sys.path.insert(0, {str(library)!r}); sys.argv[0] = 'reframe'; "
         "from reframe.frontend.cli import main; sys.exit(main())"
+    )
     foreign = ["python3", "-S", "-c", program, "-c", "checks/", "-r"]
     for settings in ({}, {"RFM_CONFIG_FILES": "UNSET"}):
         assert "make venv" in good.run(*foreign, PYTHONPATH="UNSET", **settings).refused()
@@ -145,6 +149,7 @@ def test_a_foreign_reframe_without_our_libraries_is_refused(good):
 def site_packages():
     """Where the libraries of this Python are."""
     import site
+
     return site.getsitepackages()
 
 
@@ -165,15 +170,19 @@ def broken(text, old, new):
     return text.replace(old, new)
 
 
-@pytest.mark.parametrize(("old", "new", "told"), [
-    ("import reframe as rfm", "import reframe as rfm\nimport not_there", "yields no Stream"),
-    ("class Stream(", "class Strem(", "yields no Stream"),
-    ("@rfm.simple_test", "", "yields no Stream"),
-    ('("copy", "triad")', '("copy", "quad")', "yields no Stream"),
-    ("class Stream(", "class Stream(:", "stream.py:10: cannot be loaded: invalid syntax"),
-    ("class Stream(", "\0", "cannot be loaded"),
-    ("@rfm", "raise ValueError('no')\n@rfm", "yields no Stream"),
-], ids=["import", "renamed", "unmarked", "metric", "syntax", "nul", "raises"])
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("import reframe as rfm", "import reframe as rfm\nimport not_there", "yields no Stream"),
+        ("class Stream(", "class Strem(", "yields no Stream"),
+        ("@rfm.simple_test", "", "yields no Stream"),
+        ('("copy", "triad")', '("copy", "quad")', "yields no Stream"),
+        ("class Stream(", "class Stream(:", "stream.py:10: cannot be loaded: invalid syntax"),
+        ("class Stream(", "\0", "cannot be loaded"),
+        ("@rfm", "raise ValueError('no')\n@rfm", "yields no Stream"),
+    ],
+    ids=["import", "renamed", "unmarked", "metric", "syntax", "nul", "raises"],
+)
 def test_a_broken_check_ends_the_run(good, old, new, told):
     good.clone = copy_clone(good.folder / "clone")
     path = good.clone / "checks/cpu/stream.py"
@@ -199,7 +208,10 @@ def test_a_missing_tool_is_skipped_with_its_reason(world):
     assert "SKIP" in done.out
     assert "[tool missing: mpirun is not installed]" in done.out
     assert world.verdicts() == {
-        "HERE-HPL": "SKIP", "HERE-STREAM": "SKIP", "HERE-PARAMETERS": "PASS"}
+        "HERE-HPL": "SKIP",
+        "HERE-STREAM": "SKIP",
+        "HERE-PARAMETERS": "PASS",
+    }
     verdict = world.siteproof("verdict")
     assert "tool_missing: mpirun is not installed" in verdict.out
 
@@ -242,14 +254,17 @@ def test_a_tool_that_ignores_its_end_goes_with_its_job(world):
     wait_for(lambda: not world.processes(), 5)
 
 
-@pytest.mark.parametrize(("name", "status", "told"), [
-    ("5.2.2-truncated", "parse", "cut off"),
-    ("5.2.2-decimal_comma", "parse", "is no number"),
-    ("5.2.2-nan_rate", "invalid", "nan"),
-    ("5.2.2-rate_is_not_of_its_time", "parse", "does not agree with its time"),
-    ("garbage", "parse", ""),
-    ("empty", "parse", "no output of likwid-bench"),
-])
+@pytest.mark.parametrize(
+    ("name", "status", "told"),
+    [
+        ("5.2.2-truncated", "parse", "cut off"),
+        ("5.2.2-decimal_comma", "parse", "is no number"),
+        ("5.2.2-nan_rate", "invalid", "nan"),
+        ("5.2.2-rate_is_not_of_its_time", "parse", "does not agree with its time"),
+        ("garbage", "parse", ""),
+        ("empty", "parse", "no output of likwid-bench"),
+    ],
+)
 def test_an_output_that_cannot_count_fails_and_is_never_a_figure(world, name, status, told):
     likwid(world, name)
     world.fake("likwid-bench", f"[ $2 = stream ] || cat '{OUTPUTS}/likwid/{name}.txt'")
@@ -262,8 +277,9 @@ def test_an_output_that_cannot_count_fails_and_is_never_a_figure(world, name, st
 
 def test_a_foreign_locale_of_the_user_does_not_reach_the_tool(world):
     world.fake("likwid-bench", f'[ "$LC_ALL" = C ] || exit 1\n{SLOW_LIKWID}')
-    done = world.reframe("-r", "-n", "Stream", LC_ALL="de_DE.UTF-8", LANG="de_DE.UTF-8",
-                         LC_NUMERIC="de_DE.UTF-8")
+    done = world.reframe(
+        "-r", "-n", "Stream", LC_ALL="de_DE.UTF-8", LANG="de_DE.UTF-8", LC_NUMERIC="de_DE.UTF-8"
+    )
     assert done.code == 0, done
 
 
@@ -296,8 +312,11 @@ def test_a_stream_that_failed_its_validation_fails(world):
 
 def test_arrays_that_fit_into_the_caches_fail(world):
     stream(world, "5.10-2_threads")
-    world.edit("system", "description: Whatever this machine is",
-               "last_level_cache: 100 MiB\n    description: Whatever this machine is")
+    world.edit(
+        "system",
+        "description: Whatever this machine is",
+        "last_level_cache: 100 MiB\n    description: Whatever this machine is",
+    )
     done = world.reframe("-r", "-n", "Stream")
     assert done.code == 1, done
     assert "is less than 4 times the caches" in reason(done)

@@ -19,9 +19,13 @@ ROOT = os.geteuid() == 0
 
 def test_hostile_values_of_a_site_are_never_run(good):
     mark = good.folder / "was-run"
-    good.edit("system", "    features: [hpcc, likwid]", f"""\
+    good.edit(
+        "system",
+        "    features: [hpcc, likwid]",
+        f"""\
     features: [hpcc, likwid]
-    variables: {{A: 'x y; touch {mark}', D: "a'\\"b", E: '$HOME/x'}}""")
+    variables: {{A: 'x y; touch {mark}', D: "a'\\"b", E: '$HOME/x'}}""",
+    )
     good.fake("likwid-bench", f"echo \"$A|$D|$E\" >'{good.folder}/seen'\n{SLOW_LIKWID}")
     good.reframe("-r", *CORE)
     assert not mark.exists()
@@ -58,10 +62,13 @@ def control_characters(text):
 
 
 def test_hostile_output_reaches_no_terminal(world):
-    world.fake("likwid-bench", r"""
+    world.fake(
+        "likwid-bench",
+        r"""
         printf '\033]0;owned\007\033[2J\000\377 cannot\n\r\033[1mmeasure' >&2
         printf 'program=\033[31mred\n' >>facts
-        exit 4""")
+        exit 4""",
+    )
     done = world.reframe("-r", "-n", "Stream")
     assert done.code == 1
     assert not control_characters(reason(done))

@@ -38,9 +38,13 @@ class Suite:
     def command(self, *words, before="", mode="quick", program="reframe"):
         """The shell line that runs ReFrame with these words."""
         said = " ".join(f"'{word}'" for word in words)
-        return ["sh", "-c", f"cd '{CLONE}' && . ./activate && export SITEPROOF_DATA='{self.data}' "
-                f"PATH='{self.programs}':$PATH {before} && "
-                f"exec {program} -c checks/ -r --mode {mode} {said}"]
+        return [
+            "sh",
+            "-c",
+            f"cd '{CLONE}' && . ./activate && export SITEPROOF_DATA='{self.data}' "
+            f"PATH='{self.programs}':$PATH {before} && "
+            f"exec {program} -c checks/ -r --mode {mode} {said}",
+        ]
 
     def reframe(self, *words, timeout=180, user=None, **kw):
         """Run ReFrame on the login node and wait for it."""
@@ -50,15 +54,25 @@ class Suite:
         """Start ReFrame on the login node; the test goes on."""
         line = [self.testbed.program, "run", "--", *self.command(*words, **kw)]
         return subprocess.Popen(
-            line, env=os.environ | self.testbed.environment, text=True, cwd=self.testbed.path,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            line,
+            env=os.environ | self.testbed.environment,
+            text=True,
+            cwd=self.testbed.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
 
     def siteproof(self, *words):
         """Run the siteproof command on the login node."""
         said = " ".join(f"'{word}'" for word in words)
-        return self.testbed.run(["sh", "-c", f"cd '{CLONE}' && . ./activate && "
-                                 f"SITEPROOF_DATA='{self.data}' siteproof {said}"])
+        return self.testbed.run(
+            [
+                "sh",
+                "-c",
+                f"cd '{CLONE}' && . ./activate && SITEPROOF_DATA='{self.data}' siteproof {said}",
+            ]
+        )
 
     def samples(self):
         """All samples so far."""
@@ -125,9 +139,10 @@ def test_a_wrong_mtu_is_named_with_key_expected_and_found(suite):
     assert [n["node"] for n in parameters["nodes"] if n["verdict"] == "FAIL"] == ["node003"]
 
 
-@pytest.mark.parametrize(("spec", "nodes"), [
-    ("node[002,004-005]", ["node002", "node004", "node005"]), ("3", NODES[:3]), ("idle", NODES),
-])
+@pytest.mark.parametrize(
+    ("spec", "nodes"),
+    [("node[002,004-005]", ["node002", "node004", "node005"]), ("3", NODES[:3]), ("idle", NODES)],
+)
 def test_nodes_are_chosen_by_set_count_or_idleness(suite, spec, nodes):
     assert suite.reframe("-n", "HostParameters", "-S", f"nodes={spec}").returncode == 0
     assert suite.measured("HostParameters.mismatches") == nodes
@@ -151,8 +166,19 @@ def test_an_ordinary_user_measures_the_nodes(suite, testbed):
 
 
 def test_the_whole_node_set_can_be_measured_inside_its_own_reservation(suite, testbed):
-    testbed.run(["scontrol", "create", "reservation", "ReservationName=night", "StartTime=now",
-                 "Duration=30", "Users=root", "Nodes=ALL", "Flags=maint,ignore_jobs"])
+    testbed.run(
+        [
+            "scontrol",
+            "create",
+            "reservation",
+            "ReservationName=night",
+            "StartTime=now",
+            "Duration=30",
+            "Users=root",
+            "Nodes=ALL",
+            "Flags=maint,ignore_jobs",
+        ]
+    )
     try:
         done = suite.reframe("-n", "HostParameters", "-J", "reservation=night")
     finally:
@@ -164,21 +190,42 @@ def test_the_whole_node_set_can_be_measured_inside_its_own_reservation(suite, te
 def test_inside_a_job_that_holds_the_nodes_it_measures_them_and_does_not_wait_for_itself(suite):
     line = suite.command("-n", "HostParameters")[2]
     done = suite.testbed.run(
-        ["sbatch", "--wait", "--nodelist=node[002-005]", "--exclusive", "--ntasks-per-node=1",
-         "--nodes=4", f"--output={suite.folder}/job.out", "--time=5", "--wrap", line], timeout=120,
+        [
+            "sbatch",
+            "--wait",
+            "--nodelist=node[002-005]",
+            "--exclusive",
+            "--ntasks-per-node=1",
+            "--nodes=4",
+            f"--output={suite.folder}/job.out",
+            "--time=5",
+            "--wrap",
+            line,
+        ],
+        timeout=120,
     )
     out = (suite.folder / "job.out").read_text()
     assert suite.measured("HostParameters.mismatches") == NODES[1:5], out + done.stderr
-    assert suite.lost()["node001"] == (
-        "interrupted: not in the job inside which the check runs")
+    assert suite.lost()["node001"] == ("interrupted: not in the job inside which the check runs")
     assert "4 of 8 nodes measured" in out
 
 
 def test_a_job_of_its_own_nodes_passes(suite):
     line = suite.command("-n", "HostParameters", "-S", "nodes=node[002-005]")[2]
     done = suite.testbed.run(
-        ["sbatch", "--wait", "--nodelist=node[002-005]", "--exclusive", "--ntasks-per-node=1",
-         "--nodes=4", f"--output={suite.folder}/job.out", "--time=5", "--wrap", line], timeout=120,
+        [
+            "sbatch",
+            "--wait",
+            "--nodelist=node[002-005]",
+            "--exclusive",
+            "--ntasks-per-node=1",
+            "--nodes=4",
+            f"--output={suite.folder}/job.out",
+            "--time=5",
+            "--wrap",
+            line,
+        ],
+        timeout=120,
     )
     assert done.returncode == 0, (suite.folder / "job.out").read_text()
 
@@ -204,8 +251,10 @@ def test_a_drained_node_is_incomplete_with_the_reason_that_somebody_gave(suite, 
 def slow_on(*nodes, seconds=1000):
     """A likwid-bench that hangs on some nodes and prints a recorded output on the others."""
     hang = "|".join(nodes)
-    return (f"[ $2 = copy ] || exit 0\ncase $(uname -n) in {hang}) sleep {seconds};; esac\n"
-            f"cat '{RECORDED}'")
+    return (
+        f"[ $2 = copy ] || exit 0\ncase $(uname -n) in {hang}) sleep {seconds};; esac\n"
+        f"cat '{RECORDED}'"
+    )
 
 
 @pytest.mark.parametrize("victim", ["node004", "node001"], ids=["a node", "the batch host"])
@@ -230,8 +279,17 @@ def test_power_loss_half_way_costs_only_the_node_that_lost_it(suite, testbed, vi
 
 
 def test_a_node_that_goes_while_the_job_waits_costs_only_itself(suite, testbed):
-    testbed.run(["sbatch", "--nodes=8", "--exclusive", "--no-kill", "--output=/dev/null",
-                 "--wrap", "sleep 30"])
+    testbed.run(
+        [
+            "sbatch",
+            "--nodes=8",
+            "--exclusive",
+            "--no-kill",
+            "--output=/dev/null",
+            "--wrap",
+            "sleep 30",
+        ]
+    )
     suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
     process = suite.start("-n", "HostParameters")
     suite.wait_for(lambda: any("PENDING" in job for job in suite.jobs()))
@@ -271,7 +329,7 @@ def test_a_hung_program_costs_its_node_and_not_the_job(suite):
 def test_a_job_at_its_time_limit_is_no_success_and_keeps_what_was_measured(suite):
     # node.sh and all below it ignore everything but the end of the job
     suite.likwid(slow_on("node007").replace("sleep", "touch hung; while :; do sleep 1; done;:"))
-    (suite.programs / "timeout").write_text("#!/bin/sh\nshift 4\nexec \"$@\"\n")
+    (suite.programs / "timeout").write_text('#!/bin/sh\nshift 4\nexec "$@"\n')
     (suite.programs / "timeout").chmod(0o755)
     begun = time.monotonic()
     done = suite.reframe("-n", "Stream", "-S", "time_limit=1m", timeout=240)
@@ -350,8 +408,9 @@ def test_client_calls_do_not_grow_with_the_nodes_of_a_chunk(suite):
     calls = {}
     for name in ("sbatch", "sinfo", "scontrol", "srun", "squeue"):
         path = suite.programs / name
-        path.write_text(f"#!/bin/sh\necho {name} >>'{suite.folder}/calls'\n"
-                        f"exec /usr/bin/{name} \"$@\"\n")
+        path.write_text(
+            f"#!/bin/sh\necho {name} >>'{suite.folder}/calls'\nexec /usr/bin/{name} \"$@\"\n"
+        )
         path.chmod(0o755)
     for count in ("2", "8"):
         (suite.folder / "calls").write_text("")
@@ -373,10 +432,22 @@ def test_a_large_system_is_listed_in_chunks_of_64_nodes(suite, tmp_path):
     one = suite.testbed.run(["sh", "-c", f"{line} -S nodes=node[001-064]"]).stdout
     assert len(re.findall(r"Stream %chunk=\d", one)) == 1
 
+
 def test_inside_a_reservation_only_its_nodes_are_asked_and_broken_pairs_are_skipped(suite):
     testbed = suite.testbed
-    testbed.run(["scontrol", "create", "reservation", "ReservationName=few", "StartTime=now",
-                 "Duration=30", "Users=root", "Nodes=node[003-004]", "Flags=maint,ignore_jobs"])
+    testbed.run(
+        [
+            "scontrol",
+            "create",
+            "reservation",
+            "ReservationName=few",
+            "StartTime=now",
+            "Duration=30",
+            "Users=root",
+            "Nodes=node[003-004]",
+            "Flags=maint,ignore_jobs",
+        ]
+    )
     try:
         done = suite.reframe("-n", "HostParameters|Latency", "-J", "reservation=few")
     finally:

@@ -9,13 +9,29 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.samples import Header, Sample
 
 HEADER = Header(
-    "20261121T000000Z-abc", "testbed", "compute", "system", "Stream", "12",
-    "2026-11-21T00:10:00+00:00", mode="acceptance", expected="node[001-002]",
-    conditions={"program": "stream"}, provenance={"suite": "1234"},
+    "20261121T000000Z-abc",
+    "testbed",
+    "compute",
+    "system",
+    "Stream",
+    "12",
+    "2026-11-21T00:10:00+00:00",
+    mode="acceptance",
+    expected="node[001-002]",
+    conditions={"program": "stream"},
+    provenance={"suite": "1234"},
 )
 GOOD = Sample(HEADER, "node001", "Stream.triad", Decimal("17542.0"), "MB/s")
-ODD = Sample(HEADER, "node002", "Stream.triad", Decimal("17001.5"), "MB/s",
-             own_conditions={"program": "likwid-bench"}, dims={"size": "8"}, trial=2)
+ODD = Sample(
+    HEADER,
+    "node002",
+    "Stream.triad",
+    Decimal("17001.5"),
+    "MB/s",
+    own_conditions={"program": "likwid-bench"},
+    dims={"size": "8"},
+    trial=2,
+)
 BROKEN = Sample(HEADER, "node003", "Stream.*", status="node_lost", why="down: no power")
 
 
@@ -53,15 +69,18 @@ def test_a_half_written_file_is_invisible_to_readers(tmp_path):
     assert samples.read_all(tmp_path, "testbed") == [GOOD]
 
 
-@pytest.mark.parametrize(("line", "told"), [
-    ('{"node":"n","metric":"m","value":"1,5","unit":"s"}', "'1,5' is no number"),
-    ('{"node":"n","metric":"m","value":"NaN","unit":"s"}', "no finite number"),
-    ('{"node":"n","metric":"m"}', "without value or unit"),
-    ('{"node":"n","value":"1","unit":"s"}', "without metric"),
-    ('{"node":"n","metric":"m","status":"fine"}', "unknown status 'fine'"),
-    ('{"node":"n","met', "broken line"),
-    ("[1]", "broken line"),
-])
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"node":"n","metric":"m","value":"1,5","unit":"s"}', "'1,5' is no number"),
+        ('{"node":"n","metric":"m","value":"NaN","unit":"s"}', "no finite number"),
+        ('{"node":"n","metric":"m"}', "without value or unit"),
+        ('{"node":"n","value":"1","unit":"s"}', "without metric"),
+        ('{"node":"n","metric":"m","status":"fine"}', "unknown status 'fine'"),
+        ('{"node":"n","met', "broken line"),
+        ("[1]", "broken line"),
+    ],
+)
 def test_a_broken_line_is_named_with_file_and_line(tmp_path, line, told):
     good = samples.write(tmp_path, HEADER, [GOOD]).read_text()
     path = write(tmp_path, good + line + "\n")
@@ -70,15 +89,24 @@ def test_a_broken_line_is_named_with_file_and_line(tmp_path, line, told):
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize(("head", "told"), [
-    ("", "broken line"),
-    ("{}", "header without"),
-    ('{"siteproof":1,"session":"s"}', "header without system"),
-    ('{"siteproof":9,"session":"s","system":"t","partition":"p","environment":"e","check":"c",'
-     '"job":"1","time":"t"}', "another version"),
-    ('{"siteproof":1,"session":"s","system":"t","partition":"p","environment":"e","check":"c",'
-     '"job":"1","time":"t","colour":"red"}', "unknown key 'colour'"),
-])
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("", "broken line"),
+        ("{}", "header without"),
+        ('{"siteproof":1,"session":"s"}', "header without system"),
+        (
+            '{"siteproof":9,"session":"s","system":"t","partition":"p","environment":"e","check":"c",'
+            '"job":"1","time":"t"}',
+            "another version",
+        ),
+        (
+            '{"siteproof":1,"session":"s","system":"t","partition":"p","environment":"e","check":"c",'
+            '"job":"1","time":"t","colour":"red"}',
+            "unknown key 'colour'",
+        ),
+    ],
+)
 def test_a_broken_header_is_named(tmp_path, head, told):
     with pytest.raises(UserError, match=r"jsonl:1: ") as caught:
         samples.read(write(tmp_path, head))

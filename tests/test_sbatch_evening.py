@@ -33,22 +33,39 @@ def test_an_evening_shows_what_it_would_do_and_changes_nothing_by_itself(evening
     assert "nic.eth0.mtu" in done.stdout
     assert "scontrol create" in done.stdout
     assert sorted(path.name for path in (evening.data / "output/reports/e1").iterdir()) == [
-        "junit.xml", "report.html", "siteproof.prom", "verdict.json"]
+        "junit.xml",
+        "report.html",
+        "siteproof.prom",
+        "verdict.json",
+    ]
     assert "siteproof" not in evening.testbed.run(["scontrol", "show", "reservation"]).stdout
 
 
 @pytest.mark.testbed
 def test_an_evening_submitted_over_the_whole_reservation_does_not_wait_for_itself(evening):
     testbed = evening.testbed
-    testbed.run(["scontrol", "create", "reservation", "ReservationName=night", "StartTime=now",
-                 "Duration=30", "Users=root", "Nodes=ALL", "Flags=maint,ignore_jobs"])
+    testbed.run(
+        [
+            "scontrol",
+            "create",
+            "reservation",
+            "ReservationName=night",
+            "StartTime=now",
+            "Duration=30",
+            "Users=root",
+            "Nodes=ALL",
+            "Flags=maint,ignore_jobs",
+        ]
+    )
     try:
-        line = (f"cd '{CLONE}' && SITEPROOF_DATA='{evening.data}' "
-                f"PATH='{evening.programs}':$PATH sbatch --wait -N8 --time=5 "
-                f"--ntasks-per-node=1 --exclusive --reservation=night "
-                f"--output='{evening.folder}/evening.out' "
-                "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD "
-                f"-- {shlex.join(FEW)}")
+        line = (
+            f"cd '{CLONE}' && SITEPROOF_DATA='{evening.data}' "
+            f"PATH='{evening.programs}':$PATH sbatch --wait -N8 --time=5 "
+            f"--ntasks-per-node=1 --exclusive --reservation=night "
+            f"--output='{evening.folder}/evening.out' "
+            "sbatch/evening --campaign e3 --mode quick --keep-out FAILED,ODD "
+            f"-- {shlex.join(FEW)}"
+        )
         done = testbed.run(["sh", "-c", line], timeout=900)
     finally:
         testbed.run(["scontrol", "delete", "ReservationName=night"])

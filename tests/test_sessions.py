@@ -61,7 +61,8 @@ def test_a_torn_file_stops_whoever_asks_for_its_session(tmp_path):
 
 
 def test_a_nodes_past_is_that_of_the_newest_sessions_of_checks_that_rank_nodes(
-        tmp_path, monkeypatch):
+    tmp_path, monkeypatch
+):
     site = fleets.load(tmp_path / "sites", monkeypatch, count=2)
     for run in range(1, 41):
         keep(tmp_path, run)

@@ -45,9 +45,36 @@ def machine(tmp_path):
     """A bare Debian machine of root's: /etc and /proc are empty, apt-get only writes down calls."""
     bin_ = tmp_path / "bin"
     (tmp_path / "machine" / "proc").mkdir(parents=True)
-    for name in ("sh", "bash", "awk", "cat", "cmp", "cut", "date", "dirname", "env", "flock", "git",
-                 "grep", "head", "ldconfig", "make", "mktemp", "python3", "readlink", "rm", "sed",
-                 "sha256sum", "sleep", "sort", "tail", "tee", "timeout", "tr", "mv"):
+    for name in (
+        "sh",
+        "bash",
+        "awk",
+        "cat",
+        "cmp",
+        "cut",
+        "date",
+        "dirname",
+        "env",
+        "flock",
+        "git",
+        "grep",
+        "head",
+        "ldconfig",
+        "make",
+        "mktemp",
+        "python3",
+        "readlink",
+        "rm",
+        "sed",
+        "sha256sum",
+        "sleep",
+        "sort",
+        "tail",
+        "tee",
+        "timeout",
+        "tr",
+        "mv",
+    ):
         path = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
         bin_.mkdir(exist_ok=True)
         (bin_ / name).symlink_to(path)
@@ -76,9 +103,16 @@ def run(*command, machine=None, cwd=None, **variables):
     env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
     if machine:
         env |= {"PATH": str(machine / "bin"), "SITEPROOF_ROOT": str(machine / "machine")}
-    return subprocess.run([str(c) for c in command], cwd=cwd, env=env, text=True, timeout=120,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
+    return subprocess.run(
+        [str(c) for c in command],
+        cwd=cwd,
+        env=env,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def sourced(shell, script, **variables):
@@ -101,9 +135,12 @@ def test_activate_in_a_clone_that_is_not_set_up_says_what_to_do(shell, clone):
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_activate_works_from_any_directory_and_twice(shell, ready):
-    done = sourced(shell, f"""set -eu; . "{ready}/activate"; . "{ready}/activate"
+    done = sourced(
+        shell,
+        f"""set -eu; . "{ready}/activate"; . "{ready}/activate"
         echo "$PATH"; echo "$RFM_CONFIG_FILES"; echo "$SITEPROOF_SITES"; echo "$SITEPROOF_DATA"
-        set | grep ^_siteproof || true""")
+        set | grep ^_siteproof || true""",
+    )
     path, *others = done.stdout.splitlines()
     assert path.startswith(f"{ready}/.venv/bin:")
     assert path.count(".venv") == os.environ["PATH"].count(".venv") + 1
@@ -112,16 +149,24 @@ def test_activate_works_from_any_directory_and_twice(shell, ready):
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_activate_leaves_sites_and_data_that_the_user_chose(shell, ready):
-    done = sourced(shell, f'. "{ready}/activate"; echo "$SITEPROOF_SITES $SITEPROOF_DATA"',
-                   SITEPROOF_SITES="/srv/sites", SITEPROOF_DATA="/srv/data")
+    done = sourced(
+        shell,
+        f'. "{ready}/activate"; echo "$SITEPROOF_SITES $SITEPROOF_DATA"',
+        SITEPROOF_SITES="/srv/sites",
+        SITEPROOF_DATA="/srv/data",
+    )
     assert done.stdout == "/srv/sites /srv/data\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_activate_takes_over_from_another_clone(shell, ready):
-    done = sourced(shell, f'. "{ready}/activate"; echo "$SITEPROOF_SITES $SITEPROOF_DATA"',
-                   SITEPROOF_CLONE="/old", SITEPROOF_SITES="/old/site-config",
-                   SITEPROOF_DATA="/old")
+    done = sourced(
+        shell,
+        f'. "{ready}/activate"; echo "$SITEPROOF_SITES $SITEPROOF_DATA"',
+        SITEPROOF_CLONE="/old",
+        SITEPROOF_SITES="/old/site-config",
+        SITEPROOF_DATA="/old",
+    )
     assert done.stdout == f"{ready}/site-config {ready}\n"
 
 
@@ -200,9 +245,12 @@ def test_every_package_of_a_run_serves_a_check():
 
 
 def test_packages_says_so_before_it_installs(clone, machine):
-    program(machine / "bin/apt-get", """echo "apt-get got: $*" >>"$TMPDIR/said"
+    program(
+        machine / "bin/apt-get",
+        """echo "apt-get got: $*" >>"$TMPDIR/said"
         case $* in *install*) for c in ethtool fio hpcc mpirun likwid-bench ping qperf; do
-        printf '#!/bin/sh\\n' >"${0%/*}/$c"; /bin/chmod +x "${0%/*}/$c"; done ;; esac""")
+        printf '#!/bin/sh\\n' >"${0%/*}/$c"; /bin/chmod +x "${0%/*}/$c"; done ;; esac""",
+    )
     program(machine / "bin/ldconfig", "echo libopenblas.so.0")
     done = run(clone / "setup/packages", "--yes", machine=machine, TMPDIR=str(machine))
     assert done.returncode == 0
@@ -236,10 +284,16 @@ def test_packages_installs_nothing_for_an_ordinary_user(clone, machine):
     assert apt_calls(machine) == []
 
 
-@pytest.mark.parametrize("sign", [
-    "etc/slurm/slurm.conf", "etc/slurm/gres.conf", "etc/slurm-llnl/slurm.conf", "run/slurm/conf",
-    "etc/pbs.conf",
-])
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "etc/slurm/slurm.conf",
+        "etc/slurm/gres.conf",
+        "etc/slurm-llnl/slurm.conf",
+        "run/slurm/conf",
+        "etc/pbs.conf",
+    ],
+)
 def test_packages_installs_nothing_where_a_file_speaks_of_a_cluster(sign, clone, machine):
     path = machine / "machine" / sign
     path.parent.mkdir(parents=True)
@@ -284,9 +338,10 @@ def test_debians_own_empty_slurm_folder_is_no_cluster(clone, machine):
 # setup/run and setup/test
 
 
-@pytest.mark.parametrize(("checks", "verdict", "code"), [
-    (0, 0, 0), (0, 3, 3), (1, 1, 1), (1, 3, 3), (1, 0, 1), (0, 2, 2),
-])
+@pytest.mark.parametrize(
+    ("checks", "verdict", "code"),
+    [(0, 0, 0), (0, 3, 3), (1, 1, 1), (1, 3, 3), (1, 0, 1), (0, 2, 2)],
+)
 def test_run_ends_with_the_verdict_and_never_well_if_reframe_failed(
     checks, verdict, code, ready, cluster
 ):
@@ -304,13 +359,16 @@ def test_run_refuses_a_data_folder_that_reframe_cannot_work_in(ready, cluster):
     assert done.stdout.splitlines()[-1].startswith("siteproof: ReFrame cannot run jobs in")
 
 
-@pytest.mark.parametrize(("closing", "pytest_code", "last", "code"), [
-    ("3 passed in 0.12s", 0, "7 passed, 0 failed, 0 skipped", 0),
-    ("1 failed, 3 passed, 2 skipped in 61.0s (0:01:01)", 1, "7 passed, 2 failed, 4 skipped", 1),
-    ("2 passed, 1 error in 0.12s", 1, "5 passed, 2 failed, 0 skipped", 1),
-    ("no tests ran in 0.01s", 5, "1 passed, 2 failed, 0 skipped", 1),
-    ("Segmentation fault", 139, "1 passed, 2 failed, 0 skipped", 1),
-])
+@pytest.mark.parametrize(
+    ("closing", "pytest_code", "last", "code"),
+    [
+        ("3 passed in 0.12s", 0, "7 passed, 0 failed, 0 skipped", 0),
+        ("1 failed, 3 passed, 2 skipped in 61.0s (0:01:01)", 1, "7 passed, 2 failed, 4 skipped", 1),
+        ("2 passed, 1 error in 0.12s", 1, "5 passed, 2 failed, 0 skipped", 1),
+        ("no tests ran in 0.01s", 5, "1 passed, 2 failed, 0 skipped", 1),
+        ("Segmentation fault", 139, "1 passed, 2 failed, 0 skipped", 1),
+    ],
+)
 def test_the_last_line_of_make_test_is_honest(closing, pytest_code, last, code, ready, cluster):
     program(ready / ".venv/bin/pytest", f"echo '{closing}'; exit {pytest_code}")
     done = run(ready / "setup/test", machine=cluster)

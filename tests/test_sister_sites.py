@@ -17,8 +17,11 @@ from siteproof.parsers import Reading
 from siteproof.sites import load, machine, names
 
 ROOT = Path(__file__).parents[1]
-LISTED = [line.split() for line in (ROOT / "tests" / "data" / "criteria.txt").read_text()
-          .splitlines() if not line.startswith("#")]
+LISTED = [
+    line.split()
+    for line in (ROOT / "tests" / "data" / "criteria.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
 REPORTS = sorted({site for _, *sites in LISTED for site in sites})
 SISTERS = ["extenci", "magellan", "nebula-sriov", "sc11-wan", "testbed-wan"]
 
@@ -51,8 +54,11 @@ def test_every_node_is_in_one_place_and_every_parameter_has_a_partition(name):
     measured = {p.role for p in site.system.partitions.values() if not p.links_only}
     assert set(site.system.parameters) <= measured
     for partition in site.system.partitions.values():
-        assert partition.links_only or not site.system.nodes[partition.role].overlaps \
-            or name == "testbed-wan"  # one partition of Slurm has both of its sites
+        assert (
+            partition.links_only
+            or not site.system.nodes[partition.role].overlaps
+            or name == "testbed-wan"
+        )  # one partition of Slurm has both of its sites
 
 
 @pytest.mark.parametrize("name", names())
@@ -77,16 +83,19 @@ def test_the_inventories():
         assert [len(site.expected(role)) for role in site.system.nodes] == counts, name
 
 
-@pytest.mark.parametrize(("name", "link", "count"), [
-    ("jetstream-iu", "ethernet", 2 * 347),  # every host of the criterion, both directions
-    ("jetstream-tacc", "ethernet", 2 * 347),
-    ("sc11-wan", "wan", 2 * 30),
-    ("sc11-wan", "wan-together", 2 * 30),
-    ("magellan", "esnet-together", 2 * 10),
-    ("extenci", "psc", 7 * 6),
-    ("nebula-sriov", "sriov", 2),
-    ("testbed-wan", "wan", 2 * 4),
-])
+@pytest.mark.parametrize(
+    ("name", "link", "count"),
+    [
+        ("jetstream-iu", "ethernet", 2 * 347),  # every host of the criterion, both directions
+        ("jetstream-tacc", "ethernet", 2 * 347),
+        ("sc11-wan", "wan", 2 * 30),
+        ("sc11-wan", "wan-together", 2 * 30),
+        ("magellan", "esnet-together", 2 * 10),
+        ("extenci", "psc", 7 * 6),
+        ("nebula-sriov", "sriov", 2),
+        ("testbed-wan", "wan", 2 * 4),
+    ],
+)
 def test_the_pairs_of_a_link(name, link, count):
     site = load(name)
     assert len(pairs.directed(site, site.system.links[link])) == count
@@ -100,30 +109,33 @@ def test_trap_S4_thirty_streams_are_thirty_hosts_at_the_same_time():
     assert site.criteria["SC11-IPERF30-WAN"].conditions["at_once"].met_by("30")
 
 
-@pytest.mark.parametrize(("name", "key", "value", "unit", "passes"), [
-    ("sc11-wan", "SC11-RTT-LAN", "240", "us", True),
-    ("sc11-wan", "SC11-RTT-WAN", "50.5", "ms", True),
-    ("sc11-wan", "SC11-RTT-WAN", "50.6", "ms", False),
-    ("sc11-wan", "SC11-IPERF1-WAN", "9.75", "Gb/s", True),
-    ("sc11-wan", "SC11-IPERF1-WAN", "9.74", "Gb/s", False),
-    ("sc11-wan", "SC11-IPERF30-LAN", "97.5", "Gb/s", True),
-    ("sc11-wan", "SC11-WANRATIO-IPERF30", "97.96", "%", True),  # 96 of 98
-    ("sc11-wan", "SC11-WANRATIO-PEAK", "70.45", "%", True),  # 6.2 of 8.8
-    ("sc11-wan", "SC11-WINDOW", "20.1", "h", False),
-    ("magellan", "MAG-NET-AGG", "94.4", "Gb/s", False),
-    ("magellan", "MAG-NET-GBS", "95", "Gb/s", True),  # trap M3: 11.875 GB/s
-    ("magellan", "MAG-NET-SINGLE", "3.24", "Gb/s", False),
-    ("extenci", "EXT-IPERF-INT", "990", "Mb/s", True),
-    ("extenci", "EXT-IPERF-INT", "940", "Mb/s", False),  # trap E2: line rate at an MTU of 1500
-    ("nebula-sriov", "NASA-NUTTCP-BM", "9415.2675", "Mb/s", True),
-    ("nebula-sriov", "NASA-NUTTCP-BM", "9403.7", "Mb/s", False),
-    ("nebula-sriov", "NASA-RATIO-SRIOV", "0.9795", "x", True),
-    ("nebula-sriov", "NASA-RATIO-SRIOV", "0.9494", "x", False),
-    ("jetstream-iu", "JS-4.3-GALAXYTIME", "1.26", "x", False),  # trap J30
-    ("jetstream-iu", "JS-4.3-GWAVAIL", "2", "pp", True),  # trap J29
-    ("jetstream-iu", "JS-4.2-CAP640", "639", "VMs", False),
-    ("jetstream-iu", "JS-2-TOTALS-CORES-M630", "15360", "count", False),  # trap J4
-])
+@pytest.mark.parametrize(
+    ("name", "key", "value", "unit", "passes"),
+    [
+        ("sc11-wan", "SC11-RTT-LAN", "240", "us", True),
+        ("sc11-wan", "SC11-RTT-WAN", "50.5", "ms", True),
+        ("sc11-wan", "SC11-RTT-WAN", "50.6", "ms", False),
+        ("sc11-wan", "SC11-IPERF1-WAN", "9.75", "Gb/s", True),
+        ("sc11-wan", "SC11-IPERF1-WAN", "9.74", "Gb/s", False),
+        ("sc11-wan", "SC11-IPERF30-LAN", "97.5", "Gb/s", True),
+        ("sc11-wan", "SC11-WANRATIO-IPERF30", "97.96", "%", True),  # 96 of 98
+        ("sc11-wan", "SC11-WANRATIO-PEAK", "70.45", "%", True),  # 6.2 of 8.8
+        ("sc11-wan", "SC11-WINDOW", "20.1", "h", False),
+        ("magellan", "MAG-NET-AGG", "94.4", "Gb/s", False),
+        ("magellan", "MAG-NET-GBS", "95", "Gb/s", True),  # trap M3: 11.875 GB/s
+        ("magellan", "MAG-NET-SINGLE", "3.24", "Gb/s", False),
+        ("extenci", "EXT-IPERF-INT", "990", "Mb/s", True),
+        ("extenci", "EXT-IPERF-INT", "940", "Mb/s", False),  # trap E2: line rate at an MTU of 1500
+        ("nebula-sriov", "NASA-NUTTCP-BM", "9415.2675", "Mb/s", True),
+        ("nebula-sriov", "NASA-NUTTCP-BM", "9403.7", "Mb/s", False),
+        ("nebula-sriov", "NASA-RATIO-SRIOV", "0.9795", "x", True),
+        ("nebula-sriov", "NASA-RATIO-SRIOV", "0.9494", "x", False),
+        ("jetstream-iu", "JS-4.3-GALAXYTIME", "1.26", "x", False),  # trap J30
+        ("jetstream-iu", "JS-4.3-GWAVAIL", "2", "pp", True),  # trap J29
+        ("jetstream-iu", "JS-4.2-CAP640", "639", "VMs", False),
+        ("jetstream-iu", "JS-2-TOTALS-CORES-M630", "15360", "count", False),  # trap J4
+    ],
+)
 def test_bound(name, key, value, unit, passes):
     assert load(name).criteria[key].met(Decimal(value), unit) == passes
 
@@ -152,8 +164,10 @@ def test_a_parameter_that_differs_fails_its_own_criterion_and_no_other():
     expected = site.parameters("seattle_clients").by_name()
     found = {name: rule.exact for name, rule in expected.items()} | {"nic.eth2.mtu": "1500"}
     readings = [Reading(name, value, "text") for name, value in found.items()]
-    readings = [r if "flow" not in r.metric else Reading(r.metric, "rx=off tx=off", "text")
-                for r in readings]
+    readings = [
+        r if "flow" not in r.metric else Reading(r.metric, "rx=off tx=off", "text")
+        for r in readings
+    ]
     facts = {"parameters": {n: rule.model_dump(exclude_none=True) for n, rule in expected.items()}}
 
     class Raw:
@@ -161,8 +175,11 @@ def test_a_parameter_that_differs_fails_its_own_criterion_and_no_other():
 
     given, _ = host_parameters.derive(readings, {}, Raw(), facts)
     counts = {f"HostParameters.{r.metric}": r.value for r in given if r.unit == "count"}
-    failed = [key for key, c in site.criteria.items()
-              if c.metric in counts and not c.met(counts[c.metric], "count")]
+    failed = [
+        key
+        for key, c in site.criteria.items()
+        if c.metric in counts and not c.met(counts[c.metric], "count")
+    ]
     assert failed == ["SC11-TUNE-MTU"]
     assert {c.metric for k, c in site.criteria.items() if k.startswith("SC11-TUNE-")} <= set(counts)
 

@@ -17,8 +17,15 @@ from siteproof.units import Quantity
 
 SITES = Path(__file__).parent / "sites"
 SHIPPED = [
-    "extenci", "jetstream-iu", "jetstream-tacc", "magellan", "nebula-sriov", "sc11-wan", "testbed",
-    "testbed-wan", "thishost",
+    "extenci",
+    "jetstream-iu",
+    "jetstream-tacc",
+    "magellan",
+    "nebula-sriov",
+    "sc11-wan",
+    "testbed",
+    "testbed-wan",
+    "thishost",
 ]
 
 
@@ -41,7 +48,10 @@ def test_the_smallest_example(fixtures):
     assert site.parameters("compute").by_name() == {}
     criterion = site.criteria["S-1"]
     assert (criterion.scope, criterion.method, criterion.phase) == (
-        "every node", "absolute", "performance")
+        "every node",
+        "absolute",
+        "performance",
+    )
     assert site.roles_of(criterion) == ["compute"]
     assert site.baselines == {}
 
@@ -64,9 +74,11 @@ def test_the_fullest_example_has_every_key(fixtures):
     """A new key is shown in the example, or this fails."""
     for file in ("system.yaml", "criteria.yaml", "baselines.yaml"):
         text = (SITES / "fullest" / file).read_text()
-        missing = [key.place for key in manual.keys(file)
-                   if f"{key.place.rpartition('.')[2]}:" not in text
-                   and not key.place.endswith("fallback")]
+        missing = [
+            key.place
+            for key in manual.keys(file)
+            if f"{key.place.rpartition('.')[2]}:" not in text and not key.place.endswith("fallback")
+        ]
         assert missing == []
 
 
@@ -99,12 +111,15 @@ def test_the_inventory_cannot_be_changed_by_its_user(fixtures):
     assert len(site.expected("compute")) == 2
 
 
-@pytest.mark.parametrize(("ask", "what"), [
-    (lambda s: s.expected("compte"), "no role 'compte' (did you mean 'compute'?)"),
-    (lambda s: s.partition("al"), "no partition 'al' (did you mean 'all'?)"),
-    (lambda s: load("smalest"), "no site 'smalest' (did you mean 'smallest'?)"),
-    (lambda s: load("../sites/smallest"), "no site '../sites/smallest'"),
-])
+@pytest.mark.parametrize(
+    ("ask", "what"),
+    [
+        (lambda s: s.expected("compte"), "no role 'compte' (did you mean 'compute'?)"),
+        (lambda s: s.partition("al"), "no partition 'al' (did you mean 'all'?)"),
+        (lambda s: load("smalest"), "no site 'smalest' (did you mean 'smallest'?)"),
+        (lambda s: load("../sites/smallest"), "no site '../sites/smallest'"),
+    ],
+)
 def test_an_unknown_name_is_told_with_the_known_ones(ask, what, fixtures):
     with pytest.raises(UserError, match="Allowed: ") as caught:
         ask(load("smallest"))
@@ -147,7 +162,10 @@ def test_a_quick_run_never_answers_a_contract(shipped):
     for name in SHIPPED:
         for key, criterion in load(name).criteria.items():
             free = key.startswith(("HERE-", "TW-")) or key in (
-                "TB-HPL-ANY", "TB-STREAM-ANY", "TB-PARAMETERS")
+                "TB-HPL-ANY",
+                "TB-STREAM-ANY",
+                "TB-PARAMETERS",
+            )
             assert criterion.conditions["mode"].met_by("quick") == free, key
 
 
@@ -166,25 +184,33 @@ def test_loading_is_fast():
         "b = time.process_time(); sites.load('jetstream-iu'); c = time.process_time();"
         "print(b - a, c - b)"
     )
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                         check=True, cwd=Path(__file__).parents[1]).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[1],
+    ).stdout
     imports, loading = map(float, out.split())
     assert imports < 0.6
     assert loading < 0.15
 
 
-@pytest.mark.parametrize(("rule", "yes", "no"), [
-    ("4096  87380 16777216", "4096\t87380\t16777216", "4096 87380 16777215"),
-    ("off", "off", "on"),
-    ("0.50", "0.5", "0.51"),
-    ({"at_least": "300000"}, "300000", "299999"),
-    ({"at_least": "4096 87380 16777216"}, "4096 131072 16777216", "4096 131072 1048576"),
-    ({"at_least": "4096 87380 16777216"}, "8192 87380 16777217", "16777216"),
-    ({"at_most": "10"}, "-1", "11"),
-    ({"at_most": "10"}, "10.0", "none"),
-    ({"at_least": "1"}, "1", "nan"),
-    (["cubic", "bbr"], "bbr", "reno"),
-])
+@pytest.mark.parametrize(
+    ("rule", "yes", "no"),
+    [
+        ("4096  87380 16777216", "4096\t87380\t16777216", "4096 87380 16777215"),
+        ("off", "off", "on"),
+        ("0.50", "0.5", "0.51"),
+        ({"at_least": "300000"}, "300000", "299999"),
+        ({"at_least": "4096 87380 16777216"}, "4096 131072 16777216", "4096 131072 1048576"),
+        ({"at_least": "4096 87380 16777216"}, "8192 87380 16777217", "16777216"),
+        ({"at_most": "10"}, "-1", "11"),
+        ({"at_most": "10"}, "10.0", "none"),
+        ({"at_least": "1"}, "1", "nan"),
+        (["cubic", "bbr"], "bbr", "reno"),
+    ],
+)
 def test_expected_value(rule, yes, no):
     expected = Expected.model_validate(rule)
     assert expected.met_by(yes)
@@ -208,8 +234,13 @@ def test_a_site_is_shown_with_nodes_and_criteria(fixtures):
 
 def test_the_manual_has_all_keys(fixtures):
     output = CliRunner().invoke(sites, ["--keys"]).output
-    for place in ("recognise.hostname", "parameters.NAME.nic.NAME.mtu", "ID.rounding (*)"[:11],
-                  "ID.taken (*)", "VALUE.at_least"):
+    for place in (
+        "recognise.hostname",
+        "parameters.NAME.nic.NAME.mtu",
+        "ID.rounding (*)"[:11],
+        "ID.taken (*)",
+        "VALUE.at_least",
+    ):
         assert f"\n  {place}" in output
     assert "One of: slurm, local." in output
 

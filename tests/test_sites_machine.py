@@ -31,20 +31,33 @@ def add(machine, name, rule, *, broken=""):
     (folder / "system.yaml").write_text(text + broken)
 
 
-@pytest.mark.parametrize("rule", [
-    "{hostname: 'node[0-9]+'}", "{hostname: node007}", "{file: /etc/passwd}",
-    "{hostname: 'node.*', file: /etc/passwd}", "{fallback: true}",
-])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{hostname: 'node[0-9]+'}",
+        "{hostname: node007}",
+        "{file: /etc/passwd}",
+        "{hostname: 'node.*', file: /etc/passwd}",
+        "{fallback: true}",
+    ],
+)
 def test_recognised(machine, rule):
     add(machine, "mine", rule)
     add(machine, "other", "{cluster: other}")
     assert recognise() == "mine"
 
 
-@pytest.mark.parametrize("rule", [
-    "{cluster: mine}", "{hostname: node}", "{hostname: node007.example.org}", "{file: /nowhere}",
-    "{hostname: 'node.*', file: /nowhere}", "{hostname: 'node.*', cluster: mine}",
-])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{cluster: mine}",
+        "{hostname: node}",
+        "{hostname: node007.example.org}",
+        "{file: /nowhere}",
+        "{hostname: 'node.*', file: /nowhere}",
+        "{hostname: 'node.*', cluster: mine}",
+    ],
+)
 def test_not_recognised(machine, rule):
     add(machine, "mine", rule)
     with pytest.raises(UserError) as caught:
@@ -80,11 +93,20 @@ def test_a_machine_with_slurm_is_no_fallback(machine):
         recognise()
 
 
-@pytest.mark.parametrize("conf", [
-    "ClusterName=mine\n", "clustername = mine # ours\n", "\n# ClusterName=no\nClusterName=mine",
-    'ClusterName="mine"\n', "SlurmctldHost=a ClusterName=mine\n", "ClusterName=\\\nmine\n",
-    "ClusterName=MINE\n", "ClusterName=mine\r\n", "\xff\nClusterName=mine\n",
-])
+@pytest.mark.parametrize(
+    "conf",
+    [
+        "ClusterName=mine\n",
+        "clustername = mine # ours\n",
+        "\n# ClusterName=no\nClusterName=mine",
+        'ClusterName="mine"\n',
+        "SlurmctldHost=a ClusterName=mine\n",
+        "ClusterName=\\\nmine\n",
+        "ClusterName=MINE\n",
+        "ClusterName=mine\r\n",
+        "\xff\nClusterName=mine\n",
+    ],
+)
 def test_the_cluster_of_slurm_conf(machine, conf):
     add(machine, "mine", "{cluster: mine}")
     (machine / "slurm.conf").write_bytes(conf.encode("latin-1"))

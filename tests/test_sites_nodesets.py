@@ -39,25 +39,51 @@ def test_a_node_that_is_named_twice_is_found(name, start, length, offset):
         assert problems(f"{first},{second}") == []
 
 
-@pytest.mark.parametrize(("text", "count"), [
-    ("node[001-320]", 320), ("a[1-3]b[1-2]", 6), ("n[1-10]!n[2-9]", 2), ("n[1-10/2]", 5),
-    ("localhost", 1), ("a.b-c_d", 1),
-])
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("node[001-320]", 320),
+        ("a[1-3]b[1-2]", 6),
+        ("n[1-10]!n[2-9]", 2),
+        ("n[1-10/2]", 5),
+        ("localhost", 1),
+        ("a.b-c_d", 1),
+    ],
+)
 def test_count(text, count):
     assert problems(text) == []
     assert len(parse(text)) == count
 
 
-@pytest.mark.parametrize("text", [
-    "@all", "a,@compute:x", "n@1", "n[1-100000000000]", "n[1-1000]m[1-1000]", "n[1-2", "n[2-1]",
-    "", " ", "a b", "-n", "n[1-2]-", "n;reboot", "$(reboot)", "ä[1-2]", "n[1-3],n2", "%s",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@all",
+        "a,@compute:x",
+        "n@1",
+        "n[1-100000000000]",
+        "n[1-1000]m[1-1000]",
+        "n[1-2",
+        "n[2-1]",
+        "",
+        " ",
+        "a b",
+        "-n",
+        "n[1-2]-",
+        "n;reboot",
+        "$(reboot)",
+        "ä[1-2]",
+        "n[1-3],n2",
+        "%s",
+    ],
+)
 def test_what_is_no_set_of_nodes(text):
     assert problems(text)
 
 
 def test_no_group_is_looked_up(monkeypatch):
     """Not even through the resolver that ClusterShell would use by itself."""
+
     def called(*args, **kwargs):
         raise AssertionError("a group was looked up")
 

@@ -26,16 +26,19 @@ HPL = criterion(at_least="80 % of peak", rounding="nearest 1 %")
 ETHERNET = criterion(at_least="1 GB/s", rounding="nearest 0.1 GB/s")
 
 
-@pytest.mark.parametrize(("gflops", "passes"), [
-    ("697", True),  # trap J1: of 960 GFLOPS it would be 72.6 % and fail
-    ("701", True),
-    ("645.12", True),
-    ("645.1", True),  # trap J2: the report's own figure is below 80 % and passes by rounding
-    ("641.088", True),  # 79.5 %
-    ("641.087", False),
-    ("641.08", False),
-    ("0", False),
-])
+@pytest.mark.parametrize(
+    ("gflops", "passes"),
+    [
+        ("697", True),  # trap J1: of 960 GFLOPS it would be 72.6 % and fail
+        ("701", True),
+        ("645.12", True),
+        ("645.1", True),  # trap J2: the report's own figure is below 80 % and passes by rounding
+        ("641.088", True),  # 79.5 %
+        ("641.087", False),
+        ("641.08", False),
+        ("0", False),
+    ],
+)
 def test_traps_J1_and_J2_hpl(gflops, passes):
     assert HPL.met(Decimal(gflops), "GFLOPS", M630) == passes
 
@@ -48,12 +51,18 @@ def test_trap_J2_the_limit_and_both_figures():
     assert HPL.method == "rounding"
 
 
-@pytest.mark.parametrize(("value", "unit", "passes"), [
-    ("0.95", "GB/s", True), ("0.949999", "GB/s", False),
-    ("7.6", "Gb/s", True), ("7.599", "Gb/s", False),
-    ("8", "Gb/s", True),  # trap J12: divided by 2**30 it would be 0.93 and fail
-    ("0.885", "GiB/s", True), ("0.884", "GiB/s", False),
-])
+@pytest.mark.parametrize(
+    ("value", "unit", "passes"),
+    [
+        ("0.95", "GB/s", True),
+        ("0.949999", "GB/s", False),
+        ("7.6", "Gb/s", True),
+        ("7.599", "Gb/s", False),
+        ("8", "Gb/s", True),  # trap J12: divided by 2**30 it would be 0.93 and fail
+        ("0.885", "GiB/s", True),
+        ("0.884", "GiB/s", False),
+    ],
+)
 def test_trap_J12_ethernet(value, unit, passes):
     assert ETHERNET.met(Decimal(value), unit) == passes
 
@@ -128,10 +137,17 @@ def test_the_mode_of_a_contract_is_never_quick():
     assert quick.conditions["mode"].met_by("quick")
 
 
-@pytest.mark.parametrize(("subject", "scope"), [
-    ("node", "every node"), ("client", "every node"), ("pair", "every pair"), ("vm", "system"),
-    ("service", "system"), ("system", "system"),
-])
+@pytest.mark.parametrize(
+    ("subject", "scope"),
+    [
+        ("node", "every node"),
+        ("client", "every node"),
+        ("pair", "every pair"),
+        ("vm", "system"),
+        ("service", "system"),
+        ("system", "system"),
+    ],
+)
 def test_the_scope_follows_from_the_subject(subject, scope):
     assert criterion(at_least="1 %", subject=subject).scope == scope
 
@@ -139,12 +155,17 @@ def test_the_scope_follows_from_the_subject(subject, scope):
 numbers = st.decimals(min_value=0, max_value=10**6, places=3)
 
 
-@given(value=numbers, bound=numbers, step=st.sampled_from(["0.1", "1", "5", "0.25"]),
-       kind=st.sampled_from(["at_least", "at_most", "equals"]))
+@given(
+    value=numbers,
+    bound=numbers,
+    step=st.sampled_from(["0.1", "1", "5", "0.25"]),
+    kind=st.sampled_from(["at_least", "at_most", "equals"]),
+)
 def test_limits_agree_with_met(value, bound, step, kind):
     promise = criterion(**{kind: f"{bound} GB/s"}, rounding=f"nearest {step} GB/s")
     low, high = promise.limits("MB/s")
     raw = Fraction(value) * 1000
     inside = (low is None or raw > low.value or (low.inclusive and raw == low.value)) and (
-        high is None or raw < high.value or (high.inclusive and raw == high.value))
+        high is None or raw < high.value or (high.inclusive and raw == high.value)
+    )
     assert promise.met(value, "GB/s") == inside

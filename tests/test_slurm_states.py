@@ -5,12 +5,15 @@ import pytest
 from siteproof.checks.slurm import parse_sinfo, unusable
 
 
-@pytest.mark.parametrize(("line", "why"), [
-    ("n1|idle*|none", "idle*: not responding"),
-    ("n1|down*|Not responding", "down*: Not responding"),
-    ("n1|drained|bad DIMM", "drained: bad DIMM"),
-    ("n2|idle|none", "unknown to Slurm"),
-])
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("n1|idle*|none", "idle*: not responding"),
+        ("n1|down*|Not responding", "down*: Not responding"),
+        ("n1|drained|bad DIMM", "drained: bad DIMM"),
+        ("n2|idle|none", "unknown to Slurm"),
+    ],
+)
 def test_a_node_that_can_take_no_job_is_told_with_its_reason(line, why):
     assert unusable(["n1"], parse_sinfo(f"{line}\n")) == {"n1": why}
 

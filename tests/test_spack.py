@@ -41,8 +41,19 @@ def test_what_spack_would_prefer_older_is_pinned():
 
 
 def test_every_feature_of_the_checks_that_packages_lack_is_brought_by_an_environment():
-    for feature in ("hpl", "hpcc", "stream", "osu", "mkl", "ior", "mdtest", "fio", "iperf3",
-                    "nuttcp", "qperf"):
+    for feature in (
+        "hpl",
+        "hpcc",
+        "stream",
+        "osu",
+        "mkl",
+        "ior",
+        "mdtest",
+        "fio",
+        "iperf3",
+        "nuttcp",
+        "qperf",
+    ):
         assert catalogue.bringing([feature]), feature
     assert catalogue.bringing(["likwid"]) == []
 
@@ -57,43 +68,57 @@ def spoilt(tmp_path, monkeypatch, file, old, new):
     text = (copy / file).read_text()
     assert old in text
     (copy / file).write_text(text.replace(old, new, 1))
-    return [str(e) for d in catalogue.examine(file.partition("/")[0], copy)
-            for e in d.sorted_mistakes()]
+    return [
+        str(e) for d in catalogue.examine(file.partition("/")[0], copy) for e in d.sorted_mistakes()
+    ]
 
 
-@pytest.mark.parametrize(("file", "old", "new", "told"), [
-    ("io/spack.yaml", "spack:", "spock:", "unknown key 'spock'"),
-    ("io/spack.yaml", "  specs:", "  spacs:", "unknown key 'spacs' (did you mean 'specs'?)"),
-    ("io/spack.yaml", "ior@4.0.0", "'$(touch /tmp/x)'", "'$(touch /tmp/x)' is no spec"),
-    ("io/spack.yaml", "unify: true", "unify: 'false'", "'false' is not known"),
-    ("cpu-mkl/spack.yaml", "require: [intel", "externals: [{spec: 'x@1', prefix: /x}] #",
-     "externals of blas"),
-    ("cpu-mkl/spack.yaml", "require: [intel", "require: {a: b} #",
-     "neither a text nor a list"),
-    ("io/features.yaml", "[ior]", "[]", "nothing that proves ior"),
-    ("io/features.yaml", "[ior]", "[../../ior]", "'../../ior' is no file's name"),
-    ("io/features.yaml", "ior:", "'a b':", "'a b' is no name of a feature"),
-    ("cpu-mkl/features.yaml", "MKLROOT:", "mkl-root:", "'mkl-root' is no name of a variable"),
-])
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("io/spack.yaml", "spack:", "spock:", "unknown key 'spock'"),
+        ("io/spack.yaml", "  specs:", "  spacs:", "unknown key 'spacs' (did you mean 'specs'?)"),
+        ("io/spack.yaml", "ior@4.0.0", "'$(touch /tmp/x)'", "'$(touch /tmp/x)' is no spec"),
+        ("io/spack.yaml", "unify: true", "unify: 'false'", "'false' is not known"),
+        (
+            "cpu-mkl/spack.yaml",
+            "require: [intel",
+            "externals: [{spec: 'x@1', prefix: /x}] #",
+            "externals of blas",
+        ),
+        ("cpu-mkl/spack.yaml", "require: [intel", "require: {a: b} #", "neither a text nor a list"),
+        ("io/features.yaml", "[ior]", "[]", "nothing that proves ior"),
+        ("io/features.yaml", "[ior]", "[../../ior]", "'../../ior' is no file's name"),
+        ("io/features.yaml", "ior:", "'a b':", "'a b' is no name of a feature"),
+        ("cpu-mkl/features.yaml", "MKLROOT:", "mkl-root:", "'mkl-root' is no name of a variable"),
+    ],
+)
 def test_a_mistake_in_an_environment_is_one_line(tmp_path, monkeypatch, file, old, new, told):
     found = spoilt(tmp_path, monkeypatch, file, old, new)
     assert found and all("\n" not in line for line in found)
     assert any(told in line for line in found), found
 
 
-@pytest.mark.parametrize(("file", "text", "told"), [
-    ("packages.yaml", PACKAGES, None),
-    ("packages.yaml", PACKAGES.replace("prefix: /usr", "prefix: usr"), "'usr' is no absolute path"),
-    ("packages.yaml", PACKAGES.replace(", prefix: /usr", ""), "neither prefix nor modules"),
-    ("packages.yaml", PACKAGES.replace("@4.1.4", ""), "'openmpi' without a version"),
-    ("packages.yaml", PACKAGES.replace("spec: openmpi", "spec: mpich"), "is not openmpi"),
-    ("packages.yaml", PACKAGES.replace("externals", "external"), "unknown key 'external'"),
-    ("packages.yaml", "packages: [a]\n", "no mapping of keys"),
-    ("packages.yaml", "externals: {}\n", "unknown key 'externals'"),
-    ("packages.yaml", "packages: {openmpi: &a [*a]}\n", "an alias that contains itself"),
-    ("packages.yaml", "\x00", "a control character"),
-    ("package.yaml", PACKAGES, "Spack reads no such file: 'package.yaml'"),
-])
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("packages.yaml", PACKAGES, None),
+        (
+            "packages.yaml",
+            PACKAGES.replace("prefix: /usr", "prefix: usr"),
+            "'usr' is no absolute path",
+        ),
+        ("packages.yaml", PACKAGES.replace(", prefix: /usr", ""), "neither prefix nor modules"),
+        ("packages.yaml", PACKAGES.replace("@4.1.4", ""), "'openmpi' without a version"),
+        ("packages.yaml", PACKAGES.replace("spec: openmpi", "spec: mpich"), "is not openmpi"),
+        ("packages.yaml", PACKAGES.replace("externals", "external"), "unknown key 'external'"),
+        ("packages.yaml", "packages: [a]\n", "no mapping of keys"),
+        ("packages.yaml", "externals: {}\n", "unknown key 'externals'"),
+        ("packages.yaml", "packages: {openmpi: &a [*a]}\n", "an alias that contains itself"),
+        ("packages.yaml", "\x00", "a control character"),
+        ("package.yaml", PACKAGES, "Spack reads no such file: 'package.yaml'"),
+    ],
+)
 def test_a_mistake_in_a_sites_externals_is_one_line(tmp_path, file, text, told):
     (tmp_path / file).write_text(text)
     found = [str(e) for d in lint.scope(tmp_path) for e in d.sorted_mistakes()]
@@ -101,12 +126,15 @@ def test_a_mistake_in_a_sites_externals_is_one_line(tmp_path, file, text, told):
     assert any(told in line for line in found) if told else found == []
 
 
-@pytest.mark.parametrize(("old", "new", "told"), [
-    ("class Nuttcp", "class NutTcp", "class NutTcp. Allowed: one class Nuttcp"),
-    ('sha256="7', 'sha256="', "a version without its checksum"),
-    ("from spack.package", "from subprocess", "imports from subprocess"),
-    ("class Nuttcp(", "class Nuttcp((", "cannot be read"),
-])
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("class Nuttcp", "class NutTcp", "class NutTcp. Allowed: one class Nuttcp"),
+        ('sha256="7', 'sha256="', "a version without its checksum"),
+        ("from spack.package", "from subprocess", "imports from subprocess"),
+        ("class Nuttcp(", "class Nuttcp((", "cannot be read"),
+    ],
+)
 def test_a_mistake_in_a_recipe_is_one_line(tmp_path, old, new, told):
     shutil.copytree(catalogue.RECIPES, tmp_path / "r")
     path = tmp_path / "r/packages/nuttcp/package.py"
@@ -164,10 +192,19 @@ def installed(tmp_path, monkeypatch):
         "tool": {"name": "m4", "version": "1.4"},
     }
     (folder / "spack.lock").write_text(
-        json.dumps({"roots": [{"hash": HASH, "spec": "ior"}], "concrete_specs": specs}))
-    found = Registered("io", places.digest(folder / "spack.lock"),
-                       {"ior": [str(folder / "view/bin/ior")]}, [str(folder / "view/bin")], {},
-                       {HASH: str(prefix)}, "1.2.0", "v1", "now")
+        json.dumps({"roots": [{"hash": HASH, "spec": "ior"}], "concrete_specs": specs})
+    )
+    found = Registered(
+        "io",
+        places.digest(folder / "spack.lock"),
+        {"ior": [str(folder / "view/bin/ior")]},
+        [str(folder / "view/bin")],
+        {},
+        {HASH: str(prefix)},
+        "1.2.0",
+        "v1",
+        "now",
+    )
     found.save(folder)
     return folder, prefix
 
@@ -191,7 +228,8 @@ def test_a_package_that_was_removed_is_named(installed):
 
 def test_another_build_in_the_same_place_is_not_what_the_lock_says(installed):
     (installed[1] / ".spack/spec.json").write_text(
-        json.dumps({"spec": {"nodes": [{"hash": OTHER}]}}))
+        json.dumps({"spec": {"nodes": [{"hash": OTHER}]}})
+    )
     assert differs() == f"not installed: ior@4.0.0/{HASH[:7]}"
 
 
@@ -228,7 +266,8 @@ def test_a_broken_registration_names_the_command_that_mends_it(installed, text):
 
 def test_versions_that_pin_no_release_are_refused(tmp_path, monkeypatch):
     (tmp_path / "versions.yaml").write_text(
-        "spack: {git: x, tag: develop}\npackages: {git: x, tag: y}\n")
+        "spack: {git: x, tag: develop}\npackages: {git: x, tag: y}\n"
+    )
     monkeypatch.setattr(catalogue, "FOLDER", tmp_path)
     catalogue.versions.cache_clear()
     with pytest.raises(UserErrors, match="'develop' is no release of Spack"):

@@ -50,8 +50,12 @@ def test_the_memory_of_servers_is_that_of_their_role_where_the_site_knows_it():
 
 
 def test_a_partition_is_not_measured_at_the_size_of_a_smaller_one():
-    points = dict(enumerate(
-        (Point({"tasks": str(n), "tasks_per_node": "1"}, ("tasks",)) for n in (1, 16, 30, 31)), 1))
+    points = dict(
+        enumerate(
+            (Point({"tasks": str(n), "tasks_per_node": "1"}, ("tasks",)) for n in (1, 16, 30, 31)),
+            1,
+        )
+    )
     kept = standard.narrowed(points, {1, 16, 31}, 31)
     assert [point.tasks for point in kept.values()] == [30, 31]
     assert standard.narrowed(points, set(), 31) == points

@@ -41,8 +41,9 @@ def resembling(seed, share, size=365):
 
 
 def test_the_screen_flags_steps_and_drift_but_no_noise():
-    table = np.array([noise(1), stepped(2, 3)[0], noise(3) + np.linspace(0, 5, 365),
-                      np.full(365, 7.0), noise(4)])
+    table = np.array(
+        [noise(1), stepped(2, 3)[0], noise(3) + np.linspace(0, 5, 365), np.full(365, 7.0), noise(4)]
+    )
     assert steps.screen(table).tolist() == [False, True, True, False, False]
 
 
@@ -54,7 +55,7 @@ def test_the_screen_sees_steps_that_make_most_of_the_scatter_of_a_short_series()
 @pytest.mark.parametrize("size", [12, 20, 30, 45])
 def test_the_screen_sees_a_step_in_the_middle_of_few_runs(size):
     values = np.array([noise(seed, size) for seed in range(10)])
-    values[:, size // 2:] += 6
+    values[:, size // 2 :] += 6
     among_years = np.hstack([np.full((10, 365 - size), np.nan), values])
     assert steps.screen(values).mean() >= 0.9
     assert (steps.screen(values) == steps.screen(among_years)).mean() >= 0.9
@@ -106,8 +107,9 @@ def test_noise_has_no_step(seed):
 def test_runs_that_resemble_their_neighbours_have_no_step(share):
     alarmed = [seed for seed in range(40) if steps.find(resembling(seed, share))]
     assert len(alarmed) <= 1
-    rising = [seed for seed in range(40)
-              if steps.find(resembling(seed, share) + np.linspace(0, 8, 365))]
+    rising = [
+        seed for seed in range(40) if steps.find(resembling(seed, share) + np.linspace(0, 8, 365))
+    ]
     assert len(rising) <= 2
     values = resembling(3, share)
     values[200:] += 10
@@ -119,7 +121,7 @@ def test_five_runs_are_enough_and_four_are_not(after):
     values = noise(5, 60, 0.5)
     values[-after:] -= 5
     assert steps.find(values) == [60 - after]
-    assert steps.find(values[:60 - after + 4]) == []
+    assert steps.find(values[: 60 - after + 4]) == []
 
 
 def test_a_gap_moves_no_index():
@@ -163,8 +165,13 @@ def test_flips_from_run_to_run_are_modes_and_a_step_of_both_is_a_step():
 
 def test_the_screen_of_all_flags_a_weekend_and_flips_that_the_screen_of_steps_does_not():
     times, chance = np.arange(300) * 86400.0, np.random.default_rng(2)
-    table = np.array([noise(1, 300), noise(2, 300) - 8 * (chance.random(300) < 0.4),
-                      noise(3, 300) - 3 * (np.arange(300) % 7 == 3)])
+    table = np.array(
+        [
+            noise(1, 300),
+            noise(2, 300) - 8 * (chance.random(300) < 0.4),
+            noise(3, 300) - 3 * (np.arange(300) % 7 == 3),
+        ]
+    )
     assert steps.screen(table).tolist() == [False, False, False]
     assert shape.screen_all(times, table).tolist() == [False, True, True]
 
@@ -202,20 +209,37 @@ def test_a_step_that_noise_explains_has_no_confidence():
     assert float(steps.describe(noise(1), 200).confidence.split()[0]) < 50
 
 
-@pytest.mark.parametrize(("before", "after", "sd", "alert"), [
-    (100, 98.1, 0.1, False), (100, 97.9, 0.1, True), (100, 102.1, 0.1, True),
-    (100, 95, 2, False), (100, 93, 2, True), (0, 1, 0, True), (0, 0, 0, False), (-10, -9, 0, True),
-])
+@pytest.mark.parametrize(
+    ("before", "after", "sd", "alert"),
+    [
+        (100, 98.1, 0.1, False),
+        (100, 97.9, 0.1, True),
+        (100, 102.1, 0.1, True),
+        (100, 95, 2, False),
+        (100, 93, 2, True),
+        (0, 1, 0, True),
+        (0, 0, 0, False),
+        (-10, -9, 0, True),
+    ],
+)
 def test_only_a_step_of_two_percent_and_three_sd_is_worth_an_alert(before, after, sd, alert):
     values = [before + sd * s for s in (-0.6745, 0.6745) * 50]
     values += [after + sd * s for s in (-0.6745, 0.6745) * 50]
     assert steps.worth_an_alert(steps.describe(np.array(values), 100)) == alert
 
 
-@pytest.mark.parametrize(("last", "outside"), [
-    ([100, 100, 100], []), ([90, 100, 100], []), ([90, 100, 90], [30, 32]), ([90, 110, 100], []),
-    ([100, 110, 110], [31, 32]), ([90, 90, 90], [30, 31, 32]), ([np.nan, 90, 90], [31, 32]),
-])
+@pytest.mark.parametrize(
+    ("last", "outside"),
+    [
+        ([100, 100, 100], []),
+        ([90, 100, 100], []),
+        ([90, 100, 90], [30, 32]),
+        ([90, 110, 100], []),
+        ([100, 110, 110], [31, 32]),
+        ([90, 90, 90], [30, 31, 32]),
+        ([np.nan, 90, 90], [31, 32]),
+    ],
+)
 def test_two_of_the_last_three_on_one_side_are_out_of_control(last, outside):
     values = np.array([*noise(1, 30), *last])
     assert steps.out_of_control(values, slice(0, 30)) == outside
@@ -243,7 +267,9 @@ def test_any_series_has_an_answer(values, apart):
 
 
 def test_the_libraries_are_loaded_by_those_who_search_only():
-    code = ("import sys; from siteproof.analysis import steps, drift; import numpy;"
-            "steps.screen(numpy.ones((2, 50))); print({'ruptures', 'scipy'} & set(sys.modules))")
+    code = (
+        "import sys; from siteproof.analysis import steps, drift; import numpy;"
+        "steps.screen(numpy.ones((2, 50))); print({'ruptures', 'scipy'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

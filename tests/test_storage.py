@@ -61,13 +61,23 @@ def test_serial_rates_of_a_disk_are_measured_past_its_cache_and_nothing_is_left(
     done = disk.reframe(*RUN, "BlockStorage")
     assert done.code == 0, done
     found = conditions(disk)
-    assert found.items() >= {
-        "file_system": "temporary", "block": "1048576", "size": "8388608", "direct": "yes",
-        "cached": "no", "at_once": "1", "trials": "1"}.items()
+    assert (
+        found.items()
+        >= {
+            "file_system": "temporary",
+            "block": "1048576",
+            "size": "8388608",
+            "direct": "yes",
+            "cached": "no",
+            "at_once": "1",
+            "trials": "1",
+        }.items()
+    )
     assert found["inside"] in ("container", "vm", "node")
     rates = {r["metric"]: Decimal(r["value"]) for r in records(disk)[1]}
-    assert set(rates) == {f"BlockStorage.{n}" for n in ("read", "write", "read_trial",
-                                                        "write_trial")}
+    assert set(rates) == {
+        f"BlockStorage.{n}" for n in ("read", "write", "read_trial", "write_trial")
+    }
     assert min(rates.values()) > 0
     assert left(disk.disk) == []
 
@@ -86,14 +96,19 @@ def test_of_several_trials_the_median_counts_and_each_is_kept(disk):
 @needs_fio
 @pytest.mark.tool("fio")
 def test_random_rates_have_their_block_as_a_dimension_and_follow_a_verification(disk):
-    disk.site(criteria="".join(f"""
+    disk.site(
+        criteria="".join(
+            f"""
 HERE-{block}:
   description: Random reads of {block} bytes
   metric: RandomIo.read
   at_least: 1 kB/s
   conditions: {{mode: [quick], block: '{block}'}}
   source: a test
-""" for block in (4096, 65536, 1048576)))
+"""
+            for block in (4096, 65536, 1048576)
+        )
+    )
     done = disk.reframe(*RUN, "RandomIo")
     assert done.code == 0, done
     found = {(r["metric"], r["dims"]["block"]) for r in records(disk)[1]}
@@ -105,7 +120,10 @@ HERE-{block}:
     log = (disk.data / "perflogs/thishost/node/RandomIo.log").read_text()
     assert f"|read|{float(rates['1048576'])}" in log  # the rate of small blocks is no headline
     assert disk.verdicts() == {
-        "HERE-4096": "PASS", "HERE-65536": "INCOMPLETE", "HERE-1048576": "PASS"}
+        "HERE-4096": "PASS",
+        "HERE-65536": "INCOMPLETE",
+        "HERE-1048576": "PASS",
+    }
 
 
 @needs_fio
@@ -128,8 +146,9 @@ def test_a_path_with_blanks_and_quotes_is_a_path(disk):
     folder = disk.disk / "a b 'c' $(touch x)"
     folder.mkdir()
     disk.edit("system", f"path: {disk.disk}", f'path: "{folder}"')
-    done = disk.reframe(*RUN, "BlockStorage|DataIntegrity" + "|RandomIo" * bool(
-        shutil.which("fio")))
+    done = disk.reframe(
+        *RUN, "BlockStorage|DataIntegrity" + "|RandomIo" * bool(shutil.which("fio"))
+    )
     assert done.code == 0, done
     assert left(disk.disk) == [folder.name]
 
@@ -215,16 +234,25 @@ def test_a_path_that_is_gone_is_told(disk):
 
 
 def test_a_file_system_that_fails_is_no_answer_of_another_one(disk):
-    disk.edit("system", "file_systems:", f"""file_systems:
-  gone: {{path: {disk.disk}/gone, kind: any}}""")
-    disk.site(criteria="".join(f"""
+    disk.edit(
+        "system",
+        "file_systems:",
+        f"""file_systems:
+  gone: {{path: {disk.disk}/gone, kind: any}}""",
+    )
+    disk.site(
+        criteria="".join(
+            f"""
 HERE-{name.upper()}:
   description: What was written is what is read
   metric: DataIntegrity.errors
   at_most: 0 count
   conditions: {{mode: [quick], file_system: {name}}}
   source: a test
-""" for name in ("temporary", "gone")))
+"""
+            for name in ("temporary", "gone")
+        )
+    )
     assert disk.reframe(*RUN, "DataIntegrity").code == 1
     assert disk.verdicts() == {"HERE-TEMPORARY": "PASS", "HERE-GONE": "ERROR"}
 
@@ -232,7 +260,7 @@ HERE-{name.upper()}:
 def test_a_site_without_file_systems_skips_with_the_reason(world):
     text = (world.site() / "system.yaml").read_text()
     start = text.index("file_systems:")
-    world.site(system=text[:start] + text[text.index("partitions:"):])
+    world.site(system=text[:start] + text[text.index("partitions:") :])
     done = world.reframe("-r", "-n", "BlockStorage|RandomIo|DataIntegrity")
     assert done.code == 0, done
     assert done.out.count("the site names no file_systems") == 3
@@ -261,17 +289,22 @@ def test_a_switch_that_is_neither_yes_nor_no_is_refused(disk):
 
 
 def test_a_file_that_comes_back_changed_is_an_error_and_named(disk):
-    disk.site(criteria="""
+    disk.site(
+        criteria="""
 HERE-INTEGRITY:
   description: What was written is what is read
   metric: DataIntegrity.errors
   at_most: 0 count
   conditions: {mode: [quick], file_system: temporary}
   source: a test
-""")
-    disk.fake("dd", f"""case "$*" in *test.2*nocache*)
+"""
+    )
+    disk.fake(
+        "dd",
+        f"""case "$*" in *test.2*nocache*)
         printf X | {DD} of="${{1#of=}}" bs=1 seek=5000 conv=notrunc 2>/dev/null ;; esac
-        exec {DD} "$@" """)
+        exec {DD} "$@" """,
+    )
     disk.reframe(*RUN, "DataIntegrity")
     assert [r["value"] for r in records(disk, ".errors")[1]] == ["1"]
     assert [r["value"] for r in records(disk, ".wrong")[1]] == ["test.2 FAILED"]
@@ -281,13 +314,16 @@ HERE-INTEGRITY:
 @needs_fio
 def test_what_fio_reads_back_changed_fails_and_gives_no_rate(disk):
     real = shutil.which("fio")
-    disk.fake("fio", f"""
+    disk.fake(
+        "fio",
+        f"""
         case "$*" in *do_verify*)
             {real} "$@" --do_verify=0 >/dev/null
             printf X | {DD} of=test.1 bs=1 seek=5000100 conv=notrunc 2>/dev/null
             exec {real} "$@" --rw=read ;;
         esac
-        exec {real} "$@" """)
+        exec {real} "$@" """,
+    )
     done = disk.reframe(*RUN, "RandomIo")
     assert done.code == 1, done
     assert "what was read is not what was written" in done.out
@@ -300,8 +336,11 @@ def raw(**facts):
 
 
 def trials(*rates):
-    return [Reading("rate", Decimal(rate), "MB/s", {"phase": phase, "trial": str(number)})
-            for phase in ("write", "read") for number, rate in enumerate(rates, 1)]
+    return [
+        Reading("rate", Decimal(rate), "MB/s", {"phase": phase, "trial": str(number)})
+        for phase in ("write", "read")
+        for number, rate in enumerate(rates, 1)
+    ]
 
 
 def test_zeros_that_a_file_system_does_not_store_are_no_rate():
@@ -320,20 +359,23 @@ def test_a_file_system_that_does_not_tell_what_it_stores_is_measured(stored):
 
 def test_another_size_than_the_one_asked_for_is_refused():
     with pytest.raises(OutputError, match="asked was 2000000"):
-        block_storage.derive(trials(1), {"size": "1000000", "stored": "1"}, raw(),
-                             {"size": 2000000, "trials": 1})
+        block_storage.derive(
+            trials(1), {"size": "1000000", "stored": "1"}, raw(), {"size": 2000000, "trials": 1}
+        )
 
 
 def test_a_missing_trial_is_no_median():
     with pytest.raises(OutputError, match="2 trials of write, asked were 3"):
-        block_storage.derive(trials(1, 2), {"size": "1", "stored": "1"}, raw(),
-                             {"size": 1, "trials": 3})
+        block_storage.derive(
+            trials(1, 2), {"size": "1", "stored": "1"}, raw(), {"size": 1, "trials": 3}
+        )
 
 
 def test_the_variation_is_that_of_the_worse_phase():
     readings = [*trials(100, 100, 100)[:3], *trials(90, 100, 110)[3:]]
-    found, _ = block_storage.derive(readings, {"size": "1", "stored": "1"}, raw(),
-                                    {"size": 1, "trials": 3})
+    found, _ = block_storage.derive(
+        readings, {"size": "1", "stored": "1"}, raw(), {"size": 1, "trials": 3}
+    )
     assert [r.value for r in found if r.metric == "variation"] == [Decimal("10.000")]
 
 
@@ -370,8 +412,11 @@ def test_what_a_job_that_is_over_has_left_is_removed_and_nothing_else(disk):
         stage.mkdir()
     (over / "siteproof-collected").touch()
     there, kept = disk.disk, []
-    gone = [folder(there, "stage-gone", disk.folder / "nowhere", until=1),
-            folder(there, "collected", over), folder(there, "expired", running, until=1)]
+    gone = [
+        folder(there, "stage-gone", disk.folder / "nowhere", until=1),
+        folder(there, "collected", over),
+        folder(there, "expired", running, until=1),
+    ]
     kept.append(folder(there, "running", running))
     kept.append(folder(there, "of-another-cluster", disk.folder / "nowhere"))
     kept.append(folder(there, "no-marker", over, mark=""))
@@ -393,8 +438,9 @@ def test_what_a_job_that_is_over_has_left_is_removed_and_nothing_else(disk):
 
 
 def test_files_of_a_killed_run_are_removed_at_the_next_start(disk):
-    disk.fake("dd", f'case "$*" in *if=/dev/zero*count=8*) {DD} "$@"; sleep 100 ;; esac\n'
-                    f'exec {DD} "$@"')
+    disk.fake(
+        "dd", f'case "$*" in *if=/dev/zero*count=8*) {DD} "$@"; sleep 100 ;; esac\nexec {DD} "$@"'
+    )
     process = disk.start("reframe", "-c", "checks/", *RUN, "BlockStorage")
     wait_for(lambda: list(disk.disk.glob("*/test.1")))
     process.send_signal(signal.SIGKILL)
@@ -416,10 +462,14 @@ def test_a_run_that_reaches_its_limit_leaves_nothing(disk):
     assert left(disk.disk) == []
 
 
-@pytest.mark.parametrize(("check", "program", "words"), [
-    ("DataIntegrity", "sha256sum", "--check"), ("DataIntegrity", "tee", ""),
-    pytest.param("RandomIo", "fio", "do_verify", marks=needs_fio),
-])
+@pytest.mark.parametrize(
+    ("check", "program", "words"),
+    [
+        ("DataIntegrity", "sha256sum", "--check"),
+        ("DataIntegrity", "tee", ""),
+        pytest.param("RandomIo", "fio", "do_verify", marks=needs_fio),
+    ],
+)
 def test_what_is_ended_with_its_turn_is_a_timeout_and_no_failure(disk, check, program, words):
     real = shutil.which(program)
     disk.fake(program, f'case "$*" in *{words}*) exec sleep 100 ;; esac\nexec {real} "$@"')
@@ -439,8 +489,13 @@ def shell(folder, node, script, **settings):
     (folder / "turns").mkdir(exist_ok=True)
     env = {"PATH": os.environ["PATH"], "SITEPROOF_ATTEMPT": "1", "SITEPROOF_LIMIT": "60"}
     line = f'. "{SHARED}"\n{script}'
-    return subprocess.Popen(["sh", "-c", line, "measure", folder], cwd=here, env=env | settings,
-                            stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        ["sh", "-c", line, "measure", folder],
+        cwd=here,
+        env=env | settings,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def turns(folder, alive, **settings):
@@ -483,15 +538,26 @@ def test_where_all_may_go_at_once_nobody_waits(tmp_path):
     assert max(begin for begin, _ in spans.values()) - min(b for b, _ in spans.values()) < 5
 
 
-@pytest.mark.parametrize(("files", "expected"), [
-    ({"proc/cpuinfo": "flags\t: fpu hypervisor lahf"}, "vm"),
-    ({"proc/cpuinfo": "flags\t: fpu vmx"}, "node"),
-    ({"proc/cpuinfo": "Features : asimd", "sys/class/dmi/id/product_name": "KVM Virtual Machine"},
-     "vm"),
-    ({"proc/cpuinfo": "Features : asimd", "sys/class/dmi/id/product_name": "PowerEdge"}, "node"),
-    ({"proc/cpuinfo": "flags\t: hypervisor", ".dockerenv": ""}, "container"),
-    ({"proc/cpuinfo": "flags\t: fpu", "run/systemd/container": "lxc"}, "container"),
-])
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"proc/cpuinfo": "flags\t: fpu hypervisor lahf"}, "vm"),
+        ({"proc/cpuinfo": "flags\t: fpu vmx"}, "node"),
+        (
+            {
+                "proc/cpuinfo": "Features : asimd",
+                "sys/class/dmi/id/product_name": "KVM Virtual Machine",
+            },
+            "vm",
+        ),
+        (
+            {"proc/cpuinfo": "Features : asimd", "sys/class/dmi/id/product_name": "PowerEdge"},
+            "node",
+        ),
+        ({"proc/cpuinfo": "flags\t: hypervisor", ".dockerenv": ""}, "container"),
+        ({"proc/cpuinfo": "flags\t: fpu", "run/systemd/container": "lxc"}, "container"),
+    ],
+)
 def test_where_a_node_is(tmp_path, files, expected):
     root = tmp_path / "root"
     for name, text in files.items():

@@ -32,8 +32,9 @@ def share(suite, at_once):
     path = suite.site / "system.yaml"
     text = path.read_text()
     assert SCRATCH in text
-    path.write_text(text.replace(
-        SCRATCH, f"path: {suite.disk}, kind: any, shared: true, at_once: {at_once}"))
+    path.write_text(
+        text.replace(SCRATCH, f"path: {suite.disk}, kind: any, shared: true, at_once: {at_once}")
+    )
 
 
 def reframe(suite, *words, **kw):
@@ -46,8 +47,11 @@ def start(suite, *words):
 
 def conditions(suite, file_system):
     """Of the samples of a file system."""
-    return [s.conditions for s in suite.samples() if s.status == "ok"
-            and s.conditions["file_system"] == file_system]
+    return [
+        s.conditions
+        for s in suite.samples()
+        if s.status == "ok" and s.conditions["file_system"] == file_system
+    ]
 
 
 def left(suite):
@@ -65,10 +69,13 @@ def writes(suite):
 
 def timed_dd(suite):
     """A dd that notes when it ran, and takes half a second longer."""
-    suite.likwid(f"""
+    suite.likwid(
+        f"""
         note() {{ echo "$(hostname) $(date +%s.%N)" >>'{suite.folder}/spans'; }}
-        case "$*" in *count=8*|*if=*/test.1*) ;; *) exec {shutil.which('dd')} "$@" ;; esac
-        note; {shutil.which('dd')} "$@"; code=$?; sleep 0.5; note; exit $code""", name="dd")
+        case "$*" in *count=8*|*if=*/test.1*) ;; *) exec {shutil.which("dd")} "$@" ;; esac
+        note; {shutil.which("dd")} "$@"; code=$?; sleep 0.5; note; exit $code""",
+        name="dd",
+    )
 
 
 def test_all_nodes_measure_every_file_system_and_a_shared_one_by_turns(suite):
@@ -106,10 +113,13 @@ def test_what_a_node_writes_another_one_reads(suite):
 
 def test_files_changed_on_their_way_are_found_by_the_reader_and_named(suite):
     dd = shutil.which("dd")
-    suite.likwid(f"""
+    suite.likwid(
+        f"""
         case "$(hostname) $*" in node004*test.3*nocache*)
             printf X | {dd} of="${{1#of=}}" bs=1 seek=999 conv=notrunc 2>/dev/null ;; esac
-        exec {dd} "$@" """, name="dd")
+        exec {dd} "$@" """,
+        name="dd",
+    )
     reframe(suite, "-n", "DataIntegrity.*scratch")
     wrong = {s.node: s.value for s in suite.samples() if s.metric == "DataIntegrity.wrong"}
     assert wrong == {"node005": "test.3 FAILED"}
@@ -119,12 +129,22 @@ def test_the_reader_of_a_node_that_died_is_not_failed_and_its_files_go_at_the_ne
     suite, testbed
 ):
     dd = shutil.which("dd")
-    suite.likwid(f"""
+    suite.likwid(
+        f"""
         case "$(hostname) $*" in node002*test.2*nocache*) sleep 1000 ;; esac
-        exec {dd} "$@" """, name="dd")
+        exec {dd} "$@" """,
+        name="dd",
+    )
     share_all(suite)
-    running = start(suite, "-n", "DataIntegrity.*scratch", "-S", "DataIntegrity.time_limit=60s",
-                    "-S", "nodes=node[001-003]")
+    running = start(
+        suite,
+        "-n",
+        "DataIntegrity.*scratch",
+        "-S",
+        "DataIntegrity.time_limit=60s",
+        "-S",
+        "nodes=node[001-003]",
+    )
     suite.wait_for(lambda: list(suite.disk.glob("*.node002.1/test.2")))
     testbed.power_off("node002")
     try:

@@ -45,6 +45,7 @@ def site(monkeypatch):
 @pytest.fixture
 def swept(site, tmp_path, monkeypatch):
     """`file` a sweep as the seed's; `run` makes samples of it on Jetstream."""
+
     class Made:
         file = sweeps_made.write_sweep(tmp_path / "sweeps", monkeypatch, SEED)
 
@@ -62,8 +63,12 @@ def swept(site, tmp_path, monkeypatch):
     return Made
 
 
-WHERE = {"system": "jetstream-iu", "partition": "instances", "environment": "virtual",
-         "place": "volume"}
+WHERE = {
+    "system": "jetstream-iu",
+    "partition": "instances",
+    "environment": "virtual",
+    "place": "volume",
+}
 
 
 def values(derived):
@@ -73,14 +78,23 @@ def values(derived):
 def test_a_whole_sweep_gives_maxima_plateaus_and_tasks_a_node(swept):
     given = sweep_derived.of_all(swept.site, swept.run())
     assert values(given) == {
-        "Ior.read_max": (Decimal(29766), "MiB/s"), "Ior.write_max": (Decimal(3325), "MiB/s"),
-        "Ior.read_plateau": (Decimal(128), "tasks"), "Ior.write_plateau": (Decimal(32), "tasks"),
-        "Ior.tasks_per_node": (Decimal(3), "ranks")}
+        "Ior.read_max": (Decimal(29766), "MiB/s"),
+        "Ior.write_max": (Decimal(3325), "MiB/s"),
+        "Ior.read_plateau": (Decimal(128), "tasks"),
+        "Ior.write_plateau": (Decimal(32), "tasks"),
+        "Ior.tasks_per_node": (Decimal(3), "ranks"),
+    }
     highest = next(s for s in given.samples if s.metric == "Ior.read_max")
-    for name, value in {"tasks_from": "1", "tasks_to": "498",
-                        "tasks_per_node_from": "1", "tasks_per_node_to": "3", "repetitions": "3",
-                        "layout": "file_a_task", "file_system": "volume",
-                        "sweep": "made_tasks"}.items():
+    for name, value in {
+        "tasks_from": "1",
+        "tasks_to": "498",
+        "tasks_per_node_from": "1",
+        "tasks_per_node_to": "3",
+        "repetitions": "3",
+        "layout": "file_a_task",
+        "file_system": "volume",
+        "sweep": "made_tasks",
+    }.items():
         assert highest.conditions[name] == value
     assert (highest.node, dict(highest.dims), highest.header.expected) == ("", {}, "")
     assert highest.why == "at 128 tasks"
@@ -102,24 +116,28 @@ def test_trap_J23_a_plateau_that_is_not_reached_is_no_number(swept):
     given = sweep_derived.of_all(swept.site, swept.run({"Ior.read": lambda t, k: 80.0 * t}))
     assert "Ior.read_plateau" not in values(given)
     assert given.reason("Ior.read_plateau", ["s0001"]) == (
-        "sweep made_tasks: not reached, >498 tasks: it still rises at the last point")
+        "sweep made_tasks: not reached, >498 tasks: it still rises at the last point"
+    )
     assert given.reason("Ior.read_plateau", ["s0002"]) == ""
 
 
-@pytest.mark.parametrize("spoil", [
-    lambda swept: swept.run(points=range(1, 39)),
-    lambda swept: [*swept.run(points=range(1, 39)), failed(swept.file, 39, **WHERE)],
-])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda swept: swept.run(points=range(1, 39)),
+        lambda swept: [*swept.run(points=range(1, 39)), failed(swept.file, 39, **WHERE)],
+    ],
+)
 def test_an_incomplete_sweep_gives_nothing_and_says_so(swept, spoil):
     given = sweep_derived.of_all(swept.site, spoil(swept))
     assert given.samples == []
     assert given.reason("Ior.tasks_per_node", ["s0001"]) == (
-        "sweep made_tasks in session s0001 is incomplete: 38 of 39 points")
+        "sweep made_tasks in session s0001 is incomplete: 38 of 39 points"
+    )
 
 
 def test_a_resumed_sweep_is_whole_and_stands_in_the_session_that_ended_it(swept):
-    found = [*swept.run(points=range(1, 30)),
-             *swept.run(points=range(30, 40), run=2, resumes=1)]
+    found = [*swept.run(points=range(1, 30)), *swept.run(points=range(30, 40), run=2, resumes=1)]
     given = sweep_derived.of_all(swept.site, found).samples
     assert {s.header.session for s in given} == {"s0002"}
     assert len(given) == 5
@@ -127,15 +145,26 @@ def test_a_resumed_sweep_is_whole_and_stands_in_the_session_that_ended_it(swept)
 
 def test_a_changed_sweep_file_gives_nothing_as_nobody_knows_what_is_missing(swept):
     found = swept.run()
-    changed = [replace(s, header=replace(s.header, conditions={
-        **s.header.conditions, "sweep_hash": "0"})) for s in found]
+    changed = [
+        replace(s, header=replace(s.header, conditions={**s.header.conditions, "sweep_hash": "0"}))
+        for s in found
+    ]
     assert sweep_derived.of_all(swept.site, changed).samples == []
 
 
 def test_a_changed_sweep_file_takes_nothing_back_where_the_samples_show_that_all_is_there(swept):
     def old(points):
-        return [replace(s, header=replace(s.header, provenance={"points": "39"}, conditions={
-            **s.header.conditions, "sweep_hash": "0"})) for s in swept.run(points=points)]
+        return [
+            replace(
+                s,
+                header=replace(
+                    s.header,
+                    provenance={"points": "39"},
+                    conditions={**s.header.conditions, "sweep_hash": "0"},
+                ),
+            )
+            for s in swept.run(points=points)
+        ]
 
     assert len(sweep_derived.of_all(swept.site, old(range(1, 40))).samples) == 5
     assert sweep_derived.of_all(swept.site, old(range(1, 39))).samples == []
@@ -144,23 +173,33 @@ def test_a_changed_sweep_file_takes_nothing_back_where_the_samples_show_that_all
 def test_shared_files_are_another_figure(swept, tmp_path, monkeypatch):
     text = SEED.replace("layout: file_a_task", "layout: shared")
     shared = sweeps_made.write_sweep(tmp_path / "sweeps", monkeypatch, text, "made_shared")
-    found = [replace(s, header=replace(s.header, conditions={
-        **s.header.conditions, "layout": "shared"})) for s in swept.run(file=shared)]
+    found = [
+        replace(s, header=replace(s.header, conditions={**s.header.conditions, "layout": "shared"}))
+        for s in swept.run(file=shared)
+    ]
     assert sweep_derived.of_all(swept.site, found).samples == []
 
 
 def test_each_transfer_size_has_a_maximum_of_its_own(swept, tmp_path, monkeypatch):
     text = SEED.replace("tasks_per_node: [1]}", "tasks_per_node: [1], transfer: [64 KiB, 1 MiB]}")
-    text = text.replace("{tasks: [332], tasks_per_node: [2]}",
-                        "{tasks: [332], tasks_per_node: [2], transfer: [64 KiB, 1 MiB]}")
-    text = text.replace("{tasks: [498], tasks_per_node: [3]}",
-                        "{tasks: [498], tasks_per_node: [3], transfer: [64 KiB, 1 MiB]}")
+    text = text.replace(
+        "{tasks: [332], tasks_per_node: [2]}",
+        "{tasks: [332], tasks_per_node: [2], transfer: [64 KiB, 1 MiB]}",
+    )
+    text = text.replace(
+        "{tasks: [498], tasks_per_node: [3]}",
+        "{tasks: [498], tasks_per_node: [3], transfer: [64 KiB, 1 MiB]}",
+    )
     text = text.replace(", transfer: 1 MiB, block", ", block")
     both = sweeps_made.write_sweep(tmp_path / "sweeps", monkeypatch, text, "made_transfers")
-    found = [replace(s, value=s.value / 2 if s.dims["transfer"] == "65536" else s.value)
-             for s in swept.run(file=both)]
-    given = {(s.metric, s.dims.get("transfer")): s.value
-             for s in sweep_derived.of_all(swept.site, found).samples}
+    found = [
+        replace(s, value=s.value / 2 if s.dims["transfer"] == "65536" else s.value)
+        for s in swept.run(file=both)
+    ]
+    given = {
+        (s.metric, s.dims.get("transfer")): s.value
+        for s in sweep_derived.of_all(swept.site, found).samples
+    }
     assert given["Ior.read_max", "1048576"] == 2 * given["Ior.read_max", "65536"] == 29766
 
 
@@ -169,11 +208,19 @@ def ranks(loss):
     return lambda t, k: 100.0 * t * (1 - loss * (k - 1))
 
 
-@pytest.mark.parametrize(("loss", "most", "verdict"), [
-    (0.0, 4, "PASS"), (0.02, 3, "PASS"), (0.025, 3, "PASS"), (0.026, 2, "FAIL"), (0.06, 1, "FAIL"),
-])
+@pytest.mark.parametrize(
+    ("loss", "most", "verdict"),
+    [
+        (0.0, 4, "PASS"),
+        (0.02, 3, "PASS"),
+        (0.025, 3, "PASS"),
+        (0.026, 2, "FAIL"),
+        (0.06, 1, "FAIL"),
+    ],
+)
 def test_RANKS3_compares_the_same_tasks_where_a_sweep_has_them(
-        swept, tmp_path, monkeypatch, loss, most, verdict):
+    swept, tmp_path, monkeypatch, loss, most, verdict
+):
     file = sweeps_made.write_sweep(tmp_path / "sweeps", monkeypatch, RANKS, "made_ranks")
     found = swept.run({"Ior.write": ranks(loss), "Ior.read": ranks(0)}, file=file)
     given = sweep_derived.of_all(swept.site, found).samples
@@ -185,8 +232,9 @@ def test_RANKS3_compares_the_same_tasks_where_a_sweep_has_them(
 
 
 def test_RANKS3_of_a_sweep_over_nodes_compares_the_same_nodes(swept):
-    found = swept.run({"Ior.write": lambda t, k: 3000.0 if k < 3 else 2849.0,
-                       "Ior.read": lambda t, k: 3000.0})
+    found = swept.run(
+        {"Ior.write": lambda t, k: 3000.0 if k < 3 else 2849.0, "Ior.read": lambda t, k: 3000.0}
+    )
     result = swept.verdicts(found)["RANKS3"]
     assert str(result.verdict) == "FAIL"
     assert result.nodes[0].sample.conditions["compared_at"] == "the same nodes"
@@ -195,14 +243,17 @@ def test_RANKS3_of_a_sweep_over_nodes_compares_the_same_nodes(swept):
 def test_criteria_of_an_incomplete_sweep_are_incomplete_and_say_why(swept):
     result = swept.verdicts(swept.run(points=range(1, 39)))["RANKS3"]
     assert (str(result.verdict), result.why) == (
-        "INCOMPLETE", "sweep made_tasks in session s0001 is incomplete: 38 of 39 points")
+        "INCOMPLETE",
+        "sweep made_tasks in session s0001 is incomplete: 38 of 39 points",
+    )
 
 
 def test_a_failed_point_of_the_sweep_is_an_error_and_one_of_another_check_none(swept):
     lost = failed(swept.file, 39, **WHERE)
     assert str(swept.verdicts([*swept.run(points=range(1, 39)), lost])["RANKS3"].verdict) == "ERROR"
-    other = replace(lost, header=replace(lost.header, time="2027-01-01T00:00:00+00:00",
-                                         conditions={}))
+    other = replace(
+        lost, header=replace(lost.header, time="2027-01-01T00:00:00+00:00", conditions={})
+    )
     assert str(swept.verdicts([*swept.run(), other])["RANKS3"].verdict) == "PASS"
 
 
@@ -239,13 +290,23 @@ def test_compare_tells_what_became_of_a_whole_sweep(world, monkeypatch):
     world.site("jetstream-iu")
     file = sweeps_made.write_sweep(world.folder / "sweeps", monkeypatch, SEED)
     for run, factor in ((1, 1.0), (2, 1.5)):
-        found = [sweeps_made.times(s, factor if s.metric == "Ior.write" else 1.0)
-                 for s in of(file, BOTH, run=run, **WHERE)]
+        found = [
+            sweeps_made.times(s, factor if s.metric == "Ior.write" else 1.0)
+            for s in of(file, BOTH, run=run, **WHERE)
+        ]
         samples.write(world.data / "perflogs", found[0].header, found)
-    done = world.siteproof("compare", "s0001", "s0002", "--system", "jetstream-iu", "--json",
-                           SITEPROOF_SWEEPS=str(world.folder / "sweeps"))
-    told = {row["metric"]: (row["a"], row["b"], row["verdict"])
-            for row in json.loads(done.out)["rows"]}
+    done = world.siteproof(
+        "compare",
+        "s0001",
+        "s0002",
+        "--system",
+        "jetstream-iu",
+        "--json",
+        SITEPROOF_SWEEPS=str(world.folder / "sweeps"),
+    )
+    told = {
+        row["metric"]: (row["a"], row["b"], row["verdict"]) for row in json.loads(done.out)["rows"]
+    }
     assert told["Ior.write_max"] == (3325, 4987.5, "better (one value)")
     assert told["Ior.read_max"] == (29766, 29766, "same (one value)")
 
@@ -256,6 +317,7 @@ def test_a_failed_point_makes_no_node_a_failed_one(world, monkeypatch):
     file = sweeps_made.write_sweep(world.folder / "sweeps", monkeypatch, SEED)
     found = [*of(file, BOTH, points=[1, 2], **WHERE), failed(file, 3, **WHERE)]
     samples.write(world.data / "perflogs", found[0].header, found)
-    done = world.siteproof("nodes", "--system", "jetstream-iu", "--json",
-                           SITEPROOF_SWEEPS=str(world.folder / "sweeps"))
+    done = world.siteproof(
+        "nodes", "--system", "jetstream-iu", "--json", SITEPROOF_SWEEPS=str(world.folder / "sweeps")
+    )
     assert json.loads(done.out)["states"]["FAILED"] == ""

@@ -40,53 +40,75 @@ def told(folder, text, name="mine"):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     _, documents = files.examine()
     path.unlink()
-    return [str(error).replace(f"{folder}/", "")
-            for document in documents for error in document.sorted_mistakes()]
+    return [
+        str(error).replace(f"{folder}/", "")
+        for document in documents
+        for error in document.sorted_mistakes()
+    ]
 
 
 def test_a_good_file_has_its_points_in_bytes(folder):
     (folder / "mine.yaml").write_text(GOOD)
     sweep = files.load()["mine"]
     assert sweep.test == "Mine"
-    assert [(p.tasks, p.tasks_per_node, p.nodes, p.values["transfer"]) for p in sweep.points[:6]] \
-        == [(tasks, 1, tasks, str(size)) for tasks in (1, 2, 4) for size in (65536, 1048576)]
+    assert [
+        (p.tasks, p.tasks_per_node, p.nodes, p.values["transfer"]) for p in sweep.points[:6]
+    ] == [(tasks, 1, tasks, str(size)) for tasks in (1, 2, 4) for size in (65536, 1048576)]
     assert len(sweep.points) == 3 * 6  # 8 tasks write more than 4 GiB
     assert sweep.points[0].own_dims == {"tasks": "1", "tasks_per_node": "1", "transfer": "65536"}
-    assert sweep.points[0].fixed == {
-        "api": "POSIX", "layout": "file_a_task", "block": str(2**30)}
+    assert sweep.points[0].fixed == {"api": "POSIX", "layout": "file_a_task", "block": str(2**30)}
     assert [p.trial for p in sweep.points] == 6 * [1] + 6 * [2] + 6 * [3]
     assert sweep.sweep.point_limit == 300
 
 
-@pytest.mark.parametrize(("old", "new", "line"), [
-    ("tool: ior", "tool: iorr", "mine.yaml:2: 'iorr' is not known (did you mean 'ior'?) in tool"),
-    ("lines: tasks_per_node", "line: x", "mine.yaml:9: unknown key 'line' (did you mean 'lines'?)"),
-    ("tasks: [8]", "task: [8]", "unknown axis 'task' (did you mean 'tasks'?)"),
-    ("api: POSIX", "api: posix", "api 'posix'"),
-    ("api: POSIX", "api: POSIX, depth: 3", "unknown axis 'depth'"),
-    ("64 KiB", "64 apples", "transfer '64 apples' in axes. Allowed: a number of bytes"),
-    ("64 KiB", "0.3 B", "transfer '0.3 B'"),
-    ("64 KiB", "$(id)", "transfer '$(id)'"),
-    ("[1, 2, 4]", "[1, 2, -4]", "mine.yaml:3: tasks '-4' in axes. Allowed: 1, 2, 3 …"),
-    ("[1, 2, 4]", "[1, 2, 0]", "tasks '0'"),
-    ("[1, 2, 4]", "[]", "an axis without a value"),
-    (", block: 1 GiB", "", "ior needs 'block'"),
-    ("against: tasks", "against: depth", "'depth' is no axis of this sweep"),
-    ("against: tasks\n", "", "missing key 'against'"),
-    ("'transfer <= block'", "'transfer is small'", "'transfer is small' is no constraint"),
-    ("'transfer <= block'", "'transfr <= block'", "'transfr' in 'transfr <= block' is no axis"),
-    ("'transfer <= block'", "'block < transfer'", "mine.yaml:7: no point is left in constraints"),
-    ("repetitions: 3", "repetitions: 0", "mine.yaml:10: '0' is below 1 in repetitions"),
-    ("repetitions: 3", "repetitions: x", "'x' is no whole number in repetitions"),
-    ("order: ascending", "order: any", "'any' is not known in order. Allowed: ascending, random"),
-    ("point_limit: 5m", "point_limit: 5", "'5' is no length of time in point_limit"),
-    ("point_limit: 5m", "point_limit: 25h", "'25h' is more than a day"),
-    ("point_limit: 5m\n", "", "missing key 'point_limit'"),
-    ("500 node-hours", "500", "'500' is no budget in budget. Allowed: for example '500 node"),
-    ("api: POSIX", "api: [POSIX, MPIIO]", "'api' has several values in fixed"),
-    ("api: POSIX", "knob.x: 3", "'knob.x' is no knob"),
-    ("repetitions: 3", "repetitions: 3\nrepetitions: 4", "key 'repetitions' a second time"),
-])
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        (
+            "tool: ior",
+            "tool: iorr",
+            "mine.yaml:2: 'iorr' is not known (did you mean 'ior'?) in tool",
+        ),
+        (
+            "lines: tasks_per_node",
+            "line: x",
+            "mine.yaml:9: unknown key 'line' (did you mean 'lines'?)",
+        ),
+        ("tasks: [8]", "task: [8]", "unknown axis 'task' (did you mean 'tasks'?)"),
+        ("api: POSIX", "api: posix", "api 'posix'"),
+        ("api: POSIX", "api: POSIX, depth: 3", "unknown axis 'depth'"),
+        ("64 KiB", "64 apples", "transfer '64 apples' in axes. Allowed: a number of bytes"),
+        ("64 KiB", "0.3 B", "transfer '0.3 B'"),
+        ("64 KiB", "$(id)", "transfer '$(id)'"),
+        ("[1, 2, 4]", "[1, 2, -4]", "mine.yaml:3: tasks '-4' in axes. Allowed: 1, 2, 3 …"),
+        ("[1, 2, 4]", "[1, 2, 0]", "tasks '0'"),
+        ("[1, 2, 4]", "[]", "an axis without a value"),
+        (", block: 1 GiB", "", "ior needs 'block'"),
+        ("against: tasks", "against: depth", "'depth' is no axis of this sweep"),
+        ("against: tasks\n", "", "missing key 'against'"),
+        ("'transfer <= block'", "'transfer is small'", "'transfer is small' is no constraint"),
+        ("'transfer <= block'", "'transfr <= block'", "'transfr' in 'transfr <= block' is no axis"),
+        (
+            "'transfer <= block'",
+            "'block < transfer'",
+            "mine.yaml:7: no point is left in constraints",
+        ),
+        ("repetitions: 3", "repetitions: 0", "mine.yaml:10: '0' is below 1 in repetitions"),
+        ("repetitions: 3", "repetitions: x", "'x' is no whole number in repetitions"),
+        (
+            "order: ascending",
+            "order: any",
+            "'any' is not known in order. Allowed: ascending, random",
+        ),
+        ("point_limit: 5m", "point_limit: 5", "'5' is no length of time in point_limit"),
+        ("point_limit: 5m", "point_limit: 25h", "'25h' is more than a day"),
+        ("point_limit: 5m\n", "", "missing key 'point_limit'"),
+        ("500 node-hours", "500", "'500' is no budget in budget. Allowed: for example '500 node"),
+        ("api: POSIX", "api: [POSIX, MPIIO]", "'api' has several values in fixed"),
+        ("api: POSIX", "knob.x: 3", "'knob.x' is no knob"),
+        ("repetitions: 3", "repetitions: 3\nrepetitions: 4", "key 'repetitions' a second time"),
+    ],
+)
 def test_a_mistake_is_one_line_with_its_place(folder, old, new, line):
     assert old in GOOD
     found = told(folder, GOOD.replace(old, new))
@@ -96,15 +118,24 @@ def test_a_mistake_is_one_line_with_its_place(folder, old, new, line):
 
 
 def test_wrong_axes_are_told_together_with_wrong_keys(folder):
-    wrong = (GOOD.replace("[1, 2, 4]", "[1, 2, x]").replace("POSIX", "posix")
-             .replace("order: ascending", "order: any"))
+    wrong = (
+        GOOD.replace("[1, 2, 4]", "[1, 2, x]")
+        .replace("POSIX", "posix")
+        .replace("order: ascending", "order: any")
+    )
     assert [line.rpartition(" in ")[2].partition(".")[0] for line in told(folder, wrong)] == [
-        "axes", "fixed", "order"]
+        "axes",
+        "fixed",
+        "order",
+    ]
 
 
 def test_a_run_of_messages_gives_all_sizes_so_that_several_are_a_mistake(folder):
-    found = told(folder, "description: x\ntool: messages\naxes: {size: [1 KiB, 2 KiB]}\n"
-                 "against: size\npoint_limit: 9s\n")
+    found = told(
+        folder,
+        "description: x\ntool: messages\naxes: {size: [1 KiB, 2 KiB]}\n"
+        "against: size\npoint_limit: 9s\n",
+    )
     assert "several values of 'size'" in found[0]
 
 
@@ -155,13 +186,24 @@ def test_the_shipped_sweeps_have_points():
 
 
 TREE = yaml.safe_load(GOOD)
-ODD = st.one_of(st.none(), st.integers(), st.floats(), st.booleans(), st.text(max_size=8),
-                st.lists(st.text(max_size=3), max_size=2), st.just({}), st.just([]),
-                st.just({"tasks": {"tasks": 1}}), st.just("9" * 400), st.just("1e999 GiB"))
+ODD = st.one_of(
+    st.none(),
+    st.integers(),
+    st.floats(),
+    st.booleans(),
+    st.text(max_size=8),
+    st.lists(st.text(max_size=3), max_size=2),
+    st.just({}),
+    st.just([]),
+    st.just({"tasks": {"tasks": 1}}),
+    st.just("9" * 400),
+    st.just("1e999 GiB"),
+)
 
 
-@settings(max_examples=300, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(key=st.sampled_from([*TREE, "knobs", "nonsense"]), value=ODD, inside=st.booleans())
 def test_whatever_stands_in_a_file_is_told_in_lines(folder, key, value, inside):
     tree = yaml.safe_load(GOOD)

@@ -51,8 +51,9 @@ def points(world):
     for path in world.samples():
         for line in path.read_text().splitlines()[1:]:
             record = json.loads(line)
-            found.setdefault(path.name.partition(".")[0], {})[record["dims"]["depth"]] = \
-                record.get("status", "ok")
+            found.setdefault(path.name.partition(".")[0], {})[record["dims"]["depth"]] = record.get(
+                "status", "ok"
+            )
     return list(found.values())
 
 
@@ -68,8 +69,11 @@ def test_a_sweep_is_measured_point_by_point_and_resumed_where_it_was_left(swept)
     assert header["conditions"]["file_system"] == "temporary"
     done = sweep(swept, "-r", *FAST, "-S", "resume=last")
     assert "SKIP" in done.out and "no point is missing in session" in done.out
-    assert sweep(swept, "-r", *FAST, "-S", "resume=none").refused().startswith(
-        "siteproof: -S resume=none: no samples of MyDepth in that session. Allowed: 20")
+    assert (
+        sweep(swept, "-r", *FAST, "-S", "resume=none")
+        .refused()
+        .startswith("siteproof: -S resume=none: no samples of MyDepth in that session. Allowed: 20")
+    )
     write(swept, depths="1, 2, 4")
     told = sweep(swept, "-r", *FAST, "-S", "resume=last").refused()
     assert "my_depth.yaml has changed since that session" in told
@@ -77,11 +81,16 @@ def test_a_sweep_is_measured_point_by_point_and_resumed_where_it_was_left(swept)
 
 def test_a_lost_session_keeps_its_points_and_only_the_rest_is_measured(swept):
     swept.fake("fio", 'case "$*" in *iodepth=2*) sleep 60 ;; esac; exec /usr/bin/fio "$@"')
-    process = swept.start("reframe", "-c", "sweeps/", "-r", *FAST,
-                          SITEPROOF_SWEEPS=str(swept.own))
+    process = swept.start("reframe", "-c", "sweeps/", "-r", *FAST, SITEPROOF_SWEEPS=str(swept.own))
     stages = swept.data / "stage"
-    wait_for(lambda: [*stages.glob("**/raw/00001")] and [*stages.glob("**/raw/.00002.1/run.1")]
-             or [*stages.glob("**/raw/.00002.1/run.1")], 60)
+    wait_for(
+        lambda: (
+            [*stages.glob("**/raw/00001")]
+            and [*stages.glob("**/raw/.00002.1/run.1")]
+            or [*stages.glob("**/raw/.00002.1/run.1")]
+        ),
+        60,
+    )
     process.kill()
     process.communicate()
     swept.end_processes()
@@ -123,11 +132,14 @@ def test_what_costs_more_than_its_budget_is_refused_before_anything_runs(swept):
     assert "MyDepth" in sweep(swept, "-l").out  # but it is listed
 
 
-@pytest.mark.parametrize(("name", "text", "told"), [
-    ("bad", "description: x\ntool: fioo\n", "bad.yaml:2: 'fioo' is not known"),
-    ("Bad", DEPTH.format(depths=1, tasks=1, limit="1m", budget=1), "is no name of a sweep"),
-    ("bad", "[", "bad.yaml:2: bad YAML"),
-])
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("bad", "description: x\ntool: fioo\n", "bad.yaml:2: 'fioo' is not known"),
+        ("Bad", DEPTH.format(depths=1, tasks=1, limit="1m", budget=1), "is no name of a sweep"),
+        ("bad", "[", "bad.yaml:2: bad YAML"),
+    ],
+)
 def test_a_mistake_in_a_sweep_file_ends_a_run_with_exit_2(swept, name, text, told):
     (swept.own / f"{name}.yaml").write_text(text)
     done = sweep(swept, "-r", "-n", "MyDepth")
@@ -137,8 +149,10 @@ def test_a_mistake_in_a_sweep_file_ends_a_run_with_exit_2(swept, name, text, tol
 
 
 def test_words_that_mean_nothing_are_refused(swept):
-    assert "again: unknown 'maybe'. Allowed: yes, no" in sweep(
-        swept, "-r", *FAST, "-S", "again=maybe").refused()
+    assert (
+        "again: unknown 'maybe'. Allowed: yes, no"
+        in sweep(swept, "-r", *FAST, "-S", "again=maybe").refused()
+    )
 
 
 def test_a_run_of_the_checks_runs_no_sweep(world):
@@ -147,16 +161,33 @@ def test_a_run_of_the_checks_runs_no_sweep(world):
 
 
 def test_every_shipped_sweep_is_listed(world):
-    done = world.run("reframe", "-c", "sweeps/", "-l", "--system", "testbed",
-                     SITEPROOF_SITES=str(TOP / "site-config"), SITEPROOF_SYSTEM="UNSET")
+    done = world.run(
+        "reframe",
+        "-c",
+        "sweeps/",
+        "-l",
+        "--system",
+        "testbed",
+        SITEPROOF_SITES=str(TOP / "site-config"),
+        SITEPROOF_SYSTEM="UNSET",
+    )
     assert done.code == 0, done
     names = {line.split()[1] for line in done.out.splitlines() if line.startswith("- ")}
     assert names == {file.test for file in files.load().values()}
 
 
 def test_a_plan_tells_nodes_and_hours_of_each_size_class(world):
-    done = world.siteproof("plan", "-c", "sweeps/", "--system", "jetstream-iu", "-n", "IorTasks",
-                           SITEPROOF_SITES=str(TOP / "site-config"), SITEPROOF_SYSTEM="UNSET")
+    done = world.siteproof(
+        "plan",
+        "-c",
+        "sweeps/",
+        "--system",
+        "jetstream-iu",
+        "-n",
+        "IorTasks",
+        SITEPROOF_SITES=str(TOP / "site-config"),
+        SITEPROOF_SYSTEM="UNSET",
+    )
     assert done.code == 0, done
     assert "IorTasks 65-512" in " ".join(done.out.split())
     assert "node-hours" in done.out
@@ -164,19 +195,32 @@ def test_a_plan_tells_nodes_and_hours_of_each_size_class(world):
 
 # ---- what is missing in a session
 
-HEAD = Header("s1", "here", "node", "system", "FioSweep", "7", "2026-11-21T12:00:00+00:00",
-              conditions={"sweep": "x", "sweep_hash": "h"})
+HEAD = Header(
+    "s1",
+    "here",
+    "node",
+    "system",
+    "FioSweep",
+    "7",
+    "2026-11-21T12:00:00+00:00",
+    conditions={"sweep": "x", "sweep_hash": "h"},
+)
 
 
 def sample(depth, status="ok", trial=1, head=HEAD, **dims):
-    return Sample(head, "", "FioSweep.rate", status=status, trial=trial,
-                  dims={"tasks": "1", "depth": str(depth), **dims})
+    return Sample(
+        head,
+        "",
+        "FioSweep.rate",
+        status=status,
+        trial=trial,
+        dims={"tasks": "1", "depth": str(depth), **dims},
+    )
 
 
 def missing(found, *, again=False, where=None, depths=(1, 2, 3)):
     each = repeated([{"tasks": "1", "depth": str(d)} for d in depths], ["tasks", "depth"], 2)
-    left = resume.Resumed("s1", found).missing(
-        dict(enumerate(each, 1)), where or {}, again=again)
+    left = resume.Resumed("s1", found).missing(dict(enumerate(each, 1)), where or {}, again=again)
     return [(p.values["depth"], p.trial) for p in left.values()]
 
 
@@ -185,10 +229,17 @@ def test_what_has_a_figure_is_not_missing_whatever_more_its_sample_says():
     assert missing(found) == [("3", 1), ("3", 2)]
 
 
-@pytest.mark.parametrize(("status", "again", "left"), [
-    ("interrupted", False, True), ("node_lost", False, True), ("timeout", False, False),
-    ("invalid", False, False), ("tool_missing", False, False), ("timeout", True, True),
-])
+@pytest.mark.parametrize(
+    ("status", "again", "left"),
+    [
+        ("interrupted", False, True),
+        ("node_lost", False, True),
+        ("timeout", False, False),
+        ("invalid", False, False),
+        ("tool_missing", False, False),
+        ("timeout", True, True),
+    ],
+)
 def test_only_what_says_nothing_of_the_point_is_missing_by_itself(status, again, left):
     found = [sample(d, trial=t) for d in (1, 2, 3) for t in (1, 2) if (d, t) != (2, 1)]
     assert missing([*found, sample(2, status)], again=again) == ([("2", 1)] if left else [])
@@ -206,8 +257,10 @@ def test_a_figure_of_another_partition_or_environment_is_none_of_this_one():
 
 
 def test_a_point_with_fewer_axes_is_not_taken_for_one_with_more():
-    each = {1: Point({"tasks": "1"}, ("tasks", "block")),
-            2: Point({"tasks": "1", "block": "8"}, ("tasks", "block"))}
+    each = {
+        1: Point({"tasks": "1"}, ("tasks", "block")),
+        2: Point({"tasks": "1", "block": "8"}, ("tasks", "block")),
+    }
     both = Sample(HEAD, "", "FioSweep.rate", dims={"tasks": "1", "block": "8"})
     assert resume.settled(each, [both]) == {2}
     assert resume.settled(each, [Sample(HEAD, "", "FioSweep.*", dims={"tasks": "1"})]) == {1}
@@ -221,8 +274,17 @@ def test_a_sweep_that_was_never_measured_cannot_be_resumed(tmp_path):
 
 def test_points_of_another_mode_are_no_part_of_this_run(tmp_path):
     mine = files.load()["fio_depth"]
-    head = Header("s1", "here", "node", "system", "FioSweep", "7", "2026-11-21T12:00:00+00:00",
-                  mode="quick", conditions={"sweep": mine.name, "sweep_hash": mine.hash})
+    head = Header(
+        "s1",
+        "here",
+        "node",
+        "system",
+        "FioSweep",
+        "7",
+        "2026-11-21T12:00:00+00:00",
+        mode="quick",
+        conditions={"sweep": mine.name, "sweep_hash": mine.hash},
+    )
     samples.write(tmp_path / "perflogs", head, [sample(1, "timeout", head=head)])
     assert len(resume.find(tmp_path, "here", mine, "last", "quick").samples) == 1
     with pytest.raises(UserError, match="measured in mode quick, and this is acceptance"):

@@ -20,8 +20,10 @@ GB = 10**9 // 8  # bytes a second of 1 Gb/s
 
 def lines(**rates):
     """By tasks a node (k1, k2 …) the rates by number of tasks."""
-    return {int(name[1:]): points({x: [rate] for x, rate in held.items()})
-            for name, held in rates.items()}
+    return {
+        int(name[1:]): points({x: [rate] for x, rate in held.items()})
+        for name, held in rates.items()
+    }
 
 
 def test_nothing_is_compared_without_one_task_a_node():
@@ -77,15 +79,18 @@ def test_the_tightest_bound_comes_first():
     many = bounds(Facts(nodes=8, client=Fraction(10 * GB), servers=1, server=Fraction(40 * GB)))
     assert [b.what for b in few] == ["the link of 2 clients", "the link of 1 server"]
     assert [(b.what, b.rate) for b in many] == [
-        ("the link of 1 server", 40 * GB), ("the link of 8 clients", 80 * GB)]
+        ("the link of 1 server", 40 * GB),
+        ("the link of 8 clients", 80 * GB),
+    ]
 
 
 def test_a_window_a_round_trip_bounds_each_stream():
     path = Facts(link=Fraction(10 * GB), round_trip=Fraction(50, 1000), window=Fraction(2**22))
     assert [b.what for b in bounds(path)] == ["the window a round trip", "the link"]
     assert bounds(path)[0].rate == 2**22 * 20
-    wide = Facts(link=Fraction(10 * GB), round_trip=Fraction(50, 1000), window=Fraction(2**22),
-                 streams=32)
+    wide = Facts(
+        link=Fraction(10 * GB), round_trip=Fraction(50, 1000), window=Fraction(2**22), streams=32
+    )
     assert [b.what for b in bounds(wide)] == ["the link", "32 windows a round trip"]
 
 

@@ -30,7 +30,8 @@ class Swept:
         self.folder = suite.folder / "sweeps"
         self.folder.mkdir()
         (self.folder / "my_messages.yaml").write_text(
-            SWEEP.format(per_node=per_node, repetitions=repetitions))
+            SWEEP.format(per_node=per_node, repetitions=repetitions)
+        )
         self.words = ("-c", "sweeps/", "-n", "^MyMessages")
         self.before = f"SITEPROOF_SWEEPS='{self.folder}'"
 
@@ -46,32 +47,39 @@ class Swept:
 
     def wait_for_point(self, number, patience=60):
         """Until a point is under way."""
-        self.suite.wait_for(lambda: [*self.suite.data.glob(
-            f"stage/**/raw/.{folder_of(number)}.1/run.1")], patience)
+        self.suite.wait_for(
+            lambda: [*self.suite.data.glob(f"stage/**/raw/.{folder_of(number)}.1/run.1")], patience
+        )
 
     def latencies(self):
         """(tasks a node, trial) of the points with figures."""
-        return {(s.dims["tasks_per_node"], s.trial) for s in self.suite.samples()
-                if s.metric == "MessageSweep.latency" and s.status == "ok"}
+        return {
+            (s.dims["tasks_per_node"], s.trial)
+            for s in self.suite.samples()
+            if s.metric == "MessageSweep.latency" and s.status == "ok"
+        }
 
     def failed(self):
-        return {(s.dims["tasks_per_node"], s.trial): (s.status, s.why)
-                for s in self.suite.samples() if s.status != "ok"}
+        return {
+            (s.dims["tasks_per_node"], s.trial): (s.status, s.why)
+            for s in self.suite.samples()
+            if s.status != "ok"
+        }
 
 
 def test_a_hung_point_costs_itself_and_its_ranks_are_gone(suite):  # noqa: F811
     swept = Swept(suite, per_node="1, 2")
     swept.python('[ "$TRIAL,$TASKS_PER_NODE,${3:-}" != 1,1,pingpong ] || sleep 986')
     (swept.folder / "my_messages.yaml").write_text(
-        (swept.folder / "my_messages.yaml").read_text().replace("15s", "10s"))
+        (swept.folder / "my_messages.yaml").read_text().replace("15s", "10s")
+    )
     done = swept.run()
     assert done.returncode == 1, done.stdout
     assert "MyMessages: 4 points in 2 jobs, on 2 nodes at most" in done.stdout
     assert swept.latencies() == {("2", 1), ("2", 2), ("1", 2)}
     assert swept.failed()["1", 1][0] == "timeout"
     assert {s.node for s in suite.samples()} == {""}
-    assert {s.header.provenance["nodes"] for s in suite.samples()} == {
-        "node001", "node[001-002]"}
+    assert {s.header.provenance["nodes"] for s in suite.samples()} == {"node001", "node[001-002]"}
     assert "sleep 986" not in suite.testbed.run(["ps", "-eo", "args"], node="node002").stdout
     assert suite.jobs() == []
 
@@ -95,8 +103,7 @@ def test_a_cancelled_sweep_keeps_its_points_and_resumes_at_the_rest(suite):  # n
     assert newest["provenance"]["resumes"] == files[0].name.partition(".")[0]
 
 
-def test_a_node_that_loses_power_is_replaced_for_the_points_that_are_missing(
-        suite, testbed):  # noqa: F811
+def test_a_node_that_loses_power_is_replaced_for_the_points_that_are_missing(suite, testbed):  # noqa: F811
     swept = Swept(suite)
     swept.python('[ "$TRIAL,$SITEPROOF_ATTEMPT" != 2,1 ] || sleep 3')
     process = swept.start()
@@ -110,4 +117,5 @@ def test_a_node_that_loses_power_is_replaced_for_the_points_that_are_missing(
     assert "submitting node[001,003] once more" in out
     assert swept.latencies() == {("1", 1), ("1", 2)}
     assert {s.header.provenance["nodes"] for s in suite.samples()} == {
-        "node[001-002]; node[001,003]"}
+        "node[001-002]; node[001,003]"
+    }

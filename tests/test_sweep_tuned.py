@@ -19,14 +19,29 @@ def site(monkeypatch):
 
 
 def sample(rpcs, trial=1, *, read="", dirty="own", status="ok", check="Ior"):
-    header = Header("20261121T120000Z-1", "sc11-wan", "seattle", "system", check, "1",
-                    "2026-11-21T12:00:00+00:00", "maintenance", conditions={
-                        "sweep": "lustre_knobs_ior", "sweep_hash": "x", "program": "ior"})
+    header = Header(
+        "20261121T120000Z-1",
+        "sc11-wan",
+        "seattle",
+        "system",
+        check,
+        "1",
+        "2026-11-21T12:00:00+00:00",
+        "maintenance",
+        conditions={"sweep": "lustre_knobs_ior", "sweep_hash": "x", "program": "ior"},
+    )
     good = status == "ok"
-    return Sample(header, "", f"{check}.{'write' if good else '*'}",
-                  Decimal(100) if good else None, "MiB/s" if good else "", status=status,
-                  trial=trial, dims={"tasks": "1", RPCS: rpcs, DIRTY: dirty},
-                  own_conditions={RPCS: read or rpcs, DIRTY: "32" if dirty == "own" else dirty})
+    return Sample(
+        header,
+        "",
+        f"{check}.{'write' if good else '*'}",
+        Decimal(100) if good else None,
+        "MiB/s" if good else "",
+        status=status,
+        trial=trial,
+        dims={"tasks": "1", RPCS: rpcs, DIRTY: dirty},
+        own_conditions={RPCS: read or rpcs, DIRTY: "32" if dirty == "own" else dirty},
+    )
 
 
 def verdict(site, found, criterion):
@@ -71,23 +86,32 @@ def test_knobs_of_tcp_say_nothing_of_a_file_system(site):
     assert sweep_derived.of_all(site, sweep(8, 128, check="TcpSweep")).samples == []
 
 
-@pytest.mark.parametrize(("rpcs", "dirty", "answers"), [
-    ("own", "own", True), ("8", "own", False), ("own", "256", False)])
+@pytest.mark.parametrize(
+    ("rpcs", "dirty", "answers"), [("own", "own", True), ("8", "own", False), ("own", "256", False)]
+)
 def test_what_was_measured_with_turned_knobs_answers_no_contract(site, rpcs, dirty, answers):
     """Nor does its failure accuse anybody: a sweep goes where it is slow on purpose."""
-    told = {"file_system": "seattle", "tasks_per_node": "1", "api": "POSIX",
-            "layout": "file_a_task"}
-    found = [replace(s, dims={**s.dims, "tasks": "30"}, own_conditions={
-        **s.own_conditions, **told}) for s in sweep(rpcs, dirty=dirty, read="8")]
+    told = {
+        "file_system": "seattle",
+        "tasks_per_node": "1",
+        "api": "POSIX",
+        "layout": "file_a_task",
+    }
+    found = [
+        replace(s, dims={**s.dims, "tasks": "30"}, own_conditions={**s.own_conditions, **told})
+        for s in sweep(rpcs, dirty=dirty, read="8")
+    ]
     judged = verdict(site, found, "SC11-IOR30-LAN-WRITE")
     assert str(judged.verdict) == ("FAIL" if answers else "INCOMPLETE")
     assert answers or "while a sweep had set lustre.osc.*." in judged.why
     bad = [replace(s, metric="Ior.*", status="invalid", value=None, unit="") for s in found]
     assert str(verdict(site, bad, "SC11-IOR30-LAN-WRITE").verdict) == (
-        "FAIL" if answers else "INCOMPLETE")
+        "FAIL" if answers else "INCOMPLETE"
+    )
 
 
 def test_a_knob_that_all_points_had_set_answers_no_contract_either(site):
     fixed = replace(sample("own"), dims={"tasks": "30", "tasks_per_node": "1"})
     assert refusal(site.criteria["SC11-IOR30-LAN-WRITE"], fixed) == (
-        "measured while a sweep had set lustre.osc.*.max_rpcs_in_flight")
+        "measured while a sweep had set lustre.osc.*.max_rpcs_in_flight"
+    )

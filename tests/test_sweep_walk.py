@@ -29,19 +29,44 @@ class Walk:
         for name in ("sweep.sh", "launch.sh", "mpi.sh", "account.sh"):
             shutil.copy(CHECKS / name, self.stage)
         (self.stage / "measure.sh").write_text(script)
-        each = repeated([{"tasks": "1", "tasks_per_node": "1", "depth": str(d), "api": "POSIX"}
-                         for d in depths], ["tasks", "tasks_per_node", "depth"], 1)
+        each = repeated(
+            [
+                {"tasks": "1", "tasks_per_node": "1", "depth": str(d), "api": "POSIX"}
+                for d in depths
+            ],
+            ["tasks", "tasks_per_node", "depth"],
+            1,
+        )
         self.points = dict(enumerate(each, 1))
         combination = (knobs or {}).get
-        self.write("points", "".join(
-            p.line(n, limit, combination(n, 0)) + "\n" for n, p in self.points.items()))
-        self.set(SITEPROOF_NODE="here", SITEPROOF_ATTEMPT=1, SITEPROOF_LIMIT=room,
-                 JOB_NODES="here", SWEEP_SRUN="", SWEEP_PATIENCE=0, LAUNCH="")
+        self.write(
+            "points",
+            "".join(p.line(n, limit, combination(n, 0)) + "\n" for n, p in self.points.items()),
+        )
+        self.set(
+            SITEPROOF_NODE="here",
+            SITEPROOF_ATTEMPT=1,
+            SITEPROOF_LIMIT=room,
+            JOB_NODES="here",
+            SWEEP_SRUN="",
+            SWEEP_PATIENCE=0,
+            LAUNCH="",
+        )
         self.manifest = Manifest(
-            session="20261121T120000Z-00001ab", system="here", partition="node",
-            environment="system", check="Probe", mode="quick", expected="here",
-            metrics=["rate"], parsers={"dd": "dd"}, points=self.points, jobs=["7"],
-            started=time.time(), conditions={"sweep": "probe", "sweep_hash": "00"})
+            session="20261121T120000Z-00001ab",
+            system="here",
+            partition="node",
+            environment="system",
+            check="Probe",
+            mode="quick",
+            expected="here",
+            metrics=["rate"],
+            parsers={"dd": "dd"},
+            points=self.points,
+            jobs=["7"],
+            started=time.time(),
+            conditions={"sweep": "probe", "sweep_hash": "00"},
+        )
         self.manifest.save(self.stage)
 
     def write(self, name, text):
@@ -52,8 +77,14 @@ class Walk:
 
     def start(self, **env):
         return subprocess.Popen(
-            ["sh", "./sweep.sh"], cwd=self.stage, env={**os.environ, **env},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+            ["sh", "./sweep.sh"],
+            cwd=self.stage,
+            env={**os.environ, **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
 
     def run(self, **env):
         process = self.start(**env)
@@ -121,13 +152,16 @@ def alive(stage):
     return found
 
 
-@pytest.mark.parametrize(("script", "status", "why"), [
-    ("echo out of luck >&2; exit 3", "generic", "Probe exited with 3: out of luck"),
-    ("echo dd is not installed >&2; exit 127", "tool_missing", "dd is not installed"),
-    ("echo invalid=wrong data >>facts", "invalid", "wrong data"),
-    ("echo program=dd >>facts", "parse", "dd: no summary of one copy"),
-    ("exit 0", "parse", "measured by '', which no parser of Probe reads"),
-])
+@pytest.mark.parametrize(
+    ("script", "status", "why"),
+    [
+        ("echo out of luck >&2; exit 3", "generic", "Probe exited with 3: out of luck"),
+        ("echo dd is not installed >&2; exit 127", "tool_missing", "dd is not installed"),
+        ("echo invalid=wrong data >>facts", "invalid", "wrong data"),
+        ("echo program=dd >>facts", "parse", "dd: no summary of one copy"),
+        ("exit 0", "parse", "measured by '', which no parser of Probe reads"),
+    ],
+)
 def test_a_failed_point_says_why_and_the_walk_goes_on(tmp_path, script, status, why):
     walk = Walk(tmp_path, f'[ "$POINT_DEPTH" != 2 ] || {{ {script}; exit; }}\n{DD}')
     walk.run()
@@ -171,14 +205,17 @@ def test_no_point_begins_that_the_jobs_limit_leaves_no_room_for(tmp_path):
     assert "00002 and those after it" in said
     assert walk.collect()["2"] == ("interrupted", "the walk ended before this point")
     assert walk.collect("TIMEOUT")["2"] == (
-        "interrupted", "the job reached its time limit before this point")
+        "interrupted",
+        "the job reached its time limit before this point",
+    )
 
 
 def test_points_that_a_lost_node_leaves_out_are_lost_and_named(tmp_path):
     walk = Walk(tmp_path, depths=(1,))
     walk.manifest.expected, walk.manifest.lost = "n[1-2]", {"n2": "down: power loss"}
-    walk.manifest.points[1] = repeated([{"tasks": "2", "tasks_per_node": "1", "depth": "1"}],
-                                       ["tasks", "depth"], 1)[0]
+    walk.manifest.points[1] = repeated(
+        [{"tasks": "2", "tasks_per_node": "1", "depth": "1"}], ["tasks", "depth"], 1
+    )[0]
     walk.manifest.save(walk.stage)
     assert walk.collect()["1"] == ("node_lost", "needs 2 nodes; n2: down: power loss")
 
@@ -228,7 +265,9 @@ def test_a_point_that_does_not_say_what_was_read_back_is_invalid(tmp_path):
     walk.manifest.save(walk.stage)
     walk.run()
     assert walk.collect() == {
-        "1": ("ok", ""), "2": ("invalid", "knob.sysctl.c.d was not read back")}
+        "1": ("ok", ""),
+        "2": ("invalid", "knob.sysctl.c.d was not read back"),
+    }
 
 
 def test_knobs_are_restored_when_the_walk_is_ended(tmp_path):
@@ -256,23 +295,39 @@ def launched(folder, script, **variables):
     """What the walker's launch asks srun for: its words, and its host file."""
     folder.mkdir(exist_ok=True)
     (folder / "srun").write_text(
-        '#!/bin/sh\nfor w; do case $w in --nodelist=*) cat "${w#*=}" ;; esac; done\n'
-        'echo "$@" >&2\n')
+        '#!/bin/sh\nfor w; do case $w in --nodelist=*) cat "${w#*=}" ;; esac; done\necho "$@" >&2\n'
+    )
     (folder / "srun").chmod(0o755)
-    known = {"SWEEP_SRUN": "yes", "SWEEP_STAGE": str(folder), "POINT_FOLDER": str(folder),
-             "LAUNCH": "", "SITEPROOF_MPI": "", "SITEPROOF_JOB": "7", "POINT_NUMBER": "00001",
-             "NODES": "n1 n2 n3", "NODE_COUNT": "3", "TASKS": "5", "TASKS_PER_NODE": "2"}
-    return subprocess.run(["sh", "-c", f'. "$1/launch.sh"; {script}', "sh", CHECKS], text=True,
-                          capture_output=True, check=True, env={
-                              **os.environ, "PATH": f"{folder}:{os.environ['PATH']}",
-                              **known, **variables})
+    known = {
+        "SWEEP_SRUN": "yes",
+        "SWEEP_STAGE": str(folder),
+        "POINT_FOLDER": str(folder),
+        "LAUNCH": "",
+        "SITEPROOF_MPI": "",
+        "SITEPROOF_JOB": "7",
+        "POINT_NUMBER": "00001",
+        "NODES": "n1 n2 n3",
+        "NODE_COUNT": "3",
+        "TASKS": "5",
+        "TASKS_PER_NODE": "2",
+    }
+    return subprocess.run(
+        ["sh", "-c", f'. "$1/launch.sh"; {script}', "sh", CHECKS],
+        text=True,
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", **known, **variables},
+    )
 
 
-@pytest.mark.parametrize(("script", "hosts"), [
-    ("launch true", "n1 n1 n2 n2 n3"),
-    ("reordered=1 launch true", "n2 n2 n3 n3 n1"),
-    ("launch_each true", "n1 n2 n3"),
-])
+@pytest.mark.parametrize(
+    ("script", "hosts"),
+    [
+        ("launch true", "n1 n1 n2 n2 n3"),
+        ("reordered=1 launch true", "n2 n2 n3 n3 n1"),
+        ("launch_each true", "n1 n2 n3"),
+    ],
+)
 def test_ranks_lie_in_blocks_on_the_points_nodes(tmp_path, script, hosts):
     done = launched(tmp_path, script)
     assert done.stdout.split() == hosts.split()

@@ -11,9 +11,11 @@ HEAD = "system,date,milestone,needs,source,note\n"
 @pytest.fixture
 def milestones(world):
     """The milestones of a site with these lines, and what lint says."""
+
     def write(*lines, head=HEAD):
         (world.sites / "thishost" / "timeline.csv").write_text(head + "".join(lines))
         return world.inside("lint", "thishost")
+
     return write
 
 
@@ -28,7 +30,8 @@ def test_trap_J8_the_performance_pass_of_iu_precedes_what_it_needs(monkeypatch):
         "Performance pass (2015-11-30) precedes Functionality pass (2016-01-14), which it needs, "
         "by 45 days",
         "Performance pass (2015-11-30) precedes Whole system powered (2016-01-14), which it needs, "
-        "by 45 days"]
+        "by 45 days",
+    ]
 
 
 def test_tacc_has_all_milestones_in_order(monkeypatch):
@@ -50,19 +53,24 @@ def test_a_milestone_without_a_date_is_named(world, milestones, monkeypatch):
 
 
 def test_days_that_overlap_are_no_contradiction(world, milestones, monkeypatch):
-    milestones("thishost,2016-04-06/2016-04-20,Test,,A report,\n",
-               "thishost,2016-04-20,Pass,Test,A report,\n")
+    milestones(
+        "thishost,2016-04-06/2016-04-20,Test,,A report,\n",
+        "thishost,2016-04-20,Pass,Test,A report,\n",
+    )
     monkeypatch.setenv("SITEPROOF_SITES", str(world.sites))
     assert timeline.remarks(timeline.read(sites.load("thishost"))) == []
 
 
-@pytest.mark.parametrize(("lines", "told"), [
-    (["thishost,2016-13,Boot,,A report,\n"], "timeline.csv:2: '2016-13' is no date in date"),
-    (["thishost,2016,Boot,Order,A report,\n"], "timeline.csv:2: unknown milestone 'Order'"),
-    (["thishost,2016,Boot,,A report,\n"] * 2, "timeline.csv:3: 'Boot' is in line 2, too"),
-    (["testbed,2016,Boot,,A report,\n"], "timeline.csv:2: milestones of 'testbed', which say"),
-    (["thishost,2016,Boot,,,\n"], "timeline.csv:2: missing key 'source'"),
-])
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["thishost,2016-13,Boot,,A report,\n"], "timeline.csv:2: '2016-13' is no date in date"),
+        (["thishost,2016,Boot,Order,A report,\n"], "timeline.csv:2: unknown milestone 'Order'"),
+        (["thishost,2016,Boot,,A report,\n"] * 2, "timeline.csv:3: 'Boot' is in line 2, too"),
+        (["testbed,2016,Boot,,A report,\n"], "timeline.csv:2: milestones of 'testbed', which say"),
+        (["thishost,2016,Boot,,,\n"], "timeline.csv:2: missing key 'source'"),
+    ],
+)
 def test_a_mistake_in_the_file_is_told_by_lint(milestones, lines, told):
     done = milestones(*lines)
     assert (done.code, told in done.out) == (2, True), done.said
@@ -76,4 +84,5 @@ def test_a_file_without_dates_is_no_timeline(milestones):
 def test_the_fullest_example_has_every_column():
     text = (sites.folder().parent / "tests/sites/fullest/timeline.csv").read_text()
     assert set(text.splitlines()[1].split(",")) == {
-        key.place for key in manual.keys("timeline.csv")}
+        key.place for key in manual.keys("timeline.csv")
+    }

@@ -23,9 +23,11 @@ from siteproof.sites import load
 SITES = Path(__file__).parent / "sites"
 SCRIPTS = Path(timetable.__file__).parent
 some = st.sets(st.integers(1, 12), min_size=1).map(
-    lambda numbers: NodeSet(",".join(f"n{n}" for n in numbers), resolver=RESOLVER_NOGROUP))
-patterns = st.one_of(st.sampled_from(["star", "all", "together"]),
-                     st.integers(1, 15).map("random:{}".format))
+    lambda numbers: NodeSet(",".join(f"n{n}" for n in numbers), resolver=RESOLVER_NOGROUP)
+)
+patterns = st.one_of(
+    st.sampled_from(["star", "all", "together"]), st.integers(1, 15).map("random:{}".format)
+)
 
 
 def read(lines):
@@ -35,8 +37,11 @@ def read(lines):
 
 
 def lines(table, left=None):
-    return read(table.lines(range(len(table.turns)) if left is None else left, name,
-                            lambda node: f"{node}-ib"))
+    return read(
+        table.lines(
+            range(len(table.turns)) if left is None else left, name, lambda node: f"{node}-ib"
+        )
+    )
 
 
 @given(pattern=patterns, servers=some, clients=some, trials=st.integers(1, 4), data=st.data())
@@ -46,8 +51,8 @@ def test_each_pair_once_a_trial_and_nobody_twice_at_once(pattern, servers, clien
     asked = {pair for together in laid for pair in together}
     rows = lines(table)
     assert Counter((table.turns[t][0], c, s) for _, t, c, s, _ in rows) == {
-        (trial if trials > 1 else 0, *pair): 1
-        for trial in range(1, trials + 1) for pair in asked}
+        (trial if trials > 1 else 0, *pair): 1 for trial in range(1, trials + 1) for pair in asked
+    }
     for number in {row[0] for row in rows}:
         at_once = [row for row in rows if row[0] == number]
         ports = [(s, p) for *_, s, p in at_once]
@@ -75,7 +80,8 @@ def test_a_round_has_time_for_late_nodes_and_clocks_that_differ():
 
 def test_the_address_is_as_the_link_says():
     assert Timetable([[("c", "s")]], 1, 5).lines([0], name, lambda node: f"{node}-ib") == [
-        f"0 00000 c s {timetable.FIRST_PORT} s-ib"]
+        f"0 00000 c s {timetable.FIRST_PORT} s-ib"
+    ]
 
 
 # ---- whom -S nodes asks for
@@ -90,15 +96,17 @@ def example(monkeypatch):
 
 def asked(site, spec, pattern="star", busy=()):
     states = {f"node00{n}": NodeState("allocated" if n in busy else "idle") for n in range(1, 9)}
-    found = timetable.rounds(site, site.system.links["lan"], pattern, spec, 1,
-                             states if busy else None)
+    found = timetable.rounds(
+        site, site.system.links["lan"], pattern, spec, 1, states if busy else None
+    )
     return [f"{c[-1]}{s[-1]}" for together in found for c, s in together]
 
 
 def test_a_client_brings_its_server_along(example):
     assert asked(example, "node[003-004]") == ["31", "42"]
     assert asked(example, "node[003-004]", "all") == ["34"] or asked(
-        example, "node[003-004]", "all") == ["43"]
+        example, "node[003-004]", "all"
+    ) == ["43"]
 
 
 def test_a_count_is_of_clients_that_are_idle_with_their_servers(example):
@@ -111,14 +119,19 @@ def test_idle_is_pairs_of_two_idle_nodes(example):
     assert asked(example, "idle", "together", busy=(2, 5)) == ["31", "71"]
 
 
-@pytest.mark.parametrize(("spec", "busy", "why"), [
-    ("9", (), "9 clients asked for, 7 have an idle pair"), ("0", (), "0 clients asked for"),
-    ("4", (1,), "4 clients asked for, 3 have an idle pair"),
-    ("idle", (1, 2), "no pair of which both nodes are idle"),
-    ("1", (1, 2), "no pair of which both nodes are idle"),
-    ("node099", (), "node099 is not in the inventory"), ("node[", (), "is no node set"),
-    ("9" * 5000, (), "clients asked for"),
-])
+@pytest.mark.parametrize(
+    ("spec", "busy", "why"),
+    [
+        ("9", (), "9 clients asked for, 7 have an idle pair"),
+        ("0", (), "0 clients asked for"),
+        ("4", (1,), "4 clients asked for, 3 have an idle pair"),
+        ("idle", (1, 2), "no pair of which both nodes are idle"),
+        ("1", (1, 2), "no pair of which both nodes are idle"),
+        ("node099", (), "node099 is not in the inventory"),
+        ("node[", (), "is no node set"),
+        ("9" * 5000, (), "clients asked for"),
+    ],
+)
 def test_what_cannot_be_had_is_told(example, spec, busy, why):
     with pytest.raises(UserError) as caught:
         asked(example, spec, busy=busy)
@@ -157,18 +170,28 @@ class Walk:
         for script in ("pair.sh", "account.sh", "network.sh"):
             shutil.copy(SCRIPTS / script, self.folder)
         (self.folder / "measure.sh").write_text(FAKE)
-        self.values = {"SITEPROOF_NODE": "nobody", "SITEPROOF_TURN": self.turn,
-                       "SITEPROOF_LEAD": lead, "SITEPROOF_LATE": late, "SITEPROOF_KILL": kill,
-                       "SECONDS_OF_TURN": seconds, "WORLD": self.world}
+        self.values = {
+            "SITEPROOF_NODE": "nobody",
+            "SITEPROOF_TURN": self.turn,
+            "SITEPROOF_LEAD": lead,
+            "SITEPROOF_LATE": late,
+            "SITEPROOF_KILL": kill,
+            "SECONDS_OF_TURN": seconds,
+            "WORLD": self.world,
+        }
 
     def job(self, attempt=1, left=None, after=1):
         """Write what a job reads; round 0 begins so many seconds from now."""
         turns = range(len(self.table.turns)) if left is None else left
-        (self.folder / "settings").write_text("".join(
-            f"{k}='{v}'; export {k}\n" for k, v in {
-                **self.values, "SITEPROOF_ATTEMPT": attempt}.items()))
-        (self.folder / "timetable").write_text("".join(
-            f"{line}\n" for line in self.table.lines(turns, name, str)))
+        (self.folder / "settings").write_text(
+            "".join(
+                f"{k}='{v}'; export {k}\n"
+                for k, v in {**self.values, "SITEPROOF_ATTEMPT": attempt}.items()
+            )
+        )
+        (self.folder / "timetable").write_text(
+            "".join(f"{line}\n" for line in self.table.lines(turns, name, str))
+        )
         (self.folder / f"begin.{attempt}").write_text(f"{int(time.time()) + 1 + after}\n")
 
     def walk(self, nodes=None, late=(), ahead=None):
@@ -180,13 +203,18 @@ class Walk:
                 clock = self.folder.parent / f"clock-{node}"
                 clock.mkdir(exist_ok=True)
                 (clock / "date").write_text(
-                    f'#!/bin/sh\nexec /bin/date -d "{ahead[node]} seconds" "$@"\n')
+                    f'#!/bin/sh\nexec /bin/date -d "{ahead[node]} seconds" "$@"\n'
+                )
                 (clock / "date").chmod(0o755)
                 path = f"{clock}:{path}"
             wait = dict(late).get(node, 0)
-            running.append(subprocess.Popen(
-                ["sh", "-c", f"sleep {wait}; exec sh ./pair.sh"], cwd=self.folder,
-                env={"PATH": path, "SLURMD_NODENAME": node, "SLURM_JOB_ID": "7"}))
+            running.append(
+                subprocess.Popen(
+                    ["sh", "-c", f"sleep {wait}; exec sh ./pair.sh"],
+                    cwd=self.folder,
+                    env={"PATH": path, "SLURMD_NODENAME": node, "SLURM_JOB_ID": "7"},
+                )
+            )
         for one in running:
             assert one.wait(60) == 0
 
@@ -194,12 +222,12 @@ class Walk:
         """Whether client and server met, for all of the client's time."""
         left = raw.read(self.folder / "raw" / name(number))
         return [run.exit for run in left.runs] == [0, 0] and all(
-            run.stdout.strip() == self.table.turns[number][1] for run in left.runs)
+            run.stdout.strip() == self.table.turns[number][1] for run in left.runs
+        )
 
     def done(self):
         """The turns with a result of the client."""
-        return [n for n in range(len(self.table.turns))
-                if (self.folder / "raw" / name(n)).is_dir()]
+        return [n for n in range(len(self.table.turns)) if (self.folder / "raw" / name(n)).is_dir()]
 
 
 def star(*clients):
@@ -262,6 +290,7 @@ def test_a_late_server_serves_what_is_left_and_the_rest_is_repeated(tmp_path):
 
 def test_clocks_may_differ_by_two_seconds(tmp_path):
     """Three pairs of clocks, each in a folder of its own, at the same time."""
+
     def walked(ahead):
         folder = tmp_path / "".join(f"{node}{seconds}" for node, seconds in ahead.items())
         walk = Walk(folder, star("a"), lead=timetable.LEAD, skew=timetable.SKEW)

@@ -16,8 +16,10 @@ G = 10**9
 
 def run(begin, bits, seconds=1):
     """A run from a second on: the bits of each of its intervals."""
-    return [Interval(Decimal(begin) + number * Decimal(seconds), Decimal(seconds), Decimal(each))
-            for number, each in enumerate(bits)]
+    return [
+        Interval(Decimal(begin) + number * Decimal(seconds), Decimal(seconds), Decimal(each))
+        for number, each in enumerate(bits)
+    ]
 
 
 def test_pairs_that_run_at_the_same_time_are_their_sum():
@@ -50,20 +52,32 @@ def test_intervals_need_not_be_seconds():
     assert (found.aggregate, found.peak_second) == (30, 30)
 
 
-@pytest.mark.parametrize(("moved", "why"), [
-    ({"a>s": run(0, [1] * 10), "b>s": run(6, [1] * 10)},
-     "all 2 pairs ran together for 2.0 s of 10.0 s only; the last to begin was b>s"),
-    ({"a>s": run(0, [1] * 10), "b>s": run(60, [1] * 10)},
-     "all 2 pairs ran together for 0.0 s of 10.0 s only; the last to begin was b>s"),
-    ({"a>s": run(0, [1] * 2)}, "all 1 pairs ran together for 0.0 s of 2.0 s only; the last to "
-     "begin was a>s"),
-    ({"a>s": run(0, [1] * 9), "b>s": []}, "b>s: no interval counts"),
-    ({"a>s": [*run(0, [1] * 3), *run(9, [1] * 3)]}, "a>s: its intervals do not follow each other"),
-    ({"a>s": run(9, [1] * 3) + run(0, [1] * 3)}, "a>s: its intervals do not follow each other"),
-    ({"a>s": run(0, [1, 1], "1e9")}, "a>s: its intervals do not follow each other"),
-    ({"a>s": run(0, [1] * 5, 0)}, "a>s: its intervals do not follow each other"),
-    ({"a>s": run(0, [0] * 9)}, "nothing was moved while all pairs ran"),
-])
+@pytest.mark.parametrize(
+    ("moved", "why"),
+    [
+        (
+            {"a>s": run(0, [1] * 10), "b>s": run(6, [1] * 10)},
+            "all 2 pairs ran together for 2.0 s of 10.0 s only; the last to begin was b>s",
+        ),
+        (
+            {"a>s": run(0, [1] * 10), "b>s": run(60, [1] * 10)},
+            "all 2 pairs ran together for 0.0 s of 10.0 s only; the last to begin was b>s",
+        ),
+        (
+            {"a>s": run(0, [1] * 2)},
+            "all 1 pairs ran together for 0.0 s of 2.0 s only; the last to begin was a>s",
+        ),
+        ({"a>s": run(0, [1] * 9), "b>s": []}, "b>s: no interval counts"),
+        (
+            {"a>s": [*run(0, [1] * 3), *run(9, [1] * 3)]},
+            "a>s: its intervals do not follow each other",
+        ),
+        ({"a>s": run(9, [1] * 3) + run(0, [1] * 3)}, "a>s: its intervals do not follow each other"),
+        ({"a>s": run(0, [1, 1], "1e9")}, "a>s: its intervals do not follow each other"),
+        ({"a>s": run(0, [1] * 5, 0)}, "a>s: its intervals do not follow each other"),
+        ({"a>s": run(0, [0] * 9)}, "nothing was moved while all pairs ran"),
+    ],
+)
 def test_no_figure_where_they_did_not_run_together(moved, why):
     with pytest.raises(OutputError) as caught:
         together(moved)
@@ -84,20 +98,26 @@ def test_within_the_pairs_own_rates_whatever_their_starts(data):
     moved = {}
     for pair in range(count):
         begin = 1000 + data.draw(st.integers(0, 3))
-        moved[f"n{pair}>s"] = run(begin, data.draw(st.lists(
-            st.integers(1, 10**12), min_size=12, max_size=20)))
+        moved[f"n{pair}>s"] = run(
+            begin, data.draw(st.lists(st.integers(1, 10**12), min_size=12, max_size=20))
+        )
     try:
         found = together(moved)
     except OutputError as error:
         assert "ran together" in str(error)
         return
-    low, high = (sum(pick(row.bits for row in rows) for rows in moved.values())
-                 for pick in (min, max))
+    low, high = (
+        sum(pick(row.bits for row in rows) for rows in moved.values()) for pick in (min, max)
+    )
     assert low <= found.aggregate <= high
     assert low <= found.peak_second <= high
     assert Fraction(1, count) <= found.fairness <= 1
-    assert found.seconds == min(int(r[-1].start) + 1 for r in moved.values()) - max(
-        int(r[0].start) for r in moved.values()) - 2
+    assert (
+        found.seconds
+        == min(int(r[-1].start) + 1 for r in moved.values())
+        - max(int(r[0].start) for r in moved.values())
+        - 2
+    )
 
 
 def test_the_peak_is_no_less_than_the_mean_of_whole_seconds():

@@ -13,7 +13,12 @@ from siteproof.samples import Header, Sample
 
 TRIAD, GFLOPS, SECONDS, IO = "Stream.triad", "Hpl.gflops", "Hpl.time", "RandomIo.read"
 COPY, SCALE, ADD, READ, WRITE = (
-    "Stream.copy", "Stream.scale", "Stream.add", "Lnet.read", "Lnet.write")
+    "Stream.copy",
+    "Stream.scale",
+    "Stream.add",
+    "Lnet.read",
+    "Lnet.write",
+)
 RACKS = "groups:\n  rack1: 'n[001-006]'\n  rack2: 'n[007-012]'\n  rack3: 'n[013-018]'\n"
 RACK2 = [f"n{n:03}" for n in range(7, 13)]
 
@@ -38,8 +43,11 @@ class Here:
         return self
 
     def keep(self, header, *found):
-        samples.write(self.perflogs, header, [Sample(header, *one) if isinstance(one, tuple)
-                                              else one for one in found])
+        samples.write(
+            self.perflogs,
+            header,
+            [Sample(header, *one) if isinstance(one, tuple) else one for one in found],
+        )
 
     def survey(self, **keys):
         with history.open_history(self.perflogs, ["here"]) as h:
@@ -57,15 +65,26 @@ def planted(tmp_path_factory):
         here = Here(tmp_path_factory.mktemp("planted"), patch)
         here.year(
             (TRIAD, GFLOPS, SECONDS, IO, COPY, SCALE, ADD, READ, WRITE),
-            steps=[Step(TRIAD, 30, -0.08, RACK2),
-                   Step(GFLOPS, 12, -0.1, ["n005"]), Step(IO, 12, -0.2, ["n002"]),
-                   Step(COPY, 40, -0.05), Step(COPY, 20, -0.1, ["n001"]),
-                   Step(SCALE, 12, -0.05, RACK2), Step(SCALE, 12, -0.3, ["n001"]),
-                   Step(SECONDS, 12, 0.1, ["n001"]), Step(SECONDS, 12, -0.1, ["n002"]),
-                   Step(ADD, 20, -0.1, ["n001"], last=39), Step(READ, 57, -0.2, ["n001"]),
-                   Step(WRITE, 59, -0.3, ["n001"])],
-            changes=[Change(30, "kernel", "6.1.0-13"), Change(50, "kernel", "6.1.0-14"),
-                     Change(40, "software_lock", "bbbb2222")])
+            steps=[
+                Step(TRIAD, 30, -0.08, RACK2),
+                Step(GFLOPS, 12, -0.1, ["n005"]),
+                Step(IO, 12, -0.2, ["n002"]),
+                Step(COPY, 40, -0.05),
+                Step(COPY, 20, -0.1, ["n001"]),
+                Step(SCALE, 12, -0.05, RACK2),
+                Step(SCALE, 12, -0.3, ["n001"]),
+                Step(SECONDS, 12, 0.1, ["n001"]),
+                Step(SECONDS, 12, -0.1, ["n002"]),
+                Step(ADD, 20, -0.1, ["n001"], last=39),
+                Step(READ, 57, -0.2, ["n001"]),
+                Step(WRITE, 59, -0.3, ["n001"]),
+            ],
+            changes=[
+                Change(30, "kernel", "6.1.0-13"),
+                Change(50, "kernel", "6.1.0-14"),
+                Change(40, "software_lock", "bbbb2222"),
+            ],
+        )
         yield here.survey()
 
 
@@ -132,13 +151,16 @@ def test_steps_of_other_sizes_on_the_same_day_are_alerts_of_their_own(planted):
 def test_the_gravest_comes_first(planted):
     proven = [a for a in planted.alerts if a.open and not a.provisional]
     assert [(a.metric, str(a.nodes)) for a in proven[:2]] == [(SCALE, "n001"), (IO, "n002")]
-    assert [a.open for a in planted.alerts] == sorted((a.open for a in planted.alerts),
-                                                      reverse=True)
+    assert [a.open for a in planted.alerts] == sorted(
+        (a.open for a in planted.alerts), reverse=True
+    )
 
 
 def test_longer_is_worse_where_less_is_better(planted):
     assert {str(a.nodes): (a.worse, a.improved) for a in of(planted, SECONDS)} == {
-        "n001": (True, False), "n002": (False, True)}
+        "n001": (True, False),
+        "n002": (False, True),
+    }
 
 
 def test_what_was_made_good_is_no_open_alert(planted):
@@ -162,8 +184,12 @@ def test_a_step_in_a_short_history_is_found(here):
 
 
 def test_a_drift_and_a_rhythm_of_the_week_are_called_by_their_names(here):
-    seen = here.year((TRIAD, GFLOPS), runs=120, drifts=[Drift(TRIAD, -0.3, ["n003"])],
-                     seasons=[Season(GFLOPS, 0.05)]).survey()
+    seen = here.year(
+        (TRIAD, GFLOPS),
+        runs=120,
+        drifts=[Drift(TRIAD, -0.3, ["n003"])],
+        seasons=[Season(GFLOPS, 0.05)],
+    ).survey()
     found = only(seen.drifts)
     assert seen.alerts == seen.fleet == []
     assert found.worse and str(found.nodes) == "n003" and found.metric == TRIAD
@@ -173,18 +199,22 @@ def test_a_drift_and_a_rhythm_of_the_week_are_called_by_their_names(here):
 
 
 def test_changed_conditions_begin_another_series_unless_the_machine_brought_them_along(here):
-    changes = [Change(0, "nb", "192", "conditions", "Hpl"),
-               Change(30, "nb", "384", "conditions", "Hpl"),
-               Change(0, "blas_version", "0.3.21", "conditions", "Stream"),
-               Change(30, "blas_version", "0.3.26", "conditions", "Stream")]
-    seen = here.year((GFLOPS, TRIAD), changes=changes,
-                     steps=[Step(GFLOPS, 30, -0.2), Step(TRIAD, 30, -0.2)]).survey()
+    changes = [
+        Change(0, "nb", "192", "conditions", "Hpl"),
+        Change(30, "nb", "384", "conditions", "Hpl"),
+        Change(0, "blas_version", "0.3.21", "conditions", "Stream"),
+        Change(30, "blas_version", "0.3.26", "conditions", "Stream"),
+    ]
+    seen = here.year(
+        (GFLOPS, TRIAD), changes=changes, steps=[Step(GFLOPS, 30, -0.2), Step(TRIAD, 30, -0.2)]
+    ).survey()
     found = only(seen.all)
     assert found.metric == TRIAD
     assert found.changed == ["Stream: blas_version: 0.3.21 -> 0.3.26"]
     assert only(seen.gaps).startswith(
         f"another series since {day(30):%Y-%m-%d %H:%M} (session {years.session_of(30)}): "
-        "nb 192 -> 384; Hpl.gflops of compute")
+        "nb 192 -> 384; Hpl.gflops of compute"
+    )
 
 
 def test_quick_runs_stay_apart(here):
@@ -202,8 +232,16 @@ def test_acceptance_and_maintenance_are_one_series(here):
 def test_published_figures_stay_apart(here):
     here.year(runs=20)
     for run in range(20, 40):
-        head = Header(f"p{run}", "here", "published", "published", "Stream", "x",
-                      years.time_of(run).isoformat(), mode="published")
+        head = Header(
+            f"p{run}",
+            "here",
+            "published",
+            "published",
+            "Stream",
+            "x",
+            years.time_of(run).isoformat(),
+            mode="published",
+        )
         here.keep(head, ("n001", TRIAD, Decimal(90_000), "MB/s"))
     seen = here.survey()
     assert seen.all == [] and seen.points == 360
@@ -211,25 +249,44 @@ def test_published_figures_stay_apart(here):
 
 
 def test_what_is_missing_is_named_with_a_count(here):
-    here.year((TRIAD, GFLOPS), gaps=[
-        Gap(40, 59, ["n003", "n004"]), Gap(10, 20, ["n005"], TRIAD),
-        Gap(30, 33, ["n006"], GFLOPS, "timeout"), Gap(22, 28)])
-    here.keep(Header("s", "here", "compute", "system", "Stream", "1", "2026-01-01T00:00:00+00:00",
-                     mode="maintenance"),
-              ("stranger", TRIAD, Decimal(1), "MB/s"), ("n001", "Stream.made_up", Decimal(1), "x"),
-              ("n001", "Stream.copy", Decimal(1), "MB/s"),
-              ("n001", "Stream.scale", Decimal(1), "s"))
+    here.year(
+        (TRIAD, GFLOPS),
+        gaps=[
+            Gap(40, 59, ["n003", "n004"]),
+            Gap(10, 20, ["n005"], TRIAD),
+            Gap(30, 33, ["n006"], GFLOPS, "timeout"),
+            Gap(22, 28),
+        ],
+    )
+    here.keep(
+        Header(
+            "s",
+            "here",
+            "compute",
+            "system",
+            "Stream",
+            "1",
+            "2026-01-01T00:00:00+00:00",
+            mode="maintenance",
+        ),
+        ("stranger", TRIAD, Decimal(1), "MB/s"),
+        ("n001", "Stream.made_up", Decimal(1), "x"),
+        ("n001", "Stream.copy", Decimal(1), "MB/s"),
+        ("n001", "Stream.scale", Decimal(1), "s"),
+    )
     told = "\n".join(here.survey().gaps)
-    for text in (f"not measured since {day(39):%Y-%m-%d}: n[003-004], Hpl.gflops of compute and 1 ",
-                 f"no run between {day(21):%Y-%m-%d} and {day(29):%Y-%m-%d}, where one every day "
-                 "is usual: Hpl.gflops of compute, Stream.triad of compute",
-                 "1 hole of 5 runs or more in a line, for example n005, Stream.triad of compute",
-                 "4 samples of 1 node without a value: timeout; the newest: Hpl on n006",
-                 "1 of 37 lines have fewer than 10 runs, too few for a step: for example "
-                 "Stream.copy of compute, n001 with 1",
-                 "nodes of no role: stranger; 1 value left out",
-                 "metrics of no catalogue: Stream.made_up; 1 value left out",
-                 "Stream.scale: 1 values in s, which is no rate"):
+    for text in (
+        f"not measured since {day(39):%Y-%m-%d}: n[003-004], Hpl.gflops of compute and 1 ",
+        f"no run between {day(21):%Y-%m-%d} and {day(29):%Y-%m-%d}, where one every day "
+        "is usual: Hpl.gflops of compute, Stream.triad of compute",
+        "1 hole of 5 runs or more in a line, for example n005, Stream.triad of compute",
+        "4 samples of 1 node without a value: timeout; the newest: Hpl on n006",
+        "1 of 37 lines have fewer than 10 runs, too few for a step: for example "
+        "Stream.copy of compute, n001 with 1",
+        "nodes of no role: stranger; 1 value left out",
+        "metrics of no catalogue: Stream.made_up; 1 value left out",
+        "Stream.scale: 1 values in s, which is no rate",
+    ):
         assert text in told
 
 
@@ -238,8 +295,14 @@ def test_units_are_converted_and_named(here):
     for run in range(20, 40):
         path = next(here.perflogs.glob(f"*/*/{years.session_of(run - 20)}*"))
         head = samples.read(path)[0].header
-        head = Header(**{**vars(head), "session": f"t{run}", "job": "x",
-                         "time": years.time_of(run).isoformat()})
+        head = Header(
+            **{
+                **vars(head),
+                "session": f"t{run}",
+                "job": "x",
+                "time": years.time_of(run).isoformat(),
+            }
+        )
         here.keep(head, *((s.node, s.metric, s.value / 1000, "GB/s") for s in samples.read(path)))
     seen = here.survey()
     assert seen.all == [] and seen.series == 18
@@ -250,8 +313,13 @@ def test_runs_of_one_session_count_one_by_one_and_trials_by_their_median(here):
     for job in range(12):
         head = fleets.header(1, job=str(job), time=f"2026-11-02T{job:02}:00:00+00:00")
         level = 100 if job < 6 else 50
-        here.keep(head, *(Sample(head, "n001", TRIAD, Decimal(level + trial), "MB/s", trial=trial)
-                          for trial in (-1, 0, 1)))
+        here.keep(
+            head,
+            *(
+                Sample(head, "n001", TRIAD, Decimal(level + trial), "MB/s", trial=trial)
+                for trial in (-1, 0, 1)
+            ),
+        )
     line = only(here.lines(TRIAD))
     assert line.values.tolist() == [100] * 6 + [50] * 6
     found = only(here.survey().all)
@@ -262,41 +330,67 @@ def test_a_link_is_a_place_of_its_own(here):
     for run in range(24):
         head = fleets.header(run, "TcpBandwidth", conditions={"link": "wan"})
         level = 9.0 if run < 12 else 7.0
-        here.keep(head, Sample(head, "", "TcpBandwidth.throughput", Decimal(f"{level + run / 1e4}"),
-                               "Gb/s", dims={"link": "wan"}))
+        here.keep(
+            head,
+            Sample(
+                head,
+                "",
+                "TcpBandwidth.throughput",
+                Decimal(f"{level + run / 1e4}"),
+                "Gb/s",
+                dims={"link": "wan"},
+            ),
+        )
     found = only(here.survey().all)
     assert (found.role, found.place, str(found.nodes)) == ("link", "link", "wan")
 
 
 def test_logs_of_plain_reframe_have_lines_of_their_own(here):
     here.year(runs=40)
-    columns = ("job_completion_time_unix|version|display_name|system|partition|environ|jobid|"
-               "result|job_nodelist|perf_var|perf_value|perf_unit|perf_ref|perf_lower_thres|"
-               "perf_upper_thres|perf_result")
+    columns = (
+        "job_completion_time_unix|version|display_name|system|partition|environ|jobid|"
+        "result|job_nodelist|perf_var|perf_value|perf_unit|perf_ref|perf_lower_thres|"
+        "perf_upper_thres|perf_result"
+    )
     rows = [
         f"{years.time_of(run).timestamp()}|4.10.4|{test}|here|compute|gnu|{run}|pass|{node}|{figure}"
         f"|{(100 if run < 20 else 80) + run * 7 % 5 / 10}|{unit}|1|0|null|pass"
-        for run in range(40) for test, node, figure, unit in (
-            ("Probe", "n001", "speed", "GB/s"), ("Probe", "other1", "wall", "s"),
-            ("Probe", "n002", "odd", "furlongs"), ("Stream", "n001", "triad", "MB/s"))]
+        for run in range(40)
+        for test, node, figure, unit in (
+            ("Probe", "n001", "speed", "GB/s"),
+            ("Probe", "other1", "wall", "s"),
+            ("Probe", "n002", "odd", "furlongs"),
+            ("Stream", "n001", "triad", "MB/s"),
+        )
+    ]
     path = here.perflogs / "here" / "imported" / "old.log"
     path.parent.mkdir()
     path.write_text("\n".join([columns, *rows, ""]))
     seen = here.survey()
     assert {(a.metric, str(a.nodes), a.role, a.worse) for a in seen.alerts} == {
-        ("Probe.speed", "n001", "compute", True), ("Probe.wall", "other1", "imported", False),
-        ("Stream.triad", "n001", "compute", True)}
+        ("Probe.speed", "n001", "compute", True),
+        ("Probe.wall", "other1", "imported", False),
+        ("Stream.triad", "n001", "compute", True),
+    }
     assert {tuple(a.changed) for a in seen.alerts} == {
-        ("not known: logs of others record nothing beside the figure",)}
+        ("not known: logs of others record nothing beside the figure",)
+    }
     assert seen.series == 18 + 3
     assert only(seen.gaps).startswith("Probe.odd: 40 values in 'furlongs', a unit that nobody")
 
 
 def test_what_changed_in_another_environment_is_no_cause(here):
     here.year(nodes=4, runs=30, environment="gnu", steps=[Step(TRIAD, 15, -0.1, ["n001"])])
-    here.year(nodes=4, runs=30, environment="intel", partition="other", changes=[
-        Change(0, "blas_version", "0.3.21", "conditions"),
-        Change(15, "blas_version", "0.3.26", "conditions")])
+    here.year(
+        nodes=4,
+        runs=30,
+        environment="intel",
+        partition="other",
+        changes=[
+            Change(0, "blas_version", "0.3.21", "conditions"),
+            Change(15, "blas_version", "0.3.26", "conditions"),
+        ],
+    )
     found = only(here.survey().all)
     assert found.environment == "gnu"
     assert found.changed == ["nothing that is recorded changed"]
@@ -305,23 +399,48 @@ def test_what_changed_in_another_environment_is_no_cause(here):
 def test_host_parameters_and_firmware_are_causes_also_when_they_are_measured_less_often(here):
     here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
     for run, text in ((10, "10"), (45, "60")):
-        head = Header(f"h{run}", "here", "compute", "system", "HostParameters", "1",
-                      years.time_of(run).isoformat(), mode="maintenance")
-        here.keep(head, ("n001", "HostParameters.sysctl", f"vm.swappiness {text}", "text"),
-                  ("n002", "HostParameters.sysctl", f"vm.other {text}", "text"))
+        head = Header(
+            f"h{run}",
+            "here",
+            "compute",
+            "system",
+            "HostParameters",
+            "1",
+            years.time_of(run).isoformat(),
+            mode="maintenance",
+        )
+        here.keep(
+            head,
+            ("n001", "HostParameters.sysctl", f"vm.swappiness {text}", "text"),
+            ("n002", "HostParameters.sysctl", f"vm.other {text}", "text"),
+        )
     assert only(here.survey().all).changed == [
-        "HostParameters.sysctl: vm.swappiness 10 -> vm.swappiness 60 on n001"]
+        "HostParameters.sysctl: vm.swappiness 10 -> vm.swappiness 60 on n001"
+    ]
 
 
 def test_firmware_that_changed_between_two_descriptions_is_a_cause(here):
     here.year(nodes=4, runs=30, steps=[Step(TRIAD, 15, -0.1, ["n001"])])
     for run, version in ((5, "1.2"), (10, "1.3"), (15, "2.0"), (25, "2.1")):
-        head = Header(f"d{run}", "here", "compute", "system", "SystemDescription", "1",
-                      years.time_of(run).isoformat(), mode="maintenance")
+        head = Header(
+            f"d{run}",
+            "here",
+            "compute",
+            "system",
+            "SystemDescription",
+            "1",
+            years.time_of(run).isoformat(),
+            mode="maintenance",
+        )
         kept = {"n001": {"bios.version": version, "cpu": "x"}, "n002": {"bios.version": version}}
         descriptions.write(here.perflogs, head, kept)
-        here.keep(head, *((node, descriptions.COUNT, Decimal(len(held)), "count")
-                          for node, held in kept.items()))
+        here.keep(
+            head,
+            *(
+                (node, descriptions.COUNT, Decimal(len(held)), "count")
+                for node, held in kept.items()
+            ),
+        )
     assert only(here.survey().all).changed == ["bios.version: 1.3 -> 2.0 on n001"]
     next(here.perflogs.rglob("d10*.fields.json.gz")).write_bytes(b"broken")
     told = only(only(here.survey().all).changed)
@@ -329,8 +448,9 @@ def test_firmware_that_changed_between_two_descriptions_is_a_cause(here):
 
 
 def test_since_tells_only_what_came_later_and_metric_and_node_only_theirs(here):
-    here.year((TRIAD, GFLOPS), steps=[Step(TRIAD, 20, -0.1, ["n001"]),
-                                      Step(GFLOPS, 40, -0.1, ["n002"])])
+    here.year(
+        (TRIAD, GFLOPS), steps=[Step(TRIAD, 20, -0.1, ["n001"]), Step(GFLOPS, 40, -0.1, ["n002"])]
+    )
     assert [a.metric for a in here.survey(since=years.time_of(30)).all] == [GFLOPS]
     assert [a.metric for a in here.survey(metric=TRIAD).all] == [TRIAD]
     assert [a.metric for a in here.survey(node="n002").all] == [GFLOPS]

@@ -30,8 +30,9 @@ def ask(*words):
 def words(told):
     """What a table says in its first row and below, cell by cell, each in one line."""
     rows = [line.strip("│").split("│") for line in told.splitlines() if line.startswith("│")]
-    return " ".join(" ".join(cell.strip() for cell in column).strip()
-                    for column in zip(*rows, strict=True))
+    return " ".join(
+        " ".join(cell.strip() for cell in column).strip() for column in zip(*rows, strict=True)
+    )
 
 
 def changes():
@@ -43,15 +44,26 @@ def changes():
 
 
 def test_a_change_is_told_with_place_size_runs_and_cause(here):
-    here.year((TRIAD, GFLOPS), steps=[Step(TRIAD, 30, -0.1, years.names(6))],
-              changes=[Change(30, "kernel", "6.1.0-13")])
+    here.year(
+        (TRIAD, GFLOPS),
+        steps=[Step(TRIAD, 30, -0.1, years.names(6))],
+        changes=[Change(30, "kernel", "6.1.0-13")],
+    )
     code, told = ask("trend")
     assert code == 1
-    for text in ("worse Stream.triad", "rack1", "n[001-006]", "MB/s", "kernel:",
-                 f"{years.time_of(29):%Y-%m-%d}", f"{years.time_of(30):%Y-%m-%d}"):
+    for text in (
+        "worse Stream.triad",
+        "rack1",
+        "n[001-006]",
+        "MB/s",
+        "kernel:",
+        f"{years.time_of(29):%Y-%m-%d}",
+        f"{years.time_of(30):%Y-%m-%d}",
+    ):
         assert text in words(told)
-    assert told.splitlines()[-1] == ("36 lines with 2160 runs of here: 1 change for the worse "
-                                     "that nobody has acknowledged")
+    assert told.splitlines()[-1] == (
+        "36 lines with 2160 runs of here: 1 change for the worse that nobody has acknowledged"
+    )
 
 
 def test_nothing_worse_is_exit_code_0_and_an_improvement_is_told(here):
@@ -79,10 +91,16 @@ def test_why_shows_the_runs_around_a_change(here):
     name = only(changes()["alerts"])["id"]
     code, told = ask("trend", "why", name.upper())
     assert code == 0
-    for text in ("n001", "n002", "median of 16 others", "conditions   mode maintenance, program",
-                 f"first after  {years.time_of(30):%Y-%m-%d %H:%M} UTC, session "
-                 f"{years.session_of(30)}", "nothing that is recorded changed",
-                 f"{years.time_of(26):%Y-%m-%d %H:%M}", f"{years.time_of(34):%Y-%m-%d %H:%M}"):
+    for text in (
+        "n001",
+        "n002",
+        "median of 16 others",
+        "conditions   mode maintenance, program",
+        f"first after  {years.time_of(30):%Y-%m-%d %H:%M} UTC, session {years.session_of(30)}",
+        "nothing that is recorded changed",
+        f"{years.time_of(26):%Y-%m-%d %H:%M}",
+        f"{years.time_of(34):%Y-%m-%d %H:%M}",
+    ):
         assert text in told
 
 
@@ -183,8 +201,10 @@ MISTAKES = [
     (("trend", "ack", "nothere"), "siteproof trend ack: why is not given"),
     (("trend", "unack", "nothere", "--why", "x"), "ID: no change 'nothere'. Allowed: none"),
     (("trend", "why", "nothere"), "ID: no change 'nothere'"),
-    (("trend", "--metric", "Strem.triad"), "--metric: no value of 'Strem.triad' in the history. "
-     "Allowed: Stream.triad."),
+    (
+        ("trend", "--metric", "Strem.triad"),
+        "--metric: no value of 'Strem.triad' in the history. Allowed: Stream.triad.",
+    ),
     (("trend", "--since", "yore"), "--since: 'yore' is no time"),
     (("trend", "--node", "n005"), "--node: no sample is of 'n005'. Allowed: a name such as n001"),
     (("trend", "--since", "7d", "why", "x"), "siteproof trend why: takes none of --since"),
@@ -204,10 +224,16 @@ def test_a_broken_record_is_named(here):
     ask("trend", "ack", only(changes()["alerts"])["id"], "--why", "known")
     path = next((here.perflogs / "here" / "trend").glob("*.json"))
     text = path.read_text()
-    for broken in (text[:100], "{}", "[1]", text.replace('"n001"', '"n[1"'),
-                   text.replace('"who"', '"whom"'), text.replace("true", '"yes"'),
-                   text.replace('"before": ', '"before": "" , "x": '),
-                   text.replace('"first_after": {', '"first_after": null, "x": {')):
+    for broken in (
+        text[:100],
+        "{}",
+        "[1]",
+        text.replace('"n001"', '"n[1"'),
+        text.replace('"who"', '"whom"'),
+        text.replace("true", '"yes"'),
+        text.replace('"before": ', '"before": "" , "x": '),
+        text.replace('"first_after": {', '"first_after": null, "x": {'),
+    ):
         assert broken != text
         path.write_text(broken)
         with pytest.raises(UserError, match=path.name):
@@ -218,8 +244,12 @@ def test_a_broken_record_is_named(here):
 
 def test_what_steers_a_terminal_reaches_none(here):
     evil = "\x1b]0;owned\x07"
-    here.year(runs=12, steps=[Step(TRIAD, 6, -0.2, ["n001"])],
-              gaps=[Gap(3, 3, ["n002"], "", "parse")], changes=[Change(6, "kernel", f"6{evil}")])
+    here.year(
+        runs=12,
+        steps=[Step(TRIAD, 6, -0.2, ["n001"])],
+        gaps=[Gap(3, 3, ["n002"], "", "parse")],
+        changes=[Change(6, "kernel", f"6{evil}")],
+    )
     name = only(changes()["alerts"])["id"]
     ask("trend", "ack", name, "--why", f"x{evil}", "--who", f"m{evil}")
     told = ask("trend")[1] + ask("trend", "why", name)[1]

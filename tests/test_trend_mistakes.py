@@ -35,10 +35,17 @@ def test_a_drift_holds_since_its_first_run(here):
 
 def test_ctrl_c_within_a_question_is_no_traceback(here):
     here.year(nodes=2, runs=2)
-    command = [sys.executable, "-c", "from siteproof.cli import main; main()", "history", "--sql",
-               FOREVER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env=dict(os.environ)) as asked:
+    command = [
+        sys.executable,
+        "-c",
+        "from siteproof.cli import main; main()",
+        "history",
+        "--sql",
+        FOREVER,
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    ) as asked:
         try:
             wait_for(lambda: cpu(asked.pid) > AT_WORK, 60)
             assert asked.poll() is None

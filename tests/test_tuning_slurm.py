@@ -21,13 +21,17 @@ FIXED = """fixed:
   knob.sysctl.net.ipv4.tcp_rmem: '4096 87380 {{buffer}}'
   knob.sysctl.net.ipv4.tcp_wmem: '4096 65536 {{buffer}}'
 """
-SWEEP = """description: TCP against buffers
+SWEEP = (
+    """description: TCP against buffers
 tool: tcp
 axes: {{buffer: [{buffers}]}}
-""" + FIXED + """against: buffer
+"""
+    + FIXED
+    + """against: buffer
 order: ascending
 point_limit: 40s
 """
+)
 
 
 class Tuning(Sites):
@@ -38,14 +42,19 @@ class Tuning(Sites):
         folder.mkdir(exist_ok=True)
         text = SWEEP.format(buffers=", ".join(f"{b} MiB" for b in buffers), seconds=seconds)
         (folder / "buffers.yaml").write_text(text.replace("fixed:\n", f"fixed:\n{more}"))
-        self.described += (f" SITEPROOF_SWEEPS='{folder}'"
-                           f" SITEPROOF_KNOB_RECORDS='{self.folder}/records'")
+        self.described += (
+            f" SITEPROOF_SWEEPS='{folder}' SITEPROOF_KNOB_RECORDS='{self.folder}/records'"
+        )
         return ("-n", "^Buffers.*link=wan$", "-S", "omit=1")
 
     def command(self, *words, **kw):
         line = super().command(*words, **kw)
-        return [*line[:-1], line[-1].replace("-c checks/", "-c sweeps/").replace(
-            " && exec", " && export SITEPROOF_SWEEPS SITEPROOF_KNOB_RECORDS && exec")]
+        return [
+            *line[:-1],
+            line[-1]
+            .replace("-c checks/", "-c sweeps/")
+            .replace(" && exec", " && export SITEPROOF_SWEEPS SITEPROOF_KNOB_RECORDS && exec"),
+        ]
 
     def values(self):
         """What is set on both ends."""
@@ -122,8 +131,10 @@ def test_what_the_kernel_refuses_is_an_invalid_point(suite):
     done = suite.reframe(*suite.sweep([1], more="  knob.sysctl.net.ipv4.ip_default_ttl: 999\n"))
     assert done.returncode == 1
     assert {s.status for s in suite.samples()} == {"invalid"}
-    assert all(s.why.endswith("knob.sysctl.net.ipv4.ip_default_ttl: '999' was refused")
-               for s in suite.samples())
+    assert all(
+        s.why.endswith("knob.sysctl.net.ipv4.ip_default_ttl: '999' was refused")
+        for s in suite.samples()
+    )
     assert suite.values() == before
 
 

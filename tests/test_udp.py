@@ -26,16 +26,24 @@ NOBODY_SAID = Raw({}, {}, "", "")
 def needs(*tools):
     """The test runs these for real; skipped, loudly, where one is missing."""
     missing = [tool for tool in tools if not shutil.which(tool)]
-    return [pytest.mark.tool(*tools),
-            pytest.mark.skipif(bool(missing), reason=f"NOT TESTED: no {missing}")]
+    return [
+        pytest.mark.tool(*tools),
+        pytest.mark.skipif(bool(missing), reason=f"NOT TESTED: no {missing}"),
+    ]
 
 
 def shell(folder, line, *path):
     """Run a line of sh with the functions that measuring scripts have; path: first on PATH."""
     env = os.environ | {"PATH": ":".join([*map(str, path), os.environ["PATH"]])}
     (folder / "facts").touch()
-    return subprocess.run(["sh", "-c", f". {SHARED}/account.sh; . {SHARED}/network.sh; {line}"],
-                          cwd=folder, env=env, text=True, capture_output=True, timeout=60)
+    return subprocess.run(
+        ["sh", "-c", f". {SHARED}/account.sh; . {SHARED}/network.sh; {line}"],
+        cwd=folder,
+        env=env,
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
 
 
 def called(folder, version):
@@ -50,9 +58,10 @@ def called(folder, version):
 # ---- which program
 
 
-@pytest.mark.parametrize(("version", "new"), [
-    ("6.1.2", False), ("6.2.6", False), ("6.2.7", True), ("6.10.1", True), ("8.2.2", True),
-])
+@pytest.mark.parametrize(
+    ("version", "new"),
+    [("6.1.2", False), ("6.2.6", False), ("6.2.7", True), ("6.10.1", True), ("8.2.2", True)],
+)
 def test_the_version_of_nuttcp_is_compared_as_numbers(tmp_path, version, new):
     done = shell(tmp_path, "nuttcp_since 6.2.7", called(tmp_path, version))
     assert (done.returncode == 0) is new
@@ -71,8 +80,15 @@ def test_a_program_that_is_asked_for_by_name_has_no_substitute(tmp_path):
 
 def measure(folder, runs, program="", side="client", port=0, path=()):
     """One side's script on loopback, as pair.sh runs it."""
-    words = {"SIDE": side, "ADDRESS": "127.0.0.1", "PORT": port, "PROGRAM": program,
-             "LINK_MTU": 9000, "AROUND_RUN": 4, "RUNS": "\n".join(runs)}
+    words = {
+        "SIDE": side,
+        "ADDRESS": "127.0.0.1",
+        "PORT": port,
+        "PROGRAM": program,
+        "LINK_MTU": 9000,
+        "AROUND_RUN": 4,
+        "RUNS": "\n".join(runs),
+    }
     said = "".join(f"{key}='{value}'; " for key, value in words.items())
     return shell(folder, f"{said} . {TOP}/checks/network/udp_runs.sh", *path)
 
@@ -81,7 +97,9 @@ def test_an_old_nuttcp_is_not_asked_for_bursts(tmp_path):
     burst = "small 1 power 300 20 0 until_loss"
     done = measure(tmp_path, [burst], "nuttcp", path=[called(tmp_path, "6.1.2")])
     assert (done.returncode, done.stderr) == (
-        127, "nuttcp 6.1.2 knows no bursts; 6.2.7 or later does\n")
+        127,
+        "nuttcp 6.1.2 knows no bursts; 6.2.7 or later does\n",
+    )
     measure(tmp_path, [burst], path=[called(tmp_path, "6.1.2")], port=1)
     assert "program=iperf3\n" in (tmp_path / "facts").read_text()
 
@@ -101,8 +119,10 @@ def server(tmp_path):
         serve = {"iperf3": ["iperf3", "-s", "-p"], "nuttcp": ["nuttcp", "-S", "--nofork", "-P"]}
         started.append(subprocess.Popen([*serve[program], str(port)], stdout=subprocess.DEVNULL))
         for _ in range(100):
-            if f":{port:04X} " in Path("/proc/net/tcp").read_text() + Path(
-                    "/proc/net/tcp6").read_text():
+            if (
+                f":{port:04X} "
+                in Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+            ):
                 break
             time.sleep(0.1)
         return port
@@ -135,9 +155,10 @@ class Job:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [
-    pytest.param("nuttcp", marks=needs("nuttcp")), pytest.param("iperf3", marks=needs("iperf3")),
-])
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param("nuttcp", marks=needs("nuttcp")), pytest.param("iperf3", marks=needs("iperf3"))],
+)
 def test_udp_goes_both_ways_in_datagrams_that_fill_the_link_and_each_end_is_known(
     tmp_path, server, program
 ):
@@ -158,8 +179,11 @@ def test_udp_goes_both_ways_in_datagrams_that_fill_the_link_and_each_end_is_know
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [pytest.param("iperf3", marks=needs("iperf3"))])
 def test_bursts_are_sent_at_the_rate_that_was_asked_for(tmp_path, server, program):
-    runs = ["small 1 power 300 20 0 always", "large 1 fill 300 100 4194304 always",
-            "step 1 fill 300 1200 4194304 until_loss"]
+    runs = [
+        "small 1 power 300 20 0 always",
+        "large 1 fill 300 100 4194304 always",
+        "step 1 fill 300 1200 4194304 until_loss",
+    ]
     done = measure(tmp_path, runs, program, port=server(program))
     assert done.returncode == 0, done.stderr
     left, found = read(tmp_path)
@@ -179,8 +203,11 @@ def test_bursts_are_sent_at_the_rate_that_was_asked_for(tmp_path, server, progra
 @pytest.mark.parametrize("program", [pytest.param("iperf3", marks=needs("iperf3"))])
 def test_the_first_loss_ends_the_search_and_is_the_receivers(tmp_path, server, program):
     narrow = "fill 300 100 16384 until_loss"  # room for hardly one of a hundred datagrams
-    runs = ["small 1 power 300 20 0 always", f"large 4 {narrow}",
-            "step 1 fill 300 200 4194304 until_loss"]
+    runs = [
+        "small 1 power 300 20 0 always",
+        f"large 4 {narrow}",
+        "step 1 fill 300 200 4194304 until_loss",
+    ]
     done = measure(tmp_path, runs, program, port=server(program))
     assert done.returncode == 0, done.stderr
     left, found = read(tmp_path)
@@ -196,14 +223,26 @@ def test_the_first_loss_ends_the_search_and_is_the_receivers(tmp_path, server, p
 
 def run_of(kind="full", readings=None, **dims):
     """The readings of one run: sent, throughput and loss, with the dimensions of the script."""
-    found = {"throughput": "290", "sent": "300", "loss": "0", "cpu_sender": "20",
-             "cpu_receiver": "20"} | (readings or {})
+    found = {
+        "throughput": "290",
+        "sent": "300",
+        "loss": "0",
+        "cpu_sender": "20",
+        "cpu_receiver": "20",
+    } | (readings or {})
     units = {"throughput": "Mb/s", "sent": "Mb/s"}
-    told = {"kind": kind, "burst": "100", "datagram": "8972", "duration": "5",
-            "window": "4194304", "discarded": "0"} | dims
+    told = {
+        "kind": kind,
+        "burst": "100",
+        "datagram": "8972",
+        "duration": "5",
+        "window": "4194304",
+        "discarded": "0",
+    } | dims
     told = {key: value for key, value in told.items() if value is not None}
-    return [Reading(name, Decimal(value), units.get(name, "%"), told)
-            for name, value in found.items()]
+    return [
+        Reading(name, Decimal(value), units.get(name, "%"), told) for name, value in found.items()
+    ]
 
 
 def burst(*steps, bound="800", small=None, large=None):
@@ -212,13 +251,12 @@ def burst(*steps, bound="800", small=None, large=None):
     readings += run_of("large", large)
     for packets, changed in steps:
         readings += run_of("step", changed, burst=packets)
-    return udp_burst.derive(readings, {"program": "nuttcp", "burst_bound": bound},
-                            NOBODY_SAID, {})
+    return udp_burst.derive(readings, {"program": "nuttcp", "burst_bound": bound}, NOBODY_SAID, {})
 
 
-@pytest.mark.parametrize(("sent", "valid"), [
-    ("285", True), ("284.9", False), ("315", True), ("315.1", False),
-])
+@pytest.mark.parametrize(
+    ("sent", "valid"), [("285", True), ("284.9", False), ("315", True), ("315.1", False)]
+)
 @pytest.mark.parametrize("kind", ["small", "large"])
 def test_bursts_that_were_not_sent_as_asked_are_invalid(kind, sent, valid):
     if valid:
@@ -248,27 +286,36 @@ LOST = {"loss": "0.001"}
 SLOW = {"sent": "200"}
 
 
-@pytest.mark.parametrize(("large", "steps", "value", "bound"), [
-    ({}, [("200", {}), ("400", {}), ("800", {})], "800", "800"),  # no end was found
-    ({}, [("200", {}), ("400", LOST)], "200", "800"),
-    (LOST, [], "0", "800"),
-    ({}, [("200", LOST)], "100", "800"),
-    ({}, [("200", {}), ("400", SLOW)], "200", "200"),  # nobody knows what 400 would lose
-])
+@pytest.mark.parametrize(
+    ("large", "steps", "value", "bound"),
+    [
+        ({}, [("200", {}), ("400", {}), ("800", {})], "800", "800"),  # no end was found
+        ({}, [("200", {}), ("400", LOST)], "200", "800"),
+        (LOST, [], "0", "800"),
+        ({}, [("200", LOST)], "100", "800"),
+        ({}, [("200", {}), ("400", SLOW)], "200", "200"),  # nobody knows what 400 would lose
+    ],
+)
 def test_the_largest_lossless_burst_is_one_that_was_measured(large, steps, value, bound):
     readings, conditions = burst(*steps, large=large)
     last = readings[-1]
     assert (last.metric, str(last.value), last.dims["burst_bound"]) == (
-        "largest_lossless", value, bound)
+        "largest_lossless",
+        value,
+        bound,
+    )
     assert ("burst_warning" in conditions) is any(step[1] is SLOW for step in steps)
 
 
 def test_each_loss_tells_the_burst_that_it_is_of():
     readings, _ = burst(("200", {}))
-    assert {r.metric: (r.dims.get("burst"), r.dims["datagram"], r.dims["window"])
-            for r in readings} == {
-        "loss_small": ("20", "8192", "default"), "loss_large": ("100", "8972", "4194304"),
-        "largest_lossless": (None, "8972", "4194304")}
+    assert {
+        r.metric: (r.dims.get("burst"), r.dims["datagram"], r.dims["window"]) for r in readings
+    } == {
+        "loss_small": ("20", "8192", "default"),
+        "loss_large": ("100", "8972", "4194304"),
+        "largest_lossless": (None, "8972", "4194304"),
+    }
 
 
 def full(facts, readings=None, **dims):
@@ -282,9 +329,11 @@ def test_a_sender_that_does_not_fill_the_link_is_named_as_the_limit():
     facts = {"speed": "10000000000"}
     assert "sender_warning" not in full(facts, {"sent": "9431"})
     assert full(facts, {"sent": "9430"})["sender_warning"] == (
-        "the sender did not fill the link: it is the limit, and not the network")
-    assert "processor was busy" in full(facts, {"sent": "5000", "cpu_sender": "99"})[
-        "sender_warning"]
+        "the sender did not fill the link: it is the limit, and not the network"
+    )
+    assert (
+        "processor was busy" in full(facts, {"sent": "5000", "cpu_sender": "99"})["sender_warning"]
+    )
 
 
 def test_without_a_speed_only_a_busy_sender_may_be_the_limit():
@@ -292,42 +341,64 @@ def test_without_a_speed_only_a_busy_sender_may_be_the_limit():
     assert "may be the limit" in full({}, {"cpu_sender": "90"})["sender_warning"]
 
 
-@pytest.mark.parametrize(("changed", "dims", "words"), [
-    ({}, {"discarded": None}, ""),
-    (LOST, {"discarded": "0"}, ""),
-    (LOST, {"discarded": "7"}, "found the receiver's socket full"),
-    (LOST | {"cpu_receiver": "95"}, {}, "the receiver's processor was busy"),
-    (LOST, {"discarded": None}, "nobody counted"),
-])
+@pytest.mark.parametrize(
+    ("changed", "dims", "words"),
+    [
+        ({}, {"discarded": None}, ""),
+        (LOST, {"discarded": "0"}, ""),
+        (LOST, {"discarded": "7"}, "found the receiver's socket full"),
+        (LOST | {"cpu_receiver": "95"}, {}, "the receiver's processor was busy"),
+        (LOST, {"discarded": None}, "nobody counted"),
+    ],
+)
 def test_a_loss_that_is_the_receivers_is_not_laid_on_the_network(changed, dims, words):
     told = full({}, changed, **dims).get("receiver_warning", "")
     assert words in told if words else not told
 
 
 def test_conditions_are_those_that_decide_and_no_others():
-    assert full({}) == {"program": "nuttcp", "mtu": "9000", "datagram": "8972", "duration": "5",
-                        "window": "4194304"}
+    assert full({}) == {
+        "program": "nuttcp",
+        "mtu": "9000",
+        "datagram": "8972",
+        "duration": "5",
+        "window": "4194304",
+    }
 
 
 # ---- a user's mistakes
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["UdpBurst.bursts=many"], "-S UdpBurst.bursts: wrong packets 'many'. Allowed: whole numbers"),
-    (["UdpBurst.bursts=50"], "-S UdpBurst.bursts: wrong packets '50'"),
-    (["UdpBandwidth.program=ls"], "-S UdpBandwidth.program: unknown program 'ls'. Allowed: nuttcp"),
-    (["MpiPingPong.program=ls"], "-S MpiPingPong.program: unknown program 'ls'. Allowed: osu"),
-    (["TcpBandwidth.program=ls"], "-S TcpBandwidth.program: unknown program 'ls'"),
-    (["TcpBandwidth.streams=1000"], "-S TcpBandwidth.streams: 1000 cannot be. Allowed: 0 to"),
-    (["Latency.size=-1"], "-S Latency.size: -1 cannot be. Allowed: 16 to 65507"),
-    (["BlockStorage.size=-1"], "-S BlockStorage.size: -1 cannot be. Allowed: 0 to"),
-    (["BlockStorage.trials=-1"], "-S BlockStorage.trials: -1 cannot be"),
-    (["RandomIo.depth=0"], "-S RandomIo.depth: 0 cannot be. Allowed: 1 to"),
-])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["UdpBurst.bursts=many"],
+            "-S UdpBurst.bursts: wrong packets 'many'. Allowed: whole numbers",
+        ),
+        (["UdpBurst.bursts=50"], "-S UdpBurst.bursts: wrong packets '50'"),
+        (
+            ["UdpBandwidth.program=ls"],
+            "-S UdpBandwidth.program: unknown program 'ls'. Allowed: nuttcp",
+        ),
+        (["MpiPingPong.program=ls"], "-S MpiPingPong.program: unknown program 'ls'. Allowed: osu"),
+        (["TcpBandwidth.program=ls"], "-S TcpBandwidth.program: unknown program 'ls'"),
+        (["TcpBandwidth.streams=1000"], "-S TcpBandwidth.streams: 1000 cannot be. Allowed: 0 to"),
+        (["Latency.size=-1"], "-S Latency.size: -1 cannot be. Allowed: 16 to 65507"),
+        (["BlockStorage.size=-1"], "-S BlockStorage.size: -1 cannot be. Allowed: 0 to"),
+        (["BlockStorage.trials=-1"], "-S BlockStorage.trials: -1 cannot be"),
+        (["RandomIo.depth=0"], "-S RandomIo.depth: 0 cannot be. Allowed: 1 to"),
+    ],
+)
 def test_a_wrong_setting_ends_the_run_in_one_line(world, words, told):
     world.site("testbed")
-    done = world.reframe("-l", "--system=testbed", "-n", words[0].partition(".")[0],
-                         *(part for word in words for part in ("-S", word)))
+    done = world.reframe(
+        "-l",
+        "--system=testbed",
+        "-n",
+        words[0].partition(".")[0],
+        *(part for word in words for part in ("-S", word)),
+    )
     assert done.code == 2
     assert told in done.err
     assert "Traceback" not in done.out + done.err

@@ -82,40 +82,67 @@ def test_most_of_the_fleet_being_down_changes_nothing_for_the_rest():
     assert vote(nodes).odd == {"node002": (Odd("x", "2", "1"),)}
 
 
-@pytest.mark.parametrize("name", [
-    "nic.eth0.mac", "system.product.serial", "system.product.uuid", "host.name",
-    "sysctl.kernel.hostname", "ib.mlx5_0.address", "memory.dimm.1_A1.serial", "packages.digest",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nic.eth0.mac",
+        "system.product.serial",
+        "system.product.uuid",
+        "host.name",
+        "sysctl.kernel.hostname",
+        "ib.mlx5_0.address",
+        "memory.dimm.1_A1.serial",
+        "packages.digest",
+    ],
+)
 def test_identity_is_no_oddity(name):
     assert vote({"a": {name: "1"}, "b": {name: "2"}}).alike
 
 
-@pytest.mark.parametrize(("name", "one", "other"), [
-    ("kernel.cmdline", "root=UUID=2f9c0d5e-93f1-4b5a-8b1e-6d1c7a5b0f11 quiet",
-     "root=UUID=00000000-93f1-4b5a-8b1e-6d1c7a5b0f12 quiet"),
-    ("kernel.cmdline", "BOOTIF=01-24-6e-96-00-00-01 ip=10.0.0.1:::", "BOOTIF=01-24-6e-96-00-00-02 "
-     "ip=10.0.0.2:::"),
-    ("mount./home", "nfs4 srv:/home rw,clientaddr=10.0.0.1,addr=10.0.0.9",
-     "nfs4 srv:/home rw,clientaddr=10.0.0.2,addr=10.0.0.9"),
-    ("memory.total", "131923412 kB", "131919000 kB"),
-    ("mount./dev/shm", "tmpfs rw,size=65961704k", "tmpfs rw,size=65961700k"),
-    ("sysctl.net.ipv4.tcp_mem", "100000 200000 300000", "100001 200003 300009"),
-])
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        (
+            "kernel.cmdline",
+            "root=UUID=2f9c0d5e-93f1-4b5a-8b1e-6d1c7a5b0f11 quiet",
+            "root=UUID=00000000-93f1-4b5a-8b1e-6d1c7a5b0f12 quiet",
+        ),
+        (
+            "kernel.cmdline",
+            "BOOTIF=01-24-6e-96-00-00-01 ip=10.0.0.1:::",
+            "BOOTIF=01-24-6e-96-00-00-02 ip=10.0.0.2:::",
+        ),
+        (
+            "mount./home",
+            "nfs4 srv:/home rw,clientaddr=10.0.0.1,addr=10.0.0.9",
+            "nfs4 srv:/home rw,clientaddr=10.0.0.2,addr=10.0.0.9",
+        ),
+        ("memory.total", "131923412 kB", "131919000 kB"),
+        ("mount./dev/shm", "tmpfs rw,size=65961704k", "tmpfs rw,size=65961700k"),
+        ("sysctl.net.ipv4.tcp_mem", "100000 200000 300000", "100001 200003 300009"),
+    ],
+)
 def test_values_that_differ_in_what_is_a_nodes_own_mean_the_same(name, one, other):
     assert vote({"a": {name: one}, "b": {name: other}}).alike
 
 
-@pytest.mark.parametrize(("name", "one", "other"), [
-    ("kernel.cmdline", "quiet mitigations=off", "quiet mitigations=auto"),
-    ("mount./home", "nfs4 srv1:/home rw,addr=10.0.0.9", "nfs4 srv1:/home ro,addr=10.0.0.9"),
-    ("memory.total", "131923412 kB", "115000000 kB"),
-    ("mount./tmp", "tmpfs rw,size=65961704k", "tmpfs rw,size=32980852k"),
-    ("mount./home", "nfs4 srv1:/home rw,addr=10.0.250.9", "nfs4 srv1:/home rw,addr=10.0.251.9"),
-    ("memory.numa.node0", "65961704 kB cpus 0-23 distance 10 21",
-     "65961704 kB cpus 0-22 distance 10 21"),
-    ("sysctl.vm.swappiness", "60", "61"),
-    ("nic.eth0.firmware", "4.41 0x8000186a", "4.42 0x8000186a"),
-])
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("kernel.cmdline", "quiet mitigations=off", "quiet mitigations=auto"),
+        ("mount./home", "nfs4 srv1:/home rw,addr=10.0.0.9", "nfs4 srv1:/home ro,addr=10.0.0.9"),
+        ("memory.total", "131923412 kB", "115000000 kB"),
+        ("mount./tmp", "tmpfs rw,size=65961704k", "tmpfs rw,size=32980852k"),
+        ("mount./home", "nfs4 srv1:/home rw,addr=10.0.250.9", "nfs4 srv1:/home rw,addr=10.0.251.9"),
+        (
+            "memory.numa.node0",
+            "65961704 kB cpus 0-23 distance 10 21",
+            "65961704 kB cpus 0-22 distance 10 21",
+        ),
+        ("sysctl.vm.swappiness", "60", "61"),
+        ("nic.eth0.firmware", "4.41 0x8000186a", "4.42 0x8000186a"),
+    ],
+)
 def test_values_that_mean_something_else_differ(name, one, other):
     assert not vote({"a": {name: one}, "b": {name: other}}).alike
 

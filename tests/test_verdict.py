@@ -20,9 +20,20 @@ START = datetime(2026, 11, 21, tzinfo=UTC)
 def header(session=1, mode="acceptance", **keys):
     """A session a number, one after the other."""
     moment = (START + timedelta(minutes=session)).isoformat(timespec="seconds")
-    return Header(**{"session": f"s{session:03}", "system": "here", "partition": "all",
-                     "environment": "system", "check": "Stream", "job": "1", "time": moment,
-                     "mode": mode, "conditions": {"program": "stream"}, **keys})
+    return Header(
+        **{
+            "session": f"s{session:03}",
+            "system": "here",
+            "partition": "all",
+            "environment": "system",
+            "check": "Stream",
+            "job": "1",
+            "time": moment,
+            "mode": mode,
+            "conditions": {"program": "stream"},
+            **keys,
+        }
+    )
 
 
 def ok(node, value, session=1, unit="GB/s", **keys):
@@ -35,8 +46,16 @@ def bad(node, status, session=1, why="because", **keys):
 
 def criterion(**keys):
     promise = {} if {"report_only", "at_most", "equals"} & set(keys) else {"at_least": "65 GB/s"}
-    return Criterion(**{"description": "d", "metric": "Stream.triad", "source": "s",
-                        "scope": "every node", **promise, **keys})
+    return Criterion(
+        **{
+            "description": "d",
+            "metric": "Stream.triad",
+            "source": "s",
+            "scope": "every node",
+            **promise,
+            **keys,
+        }
+    )
 
 
 def verdict(*found, baseline=None, expected=FACTS, **keys):
@@ -67,10 +86,18 @@ def test_a_node_that_was_not_measured_makes_it_incomplete():
     assert found.nodes[0].node == "n2"
 
 
-@pytest.mark.parametrize(("status", "word"), [
-    ("invalid", "FAIL"), ("node_lost", "INCOMPLETE"), ("timeout", "ERROR"), ("parse", "ERROR"),
-    ("generic", "ERROR"), ("login", "ERROR"), ("checksum", "ERROR"),
-])
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ("invalid", "FAIL"),
+        ("node_lost", "INCOMPLETE"),
+        ("timeout", "ERROR"),
+        ("parse", "ERROR"),
+        ("generic", "ERROR"),
+        ("login", "ERROR"),
+        ("checksum", "ERROR"),
+    ],
+)
 def test_a_node_without_a_value_gives_the_word_of_its_status(status, word):
     found = verdict(ok("n1", 70), ok("n2", 70), bad("n3", status))
     assert found.verdict == word
@@ -95,16 +122,22 @@ def test_it_is_incomplete_where_no_node_has_the_role():
 
 
 def test_it_regresses_when_it_is_kept_and_short_of_the_baseline():
-    usual = Baseline(metric="Stream.triad", at_least="100 GB/s", tolerance="10 %", source="s",
-                     taken="2026-11-21")
+    usual = Baseline(
+        metric="Stream.triad", at_least="100 GB/s", tolerance="10 %", source="s", taken="2026-11-21"
+    )
     assert verdict(*all_three(89.9), baseline=usual).verdict is Verdict.REGRESSED
     assert verdict(*all_three(90), baseline=usual).verdict is Verdict.PASS
     assert verdict(*all_three(60), baseline=usual).verdict is Verdict.FAIL
 
 
 def test_a_baseline_for_another_program_says_nothing():
-    usual = Baseline(metric="Stream.triad", at_least="100 GB/s", source="s", taken="2026-11-21",
-                     programs=["likwid-bench"])
+    usual = Baseline(
+        metric="Stream.triad",
+        at_least="100 GB/s",
+        source="s",
+        taken="2026-11-21",
+        programs=["likwid-bench"],
+    )
     assert verdict(*all_three(70), baseline=usual).verdict is Verdict.PASS
 
 
@@ -114,19 +147,34 @@ ORDER = ["FAIL", "ERROR", "INCOMPLETE", "REGRESSED", "PASS"]
 @pytest.mark.parametrize("graver", range(len(ORDER) - 1))
 def test_the_gravest_node_decides(graver):
     usual = Baseline(metric="Stream.triad", at_least="100 GB/s", source="s", taken="2026-11-21")
-    made = {"FAIL": lambda n: [ok(n, 60)], "ERROR": lambda n: [bad(n, "timeout")],
-            "INCOMPLETE": lambda n: [], "REGRESSED": lambda n: [ok(n, 70)],
-            "PASS": lambda n: [ok(n, 110)]}
+    made = {
+        "FAIL": lambda n: [ok(n, 60)],
+        "ERROR": lambda n: [bad(n, "timeout")],
+        "INCOMPLETE": lambda n: [],
+        "REGRESSED": lambda n: [ok(n, 70)],
+        "PASS": lambda n: [ok(n, 110)],
+    }
     for lighter in range(graver + 1, len(ORDER)):
         found = [*made[ORDER[lighter]]("n1"), *made[ORDER[graver]]("n2"), *made["PASS"]("n3")]
         assert verdict(*found, baseline=usual).verdict == ORDER[graver]
 
 
-@pytest.mark.parametrize(("words", "code"), [
-    (["PASS"], 0), (["PASS", "SKIP"], 0), (["SKIP"], 3), ([], 3), (["PASS", "PENDING"], 3),
-    (["PASS", "INCOMPLETE"], 3), (["FAIL", "INCOMPLETE"], 1), (["ERROR", "PASS"], 1),
-    (["REGRESSED", "PASS"], 1), (["PENDING", "SKIP"], 3), (["ERROR", "PENDING"], 1),
-])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["PASS"], 0),
+        (["PASS", "SKIP"], 0),
+        (["SKIP"], 3),
+        ([], 3),
+        (["PASS", "PENDING"], 3),
+        (["PASS", "INCOMPLETE"], 3),
+        (["FAIL", "INCOMPLETE"], 1),
+        (["ERROR", "PASS"], 1),
+        (["REGRESSED", "PASS"], 1),
+        (["PENDING", "SKIP"], 3),
+        (["ERROR", "PENDING"], 1),
+    ],
+)
 def test_the_exit_code_is_that_of_the_table(words, code):
     assert exit_code(map(Verdict, words)) == code
 
@@ -212,14 +260,25 @@ def blades(world, hpl, stream=100, session=1, **keys):
         ("Hpl", "gflops", "GFLOPS", hpl, {"program": "xhpl", "memory_share": "0.51"}),
         ("Stream", "triad", "GB/s", stream, {"program": "stream"}),
     ):
-        head = header(session, check=check, system="jetstream-iu", partition="compute",
-                      expected="iu-c[001-320]", **{"conditions": own, **keys})
+        head = header(
+            session,
+            check=check,
+            system="jetstream-iu",
+            partition="compute",
+            expected="iu-c[001-320]",
+            **{"conditions": own, **keys},
+        )
         values = values if isinstance(values, dict) else dict.fromkeys(BLADES, values)
-        samples.write(world.data / "perflogs", head, [
-            Sample(head, node, f"{check}.{metric}", Decimal(str(value)), unit) if value is not None
-            else Sample(head, node, f"{check}.*", status="node_lost", why="left no result")
-            for node, value in values.items()
-        ])
+        samples.write(
+            world.data / "perflogs",
+            head,
+            [
+                Sample(head, node, f"{check}.{metric}", Decimal(str(value)), unit)
+                if value is not None
+                else Sample(head, node, f"{check}.*", status="node_lost", why="left no result")
+                for node, value in values.items()
+            ],
+        )
 
 
 @pytest.fixture
@@ -231,7 +290,8 @@ def jetstream(world):
     def told(key, *words):
         text = world.siteproof("verdict", "--system", "jetstream-iu", *words)
         record = json.loads(
-            world.siteproof("verdict", "--system", "jetstream-iu", "--json", *words).out)
+            world.siteproof("verdict", "--system", "jetstream-iu", "--json", *words).out
+        )
         assert record["exit_code"] == text.code
         return next(c for c in record["criteria"] if c["id"] == key), text
 
@@ -321,8 +381,17 @@ def test_the_json_holds_what_a_program_needs(jetstream):
     words = {str(word) for word in Verdict}
     for found in record["criteria"]:
         assert set(found) >= {  # test_export_json.py has the whole form
-            "id", "verdict", "why", "metric", "bound", "source", "by_rounding", "nodes_ok",
-            "nodes_expected", "nodes"}
+            "id",
+            "verdict",
+            "why",
+            "metric",
+            "bound",
+            "source",
+            "by_rounding",
+            "nodes_ok",
+            "nodes_expected",
+            "nodes",
+        }
         assert found["verdict"] in words
         assert len(found["nodes"]) == found["nodes_expected"]
         for node in found["nodes"]:
@@ -338,9 +407,14 @@ def test_the_value_of_a_median_is_the_median(world):
     world.edit("system", "set: localhost", "set: 'n[1-3]'")
     world.edit("criteria", "metric: Stream.triad", "metric: Stream.triad\n  scope: median")
     head = header(system="thishost")
-    samples.write(world.data / "perflogs", head, [
-        Sample(head, f"n{i}", "Stream.triad", Decimal(v), "MB/s")
-        for i, v in ((1, "2000.5"), (2, "9000"), (3, "3000.25"))])
+    samples.write(
+        world.data / "perflogs",
+        head,
+        [
+            Sample(head, f"n{i}", "Stream.triad", Decimal(v), "MB/s")
+            for i, v in ((1, "2000.5"), (2, "9000"), (3, "3000.25"))
+        ],
+    )
     record = json.loads(world.siteproof("verdict", "--json").out)
     found = next(c for c in record["criteria"] if c["id"] == "HERE-STREAM")
     assert found["nodes"][0]["node"] == "median of 3"
@@ -355,18 +429,29 @@ def test_why_explains_a_criterion_with_bound_conditions_and_every_node(jetstream
     blades(jetstream, {**dict.fromkeys(BLADES, 695), "iu-c013": 300})
     done = jetstream.siteproof("why", "JS-4.1.1-HPL", "--system", "jetstream-iu")
     assert done.code == 1
-    for told in ("PTI-TR16-005", ">= 80 % of peak = 645.12 GFLOPS, nearest 1 %", "memory_share",
-                 "program xhpl", "iu-c013: FAIL, 300 GFLOPS -> 37 %"):
+    for told in (
+        "PTI-TR16-005",
+        ">= 80 % of peak = 645.12 GFLOPS, nearest 1 %",
+        "memory_share",
+        "program xhpl",
+        "iu-c013: FAIL, 300 GFLOPS -> 37 %",
+    ):
         assert told in done.out
     assert done.out.splitlines()[-1] == "319 of 320 nodes keep it: FAIL"
 
 
 def test_why_explains_a_node_with_each_sample_and_why_it_does_not_count(jetstream):
     blades(jetstream, 695)
-    blades(jetstream, 700, session=2, conditions={"program": "hpcc", "memory_share": "0.1"},
-           campaign="c")
-    done = jetstream.siteproof("why", "iu-c013", "--system", "jetstream-iu", "--since",
-                               "2026-11-20")
+    blades(
+        jetstream,
+        700,
+        session=2,
+        conditions={"program": "hpcc", "memory_share": "0.1"},
+        campaign="c",
+    )
+    done = jetstream.siteproof(
+        "why", "iu-c013", "--system", "jetstream-iu", "--since", "2026-11-20"
+    )
     assert "JS-4.1.1-HPL: PASS, 695 GFLOPS" in done.out
     assert "does not count: measured with hpcc; only xhpl may answer" in done.out
     assert "[counts]" in done.out
@@ -396,13 +481,17 @@ def test_fifty_sessions_of_320_nodes_and_thirty_criteria(world, record_property)
     (site / "baselines.yaml").write_text("{}\n")
     for session in range(50):
         head = header(session, system="jetstream-iu", partition="compute", campaign="c")
-        samples.write(world.data / "perflogs", head, [
-            Sample(head, node, f"Stream.{metric}", Decimal(100), "GB/s") for node in BLADES
-            for metric in ("copy", "scale", "add", "triad")])
+        samples.write(
+            world.data / "perflogs",
+            head,
+            [
+                Sample(head, node, f"Stream.{metric}", Decimal(100), "GB/s")
+                for node in BLADES
+                for metric in ("copy", "scale", "add", "triad")
+            ],
+        )
     begun = time.monotonic()
     done = world.siteproof("verdict", "--system", "jetstream-iu")
     seconds = time.monotonic() - begun
     assert done.code == 0, done
     record_property("told", f"verdict on 320 nodes x 30 criteria x 50 sessions: {seconds:.1f} s")
-
-

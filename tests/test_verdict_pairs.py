@@ -26,10 +26,12 @@ C-MTU: {description: Large packets, metric: PathMtu.mtu, subject: client, links:
 @pytest.fixture
 def judge(tmp_path, monkeypatch):
     """The verdict on the site's only criterion."""
+
     def _judge(found, **keys):
         site = load(tmp_path, monkeypatch, **keys)
         (only,) = judgement.judge_samples(site, list(found), "all of it").verdicts
         return only
+
     return _judge
 
 
@@ -70,15 +72,24 @@ def test_all_with_all_asks_for_every_two_nodes_of_both_ends(judge):
 
 
 def test_of_random_pairs_those_that_were_drawn_are_asked_in_both_directions(judge):
-    found = judge([ok("n1>n2", 9.4), ok("n2>n1", 9.4), ok("n3>n4", 9.4)], count=4,
-                  pattern="random:1", servers="compute")
-    assert words(found) == {"n1>n2": "PASS", "n2>n1": "PASS", "n3>n4": "PASS",
-                            "n4>n3": "INCOMPLETE"}
+    found = judge(
+        [ok("n1>n2", 9.4), ok("n2>n1", 9.4), ok("n3>n4", 9.4)],
+        count=4,
+        pattern="random:1",
+        servers="compute",
+    )
+    assert words(found) == {
+        "n1>n2": "PASS",
+        "n2>n1": "PASS",
+        "n3>n4": "PASS",
+        "n4>n3": "INCOMPLETE",
+    }
 
 
 def test_a_node_that_was_in_no_random_pair_is_named(judge):
-    found = judge([ok("n1>n2", 9.4), ok("n2>n1", 9.4)], count=3, pattern="random:1",
-                  servers="compute")
+    found = judge(
+        [ok("n1>n2", 9.4), ok("n2>n1", 9.4)], count=3, pattern="random:1", servers="compute"
+    )
     assert words(found)["n3"] == "INCOMPLETE"
 
 
@@ -95,8 +106,9 @@ def test_figures_of_another_link_answer_nothing(judge):
 
 def test_of_two_links_each_pair_is_asked_over_each(judge):
     both = TCP.replace("[lan]", "[lan, wan]")
-    found = judge([*star(server="s3"), *star(count=2, server="s3", link="wan")],
-                  criteria=both, servers="s3")
+    found = judge(
+        [*star(server="s3"), *star(count=2, server="s3", link="wan")], criteria=both, servers="s3"
+    )
     assert found.verdict is Verdict.PASS
     assert {"n1>s3 over lan", "n1>s3 over wan"} <= words(found).keys()
     assert len(found.nodes) == 12 + 4
@@ -149,10 +161,16 @@ def test_each_size_must_keep_it_and_the_worst_is_told(judge):
 # ---- failures
 
 
-@pytest.mark.parametrize(("status", "word"), [
-    ("timeout", "ERROR"), ("login", "ERROR"), ("invalid", "FAIL"), ("interrupted", "INCOMPLETE"),
-    ("node_lost", "INCOMPLETE"),
-])
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ("timeout", "ERROR"),
+        ("login", "ERROR"),
+        ("invalid", "FAIL"),
+        ("interrupted", "INCOMPLETE"),
+        ("node_lost", "INCOMPLETE"),
+    ],
+)
 def test_a_pair_that_failed_has_no_figure_in_either_direction(judge, status, word):
     found = judge([*without(star(), "n2>s1", "s1>n2"), failed("n2>s1", status)])
     told = words(found)
@@ -191,8 +209,7 @@ def test_a_check_of_single_nodes_does_not_disturb(judge):
 
 
 def test_a_waiver_of_a_node_excuses_its_pairs(judge):
-    waiver = ("W: {nodes: n2, waives: C-TCP, problem: old card, owner: me, "
-              "expires: 2099-01-01}\n")
+    waiver = "W: {nodes: n2, waives: C-TCP, problem: old card, owner: me, expires: 2099-01-01}\n"
     found = judge(star(slow={"n2": 1}), waivers=waiver)
     assert found.verdict is Verdict.PASS
     assert [n.node for n in found.nodes if n.waived] == ["n2>s1", "s1>n2"]
@@ -200,9 +217,11 @@ def test_a_waiver_of_a_node_excuses_its_pairs(judge):
 
 
 def test_a_baseline_of_the_link_makes_a_pair_regressed(judge):
-    usual = ("system: here\nB: {description: usual, metric: TcpBandwidth.throughput, links: [lan], "
-             "nodes: [compute], scope: every pair, at_least: 9.2 Gb/s, "
-             "source: own, taken: 2026-11-01}\n")
+    usual = (
+        "system: here\nB: {description: usual, metric: TcpBandwidth.throughput, links: [lan], "
+        "nodes: [compute], scope: every pair, at_least: 9.2 Gb/s, "
+        "source: own, taken: 2026-11-01}\n"
+    )
     found = judge(star(slow={"n2>s1": 9.1}), baselines=usual)
     assert found.verdict is Verdict.REGRESSED
     assert words(found)["n2>s1"] == "REGRESSED"
@@ -233,11 +252,13 @@ def test_a_client_is_asked_for_what_has_no_direction(judge):
 @pytest.fixture
 def ask(tmp_path, monkeypatch):
     """`siteproof why` on samples, without a run of the whole program."""
+
     def _ask(subject, found):
         site = load(tmp_path, monkeypatch)
         told = judgement.judge_samples(site, found, "all of it")
         monkeypatch.setattr(why_module, "judge_system", lambda *_, **__: told)
         return CliRunner().invoke(why_module.why, [subject])
+
     monkeypatch.setattr("siteproof.cli.why", why_module)
     return _ask
 
@@ -287,15 +308,21 @@ def sum_of(direction, value=None, status="ok", run=1):
     return Sample(head(run), "", "TcpBandwidth.aggregate", Decimal(value), "Gb/s", dims=dims)
 
 
-@pytest.mark.parametrize(("back", "direction", "verdict"), [
-    (sum_of("in", 60), "", "PASS"), (sum_of("in", 40), "", "FAIL"),
-    (sum_of("in", 40), "out", "PASS"), (sum_of("in", status="generic"), "", "ERROR"),
-    (sum_of("in", status="interrupted"), "", "INCOMPLETE"),
-    (sum_of("in", status="tool_missing"), "", "INCOMPLETE"),
-    (sum_of("in", status="generic"), "out", "PASS"),
-])
+@pytest.mark.parametrize(
+    ("back", "direction", "verdict"),
+    [
+        (sum_of("in", 60), "", "PASS"),
+        (sum_of("in", 40), "", "FAIL"),
+        (sum_of("in", 40), "out", "PASS"),
+        (sum_of("in", status="generic"), "", "ERROR"),
+        (sum_of("in", status="interrupted"), "", "INCOMPLETE"),
+        (sum_of("in", status="tool_missing"), "", "INCOMPLETE"),
+        (sum_of("in", status="generic"), "out", "PASS"),
+    ],
+)
 def test_a_sum_in_one_direction_does_not_answer_for_the_other(
-        tmp_path, monkeypatch, back, direction, verdict):
+    tmp_path, monkeypatch, back, direction, verdict
+):
     told = f"conditions: {{direction: {direction}}}, " if direction else ""
     site = load(tmp_path, monkeypatch, criteria=TOGETHER.replace("source:", f"{told}source:"))
     found = judgement.judge_samples(site, [sum_of("out", 60), back], "all")
@@ -306,12 +333,23 @@ def test_the_sum_of_a_link_is_compared_under_the_links_name(tmp_path, monkeypatc
     site = load(tmp_path, monkeypatch)
 
     def sums(run, value):
-        return [*star(run=run), Sample(
-            head(run), "", "TcpBandwidth.aggregate", Decimal(value), "Gb/s",
-            dims={"link": "lan", "direction": "out"})]
+        return [
+            *star(run=run),
+            Sample(
+                head(run),
+                "",
+                "TcpBandwidth.aggregate",
+                Decimal(value),
+                "Gb/s",
+                dims={"link": "lan", "direction": "out"},
+            ),
+        ]
 
     found = comparison.compare(site, sums(1, 90), sums(2, 45), tmp_path)
     row = next(r for r in found.rows if r.name.startswith("TcpBandwidth.aggregate"))
     assert (row.name, row.role, str(row.nodes)) == (
-        "TcpBandwidth.aggregate [direction out, link lan]", "link", "lan")
+        "TcpBandwidth.aggregate [direction out, link lan]",
+        "link",
+        "lan",
+    )
     assert row.change.change == pytest.approx(-0.5)

@@ -44,13 +44,27 @@ def site(tmp_path, monkeypatch):
 
 
 def ok(value, trial, node="", tasks="4", run=1):
-    return Sample(header(run, "Ior", conditions={"program": "ior"}), node, "Ior.read",
-                  Decimal(str(value)), "MiB/s", trial=trial, dims={"tasks": tasks})
+    return Sample(
+        header(run, "Ior", conditions={"program": "ior"}),
+        node,
+        "Ior.read",
+        Decimal(str(value)),
+        "MiB/s",
+        trial=trial,
+        dims={"tasks": tasks},
+    )
 
 
 def lost(trial, tasks="4", status="timeout", run=1):
-    return Sample(header(run, "Ior"), "", "Ior.*", status=status, why="because", trial=trial,
-                  dims={"tasks": tasks})
+    return Sample(
+        header(run, "Ior"),
+        "",
+        "Ior.*",
+        status=status,
+        why="because",
+        trial=trial,
+        dims={"tasks": tasks},
+    )
 
 
 def verdict(site, found):
@@ -102,15 +116,21 @@ def test_a_link_as_a_whole_is_not_the_system(site):
 
 def compared(site, found):
     [(name, value, unit, reference)] = contract_sweep.headline(
-        site, "Ior", "read", "acceptance", found)
+        site, "Ior", "read", "acceptance", found
+    )
     low = reference[0]
     return value, unit, reference[1] is None or value >= low
 
 
-@pytest.mark.parametrize(("values", "kept"), [
-    ((90, 100, 200), True), ((90, 99.99, 200), False), ((100, 100, 100), True),
-    ((1, 1, 500), False),
-])
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ((90, 100, 200), True),
+        ((90, 99.99, 200), False),
+        ((100, 100, 100), True),
+        ((1, 1, 500), False),
+    ],
+)
 def test_reframe_compares_the_same_median_with_the_same_bound(site, values, kept):
     found = [ok(v, t) for t, v in enumerate(values, 1)]
     assert compared(site, found) == (sorted(values)[1], "MiB/s", kept)

@@ -19,8 +19,9 @@ from siteproof.sites.site import examine
 
 SITES = Path(__file__).parent / "sites"
 NODES = {node: Hardware() for node in ("n1", "n2", "n3")}
-HEAD = Header("s1", "here", "all", "system", "Stream", "1", "2026-11-21T00:00:00+00:00",
-              mode="acceptance")
+HEAD = Header(
+    "s1", "here", "all", "system", "Stream", "1", "2026-11-21T00:00:00+00:00", mode="acceptance"
+)
 UNTIL = "waived until 2999-12-31 by me: fan"
 
 
@@ -29,10 +30,20 @@ def sample(node, value):
 
 
 def verdict(values, waived=None, baselines=None, **keys):
-    criterion = Criterion(**{"description": "d", "metric": "Stream.triad", "source": "s",
-                             "scope": "every node", "at_least": "65 GB/s", **keys})
-    found = [sample(n, v) if v.isdigit() else
-             Sample(HEAD, n, "Stream.*", status=v, why="x") for n, v in values.items()]
+    criterion = Criterion(
+        **{
+            "description": "d",
+            "metric": "Stream.triad",
+            "source": "s",
+            "scope": "every node",
+            "at_least": "65 GB/s",
+            **keys,
+        }
+    )
+    found = [
+        sample(n, v) if v.isdigit() else Sample(HEAD, n, "Stream.*", status=v, why="x")
+        for n, v in values.items()
+    ]
     return judge("C", criterion, found, NODES, baselines, waived)
 
 
@@ -43,10 +54,18 @@ def of(result, node):
 # ---- what they excuse
 
 
-@pytest.mark.parametrize("bad", [
-    {"n1": "60"}, {"n1": "timeout"}, {"n1": "node_lost"}, {"n1": "invalid"}, {},
-    {"n1": "tool_missing"},
-], ids=str)
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"n1": "60"},
+        {"n1": "timeout"},
+        {"n1": "node_lost"},
+        {"n1": "invalid"},
+        {},
+        {"n1": "tool_missing"},
+    ],
+    ids=str,
+)
 def test_what_a_waived_node_misses_is_skip_and_the_others_decide(bad):
     result = verdict(bad | {"n2": "70", "n3": "70"}, {"n1": UNTIL})
     assert (of(result, "n1").verdict, of(result, "n1").why) == (Verdict.SKIP, UNTIL)
@@ -80,28 +99,37 @@ def test_a_waived_node_is_left_out_of_a_median(value):
     values = {"n1": value, "n2": "66", "n3": "70"}
     result = verdict(values, {"n1": UNTIL}, scope="mean", subject="system")
     assert (result.verdict, result.worst.node) == (Verdict.PASS, "mean of 2")
-    assert verdict(values, scope="mean", subject="system").verdict in (
-        Verdict.FAIL, Verdict.ERROR)
+    assert verdict(values, scope="mean", subject="system").verdict in (Verdict.FAIL, Verdict.ERROR)
 
 
 # ---- how long, and of what
 
 
 def waiver(**keys):
-    return Waiver(**{"nodes": "n[1-2]", "waives": "all", "problem": "fan", "owner": "me",
-                     "expires": "2026-11-21", **keys})
+    return Waiver(
+        **{
+            "nodes": "n[1-2]",
+            "waives": "all",
+            "problem": "fan",
+            "owner": "me",
+            "expires": "2026-11-21",
+            **keys,
+        }
+    )
 
 
-@pytest.mark.parametrize(("today", "holds"), [
-    (date(2026, 11, 20), True), (date(2026, 11, 21), True), (date(2026, 11, 22), False),
-])
+@pytest.mark.parametrize(
+    ("today", "holds"),
+    [(date(2026, 11, 20), True), (date(2026, 11, 21), True), (date(2026, 11, 22), False)],
+)
 def test_it_holds_until_the_end_of_its_last_day(today, holds):
     assert waiver().holds(today) is holds
 
 
-@pytest.mark.parametrize(("waives", "speaks"), [
-    ("all", True), ("TB-STREAM", True), ("Stream.triad", True), ("TB-HPL", False),
-])
+@pytest.mark.parametrize(
+    ("waives", "speaks"),
+    [("all", True), ("TB-STREAM", True), ("Stream.triad", True), ("TB-HPL", False)],
+)
 def test_it_speaks_of_a_criterion_a_metric_or_all(waives, speaks):
     assert waiver(waives=waives).speaks_of("TB-STREAM", "Stream.triad") is speaks
 
@@ -135,8 +163,11 @@ def test_a_site_without_the_file_waives_nothing(fullest):
 # ---- mistakes
 
 MISTAKES = [
-    ("nodes: iu-c[007-008]", "nodes: iu-c[007-999]",
-     "iu-c[321-999] not in the inventory in W-FAN.nodes"),
+    (
+        "nodes: iu-c[007-008]",
+        "nodes: iu-c[007-999]",
+        "iu-c[321-999] not in the inventory in W-FAN.nodes",
+    ),
     ("nodes: iu-c[007-008]", "nodes: 'iu-c[007'", "bad node set"),
     ("nodes: iu-c[007-008]", "nodes: '@all'", "groups are not looked up"),
     ("nodes: iu-c[007-008]", "nodes: ''", "an empty node set in W-FAN.nodes"),
@@ -190,17 +221,35 @@ CRITERION = """HERE-PARAMETERS:
 """
 
 
-@pytest.mark.parametrize(("expires", "word", "told"), [
-    ("2999-12-31", "SKIP", "waived until 2999-12-31 by me: fan"),
-    ("2020-01-01", "FAIL", "waiver W of me expired on 2020-01-01: fan"),
-])
+@pytest.mark.parametrize(
+    ("expires", "word", "told"),
+    [
+        ("2999-12-31", "SKIP", "waived until 2999-12-31 by me: fan"),
+        ("2020-01-01", "FAIL", "waiver W of me expired on 2020-01-01: fan"),
+    ],
+)
 def test_the_verdict_honours_a_waiver_until_it_expires(world, expires, word, told):
-    world.site(criteria=CRITERION, baselines="{}\n", waivers="W: {nodes: localhost, waives: all, "
-               f"problem: fan, owner: me, expires: {expires}}}\n")
-    head = Header("s1", "thishost", "node", "system", "HostParameters", "1",
-                  "2026-11-21T00:00:00+00:00", mode="quick")
-    samples.write(world.data / "perflogs", head, [
-        Sample(head, "localhost", "HostParameters.mismatches", Decimal(2), "count")])
+    world.site(
+        criteria=CRITERION,
+        baselines="{}\n",
+        waivers="W: {nodes: localhost, waives: all, "
+        f"problem: fan, owner: me, expires: {expires}}}\n",
+    )
+    head = Header(
+        "s1",
+        "thishost",
+        "node",
+        "system",
+        "HostParameters",
+        "1",
+        "2026-11-21T00:00:00+00:00",
+        mode="quick",
+    )
+    samples.write(
+        world.data / "perflogs",
+        head,
+        [Sample(head, "localhost", "HostParameters.mismatches", Decimal(2), "count")],
+    )
     assert world.verdicts() == {"HERE-PARAMETERS": word}
     assert told in " ".join(world.siteproof("verdict").out.split())
 
@@ -208,31 +257,55 @@ def test_the_verdict_honours_a_waiver_until_it_expires(world, expires, word, tol
 # ---- what ReFrame compares with
 
 
-@pytest.mark.parametrize(("waives", "expires", "worst"), [
-    ("all", "2999-01-01", 20), ("C", "2999-01-01", 20), ("Check.figure", "2999-01-01", 20),
-    ("D", "2999-01-01", 10), ("all", "2001-01-01", 10),
-])
+@pytest.mark.parametrize(
+    ("waives", "expires", "worst"),
+    [
+        ("all", "2999-01-01", 20),
+        ("C", "2999-01-01", 20),
+        ("Check.figure", "2999-01-01", 20),
+        ("D", "2999-01-01", 10),
+        ("all", "2001-01-01", 10),
+    ],
+)
 def test_reframe_compares_the_worst_node_that_is_not_waived(waives, expires, worst):
     described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
     described.waivers["W"] = waiver(nodes="n1", waives=waives, expires=expires)
     [(name, value, _, reference), _] = contract.headline(
-        described, "node", "Check", "figure", "acceptance",
-        three([Decimal(10), Decimal(20), Decimal(30)], "GB/s"))
+        described,
+        "node",
+        "Check",
+        "figure",
+        "acceptance",
+        three([Decimal(10), Decimal(20), Decimal(30)], "GB/s"),
+    )
     assert (name, value, reference[0]) == ("figure", worst, 15)
 
 
 def test_where_all_nodes_are_waived_reframe_has_a_figure_and_no_bound():
     described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
     described.waivers["W"] = waiver(nodes="n[1-3]", expires="2999-01-01")
-    assert contract.headline(described, "node", "Check", "figure", "acceptance",
-                             three([Decimal(10), Decimal(20)], "GB/s")) == [
-        ("figure", 10.0, "GB/s", contract.UNBOUNDED)]
+    assert contract.headline(
+        described,
+        "node",
+        "Check",
+        "figure",
+        "acceptance",
+        three([Decimal(10), Decimal(20)], "GB/s"),
+    ) == [("figure", 10.0, "GB/s", contract.UNBOUNDED)]
 
 
 def test_a_waived_node_is_left_out_of_reframes_mean():
     described = site({"C": criterion(at_least="15 GB/s", scope="mean")}, "GB/s")
     described.waivers["W"] = waiver(nodes="n1", expires="2999-01-01")
-    found = {name: (value, reference) for name, value, _, reference in contract.headline(
-        described, "node", "Check", "figure", "acceptance",
-        three([Decimal(1), Decimal(20), Decimal(30)], "GB/s"))}
+    found = {
+        name: (value, reference)
+        for name, value, _, reference in contract.headline(
+            described,
+            "node",
+            "Check",
+            "figure",
+            "acceptance",
+            three([Decimal(1), Decimal(20), Decimal(30)], "GB/s"),
+        )
+    }
     assert found["figure_mean"] == (25.0, (15.0, 0.0, None))

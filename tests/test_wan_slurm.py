@@ -51,8 +51,14 @@ class Sites(Suite):
 
     def siteproof(self, *words):
         said = " ".join(f"'{word}'" for word in words)
-        return self.testbed.run(["sh", "-c", f"cd '{CLONE}' && . ./activate && {self.described} "
-                                 f"SITEPROOF_DATA='{self.data}' siteproof {said}"])
+        return self.testbed.run(
+            [
+                "sh",
+                "-c",
+                f"cd '{CLONE}' && . ./activate && {self.described} "
+                f"SITEPROOF_DATA='{self.data}' siteproof {said}",
+            ]
+        )
 
     def samples(self):
         return samples.read_all(self.data / "perflogs", "testbed-wan")
@@ -60,8 +66,11 @@ class Sites(Suite):
     def good(self, metric, link="wan"):
         """The samples of a metric over a link, by sender and receiver; nothing has failed."""
         assert [(s.metric, s.node, s.dims, s.why) for s in self.samples() if s.status != "ok"] == []
-        return {(s.node, s.dims["peer"]): s for s in self.samples()
-                if s.metric == metric and s.conditions["link"] == link and "peer" in s.dims}
+        return {
+            (s.node, s.dims["peer"]): s
+            for s in self.samples()
+            if s.metric == metric and s.conditions["link"] == link and "peer" in s.dims
+        }
 
     def rates(self, link="wan"):
         """b/s of one stream, by sender and receiver."""
@@ -145,9 +154,14 @@ def test_the_wan_is_far_and_one_small_buffer_limits_what_its_node_receives(sites
     """Three links' jobs on nodes of their own, at the same time."""
     small = ("wrong-sysctl", "node008", f"net.ipv4.tcp_rmem=4096 16384 {WINDOW}")
     with faults(sites.testbed, small):
-        runs = [sites.start("-n", f"{check}$", "-S", f"nodes={client}") for check, client in (
-            ("Latency.*=lan-a", "node002"), ("Latency.*=wan", "node007"),
-            ("TcpBandwidth.*=wan", "node008"))]
+        runs = [
+            sites.start("-n", f"{check}$", "-S", f"nodes={client}")
+            for check, client in (
+                ("Latency.*=lan-a", "node002"),
+                ("Latency.*=wan", "node007"),
+                ("TcpBandwidth.*=wan", "node008"),
+            )
+        ]
         for run in runs:
             out = run.communicate(timeout=170)[0]
             assert "1/1" in out, out
@@ -171,8 +185,9 @@ def test_a_small_window_costs_the_wan_its_rate_and_the_lan_nothing(sites):
     tuned_lan, tuned_wan = both("node002", "node001"), both("node006", "node002")
     value = str(WINDOW)
     with faults(sites.testbed, *(("small-buffers", n, value) for n in ("node003", "node007"))):
-        sites.reframe("-n", "TcpBandwidth.*=(lan-a|wan)$", "-S", "nodes=node[002-003,006-007]",
-                      timeout=300)
+        sites.reframe(
+            "-n", "TcpBandwidth.*=(lan-a|wan)$", "-S", "nodes=node[002-003,006-007]", timeout=300
+        )
     near, far = sites.rates("lan-a"), sites.rates()
     assert set(near) == {*lan, *tuned_lan}
     assert set(far) == {*wan, *tuned_wan}
@@ -180,14 +195,23 @@ def test_a_small_window_costs_the_wan_its_rate_and_the_lan_nothing(sites):
         assert 0.2 * MOST < far[way] < SLACK * MOST
     assert min(far[way] for way in tuned_wan) > 3 * MOST
     assert min(near[way] for way in lan) > 3 * MOST
-    told = {way: s.conditions.get("window_warning")
-            for way, s in sites.good("TcpBandwidth.throughput").items()}
+    told = {
+        way: s.conditions.get("window_warning")
+        for way, s in sites.good("TcpBandwidth.throughput").items()
+    }
     product = int(FAST * RTT / 8)
-    assert told == {**dict.fromkeys(tuned_wan), **dict.fromkeys(
-        wan, f"TCP buffers of at most {WINDOW} bytes, the path holds {product}: one stream "
-             "cannot fill it")}
-    assert not any("window_warning" in s.conditions
-                   for s in sites.good("TcpBandwidth.throughput", "lan-a").values())
+    assert told == {
+        **dict.fromkeys(tuned_wan),
+        **dict.fromkeys(
+            wan,
+            f"TCP buffers of at most {WINDOW} bytes, the path holds {product}: one stream "
+            "cannot fill it",
+        ),
+    }
+    assert not any(
+        "window_warning" in s.conditions
+        for s in sites.good("TcpBandwidth.throughput", "lan-a").values()
+    )
     assert sites.misses("TW-TCP-WAN") == ["node003>node007", "node007>node003"]
     assert sites.misses("TW-TCP-LAN") == []
 
@@ -222,19 +246,35 @@ def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throu
     bound = (kept + wrong) / 2
     table = "".join(f"      net.ipv4.{file}: {TUNED}\n" for file in ("tcp_rmem", "tcp_wmem"))
     shared.describe("system.yaml", ("    sysctl:\n", "    sysctl:\n" + table))
-    shared.describe("criteria.yaml", (
-        "  at_least: 100 Mb/s  # the kernel", f"  at_least: {int(bound)} b/s  # the kernel"))
-    with faults(shared.testbed, ("wrong-mtu", "node006", "1500"),
-                ("small-buffers", "node007", str(WINDOW))):
-        shared.reframe("-n", "HostParameters|TcpBandwidth.*=wan$", "-S", "TcpBandwidth.streams=1",
-                       "-S", "TcpBandwidth.nodes=node[005-007]", mode="maintenance", timeout=400)
+    shared.describe(
+        "criteria.yaml",
+        ("  at_least: 100 Mb/s  # the kernel", f"  at_least: {int(bound)} b/s  # the kernel"),
+    )
+    with faults(
+        shared.testbed, ("wrong-mtu", "node006", "1500"), ("small-buffers", "node007", str(WINDOW))
+    ):
+        shared.reframe(
+            "-n",
+            "HostParameters|TcpBandwidth.*=wan$",
+            "-S",
+            "TcpBandwidth.streams=1",
+            "-S",
+            "TcpBandwidth.nodes=node[005-007]",
+            mode="maintenance",
+            timeout=400,
+        )
     assert shared.misses("TW-PARAMETERS") == ["node006", "node007"]
-    found = {(s.node, s.dims["parameter"]): s.value for s in shared.samples()
-             if s.metric == "HostParameters.mismatch"}
+    found = {
+        (s.node, s.dims["parameter"]): s.value
+        for s in shared.samples()
+        if s.metric == "HostParameters.mismatch"
+    }
     triple = f"expected {TUNED}, found 4096 16384 {WINDOW}"
-    assert found == {("node006", "nic.eth0.mtu"): "expected 9000, found 1500",
-                     ("node007", "sysctl.net.ipv4.tcp_rmem"): triple,
-                     ("node007", "sysctl.net.ipv4.tcp_wmem"): triple}
+    assert found == {
+        ("node006", "nic.eth0.mtu"): "expected 9000, found 1500",
+        ("node007", "sysctl.net.ipv4.tcp_rmem"): triple,
+        ("node007", "sysctl.net.ipv4.tcp_wmem"): triple,
+    }
     assert re.search(r"nic\.eth0\.mtu: expected 9000", shared.siteproof("why", "node006").stdout)
     rate = shared.rates()
     for one, other, lowest, highest in (
@@ -246,7 +286,8 @@ def test_the_host_table_names_a_wrong_mtu_and_a_small_buffer_and_both_cost_throu
             assert lowest < rate[way] < highest, way
     assert rate["node003", "node007"] < SLACK * MOST  # more its window does not let in
     assert shared.misses("TW-TCP-WAN") == sorted(
-        ">".join(way) for way in (*both("node006", "node002"), *both("node007", "node003")))
+        ">".join(way) for way in (*both("node006", "node002"), *both("node007", "node003"))
+    )
 
 
 @pytest.mark.long
@@ -269,5 +310,8 @@ def test_bursts_lose_over_a_lossy_link_only(sites):
 
 def figures(sites, metric):
     """Of UdpBurst, by sender and receiver."""
-    return {(s.node, s.dims["peer"]): float(s.value) for s in sites.samples()
-            if s.metric == f"UdpBurst.{metric}"}
+    return {
+        (s.node, s.dims["peer"]): float(s.value)
+        for s in sites.samples()
+        if s.metric == f"UdpBurst.{metric}"
+    }

@@ -40,25 +40,47 @@ class Figure:
 
 
 FIGURES = (
-    Figure("Stream.triad", "MB/s", 181_000, 0.01), Figure("Stream.copy", "MB/s", 176_000, 0.01),
-    Figure("Hpl.gflops", "GFLOPS", 2_450, 0.008), Figure("RandomIo.read", "MB/s", 410, 0.03),
+    Figure("Stream.triad", "MB/s", 181_000, 0.01),
+    Figure("Stream.copy", "MB/s", 176_000, 0.01),
+    Figure("Hpl.gflops", "GFLOPS", 2_450, 0.008),
+    Figure("RandomIo.read", "MB/s", 410, 0.03),
     Figure("RandomIo.write_iops", "IOPS", 61_000, 0.05),
-    Figure("IorSingle.write", "MiB/s", 1_900, 0.04), Figure("Stream.scale", "MB/s", 170_000, 0.01),
-    Figure("Stream.add", "MB/s", 180_000, 0.01), Figure("Hpl.time", "s", 312, 0.008),
+    Figure("IorSingle.write", "MiB/s", 1_900, 0.04),
+    Figure("Stream.scale", "MB/s", 170_000, 0.01),
+    Figure("Stream.add", "MB/s", 180_000, 0.01),
+    Figure("Hpl.time", "s", 312, 0.008),
     Figure("RandomIo.write", "MB/s", 240, 0.03),
     Figure("RandomIo.read_iops", "IOPS", 104_000, 0.04),
-    Figure("IorSingle.read", "MiB/s", 2_700, 0.04), Figure("BlockStorage.read", "MB/s", 820, 0.03),
-    Figure("BlockStorage.write", "MB/s", 610, 0.03), Figure("Mdtest.create", "IOPS", 9_100, 0.05),
-    Figure("Mdtest.stat", "IOPS", 42_000, 0.05), Figure("Mdtest.remove", "IOPS", 8_300, 0.05),
-    Figure("Lnet.read", "MB/s", 11_200, 0.02), Figure("Lnet.write", "MB/s", 10_800, 0.02),
+    Figure("IorSingle.read", "MiB/s", 2_700, 0.04),
+    Figure("BlockStorage.read", "MB/s", 820, 0.03),
+    Figure("BlockStorage.write", "MB/s", 610, 0.03),
+    Figure("Mdtest.create", "IOPS", 9_100, 0.05),
+    Figure("Mdtest.stat", "IOPS", 42_000, 0.05),
+    Figure("Mdtest.remove", "IOPS", 8_300, 0.05),
+    Figure("Lnet.read", "MB/s", 11_200, 0.02),
+    Figure("Lnet.write", "MB/s", 10_800, 0.02),
     Figure("Mdtest.read", "IOPS", 30_000, 0.05),
 )
 ORDINARY = tuple(f.metric for f in FIGURES[:6])
 ALL = tuple(f.metric for f in FIGURES)
-PROGRAMS = {"Stream": "stream", "Hpl": "xhpl", "RandomIo": "fio", "IorSingle": "ior",
-            "BlockStorage": "dd", "Mdtest": "mdtest", "Lnet": "lst"}
-PROVENANCE = {"suite": "0123456789ab", "reframe": "4.10.4", "user": "ops", "login": "login1",
-              "kernel": "6.1.0-12", "processor": "AMD EPYC 9354", "software_lock": "aaaa1111"}
+PROGRAMS = {
+    "Stream": "stream",
+    "Hpl": "xhpl",
+    "RandomIo": "fio",
+    "IorSingle": "ior",
+    "BlockStorage": "dd",
+    "Mdtest": "mdtest",
+    "Lnet": "lst",
+}
+PROVENANCE = {
+    "suite": "0123456789ab",
+    "reframe": "4.10.4",
+    "user": "ops",
+    "login": "login1",
+    "kernel": "6.1.0-12",
+    "processor": "AMD EPYC 9354",
+    "software_lock": "aaaa1111",
+}
 
 
 @dataclass(frozen=True)
@@ -134,12 +156,24 @@ def session_of(run: int, every: timedelta = timedelta(days=1)) -> str:
 
 
 def write(
-    perflogs: Path, system: str = "here", nodes: int = 320, runs: int = 365,
-    metrics: Sequence[str] = ORDINARY, seed: int = 1, *, first: int = 0,
-    steps: Sequence[Step] = (), drifts: Sequence[Drift] = (), seasons: Sequence[Season] = (),
-    gaps: Sequence[Gap] = (), changes: Sequence[Change] = (),
-    slow: Mapping[str, float] | None = None, campaigns: Mapping[int, str] | None = None,
-    partition: str = "compute", environment: str = "system", mode: str = "maintenance",
+    perflogs: Path,
+    system: str = "here",
+    nodes: int = 320,
+    runs: int = 365,
+    metrics: Sequence[str] = ORDINARY,
+    seed: int = 1,
+    *,
+    first: int = 0,
+    steps: Sequence[Step] = (),
+    drifts: Sequence[Drift] = (),
+    seasons: Sequence[Season] = (),
+    gaps: Sequence[Gap] = (),
+    changes: Sequence[Change] = (),
+    slow: Mapping[str, float] | None = None,
+    campaigns: Mapping[int, str] | None = None,
+    partition: str = "compute",
+    environment: str = "system",
+    mode: str = "maintenance",
     every: timedelta = timedelta(days=1),
 ) -> list[Path]:
     """Write a session a run, a file a check, and give the paths in order of time.
@@ -155,9 +189,18 @@ def write(
     written = []
     for run in range(first, runs):
         for check in dict.fromkeys(f.check for f in figures):
-            head = _header(system, check, run, every, changes, partition=partition,
-                           environment=environment, mode=mode,
-                           campaign=(campaigns or {}).get(run, ""), expected=f"n[001-{nodes:03}]")
+            head = _header(
+                system,
+                check,
+                run,
+                every,
+                changes,
+                partition=partition,
+                environment=environment,
+                mode=mode,
+                campaign=(campaigns or {}).get(run, ""),
+                expected=f"n[001-{nodes:03}]",
+            )
             mine = [f for f in figures if f.check == check]
             lines = _lines(names(nodes), mine, run, values, missing)
             if lines:
@@ -169,8 +212,15 @@ def write(
 
 
 def _values(
-    figure: Figure, nodes: Sequence[str], runs: int, seed: int, steps: Sequence[Step],
-    drifts: Sequence[Drift], seasons: Sequence[Season], slow: Mapping[str, float], every: timedelta,
+    figure: Figure,
+    nodes: Sequence[str],
+    runs: int,
+    seed: int,
+    steps: Sequence[Step],
+    drifts: Sequence[Drift],
+    seasons: Sequence[Season],
+    slow: Mapping[str, float],
+    every: timedelta,
 ) -> np.ndarray:
     """A figure's values, one row a run and one column a node."""
     digest = [seed, *figure.metric.encode()]
@@ -184,7 +234,7 @@ def _values(
         values[:, place[node]] *= 1 / (1 - lack) if figure.unit == "s" else 1 - lack
     for step in (s for s in steps if s.metric == figure.metric):
         last = runs if step.last is None else step.last + 1
-        values[step.run:last, [place[n] for n in step.nodes or nodes]] *= 1 + step.by
+        values[step.run : last, [place[n] for n in step.nodes or nodes]] *= 1 + step.by
     for drift in (d for d in drifts if d.metric == figure.metric):
         which = [place[n] for n in drift.nodes or nodes]
         values[:, which] *= (1 + drift.a_year * np.arange(runs) / 365)[:, None]
@@ -194,20 +244,30 @@ def _values(
 
 
 def _header(
-    system: str, check: str, run: int, every: timedelta, changes: Sequence[Change],
-    **words: str,
+    system: str, check: str, run: int, every: timedelta, changes: Sequence[Change], **words: str
 ) -> Header:
     conditions, provenance = {"program": PROGRAMS[check]}, dict(PROVENANCE)
     for change in changes:
         if run >= change.run and change.check in ("", check):
             (provenance if change.where == "provenance" else conditions)[change.key] = change.text
     moment = time_of(run, every).isoformat(timespec="seconds")
-    return Header(session=session_of(run, every), system=system, check=check, job=str(1000 + run),
-                  time=moment, conditions=conditions, provenance=provenance, **words)
+    return Header(
+        session=session_of(run, every),
+        system=system,
+        check=check,
+        job=str(1000 + run),
+        time=moment,
+        conditions=conditions,
+        provenance=provenance,
+        **words,
+    )
 
 
 def _lines(
-    nodes: Sequence[str], figures: Sequence[Figure], run: int, values: Mapping[str, np.ndarray],
+    nodes: Sequence[str],
+    figures: Sequence[Figure],
+    run: int,
+    values: Mapping[str, np.ndarray],
     missing: Sequence[tuple[Gap, frozenset[str]]],
 ) -> bytes:
     now = [(gap, lost) for gap, lost in missing if gap.first <= run <= gap.last]
@@ -217,9 +277,13 @@ def _lines(
         for metric, unit, held in rows:
             gap = next((g for g, lost in now if g.metric in ("", metric) and node in lost), None)
             if gap is None:
-                told.append(f'{{"node":"{node}","metric":"{metric}","value":"{held[place]:.2f}",'
-                            f'"unit":"{unit}"}}\n')
+                told.append(
+                    f'{{"node":"{node}","metric":"{metric}","value":"{held[place]:.2f}",'
+                    f'"unit":"{unit}"}}\n'
+                )
             elif gap.status:
-                told.append(f'{{"node":"{node}","metric":"{metric}","status":"{gap.status}",'
-                            f'"why":"planted"}}\n')
+                told.append(
+                    f'{{"node":"{node}","metric":"{metric}","status":"{gap.status}",'
+                    f'"why":"planted"}}\n'
+                )
     return "".join(told).encode()

@@ -10,12 +10,16 @@ if os.environ.get("BENCHMARK_THRIFT"):
     thrift.save_cpu()
 
 site_configuration = {
-    "systems": [{
-        "name": "plain", "hostnames": [".*"], "max_local_jobs": 1,
-        "partitions": [{
-            "name": "node", "scheduler": "local", "launcher": "local", "environs": ["plain"],
-        }],
-    }],
+    "systems": [
+        {
+            "name": "plain",
+            "hostnames": [".*"],
+            "max_local_jobs": 1,
+            "partitions": [
+                {"name": "node", "scheduler": "local", "launcher": "local", "environs": ["plain"]}
+            ],
+        }
+    ],
     "environments": [{"name": "plain"}],
     "general": [{"remote_detect": False}],
 }

@@ -38,8 +38,12 @@ class Hpl(PerNodeCheck):
         named = environment.variables.get("MKLROOT") or os.environ.get("MKLROOT", "")
         folder = Path(os.path.expandvars(named)) if named else MKL
         seen_from_here = folder == MKL or self.where.scheduler == "local"
-        if self.on_mkl() and seen_from_here and not environment.modules \
-                and not any(folder.glob("lib/**/libmkl_rt.so*")):
+        if (
+            self.on_mkl()
+            and seen_from_here
+            and not environment.modules
+            and not any(folder.glob("lib/**/libmkl_rt.so*"))
+        ):
             self.skip(f"tool missing: no libmkl_rt in {folder}: 'make mkl', or set MKLROOT")
 
     def on_mkl(self):

@@ -31,8 +31,9 @@ class HostParameters(PerNodeCheck):
     def facts(self):
         """The expected values, each under the name that the parser gives it."""
         rules = self.expected_parameters().by_name()
-        return {"parameters": {name: rule.model_dump(exclude_none=True)
-                               for name, rule in rules.items()}}
+        return {
+            "parameters": {name: rule.model_dump(exclude_none=True) for name, rule in rules.items()}
+        }
 
     def expected_parameters(self):
         """What the site expects of the hosts of this role."""

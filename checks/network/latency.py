@@ -37,6 +37,9 @@ class Latency(PerPairCheck):
     def settings(self):
         """How many packets of which size."""
         return {
-            **super().settings(), "SIZE": str(self.size), "INTERVAL": self.interval,
-            "PACKETS": str(self.packets[self.mode]), "SECONDS_OF_TCP": str(self.seconds_of_tcp),
+            **super().settings(),
+            "SIZE": str(self.size),
+            "INTERVAL": self.interval,
+            "PACKETS": str(self.packets[self.mode]),
+            "SECONDS_OF_TCP": str(self.seconds_of_tcp),
         }

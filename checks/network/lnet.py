@@ -44,8 +44,9 @@ class Lnet(FileSystemSweep):
         if self.there.kind != "lustre":
             self.skip(f"{self.fs} is of kind {self.there.kind}: LNET belongs to Lustre")
         if not self.servers():
-            self.skip(f"file system {self.fs} has no 'servers' in system.yaml, and -S nids names "
-                      "none")
+            self.skip(
+                f"file system {self.fs} has no 'servers' in system.yaml, and -S nids names none"
+            )
         return mine
 
     def servers(self):
@@ -56,5 +57,8 @@ class Lnet(FileSystemSweep):
 
     def settings(self):
         """Who answers, and for how long."""
-        return {**super().settings(), "SERVERS": " ".join(self.servers()),
-                "INTERVALS": str(self.duration // 5)}
+        return {
+            **super().settings(),
+            "SERVERS": " ".join(self.servers()),
+            "INTERVALS": str(self.duration // 5),
+        }

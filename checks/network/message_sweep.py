@@ -32,6 +32,9 @@ class MessageSweep(SweepCheck, special=True):
     def settings(self):
         """Which sizes, how often, by which program."""
         return {
-            **super().settings(), "PROGRAM": self.program, "SMALLEST": str(self.smallest),
-            "LARGEST": str(self.largest), "ITERATIONS": str(self.iterations_of[self.mode]),
+            **super().settings(),
+            "PROGRAM": self.program,
+            "SMALLEST": str(self.smallest),
+            "LARGEST": str(self.largest),
+            "ITERATIONS": str(self.iterations_of[self.mode]),
         }

@@ -46,12 +46,18 @@ class MpiPingPong(PerPairCheck):
     def settings(self):
         """Which sizes, how often, by which program."""
         return {
-            **super().settings(), "PROGRAM": self.program, "LAUNCH": self.launch,
-            "SMALLEST": str(self.smallest), "LARGEST": str(self.largest[self.mode]),
+            **super().settings(),
+            "PROGRAM": self.program,
+            "LAUNCH": self.launch,
+            "SMALLEST": str(self.smallest),
+            "LARGEST": str(self.largest[self.mode]),
             "ITERATIONS": str(self.iterations()),
         }
 
     def facts(self):
         """The sizes whose figures are compared."""
-        return {**super().facts(), "smallest": str(self.smallest),
-                "largest": str(self.largest[self.mode])}
+        return {
+            **super().facts(),
+            "smallest": str(self.smallest),
+            "largest": str(self.largest[self.mode]),
+        }

@@ -58,7 +58,9 @@ class TcpBandwidth(PerPairCheck):
     def settings(self):
         """For how long, with how many streams, and by which program."""
         return {
-            **super().settings(), "PROGRAM": self.program,
+            **super().settings(),
+            "PROGRAM": self.program,
             "STREAMS": " ".join(map(str, self.numbers_of_streams())),
-            "SECONDS_OF_RUN": str(self.seconds_each()), "OMIT": str(self.omitted),
+            "SECONDS_OF_RUN": str(self.seconds_each()),
+            "OMIT": str(self.omitted),
         }

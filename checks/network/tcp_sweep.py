@@ -42,14 +42,23 @@ class TcpSweep(SweepCheck):
 
     def ends(self, site):
         """Client and server; a pair that the link does not have ends the run."""
-        able = [(client, server) for client in pairs.clients(site, self.over)
-                for server in pairs.servers(site, self.over) if client != server]
+        able = [
+            (client, server)
+            for client in pairs.clients(site, self.over)
+            for server in pairs.servers(site, self.over)
+            if client != server
+        ]
         if not self.pair:
             return able[0]
         client, _, server = self.pair.partition(",")
         if (client, server) not in able:
-            loading.refuse(UserError("-S pair", f"'{self.pair}' is no pair of link {self.link}",
-                                     f"CLIENT,SERVER such as {','.join(able[0])}"))
+            loading.refuse(
+                UserError(
+                    "-S pair",
+                    f"'{self.pair}' is no pair of link {self.link}",
+                    f"CLIENT,SERVER such as {','.join(able[0])}",
+                )
+            )
         return client, server
 
     @run_after("init")
@@ -57,8 +66,13 @@ class TcpSweep(SweepCheck):
         """A mistake in the sweep file, told before anything runs."""
         wrong = next((p for p in self.points.values() if p.nodes != TWO), None)
         if wrong and self.sweep_file:
-            loading.refuse(UserError(self.sweep_file.path, f"tcp on {wrong.nodes} nodes ({wrong})",
-                                     "tasks: 2, tasks_per_node: 1"))
+            loading.refuse(
+                UserError(
+                    self.sweep_file.path,
+                    f"tcp on {wrong.nodes} nodes ({wrong})",
+                    "tasks: 2, tasks_per_node: 1",
+                )
+            )
 
     def expected_nodes(self):
         """Both ends, if there is a link, and Slurm to start the second one."""
@@ -86,7 +100,11 @@ class TcpSweep(SweepCheck):
         """Who asks whom, and where."""
         address = self.over.address_of
         return {
-            **super().settings(), "CLIENT": self.client, "SERVER": self.server,
-            "ADDRESS": address(self.server), "PORT": str(FIRST_PORT), "OMIT": str(self.omit),
+            **super().settings(),
+            "CLIENT": self.client,
+            "SERVER": self.server,
+            "ADDRESS": address(self.server),
+            "PORT": str(FIRST_PORT),
+            "OMIT": str(self.omit),
             "KNOB_PEERS": f"{address(self.client)} {address(self.server)}",
         }

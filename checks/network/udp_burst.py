@@ -39,19 +39,34 @@ class UdpBurst(UdpCheck):
         """The bursts beyond the large ones. Ends the run where they are no numbers of packets."""
         words = (self.bursts or self.bursts_of[self.mode]).split(",")
         if not all(w.isascii() and w.isdigit() and LARGE <= int(w[:9]) <= MOST for w in words):
-            loading.refuse(UserError("-S UdpBurst.bursts", f"wrong packets '{self.bursts}'",
-                                     f"whole numbers from {LARGE} to {MOST}, such as 200,400,800"))
+            loading.refuse(
+                UserError(
+                    "-S UdpBurst.bursts",
+                    f"wrong packets '{self.bursts}'",
+                    f"whole numbers from {LARGE} to {MOST}, such as 200,400,800",
+                )
+            )
         return sorted({int(word) for word in words} - {LARGE})
 
     def runs(self):
         """Small bursts, large ones, and then until something is lost."""
-        small, large, step = (seconds[self.mode] for seconds in (
-            self.seconds_of_small, self.seconds_of_large, self.seconds_of_step))
+        small, large, step = (
+            seconds[self.mode]
+            for seconds in (self.seconds_of_small, self.seconds_of_large, self.seconds_of_step)
+        )
         return [
             UdpRun("small", small, POWER, ASKED_MBPS, SMALL, window=0),
             UdpRun("large", large, mbps=ASKED_MBPS, burst=LARGE, until_loss=True),
-            *(UdpRun("step", max(step, self.seconds_for(burst)), mbps=ASKED_MBPS, burst=burst,
-                     until_loss=True) for burst in self.steps()),
+            *(
+                UdpRun(
+                    "step",
+                    max(step, self.seconds_for(burst)),
+                    mbps=ASKED_MBPS,
+                    burst=burst,
+                    until_loss=True,
+                )
+                for burst in self.steps()
+            ),
         ]
 
     def seconds_for(self, burst):

@@ -35,7 +35,8 @@ class BlockStorage(FileSystemCheck):
     def settings(self):
         """How often, and whether past the page cache."""
         return {
-            **super().settings(), "TRIALS": str(self.asked_trials()),
+            **super().settings(),
+            "TRIALS": str(self.asked_trials()),
             "PAST_CACHE": "yes" if self.direct else "no",
         }
 

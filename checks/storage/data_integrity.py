@@ -26,8 +26,11 @@ class DataIntegrity(FileSystemCheck):
 
     def settings(self):
         """So many files, of which each has its share."""
-        return {**super().settings(), "FILES": str(FILES),
-                "MEBIBYTES": str(max(1, self.size // FILES))}
+        return {
+            **super().settings(),
+            "FILES": str(FILES),
+            "MEBIBYTES": str(max(1, self.size // FILES)),
+        }
 
     def facts(self):
         """How many files must have come back."""

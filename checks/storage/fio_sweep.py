@@ -32,8 +32,11 @@ class FioSweep(FileSystemSweep, special=True):
 
     def settings(self):
         """How long, and how large."""
-        return {**super().settings(), "DURATION": str(DURATION[self.mode]),
-                "MEBIBYTES": str(self.size)}
+        return {
+            **super().settings(),
+            "DURATION": str(DURATION[self.mode]),
+            "MEBIBYTES": str(self.size),
+        }
 
     def facts(self):
         """What must have been verified for the figures to count."""

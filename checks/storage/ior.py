@@ -12,8 +12,11 @@ MIB = 2**20
 TRANSFER = MIB
 BLOCK = {"quick": 64 * MIB, "maintenance": 1024 * MIB, "acceptance": 4096 * MIB}  # of a task
 ABOVE = 1.05  # of the servers' memory: what acceptance writes at least
-WAYS = ({"api": "POSIX", "layout": "file_a_task"}, {"api": "POSIX", "layout": "shared"},
-        {"api": "MPIIO", "layout": "shared"})
+WAYS = (
+    {"api": "POSIX", "layout": "file_a_task"},
+    {"api": "POSIX", "layout": "shared"},
+    {"api": "MPIIO", "layout": "shared"},
+)
 
 
 @rfm.simple_test
@@ -44,15 +47,21 @@ class Ior(FileSystemSweep):
         """All nodes that can take a job, in three ways; and what criteria ask for."""
         loading.refuse_number(self, "block", 0)
         site = session.current().site
-        counts = {standard.usable(site, name.partition(":")[2], self.nodes)
-                  for name in self.valid_systems}
+        counts = {
+            standard.usable(site, name.partition(":")[2], self.nodes) for name in self.valid_systems
+        }
         each = [{"tasks": str(count), **way} for count in sorted(counts - {0}) for way in WAYS]
         asked = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
         self.whole = counts - {int(values["tasks"]) for values in asked}
-        found = [{"tasks_per_node": "1", "transfer": str(TRANSFER), **WAYS[0], **values}
-                 for values in (*each, *asked)]
-        return [{"block": self.block_of(site, values), **values}
-                for number, values in enumerate(found) if values not in found[:number]]
+        found = [
+            {"tasks_per_node": "1", "transfer": str(TRANSFER), **WAYS[0], **values}
+            for values in (*each, *asked)
+        ]
+        return [
+            {"block": self.block_of(site, values), **values}
+            for number, values in enumerate(found)
+            if values not in found[:number]
+        ]
 
     def fitting(self, most):
         """Of whole partitions only the one in question."""

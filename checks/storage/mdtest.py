@@ -34,14 +34,18 @@ class Mdtest(FileSystemSweep):
         """All nodes that can take a job, both variants; and what criteria ask for."""
         loading.refuse_number(self, "files", 0)
         site = session.current().site
-        counts = {standard.usable(site, name.partition(":")[2], self.nodes)
-                  for name in self.valid_systems}
+        counts = {
+            standard.usable(site, name.partition(":")[2], self.nodes) for name in self.valid_systems
+        }
         each = [{"tasks": str(count)} for count in sorted(counts - {0})]
         asked = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
         self.whole = counts - {int(values["tasks"]) for values in asked}
         files = str(self.files or FILES[self.mode])
-        found = [{"tasks_per_node": "1", "files": files, "variant": variant, **values}
-                 for variant in ("easy", "hard") for values in (*each, *asked)]
+        found = [
+            {"tasks_per_node": "1", "files": files, "variant": variant, **values}
+            for variant in ("easy", "hard")
+            for values in (*each, *asked)
+        ]
         return [values for number, values in enumerate(found) if values not in found[:number]]
 
     def fitting(self, most):

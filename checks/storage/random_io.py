@@ -34,8 +34,11 @@ class RandomIo(FileSystemCheck):
 
     def settings(self):
         """How long, and how many requests at a time."""
-        return {**super().settings(), "DURATION": str(DURATION[self.mode]),
-                "DEPTH": str(self.depth)}
+        return {
+            **super().settings(),
+            "DURATION": str(DURATION[self.mode]),
+            "DEPTH": str(self.depth),
+        }
 
     def facts(self):
         """What must have been verified for the figures to count."""

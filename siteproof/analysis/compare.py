@@ -85,7 +85,8 @@ def worst(
     sign = -1 if better == "lower" else 1
     changes = {
         node: after[node] / before[node] - 1
-        for node in before.keys() & after.keys() if before[node]
+        for node in before.keys() & after.keys()
+        if before[node]
     }
     if not changes or better == "neither":
         return []

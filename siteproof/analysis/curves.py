@@ -121,8 +121,15 @@ def find(curve: Sequence[Point]) -> Finding:
     """What a curve says, of whose values the higher is the better. curve: ordered, not empty."""
     top, falls = peak(curve), decline(curve)
     before = [p for p in curve if not isinstance(falls, At) or p.x < falls.x]
-    return Finding(top, plateau(curve), fit([p.x for p in before], [p.median for p in before]),
-                   falls, noise(curve), last_gain(curve), doubtful(curve))
+    return Finding(
+        top,
+        plateau(curve),
+        fit([p.x for p in before], [p.median for p in before]),
+        falls,
+        noise(curve),
+        last_gain(curve),
+        doubtful(curve),
+    )
 
 
 def peak(curve: Sequence[Point]) -> Point:

@@ -17,8 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from siteproof.analysis.scale import CLIP, YEAR, Floats, robust_sd, timed, variance_factor
 from siteproof.analysis.season import Season, screen_seasons, season
 
-__all__ = ["NO_DRIFT", "Drift", "Season", "screen_seasons", "season", "slope", "theil_sen",
-           "worth_an_alert"]
+__all__ = [
+    "NO_DRIFT",
+    "Drift",
+    "Season",
+    "screen_seasons",
+    "season",
+    "slope",
+    "theil_sen",
+    "worth_an_alert",
+]
 
 MOST = 200  # values whose pairs are all compared; of more, a part
 FEWEST = 8  # values without which no slope is told
@@ -66,8 +74,14 @@ def slope(times: ArrayLike, values: ArrayLike, steps: Sequence[int] = ()) -> Dri
     sd = robust_sd(away, float(np.abs(known).max()))
     total = per_year * float(years[-1])
     centre = abs(float(np.median(known)))
-    return Drift(per_year, per_year / centre if centre else 0.0, total, low, high,
-                 not low <= 0 <= high and abs(total) > DRIFT_SD * sd)
+    return Drift(
+        per_year,
+        per_year / centre if centre else 0.0,
+        total,
+        low,
+        high,
+        not low <= 0 <= high and abs(total) > DRIFT_SD * sd,
+    )
 
 
 def worth_an_alert(drift: Drift) -> bool:
@@ -103,14 +117,19 @@ def theil_sen(
     slopes = (y[second] - y[first]) / (x[second] - x[first])
     middle = float(np.median(slopes))
     left = y - middle * x
-    away = np.concatenate([left[segments == one] - np.median(left[segments == one])
-                           for one in range(int(segments[-1]) + 1)])
+    away = np.concatenate(
+        [
+            left[segments == one] - np.median(left[segments == one])
+            for one in range(int(segments[-1]) + 1)
+        ]
+    )
     factor = variance_factor(away, robust_sd(away, float(np.abs(y).max())))
     n = np.bincount(segments)
     error = sqrt(factor * float(np.sum(n * (n - 1) * (2 * n + 5))) / 18)
     half = WIDE * error / float(np.sum(n * (n - 1)))  # as a share of the slopes, by rank
-    low, high = (min(max(int(slopes.size * share), 0), slopes.size - 1)
-                 for share in (0.5 - half, 0.5 + half))
+    low, high = (
+        min(max(int(slopes.size * share), 0), slopes.size - 1) for share in (0.5 - half, 0.5 + half)
+    )
     parts = np.partition(slopes, (low, high))
     return middle, float(parts[low]), float(parts[high]), away
 

@@ -14,10 +14,21 @@ from siteproof.samples import Sample
 
 CHECK = "Health"
 BOOT = "boot"
-STATES = frozenset({  # of the moment: no counters
-    "clock_lowest", "clock_most", "load", "slurmd_age", "swap_used", "time", "time_offset",
-    "unreadable", "uptime", "zombies", "read_only",
-})
+STATES = frozenset(
+    {  # of the moment: no counters
+        "clock_lowest",
+        "clock_most",
+        "load",
+        "slurmd_age",
+        "swap_used",
+        "time",
+        "time_offset",
+        "unreadable",
+        "uptime",
+        "zombies",
+        "read_only",
+    }
+)
 WIDTHS = (32, 64)  # bits of the counters of kernels and cards
 
 Look = Mapping[str, Decimal | str]

@@ -73,8 +73,9 @@ def _line(ts: Sequence[float], vs: Sequence[float]) -> _Line:
     width = sum((t - centre) ** 2 for t in ts)
     slope = sum((t - centre) * (v - level) for t, v in zip(ts, vs, strict=True)) / width
     start = level - slope * centre
-    return _Line(start, slope, sum((v - start - slope * t) ** 2
-                                   for t, v in zip(ts, vs, strict=True)))
+    return _Line(
+        start, slope, sum((v - start - slope * t) ** 2 for t, v in zip(ts, vs, strict=True))
+    )
 
 
 def _worth_it(hinge: _Line, single: _Line, count: int) -> bool:

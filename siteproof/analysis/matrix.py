@@ -78,7 +78,8 @@ class Blame:
         seen = {(p.sender, p.receiver) for p in self.links}
         return [
             f"{a}<>{b}" if (b, a) in seen else f"{a}>{b}"
-            for a, b in ((p.sender, p.receiver) for p in self.links) if (b, a) not in seen or a < b
+            for a, b in ((p.sender, p.receiver) for p in self.links)
+            if (b, a) not in seen or a < b
         ]
 
 
@@ -89,7 +90,10 @@ def figures(trials: Mapping[Pair, Sequence[float]], better: str) -> dict[Pair, f
 
 
 def blame(
-    trials: Mapping[Pair, Sequence[float]], better: str, *, hubs: Collection[str] = (),
+    trials: Mapping[Pair, Sequence[float]],
+    better: str,
+    *,
+    hubs: Collection[str] = (),
     misses: Misses = lambda _value: False,
 ) -> Blame:
     """Who is behind the bad pairs.
@@ -100,8 +104,9 @@ def blame(
     """
     values = figures(trials, better)
     directed = any((b, a) in values for a, b in values)
-    groups = [_Group(held, better, hubs, misses, directed)
-              for held in _alike(values, hubs, directed)]
+    groups = [
+        _Group(held, better, hubs, misses, directed) for held in _alike(values, hubs, directed)
+    ]
     found = [culprit for group in groups for culprit in group.peeled()]
     links = [bad for group in groups for bad in group.links()]
     good = [v for g in groups for pair, v in g.values.items() if pair not in g.bad]
@@ -109,7 +114,8 @@ def blame(
         tuple(sorted(_joined(found), key=lambda c: (-c.deficit, c.node))),
         tuple(sorted(links, key=lambda p: (-p.deficit, p.sender, p.receiver))),
         frozenset(pair for group in groups for pair in group.bad),
-        median(good) if good else median(values.values()) if values else 0.0, directed,
+        median(good) if good else median(values.values()) if values else 0.0,
+        directed,
     )
 
 
@@ -153,15 +159,25 @@ def _joined(found: Sequence[Culprit]) -> Iterator[Culprit]:
     for node in dict.fromkeys(c.node for c in found):
         same = [c for c in found if c.node == node]
         sides = {side for c in same for side in c.sides}
-        yield Culprit(node, tuple(s for s in (SENDER, RECEIVER) if s in sides),
-                      max(c.deficit for c in same), max(c.peers for c in same))
+        yield Culprit(
+            node,
+            tuple(s for s in (SENDER, RECEIVER) if s in sides),
+            max(c.deficit for c in same),
+            max(c.peers for c in same),
+        )
 
 
 class _Group:
     """Pairs that may be compared with each other. live: those that no accused unit explains."""
 
-    def __init__(self, values: dict[Pair, float], better: str, hubs: Collection[str],
-                 misses: Misses, directed: bool) -> None:
+    def __init__(
+        self,
+        values: dict[Pair, float],
+        better: str,
+        hubs: Collection[str],
+        misses: Misses,
+        directed: bool,
+    ) -> None:
         self.values, self.better, self.hubs, self.misses = values, better, hubs, misses
         self.sides = (SENDER, RECEIVER) if directed else (EITHER, EITHER)
         self.live: dict[Unit, dict[Unit, float]] = {}
@@ -181,14 +197,16 @@ class _Group:
     def links(self) -> list[BadPair]:
         """The bad pairs that remain; after peeling."""
         remain = {
-            (a, b): v for (a, b), v in self.values.items()
+            (a, b): v
+            for (a, b), v in self.values.items()
             if (b, self.sides[1]) in self.live.get((a, self.sides[0]), {})
         }
         fleet = self._middle((remain or self.values).values())
         self.bad = {pair for pair, v in self.values.items() if self._is_bad(v, fleet)}
         return [
             BadPair(*pair, v if isfinite(v) and v > 0 else None, self._deficit(v, fleet))
-            for pair, v in remain.items() if pair in self.bad
+            for pair, v in remain.items()
+            if pair in self.bad
         ]
 
     def _round(self) -> list[Culprit]:
@@ -216,7 +234,8 @@ class _Group:
             return False  # those accused before have taken its bad pairs along
         others = [
             self._figure([v for other, v in self.live[peer].items() if other != unit])
-            for peer in held if len(self.live[peer]) > 1
+            for peer in held
+            if len(self.live[peer]) > 1
         ]
         good = sum(not self._is_bad(figure, fleet) for figure in others)
         if unit[0] in self.hubs:

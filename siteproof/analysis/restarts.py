@@ -46,8 +46,11 @@ def restarted(nodes: Mapping[str, Sequence[Look]]) -> tuple[dict[str, str], str]
     on_slurm = 2 * sum(bool(looks and looks[-1].seen) for looks in nodes.values()) > len(nodes)
     told = {n: found for n, looks in nodes.items() if (found := _told(looks, on_slurm))}
     if told and (len(nodes) < MIN_FLEET or len(told) > max(1, MANY * len(nodes))):
-        return {}, f"{len(told)} of {len(nodes)} nodes, or their slurmd, restarted meanwhile: " \
-                   "somebody works on the machine, and none is accused"
+        return (
+            {},
+            f"{len(told)} of {len(nodes)} nodes, or their slurmd, restarted meanwhile: "
+            "somebody works on the machine, and none is accused",
+        )
     return told, ""
 
 
@@ -77,8 +80,14 @@ def _look(head: Header, said: Mapping[str, Decimal | str]) -> Look:
     slurmd = said.get(SLURMD)
     seen = True if slurmd is not None else False if f"not_read {SLURMD}" in said else None
     return Look(
-        head.campaign or head.session, head.began or time, time, str(said.get(BOOT, "")),
-        float(said["uptime"]), None if slurmd is None else float(slurmd), seen)
+        head.campaign or head.session,
+        head.began or time,
+        time,
+        str(said.get(BOOT, "")),
+        float(said["uptime"]),
+        None if slurmd is None else float(slurmd),
+        seen,
+    )
 
 
 def _told(looks: Sequence[Look], on_slurm: bool) -> str:
@@ -87,7 +96,7 @@ def _told(looks: Sequence[Look], on_slurm: bool) -> str:
     on_slurm: most nodes see a slurmd, so that one which sees none lacks it.
     """
     befores: list[Look | None] = [None, *looks]
-    for before, look in list(pairwise(befores))[:-RETESTS - 1:-1]:
+    for before, look in list(pairwise(befores))[: -RETESTS - 1 : -1]:
         if look and (found := _at(look, before, on_slurm)):
             return f"{found}; {RETESTS} looks in a row without that would take it back"
     return ""
@@ -104,8 +113,11 @@ def _at(look: Look, before: Look | None, on_slurm: bool) -> str:
         return f"{CHECK}.{SLURMD}: no slurmd was there at {since}"
     if look.slurmd is None:
         return ""
-    other = before is not None and before.slurmd is not None and \
-        abs((look.age - look.slurmd) - (before.age - before.slurmd)) > SAME
+    other = (
+        before is not None
+        and before.slurmd is not None
+        and abs((look.age - look.slurmd) - (before.age - before.slurmd)) > SAME
+    )
     if other or look.slurmd < look.time - look.began:
         return f"{CHECK}.{SLURMD}: slurmd restarted meanwhile: {look.slurmd:.0f} s old at {since}"
     return ""

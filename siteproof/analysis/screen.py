@@ -34,7 +34,7 @@ def screen(values: ArrayLike, *, threshold: float = THRESHOLD) -> NDArray[np.boo
         raise ValueError("screen wants a table of series and points")
     found = np.zeros(len(table), dtype=bool)
     for begin in range(0, len(table), BATCH):
-        found[begin:begin + BATCH] = _flagged(finite(table[begin:begin + BATCH]), threshold)
+        found[begin : begin + BATCH] = _flagged(finite(table[begin : begin + BATCH]), threshold)
     return found
 
 
@@ -69,7 +69,7 @@ def _noise(table: Floats, away: Floats, least: Floats) -> Floats:
     """
     sd = MAD_TO_SIGMA * _medians(np.abs(away))
     blocks = table.shape[1] // BLOCK
-    parts = table[:, table.shape[1] - blocks * BLOCK:].reshape(len(table) * blocks, BLOCK)
+    parts = table[:, table.shape[1] - blocks * BLOCK :].reshape(len(table) * blocks, BLOCK)
     inside = _medians(np.abs(parts - _medians(parts)[:, None]))
     inside[np.isnan(parts).sum(axis=1) > BLOCK // 2] = np.nan
     inside = inside.reshape(len(table), blocks)
@@ -104,14 +104,19 @@ def _statistics(scaled: Small, there: NDArray[np.bool_]) -> Iterator[Small]:
     points = scaled.shape[1]
     if points < 2:
         return
-    yield _difference(sums[:, 1:-1], counts[:, 1:-1],
-                      sums[:, -1:] - sums[:, 1:-1], counts[:, -1:] - counts[:, 1:-1])
+    yield _difference(
+        sums[:, 1:-1],
+        counts[:, 1:-1],
+        sums[:, -1:] - sums[:, 1:-1],
+        counts[:, -1:] - counts[:, 1:-1],
+    )
     for width in WIDTHS:
         if points < 2 * width:
             break
         whole, whole_counts = (part[:, width:] - part[:, :-width] for part in (sums, counts))
-        yield _difference(whole[:, :-width], whole_counts[:, :-width],
-                          whole[:, width:], whole_counts[:, width:])
+        yield _difference(
+            whole[:, :-width], whole_counts[:, :-width], whole[:, width:], whole_counts[:, width:]
+        )
 
 
 def _difference(left: Small, n_left: Small, right: Small, n_right: Small) -> Small:
@@ -149,12 +154,12 @@ def of_pattern(groups: NDArray[np.int64], values: ArrayLike) -> NDArray[np.bool_
         return found
     member = (which[:, None] == np.arange(names.size)).astype(np.float32)
     for begin in range(0, len(table), BATCH):
-        scaled, there = _scaled(finite(table[begin:begin + BATCH]))
+        scaled, there = _scaled(finite(table[begin : begin + BATCH]))
         count = there @ member
         left = np.where(there, scaled - _moving_mean(scaled, there), 0.0)
         between = ((left @ member) ** 2 / np.maximum(count, 1)).sum(axis=1)
         within = (left**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-        found[begin:begin + BATCH] = between > SEASONS * (names.size - 1) * within
+        found[begin : begin + BATCH] = between > SEASONS * (names.size - 1) * within
     return found
 
 
@@ -168,8 +173,8 @@ def of_modes(values: ArrayLike) -> NDArray[np.bool_]:
     found = np.zeros(len(table), dtype=bool)
     if table.shape[1] >= FEWEST:
         for begin in range(0, len(table), BATCH):
-            part = _scaled(finite(table[begin:begin + BATCH]))
-            found[begin:begin + BATCH] = _two_levels(*part)
+            part = _scaled(finite(table[begin : begin + BATCH]))
+            found[begin : begin + BATCH] = _two_levels(*part)
     return found
 
 

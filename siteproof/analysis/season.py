@@ -33,8 +33,20 @@ GAIN = 0.1  # of the variance around a line, which an annual sine must explain
 ALIKE = 0.7  # of the amplitude, by which the waves of the older and the newer half may differ
 BESIDE = 7  # values on each side in a running median
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
-          "October", "November", "December")
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,11 @@ def _groups(seconds: Floats) -> tuple[Floats, NDArray[np.int64], Floats, NDArray
 
 
 def _grouped(
-    name: str, group: NDArray[np.int64], turn: Floats, values: Floats, left: Floats,
+    name: str,
+    group: NDArray[np.int64],
+    turn: Floats,
+    values: Floats,
+    left: Floats,
     words: tuple[str, ...],
 ) -> tuple[float, Season] | None:
     """Whether groups differ that each came in OFTEN turns or more."""
@@ -121,8 +137,9 @@ def _grouped(
     gap = middles[highest] - middles[lowest]
     if chance > CHANCE or gap <= SEASON_SD * sd:
         return None
-    return chance, _season(name, words[lowest], words[highest], middles[lowest], middles[highest],
-                           values, offsets)
+    return chance, _season(
+        name, words[lowest], words[highest], middles[lowest], middles[highest], values, offsets
+    )
 
 
 def annual(seconds: Floats, values: Floats) -> Season | None:
@@ -143,16 +160,24 @@ def annual(seconds: Floats, values: Floats) -> Season | None:
     noise, swing = robust_sd(rest, CLIP), 2 * float(np.hypot(fit[2], fit[3]))
     if noise == 0 or swing <= SEASON_SD * noise or rest @ rest > (1 - GAIN) * (plain @ plain):
         return None
-    older, newer = (_least_squares(both[part], z[part])[0][2:]
-                    for part in np.array_split(np.arange(z.size), 2))
+    older, newer = (
+        _least_squares(both[part], z[part])[0][2:] for part in np.array_split(np.arange(z.size), 2)
+    )
     if float(np.hypot(*(older - newer))) > swing / 2 * ALIKE:
         return None
     # The error of an amplitude of n values is sd * sqrt(2 / n).
     if erfc(swing / 2 / noise * sqrt(z.size / 4 / variance_factor(rest, noise))) > CHANCE:
         return None
     top = float(np.arctan2(fit[3], fit[2])) / (2 * pi) % 1
-    return _season("annual", _month(top + 0.5), _month(top), -swing / 2 * sd, swing / 2 * sd,
-                   values, wave @ fit[2:] * sd)
+    return _season(
+        "annual",
+        _month(top + 0.5),
+        _month(top),
+        -swing / 2 * sd,
+        swing / 2 * sd,
+        values,
+        wave @ fit[2:] * sd,
+    )
 
 
 def _least_squares(columns: Floats, z: Floats) -> tuple[Floats, Floats]:

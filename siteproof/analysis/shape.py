@@ -84,8 +84,11 @@ def tell(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST) -
     pattern = week or best.season
     steps = [] if best.segments.modes else [int(order[at]) for at in best.segments.steps]
     return Shape(
-        steps, best.drift, pattern.placed(order, np.size(values)) if pattern else None,
-        best.segments.modes or best.segments.clusters, left_out,
+        steps,
+        best.drift,
+        pattern.placed(order, np.size(values)) if pattern else None,
+        best.segments.modes or best.segments.clusters,
+        left_out,
     )
 
 

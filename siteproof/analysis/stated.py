@@ -62,7 +62,8 @@ def _meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware
     bound = criterion.bound_value(facts)
     exact, limit = convert(value, unit, bound.unit), Fraction(bound.value)
     return {"at_least": exact >= limit, "at_most": exact <= limit}.get(
-        criterion.kind, exact == limit)
+        criterion.kind, exact == limit
+    )
 
 
 def _open(criterion: Criterion, sample: Sample, good: bool) -> bool | None:
@@ -100,7 +101,8 @@ def told(criterion: Criterion, sample: Sample, facts: Iterable[Hardware]) -> tup
     what = sample.own_conditions[PUBLISHED]
     alone = own(criterion, sample)
     reason = f"{what}; " + (
-        "published, and not measured here" if alone else "per-node values not published")
+        "published, and not measured here" if alone else "per-node values not published"
+    )
     if said is None or said.keeps is None:
         return reason, False
     figure = f"{sample.value} {sample.unit}"
@@ -119,8 +121,12 @@ def _every(criterion: Criterion) -> bool:
 def newest(samples: Iterable[Sample], criterion: Criterion) -> list[Sample]:
     """The published figures that are of no single unit and may speak of it, the newest first."""
     found = [
-        s for s in samples if s.metric == criterion.metric and not s.node
-        and PUBLISHED in s.own_conditions and _silent(criterion, s) is not None
+        s
+        for s in samples
+        if s.metric == criterion.metric
+        and not s.node
+        and PUBLISHED in s.own_conditions
+        and _silent(criterion, s) is not None
     ]
     return sorted(found, key=lambda s: (s.header.time, s.header.session, s.trial), reverse=True)
 

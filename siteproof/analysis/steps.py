@@ -19,8 +19,18 @@ from siteproof.analysis.screen import THRESHOLD, screen
 from siteproof.analysis.segments import LEAST, standard_errors
 from siteproof.analysis.shape import LONGEST, tell
 
-__all__ = ["LEAST", "LONGEST", "THRESHOLD", "Step", "describe", "find", "left_out",
-           "out_of_control", "screen", "worth_an_alert"]
+__all__ = [
+    "LEAST",
+    "LONGEST",
+    "THRESHOLD",
+    "Step",
+    "describe",
+    "find",
+    "left_out",
+    "out_of_control",
+    "screen",
+    "worth_an_alert",
+]
 
 MIN_RELATIVE = 0.02  # a smaller step is worth no alert
 MIN_SD = 3.0  # nor one of fewer robust sd
@@ -76,8 +86,9 @@ def describe(
     sd = robust_sd(away, max(abs(before), abs(after)))
     counts = [part.size for part in sides]
     errors = standard_errors(after - before, sd, variance_factor(away, sd), *counts)
-    return Step(before, after, _relative(before, after), sd, *counts,
-                _confidence(errors, sum(counts)))
+    return Step(
+        before, after, _relative(before, after), sd, *counts, _confidence(errors, sum(counts))
+    )
 
 
 def worth_an_alert(step: Step) -> bool:

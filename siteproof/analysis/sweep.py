@@ -54,7 +54,8 @@ def packing(lines: Mapping[int, Sequence[Point]]) -> Packing | None:
     more = {k: lines[k] for k in sorted(lines) if k > 1}
     for compared_at in (SAME_TASKS, SAME_NODES):
         losses = [
-            loss for k, points in more.items()
+            loss
+            for k, points in more.items()
             if (loss := _loss(k, points, alone, compared_at)) is not None
         ]
         if losses:
@@ -68,7 +69,8 @@ def _loss(
     share = per_node if compared_at == SAME_NODES else 1
     lost = {
         int(p.x): 1 - p.median / alone[int(p.x) // share]
-        for p in points if int(p.x) % share == 0 and int(p.x) // share in alone
+        for p in points
+        if int(p.x) % share == 0 and int(p.x) // share in alone
     }
     if not lost:
         return None
@@ -132,8 +134,7 @@ def bounds(facts: Facts) -> list[Bound]:
         found.append(Bound("the link", facts.link))
     if facts.window and facts.round_trip:
         told = "the window" if facts.streams == 1 else f"{facts.streams} windows"
-        found.append(Bound(f"{told} a round trip",
-                           facts.streams * facts.window / facts.round_trip))
+        found.append(Bound(f"{told} a round trip", facts.streams * facts.window / facts.round_trip))
     return sorted(found, key=lambda bound: bound.rate)
 
 

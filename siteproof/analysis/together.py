@@ -51,14 +51,18 @@ def together(moved: Mapping[str, Sequence[Interval]]) -> Together:
         late = max(runs, key=lambda name: runs[name][0])
         raise OutputError(
             f"all {len(runs)} pairs ran together for {float(max(end - begin, 0)):.1f} s of "
-            f"{float(shortest):.1f} s only; the last to begin was {late}", "generic")
+            f"{float(shortest):.1f} s only; the last to begin was {late}",
+            "generic",
+        )
     each = [_carried(intervals, begin, end) for intervals in moved.values()]
     total = sum(each)
     if not total:
         raise OutputError("nothing was moved while all pairs ran", "invalid")
     return Together(
-        end - begin, total / (end - begin),
-        max(_by_second(moved.values(), begin, int(end - begin))), jain(each),
+        end - begin,
+        total / (end - begin),
+        max(_by_second(moved.values(), begin, int(end - begin))),
+        jain(each),
     )
 
 
@@ -90,9 +94,7 @@ def _carried(intervals: Sequence[Interval], begin: Fraction, end: Fraction) -> F
     return found
 
 
-def _by_second(
-    pairs: Sequence[Sequence[Interval]], begin: Fraction, count: int
-) -> list[Fraction]:
+def _by_second(pairs: Sequence[Sequence[Interval]], begin: Fraction, count: int) -> list[Fraction]:
     """The bits of all pairs in each of so many seconds from `begin` on."""
     sums = [Fraction(0)] * count
     for intervals in pairs:

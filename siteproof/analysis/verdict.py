@@ -40,7 +40,12 @@ class Verdict(StrEnum):
 MIDDLES = ("median", "mean")
 ASKED = ("mode", "file_system")  # conditions that a measurement has before it begins
 GRAVEST = (
-    Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE, Verdict.REGRESSED, Verdict.SKIP, Verdict.PASS,
+    Verdict.FAIL,
+    Verdict.ERROR,
+    Verdict.INCOMPLETE,
+    Verdict.REGRESSED,
+    Verdict.SKIP,
+    Verdict.PASS,
 )
 OF_STATUS = {
     "invalid": Verdict.FAIL,  # a wrong answer is no slow answer, and no missing one either
@@ -94,7 +99,10 @@ class CriterionVerdict:
 
 
 def judge(
-    name: str, criterion: Criterion, samples: Collection[Sample], expected: Mapping[str, Hardware],
+    name: str,
+    criterion: Criterion,
+    samples: Collection[Sample],
+    expected: Mapping[str, Hardware],
     baselines: Mapping[str, Sequence[Baseline]] | None = None,
     waived: Mapping[str, str] | None = None,
 ) -> CriterionVerdict:
@@ -189,7 +197,10 @@ def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
 
 
 def judge_node(
-    criterion: Criterion, node: str, facts: Hardware, attempts: Sequence[Sample],
+    criterion: Criterion,
+    node: str,
+    facts: Hardware,
+    attempts: Sequence[Sample],
     baselines: Iterable[Baseline] = (),
 ) -> NodeVerdict:
     """The verdict on one node from its attempts, the newest first."""
@@ -218,7 +229,10 @@ def _unanswered(
 
 
 def judge_unit(
-    criterion: Criterion, unit: str, facts: Hardware, attempts: Sequence[Sample],
+    criterion: Criterion,
+    unit: str,
+    facts: Hardware,
+    attempts: Sequence[Sample],
     baselines: Iterable[Baseline] = (),
 ) -> NodeVerdict:
     """The verdict on a pair, a link or the system: the median of the trials of its newest job.
@@ -228,8 +242,11 @@ def judge_unit(
     is told.
     """
     newest = next((s for s in attempts if not why_not(criterion, s)), None)
-    job = [s for s in attempts if newest and pair_units.job(s) == pair_units.job(newest)
-           and not why_not(criterion, s)]
+    job = [
+        s
+        for s in attempts
+        if newest and pair_units.job(s) == pair_units.job(newest) and not why_not(criterion, s)
+    ]
     good = [s for s in job if s.status == "ok"]
     wrong = [s for s in job if OF_STATUS.get(s.status) is Verdict.FAIL]
     if not good or wrong:
@@ -239,8 +256,10 @@ def judge_unit(
         alike.setdefault(pair_units.dimensions(sample), []).append(sample)
     found = [_judge_trials(criterion, unit, facts, t, baselines) for t in alike.values()]
     found += [
-        _lacking(criterion, unit, facts, s) for s in attempts
-        if pair_units.job(s) == pair_units.job(good[0]) and pair_units.lacks_its_own(s, alike)
+        _lacking(criterion, unit, facts, s)
+        for s in attempts
+        if pair_units.job(s) == pair_units.job(good[0])
+        and pair_units.lacks_its_own(s, alike)
         and not refusal(criterion, s)
     ]
     return min(found, key=lambda n: _badness(criterion, n))
@@ -254,7 +273,10 @@ def _lacking(criterion: Criterion, unit: str, facts: Hardware, sample: Sample) -
 
 
 def _judge_trials(
-    criterion: Criterion, unit: str, facts: Hardware, trials: Sequence[Sample],
+    criterion: Criterion,
+    unit: str,
+    facts: Hardware,
+    trials: Sequence[Sample],
     baselines: Iterable[Baseline],
 ) -> NodeVerdict:
     asked = criterion.trials or 1
@@ -292,8 +314,11 @@ def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
     if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
         return f"measured over {link or 'no link'}; asked is {' or '.join(criterion.links)}"
     if sample.status != "ok":  # it has no conditions but those that were asked for
-        rules = {key: rule for key, rule in criterion.conditions.items()
-                 if key in ASKED or key in sample.dims}
+        rules = {
+            key: rule
+            for key, rule in criterion.conditions.items()
+            if key in ASKED or key in sample.dims
+        }
     else:
         rules = dict(criterion.conditions)
         program = have.get("program", "")
@@ -327,8 +352,7 @@ def meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware)
 
 
 def _compare(
-    criterion: Criterion, node: str, facts: Hardware, sample: Sample,
-    baselines: Iterable[Baseline],
+    criterion: Criterion, node: str, facts: Hardware, sample: Sample, baselines: Iterable[Baseline]
 ) -> NodeVerdict:
     value = sample.value
     if not isinstance(value, Decimal):
@@ -339,7 +363,11 @@ def _compare(
 
 
 def _judge_figure(
-    criterion: Criterion, name: str, value: Fraction, sample: Sample, facts: Hardware,
+    criterion: Criterion,
+    name: str,
+    value: Fraction,
+    sample: Sample,
+    facts: Hardware,
     baselines: Iterable[Baseline],
 ) -> NodeVerdict:
     """One figure, of a node or of all of them, against the criterion and then what is usual."""
@@ -354,7 +382,9 @@ def _judge_figure(
 
 
 def _judge_middle(
-    criterion: Criterion, nodes: Sequence[NodeVerdict], expected: Mapping[str, Hardware],
+    criterion: Criterion,
+    nodes: Sequence[NodeVerdict],
+    expected: Mapping[str, Hardware],
     baselines: Mapping[str, Sequence[Baseline]],
 ) -> NodeVerdict:
     """Median or mean of all nodes, once every one of them is measured."""

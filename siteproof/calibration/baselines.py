@@ -66,16 +66,20 @@ def applied(site: Site, path: Path, text: str, made: Sequence[Change]) -> str:
         _, documents = examine(site.name, copy)
     mistakes = [error for document in documents for error in document.sorted_mistakes()]
     if mistakes:
-        raise UserErrors([UserError(shown(path), f"would have a mistake: {e.what}", e.allowed)
-                          for e in mistakes])
+        raise UserErrors(
+            [UserError(shown(path), f"would have a mistake: {e.what}", e.allowed) for e in mistakes]
+        )
     return changed
 
 
 def diff(path: Path, old: str, new: str) -> str:
     """The change as `git diff` would print it."""
     name = str(shown(path)).lstrip("/")
-    return "".join(unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True),
-                                f"a/{name}", f"b/{name}"))
+    return "".join(
+        unified_diff(
+            old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+        )
+    )
 
 
 def write(path: Path, text: str) -> None:
@@ -96,11 +100,12 @@ def _speaks_of(site: Site, baseline: Baseline, one: Proposal) -> bool:
 def _holds(old: Baseline, one: Proposal) -> bool:
     if old.bound is None or old.bound.fact or old.tolerance is None:
         return False
-    bound = float(units.convert(old.bound.quantity.value, old.bound.quantity.unit,
-                                one.group.unit))
+    bound = float(units.convert(old.bound.quantity.value, old.bound.quantity.unit, one.group.unit))
     slack = float(old._slack)
-    return (isclose(slack, one.tolerance, rel_tol=1e-6)  # 41 * 0.005 is not 0.205
-            and abs(bound / one.median - 1) <= SAME * one.tolerance)
+    return (
+        isclose(slack, one.tolerance, rel_tol=1e-6)  # 41 * 0.005 is not 0.205
+        and abs(bound / one.median - 1) <= SAME * one.tolerance
+    )
 
 
 def _values(one: Proposal, old: Baseline | None) -> dict[str, object]:
@@ -111,15 +116,19 @@ def _values(one: Proposal, old: Baseline | None) -> dict[str, object]:
     median = float(units.convert(Decimal(repr(one.median)), one.group.unit, unit))
     bound = f"{float(f'{median:.{DIGITS}g}'):.10g}"
     return {
-        one.kind: f"{bound} {unit}", "tolerance": f"{100 * one.tolerance:.3g} %",
-        "source": SOURCE, "note": f"Median of {one.count} values in {one.runs} runs",
+        one.kind: f"{bound} {unit}",
+        "tolerance": f"{100 * one.tolerance:.3g} %",
+        "source": SOURCE,
+        "note": f"Median of {one.count} values in {one.runs} runs",
         "taken": str(one.last),
     }
 
 
 def _whole(site: Site, one: Proposal) -> dict[str, object]:
     entry: dict[str, object] = {
-        "description": site.catalogue[one.key.metric].description, "metric": one.key.metric}
+        "description": site.catalogue[one.key.metric].description,
+        "metric": one.key.metric,
+    }
     if one.link:
         entry |= {"scope": "every pair", "links": [one.link]}
     elif one.key.role == SYSTEM:
@@ -143,8 +152,12 @@ def _rule(text: str) -> object:
 
 
 def _name(one: Proposal, taken: Container[str]) -> str:
-    words = ["BASE", one.key.metric.replace(".", "-"), one.link or one.key.role,
-             *(v for _, v in one.key.dims)]
+    words = [
+        "BASE",
+        one.key.metric.replace(".", "-"),
+        one.link or one.key.role,
+        *(v for _, v in one.key.dims),
+    ]
     name = _NOT_OF_IDS.sub("-", "-".join(words).upper())
     number = 2
     while name in taken:

@@ -49,7 +49,7 @@ def apply(text: str, owner: str, changes: Sequence[Change]) -> str:
     for begin, end, instead in sorted(edits, reverse=True):
         text = text[:begin] + instead + text[end:]
     if root.flow_style:  # {} and comments
-        rest = text[:root.start_mark.index] + text[root.end_mark.index:].lstrip(" ")
+        rest = text[: root.start_mark.index] + text[root.end_mark.index :].lstrip(" ")
         text = f"{rest.rstrip()}\n" if rest.strip() else ""
         text += f"\nsystem: {scalar(owner)}\n" if text else f"system: {scalar(owner)}\n"
     elif not any(key.value == "system" for key, _ in root.value):
@@ -67,8 +67,11 @@ def _block(change: Change) -> str:
 def _changed(text: str, root: yaml.MappingNode, change: Change) -> list[tuple[int, int, str]]:
     """The edits of one entry that is there."""
     key, entry = next(((k, v) for k, v in root.value if k.value == change.name), (None, None))
-    if key is None or not isinstance(entry, yaml.MappingNode) \
-            or text[entry.start_mark.index] == "&":
+    if (
+        key is None
+        or not isinstance(entry, yaml.MappingNode)
+        or text[entry.start_mark.index] == "&"
+    ):
         raise NotEditable(f"{change.name} is no mapping of its own")
     held = {k.value: (k, v) for k, v in entry.value}
     edits, missing = [], []
@@ -86,9 +89,7 @@ def _changed(text: str, root: yaml.MappingNode, change: Change) -> list[tuple[in
     return edits
 
 
-def _insertion(
-    text: str, entry: yaml.MappingNode, missing: Sequence[str]
-) -> tuple[int, int, str]:
+def _insertion(text: str, entry: yaml.MappingNode, missing: Sequence[str]) -> tuple[int, int, str]:
     """Keys that an entry lacks, before its first key."""
     first = entry.value[0][0].start_mark
     between = ", " if entry.flow_style else "\n" + " " * first.column

@@ -83,8 +83,10 @@ class Proposal:
             who = f"the {self.key.role}"
         elif self.link:
             who = f"{who} over {self.link}"
-        return (f"{self.count} values of {who} in {self.runs} runs from {self.first} to "
-                f"{self.last}: median {self.median:.5g} {self.group.unit}, MAD {per} of it")
+        return (
+            f"{self.count} values of {who} in {self.runs} runs from {self.first} to "
+            f"{self.last}: median {self.median:.5g} {self.group.unit}, MAD {per} of it"
+        )
 
 
 class Refused(Exception):
@@ -102,8 +104,9 @@ def propose(
         finds.setdefault(id(find.stretch), []).append(find)
     for group, newest in _newest(site, examined, metric):
         try:
-            begin = max([t for t in (start, _fleets_cut(group, examined)) if t is not None],
-                        default=None)
+            begin = max(
+                [t for t in (start, _fleets_cut(group, examined)) if t is not None], default=None
+            )
             proposals.append(_proposal(site, h, group, newest, finds, begin))
         except Refused as why:
             refused.append(f"{group.told}{_link(group.key)}: {why}")
@@ -114,8 +117,11 @@ def _open(finds: Sequence[Find], start: np.datetime64 | None) -> Iterator[Find]:
     """Without falls that were made good, what made them good, and steps before the start."""
     back = {(id(f.stretch), f.made_good) for f in finds if f.made_good is not None}
     for find in finds:
-        early = start is not None and find.kind != "drift" \
+        early = (
+            start is not None
+            and find.kind != "drift"
             and find.stretch.group.times[find.column_before] < start
+        )
         if find.made_good is None and (id(find.stretch), find.at) not in back and not early:
             yield find
 
@@ -126,9 +132,7 @@ def _fleets_cut(group: Group, examined: Examined) -> np.datetime64 | None:
     return np.datetime64(max(moments), "us") if moments else None
 
 
-def _newest(
-    site: Site, examined: Examined, metric: str
-) -> Iterator[tuple[Group, list[Stretch]]]:
+def _newest(site: Site, examined: Examined, metric: str) -> Iterator[tuple[Group, list[Stretch]]]:
     """The series that may have a baseline, each with the newest stretch of each line.
 
     Of series that only the asked conditions tell apart the one that was measured last counts.
@@ -155,8 +159,12 @@ def _newest(
 
 
 def _proposal(
-    site: Site, h: History, group: Group, newest: Sequence[Stretch],
-    finds: Mapping[int, list[Find]], start: np.datetime64 | None,
+    site: Site,
+    h: History,
+    group: Group,
+    newest: Sequence[Stretch],
+    finds: Mapping[int, list[Find]],
+    start: np.datetime64 | None,
 ) -> Proposal:
     """start: older values do not count. Raises Refused."""
     fleet = [f for s in newest if s.node == FLEET for f in finds.get(id(s), ())]
@@ -164,8 +172,11 @@ def _proposal(
         raise Refused(f"the fleet as a whole is not stable: {_told(fleet[0])}")
     mine = [s for s in newest if s.node != FLEET]
     stable = [_since(s, start) for s in mine if id(s) not in finds]
-    left_out = [f"{group.nodes[s.node]} is not stable: {_told(finds[id(s)][0])}"
-                for s in mine if id(s) in finds]
+    left_out = [
+        f"{group.nodes[s.node]} is not stable: {_told(finds[id(s)][0])}"
+        for s in mine
+        if id(s) in finds
+    ]
     sample = _sample(site, h, group)
     stable, failing = _keeping(site, group, stable, sample)
     left_out += failing
@@ -179,17 +190,28 @@ def _proposal(
     middle = float(np.median(values))
     tolerance = _tolerance(values, middle)
     times = group.times[[runs[0], runs[-1]]].astype("datetime64[D]")
-    asked, entry = {**dict(group.key.dims), **dict(group.key.conditions)}, \
-        site.catalogue[group.key.metric]
+    asked, entry = (
+        {**dict(group.key.dims), **dict(group.key.conditions)},
+        site.catalogue[group.key.metric],
+    )
     if unknown := [f"{k} {v}" for k, v in group.key.dims if k not in (*entry.conditions, LINK)]:
         raise Refused(f"a baseline cannot name {', '.join(unknown)}")
     return Proposal(
-        group, middle, float(np.median(np.abs(values - middle))), tolerance, values.size,
-        runs.size, sum(line.values.size > 0 for line in stable), times[0].item(),
-        times[1].item(), asked.get(LINK, ""),
+        group,
+        middle,
+        float(np.median(np.abs(values - middle))),
+        tolerance,
+        values.size,
+        runs.size,
+        sum(line.values.size > 0 for line in stable),
+        times[0].item(),
+        times[1].item(),
+        asked.get(LINK, ""),
         asked.get("program", "") if entry.programs else "",
-        {k: v for k, v in asked.items() if k in entry.conditions and k != LINK}, sample,
-        left_out, list(_short(group, stable, middle, tolerance)),
+        {k: v for k, v in asked.items() if k in entry.conditions and k != LINK},
+        sample,
+        left_out,
+        list(_short(group, stable, middle, tolerance)),
     )
 
 
@@ -214,14 +236,27 @@ def _sample(site: Site, h: History, group: Group) -> Sample:
     rows = h.sql(
         "SELECT DISTINCT dims, conditions, mode FROM samples WHERE system = ? AND metric = ? "
         "AND session = ? AND environment = ? AND status = 'ok' ORDER BY ALL",
-        [site.system.system, group.key.metric, group.runs[-1].session, group.key.environment])
+        [site.system.system, group.key.metric, group.runs[-1].session, group.key.environment],
+    )
     found = [
-        Sample(Header("", site.system.system, "", group.key.environment, "", "", "", mode=mode),
-               "", group.key.metric, unit=group.unit, dims=json.loads(dims),
-               own_conditions=json.loads(conditions)) for dims, conditions, mode in rows]
+        Sample(
+            Header("", site.system.system, "", group.key.environment, "", "", "", mode=mode),
+            "",
+            group.key.metric,
+            unit=group.unit,
+            dims=json.loads(dims),
+            own_conditions=json.loads(conditions),
+        )
+        for dims, conditions, mode in rows
+    ]
     wanted = replace(group.key, role="")
-    return next(sample for sample in found if series.alike(wanted, key_of(
-        sample.metric, group.key.environment, sample.dims, sample.own_conditions)))
+    return next(
+        sample
+        for sample in found
+        if series.alike(
+            wanted, key_of(sample.metric, group.key.environment, sample.dims, sample.own_conditions)
+        )
+    )
 
 
 def _keeping(
@@ -231,11 +266,18 @@ def _keeping(
     limits = list(_limits(site, group, sample))
     kept, told = [], []
     for line in lines:
-        bad = next(((name, count) for name, low, high in limits
-                    if (count := int(((line.raw < low) | (line.raw > high)).sum()))), None)
+        bad = next(
+            (
+                (name, count)
+                for name, low, high in limits
+                if (count := int(((line.raw < low) | (line.raw > high)).sum()))
+            ),
+            None,
+        )
         if bad:
-            told.append(f"{group.nodes[line.node]} failed {bad[0]} in {bad[1]} of {line.raw.size} "
-                        "runs")
+            told.append(
+                f"{group.nodes[line.node]} failed {bad[0]} in {bad[1]} of {line.raw.size} runs"
+            )
         else:
             kept.append(line)
     return kept, told
@@ -245,8 +287,12 @@ def _limits(site: Site, group: Group, sample: Sample) -> Iterator[tuple[str, flo
     """What the contract asks of each value of a series, in its unit."""
     facts = site.hardware_of(group.key.role) if group.key.role in site.system.nodes else None
     for name, criterion in site.criteria.items():
-        if criterion.metric != group.key.metric or criterion.scope in MIDDLES \
-                or not _speaks_of(site, group, criterion) or refusal(criterion, sample):
+        if (
+            criterion.metric != group.key.metric
+            or criterion.scope in MIDDLES
+            or not _speaks_of(site, group, criterion)
+            or refusal(criterion, sample)
+        ):
             continue
         low, high = criterion.limits(group.unit, facts)
         yield (name, float(low.value) if low else -np.inf, float(high.value) if high else np.inf)
@@ -268,8 +314,10 @@ def _since(line: Stretch, start: np.datetime64 | None) -> Stretch:
 def _values(lines: Sequence[Stretch]) -> tuple[Floats, Ints]:
     if not lines:
         return np.array([]), np.array([], dtype=np.int64)
-    return (np.concatenate([line.raw for line in lines]),
-            np.concatenate([line.column for line in lines]))
+    return (
+        np.concatenate([line.raw for line in lines]),
+        np.concatenate([line.column for line in lines]),
+    )
 
 
 def _tolerance(values: Floats, middle: float) -> float:
@@ -292,12 +340,18 @@ def _unlike(proposals: Sequence[Proposal], refused: list[str]) -> list[Proposal]
     """Baselines that would speak of the same samples: the one with most values stays."""
     best: dict[object, Proposal] = {}
     for one in sorted(proposals, key=lambda p: -p.count):
-        key = (one.key.metric, one.key.role, one.link, one.program,
-               tuple(sorted(one.conditions.items())))
+        key = (
+            one.key.metric,
+            one.key.role,
+            one.link,
+            one.program,
+            tuple(sorted(one.conditions.items())),
+        )
         if key in best:
-            refused.append(f"{one.group.told} in {one.key.environment}: a baseline cannot tell it "
-                           f"from that in {best[key].key.environment}")
+            refused.append(
+                f"{one.group.told} in {one.key.environment}: a baseline cannot tell it "
+                f"from that in {best[key].key.environment}"
+            )
         else:
             best[key] = one
     return sorted(best.values(), key=lambda p: (p.key.metric, p.key.role, p.link))
-

@@ -1,6 +1,6 @@
 """What the checks share; the only place that knows ReFrame.
 
-    from siteproof.checks import FileSystemCheck, PerNodeCheck, PerPairCheck, SweepCheck
+from siteproof.checks import FileSystemCheck, PerNodeCheck, PerPairCheck, SweepCheck
 """
 
 from __future__ import annotations

@@ -28,8 +28,10 @@ class Cost:
     why: str = TOO_FEW
 
     def __str__(self) -> str:
-        told = (f"{count(self.points, 'point')} in {count(self.jobs, 'job')}, on "
-                f"{count(self.nodes, 'node')} at most, {self.node_hours:.1f} node-hours at most")
+        told = (
+            f"{count(self.points, 'point')} in {count(self.jobs, 'job')}, on "
+            f"{count(self.nodes, 'node')} at most, {self.node_hours:.1f} node-hours at most"
+        )
         out = f"; {count(self.left_out, 'point')} left out, {self.why}"
         return told + (out if self.left_out else "")
 
@@ -78,10 +80,13 @@ def _tell(name: str, cases: Sequence[Any]) -> None:
         cost.why = UNSHARED
     budget = check.sweep_file.sweep.budget if check.sweep_file else None
     if budget is not None and cost.node_hours > budget:
-        loading.refuse(UserError(
-            f"{check.sweep_file.path.name}: budget",
-            f"{cost.node_hours:.1f} node-hours at most, and the budget is {budget}",
-            "fewer points, repetitions or nodes (-S nodes), a shorter point_limit, more budget"))
+        loading.refuse(
+            UserError(
+                f"{check.sweep_file.path.name}: budget",
+                f"{cost.node_hours:.1f} node-hours at most, and the budget is {budget}",
+                "fewer points, repetitions or nodes (-S nodes), a shorter point_limit, more budget",
+            )
+        )
     of_budget = f" (budget {budget})" if budget is not None else ""
     getlogger().info(f"{name}: {cost}{of_budget}")
 

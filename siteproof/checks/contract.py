@@ -68,11 +68,16 @@ def headline(
     found = [(metric, float(worst.number), entry.unit, bounds(each, worst, facts))]
     exact = [Fraction(s.number) for s in values]
     for scope, middle in (("median", median(exact)), ("mean", sum(exact) / len(exact))):
-        spoken = [rule for rule in rules if rule.scope == scope
-                  and set(site.promised(rule)) - excused <= {s.node for s in values}]
+        spoken = [
+            rule
+            for rule in rules
+            if rule.scope == scope
+            and set(site.promised(rule)) - excused <= {s.node for s in values}
+        ]
         if spoken or scope == "median" and len(values) > 1 and entry.better == "higher":
-            found.append((f"{metric}_{scope}", float(middle), entry.unit,
-                          bounds(spoken, worst, facts)))
+            found.append(
+                (f"{metric}_{scope}", float(middle), entry.unit, bounds(spoken, worst, facts))
+            )
     return found
 
 

@@ -82,7 +82,8 @@ def _rules(site: Site, name: str, mode: str) -> list[Rule]:
     held = [waiver for waiver in site.waivers.values() if waiver.holds(today)]
     excused = {
         key: {node for waiver in held if waiver.speaks_of(key, name) for node in waiver.set}
-        for key, criterion in site.criteria.items() if criterion in promises
+        for key, criterion in site.criteria.items()
+        if criterion in promises
     }
     everywhere = set.intersection(*excused.values()) if excused else set()
     of = {id(site.criteria[key]): nodes for key, nodes in excused.items()}
@@ -95,10 +96,16 @@ def worst_of(
     """The figure to compare, the promises that it must keep, and its sender's hardware."""
     entry = site.catalogue[name]
     pick = max if entry.better == "lower" else min
-    answers = [(sample, rule.promise) for rule in rules
-               for sample in medians(s for s in values if rule.speaks_of(s))]
-    broken = [(sample, promise) for sample, promise in answers if not promise.met(
-        Fraction(sample.number), sample.unit, _facts(site, sample))]
+    answers = [
+        (sample, rule.promise)
+        for rule in rules
+        for sample in medians(s for s in values if rule.speaks_of(s))
+    ]
+    broken = [
+        (sample, promise)
+        for sample, promise in answers
+        if not promise.met(Fraction(sample.number), sample.unit, _facts(site, sample))
+    ]
     figures = [sample for sample, _ in broken or answers] or medians(values)
     worst = pick(figures, key=lambda s: units.convert(s.number, s.unit, entry.unit))
     fitting = [promise for sample, promise in broken or answers if sample == worst]
@@ -116,8 +123,10 @@ def medians(samples: Iterable[Sample]) -> list[Sample]:
     for sample in samples:
         key = (sample.node, pair_units.dimensions(sample), sample.unit)
         alike.setdefault(key, []).append(sample)
-    return [replace(trials[0], value=Decimal(median(s.number for s in trials)))
-            for trials in alike.values()]
+    return [
+        replace(trials[0], value=Decimal(median(s.number for s in trials)))
+        for trials in alike.values()
+    ]
 
 
 def tell_failed(failed: Sequence[Sample], turns: int) -> str:

@@ -29,8 +29,11 @@ def headline(
     values = [s for s in samples if s.metric == name and s.status == "ok"]
     if not values:
         return []
-    rules = [Rule(promise, set()) for promise in spoken_of(site, name, mode)
-             if getattr(promise, "subject", "") == "system" and of_system(promise)]
+    rules = [
+        Rule(promise, set())
+        for promise in spoken_of(site, name, mode)
+        if getattr(promise, "subject", "") == "system" and of_system(promise)
+    ]
     worst, fitting, facts = worst_of(site, name, rules, values)
     return [(metric, float(worst.number), worst.unit, bounds(fitting, worst, facts))]
 

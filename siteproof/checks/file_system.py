@@ -84,12 +84,14 @@ class FileSystemCheck(PerNodeCheck, special=True):
         """Partitions whose nodes may use it; time and gigabytes by what will be written."""
         loading.refuse_number(self, "size", 0)
         site = session.current().site
-        partitions = {f"{site.system.system}:{name}": p
-                      for name, p in site.system.partitions.items()}
+        partitions = {
+            f"{site.system.system}:{name}": p for name, p in site.system.partitions.items()
+        }
         self.there = site.system.file_systems.get(self.fs)
         if self.there:
-            used = [name for name in self.valid_systems
-                    if self.there.used_by(partitions[name].role)]
+            used = [
+                name for name in self.valid_systems if self.there.used_by(partitions[name].role)
+            ]
             self.valid_systems = used or self.valid_systems  # where none may, all SKIP
         elif self.chunk:
             self.skip("told by the first chunk")
@@ -148,11 +150,14 @@ class FileSystemCheck(PerNodeCheck, special=True):
         files = max(len(nodes), together) if self.there.shared and self.all_stay else together
         turns = self.turns * self.waves(partition, len(nodes))
         return {
-            "FS_PATH": self.there.path, "FS_KIND": self.there.kind,
+            "FS_PATH": self.there.path,
+            "FS_KIND": self.there.kind,
             "FS_SHARED": "yes" if self.there.shared else "no",
-            "NEEDED": str(int(self.size * MIB * files * SPARE)), "TOGETHER": str(together),
+            "NEEDED": str(int(self.size * MIB * files * SPARE)),
+            "TOGETHER": str(together),
             "TEST": f"{type(self).__name__}.{session.current().name}",
-            "NODES": " ".join(nodes), "AT_ONCE": str(max(1, number)),
+            "NODES": " ".join(nodes),
+            "AT_ONCE": str(max(1, number)),
             "TURN": str(max(1, (self.measuring_seconds() - LAST) // turns)),
             "MEBIBYTES": str(self.size),
         }

@@ -15,12 +15,7 @@ from pathlib import Path
 
 import reframe as rfm
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from reframe.core.builtins import (
-    run_after,
-    run_before,
-    sanity_function,
-    variable,
-)
+from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import JobError, SanityError
 from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
@@ -155,8 +150,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """Only partitions that have work for it; where nobody offers its software, all SKIP."""
         site = session.current().site
         filled = self.places()
-        offering = [n for n in filled
-                    if self.offered(site, site.system.partitions[n].environments)]
+        offering = [n for n in filled if self.offered(site, site.system.partitions[n].environments)]
         filled = offering or filled
         self.valid_systems = [f"{site.system.system}:{name}" for name in filled]
 
@@ -234,13 +228,21 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """The manifest of this job."""
         active = session.current()
         return Manifest(
-            session=active.name, campaign=active.campaign, system=active.site.system.system,
-            partition=self.current_partition.name, environment=self.current_environ.name,
-            check=self.name_of_check(), mode=self.mode, expected=str(mine),
-            metrics=list(self.metrics), derive=self.derive,
+            session=active.name,
+            campaign=active.campaign,
+            system=active.site.system.system,
+            partition=self.current_partition.name,
+            environment=self.current_environ.name,
+            check=self.name_of_check(),
+            mode=self.mode,
+            expected=str(mine),
+            metrics=list(self.metrics),
+            derive=self.derive,
             scheduler="slurm" if self.in_batch else LOCAL,
             parsers={p: m.__name__.rpartition(".")[2] for p, m in self.parsers.items()},
-            facts=self.facts(), lost=lost, limit=int(self.seconds()),
+            facts=self.facts(),
+            lost=lost,
+            limit=int(self.seconds()),
             provenance=provenance.collect(data.CLONE)
             | software.provenance(active.software, self.current_environ.name),
             **self.plan_of_its_kind(),
@@ -372,8 +374,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 self.plan.save(stage)
             self.samples = collect.collect(stage, perflogs, ended=ended)
         except OSError as error:
-            raise SanityError(f"samples cannot be written to {perflogs}: {error.strerror}; with "
-                              "room there, 'siteproof collect' does") from None
+            raise SanityError(
+                f"samples cannot be written to {perflogs}: {error.strerror}; with "
+                "room there, 'siteproof collect' does"
+            ) from None
         failed = [s for s in self.samples if s.status != "ok"]
         missing_tool = [s for s in failed if s.status == "tool_missing"]
         if missing_tool and len(missing_tool) == len(self.samples):
@@ -400,7 +404,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
         """Name, value, unit and reference of what ReFrame compares of a headline metric."""
         return contract.headline(
-            self.site, self.where.role, self.name_of_check(), metric, self.mode,
+            self.site,
+            self.where.role,
+            self.name_of_check(),
+            metric,
+            self.mode,
             [s for s in getattr(self, "samples", []) if self.speaks_for_node(s)],
         )
 
@@ -412,4 +420,3 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         seen = {key.rpartition(":")[2] for key in self.perfvalues}
         if missing := [name for name in self.perf_variables if name not in seen]:
             raise SanityError(f"no value for {', '.join(missing)}")
-

@@ -65,11 +65,14 @@ def refuse_lost_checks(catalogue: Mapping[str, Metric], clone: Path) -> None:
             missing = {file.test for file in files.load().values()}
         missing = missing - {type(check).__name__ for check in checks}
         if missing:
-            refuse(UserError(
-                filename, f"yields no {' and no '.join(sorted(missing))}, which "
-                "checks/*/catalogue.yaml or a sweep file promises; ReFrame's warning above says "
-                "why",
-            ))
+            refuse(
+                UserError(
+                    filename,
+                    f"yields no {' and no '.join(sorted(missing))}, which "
+                    "checks/*/catalogue.yaml or a sweep file promises; ReFrame's warning above says "
+                    "why",
+                )
+            )
         return checks
 
     RegressionCheckLoader.load_from_file = load_from_file
@@ -102,9 +105,15 @@ def refuse_empty_runs() -> None:
 
     def runall(self: Any, testcases: Sequence[Any], *rest: Any) -> Any:
         if not testcases:
-            refuse(UserError("nothing to run", "the options leave no check", "those that "
-                             "'reframe -c checks/ -l' lists, or '-c sweeps/ -l'; --restore-session "
-                             "goes without -c"))
+            refuse(
+                UserError(
+                    "nothing to run",
+                    "the options leave no check",
+                    "those that "
+                    "'reframe -c checks/ -l' lists, or '-c sweeps/ -l'; --restore-session "
+                    "goes without -c",
+                )
+            )
         return original(self, testcases, *rest)
 
     Runner.runall = runall

@@ -51,8 +51,11 @@ class PerNodeCheck(JobCheck, special=True):
     def expected_nodes(self) -> NodeSet:
         """This chunk of what the inventory and `-S nodes` say."""
         inventory = self.site.expected(self.where.role)
-        by_state = self.on_slurm and not self.is_dry_run() and (
-            self.nodes == "idle" or self.nodes.isdigit())
+        by_state = (
+            self.on_slurm
+            and not self.is_dry_run()
+            and (self.nodes == "idle" or self.nodes.isdigit())
+        )
         try:
             # What is idle is decided once: this session's own first job makes the nodes busy.
             looked = slurm.first_look() if by_state else {}

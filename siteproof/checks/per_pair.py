@@ -78,8 +78,11 @@ class PerPairCheck(JobCheck, special=True):
     def trials_promised(self) -> int:
         """The most trials that a criterion asks for of this check on this link; 0 in quick mode."""
         site, check = session.current().site, type(self).__name__
-        asked = [c.trials for c in site.criteria.values() if c.trials and self.link in c.links
-                 and c.metric.partition(".")[0] == check]
+        asked = [
+            c.trials
+            for c in site.criteria.values()
+            if c.trials and self.link in c.links and c.metric.partition(".")[0] == check
+        ]
         return max(asked, default=0) if self.mode != "quick" else 0
 
     def refuse_strangers(self) -> None:
@@ -99,8 +102,14 @@ class PerPairCheck(JobCheck, special=True):
         rounds: list[list[timetable.Pair]] = []
         try:
             rounds = timetable.rounds(
-                active.site, self.over, self.pattern, self.nodes, active.name, states,
-                light=self.light)
+                active.site,
+                self.over,
+                self.pattern,
+                self.nodes,
+                active.name,
+                states,
+                light=self.light,
+            )
             self.none = "the link has no pair"
         except UserError as error:  # nodes that have no part in this link, or are busy
             self.none = str(error)
@@ -113,15 +122,19 @@ class PerPairCheck(JobCheck, special=True):
         """A name that no parser reads is a mistake, and not a missing tool."""
         asked = getattr(self, "program", "")
         if asked and asked not in self.parsers:
-            loading.refuse(UserError(f"-S {type(self).__name__}.program",
-                                     f"unknown program '{asked}'", self.parsers))
+            loading.refuse(
+                UserError(
+                    f"-S {type(self).__name__}.program", f"unknown program '{asked}'", self.parsers
+                )
+            )
 
     @run_after("setup")
     def ask_both_ends(self) -> None:
         """Only nodes with a turn whose other end can take part, too, are worth a job."""
         able = set(self.asked)
-        self.asked = nodeset(end for turn in self.table.turns if set(turn[1:]) <= able
-                             for end in turn[1:])
+        self.asked = nodeset(
+            end for turn in self.table.turns if set(turn[1:]) <= able for end in turn[1:]
+        )
         if not self.asked and set(self.plan.lost) == set(self.plan.spared):
             told = next(iter(self.plan.lost.items()), ("", "no pair is left"))
             self.skip(f"no pair can be measured: {': '.join(told)}")
@@ -143,10 +156,16 @@ class PerPairCheck(JobCheck, special=True):
 
     def plan_of_its_kind(self) -> dict[str, object]:
         """The turns in the order of time, and what all of them were measured under."""
-        conditions = {"link": self.link, "pattern": self.pattern,
-                      "at_once": str(self.table.at_once)}
-        return {"turns": self.table.turns, "conditions": conditions,
-                "together": self.pattern == "together"}
+        conditions = {
+            "link": self.link,
+            "pattern": self.pattern,
+            "at_once": str(self.table.at_once),
+        }
+        return {
+            "turns": self.table.turns,
+            "conditions": conditions,
+            "together": self.pattern == "together",
+        }
 
     # ---- the timetable
 
@@ -168,20 +187,20 @@ class PerPairCheck(JobCheck, special=True):
     def unmeasured(self) -> list[int]:
         """The turns that a second job could mend."""
         stage = Path(self.stagedir)
-        return [n for n in range(len(self.table.turns))
-                if collect_pairs.worth_repeating(stage, n)]
+        return [n for n in range(len(self.table.turns)) if collect_pairs.worth_repeating(stage, n)]
 
     def measured(self) -> set[str]:
         """The nodes of which nothing more is to come: their turns are over, or others are dead."""
         there = collect.measured(Path(self.stagedir))
-        return set(self.asked) - collect_pairs.waiting(
-            self.table.turns, there, self.watcher.gone())
+        return set(self.asked) - collect_pairs.waiting(self.table.turns, there, self.watcher.gone())
 
     def settings(self) -> dict[str, str]:
         """The length of a turn, and what the site says of the link."""
         values = {
-            "SITEPROOF_TURN": str(self.table.turn), "SITEPROOF_LEAD": str(timetable.LEAD),
-            "SITEPROOF_LATE": str(timetable.LATE), "SITEPROOF_KILL": str(timetable.KILL),
+            "SITEPROOF_TURN": str(self.table.turn),
+            "SITEPROOF_LEAD": str(timetable.LEAD),
+            "SITEPROOF_LATE": str(timetable.LATE),
+            "SITEPROOF_KILL": str(timetable.KILL),
             "SECONDS_OF_TURN": str(self.table.seconds),
         }
         if self.over.mtu:
@@ -191,8 +210,11 @@ class PerPairCheck(JobCheck, special=True):
     def facts(self) -> dict[str, object]:
         """What the site says of the link: speed in b/s, MTU in bytes, round trip in seconds."""
         over = self.over
-        known = {"speed": over.speed and over.speed.to("b/s"), "mtu": over.mtu,
-                 "round_trip": over.round_trip and over.round_trip.to("s")}
+        known = {
+            "speed": over.speed and over.speed.to("b/s"),
+            "mtu": over.mtu,
+            "round_trip": over.round_trip and over.round_trip.to("s"),
+        }
         return {key: str(value) for key, value in known.items() if value}
 
     # ---- a second job
@@ -209,7 +231,8 @@ class PerPairCheck(JobCheck, special=True):
         except UserError:
             return NodeSet(resolver=RESOLVER_NOGROUP)
         self.again = nodeset(
-            end for turn in turns if not set(turn[1:]) & set(dead) for end in turn[1:])
+            end for turn in turns if not set(turn[1:]) & set(dead) for end in turn[1:]
+        )
         return self.again
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
@@ -219,6 +242,10 @@ class PerPairCheck(JobCheck, special=True):
     def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
         """The worst pair, and the worst against its client."""
         return contract_pairs.headline(
-            self.site, type(self).__name__, metric, self.mode, getattr(self, "samples", []),
+            self.site,
+            type(self).__name__,
+            metric,
+            self.mode,
+            getattr(self, "samples", []),
             {turn[1:] for turn in self.table.turns},
         )

@@ -16,8 +16,11 @@ from siteproof.checks import session
 def collect(clone: Path) -> dict[str, str]:
     """Provenance that all samples of a session share."""
     return {
-        "suite": revision(clone), "reframe": reframe.VERSION, "user": session.user(),
-        "login": socket.gethostname(), **_slurm(),
+        "suite": revision(clone),
+        "reframe": reframe.VERSION,
+        "user": session.user(),
+        "login": socket.gethostname(),
+        **_slurm(),
     }
 
 
@@ -34,8 +37,14 @@ def revision(clone: Path) -> str:
 def _slurm() -> dict[str, str]:
     """Slurm's version, where there is a Slurm that says it."""
     try:
-        answer = subprocess.run(["sinfo", "--version"], capture_output=True, text=True, timeout=20,
-                                check=True, stdin=subprocess.DEVNULL)
+        answer = subprocess.run(
+            ["sinfo", "--version"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.SubprocessError):
         return {}
     return {"slurm": words[-1]} if (words := answer.stdout.split()) else {}

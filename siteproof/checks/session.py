@@ -57,8 +57,11 @@ def _restored(report: str, stages: Path) -> str:
     """The session's name in ReFrame's report, the newest one if none is named; empty: unknown."""
     newest = (data.folder() / "output" / user()).glob("run-report-*.json")
     try:
-        path = Path(report.partition(",")[0]) if report else max(
-            newest, key=lambda found: found.stat().st_mtime)
+        path = (
+            Path(report.partition(",")[0])
+            if report
+            else max(newest, key=lambda found: found.stat().st_mtime)
+        )
         stage = Path(json.loads(path.read_bytes())["session_info"]["prefix_stage"])
     except (OSError, ValueError, LookupError, TypeError):
         return ""  # ReFrame tells what is wrong with the report
@@ -69,7 +72,8 @@ def current() -> Session:
     """The session of this process. Raises UserError where ReFrame runs without our settings."""
     if _current is None:
         raise UserError(
-            "checks", "refused: this is not ReFrame with Siteproof's settings",
+            "checks",
+            "refused: this is not ReFrame with Siteproof's settings",
             "'. ./activate' first, then 'reframe -c checks/ -r'",
         )
     return _current

@@ -69,8 +69,9 @@ def tell_full_disk() -> None:
         try:
             original(self)
         except OSError as error:
-            print(f"siteproof: ReFrame's perflogs are not complete: {error.strerror}",
-                  file=sys.stderr)
+            print(
+                f"siteproof: ReFrame's perflogs are not complete: {error.strerror}", file=sys.stderr
+            )
 
     MultiFileHandler.close = close
 
@@ -91,8 +92,9 @@ def _runs(arguments: list[str]) -> bool:
 def of_sweeps(arguments: list[str]) -> bool:
     """Whether a run may be one of sweeps: they would measure each other, so jobs take turns."""
     named = [*arguments, *os.environ.get("RFM_CHECK_SEARCH_PATH", "").split(":")]
-    return any(word.rpartition("=")[2].rstrip("/").endswith(("sweeps", "sweeps.py"))
-               for word in named)
+    return any(
+        word.rpartition("=")[2].rstrip("/").endswith(("sweeps", "sweeps.py")) for word in named
+    )
 
 
 def make_folders(active: session.Session) -> None:
@@ -123,8 +125,11 @@ def collect_lost(active: session.Session) -> None:
     if _is_local(active):
         turn.take(active.folder / "stage")
     for stage, found in collect.collect_lost(active.folder / "stage", active.folder / "perflogs"):
-        told = found if isinstance(found, UserError) else f"collected {found} samples of a lost " \
-            f"session: {stage}"
+        told = (
+            found
+            if isinstance(found, UserError)
+            else f"collected {found} samples of a lost session: {stage}"
+        )
         print(f"siteproof: {told}", file=sys.stderr)
 
 
@@ -142,27 +147,36 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
         "environments": [_environment(name, e) for name, e in system.environments.items()],
         "modes": [{"name": mode, "options": [f"-S mode={mode}"]} for mode in MODES],
         "logging": [_logging(active)],
-        "general": [{
-            "check_search_recursive": True, "remote_detect": False, "use_login_shell": False,
-            "report_file": str(output / "run-report-{sessionid}.json"),
-            # Poll once a second, then every ten: a client call of ours is load on slurmctld.
-            "poll_rate_max": 1.0, "poll_rate_min": 0.1, "poll_randomize_ms": [-50, 50],
-        }],
+        "general": [
+            {
+                "check_search_recursive": True,
+                "remote_detect": False,
+                "use_login_shell": False,
+                "report_file": str(output / "run-report-{sessionid}.json"),
+                # Poll once a second, then every ten: a client call of ours is load on slurmctld.
+                "poll_rate_max": 1.0,
+                "poll_rate_min": 0.1,
+                "poll_randomize_ms": [-50, 50],
+            }
+        ],
     }
 
 
 def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
     system = active.site.system
     return {
-        "name": system.system, "descr": system.description, "hostnames": [".*"],
+        "name": system.system,
+        "descr": system.description,
+        "hostnames": [".*"],
         "modules_system": "nomod",
         # A stage directory a session: the first of two runs to end deletes only its own.
         "stagedir": str(active.folder / "stage" / active.name),
         "outputdir": str(active.folder / "output"),
         # On one machine two checks at a time would disturb each other.
         **({"max_local_jobs": 1} if _is_local(active) else {}),
-        "partitions": [_partition(active, name, p, one_at_a_time)
-                       for name, p in system.partitions.items()],
+        "partitions": [
+            _partition(active, name, p, one_at_a_time) for name, p in system.partitions.items()
+        ],
         **system.reframe,
     }
 
@@ -175,22 +189,28 @@ def _partition(
     # A job over nodes that this process's own job holds would wait for itself: only steps, then.
     inside = not local and bool(slurm.allocation() & nodes)
     return {
-        "name": name, "descr": partition.description,
+        "name": name,
+        "descr": partition.description,
         "scheduler": "local" if inside else partition.scheduler,
         "launcher": "local" if local else "srun",
         "access": [] if inside else list(partition.access),
         "environs": list(partition.environments),
         # As many jobs as one check has chunks: two checks never share the nodes.
-        "max_jobs": 1 if local or inside or one_at_a_time else max(
-            1, -(-len(nodes) // slurm.CHUNK)),
+        "max_jobs": 1
+        if local or inside or one_at_a_time
+        else max(1, -(-len(nodes) // slurm.CHUNK)),
         **partition.reframe,
     }
 
 
 def _environment(name: str, environment: Any) -> dict[str, Any]:
     return {
-        "name": name, "cc": "cc", "cxx": "c++", "ftn": "gfortran",
-        "features": list(environment.features), "modules": list(environment.modules),
+        "name": name,
+        "cc": "cc",
+        "cxx": "c++",
+        "ftn": "gfortran",
+        "features": list(environment.features),
+        "modules": list(environment.modules),
         "env_vars": [[k, _quoted(k, v)] for k, v in environment.variables.items()],
         **environment.reframe,
     }
@@ -213,11 +233,16 @@ def _logging(active: session.Session) -> dict[str, Any]:
             {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"},
             *_log_file(log),
         ],
-        "handlers_perflog": [{
-            "type": "filelog", "prefix": "%(check_system)s/%(check_partition)s", "level": "info",
-            "basedir": str(active.folder / "perflogs"), "append": True,
-            "format": LOG_LINE,
-        }],
+        "handlers_perflog": [
+            {
+                "type": "filelog",
+                "prefix": "%(check_system)s/%(check_partition)s",
+                "level": "info",
+                "basedir": str(active.folder / "perflogs"),
+                "append": True,
+                "format": LOG_LINE,
+            }
+        ],
     }
 
 
@@ -225,7 +250,12 @@ def _log_file(log: Path) -> list[dict[str, Any]]:
     """ReFrame's debug log, where there is a folder for it."""
     if not os.access(log.parent, os.W_OK):
         return []
-    return [{
-        "type": "file", "name": str(log), "level": "debug2", "append": False,
-        "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
-    }]
+    return [
+        {
+            "type": "file",
+            "name": str(log),
+            "level": "debug2",
+            "append": False,
+            "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+        }
+    ]

@@ -15,8 +15,11 @@ def built(site: Site) -> dict[str, Registered]:
 
     Raises UserError if a registration is not whole.
     """
-    found = {name: registered.read(site.name, environment.spack)
-             for name, environment in site.system.environments.items() if environment.spack}
+    found = {
+        name: registered.read(site.name, environment.spack)
+        for name, environment in site.system.environments.items()
+        if environment.spack
+    }
     return {name: one for name, one in found.items() if one}
 
 
@@ -25,10 +28,12 @@ def offering(site: Site, found: Mapping[str, Registered]) -> Site:
     environments = dict(site.system.environments)
     for name, one in found.items():
         plain = environments[name]
-        environments[name] = plain.model_copy(update={
-            "features": list(dict.fromkeys([*plain.features, *one.features])),
-            "variables": {**one.environment(), **plain.variables},
-        })
+        environments[name] = plain.model_copy(
+            update={
+                "features": list(dict.fromkeys([*plain.features, *one.features])),
+                "variables": {**one.environment(), **plain.variables},
+            }
+        )
     return replace(site, system=site.system.model_copy(update={"environments": environments}))
 
 
@@ -57,8 +62,12 @@ def difference(system: str, found: Mapping[str, Registered], name: str) -> str:
     if name not in found:
         return ""
     differs = registered.difference(system, found[name])
-    return f"environment {name} is not what its lock says: {differs}; " \
-        f"{registered.mend(found[name].name)} mends it" if differs else ""
+    return (
+        f"environment {name} is not what its lock says: {differs}; "
+        f"{registered.mend(found[name].name)} mends it"
+        if differs
+        else ""
+    )
 
 
 def remedy(programs: Iterable[str]) -> str:

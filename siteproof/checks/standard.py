@@ -45,14 +45,21 @@ def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]
     for criterion in site.criteria.values():
         asked = criterion.conditions
         where = asked.get("file_system")
-        if criterion.metric.partition(".")[0] != TOOLS[tool].check or "tasks" not in asked or (
-                where and not where.met_by(file_system)):
+        if (
+            criterion.metric.partition(".")[0] != TOOLS[tool].check
+            or "tasks" not in asked
+            or (where and not where.met_by(file_system))
+        ):
             continue
-        values = {name: (rule.one_of or [rule.exact])[0] for name, rule in asked.items()
-                  if name in known and (rule.one_of or rule.exact)}
+        values = {
+            name: (rule.one_of or [rule.exact])[0]
+            for name, rule in asked.items()
+            if name in known and (rule.one_of or rule.exact)
+        }
         if values not in found:
-            found.append({name: plain(name, str(text), known[name])
-                          for name, text in values.items()})
+            found.append(
+                {name: plain(name, str(text), known[name]) for name, text in values.items()}
+            )
     return found
 
 
@@ -62,5 +69,8 @@ def narrowed(points: Mapping[int, Point], whole: Collection[int], most: int) -> 
     whole: how many nodes each partition has. most: those of the partition in question.
     """
     mine = max((count for count in whole if count <= most), default=0)
-    return {number: point for number, point in points.items()
-            if point.tasks == mine or point.tasks not in whole}
+    return {
+        number: point
+        for number, point in points.items()
+        if point.tasks == mine or point.tasks not in whole
+    }

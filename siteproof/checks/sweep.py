@@ -75,7 +75,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         for name, partition in site.system.partitions.items():
             try:
                 if not partition.links_only and slurm.select(
-                        self.nodes, site.expected(partition.role), {}):
+                    self.nodes, site.expected(partition.role), {}
+                ):
                     found.append(name)
             except UserError as error:
                 errors.append(error)
@@ -92,8 +93,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def choose_points(self) -> None:
         """The points of this size class, by number; and what a job over them costs."""
         loading.refuse_word(self, "again", ("yes", "no"))
-        self.points = {number: point for number, point in self.all_points().items()
-                       if self.walk in (ALL, size_class(point.nodes))}
+        self.points = {
+            number: point
+            for number, point in self.all_points().items()
+            if self.walk in (ALL, size_class(point.nodes))
+        }
         self.refused: UserError | None = None
         self.resumed: resume.Resumed | None = None
         if self.resume:
@@ -108,30 +112,41 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if self.sweep_file:
             found = self.sweep_file.points
         else:
-            standard = [{"tasks": "1", "tasks_per_node": "1", **values}
-                        for values in self.standard_points()]
-            varied = [name for name in dict.fromkeys(n for v in standard for n in v)
-                      if name in ("tasks", "tasks_per_node")
-                      or len({values.get(name) for values in standard}) > 1]
+            standard = [
+                {"tasks": "1", "tasks_per_node": "1", **values} for values in self.standard_points()
+            ]
+            varied = [
+                name
+                for name in dict.fromkeys(n for v in standard for n in v)
+                if name in ("tasks", "tasks_per_node")
+                or len({values.get(name) for values in standard}) > 1
+            ]
             found = repeated(standard, varied, self.trials_of[self.mode])
         return dict(enumerate(found, 1))
 
     @property
     def point_limit(self) -> int:
         """Longest seconds of a point."""
-        return self.sweep_file.sweep.point_limit if self.sweep_file else (
-            self.seconds_of_point[self.mode])
+        return (
+            self.sweep_file.sweep.point_limit
+            if self.sweep_file
+            else (self.seconds_of_point[self.mode])
+        )
 
     def find_resumed(self) -> None:
         """The session that `resume` names; a mistake is told before the run."""
         active = session.current()
         if not self.sweep_file:
-            self.refused = UserError("-S resume", f"{type(self).__name__} is no sweep",
-                                     "tests that 'reframe -c sweeps/ -l' lists")
+            self.refused = UserError(
+                "-S resume",
+                f"{type(self).__name__} is no sweep",
+                "tests that 'reframe -c sweeps/ -l' lists",
+            )
             return
         try:
-            self.resumed = resume.find(active.folder, active.site.system.system, self.sweep_file,
-                                       self.resume, self.mode)
+            self.resumed = resume.find(
+                active.folder, active.site.system.system, self.sweep_file, self.resume, self.mode
+            )
         except UserError as error:  # told for the tests that run, and not for all that are listed
             self.refused = error
 
@@ -144,7 +159,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if not self.resumed:
             return self.points
         return self.resumed.on(partition, environment).missing(
-            self.points, self.where_of(), again=self.again == "yes")
+            self.points, self.where_of(), again=self.again == "yes"
+        )
 
     def fitting(self, most: int) -> dict[int, Point]:
         """The points that can be measured on so many nodes."""
@@ -170,8 +186,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if not self.may_run_on(partition):
             return [0, self.seconds_of(0), 0, 0]
         missing = self.missing_on(partition)
-        mine = {number: point for number, point in self.fitting(self.most_nodes(partition)).items()
-                if number in missing}
+        mine = {
+            number: point
+            for number, point in self.fitting(self.most_nodes(partition)).items()
+            if number in missing
+        }
         nodes = max((point.nodes for point in mine.values()), default=0)
         left_out = len(missing) - len(mine)
         return [nodes, self.seconds_of(len(mine)), len(mine), left_out]
@@ -194,8 +213,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
         here = self.current_partition.name
         self.points = mine = self.missing_on(here, self.current_environ.name)
         if not mine:
-            self.skip(f"no point is missing in session {self.resume}" if self.resume
-                      else "there is no point to measure")
+            self.skip(
+                f"no point is missing in session {self.resume}"
+                if self.resume
+                else "there is no point to measure"
+            )
         self.points = self.fitting(self.most_nodes(here))
         if not self.points:
             self.skip(self.too_large(mine))
@@ -211,10 +233,14 @@ class SweepCheck(JobCheck, Tuning, special=True):
         least = min((point.nodes for point in points.values()), default=0)
         most = self.most_nodes(self.current_partition.name)
         if least <= most:
-            return (f"{self.current_partition.fullname}: every point needs several nodes that see "
-                    "the same files, and this file system is each node's own")
-        return (f"{self.current_partition.fullname}: every point needs {least} nodes or more, and "
-                f"there are {most}")
+            return (
+                f"{self.current_partition.fullname}: every point needs several nodes that see "
+                "the same files, and this file system is each node's own"
+            )
+        return (
+            f"{self.current_partition.fullname}: every point needs {least} nodes or more, and "
+            f"there are {most}"
+        )
 
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""
@@ -230,8 +256,10 @@ class SweepCheck(JobCheck, Tuning, special=True):
         selected = selected & mine or selected
         outside = not self.held and not within
         bad = slurm.unusable(selected, states, outside=outside) if states else {}
-        able = sorted((node for node in selected if node not in bad),
-                      key=lambda node: not (states and states[node].idle))
+        able = sorted(
+            (node for node in selected if node not in bad),
+            key=lambda node: not (states and states[node].idle),
+        )
         self.in_order = self.chosen_nodes(count, able)
         if not any(point.nodes <= len(self.in_order) for point in self.points.values()):
             self.in_order = []  # no job, then
@@ -250,8 +278,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
         plan = super().make_plan(mine, lost)
         if self.sweep_file:  # the file may change: the samples tell whether all is there
             most = 1 if self.where.scheduler == LOCAL else len(self.site.expected(self.where.role))
-            out = [number for number, point in enumerate(self.sweep_file.points, 1)
-                   if not self.may_measure(point, most)]
+            out = [
+                number
+                for number, point in enumerate(self.sweep_file.points, 1)
+                if not self.may_measure(point, most)
+            ]
             count = len(self.sweep_file.points) - len(out)
             plan.provenance = {**plan.provenance, "points": str(count)}
             if out:
@@ -300,9 +331,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
         there = collect_sweep.measured(stage) if missing else set()
         turned = combinations(self.points) if self.turns_knobs else {}
         nodes = len(self.again_on or self.asked)
-        lines = [self.points[n].line(n, self.point_limit, turned.get(n, 0))
-                 for n in walk(self.points, order, session.current().name)
-                 if folder_of(n) not in there and self.points[n].nodes <= nodes]
+        lines = [
+            self.points[n].line(n, self.point_limit, turned.get(n, 0))
+            for n in walk(self.points, order, session.current().name)
+            if folder_of(n) not in there and self.points[n].nodes <= nodes
+        ]
         (stage / "points").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     @property
@@ -315,7 +348,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         asked = set(self.again_on or self.asked)
         return {
             "JOB_NODES": " ".join(node for node in self.in_order if node in asked),
-            "SWEEP_SRUN": "yes" if self.on_slurm else "", "SWEEP_PATIENCE": str(PATIENCE),
+            "SWEEP_SRUN": "yes" if self.on_slurm else "",
+            "SWEEP_PATIENCE": str(PATIENCE),
             "LAUNCH": self.launch,
         }
 
@@ -345,13 +379,18 @@ class SweepCheck(JobCheck, Tuning, special=True):
         try:
             done = len(collect_sweep.measured(stage) & {folder_of(n) for n in self.points})
             if done > before:
-                collect.collect_so_far(stage, session.current().folder / "perflogs",
-                                       self.plan, self.known)
+                collect.collect_so_far(
+                    stage, session.current().folder / "perflogs", self.plan, self.known
+                )
         except OSError:
             return
         if len(self.known) > before:
-            getlogger().info(f"{self.display_name}: " + contract_sweep.tell_progress(
-                len(self.known), len(self.points), now - (self.began or self.plan.started)))
+            getlogger().info(
+                f"{self.display_name}: "
+                + contract_sweep.tell_progress(
+                    len(self.known), len(self.points), now - (self.began or self.plan.started)
+                )
+            )
 
     def progress(self, measured: set[str]) -> str:
         """Told when points are collected."""
@@ -379,7 +418,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
         """The point that breaks a promise on the system, or the worst that answers one."""
         return contract_sweep.headline(
-            self.site, self.name_of_check(), metric, self.mode, getattr(self, "samples", []))
+            self.site, self.name_of_check(), metric, self.mode, getattr(self, "samples", [])
+        )
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many points gave a figure, and what became of the others."""

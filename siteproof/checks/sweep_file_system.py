@@ -27,8 +27,9 @@ class FileSystemSweep(SweepCheck, special=True):
         site = session.current().site
         self.there = site.system.file_systems.get(self.fs)
         found = super().places()
-        return [name for name in found if self.there
-                and self.there.used_by(site.partition(name).role)] or found
+        return [
+            name for name in found if self.there and self.there.used_by(site.partition(name).role)
+        ] or found
 
     def where_of(self) -> dict[str, str]:
         """The same point may have been measured on another file system."""
@@ -46,8 +47,9 @@ class FileSystemSweep(SweepCheck, special=True):
     def most_nodes(self, partition: str) -> int:
         """None of those that may not use it."""
         most = super().most_nodes(partition)
-        if not self.there or not self.there.used_by(session.current().site.partition(
-                partition).role):
+        if not self.there or not self.there.used_by(
+            session.current().site.partition(partition).role
+        ):
             return 0
         return most
 
@@ -70,8 +72,13 @@ class FileSystemSweep(SweepCheck, special=True):
     def settings(self) -> dict[str, str]:
         """Where, and under which name its folders are made; one point at a time has no turns."""
         return {
-            **super().settings(), "FS_PATH": self.there.path, "FS_KIND": self.there.kind,
-            "FS_SHARED": "yes" if self.there.shared else "no", "NEEDED": "0", "TOGETHER": "1",
-            "AT_ONCE": "1", "TURN": str(self.point_limit),
+            **super().settings(),
+            "FS_PATH": self.there.path,
+            "FS_KIND": self.there.kind,
+            "FS_SHARED": "yes" if self.there.shared else "no",
+            "NEEDED": "0",
+            "TOGETHER": "1",
+            "AT_ONCE": "1",
+            "TURN": str(self.point_limit),
             "TEST": f"{self.name_of_check()}.{session.current().name}",
         }

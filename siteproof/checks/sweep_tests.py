@@ -33,8 +33,12 @@ def _test(sweep: SweepFile, module: str) -> type:
     except (ImportError, AttributeError) as error:
         loading.refuse(UserError(yamlfile.shown(sweep.path), f"tool {sweep.sweep.tool}: {error}"))
     body = {
-        "descr": sweep.sweep.description, "sweep_file": sweep, "measures": tool.check,
-        "headline": (), "walk": parameter(classes(sweep.points)), "tags": {"sweep"},
+        "descr": sweep.sweep.description,
+        "sweep_file": sweep,
+        "measures": tool.check,
+        "headline": (),
+        "walk": parameter(classes(sweep.points)),
+        "tags": {"sweep"},
     }
     home = str(Path(import_module(tool.module).__file__).parent)
     return make_test(sweep.test, (base,), body, module=module, custom_prefix=home)

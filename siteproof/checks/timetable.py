@@ -51,8 +51,12 @@ class Timetable:
     @cached_property
     def turns(self) -> list[Turn]:
         """Each pair's turns in the order of time; of one trial, its number is 0."""
-        return [(trial if self.trials > 1 else 0, *pair) for trial in range(1, self.trials + 1)
-                for together in self.rounds for pair in together]
+        return [
+            (trial if self.trials > 1 else 0, *pair)
+            for trial in range(1, self.trials + 1)
+            for together in self.rounds
+            for pair in together
+        ]
 
     @property
     def ends(self) -> NodeSet:
@@ -106,13 +110,20 @@ class Timetable:
     @cached_property
     def _round_of(self) -> list[int]:
         each = [number for number, together in enumerate(self.rounds) for _ in together]
-        return [trial * len(self.rounds) + number for trial in range(self.trials)
-                for number in each]
+        return [
+            trial * len(self.rounds) + number for trial in range(self.trials) for number in each
+        ]
 
 
 def rounds(
-    site: Site, link: Link, pattern: str, spec: str, seed: object,
-    states: Mapping[str, NodeState] | None = None, *, light: bool = False,
+    site: Site,
+    link: Link,
+    pattern: str,
+    spec: str,
+    seed: object,
+    states: Mapping[str, NodeState] | None = None,
+    *,
+    light: bool = False,
 ) -> list[list[Pair]]:
     """The rounds of a link, as far as `-S nodes=SPEC` asks for them. Raises UserError.
 
@@ -130,8 +141,9 @@ def rounds(
     if spec == "all":
         return laid
     if spec == "idle" or spec.isascii() and spec.isdigit():
-        laid = _kept(laid, lambda pair: not states or all(
-            end in states and states[end].idle for end in pair))
+        laid = _kept(
+            laid, lambda pair: not states or all(end in states and states[end].idle for end in pair)
+        )
         if not laid:
             raise UserError("-S nodes", "no pair of which both nodes are idle", "all")
         if spec == "idle":
@@ -140,7 +152,7 @@ def rounds(
         if not 0 < int(spec[:9]) <= len(asking):
             what = f"{spec[:9]} clients asked for, {len(asking)} have an idle pair"
             raise UserError("-S nodes", what, f"all, idle, 1 to {len(asking)}, or a node set")
-        first = set(asking[:int(spec)])
+        first = set(asking[: int(spec)])
         return _kept(laid, lambda pair: pair[0] in first)
     return _among(laid, slurm.select(spec, inventory(site), {}), pattern)
 

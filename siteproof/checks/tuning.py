@@ -30,8 +30,10 @@ class Tuning(rfm.RegressionTestPlugin):
         """Nobody's nodes are changed whose site does not say that they may be."""
         where = session.current().site.partition(self.current_partition.name)
         if self.turns_knobs and not where.tuning:
-            self.skip(f"{self.current_partition.fullname} has no 'tuning: true' in system.yaml, "
-                      "and this sweep changes settings of nodes")
+            self.skip(
+                f"{self.current_partition.fullname} has no 'tuning: true' in system.yaml, "
+                "and this sweep changes settings of nodes"
+            )
 
     @run_before("run")
     def place_knobs(self) -> None:
@@ -41,8 +43,14 @@ class Tuning(rfm.RegressionTestPlugin):
         stage = Path(self.stagedir)
         for script in SCRIPTS:
             shutil.copy(Path(__file__).with_name(script), stage / script)
-        every = list(dict.fromkeys(name for point in self.points.values()
-                                   for name in point.values if name.startswith(KNOB)))
+        every = list(
+            dict.fromkeys(
+                name
+                for point in self.points.values()
+                for name in point.values
+                if name.startswith(KNOB)
+            )
+        )
         numbers = combinations(self.points)
         each = {number: self.points[point].knobs for point, number in reversed(numbers.items())}
         lines = knobs.lines([each[number] for number in sorted(each)], every)
@@ -52,6 +60,9 @@ class Tuning(rfm.RegressionTestPlugin):
     def wait_for_restored(self) -> None:
         """The nodes of a job that somebody ended restore while it is already over."""
         deadline = time.monotonic() + PATIENCE
-        while self.turns_knobs and knobs.not_restored(Path(self.stagedir)) \
-                and time.monotonic() < deadline:
+        while (
+            self.turns_knobs
+            and knobs.not_restored(Path(self.stagedir))
+            and time.monotonic() < deadline
+        ):
             time.sleep(1)

@@ -36,8 +36,10 @@ def _outwait(stage: Path) -> None:
     except UserError:
         return  # told when it is collected
     if not job.watched() and (process := manifest.still_runs(stage, job)):
-        _tell(f"{stage}: a lost session still measures on this machine; waiting for its end, "
-              f"or 'kill -- -{process}'")
+        _tell(
+            f"{stage}: a lost session still measures on this machine; waiting for its end, "
+            f"or 'kill -- -{process}'"
+        )
         while manifest.still_runs(stage, job):
             time.sleep(0.5)
 

@@ -58,5 +58,9 @@ class UdpCheck(PerPairCheck, special=True):
     def settings(self) -> dict[str, str]:
         """The runs, one a line, and by which program."""
         lines = [run.line() for run in self.runs()]
-        return {**super().settings(), "PROGRAM": self.program,
-                "RUNS": "\n".join(lines), "AROUND_RUN": str(AROUND_RUN)}
+        return {
+            **super().settings(),
+            "PROGRAM": self.program,
+            "RUNS": "\n".join(lines),
+            "AROUND_RUN": str(AROUND_RUN),
+        }

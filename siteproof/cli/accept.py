@@ -15,15 +15,17 @@ from siteproof.sessions import Sessions
 
 @click.command()
 @click.argument("name", metavar="CAMPAIGN|SESSION", required=False)
-@click.option("--system", default="", metavar="NAME",
-              help="The system; without it, the one that this machine belongs to.")
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the one that this machine belongs to.",
+)
 @click.option("--why", default="", metavar="TEXT", help="The reason, for those who come later.")
 @click.option("--who", default="", metavar="NAME", help="Who accepts; without it, you.")
 @click.option("--despite", is_flag=True, help="Accept although criteria are not kept.")
 @click.option("--list", "listed", is_flag=True, help="What was accepted so far.")
-def accept(
-    name: str | None, system: str, why: str, who: str, despite: bool, listed: bool
-) -> None:
+def accept(name: str | None, system: str, why: str, who: str, despite: bool, listed: bool) -> None:
     """Accept a campaign or session as the new comparison; 'latest' is the newest one.
 
     The record is kept beside the samples and never changed. Exit code 1: its verdict is not
@@ -41,8 +43,9 @@ def accept(
         _list(before)
         return
     if not name or not why.strip():
-        raise UserError("siteproof accept", "what is accepted, and why, is not given",
-                        'CAMPAIGN --why "TEXT"')
+        raise UserError(
+            "siteproof accept", "what is accepted, and why, is not given", 'CAMPAIGN --why "TEXT"'
+        )
     sessions = Sessions(data.perflogs(), system)
     name = accepted.resolve(name, sessions.headers, before)
     found = sessions.of(accepted.jobs_of(name, sessions.headers))
@@ -66,8 +69,10 @@ def user() -> str:
 def _list(before: list[accepted.Acceptance]) -> None:
     for record in before:
         despite = f"; despite {', '.join(record.despite)}" if record.despite else ""
-        click.echo(f"{record.when[:16]} UTC  {record.name}  by {record.who}: {record.why} "
-                   f"({_counts(record)}{despite})")
+        click.echo(
+            f"{record.when[:16]} UTC  {record.name}  by {record.who}: {record.why} "
+            f"({_counts(record)}{despite})"
+        )
     click.echo(f"the comparison is {before[-1].name}" if before else "nothing accepted yet")
 
 

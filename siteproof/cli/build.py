@@ -16,15 +16,30 @@ from siteproof.spack import catalogue, command, lint, places
 
 @click.command()
 @click.argument("environments", metavar="[ENV]...", nargs=-1)
-@click.option("--system", default="", metavar="NAME",
-              help="The system; without it, the one that this machine belongs to.")
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the one that this machine belongs to.",
+)
 @click.option("--update", is_flag=True, help="Make new locks instead of keeping those there are.")
 @click.option("--show", is_flag=True, help="Only say how far each environment is.")
-@click.option("--jobs", default=0, metavar="N", type=click.IntRange(0, 4096),
-              help="Processes at a time; without it, as Spack is configured.")
+@click.option(
+    "--jobs",
+    default=0,
+    metavar="N",
+    type=click.IntRange(0, 4096),
+    help="Processes at a time; without it, as Spack is configured.",
+)
 @click.option("--other-spack", is_flag=True, help="Take another release of Spack than the pinned.")
-def build(environments: tuple[str, ...], system: str, update: bool, show: bool, jobs: int,
-          other_spack: bool) -> None:
+def build(
+    environments: tuple[str, ...],
+    system: str,
+    update: bool,
+    show: bool,
+    jobs: int,
+    other_spack: bool,
+) -> None:
     """Build the software that checks run with, by Spack, for this system.
 
     ENV are folders of spack-envs/; without any, all that environments of the system name with
@@ -47,8 +62,11 @@ def build(environments: tuple[str, ...], system: str, update: bool, show: bool, 
     machine.refuse_stranger(site.name, site.system.recognise)
     data.must_exist()
     if bad := re.search(r"[\s$`{}'\"\\:]", str(places.top())):
-        raise UserError(places.top(), f"a name with {bad[0]!r} cannot be on PATH",
-                        "SITEPROOF_DATA may name another folder")
+        raise UserError(
+            places.top(),
+            f"a name with {bad[0]!r} cannot be on PATH",
+            "SITEPROOF_DATA may name another folder",
+        )
     spack = command.find(other_spack)
     failed = [name for name in chosen if not _one(site, name, update, jobs, spack)]
     if failed:
@@ -67,12 +85,18 @@ def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
     named = [e.spack for e in site.system.environments.values() if e.spack]
     if not environments and not named:
         what = "no environment has 'spack', so none is to be built"
-        raise UserError(site.folder / "system.yaml", what,
-                        f"environments such as 'io: {{description: IOR, spack: io}}'; {known}")
+        raise UserError(
+            site.folder / "system.yaml",
+            what,
+            f"environments such as 'io: {{description: IOR, spack: io}}'; {known}",
+        )
     for name in environments:
         if name not in named:
-            click.echo(f"siteproof: warning: no environment of {site.name} says 'spack: {name}', "
-                       "so no check will use it", err=True)
+            click.echo(
+                f"siteproof: warning: no environment of {site.name} says 'spack: {name}', "
+                "so no check will use it",
+                err=True,
+            )
     return list(dict.fromkeys(environments or named))
 
 
@@ -80,8 +104,11 @@ def _refuse_mistakes(site: Site, chosen: list[str]) -> None:
     """Every mistake in what Spack would read, at once. Raises UserErrors."""
     lint.refuse(chosen, site.folder)
     if gone := lint.absent(site.folder / lint.SCOPE):
-        raise UserError(site.folder / lint.SCOPE / "packages.yaml",
-                        f"not on this machine: {', '.join(gone)}", "externals that are there")
+        raise UserError(
+            site.folder / lint.SCOPE / "packages.yaml",
+            f"not on this machine: {', '.join(gone)}",
+            "externals that are there",
+        )
 
 
 def _one(site: Site, name: str, update: bool, jobs: int, spack: command.Spack) -> bool:
@@ -103,6 +130,7 @@ def _one(site: Site, name: str, update: bool, jobs: int, spack: command.Spack) -
     pinned = catalogue.versions()
     if (found.spack, found.packages) != (pinned.release, pinned.packages.tag):
         tell(f"not with the pinned releases: Spack {found.spack}, packages {found.packages}")
-    tell(f"built in {time.monotonic() - began:.0f} s: {', '.join(found.features)}; "
-         f"lock {found.lock}")
+    tell(
+        f"built in {time.monotonic() - began:.0f} s: {', '.join(found.features)}; lock {found.lock}"
+    )
     return True

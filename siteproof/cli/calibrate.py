@@ -18,12 +18,24 @@ from siteproof.trend.survey import examine
 
 
 @click.command()
-@click.option("--system", default="", metavar="NAME",
-              help="The system; without it, the one that this machine belongs to.")
-@click.option("--metric", default="", metavar="METRIC",
-              help="Only this figure; without it, headline figures and those with a baseline.")
-@click.option("--since", default="", metavar="TIME",
-              help="Only values since then: 30d, 12w, 2026-11-21 (UTC).")
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the one that this machine belongs to.",
+)
+@click.option(
+    "--metric",
+    default="",
+    metavar="METRIC",
+    help="Only this figure; without it, headline figures and those with a baseline.",
+)
+@click.option(
+    "--since",
+    default="",
+    metavar="TIME",
+    help="Only values since then: 30d, 12w, 2026-11-21 (UTC).",
+)
 @click.option("--write", is_flag=True, help="Change the file; without it, only show the change.")
 def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     """Propose baselines from the history: the median, and 4.5 times the usual scatter around it.
@@ -41,8 +53,10 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     if metric and metric not in site.catalogue:
         raise UserError("--metric", f"unknown metric '{metric}'", "'siteproof sites' knows them")
     start = campaign.since(since, datetime.now(UTC)) if since else None
-    with bar("reading") as told, history.open_history(
-            data.perflogs(), [site.system.system], told=told) as h:
+    with (
+        bar("reading") as told,
+        history.open_history(data.perflogs(), [site.system.system], told=told) as h,
+    ):
         examined = examine(site, h, data.perflogs(), metric)
         proposals, refused = propose(site, h, examined, metric=metric, since=start)
     made = baselines.changes(site, proposals)
@@ -53,16 +67,22 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
         for line in one.left_out:
             click.echo(f"left out of {one.group.told}: {harmless(line)}", err=True)
         if one.short:
-            click.echo(f"{one.group.told}: {harmless(str(nodeset(one.short)))} would be short of "
-                       "it from the first day", err=True)
+            click.echo(
+                f"{one.group.told}: {harmless(str(nodeset(one.short)))} would be short of "
+                "it from the first day",
+                err=True,
+            )
     for line in refused:
         click.echo(f"no baseline for {harmless(line)}", err=True)
     if write and made:
         baselines.write(path, new)
     added = sum(change.new for change in made)
-    click.echo(f"{shown(path)}: {added} new, {len(made) - added} changed, "
-               f"{len(proposals) - len(made)} as they are, {len(refused)} without"
-               + _ending(write, made, bool(proposals or refused)), err=True)
+    click.echo(
+        f"{shown(path)}: {added} new, {len(made) - added} changed, "
+        f"{len(proposals) - len(made)} as they are, {len(refused)} without"
+        + _ending(write, made, bool(proposals or refused)),
+        err=True,
+    )
     raise SystemExit(ExitCode.PASS if proposals else ExitCode.INCOMPLETE)
 
 

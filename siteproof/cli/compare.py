@@ -16,8 +16,13 @@ from siteproof.cli.options import tell_left_out
 from siteproof.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
 
-COLOURS = {Word.WORSE: "bold red", Word.BETTER: "green", Word.UNDECIDABLE: "yellow",
-           Word.CHANGED: "cyan", Word.SAME: "dim"}
+COLOURS = {
+    Word.WORSE: "bold red",
+    Word.BETTER: "green",
+    Word.UNDECIDABLE: "yellow",
+    Word.CHANGED: "cyan",
+    Word.SAME: "dim",
+}
 WIDTH = 132  # columns where nobody looks at a terminal
 SHOWN = 3  # worst nodes of a row
 MOST = 40  # changes that are told; --json has all of them
@@ -26,8 +31,12 @@ MOST = 40  # changes that are told; --json has all of them
 @click.command()
 @click.argument("a", required=False)
 @click.argument("b", required=False)
-@click.option("--system", default="", metavar="NAME",
-              help="The system; without it, the one that this machine belongs to.")
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the one that this machine belongs to.",
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.
@@ -45,13 +54,17 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     jobs = record.headers
     before = accepted.read_all(data.perflogs(), site.system.system)
     names = [
-        accepted.resolve(word, jobs, before) for word in (
-            a or (accepted.ACCEPTED if before else accepted.PREVIOUS), b or accepted.LATEST)
+        accepted.resolve(word, jobs, before)
+        for word in (
+            a or (accepted.ACCEPTED if before else accepted.PREVIOUS),
+            b or accepted.LATEST,
+        )
     ]
     if names[0] == names[1]:
         raise UserError("compare", f"A and B are both {names[0]}", accepted.names(jobs)[-8:])
     result = comparison.compare(
-        site, *(record.samples(accepted.jobs_of(name, jobs)) for name in names), data.perflogs())
+        site, *(record.samples(accepted.jobs_of(name, jobs)) for name in names), data.perflogs()
+    )
     tell_left_out(record.sessions)
     code = _exit_code(result)
     if as_json:
@@ -76,18 +89,34 @@ def _print(result: Comparison, names: list[str]) -> None:
         table.add_column(name, overflow="fold")
     shown = [r for r in result.rows if not (r.of_a_point and r.change.word is Word.SAME)]
     for row in shown:
-        table.add_row(*map(Text, (
-            row.name, f"{row.change.before:.6g} {row.unit}", f"{row.change.after:.6g} {row.unit}",
-            share(row.change.change), _noise(row))),
-            Text(row.change.told, style=COLOURS[row.change.word]), Text(str(row.nodes)),
-            Text(_worst(row)))
+        table.add_row(
+            *map(
+                Text,
+                (
+                    row.name,
+                    f"{row.change.before:.6g} {row.unit}",
+                    f"{row.change.after:.6g} {row.unit}",
+                    share(row.change.change),
+                    _noise(row),
+                ),
+            ),
+            Text(row.change.told, style=COLOURS[row.change.word]),
+            Text(str(row.nodes)),
+            Text(_worst(row)),
+        )
     if shown:
         console.print(table)
     if len(shown) < len(result.rows):
-        console.print(f"{len(result.rows) - len(shown)} points of sweeps are the same, see --json",
-                      highlight=False)
-    for title, lines in (("", result.not_comparable), ("only in A: ", result.only_a),
-                         ("only in B: ", result.only_b), ("changed: ", result.changed)):
+        console.print(
+            f"{len(result.rows) - len(shown)} points of sweeps are the same, see --json",
+            highlight=False,
+        )
+    for title, lines in (
+        ("", result.not_comparable),
+        ("only in A: ", result.only_a),
+        ("only in B: ", result.only_b),
+        ("changed: ", result.changed),
+    ):
         for line in lines[:MOST]:
             console.print(f"{title}{line}", markup=False, highlight=False)
         if len(lines) > MOST:
@@ -122,13 +151,26 @@ def _last_line(result: Comparison) -> str:
 
 def _record(result: Comparison, names: list[str], code: int) -> dict[str, Any]:
     return {
-        "a": names[0], "b": names[1], "exit_code": int(code),
+        "a": names[0],
+        "b": names[1],
+        "exit_code": int(code),
         "rows": [
-            {"metric": r.name, "role": r.role, "unit": r.unit, "a": r.change.before,
-             "b": r.change.after, "change": r.change.change, "noise": r.change.noise,
-             "verdict": r.change.told, "nodes": str(r.nodes), "worst": dict(r.worst)}
+            {
+                "metric": r.name,
+                "role": r.role,
+                "unit": r.unit,
+                "a": r.change.before,
+                "b": r.change.after,
+                "change": r.change.change,
+                "noise": r.change.noise,
+                "verdict": r.change.told,
+                "nodes": str(r.nodes),
+                "worst": dict(r.worst),
+            }
             for r in result.rows
         ],
-        "not_comparable": result.not_comparable, "only_in_a": result.only_a,
-        "only_in_b": result.only_b, "changed": result.changed,
+        "not_comparable": result.not_comparable,
+        "only_in_a": result.only_a,
+        "only_in_b": result.only_b,
+        "changed": result.changed,
     }

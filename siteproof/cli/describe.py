@@ -50,8 +50,12 @@ class Answer:
 @click.command()
 @click.argument("node", required=False)
 @which_samples
-@click.option("--against", default="", metavar="CAMPAIGN",
-              help="What has changed since then; without it, since what was accepted last.")
+@click.option(
+    "--against",
+    default="",
+    metavar="CAMPAIGN",
+    help="What has changed since then; without it, since what was accepted last.",
+)
 @click.option("--all", "show_all", is_flag=True, help="Every field, and every odd one.")
 def describe(
     node: str | None, system: str, since: str, campaign: str, against: str, show_all: bool
@@ -87,16 +91,22 @@ def _read(system: str, since: str, name: str) -> Described:
 
     def answers(job: Header) -> bool:
         return job.check == descriptions.CHECK and any(
-            sample.metric == descriptions.COUNT for sample in sessions.of_job(job))
+            sample.metric == descriptions.COUNT for sample in sessions.of_job(job)
+        )
 
-    wanted, words = campaigns.choose(
-        sessions.headers, campaign=name, start=start, answers=answers)
+    wanted, words = campaigns.choose(sessions.headers, campaign=name, start=start, answers=answers)
     chosen = sessions.of(wanted)
     if not descriptions.described(chosen):
         words = "no description yet; 'reframe -c checks/ -r -n SystemDescription' makes one"
     logs = data.perflogs()
-    return Described(site, words, sessions, chosen, descriptions.of(chosen, logs),
-                     descriptions.unreadable(chosen, logs))
+    return Described(
+        site,
+        words,
+        sessions,
+        chosen,
+        descriptions.of(chosen, logs),
+        descriptions.unreadable(chosen, logs),
+    )
 
 
 def _roles(site: Site) -> list[str]:
@@ -120,11 +130,22 @@ def _role(found: Described, role: str, answer: Answer, most: int | None) -> None
     for node, differences in same.odd.items():
         for d in differences:
             odd[d.field, _value(d.value), _value(d.majority)].append(node)
-    _list("odd", [f"{_set(nodes)}: {name}: found {value}, majority {other}"
-                  for (name, value, other), nodes in odd.items()], most)
-    _list("no majority", [
-        f"{name}: " + "; ".join(f"{_value(v)} ({_set(nodes)})" for v, nodes in values.items())
-        for name, values in same.undecided.items()], most)
+    _list(
+        "odd",
+        [
+            f"{_set(nodes)}: {name}: found {value}, majority {other}"
+            for (name, value, other), nodes in odd.items()
+        ],
+        most,
+    )
+    _list(
+        "no majority",
+        [
+            f"{name}: " + "; ".join(f"{_value(v)} ({_set(nodes)})" for v, nodes in values.items())
+            for name, values in same.undecided.items()
+        ],
+        most,
+    )
     _list("not read", _unread({n: found.unread[n] for n in same.nodes}), most)
     missing = [node for node in expected if node not in found.fields]
     _list("not described", _why_missing(found, missing), most)
@@ -144,8 +165,11 @@ def _unread(unread: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def _why_missing(found: Described, missing: Iterable[str]) -> list[str]:
-    whys = {s.node: f"{s.status}: {s.why}" for s in found.samples
-            if s.status != "ok" and s.metric.partition(".")[0] == descriptions.CHECK}
+    whys = {
+        s.node: f"{s.status}: {s.why}"
+        for s in found.samples
+        if s.status != "ok" and s.metric.partition(".")[0] == descriptions.CHECK
+    }
     groups: dict[str, list[str]] = defaultdict(list)
     for node in missing:
         groups[whys.get(node, "nobody has asked it")].append(node)
@@ -158,8 +182,11 @@ def _drift(found: Described, against: str, most: int | None) -> None:
         wanted, words = campaigns.choose(found.sessions.headers, campaign=against)
     else:
         newest = {s.header.session for s in found.samples}
-        records = [a for a in accepted.read_all(data.perflogs(), found.site.system.system)
-                   if not newest.intersection(a.sessions)]
+        records = [
+            a
+            for a in accepted.read_all(data.perflogs(), found.site.system.system)
+            if not newest.intersection(a.sessions)
+        ]
         if not records:
             return
         last = records[-1]
@@ -173,8 +200,11 @@ def _drift(found: Described, against: str, most: int | None) -> None:
     changes = drift(before, found.fields)
     both = len(before.keys() & found.fields)
     click.echo(f"since {words}: {_fields(len(changes), 'change')}, {both} nodes compared")
-    _list("changed", [f"{_set(c.nodes)}: {c.field}: {_value(c.before)} -> {_value(c.after)}"
-                      for c in changes], most)
+    _list(
+        "changed",
+        [f"{_set(c.nodes)}: {c.field}: {_value(c.before)} -> {_value(c.after)}" for c in changes],
+        most,
+    )
 
 
 def _health(found: Sequence[Sample], most: int | None) -> None:
@@ -193,8 +223,11 @@ def _node(found: Described, node: str) -> ExitCode:
     """Print everything that one node said, and where it is odd."""
     role = next((r for r in _roles(found.site) if node in list(found.site.expected(r))), None)
     if role is None:
-        raise UserError("describe", f"'{node}' is no node of {found.site.system.system}",
-                        [str(found.site.expected(r)) for r in _roles(found.site)])
+        raise UserError(
+            "describe",
+            f"'{node}' is no node of {found.site.system.system}",
+            [str(found.site.expected(r)) for r in _roles(found.site)],
+        )
     if node not in found.fields:
         click.echo(f"{found.site.system.system}: {found.chosen}")
         click.echo("\n".join(_why_missing(found, [node])))

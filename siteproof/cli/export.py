@@ -31,15 +31,22 @@ def export() -> None:
 
 def _to_file(command: Callable[..., Any]) -> Callable[..., Any]:
     option = click.option(
-        "--output", "file", type=click.Path(path_type=Path), metavar="FILE",
-        help="A file, which a reader sees whole or not at all; without it, standard output.")
+        "--output",
+        "file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A file, which a reader sees whole or not at all; without it, standard output.",
+    )
     return which_samples(option(command))
 
 
 @export.command("junit", short_help="JUnit XML for CI, a case a criterion.")
 @_to_file
-@click.option("--per-node", is_flag=True,
-              help="A case more for each node of each criterion: 320 nodes are many cases.")
+@click.option(
+    "--per-node",
+    is_flag=True,
+    help="A case more for each node of each criterion: 320 nodes are many cases.",
+)
 def _junit(system: str, since: str, campaign: str, file: Path | None, per_node: bool) -> None:
     """The verdicts as JUnit XML, a case a criterion, for CI.
 

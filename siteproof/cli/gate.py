@@ -42,23 +42,53 @@ class Options:
 @click.command()
 @which_samples
 @click.option("--apply", is_flag=True, help="Run the commands; without it nothing is changed.")
-@click.option("--retest", is_flag=True, help="Test the quarantined nodes inside their reservation; "
-              "REFRAME OPTIONS choose the checks.")
+@click.option(
+    "--retest",
+    is_flag=True,
+    help="Test the quarantined nodes inside their reservation; REFRAME OPTIONS choose the checks.",
+)
 @click.option("--release", is_flag=True, help="Free the quarantined nodes that have passed.")
-@click.option("--keep-out", default=",".join(KEEP_OUT), show_default=True, metavar="STATES",
-              help=f"Which states stay out, of {', '.join(STATES[1:])}.")
-@click.option("--limit", default="10%", show_default=True, metavar="SHARE",
-              help="Refuse if more of a partition would stay out; one node always may.")
+@click.option(
+    "--keep-out",
+    default=",".join(KEEP_OUT),
+    show_default=True,
+    metavar="STATES",
+    help=f"Which states stay out, of {', '.join(STATES[1:])}.",
+)
+@click.option(
+    "--limit",
+    default="10%",
+    show_default=True,
+    metavar="SHARE",
+    help="Refuse if more of a partition would stay out; one node always may.",
+)
 @click.option("--drain", is_flag=True, help="Drain the quarantined nodes, too.")
-@click.option("--users", default="", metavar="NAMES",
-              help="Who may run jobs in the reservation; without it you and root.")
-@click.option("--beside", multiple=True, metavar="RESERVATION",
-              help="A reservation of somebody else that the quarantine may overlap, such as the "
-              "maintenance's own.")
+@click.option(
+    "--users",
+    default="",
+    metavar="NAMES",
+    help="Who may run jobs in the reservation; without it you and root.",
+)
+@click.option(
+    "--beside",
+    multiple=True,
+    metavar="RESERVATION",
+    help="A reservation of somebody else that the quarantine may overlap, such as the "
+    "maintenance's own.",
+)
 @click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 def gate(
-    system: str, since: str, campaign: str, apply: bool, retest: bool, release: bool,
-    keep_out: str, limit: str, drain: bool, users: str, beside: tuple[str, ...],
+    system: str,
+    since: str,
+    campaign: str,
+    apply: bool,
+    retest: bool,
+    release: bool,
+    keep_out: str,
+    limit: str,
+    drain: bool,
+    users: str,
+    beside: tuple[str, ...],
     options: tuple[str, ...],
 ) -> None:
     """Say which nodes go back and which stay out; with --apply, put those under a reservation.
@@ -81,8 +111,7 @@ def gate(
         raise UserError("gate", f"'{options[0]}' without --retest", "options of ReFrame's")
     chosen = Options(apply, _share(limit), options)
     judged = judge_system(system, since=since, name=campaign)
-    scene = _scene(judged, _states(keep_out), Wish(
-        _who(users), judged.chosen, drain, beside))
+    scene = _scene(judged, _states(keep_out), Wish(_who(users), judged.chosen, drain, beside))
     tell_left_out(judged.sessions)
     if not judged.samples or all(r.state == UNTESTED for r in scene.decision.rulings.values()):
         click.echo(f"nothing was measured: {judged.chosen}")
@@ -105,8 +134,7 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
         if partition.scheduler == "slurm":
             partitions[name] = site.expected(partition.role) - seen
             seen |= partitions[name]
-    return Scene(
-        site.system.system, decision, partitions, wish, judged.chosen, session.user())
+    return Scene(site.system.system, decision, partitions, wish, judged.chosen, session.user())
 
 
 def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
@@ -146,10 +174,13 @@ def _show(scene: Scene) -> NodeSet:
         cluster = slurm.look()
     except UserError as error:
         if scene.decision.out:
-            click.echo(f"Slurm does not answer here ({clip(error.what.partition(';')[0])}), so "
-                       "the commands are those of a first time:")
-        _print_plans(act.plan_quarantine(
-            scene, Cluster({n: Node(n) for n in scene.decision.out}), {}))
+            click.echo(
+                f"Slurm does not answer here ({clip(error.what.partition(';')[0])}), so "
+                "the commands are those of a first time:"
+            )
+        _print_plans(
+            act.plan_quarantine(scene, Cluster({n: Node(n) for n in scene.decision.out}), {})
+        )
         return node_set()
     plans = act.plan_quarantine(scene, cluster, {})
     _print_plans(plans)
@@ -177,8 +208,7 @@ def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
     stay = _left(plans)
     freed, verb = members - stay, "freed" if chosen.apply and not code else "may be freed"
     rest = f", {len(stay)} stay ({stay})" if stay else ""
-    click.echo(f"{len(freed)} of {len(members)} nodes {verb}"
-               f"{f' ({freed})' if freed else ''}{rest}")
+    click.echo(f"{len(freed)} of {len(members)} nodes {verb}{f' ({freed})' if freed else ''}{rest}")
     return ExitCode.FAIL if stay else code
 
 
@@ -193,17 +223,29 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
         _print_plans(plans)
     elif any(plan.commands for plan in plans.values()):
         code = _apply(scene, "retest", act.plan_resume, cluster)
-        silent = slurm.wait_until_they_answer(str(node_set(
-            n for r in held.values() for n in r.nodes)))
+        silent = slurm.wait_until_they_answer(
+            str(node_set(n for r in held.values() for n in r.nodes))
+        )
         _print_left(silent)
     newest = max((s.header for s in judged.samples), key=lambda h: (h.time, h.session))
     for name, reservation in held.items():
         nodes = reservation.nodes - node_set(plans[name].left_alone)
         if not nodes or code:
             continue
-        argv = ["reframe", f"--system={scene.system}:{name}", "-c", "checks/", "-r",
-                "--mode", newest.mode or judged.site.system.mode, "-S", f"nodes={nodes}",
-                "-J", f"reservation={reservation.name}", *chosen.again]
+        argv = [
+            "reframe",
+            f"--system={scene.system}:{name}",
+            "-c",
+            "checks/",
+            "-r",
+            "--mode",
+            newest.mode or judged.site.system.mode,
+            "-S",
+            f"nodes={nodes}",
+            "-J",
+            f"reservation={reservation.name}",
+            *chosen.again,
+        ]
         named = f"SITEPROOF_CAMPAIGN={shlex.quote(newest.campaign)} " if newest.campaign else ""
         click.echo(f"{named}{shlex.join(argv)}")
         if chosen.apply and act.retest(scene, argv, newest.campaign):
@@ -221,8 +263,11 @@ def _next(judged: Judgement, campaign: str) -> str:
 
 def _look(scene: Scene) -> Cluster:
     if not scene.partitions:
-        raise UserError("gate", f"{scene.system} has no partition with Slurm; the decision needs "
-                        "none, without --apply, --retest and --release")
+        raise UserError(
+            "gate",
+            f"{scene.system} has no partition with Slurm; the decision needs "
+            "none, without --apply, --retest and --release",
+        )
     return slurm.look()
 
 
@@ -256,7 +301,8 @@ def _print_rulings(judged: Judgement, scene: Scene) -> None:
     click.echo(f"go back: {scene.decision.back or '-'}")
     click.echo(f"stay out: {scene.decision.out or '-'}")
     if nowhere := scene.decision.out - node_set(
-            n for nodes in scene.partitions.values() for n in nodes):
+        n for nodes in scene.partitions.values() for n in nodes
+    ):
         click.echo(f"in no partition with Slurm, so no command is for them: {nowhere}")
 
 
@@ -274,8 +320,13 @@ def _print_left(left: Mapping[str, str], word: str = "left alone") -> None:
 
 def _print_jobs(plans: Mapping[str, Plan]) -> None:
     """A reservation ends no job: who still runs there is told."""
-    new = node_set(n for plan in plans.values() for c in plan.commands
-                   if c.what in ("create", "update") for n in nodesets.parse(c.nodes))
+    new = node_set(
+        n
+        for plan in plans.values()
+        for c in plan.commands
+        if c.what in ("create", "update")
+        for n in nodesets.parse(c.nodes)
+    )
     for job in slurm.jobs_on(str(new)) if new else []:
         click.echo(f"runs there still, and no reservation ends it: {job}")
 
@@ -289,8 +340,10 @@ def _print_passed(scene: Scene, cluster: Cluster) -> None:
 def _too_many(many: Mapping[str, tuple[int, int]], limit: Fraction) -> str:
     told = ", ".join(f"{n} of {of} nodes of {name}" for name, (n, of) in many.items())
     worst = max(-(-100 * n // of) for n, of in many.values())
-    return (f"{told} would stay out, more than {float(100 * limit):g} %: then the fault is "
-            f"probably not in the nodes; if it is, --limit {worst}%")
+    return (
+        f"{told} would stay out, more than {float(100 * limit):g} %: then the fault is "
+        f"probably not in the nodes; if it is, --limit {worst}%"
+    )
 
 
 def _states(text: str) -> list[str]:

@@ -24,7 +24,8 @@ WIDTH = 132  # columns where nobody looks at a terminal
 MOST = 40  # refused lines that are told; --json has all of them
 LONGEST = 1000  # rows of an answer that are shown; --csv and --json have all of them
 EXAMPLES = "\n\n".join(
-    f"\b\n{q.title}:\nsiteproof history --sql \"\n{q.sql}\"" for q in questions.ALL)
+    f'\b\n{q.title}:\nsiteproof history --sql "\n{q.sql}"' for q in questions.ALL
+)
 SUMMARY = """
 SELECT system, source, count(DISTINCT file), count(*), count(*) FILTER (status <> 'ok'),
     count(DISTINCT node) FILTER (node <> ''), count(DISTINCT metric) FILTER (status = 'ok'),
@@ -35,23 +36,45 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 
 @click.command(epilog=EXAMPLES)
 @click.option("--system", default="", metavar="NAME", help="Only this system; else all.")
-@click.option("--since", default="", metavar="TIME",
-              help="What was measured since then: 12h, 7d, 2026-11-21T18:00 (UTC).")
+@click.option(
+    "--since",
+    default="",
+    metavar="TIME",
+    help="What was measured since then: 12h, 7d, 2026-11-21T18:00 (UTC).",
+)
 @click.option("--campaign", "name", default="", metavar="NAME", help="Only this campaign.")
-@click.option("--metric", "metrics", multiple=True, metavar="METRIC",
-              help="Only this metric, such as Stream.triad; may be repeated.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="METRIC",
+    help="Only this metric, such as Stream.triad; may be repeated.",
+)
 @click.option("--node", "nodes", default="", metavar="NODES", help="Only these nodes, a node set.")
-@click.option("--export", "file", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write these samples into FILE.csv, FILE.parquet, or FILE.jsonl.")
-@click.option("--sql", "query", metavar="QUERY",
-              help="Ask the views samples and runs.")
+@click.option(
+    "--export",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write these samples into FILE.csv, FILE.parquet, or FILE.jsonl.",
+)
+@click.option("--sql", "query", metavar="QUERY", help="Ask the views samples and runs.")
 @click.option("--columns", is_flag=True, help="Say what the views hold, column by column.")
 @click.option("--rebuild", is_flag=True, help="Read every file again.")
 @click.option("--csv", "as_csv", is_flag=True, help="The answer to --sql as CSV.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: JSON.")
 def history(
-    system: str, since: str, name: str, metrics: Sequence[str], nodes: str, file: Path | None,
-    query: str | None, columns: bool, rebuild: bool, as_csv: bool, as_json: bool,
+    system: str,
+    since: str,
+    name: str,
+    metrics: Sequence[str],
+    nodes: str,
+    file: Path | None,
+    query: str | None,
+    columns: bool,
+    rebuild: bool,
+    as_csv: bool,
+    as_json: bool,
 ) -> None:
     """Bring the history up to date, and say what is there.
 
@@ -65,11 +88,13 @@ def history(
     if columns:
         _print_columns()
         return
-    wanted = Wanted(
-        [system] if system else [], name, metrics, _nodes(nodes), _since(since))
+    wanted = Wanted([system] if system else [], name, metrics, _nodes(nodes), _since(since))
     if query is not None and (file or wanted.since or wanted.lists.keys() - {"system"}):
-        raise UserError("--sql", "does not go with --export and the options that choose samples",
-                        "WHERE in the query")
+        raise UserError(
+            "--sql",
+            "does not go with --export and the options that choose samples",
+            "WHERE in the query",
+        )
     if as_csv and (query is None or as_json):
         raise UserError("--csv", "the form of an answer to --sql", "--sql QUERY --csv, or --json")
     data.must_exist()
@@ -112,17 +137,25 @@ def _since(text: str) -> datetime | None:
 def _summary(found: History, wanted: Wanted, as_json: bool) -> None:
     rows = found.sql(SUMMARY.format(where=wanted.sql))
     if as_json:
-        click.echo(json.dumps({
-            "systems": [dict(zip(NAMES, row, strict=True)) for row in rows],
-            "refused": found.refused, "store": str(found.folder) if found.folder else None,
-        }, indent=1))
+        click.echo(
+            json.dumps(
+                {
+                    "systems": [dict(zip(NAMES, row, strict=True)) for row in rows],
+                    "refused": found.refused,
+                    "store": str(found.folder) if found.folder else None,
+                },
+                indent=1,
+            )
+        )
         return
     if rows:
         _table(NAMES, rows)
     _refused(found.refused)
     samples, files = (sum(row[place] for row in rows) for place in (3, 2))
-    click.echo(f"history: {samples:,} samples in {files:,} files, "
-               f"{len(found.refused)} refused; {_store(found)}")
+    click.echo(
+        f"history: {samples:,} samples in {files:,} files, "
+        f"{len(found.refused)} refused; {_store(found)}"
+    )
 
 
 def _store(found: History) -> str:
@@ -146,8 +179,9 @@ def _refused(lines: Sequence[str], err: bool = False) -> None:
     for line in lines[:MOST]:
         click.echo(f"refused: {line}", err=err)
     if len(lines) > MOST:
-        click.echo(f"refused: {len(lines) - MOST} more; 'siteproof history --json' has all",
-                   err=err)
+        click.echo(
+            f"refused: {len(lines) - MOST} more; 'siteproof history --json' has all", err=err
+        )
 
 
 def _answer(found: History, query: str, as_csv: bool, as_json: bool) -> None:
@@ -162,8 +196,10 @@ def _answer(found: History, query: str, as_csv: bool, as_json: bool) -> None:
         shown = list(itertools.islice(rows, LONGEST))
         _table(names, shown)
         more = sum(1 for _ in rows)
-        click.echo(f"{len(shown) + more:,} rows" + (
-            f", {more:,} of them not shown; --csv and --json have all" if more else ""))
+        click.echo(
+            f"{len(shown) + more:,} rows"
+            + (f", {more:,} of them not shown; --csv and --json have all" if more else "")
+        )
 
 
 def _print_json(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

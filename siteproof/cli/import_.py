@@ -20,11 +20,19 @@ _SHOWN = 20  # refused lines
 
 @click.command("import")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--system", default="", metavar="NAME",
-              help="The system that was measured; of a CSV only figures of this system; without "
-              "PATH, its published.csv.")
-@click.option("--zone", default="", metavar="ZONE",
-              help="The zone of times of ReFrame that name none, such as Europe/Zurich; else UTC.")
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system that was measured; of a CSV only figures of this system; without "
+    "PATH, its published.csv.",
+)
+@click.option(
+    "--zone",
+    default="",
+    metavar="ZONE",
+    help="The zone of times of ReFrame that name none, such as Europe/Zurich; else UTC.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
     """Make history of what others have left behind.
@@ -62,8 +70,11 @@ def _csv(file: Path, system: str, dry_run: bool) -> None:
         click.echo(f"{file.name}: {_count(len(rows), 'figure')}; nothing was written")
         return
     done = imported.keep(file, rows.values(), data.perflogs())
-    for word, paths in (("new", done.new), ("changed", done.changed),
-                        ("no longer in it, to be removed by hand", done.obsolete)):
+    for word, paths in (
+        ("new", done.new),
+        ("changed", done.changed),
+        ("no longer in it, to be removed by hand", done.obsolete),
+    ):
         for path in paths:
             click.echo(f"{word}: {path.relative_to(data.folder())}")
     click.echo(_answer(file, done))
@@ -84,8 +95,13 @@ def _count(number: int, thing: str) -> str:
 
 def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
     if system not in sites.names():
-        raise UserError("--system", f"'{system}' is no system that is described" if system
-                        else "needed for files of ReFrame", sites.names())
+        raise UserError(
+            "--system",
+            f"'{system}' is no system that is described"
+            if system
+            else "needed for files of ReFrame",
+            sites.names(),
+        )
     data.must_exist()
     done = foreign_import.plan(paths, system, zone, data.perflogs())
     if not dry_run:
@@ -94,8 +110,12 @@ def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
         click.echo(text)
     for file, word, why in done.done:
         content = file.content
-        what = why or (f"{_count(content.figures, 'figure')} of {len(content.series)} series, "
-                       f"{content.first_day} to {content.last_day}" if word != EMPTY else "")
+        what = why or (
+            f"{_count(content.figures, 'figure')} of {len(content.series)} series, "
+            f"{content.first_day} to {content.last_day}"
+            if word != EMPTY
+            else ""
+        )
         click.echo(f"{word}: {file.name}" + (f": {what}" if what else ""))
     _remarks(done, system)
     click.echo(_total(done) + ("; nothing was written" if dry_run else ""))
@@ -125,5 +145,7 @@ def _total(done: foreign_import.Import) -> str:
     series = set().union(*(content.series for content in kept))
     first, last = min(c.first_day for c in kept), max(c.last_day for c in kept)
     refused = sum(len(content.refused) for content in kept)
-    return (f"{_count(figures, 'figure')} of {len(series)} series, {first} to {last}; "
-            f"{_count(refused, 'line')} refused; files: {words}")
+    return (
+        f"{_count(figures, 'figure')} of {len(series)} series, {first} to {last}; "
+        f"{_count(refused, 'line')} refused; files: {words}"
+    )

@@ -31,9 +31,7 @@ BAD = "*"
 @which_samples
 @click.option("--link", default="", metavar="NAME", help="Only this link of system.yaml.")
 @click.option("--daily", is_flag=True, help="High, low and average of each pair, day by day.")
-def matrix(
-    metric: str, system: str, since: str, campaign: str, link: str, daily: bool
-) -> None:
+def matrix(metric: str, system: str, since: str, campaign: str, link: str, daily: bool) -> None:
     """Show METRIC of every pair of nodes, and say who is behind the bad pairs.
 
     A pair is bad if it is far below the others, breaks its contract, or could not be measured. A
@@ -79,7 +77,8 @@ def answer(one: Matrix) -> str:
     if len(links) > FEW:
         links = [*links[:FEW], f"{len(links) - FEW} more"]
     told = (["behind the bad pairs: " + ", ".join(nodes)] if nodes else []) + (
-        [f"bad alone, no node is to blame: {', '.join(links)}"] if links else [])
+        [f"bad alone, no node is to blame: {', '.join(links)}"] if links else []
+    )
     tail = f"; {len(one.missing)} pairs without a figure" if one.missing else ""
     return head + ("; ".join(told) or "no bad pair") + tail
 
@@ -111,13 +110,16 @@ def _star(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
     """A row a client: to its server, and from it where figures have a direction."""
     _line(console, title)
     table = Table()
-    asked = sorted({(b, a) if a in one.hubs else (a, b) for a, b in known},
-                   key=lambda pair: (_natural(pair[0]), pair))
+    asked = sorted(
+        {(b, a) if a in one.hubs else (a, b) for a, b in known},
+        key=lambda pair: (_natural(pair[0]), pair),
+    )
     for name in ("client", "server", "client > server", "server > client"):
         table.add_column(name, overflow="fold", justify="right" if ">" in name else "left")
     for client, server in asked:
-        table.add_row(Text(client), Text(server), _cell(one, (client, server)),
-                      _cell(one, (server, client)))
+        table.add_row(
+            Text(client), Text(server), _cell(one, (client, server)), _cell(one, (server, client))
+        )
     console.print(table)
 
 
@@ -152,9 +154,13 @@ def _bad(console: Console, title: str, one: Matrix) -> None:
         table.add_column(name, overflow="fold")
     for culprit in one.blame.culprits[:SHOWN]:
         mine = [p for p in one.blame.bad if culprit.node in p]
-        table.add_row("", "", f"{len(mine)} bad pair{'s' * (len(mine) != 1)}",
-                      "-" if culprit.deficit < 0 else f"{culprit.deficit:.0%}",
-                      Text(str(culprit), style="bold red"))
+        table.add_row(
+            "",
+            "",
+            f"{len(mine)} bad pair{'s' * (len(mine) != 1)}",
+            "-" if culprit.deficit < 0 else f"{culprit.deficit:.0%}",
+            Text(str(culprit), style="bold red"),
+        )
     links = one.blame.links
     for pair in links[:SHOWN]:
         key = (pair.sender, pair.receiver)
@@ -175,12 +181,18 @@ def _asymmetry(console: Console, one: Matrix) -> None:
     if not found:
         return
     unlike = [a for a in found if a.share > ASYMMETRIC]
-    _line(console, f"directions differ by {median(a.share for a in found):.1%} in the median"
-          + (f", {len(unlike)} pairs by more than {ASYMMETRIC:.0%}" if unlike else ""))
+    _line(
+        console,
+        f"directions differ by {median(a.share for a in found):.1%} in the median"
+        + (f", {len(unlike)} pairs by more than {ASYMMETRIC:.0%}" if unlike else ""),
+    )
     for one_pair in unlike[:FEW]:
         better, worse = one_pair.better, one_pair.better[::-1]
-        _line(console, f"{_arrow(better)} {one.values[better]:.4g} {one.unit}, {_arrow(worse)} "
-              f"{one.values[worse]:.4g}: {one_pair.share:.0%} apart")
+        _line(
+            console,
+            f"{_arrow(better)} {one.values[better]:.4g} {one.unit}, {_arrow(worse)} "
+            f"{one.values[worse]:.4g}: {one_pair.share:.0%} apart",
+        )
 
 
 def _arrow(pair: Pair) -> str:
@@ -190,7 +202,7 @@ def _arrow(pair: Pair) -> str:
 def _natural(node: str) -> tuple[str, int, str]:
     """n2 before n10."""
     stem = node.rstrip("0123456789")
-    return stem, int(node[len(stem):] or 0), node
+    return stem, int(node[len(stem) :] or 0), node
 
 
 def _line(console: Console, text: str) -> None:

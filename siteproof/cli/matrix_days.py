@@ -33,15 +33,18 @@ def show(
     days = by_day(site, found, metric)
     dates = sorted({day for held in days.values() for day in held})
     bad = {pair: _worst(held, rates) for pair, held in days.items()}
-    table = Table(title=f"{title}: {metric}, {unit}, high low average by day (UTC)",
-                  title_justify="left")
+    table = Table(
+        title=f"{title}: {metric}, {unit}, high low average by day (UTC)", title_justify="left"
+    )
     table.add_column("from > to", no_wrap=True)
     for day in dates[-DAYS:]:
         table.add_column(str(day), no_wrap=True)
     ranked = sorted(days, key=lambda pair: (-bad[pair], pair))
     for pair in ranked[:PAIRS]:
-        table.add_row(Text(f"{pair[0]} > {pair[1]}"),
-                      *(_cell(days[pair].get(day), rates) for day in dates[-DAYS:]))
+        table.add_row(
+            Text(f"{pair[0]} > {pair[1]}"),
+            *(_cell(days[pair].get(day), rates) for day in dates[-DAYS:]),
+        )
     console.print(table)
     for text in _notes(days, dates, rates):
         console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -80,15 +83,15 @@ def _worst(days: dict[date, Cell], rates: bool) -> int:
     )
 
 
-def _notes(
-    days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: bool
-) -> list[str]:
+def _notes(days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: bool) -> list[str]:
     cells = [cell for held in days.values() for cell in held.values()]
     told = []
     if rates:
         classes = Counter(rate_class(c.average) for c in cells if c.average is not None)
-        told.append("- below 25, o 25 to 50, + above 50 MB/s; days: " + ", ".join(
-            f"{count} {name}" for name, count in classes.most_common()))
+        told.append(
+            "- below 25, o 25 to 50, + above 50 MB/s; days: "
+            + ", ".join(f"{count} {name}" for name, count in classes.most_common())
+        )
     errors: Counter[str] = Counter()
     for cell in cells:
         errors.update(cell.errors)

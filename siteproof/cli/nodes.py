@@ -20,8 +20,14 @@ from siteproof.fleet import FleetReport, MetricReport, NodeReport, State
 from siteproof.judgement import Judgement, judge_system
 from siteproof.sessions import Sessions
 
-COLOURS = {State.OK: "green", State.SLOW: "bold yellow", State.FAILED: "bold red",
-           State.ODD: "magenta", State.UNSTABLE: "yellow", State.UNTESTED: "dim"}
+COLOURS = {
+    State.OK: "green",
+    State.SLOW: "bold yellow",
+    State.FAILED: "bold red",
+    State.ODD: "magenta",
+    State.UNSTABLE: "yellow",
+    State.UNTESTED: "dim",
+}
 WIDTH = 132  # columns where nobody looks at a terminal
 LACKS = 5  # sets of nodes that lack the same figures, the largest first
 RANKED = 20  # nodes of a metric that are shown, the worst first
@@ -30,8 +36,12 @@ RANKED = 20  # nodes of a metric that are shown, the worst first
 @click.command()
 @which_samples
 @click.option("--metric", default="", metavar="METRIC", help="The worst nodes in one metric.")
-@click.option("--json", "as_json", is_flag=True,
-              help="For programs: one JSON object; 'siteproof export schema nodes' explains it.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="For programs: one JSON object; 'siteproof export schema nodes' explains it.",
+)
 @click.option("--untested", is_flag=True, help="Print only the nodes that lack a figure, as a set.")
 def nodes(
     system: str, since: str, campaign: str, metric: str, as_json: bool, untested: bool
@@ -53,8 +63,7 @@ def nodes(
     report = fleet.report(judged, fleet.lately(judged))
     tell_left_out(judged.sessions)
     if untested:
-        missing = fleet.nodeset(
-            n.node for n in report.nodes.values() if n.untested)
+        missing = fleet.nodeset(n.node for n in report.nodes.values() if n.untested)
         click.echo(str(missing), nl=bool(missing))
         return
     code = record.nodes_exit_code(report)
@@ -92,10 +101,15 @@ def _print(judged: Judgement, report: FleetReport) -> None:
     for name in ("node", "state", "role", "why"):
         table.add_column(name, overflow="fold", no_wrap=name in ("node", "state"))
     for node in _bad_first(report):
-        told = node.reasons[0] + (f" (and {len(node.reasons) - 1} more)"
-                                  if len(node.reasons) > 1 else "")
-        table.add_row(Text(node.node), Text(node.state, style=COLOURS[node.state]),
-                      Text(node.role), Text(told))
+        told = node.reasons[0] + (
+            f" (and {len(node.reasons) - 1} more)" if len(node.reasons) > 1 else ""
+        )
+        table.add_row(
+            Text(node.node),
+            Text(node.state, style=COLOURS[node.state]),
+            Text(node.role),
+            Text(told),
+        )
     if table.row_count:
         console.print(table)
     _tell(console, judged, report)
@@ -110,6 +124,7 @@ def _bad_first(report: FleetReport) -> list[NodeReport]:
 
 def _tell(console: Console, judged: Judgement, report: FleetReport) -> None:
     """Warnings, what a retest would decide, and the node sets."""
+
     def line(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -147,8 +162,11 @@ def _by_group(judged: Judgement, found: Any) -> str:
     system = judged.site.system
     counts = {name: len(system.group(name) & found) for name in system.groups}
     told = [f"{name} {n}" for name, n in sorted(counts.items(), key=lambda i: -i[1]) if n]
-    return f"  ({', '.join(told)})" if told and len(found) < sum(
-        len(system.group(name)) for name in system.groups) else ""
+    return (
+        f"  ({', '.join(told)})"
+        if told and len(found) < sum(len(system.group(name)) for name in system.groups)
+        else ""
+    )
 
 
 def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
@@ -157,13 +175,17 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
         raise UserError("--metric", f"no node has a value of '{metric}'", names or "none yet")
     ranked = sorted(
         (n for n in report.nodes.values() if metric in n.metrics),
-        key=lambda n: -n.metrics[metric].deficit)
+        key=lambda n: -n.metrics[metric].deficit,
+    )
     table = Table(title=Text(f"{metric}: {judged.chosen}"), title_justify="left")
     for name in ("node", "state", "value", "fleet's median", "deficit", "z", "own history", "slow"):
         table.add_column(name, overflow="fold")
     for node in ranked[:RANKED]:
-        table.add_row(Text(node.node), Text(node.state, style=COLOURS[node.state]),
-                      *map(Text, _cells(node.metrics[metric])))
+        table.add_row(
+            Text(node.node),
+            Text(node.state, style=COLOURS[node.state]),
+            *map(Text, _cells(node.metrics[metric])),
+        )
     console = _console()
     console.print(table)
     if len(ranked) > RANKED:
@@ -177,5 +199,11 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
 
 def _cells(m: MetricReport) -> tuple[str, ...]:
     z = "-" if m.z is None else f"{m.z:.1f}"
-    return (f"{m.value:.6g} {m.unit}", f"{m.median:.6g}", share(m.deficit).lstrip("+"), z,
-            share(m.change), f"{m.slow_runs} of {m.runs} runs")
+    return (
+        f"{m.value:.6g} {m.unit}",
+        f"{m.median:.6g}",
+        share(m.deficit).lstrip("+"),
+        z,
+        share(m.change),
+        f"{m.slow_runs} of {m.runs} runs",
+    )

@@ -10,10 +10,18 @@ import click
 from siteproof.sessions import Sessions
 
 _OPTIONS = (
-    click.option("--system", default="", metavar="NAME",
-                 help="The system; without it, the one that this machine belongs to."),
-    click.option("--since", default="", metavar="TIME",
-                 help="All sessions since then: 12h, 7d, 2026-11-21T18:00 (UTC)."),
+    click.option(
+        "--system",
+        default="",
+        metavar="NAME",
+        help="The system; without it, the one that this machine belongs to.",
+    ),
+    click.option(
+        "--since",
+        default="",
+        metavar="TIME",
+        help="All sessions since then: 12h, 7d, 2026-11-21T18:00 (UTC).",
+    ),
     click.option("--campaign", default="", metavar="NAME", help="All sessions of a campaign."),
 )
 

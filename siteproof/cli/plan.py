@@ -51,7 +51,7 @@ def _described(options: tuple[str, ...]) -> list[dict[str, Any]]:
     if answer.returncode:
         last = (answer.stderr.strip() or answer.stdout.strip()).splitlines()[-1:]
         raise UserError("plan", " ".join(last).removeprefix("siteproof: ") or "reframe failed")
-    described: list[dict[str, Any]] = json.loads(answer.stdout[answer.stdout.index("["):])
+    described: list[dict[str, Any]] = json.loads(answer.stdout[answer.stdout.index("[") :])
     return described
 
 
@@ -61,8 +61,11 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
     site: Site = sites.load(system)
     of = case.get("link") or case.get("fs") or ""
     row = {
-        "check": f"{case['@class']} {of}".strip(), "mode": case["mode"], "partition": where,
-        "minutes": case["time_limit"] / 60, "told": "",
+        "check": f"{case['@class']} {of}".strip(),
+        "mode": case["mode"],
+        "partition": where,
+        "minutes": case["time_limit"] / 60,
+        "told": "",
     }
     if "costs" in case:
         return row | _of_sweep(case, site, where)
@@ -76,8 +79,10 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
         chunk = case["chunk"] * slurm.CHUNK
         row["nodes"] = chosen[chunk : chunk + slurm.CHUNK]
     count = len(row["nodes"])
-    return row | {"node_hours": count * case["time_limit"] / 3600,
-                  "gigabytes": count * case["gigabytes"]}
+    return row | {
+        "node_hours": count * case["time_limit"] / 3600,
+        "gigabytes": count * case["gigabytes"],
+    }
 
 
 def _of_sweep(case: dict[str, Any], site: Site, where: str) -> dict[str, Any]:
@@ -94,7 +99,9 @@ def _of_sweep(case: dict[str, Any], site: Site, where: str) -> dict[str, Any]:
     if not points and not left_out:
         told = f"{name}: SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
     return {
-        "nodes": inventory[:nodes], "minutes": seconds / 60, "told": told,
+        "nodes": inventory[:nodes],
+        "minutes": seconds / 60,
+        "told": told,
         "gigabytes": nodes * case["gigabytes"],
         "check": f"{case['@class']} {case['walk']} {of}".strip(),
         "node_hours": nodes * seconds / 3600,
@@ -106,8 +113,11 @@ def _why_no_point(case: dict[str, Any], site: Site, partition: str) -> str:
     if site.partition(partition).tuning:
         return "no point is missing"
     untuned = f"{partition} has no 'tuning: true' in system.yaml"
-    return f"no point is missing, or {untuned}" if case.get("resume") else (
-        f"it changes settings of nodes, and {untuned}")
+    return (
+        f"no point is missing, or {untuned}"
+        if case.get("resume")
+        else (f"it changes settings of nodes, and {untuned}")
+    )
 
 
 def _may_use(site: Site, name: str | None, partition: str) -> bool:
@@ -122,15 +132,20 @@ def _of_pairs(case: dict[str, Any], site: Site) -> dict[str, Any]:
     if link is None:
         return {"nodes": NodeSet(resolver=RESOLVER_NOGROUP), "told": ""}
     try:
-        rounds = timetable.rounds(site, link, case["pattern"], case["nodes"], "plan",
-                                  light=case["light"])
+        rounds = timetable.rounds(
+            site, link, case["pattern"], case["nodes"], "plan", light=case["light"]
+        )
     except UserError as error:
         return {"nodes": NodeSet(resolver=RESOLVER_NOGROUP), "told": f"{name}: SKIP, {error}"}
     table = timetable.Timetable(rounds, case["trials"], 0)
     trials = f", {case['trials']} times over" if case["trials"] > 1 else ""
-    return {"nodes": table.ends, "told": (
-        f"{name}: {len(table.turns) // case['trials']} pairs in {len(rounds)} rounds "
-        f"({case['pattern']}){trials}, {case['time_limit'] / 3600:.1f} h")}
+    return {
+        "nodes": table.ends,
+        "told": (
+            f"{name}: {len(table.turns) // case['trials']} pairs in {len(rounds)} rounds "
+            f"({case['pattern']}){trials}, {case['time_limit'] / 3600:.1f} h"
+        ),
+    }
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
@@ -139,8 +154,13 @@ def _print(rows: list[dict[str, Any]]) -> None:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(
-            row["check"], row["mode"], row["partition"], f"{len(row['nodes'])}: {row['nodes']}",
-            f"{row['minutes']:.0f}", f"{row['node_hours']:.1f}", f"{row['gigabytes']:g}",
+            row["check"],
+            row["mode"],
+            row["partition"],
+            f"{len(row['nodes'])}: {row['nodes']}",
+            f"{row['minutes']:.0f}",
+            f"{row['node_hours']:.1f}",
+            f"{row['gigabytes']:g}",
         )
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     folder = data.folder()
@@ -149,5 +169,6 @@ def _print(rows: list[dict[str, Any]]) -> None:
     hours = sum(row["node_hours"] for row in rows)
     written = sum(row["gigabytes"] for row in rows)
     nodes = NodeSet.fromlist([n for row in rows for n in row["nodes"]], resolver=RESOLVER_NOGROUP)
-    click.echo(f"{len(rows)} jobs on {len(nodes)} nodes, at most {hours:.1f} node-hours, "
-               f"{written:g} GB")
+    click.echo(
+        f"{len(rows)} jobs on {len(nodes)} nodes, at most {hours:.1f} node-hours, {written:g} GB"
+    )

@@ -22,10 +22,18 @@ COLOURS = {KEEPS: "green", MISSES: "bold red"}
 
 
 @click.command()
-@click.option("--system", default="", metavar="NAME",
-              help="The system; without it, the one that this machine belongs to.")
-@click.option("--all", "everything", is_flag=True,
-              help="Every table: pairs, trials, transfers, landmarks, description.")
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the one that this machine belongs to.",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Every table: pairs, trials, transfers, landmarks, description.",
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 def published(system: str, everything: bool, as_json: bool) -> None:
     """Say which published figures miss their criterion, and which keep it.
@@ -40,8 +48,11 @@ def published(system: str, everything: bool, as_json: bool) -> None:
     data.must_exist()
     stated = published_results.stated(data.perflogs(), site.name)
     if not stated:
-        raise UserError("published", f"nothing published of {site.name} has been imported",
-                        f"'siteproof import --system {site.name}' first")
+        raise UserError(
+            "published",
+            f"nothing published of {site.name} has been imported",
+            f"'siteproof import --system {site.name}' first",
+        )
     judged = published_results.judged(site, stated)
     remarks_on_time = timeline.remarks(timeline.read(site))
     tables = published_results.tables(site, stated)
@@ -67,8 +78,12 @@ def _print(tables: list[Stated]) -> None:
     if not console.is_terminal:
         console = Console(width=WIDTH)
     for one in tables:
-        table = Table(title=Text(one.title), title_justify="left",
-                      caption=Text(one.note) if one.note else None, caption_justify="left")
+        table = Table(
+            title=Text(one.title),
+            title_justify="left",
+            caption=Text(one.note) if one.note else None,
+            caption_justify="left",
+        )
         for name in one.columns:
             table.add_column(Text(name), overflow="fold", no_wrap=name in WHOLE)
         for row in one.rows:
@@ -78,8 +93,9 @@ def _print(tables: list[Stated]) -> None:
 
 def _answer(name: str, samples: int, judged: list[Judged]) -> str:
     told = ", ".join(filter(None, (_counted(judged, word) for word in ORDER)))
-    return (f"published of {name}: {samples} figures and texts; against a criterion: "
-            f"{told or 'none'}")
+    return (
+        f"published of {name}: {samples} figures and texts; against a criterion: {told or 'none'}"
+    )
 
 
 def _counted(judged: list[Judged], word: str) -> str:
@@ -93,13 +109,20 @@ def _record(
     name: str, judged: list[Judged], tables: list[Stated], on_time: list[str]
 ) -> dict[str, object]:
     return {
-        "system": name, "exit_code": int(_code(judged)), "timeline": on_time,
+        "system": name,
+        "exit_code": int(_code(judged)),
+        "timeline": on_time,
         "figures": [
             {
-                "says": one.says, "criterion": one.criterion_id, "metric": one.sample.metric,
-                "figure": figure(one.sample), "date": when(one.sample),
-                "campaign": one.sample.header.campaign, "bound": str(one.criterion.bound),
-                "by_rounding": one.said.by_rounding, "not_said": list(one.said.silent),
+                "says": one.says,
+                "criterion": one.criterion_id,
+                "metric": one.sample.metric,
+                "figure": figure(one.sample),
+                "date": when(one.sample),
+                "campaign": one.sample.header.campaign,
+                "bound": str(one.criterion.bound),
+                "by_rounding": one.said.by_rounding,
+                "not_said": list(one.said.silent),
                 "remarks": remarks(one),
             }
             for one in judged

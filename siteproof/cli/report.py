@@ -21,8 +21,12 @@ SLOW = 2  # seconds of silence after which somebody who waits wants a word
 
 @click.command()
 @which_samples
-@click.option("--output", default="", metavar="FILE",
-              help="The page: .html, or .md for Markdown; without it SYSTEM-DAY.html here.")
+@click.option(
+    "--output",
+    default="",
+    metavar="FILE",
+    help="The page: .html, or .md for Markdown; without it SYSTEM-DAY.html here.",
+)
 def report(system: str, since: str, campaign: str, output: str) -> None:
     """Write everything that is known of a system on one page: verdict, nodes, changes, figures.
 

@@ -25,18 +25,33 @@ PICTURES = (".svg", ".png")
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--system", default="", metavar="NAME",
-              help="The system; without it, the one that this machine belongs to.")
+@click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the one that this machine belongs to.",
+)
 @click.option("--session", default="", metavar="ID", help="The run of this session.")
 @click.option("--campaign", default="", metavar="NAME", help="The runs of this campaign.")
-@click.option("--with", "others", multiple=True, metavar="[SYSTEM:]SESSION",
-              help="Another run beside it; may be repeated.")
+@click.option(
+    "--with",
+    "others",
+    multiple=True,
+    metavar="[SYSTEM:]SESSION",
+    help="Another run beside it; may be repeated.",
+)
 @click.option("--figure", default="", metavar="FILE", help="Draw it: FILE.svg or FILE.png.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="For programs: a line a point.")
 def sweep(
-    name: str | None, system: str, session: str, campaign: str, others: tuple[str, ...],
-    figure: str, as_json: bool, as_csv: bool,
+    name: str | None,
+    system: str,
+    session: str,
+    campaign: str,
+    others: tuple[str, ...],
+    figure: str,
+    as_json: bool,
+    as_csv: bool,
 ) -> None:
     """Say what the sweep NAME found: the highest value, the plateau, decline, and what bounds it.
 
@@ -63,11 +78,16 @@ def sweep(
     reports = _reports(name, known, system, session, campaign)
     beside = [r for other in others for r in _beside(name, known, system, other)]
     if not reports:
-        begun = any(stage.name.startswith(f"{files.camel_case(name)}_")
-                    for stage in manifest.pending(data.stages()))
-        click.echo(f"{name}: begun, and no point is a sample yet: 'siteproof collect' takes over "
-                   "what was interrupted" if begun else f"{name}: not measured yet: "
-                   f"reframe -c sweeps/ -n {files.camel_case(name)} -r")
+        begun = any(
+            stage.name.startswith(f"{files.camel_case(name)}_")
+            for stage in manifest.pending(data.stages())
+        )
+        click.echo(
+            f"{name}: begun, and no point is a sample yet: 'siteproof collect' takes over "
+            "what was interrupted"
+            if begun
+            else f"{name}: not measured yet: reframe -c sweeps/ -n {files.camel_case(name)} -r"
+        )
         raise SystemExit(ExitCode.INCOMPLETE)
     if figure:
         sweep_show.draw(Path(figure), [*reports, *beside])
@@ -76,7 +96,8 @@ def sweep(
         click.echo(json.dumps(sweep_records.record(name, [*reports, *beside], code), indent=1))
     elif as_csv:
         csv.writer(sys.stdout, lineterminator="\n").writerows(
-            sweep_records.cells([*reports, *beside]))
+            sweep_records.cells([*reports, *beside])
+        )
     else:
         sweep_show.tell(name, reports, beside)
     raise SystemExit(code)

@@ -12,9 +12,27 @@ from siteproof.sweep_report import SweepReport
 from siteproof.sweep_tables import ALL, Curve
 
 COLUMNS = (
-    "system", "session", "partition", "environment", "place", "metric", "unit", "panel", "line",
-    "axis", "at", "tasks", "tasks_per_node", "median", "low", "high", "repetitions", "per_task",
-    "slowest_of_fastest", "bound", "bound_by",
+    "system",
+    "session",
+    "partition",
+    "environment",
+    "place",
+    "metric",
+    "unit",
+    "panel",
+    "line",
+    "axis",
+    "at",
+    "tasks",
+    "tasks_per_node",
+    "median",
+    "low",
+    "high",
+    "repetitions",
+    "per_task",
+    "slowest_of_fastest",
+    "bound",
+    "bound_by",
 )
 
 
@@ -38,11 +56,24 @@ def cells(reports: Sequence[SweepReport]) -> Iterator[Sequence[object]]:
                 for row in curve.rows:
                     limits = report.bounds_of(curve, row)
                     yield (
-                        *head, curve.metric, curve.unit, curve.panel, curve.line,
-                        report.axis.name, row.label, row.tasks, row.tasks_per_node,
-                        row.point.median, row.point.low, row.point.high, len(row.point.values),
-                        row.per_task, "" if row.fair is None else row.fair,
-                        limits[0].limit if limits else "", limits[0].what if limits else "")
+                        *head,
+                        curve.metric,
+                        curve.unit,
+                        curve.panel,
+                        curve.line,
+                        report.axis.name,
+                        row.label,
+                        row.tasks,
+                        row.tasks_per_node,
+                        row.point.median,
+                        row.point.low,
+                        row.point.high,
+                        len(row.point.values),
+                        row.per_task,
+                        "" if row.fair is None else row.fair,
+                        limits[0].limit if limits else "",
+                        limits[0].what if limits else "",
+                    )
 
 
 def record(name: str, reports: Sequence[SweepReport], code: int) -> dict[str, Any]:
@@ -53,10 +84,15 @@ def record(name: str, reports: Sequence[SweepReport], code: int) -> dict[str, An
 def _run(report: SweepReport) -> dict[str, Any]:
     run, found = report.run, report.progress
     return {
-        "system": run.system, "partition": run.partition, "environment": run.environment,
-        "place": run.place, "sessions": list(run.sessions), "axis": report.axis.name,
+        "system": run.system,
+        "partition": run.partition,
+        "environment": run.environment,
+        "place": run.place,
+        "sessions": list(run.sessions),
+        "axis": report.axis.name,
         "points": {
-            "done": found.done, "planned": found.planned,
+            "done": found.done,
+            "planned": found.planned,
             "missing": [str(point) for point in found.missing],
             "failed": [f"{point_of(s)}: {s.status}: {s.why}" for s in found.failed],
             "not_measured": [f"{point_of(s)}: {s.status}: {s.why}" for s in found.untried],
@@ -64,8 +100,9 @@ def _run(report: SweepReport) -> dict[str, Any]:
         },
         "curves": [_curve(report, curve) for lines in report.groups for curve in lines],
         "tasks_per_node": {
-            key: {"most": p.most, "compared_at": p.compared_at} for key, p in
-            report.packings.items()},
+            key: {"most": p.most, "compared_at": p.compared_at}
+            for key, p in report.packings.items()
+        },
         "told": sweep_words.headlines(report),
     }
 
@@ -73,14 +110,25 @@ def _run(report: SweepReport) -> dict[str, Any]:
 def _curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
     found = curve.finding
     told: dict[str, Any] = {
-        "metric": curve.metric, "unit": curve.unit, "panel": curve.panel, "line": curve.line,
-        "best": curve.best.point.median, "best_at": curve.best.label,
+        "metric": curve.metric,
+        "unit": curve.unit,
+        "panel": curve.panel,
+        "line": curve.line,
+        "best": curve.best.point.median,
+        "best_at": curve.best.label,
         "rows": [
-            {"at": r.label, "tasks": r.tasks, "tasks_per_node": r.tasks_per_node,
-             "values": r.point.values, "median": r.point.median, "per_task": r.per_task,
-             "slowest_of_fastest": r.fair,
-             "bounds": [{"by": b.what, "limit": b.limit} for b in report.bounds_of(curve, r)]}
-            for r in curve.rows],
+            {
+                "at": r.label,
+                "tasks": r.tasks,
+                "tasks_per_node": r.tasks_per_node,
+                "values": r.point.values,
+                "median": r.point.median,
+                "per_task": r.per_task,
+                "slowest_of_fastest": r.fair,
+                "bounds": [{"by": b.what, "limit": b.limit} for b in report.bounds_of(curve, r)],
+            }
+            for r in curve.rows
+        ],
     }
     if found:
         reached = isinstance(found.plateau, At)
@@ -89,6 +137,7 @@ def _curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
             "plateau_reached": False if isinstance(found.plateau, Beyond) else reached or None,
             "fit": found.fit.x if found.fit else None,
             "decline": found.decline.x if isinstance(found.decline, At) else str(found.decline),
-            "noise": found.noise, "last_doubling": found.gain,
+            "noise": found.noise,
+            "last_doubling": found.gain,
         }
     return told

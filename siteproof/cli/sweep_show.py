@@ -31,10 +31,17 @@ def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> None:
         table.add_column(column, overflow="fold")
     for name in sorted({*known, *runs}):
         file, run = known.get(name), runs.get(name)
-        table.add_row(*map(Text, (
-            name, str(len(file.points)) if file else "-",
-            run.sessions[-1] if run else "none",
-            file.sweep.description if file else "its file is gone")))
+        table.add_row(
+            *map(
+                Text,
+                (
+                    name,
+                    str(len(file.points)) if file else "-",
+                    run.sessions[-1] if run else "none",
+                    file.sweep.description if file else "its file is gone",
+                ),
+            )
+        )
     console.print(table)
     _line(console, f"{len(known)} sweeps; 'siteproof sweep NAME' tells of one")
 
@@ -66,15 +73,21 @@ def _by_run(reports: Sequence[SweepReport]) -> list[list[SweepReport]]:
 def _table(console: Console, report: SweepReport, lines: Sequence[Curve]) -> None:
     first = lines[0]
     shown = [curve for curve in lines if curve.line != ALL]
-    with_lines, ranks = len(shown) > 1 or shown[0].line, any(
-        row.fair is not None for curve in shown for row in curve.rows)
+    with_lines, ranks = (
+        len(shown) > 1 or shown[0].line,
+        any(row.fair is not None for curve in shown for row in curve.rows),
+    )
     tasks = len({row.tasks for curve in shown for row in curve.rows}) > 1
     title = ", ".join(filter(None, (first.metric, first.told_panel)))
     bounds = any(report.bounds_of(curve, row) for curve in shown for row in curve.rows)
     table = Table(title=Text(f"{title}, {first.unit}"), title_justify="left")
-    heads = [report.axis.lines] * bool(with_lines) + [
-        report.axis.name, "median", "low", "high", "n"] + ["a task"] * tasks + [
-        "slowest rank"] * ranks + ["of the bound"] * bounds
+    heads = (
+        [report.axis.lines] * bool(with_lines)
+        + [report.axis.name, "median", "low", "high", "n"]
+        + ["a task"] * tasks
+        + ["slowest rank"] * ranks
+        + ["of the bound"] * bounds
+    )
     for head in heads:
         table.add_column(head, justify="right")
     for curve in shown:
@@ -95,16 +108,21 @@ def _value(line: str) -> str:
 def _cells(report: SweepReport, row: Row) -> list[str]:
     point = row.point
     place = sweep_pictures.place_label(report.axis, row)
-    return [place.partition(" (")[0], *map(sweep_words.number, (
-        point.median, point.low, point.high)), str(len(point.values))]
+    return [
+        place.partition(" (")[0],
+        *map(sweep_words.number, (point.median, point.low, point.high)),
+        str(len(point.values)),
+    ]
 
 
 def _progress(report: SweepReport) -> Iterator[str]:
     """How far it came, and by name what failed and what is missing."""
     found = report.progress
     if found.planned is None:
-        yield (f"{report.run}: {found.done} points; its sweep file is gone or has changed since, "
-               "so nobody knows whether any is missing")
+        yield (
+            f"{report.run}: {found.done} points; its sweep file is gone or has changed since, "
+            "so nobody knows whether any is missing"
+        )
     else:
         yield f"{report.run}: {found.done} of {found.planned} points"
     for sample in found.failed[:NAMED]:
@@ -113,20 +131,27 @@ def _progress(report: SweepReport) -> Iterator[str]:
         yield f"not measured: {point_of(sample)}: {sample.status}: {sample.why}"
     for point in found.missing[:NAMED]:
         yield f"missing: {point}"
-    for kind, count in (("failed", len(found.failed)), ("not measured", len(found.untried)),
-                        ("missing", len(found.missing))):
+    for kind, count in (
+        ("failed", len(found.failed)),
+        ("not measured", len(found.untried)),
+        ("missing", len(found.missing)),
+    ):
         if count > NAMED:
             yield f"and {count - NAMED} more {kind}"
     if found.missing or found.untried:
         test, mode = camel_case(report.run.name), report.run.newest.header.mode
         if report.run.place:  # only there, and not on every file system or link
             test = f"'^{test}%.*={re.escape(report.run.place)}$'"
-        yield (f"to go on: reframe -c sweeps/ -n {test} -r -S resume={report.run.sessions[-1]}"
-               + (f" --mode {mode}" if mode else ""))
+        yield (
+            f"to go on: reframe -c sweeps/ -n {test} -r -S resume={report.run.sessions[-1]}"
+            + (f" --mode {mode}" if mode else "")
+        )
     if found.too_large:
         most = max(point.nodes for point in found.too_large)
-        yield (f"left out: {len(found.too_large)} points of up to {most} nodes: partition "
-               f"{report.run.partition} has fewer, or they do not see each other's files")
+        yield (
+            f"left out: {len(found.too_large)} points of up to {most} nodes: partition "
+            f"{report.run.partition} has fewer, or they do not see each other's files"
+        )
 
 
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:
@@ -145,13 +170,19 @@ def _label(report: SweepReport, reports: Sequence[SweepReport]) -> str:
     """The shortest name that tells a run from the others."""
     run = report.run
     told = {
-        "system": run.system, "session": run.sessions[-1], "partition": run.partition,
-        "environment": run.environment, "place": run.place,
+        "system": run.system,
+        "session": run.sessions[-1],
+        "partition": run.partition,
+        "environment": run.environment,
+        "place": run.place,
     }
     differs = [
-        key for key, value in told.items()
-        if any(value != (r.run.sessions[-1] if key == "session" else getattr(r.run, key))
-               for r in reports)
+        key
+        for key, value in told.items()
+        if any(
+            value != (r.run.sessions[-1] if key == "session" else getattr(r.run, key))
+            for r in reports
+        )
     ]
     return " ".join(told[key] for key in differs) or run.sessions[-1]
 

@@ -20,17 +20,26 @@ from siteproof.series import alike
 from siteproof.sites import Site
 from siteproof.trend import Alert, Survey, acks
 
-_system = click.option("--system", default="", metavar="NAME",
-                       help="The system; without it, the one that this machine belongs to.")
-_why = click.option("--why", default="", metavar="TEXT",
-                    help="The reason, for those who come later.")
+_system = click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the one that this machine belongs to.",
+)
+_why = click.option(
+    "--why", default="", metavar="TEXT", help="The reason, for those who come later."
+)
 _who = click.option("--who", default="", metavar="NAME", help="Who says so; without it, you.")
 
 
 @click.group(invoke_without_command=True)
 @_system
-@click.option("--since", default="", metavar="TIME",
-              help="Tell only changes since then: 12h, 7d, 2026-11-21 (UTC).")
+@click.option(
+    "--since",
+    default="",
+    metavar="TIME",
+    help="Tell only changes since then: 12h, 7d, 2026-11-21 (UTC).",
+)
 @click.option("--metric", default="", metavar="METRIC", help="Only this figure.")
 @click.option("--node", default="", metavar="NODE", help="Only what this node took part in.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
@@ -52,8 +61,11 @@ def trend(
     context.obj = system
     if context.invoked_subcommand:
         if since or metric or node or as_json:
-            raise UserError(f"siteproof trend {context.invoked_subcommand}",
-                            "takes none of --since, --metric, --node and --json", "--system")
+            raise UserError(
+                f"siteproof trend {context.invoked_subcommand}",
+                "takes none of --since, --metric, --node and --json",
+                "--system",
+            )
         return
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None
@@ -76,9 +88,7 @@ def trend(
 @_why
 @_who
 @click.pass_context
-def ack(
-    context: click.Context, ids: tuple[str, ...], system: str, why: str, who: str
-) -> None:
+def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who: str) -> None:
     """Acknowledge changes: they are known, and from there on a new control region begins.
 
     The record is kept beside the samples and never changed; 'unack' takes it back.
@@ -89,8 +99,9 @@ def ack(
     _must_say_why("siteproof trend ack", why)
     with _surveyed(system or context.obj) as (site, seen):
         for alert in [_find(seen, name, acknowledged=False) for name in ids]:
-            done = acks.write(data.perflogs(), site.system.system, alert, who or user(),
-                              why.strip())
+            done = acks.write(
+                data.perflogs(), site.system.system, alert, who or user(), why.strip()
+            )
             click.echo(f"acknowledged by {done.who}: {trend_show.sentence(alert)}")
 
 
@@ -100,9 +111,7 @@ def ack(
 @_why
 @_who
 @click.pass_context
-def unack(
-    context: click.Context, ids: tuple[str, ...], system: str, why: str, who: str
-) -> None:
+def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who: str) -> None:
     """Take acknowledgements back: the changes are alerts again.
 
     \b
@@ -112,8 +121,9 @@ def unack(
     site = _site(system or context.obj)
     standing = acks.standing(acks.read_all(data.perflogs(), site.system.system))
     for alert in [_find(Survey(acknowledged=standing), name, acknowledged=True) for name in ids]:
-        done = acks.write(data.perflogs(), site.system.system, alert, who or user(), why.strip(),
-                          takes_back=True)
+        done = acks.write(
+            data.perflogs(), site.system.system, alert, who or user(), why.strip(), takes_back=True
+        )
         click.echo(f"taken back by {done.who}: {trend_show.sentence(alert)}")
 
 
@@ -130,8 +140,11 @@ def why(context: click.Context, name: str, system: str) -> None:
     with _opened(system or context.obj) as (site, h):
         seen = trends.survey(site, h)
         alert = _find(seen, name)
-        lines = [line for line in trends.history_of(site, h, alert.metric)
-                 if alike(line.series, alert.series)]
+        lines = [
+            line
+            for line in trends.history_of(site, h, alert.metric)
+            if alike(line.series, alert.series)
+        ]
     records = acks.read_all(data.perflogs(), site.system.system)
     trend_show.explain(alert, lines, [r for r in records if r.alert.id == alert.id])
 
@@ -146,8 +159,10 @@ def _site(system: str) -> Site:
 def _opened(system: str) -> Iterator[tuple[Site, History]]:
     """The site and its history, brought up to date."""
     site = _site(system)
-    with bar("reading") as told, history.open_history(
-            data.perflogs(), [site.system.system], told=told) as h:
+    with (
+        bar("reading") as told,
+        history.open_history(data.perflogs(), [site.system.system], told=told) as h,
+    ):
         yield site, h
 
 
@@ -173,9 +188,14 @@ def _known_node(site: Site, h: History, node: str) -> None:
 
 def _measured(site: Site, h: History, column: str) -> list[str]:
     """What there is of a column of `samples` beside values."""
-    return [row[0] for row in h.sql(
-        f"SELECT DISTINCT {column} FROM samples WHERE system = ? AND status = 'ok' "
-        f"AND {column} <> '' ORDER BY ALL", [site.system.system])]
+    return [
+        row[0]
+        for row in h.sql(
+            f"SELECT DISTINCT {column} FROM samples WHERE system = ? AND status = 'ok' "
+            f"AND {column} <> '' ORDER BY ALL",
+            [site.system.system],
+        )
+    ]
 
 
 def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert:
@@ -194,5 +214,3 @@ def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert
 def _must_say_why(command: str, text: str) -> None:
     if not text.strip():
         raise UserError(command, "why is not given", '--why "TEXT"')
-
-

@@ -21,8 +21,16 @@ WIDTH = 132  # columns where nobody looks at a terminal
 MOST = 40  # rows of a table, and lines of a list; --json has all of them
 CAUSES = 4  # lines of what else changed; 'trend why' has all of them
 WHOLE = ("id", "figure", "between, UTC")  # columns that are not wrapped
-COLUMNS = ("id", "what", "figure", "where", "from -> to", "change, certain", "between, UTC",
-           "what else changed")
+COLUMNS = (
+    "id",
+    "what",
+    "figure",
+    "where",
+    "from -> to",
+    "change, certain",
+    "between, UTC",
+    "what else changed",
+)
 AROUND = 8  # runs on each side of a change that are shown
 NODES = 12  # of one change whose runs are shown by themselves
 
@@ -49,7 +57,9 @@ def _parts(seen: Survey) -> list[list[Alert]]:
     """The fleet's steps, what is worse, drift, what is provisional, and then what is no harm."""
     steps = [a for a in seen.alerts if not a.provisional]
     return [
-        [a for a in seen.fleet if not a.provisional], [a for a in steps if a.open], seen.drifts,
+        [a for a in seen.fleet if not a.provisional],
+        [a for a in steps if a.open],
+        seen.drifts,
         [a for a in (*seen.fleet, *seen.alerts) if a.provisional],
         [a for a in steps if not a.open],
     ]
@@ -91,9 +101,16 @@ def _style(alert: Alert) -> str:
 
 
 def _cells(alert: Alert) -> tuple[str, ...]:
-    return (alert.id, _what(alert), alert.series_name, _where(alert),
-            f"{figure(alert.before)} -> {figure(alert.after)} {alert.unit}", _change(alert),
-            f"{alert.last_before}\n{alert.first_after}", "; ".join(_causes(alert)))
+    return (
+        alert.id,
+        _what(alert),
+        alert.series_name,
+        _where(alert),
+        f"{figure(alert.before)} -> {figure(alert.after)} {alert.unit}",
+        _change(alert),
+        f"{alert.last_before}\n{alert.first_after}",
+        "; ".join(_causes(alert)),
+    )
 
 
 def _what(alert: Alert) -> str:
@@ -146,12 +163,14 @@ def sentence(alert: Alert) -> str:
     return harmless(
         f"{alert.id} {alert.series_name} of {alert.nodes} ({alert.place}): "
         f"{figure(alert.before)} -> {figure(alert.after)} {alert.unit}, {share(alert.relative)}, "
-        f"since {alert.last_before if alert.kind == 'drift' else alert.first_after}")
+        f"since {alert.last_before if alert.kind == 'drift' else alert.first_after}"
+    )
 
 
 def _last_line(site: Site, seen: Survey) -> str:
-    held = (f"{counted(seen.series, 'line')} with {counted(seen.points, 'run')} of "
-            f"{site.system.system}")
+    held = (
+        f"{counted(seen.series, 'line')} with {counted(seen.points, 'run')} of {site.system.system}"
+    )
     if not seen.long_enough:
         return f"{held}: too little history, a step needs {SHORTEST} runs of a node"
     worse = [a for a in seen.all if a.open]
@@ -170,14 +189,23 @@ def explain(alert: Alert, lines: Sequence[Line], records: Sequence[acks.Record])
     asked = ", ".join(f"{k} {v}" for k, v in alert.series.conditions) or "none"
     for name, text in (
         ("kind", f"{alert.kind}, {_word(alert)}; {alert.confidence}"),
-        ("runs", f"{alert.n_before} before, {alert.n_after} after"
-         + (f"; provisional until {CONFIRMS} confirm" if alert.provisional else "")),
+        (
+            "runs",
+            f"{alert.n_before} before, {alert.n_after} after"
+            + (f"; provisional until {CONFIRMS} confirm" if alert.provisional else ""),
+        ),
         ("last before", f"{alert.last_before} UTC, session {alert.last_before.session}"),
         ("first after", f"{alert.first_after} UTC, session {alert.first_after.session}"),
-        ("environment", alert.environment), ("conditions", asked),
+        ("environment", alert.environment),
+        ("conditions", asked),
         *(("changed", line) for line in alert.changed),
-        *((("taken back" if r.takes_back else "acknowledged"),
-           f"{r.ack.when[:16]} UTC by {r.ack.who}: {r.ack.why}") for r in records),
+        *(
+            (
+                ("taken back" if r.takes_back else "acknowledged"),
+                f"{r.ack.when[:16]} UTC by {r.ack.who}: {r.ack.why}",
+            )
+            for r in records
+        ),
         *((("made good", f"since {alert.made_good}"),) if alert.made_good else ()),
     ):
         _line(console, f"  {name:12} {text}")
@@ -208,10 +236,14 @@ def _runs(console: Console, alert: Alert, lines: Sequence[Line]) -> None:
     table.add_column("run, UTC", no_wrap=True)
     for name, _ in columns:
         table.add_column(Text(name), justify="right")
-    for place, moment in list(enumerate(times))[max(0, at - AROUND):at + AROUND]:
+    for place, moment in list(enumerate(times))[max(0, at - AROUND) : at + AROUND]:
         values = [_median(held, moment) for _, held in columns]
-        table.add_row(str(moment.astype("datetime64[m]")).replace("T", " "), *values,
-                      style="bold" if place >= at else "", end_section=place == at - 1)
+        table.add_row(
+            str(moment.astype("datetime64[m]")).replace("T", " "),
+            *values,
+            style="bold" if place >= at else "",
+            end_section=place == at - 1,
+        )
     console.print(table)
 
 
@@ -223,14 +255,26 @@ def _median(lines: Iterable[Line], moment: np.datetime64) -> str:
 def record(site: Site, seen: Survey, code: ExitCode) -> dict[str, Any]:
     """Everything for programs."""
     return {
-        "system": site.system.system, "exit_code": int(code), "lines": seen.series,
-        "runs": seen.points, "long_enough": seen.long_enough,
-        "fleet": [_plain(a) for a in seen.fleet], "alerts": [_plain(a) for a in seen.alerts],
+        "system": site.system.system,
+        "exit_code": int(code),
+        "lines": seen.series,
+        "runs": seen.points,
+        "long_enough": seen.long_enough,
+        "fleet": [_plain(a) for a in seen.fleet],
+        "alerts": [_plain(a) for a in seen.alerts],
         "drifts": [_plain(a) for a in seen.drifts],
         "acknowledged": [_plain(a) for a in seen.acknowledged],
-        "seasons": [{"metric": r.metric, "series": r.series_name, "role": r.role,
-                     "nodes": str(r.nodes), "name": r.name, "size": _number(r.size)}
-                    for r in seen.seasons],
+        "seasons": [
+            {
+                "metric": r.metric,
+                "series": r.series_name,
+                "role": r.role,
+                "nodes": str(r.nodes),
+                "name": r.name,
+                "size": _number(r.size),
+            }
+            for r in seen.seasons
+        ],
         "gaps": [harmless(line) for line in seen.gaps],
     }
 

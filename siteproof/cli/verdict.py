@@ -16,8 +16,12 @@ from siteproof.judgement import Judgement, judge_system
 from siteproof.verdict_words import bound, last_line, reason, value
 
 COLOURS = {
-    Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.ERROR: "bold red",
-    Verdict.REGRESSED: "bold yellow", Verdict.INCOMPLETE: "yellow", Verdict.PENDING: "cyan",
+    Verdict.PASS: "green",
+    Verdict.FAIL: "bold red",
+    Verdict.ERROR: "bold red",
+    Verdict.REGRESSED: "bold yellow",
+    Verdict.INCOMPLETE: "yellow",
+    Verdict.PENDING: "cyan",
     Verdict.SKIP: "dim",
 }
 WIDTH = 132  # columns where nobody looks at a terminal
@@ -25,8 +29,12 @@ WIDTH = 132  # columns where nobody looks at a terminal
 
 @click.command()
 @which_samples
-@click.option("--json", "as_json", is_flag=True,
-              help="For programs: one JSON object; 'siteproof export schema' explains it.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="For programs: one JSON object; 'siteproof export schema' explains it.",
+)
 def verdict(system: str, since: str, campaign: str, as_json: bool) -> None:
     """Say for each criterion whether the system keeps it.
 
@@ -57,9 +65,12 @@ def _print(judged: Judgement) -> None:
     for result in judged.verdicts:
         worst = result.worst
         table.add_row(
-            Text(result.id), Text(result.verdict, style=COLOURS[result.verdict]),
-            Text(value(worst, result.criterion) if worst else "-"), Text(bound(judged, result)),
-            f"{result.ok} of {len(result.nodes)}" if result.nodes else "-", Text(reason(result)),
+            Text(result.id),
+            Text(result.verdict, style=COLOURS[result.verdict]),
+            Text(value(worst, result.criterion) if worst else "-"),
+            Text(bound(judged, result)),
+            f"{result.ok} of {len(result.nodes)}" if result.nodes else "-",
+            Text(reason(result)),
         )
     console.print(table)
     for text, nodes in judged.warnings.items():

@@ -46,8 +46,11 @@ def why(subject: str, system: str, since: str, campaign: str) -> None:
     found = [(r, n) for r in judged.verdicts for n in r.nodes if _speaks_of(n.node, subject)]
     if not found:
         nodes = sorted({node for r in judged.verdicts for n in r.nodes for node in ends(n.node)})
-        raise UserError("why", f"'{subject}' is neither a criterion nor a node or pair of "
-                        f"{judged.site.system.system}", [r.id for r in judged.verdicts] + nodes[:8])
+        raise UserError(
+            "why",
+            f"'{subject}' is neither a criterion nor a node or pair of {judged.site.system.system}",
+            [r.id for r in judged.verdicts] + nodes[:8],
+        )
     _node(judged, subject, found)
     raise SystemExit(exit_code(n.verdict for _, n in found))
 
@@ -103,9 +106,7 @@ def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, Node
     click.echo(f"{len(asked) - len(bad)} of {len(asked)} criteria are kept on {node}")
 
 
-def _units(
-    judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]
-) -> None:
+def _units(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]) -> None:
     """One criterion on a node: its own figure, or those of its pairs, the worst first."""
     result = found[0][0]
     attempts = attempts_at(judged.samples, result.criterion)
@@ -130,8 +131,11 @@ def _told(result: CriterionVerdict, node: NodeVerdict) -> str:
 
 def _sample(sample: Sample, refused: str) -> str:
     head = sample.header
-    what = f"{sample.value} {sample.unit}" if sample.status == "ok" else (
-        f"{sample.status}: {sample.why}")
+    what = (
+        f"{sample.value} {sample.unit}"
+        if sample.status == "ok"
+        else (f"{sample.status}: {sample.why}")
+    )
     counts = f"does not count: {refused}" if refused else "counts"
     asked = " ".join(f"{k}={v}" for k, v in sorted(sample.conditions.items()))
     return f"{head.time} session {head.session} job {head.job}: {what} [{counts}] {asked}"

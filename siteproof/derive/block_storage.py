@@ -35,7 +35,8 @@ def derive(
     trials = {phase: _trials(readings, phase, int(str(facts["trials"]))) for phase in PHASES}
     found = [
         Reading(f"{phase}_trial", trial.value, trial.unit, {"trial": trial.dims["trial"]})
-        for phase in PHASES for trial in trials[phase]
+        for phase in PHASES
+        for trial in trials[phase]
     ]
     rates = {phase: [Decimal(r.value) for r in trials[phase]] for phase in PHASES}
     found += [Reading(phase, median(rates[phase]), trials[phase][0].unit) for phase in PHASES]

@@ -24,6 +24,7 @@ def derive(
     errors = [Reading("errors", r.value, r.unit) for r in readings]
     wrong = [
         Reading("wrong", text, "text", {"file": text.partition(" ")[0]})
-        for run in raw.runs for text in sha256sum.failed(run.stdout)
+        for run in raw.runs
+        for text in sha256sum.failed(run.stdout)
     ]
     return [*errors, *wrong], dict(conditions) | {"size": str(facts["size"])}

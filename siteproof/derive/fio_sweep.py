@@ -22,8 +22,11 @@ def derive(
     facts: size of the file in bytes; block, depth and pattern as asked for. Raises OutputError:
     `invalid` where less than the file was verified, or fio measured something else.
     """
-    verified = sum(int(r.value) for r in readings
-                   if r.dims.get("phase") == "verify" and r.metric == "read_bytes")
+    verified = sum(
+        int(r.value)
+        for r in readings
+        if r.dims.get("phase") == "verify" and r.metric == "read_bytes"
+    )
     if verified < int(str(facts["size"])):
         raise OutputError(f"{verified} of {facts['size']} bytes were verified", "invalid")
     pattern, block = str(facts["pattern"]), str(facts["block"])
@@ -32,8 +35,14 @@ def derive(
     if {(r.dims["block"], r.metric.partition("_")[0]) for r in mine} != {(block, direction)}:
         raise OutputError(f"fio: {pattern} was not in blocks of {block} bytes", "invalid")
     if conditions.get("depth", "1") != str(facts.get("depth", "1")):
-        raise OutputError(f"fio: {conditions.get('depth')} requests at a time, asked were "
-                          f"{facts['depth']}", "invalid")
-    found = [Reading(name, r.value, r.unit) for r in mine for ending, name in NAMES.items()
-             if r.metric == direction + ending]
+        raise OutputError(
+            f"fio: {conditions.get('depth')} requests at a time, asked were {facts['depth']}",
+            "invalid",
+        )
+    found = [
+        Reading(name, r.value, r.unit)
+        for r in mine
+        for ending, name in NAMES.items()
+        if r.metric == direction + ending
+    ]
     return found, {k: text for k, text in conditions.items() if k != "depth" or k not in facts}

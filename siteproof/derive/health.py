@@ -21,4 +21,5 @@ def derive(
         Reading("not_read", why, "text", {"parameter": name}) for name, why in unread.items()
     ]
     return [Reading("unreadable", Decimal(len(unread)), "count"), *readings, *details], dict(
-        conditions)
+        conditions
+    )

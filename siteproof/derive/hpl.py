@@ -43,8 +43,9 @@ def derive(
     share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
     conditions["memory_share"] = f"{share:.4f}"
     kernel = conditions.get("blas_kernel", "")
-    if warning := blas.unknown_processor(kernel, set(raw.meta.get("flags", "").split()),
-                                          conditions.get("blas", "")):
+    if warning := blas.unknown_processor(
+        kernel, set(raw.meta.get("flags", "").split()), conditions.get("blas", "")
+    ):
         conditions["blas_warning"] = warning
     if peak := facts.get("peak"):
         readings = [*readings, _share_of_peak(readings, str(peak))]
@@ -55,8 +56,10 @@ def _refuse_other_blas(conditions: Mapping[str, str], stderr: str) -> None:
     """A library that cannot be preloaded is left out with a warning, and HPL runs without it."""
     ranks = int(conditions["p"]) * int(conditions["q"])
     if (found := blas.ranks_on_mkl(stderr)) != ranks:
-        raise OutputError(f"the environment promises MKL, and {found} of {ranks} ranks computed "
-                          "with it", "invalid")
+        raise OutputError(
+            f"the environment promises MKL, and {found} of {ranks} ranks computed with it",
+            "invalid",
+        )
 
 
 def _share_of_peak(readings: list[Reading], peak: str) -> Reading:

@@ -29,19 +29,27 @@ def derive(
     left = dict(conditions)
     for key in ASKED:
         if key in facts and left.get(key) != str(facts[key]):
-            raise OutputError(f"ior: {key} {left.get(key, 'unknown')}, asked was {facts[key]}",
-                              "invalid")
+            raise OutputError(
+                f"ior: {key} {left.get(key, 'unknown')}, asked was {facts[key]}", "invalid"
+            )
     together = min(int(str(facts["tasks"])), int(str(facts.get("tasks_per_node", 1))))
     if left.get("tasks_per_node") != str(together):
-        raise OutputError(f"ior: {left.get('tasks_per_node')} tasks on a node, asked were "
-                          f"{together}", "invalid")
+        raise OutputError(
+            f"ior: {left.get('tasks_per_node')} tasks on a node, asked were {together}", "invalid"
+        )
     for phase in PHASES:
-        moved = [r.value for r in readings
-                 if r.dims.get("phase") == phase and r.metric == EACH[phase]]
+        moved = [
+            r.value for r in readings if r.dims.get("phase") == phase and r.metric == EACH[phase]
+        ]
         if [str(value) for value in moved] != [left.get("size")]:
-            raise OutputError(f"ior: {phase} of {moved or 'nothing'}, and not of {left.get('size')}"
-                              " bytes", "invalid")
-    found = [Reading(r.metric, r.value, r.unit) for r in readings
-             if r.dims["phase"] == r.metric.partition("_")[0] and not r.metric.endswith("_bytes")]
+            raise OutputError(
+                f"ior: {phase} of {moved or 'nothing'}, and not of {left.get('size')} bytes",
+                "invalid",
+            )
+    found = [
+        Reading(r.metric, r.value, r.unit)
+        for r in readings
+        if r.dims["phase"] == r.metric.partition("_")[0] and not r.metric.endswith("_bytes")
+    ]
     dims = {"tasks", "tasks_per_node", *({"api", "layout", "transfer", "block"} & set(facts))}
     return found, {key: value for key, value in left.items() if key not in dims}

@@ -25,8 +25,11 @@ def derive(
     Raises OutputError where nothing moved in that direction.
     """
     way, clients = str(facts["direction"]), int(str(facts["clients"]))
-    found = [Reading(way, Decimal(r.value) * clients, r.unit) for r in readings
-             if r.metric == way and r.dims.get("group") == "clients"]
+    found = [
+        Reading(way, Decimal(r.value) * clients, r.unit)
+        for r in readings
+        if r.metric == way and r.dims.get("group") == "clients"
+    ]
     if not found:
         raise OutputError(f"lst: clients have no {way}", "invalid")
     return found, dict(conditions)

@@ -36,5 +36,6 @@ def derive(
         mpi_ping_pong.must_sit(run.stdout, *placed)
     return [
         Reading(r.metric, r.value, r.unit, {"size": r.dims["size"]})
-        for r in map(mpi_ping_pong.in_microseconds, readings) if r.metric in FIGURES
+        for r in map(mpi_ping_pong.in_microseconds, readings)
+        if r.metric in FIGURES
     ], kept

@@ -33,8 +33,9 @@ def derive(
             raise OutputError(f"client and server are both {client}", "invalid")
         must_sit(run.stdout, client, server)
     each = [in_microseconds(reading) for reading in readings]
-    by_size = [Reading(f"{r.metric}_by_size", r.value, r.unit, {"size": r.dims["size"]})
-               for r in each]
+    by_size = [
+        Reading(f"{r.metric}_by_size", r.value, r.unit, {"size": r.dims["size"]}) for r in each
+    ]
     smallest, largest = str(facts["smallest"]), str(facts["largest"])
     kept |= {"latency_size": smallest, "bandwidth_size": largest}
     return [_at(each, "latency", smallest), _at(each, "bandwidth", largest), *by_size], kept

@@ -22,14 +22,22 @@ def derive(
 
     Raises OutputError: `invalid` where less than the whole file was verified.
     """
-    verified = sum(int(r.value) for r in readings
-                   if r.dims.get("phase") == "verify" and r.metric == "read_bytes")
+    verified = sum(
+        int(r.value)
+        for r in readings
+        if r.dims.get("phase") == "verify" and r.metric == "read_bytes"
+    )
     if verified < int(str(facts["size"])):
         raise OutputError(f"{verified} of {facts['size']} bytes were verified", "invalid")
     found = []
     for phase in PHASES:
-        mine = [r for r in readings if r.dims.get("phase") == phase
-                and r.metric.startswith(phase) and not r.metric.endswith("_bytes")]
+        mine = [
+            r
+            for r in readings
+            if r.dims.get("phase") == phase
+            and r.metric.startswith(phase)
+            and not r.metric.endswith("_bytes")
+        ]
         if {r.dims["block"] for r in mine} != set(BLOCKS):
             raise OutputError(f"random {phase}: not in blocks of {' and '.join(BLOCKS)} bytes")
         found += [Reading(r.metric, r.value, r.unit, {"block": r.dims["block"]}) for r in mine]

@@ -34,17 +34,20 @@ def derive(
     speed = Fraction(str(facts.get("speed", "0")))
     if speed and mtu:
         most = goodput(speed, _whole(mtu))
-        readings = [*readings, *(
-            Reading("share_of_link", _percent(reading, most), "%", reading.dims)
-            for reading in readings if reading.metric == "throughput")]
+        readings = [
+            *readings,
+            *(
+                Reading("share_of_link", _percent(reading, most), "%", reading.dims)
+                for reading in readings
+                if reading.metric == "throughput"
+            ),
+        ]
     if warning := _small_buffers(kept, speed, Fraction(str(facts.get("round_trip", "0")))):
         kept["window_warning"] = warning
     return readings, kept
 
 
-def of_link(
-    moved: Mapping[str, Sequence[Interval]], facts: Mapping[str, object]
-) -> list[Reading]:
+def of_link(moved: Mapping[str, Sequence[Interval]], facts: Mapping[str, object]) -> list[Reading]:
     """What a link carries while all of its pairs run: their sum (b/s), its best second, fairness.
 
     moved: each pair's intervals. efficiency: in % of the link's speed, where the site knows it.
@@ -80,14 +83,17 @@ def _percent(reading: Reading, most: Fraction) -> Decimal:
     return Decimal(f"{float(share) * 100:.2f}")
 
 
-def _small_buffers(
-    conditions: Mapping[str, str], speed: Fraction, round_trip: Fraction
-) -> str:
+def _small_buffers(conditions: Mapping[str, str], speed: Fraction, round_trip: Fraction) -> str:
     """A word where a socket cannot hold what is under way: bandwidth by round trip, in bytes."""
-    held = [int(v) for key in ("rmem_max", "wmem_max")
-            if (v := conditions.get(key, "")).isdecimal() and len(v) < 20]
+    held = [
+        int(v)
+        for key in ("rmem_max", "wmem_max")
+        if (v := conditions.get(key, "")).isdecimal() and len(v) < 20
+    ]
     product = int(speed * round_trip / 8)
     if not held or min(held) >= product:
         return ""
-    return (f"TCP buffers of at most {min(held)} bytes, the path holds {product}: one stream "
-            "cannot fill it")
+    return (
+        f"TCP buffers of at most {min(held)} bytes, the path holds {product}: one stream "
+        "cannot fill it"
+    )

@@ -51,8 +51,9 @@ def _slow_sender(run: UdpRun, conditions: Mapping[str, str], speed: Fraction) ->
     busy = run.share("cpu_sender") >= udp_limits.BUSY
     if not speed or "mtu" not in conditions:
         return "the sender's processor was busy: it may be the limit" if busy else ""
-    mtu, datagram = (int(figures.positive(f"udp: {key}", conditions[key]))
-                     for key in ("mtu", "datagram"))
+    mtu, datagram = (
+        int(figures.positive(f"udp: {key}", conditions[key])) for key in ("mtu", "datagram")
+    )
     if run.sent >= FILLED * carried(speed, mtu, datagram):
         return ""
     why = ", as its processor was busy" if busy else ""

@@ -43,8 +43,11 @@ def derive(
     ladder = [run for run in runs if run.dims["kind"] in ("large", "step")]
     lossless, warning = _largest(ladder, conditions.get("burst_bound", ""))
     warnings = {"burst_warning": warning, "receiver_warning": udp_limits.receiver_warning(runs)}
-    kept = {**udp_limits.conditions(conditions), "rate": f"{ASKED_MBPS} Mb/s",
-            **{key: words for key, words in warnings.items() if words}}
+    kept = {
+        **udp_limits.conditions(conditions),
+        "rate": f"{ASKED_MBPS} Mb/s",
+        **{key: words for key, words in warnings.items() if words},
+    }
     return [*found, lossless], kept
 
 
@@ -53,8 +56,10 @@ def _not_as_asked(run: UdpRun) -> str:
     mbps = run.sent / 10**6
     if abs(mbps / ASKED_MBPS - 1) <= NEAR:
         return ""
-    return (f"bursts of {run.dims['burst']} packets were sent at {float(mbps):.1f} Mb/s, asked was "
-            f"{ASKED_MBPS} Mb/s")
+    return (
+        f"bursts of {run.dims['burst']} packets were sent at {float(mbps):.1f} Mb/s, asked was "
+        f"{ASKED_MBPS} Mb/s"
+    )
 
 
 def _largest(ladder: Sequence[UdpRun], bound: str) -> tuple[Reading, str]:

@@ -66,8 +66,10 @@ def receiver_warning(runs: Sequence[UdpRun]) -> str:
     """
     losing = [run for run in runs if run.share("loss") > 0]
     if any(run.dims.get("discarded", "0") != "0" for run in losing):
-        return ("datagrams came through the network and found the receiver's socket full: the loss "
-                "is not the network's alone")
+        return (
+            "datagrams came through the network and found the receiver's socket full: the loss "
+            "is not the network's alone"
+        )
     if any(run.share("cpu_receiver") >= BUSY for run in losing):
         return "datagrams were lost while the receiver's processor was busy: it may be the limit"
     if any("discarded" not in run.dims for run in losing):

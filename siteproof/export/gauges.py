@@ -38,10 +38,15 @@ def text(judged: Judgement, report: FleetReport, now: datetime) -> str:
 def _whole(families: Families, judged: Judgement, now: datetime) -> None:
     own = {"system": judged.site.system.system}
     code = exit_code(v.verdict for v in judged.verdicts)
-    families.put("exit_code", "What siteproof verdict ends with: 0 kept, 1 something failed, 3 "
-                 "something is missing", code, own)
-    families.put("export_timestamp", "When these figures were written", now.timestamp(), own,
-                 "seconds")
+    families.put(
+        "exit_code",
+        "What siteproof verdict ends with: 0 kept, 1 something failed, 3 something is missing",
+        code,
+        own,
+    )
+    families.put(
+        "export_timestamp", "When these figures were written", now.timestamp(), own, "seconds"
+    )
     newest: dict[str, datetime] = {}
     for sample in judged.samples:
         if sample.header.mode == PUBLISHED:
@@ -50,8 +55,13 @@ def _whole(families: Families, judged: Judgement, now: datetime) -> None:
         part = sample.header.partition
         newest[part] = max(newest.get(part, moment), moment)
     for part, moment in sorted(newest.items()):
-        families.put("last_run_timestamp", "When the newest job ended that is judged",
-                     moment.timestamp(), {**own, "partition": part}, "seconds")
+        families.put(
+            "last_run_timestamp",
+            "When the newest job ended that is judged",
+            moment.timestamp(),
+            {**own, "partition": part},
+            "seconds",
+        )
     for verdict in Verdict:
         count = sum(r.verdict is verdict for r in judged.verdicts)
         families.put("criteria", "Criteria by their verdict", count, {**own, "verdict": verdict})
@@ -59,19 +69,31 @@ def _whole(families: Families, judged: Judgement, now: datetime) -> None:
 
 def _criterion(families: Families, judged: Judgement, result: CriterionVerdict) -> None:
     criterion = result.criterion
-    own = {"system": judged.site.system.system, "criterion": result.id,
-           "metric": criterion.metric}
+    own = {"system": judged.site.system.system, "criterion": result.id, "metric": criterion.metric}
     for verdict in Verdict:
-        families.put("criterion_verdict", "1 for the verdict on a criterion, 0 for all others",
-                     result.verdict is verdict, {**own, "verdict": verdict})
+        families.put(
+            "criterion_verdict",
+            "1 for the verdict on a criterion, 0 for all others",
+            result.verdict is verdict,
+            {**own, "verdict": verdict},
+        )
     for name, count in (("ok", result.ok), ("expected", len(result.nodes))):
-        families.put(f"criterion_nodes_{name}", f"Nodes of a criterion that are {name}; pairs or "
-                     "links of one that speaks of these", count, own)
+        families.put(
+            f"criterion_nodes_{name}",
+            f"Nodes of a criterion that are {name}; pairs or links of one that speaks of these",
+            count,
+            own,
+        )
     worst = result.worst
     if worst and worst.sample and worst.value is not None:
         value, unit = base(worst.value, worst.sample.unit)
-        families.put("criterion_worst", "The value of a criterion's worst node, pair or link",
-                     value, own, unit)
+        families.put(
+            "criterion_worst",
+            "The value of a criterion's worst node, pair or link",
+            value,
+            own,
+            unit,
+        )
     if criterion.bound is None:
         return
     roles = judged.site.roles_of(criterion) if criterion.bound.fact else [""]
@@ -79,19 +101,31 @@ def _criterion(families: Families, judged: Judgement, result: CriterionVerdict) 
         facts = judged.site.hardware_of(role) if role else Hardware()
         limit = criterion.bound_value(facts)
         value, unit = base(limit.value, limit.unit)
-        families.put("criterion_bound", "The bound of a criterion, before any rounding", value,
-                     {**own, "kind": criterion.kind, "role": role}, unit)
+        families.put(
+            "criterion_bound",
+            "The bound of a criterion, before any rounding",
+            value,
+            {**own, "kind": criterion.kind, "role": role},
+            unit,
+        )
 
 
 def _nodes(families: Families, system: str, report: FleetReport) -> None:
     for state in State:
-        families.put("nodes", "Nodes by their state", len(report.of(state)),
-                     {"system": system, "state": state})
+        families.put(
+            "nodes",
+            "Nodes by their state",
+            len(report.of(state)),
+            {"system": system, "state": state},
+        )
     for node in report.nodes.values():
         for state in State:
-            families.put("node_state", "1 for the state of a node, 0 for all others",
-                         node.state is state, {"system": system, "role": node.role,
-                                               "node": node.node, "state": state})
+            families.put(
+                "node_state",
+                "1 for the state of a node, 0 for all others",
+                node.state is state,
+                {"system": system, "role": node.role, "node": node.node, "state": state},
+            )
 
 
 def _figures(families: Families, judged: Judgement) -> None:
@@ -104,15 +138,25 @@ def _figures(families: Families, judged: Judgement) -> None:
         last = max(map(job, found))
         value, unit = _middle(sample for sample in found if job(sample) == last)
         metric = found[0].metric
-        families.put(snake(metric), f"{metric}: {judged.site.catalogue[metric].description}",
-                     value, dict(labels), unit)
+        families.put(
+            snake(metric),
+            f"{metric}: {judged.site.catalogue[metric].description}",
+            value,
+            dict(labels),
+            unit,
+        )
 
 
 def _is_headline(judged: Judgement, sample: Sample) -> bool:
     known = judged.site.catalogue.get(sample.metric)
-    return (known is not None and known.headline and isinstance(sample.value, Decimal)
-            and not of_pairs(sample) and not sweep_runs.of_sweep(sample)
-            and PUBLISHED not in sample.own_conditions)
+    return (
+        known is not None
+        and known.headline
+        and isinstance(sample.value, Decimal)
+        and not of_pairs(sample)
+        and not sweep_runs.of_sweep(sample)
+        and PUBLISHED not in sample.own_conditions
+    )
 
 
 def _labels(judged: Judgement, sample: Sample) -> dict[str, str]:
@@ -120,9 +164,13 @@ def _labels(judged: Judgement, sample: Sample) -> dict[str, str]:
     have, head = {**sample.conditions, **sample.dims}, sample.header
     rest = {k: v for k, v in sample.dims.items() if k not in (LINK, "trial")}
     return {
-        "system": head.system, "partition": head.partition, "environment": head.environment,
-        "role": judged.site.role_of(sample.node) or "", "node": sample.node,
-        "link": have.get(LINK, ""), "file_system": have.get("file_system", ""),
+        "system": head.system,
+        "partition": head.partition,
+        "environment": head.environment,
+        "role": judged.site.role_of(sample.node) or "",
+        "node": sample.node,
+        "link": have.get(LINK, ""),
+        "file_system": have.get("file_system", ""),
         "dimensions": ", ".join(f"{k} {v}" for k, v in sorted(rest.items())),
         "metric": sample.metric,
     }

@@ -30,8 +30,12 @@ from siteproof.samples import Sample
 from siteproof.verdict_words import bound, reason, value
 
 TAGS = {
-    Verdict.FAIL: "failure", Verdict.REGRESSED: "failure", Verdict.ERROR: "error",
-    Verdict.INCOMPLETE: "error", Verdict.SKIP: "skipped", Verdict.PENDING: "skipped",
+    Verdict.FAIL: "failure",
+    Verdict.REGRESSED: "failure",
+    Verdict.ERROR: "error",
+    Verdict.INCOMPLETE: "error",
+    Verdict.SKIP: "skipped",
+    Verdict.PENDING: "skipped",
 }
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 LISTED = 50  # nodes of a criterion that have a line, the worst first
@@ -60,8 +64,7 @@ def _check(result: CriterionVerdict) -> str:
 
 
 def _suite(
-    top: Element, judged: Judgement, check: str, results: Sequence[CriterionVerdict],
-    per_node: bool,
+    top: Element, judged: Judgement, check: str, results: Sequence[CriterionVerdict], per_node: bool
 ) -> None:
     suite = SubElement(top, "testsuite", name=check)
     found = [sample for result in results for sample in answers(result)]
@@ -83,10 +86,12 @@ def _facts(judged: Judgement, result: CriterionVerdict) -> dict[str, str]:
     """What a program may want of a criterion, in words."""
     worst, found = result.worst, answers(result)
     facts = {
-        "verdict": str(result.verdict), "metric": result.criterion.metric,
+        "verdict": str(result.verdict),
+        "metric": result.criterion.metric,
         "value": value(worst, result.criterion) if worst else "",
         "unit": worst.sample.unit if worst and worst.sample else "",
-        "bound": bound(judged, result), "source": result.criterion.source,
+        "bound": bound(judged, result),
+        "source": result.criterion.source,
         "nodes_ok": str(result.ok) if result.nodes else "",
         "nodes_expected": str(len(result.nodes)) if result.nodes else "",
         "measured": max((s.header.time for s in found), default=""),
@@ -115,7 +120,8 @@ def _name(result: CriterionVerdict) -> str:
 
 def _new(suite: Element, judged: Judgement, check: str, name: str) -> Element:
     return SubElement(
-        suite, "testcase", classname=f"{judged.site.system.system}.{check}", name=name)
+        suite, "testcase", classname=f"{judged.site.system.system}.{check}", name=name
+    )
 
 
 def _node_case(
@@ -132,7 +138,8 @@ def _tell(case: Element, verdict: Verdict, message: str, lines: Iterable[str]) -
     if verdict in TAGS:
         told = f"{verdict}: {message}"
         SubElement(case, TAGS[verdict], type=str(verdict), message=told).text = "\n".join(
-            [told, *lines])
+            [told, *lines]
+        )
 
 
 def _lines(result: CriterionVerdict, nodes: Sequence[NodeVerdict]) -> list[str]:
@@ -140,8 +147,7 @@ def _lines(result: CriterionVerdict, nodes: Sequence[NodeVerdict]) -> list[str]:
     told = [_line(result, node) for node in nodes[:LISTED]]
     rest = [node.node for node in nodes[LISTED:]]
     if rest and all(len(ends(unit)) == 1 for unit in rest):
-        told.append(f"and {len(rest)} more: "
-                    f"{NodeSet.fromlist(rest, resolver=RESOLVER_NOGROUP)}")
+        told.append(f"and {len(rest)} more: {NodeSet.fromlist(rest, resolver=RESOLVER_NOGROUP)}")
     elif rest:  # no set of pairs is short
         told.append(f"and {len(rest)} more, such as {rest[0]}")
     return told
@@ -162,8 +168,12 @@ def _decided(top: Element, judged: Judgement) -> None:
         message = f"{len(lacking)} of {len(judged.verdicts)} criteria are INCOMPLETE or PENDING"
         if not lacking:
             message = "nothing was decided at all"
-        _tell(case, Verdict.INCOMPLETE, message,
-              [f"{r.id}: {r.verdict}{f', {r.why}' if r.why else ''}" for r in lacking])
+        _tell(
+            case,
+            Verdict.INCOMPLETE,
+            message,
+            [f"{r.id}: {r.verdict}{f', {r.why}' if r.why else ''}" for r in lacking],
+        )
     SubElement(case, "system-out").text = judged.chosen
 
 

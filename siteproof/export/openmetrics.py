@@ -17,9 +17,16 @@ from siteproof.units import UNITS
 
 END = "# EOF\n"
 SUFFIX = {  # of a name, by the kind of what it holds, which is told in the base unit
-    "size": "bytes", "rate": "bytes_per_second", "flops": "flops_per_second",
-    "frequency": "hertz", "iops": "operations_per_second", "time": "seconds", "share": "ratio",
-    "hours a month": "hours_per_month", "percentage points": "percentage_points", "count": "",
+    "size": "bytes",
+    "rate": "bytes_per_second",
+    "flops": "flops_per_second",
+    "frequency": "hertz",
+    "iops": "operations_per_second",
+    "time": "seconds",
+    "share": "ratio",
+    "hours a month": "hours_per_month",
+    "percentage points": "percentage_points",
+    "count": "",
 }
 BASE = {kind: unit for unit, (kind, size) in reversed(UNITS.items()) if size == 1}
 Labels = tuple[tuple[str, str], ...]
@@ -70,8 +77,11 @@ def _lines(family: Family) -> Iterable[str]:
     yield f"# HELP {family.name} {told}\n"
     for labels, value in family.values.items():
         inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-        yield f"{family.name}{{{inside}}} {_number(value)}\n" if inside else (
-            f"{family.name} {_number(value)}\n")
+        yield (
+            f"{family.name}{{{inside}}} {_number(value)}\n"
+            if inside
+            else (f"{family.name} {_number(value)}\n")
+        )
 
 
 def _escaped(text: str) -> str:

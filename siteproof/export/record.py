@@ -31,7 +31,8 @@ def verdict(judged: Judgement, now: datetime, report: FleetReport | None = None)
     record = {
         **_head(judged, now),
         "exit_code": exit_code(v.verdict for v in judged.verdicts),
-        "first": times[0] if times else None, "last": times[-1] if times else None,
+        "first": times[0] if times else None,
+        "last": times[-1] if times else None,
         "sessions": sorted({s.header.session for s in judged.samples}),
         "counts": {str(v): sum(r.verdict is v for r in judged.verdicts) for v in Verdict},
         "warnings": [{"text": t, "nodes": str(nodes)} for t, nodes in judged.warnings.items()],
@@ -43,13 +44,17 @@ def verdict(judged: Judgement, now: datetime, report: FleetReport | None = None)
 
 def nodes(judged: Judgement, report: FleetReport, now: datetime) -> dict[str, Any]:
     """The states of all nodes."""
-    record: dict[str, Any] = _finite({
-        **_head(judged, now), "exit_code": int(nodes_exit_code(report)),
-        "suspect_share": report.suspect_share, "warnings": list(report.warnings),
-        "retest": str(report.retest),
-        "states": {str(state): str(report.of(state)) for state in State},
-        "nodes": [asdict(node) for node in report.nodes.values()],
-    })
+    record: dict[str, Any] = _finite(
+        {
+            **_head(judged, now),
+            "exit_code": int(nodes_exit_code(report)),
+            "suspect_share": report.suspect_share,
+            "warnings": list(report.warnings),
+            "retest": str(report.retest),
+            "states": {str(state): str(report.of(state)) for state in State},
+            "nodes": [asdict(node) for node in report.nodes.values()],
+        }
+    )
     return record
 
 
@@ -77,8 +82,11 @@ def answers(result: CriterionVerdict) -> list[Sample]:
 
 def _head(judged: Judgement, now: datetime) -> dict[str, Any]:
     return {
-        "format": FORMAT, "version": _version(), "made": now.isoformat(timespec="seconds"),
-        "system": judged.site.system.system, "samples_of": judged.chosen,
+        "format": FORMAT,
+        "version": _version(),
+        "made": now.isoformat(timespec="seconds"),
+        "system": judged.site.system.system,
+        "samples_of": judged.chosen,
     }
 
 
@@ -93,15 +101,26 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
     criterion, shared = result.criterion, common(answers(result))
     limit = criterion.bound
     return {
-        "id": result.id, "verdict": result.verdict, "why": result.why, "metric": criterion.metric,
-        "description": criterion.description, "phase": criterion.phase,
-        "subject": criterion.subject, "scope": criterion.scope, "links": criterion.links,
-        "bound": bound(judged, result), "kind": criterion.kind,
-        "limit": limit and {"value": str(limit.quantity.value), "unit": limit.quantity.unit,
-                            "of": limit.fact},
-        "rounding": criterion.rounding, "source": criterion.source, "note": criterion.note,
-        "by_rounding": result.by_rounding, "nodes_ok": result.ok,
-        "nodes_expected": len(result.nodes), "conditions": shared,
+        "id": result.id,
+        "verdict": result.verdict,
+        "why": result.why,
+        "metric": criterion.metric,
+        "description": criterion.description,
+        "phase": criterion.phase,
+        "subject": criterion.subject,
+        "scope": criterion.scope,
+        "links": criterion.links,
+        "bound": bound(judged, result),
+        "kind": criterion.kind,
+        "limit": limit
+        and {"value": str(limit.quantity.value), "unit": limit.quantity.unit, "of": limit.fact},
+        "rounding": criterion.rounding,
+        "source": criterion.source,
+        "note": criterion.note,
+        "by_rounding": result.by_rounding,
+        "nodes_ok": result.ok,
+        "nodes_expected": len(result.nodes),
+        "conditions": shared,
         "nodes": [_node(n, shared) for n in result.nodes],
     }
 
@@ -109,12 +128,15 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
 def _node(result: NodeVerdict, shared: Mapping[str, str]) -> dict[str, Any]:
     sample, value = result.sample, result.value
     return {
-        "node": result.node, "verdict": result.verdict, "why": result.why,
+        "node": result.node,
+        "verdict": result.verdict,
+        "why": result.why,
         "value": None if value is None else figure(result),
         "number": None if value is None else float(value),
         "unit": (sample.unit or None) if sample else None,
         "rounded": None if result.rounded is None else number(result.rounded, 12),
-        "by_rounding": result.by_rounding, "waived": result.waived,
+        "by_rounding": result.by_rounding,
+        "waived": result.waived,
         "session": sample.header.session if sample else None,
         **_context(sample, shared),
     }
@@ -124,11 +146,16 @@ def _context(sample: Sample | None, shared: Mapping[str, str]) -> dict[str, Any]
     """Where, when and how a sample was measured; only the conditions that not all share."""
     if sample is None:
         return {key: None for key in ("status", "time", "partition", "environment")} | {
-            "dims": {}, "conditions": {}}
+            "dims": {},
+            "conditions": {},
+        }
     head = sample.header
     return {
-        "status": sample.status, "time": head.time, "partition": head.partition,
-        "environment": head.environment, "dims": dict(sample.dims),
+        "status": sample.status,
+        "time": head.time,
+        "partition": head.partition,
+        "environment": head.environment,
+        "dims": dict(sample.dims),
         "conditions": {k: v for k, v in sample.conditions.items() if shared.get(k) != v},
     }
 

@@ -51,17 +51,29 @@ def svg(name: str, title: str, says: str, height: float, draw: Draw) -> str:
     """
     placed: list[Placed] = []
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    drawn = save(lambda made: placed.extend(draw(made)), "svg", WIDTH, height, name,
-                 metadata=nothing).decode()
-    head = (f'viewBox="0 0 {WIDTH:g} {height:g}" width="100%" role="img" '
-            f'style="max-width:{WIDEST * WIDTH:.0f}px;height:auto"')
-    return _element(drawn, head, title, says,
-                    f'<rect width="{WIDTH:g}" height="{height:g}" fill="#ffffff"/>'
-                    + "".join(_image(one, height) for one in placed))
+    drawn = save(
+        lambda made: placed.extend(draw(made)), "svg", WIDTH, height, name, metadata=nothing
+    ).decode()
+    head = (
+        f'viewBox="0 0 {WIDTH:g} {height:g}" width="100%" role="img" '
+        f'style="max-width:{WIDEST * WIDTH:.0f}px;height:auto"'
+    )
+    return _element(
+        drawn,
+        head,
+        title,
+        says,
+        f'<rect width="{WIDTH:g}" height="{height:g}" fill="#ffffff"/>'
+        + "".join(_image(one, height) for one in placed),
+    )
 
 
 def save(
-    draw: Callable[[Figure], object], kind: str, width: float, height: float, salt: str,
+    draw: Callable[[Figure], object],
+    kind: str,
+    width: float,
+    height: float,
+    salt: str,
     **options: Any,
 ) -> bytes:
     """A drawing as the bytes of an SVG or PNG; sizes in units. salt: makes ids its own."""
@@ -69,11 +81,18 @@ def save(
     from matplotlib.figure import Figure
 
     style = {
-        "svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 9.0,
-        "font.family": "sans-serif", "axes.titlesize": 10.0, "axes.titlelocation": "left",
+        "svg.fonttype": "none",
+        "svg.hashsalt": salt,
+        "font.size": 9.0,
+        "font.family": "sans-serif",
+        "axes.titlesize": 10.0,
+        "axes.titlelocation": "left",
         "text.parse_math": False,  # a $ is a $
-        "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7,
-        "axes.axisbelow": True, "hatch.linewidth": 0.5,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.7,
+        "axes.axisbelow": True,
+        "hatch.linewidth": 0.5,
     }
     target = io.BytesIO()
     with mpl.rc_context():
@@ -90,8 +109,13 @@ def save(
 def plain_svg(drawn: bytes, width: float, height: float, title: str) -> str:
     """An SVG for a file of its own, in points."""
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}pt" height="{height:g}pt"'
-    return _element(drawn.decode(), size, title, "",
-                    f'<rect width="{width:g}" height="{height:g}" fill="#ffffff"/>')
+    return _element(
+        drawn.decode(),
+        size,
+        title,
+        "",
+        f'<rect width="{width:g}" height="{height:g}" fill="#ffffff"/>',
+    )
 
 
 def _element(drawn: str, head: str, title: str, says: str, below: str) -> str:
@@ -99,24 +123,31 @@ def _element(drawn: str, head: str, title: str, says: str, below: str) -> str:
     start = drawn.index("<g ", drawn.index("<svg"))
     body = _TAG.sub(lambda tag: _lean(tag[0]), drawn[start:])
     told = f"<title>{escape(title, quote=False)}</title>" + (
-        f"<desc>{escape(says, quote=False)}</desc>" if says else "")
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-            f'{head} font-family="{FONTS}" stroke-linejoin="round">{told}{below}\n'
-            + re.sub(r">\s*\n\s*<", ">\n<", body).rstrip() + "\n")
+        f"<desc>{escape(says, quote=False)}</desc>" if says else ""
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'{head} font-family="{FONTS}" stroke-linejoin="round">{told}{below}\n'
+        + re.sub(r">\s*\n\s*<", ">\n<", body).rstrip()
+        + "\n"
+    )
 
 
 def _lean(tag: str) -> str:
     """Groups need no names, lengths no sixth decimal, and the font is the page's."""
     tag = _GROUP.sub("<g", tag)
-    tag = _FONT.sub(lambda m: f"font-size: {m[2]}px" + (
-        f"; font-weight: {m[1]}" if m[1] else ""), tag)
+    tag = _FONT.sub(
+        lambda m: f"font-size: {m[2]}px" + (f"; font-weight: {m[1]}" if m[1] else ""), tag
+    )
     return _DIGITS.sub(r"\1", " ".join(tag.split()))
 
 
 def _image(one: Placed, height: float) -> str:
     left, bottom, wide, high = one.box
     text = base64.b64encode(one.png).decode()
-    return (f'<image x="{left * WIDTH:.2f}" y="{(1 - bottom - high) * height:.2f}" '
-            f'width="{wide * WIDTH:.2f}" height="{high * height:.2f}" '
-            f'preserveAspectRatio="none" style="image-rendering:pixelated" '
-            f'xlink:href="data:image/png;base64,{text}"/>')
+    return (
+        f'<image x="{left * WIDTH:.2f}" y="{(1 - bottom - high) * height:.2f}" '
+        f'width="{wide * WIDTH:.2f}" height="{high * height:.2f}" '
+        f'preserveAspectRatio="none" style="image-rendering:pixelated" '
+        f'xlink:href="data:image/png;base64,{text}"/>'
+    )

@@ -86,6 +86,7 @@ def png(pictures: Sequence[Picture]) -> bytes:
 
 def draw(name: str, says: str, picture: Picture) -> str:
     """One picture for a page, as siteproof.figure.canvas.svg; its title is the page's."""
+
     def fill(made: Figure) -> Sequence[canvas.Placed]:
         made.set_layout_engine("constrained")
         lines = [_ringed(line) for line in picture.lines]
@@ -111,8 +112,9 @@ def _save(pictures: Sequence[Picture], kind: str, **options: object) -> bytes:
         for place, picture in zip(_places(made, len(pictures)), pictures, strict=True):
             _draw(place, picture)
 
-    return canvas.save(fill, kind, WIDTH * UNITS, HEIGHT * UNITS * len(pictures), "siteproof",
-                       **options)
+    return canvas.save(
+        fill, kind, WIDTH * UNITS, HEIGHT * UNITS * len(pictures), "siteproof", **options
+    )
 
 
 def _places(made: Figure, count: int) -> list[Axes]:
@@ -147,28 +149,51 @@ def _legend(place: Axes, picture: Picture) -> None:
     handles, names = place.get_legend_handles_labels()
     told = {m.name for m in picture.landmarks}
     order = sorted(range(len(names)), key=lambda n: names[n] in told)
-    place.legend([handles[n] for n in order], [names[n] for n in order], loc="upper left",
-                 bbox_to_anchor=(-0.02, -0.14), frameon=False, fontsize=8,
-                 ncols=1 if told else 2)
+    place.legend(
+        [handles[n] for n in order],
+        [names[n] for n in order],
+        loc="upper left",
+        bbox_to_anchor=(-0.02, -0.14),
+        frameon=False,
+        fontsize=8,
+        ncols=1 if told else 2,
+    )
 
 
 def _line(place: Axes, line: Line, index: int) -> None:
     errors = None
     if line.lows and line.highs:
-        errors = [[v - low for v, low in zip(line.values, line.lows, strict=True)],
-                  [high - v for v, high in zip(line.values, line.highs, strict=True)]]
+        errors = [
+            [v - low for v, low in zip(line.values, line.lows, strict=True)],
+            [high - v for v, high in zip(line.values, line.highs, strict=True)],
+        ]
     place.errorbar(
-        line.xs, line.values, yerr=errors, label=line.name, capsize=2.5, elinewidth=0.9,
-        color=COLOURS[index % len(COLOURS)], marker=MARKERS[index % len(MARKERS)], markersize=4.5,
-        linestyle=DASHES[index % len(DASHES)], linewidth=1.4)
+        line.xs,
+        line.values,
+        yerr=errors,
+        label=line.name,
+        capsize=2.5,
+        elinewidth=0.9,
+        color=COLOURS[index % len(COLOURS)],
+        marker=MARKERS[index % len(MARKERS)],
+        markersize=4.5,
+        linestyle=DASHES[index % len(DASHES)],
+        linewidth=1.4,
+    )
 
 
 def _bound(place: Axes, bound: Line, top: float) -> None:
     """What cannot be exceeded, as far as it does not press the curves down."""
-    above = "" if max(bound.values) <= NEAR * top else "\n(above the picture)" if (
-        min(bound.values) > NEAR * top) else "\n(in part above the picture)"
-    place.plot(bound.xs, bound.values, color=SOFT, linewidth=1.2, linestyle=":",
-               label=bound.name + above)
+    above = (
+        ""
+        if max(bound.values) <= NEAR * top
+        else "\n(above the picture)"
+        if (min(bound.values) > NEAR * top)
+        else "\n(in part above the picture)"
+    )
+    place.plot(
+        bound.xs, bound.values, color=SOFT, linewidth=1.2, linestyle=":", label=bound.name + above
+    )
 
 
 def _landmark(place: Axes, landmark: Landmark, index: int) -> None:
@@ -184,15 +209,35 @@ def _landmark(place: Axes, landmark: Landmark, index: int) -> None:
             place.annotate("→", (x, value), (6, 0), textcoords="offset points", va="center")
     up = place.get_xaxis_transform()
     for x, beyond in landmark.plateaus:
-        place.plot([x], [0.03 + 0.06 * index], marker=mark, markersize=6, transform=up,
-                   label=label, **style)
-        place.plot([x, x], [0, 0.03 + 0.06 * index], transform=up, color="#000000", linewidth=0.8,
-                   linestyle=":")
+        place.plot(
+            [x],
+            [0.03 + 0.06 * index],
+            marker=mark,
+            markersize=6,
+            transform=up,
+            label=label,
+            **style,
+        )
+        place.plot(
+            [x, x],
+            [0, 0.03 + 0.06 * index],
+            transform=up,
+            color="#000000",
+            linewidth=0.8,
+            linestyle=":",
+        )
         if label or landmark.highest and x == landmark.plateaus[0][0]:
             late = x > LATE
-            place.annotate("plateau →" if beyond else "plateau", (x, 0.03 + 0.06 * index),
-                           (-6 if late else 6, 0), xycoords=up, textcoords="offset points",
-                           va="center", ha="right" if late else "left", fontsize=7)
+            place.annotate(
+                "plateau →" if beyond else "plateau",
+                (x, 0.03 + 0.06 * index),
+                (-6 if late else 6, 0),
+                xycoords=up,
+                textcoords="offset points",
+                va="center",
+                ha="right" if late else "left",
+                fontsize=7,
+            )
         label = None
 
 
@@ -249,10 +294,26 @@ def _mark(place: Axes, line: Line, colour: str, last: float) -> None:
         return
     x, text = line.mark
     value, side = line.values[list(line.xs).index(x)], -1 if 2 * x > last else 1
-    place.plot([x], [value], marker="o", markersize=11, markerfacecolor="none",
-               markeredgecolor=colour, markeredgewidth=1.3, linestyle="none")
+    place.plot(
+        [x],
+        [value],
+        marker="o",
+        markersize=11,
+        markerfacecolor="none",
+        markeredgecolor=colour,
+        markeredgewidth=1.3,
+        linestyle="none",
+    )
     if not text:
         return
-    place.annotate(text, (x, value), xytext=(side * 10, -14), textcoords="offset points", va="top",
-                   ha="left" if side > 0 else "right", color=colour, fontsize=8,
-                   bbox={"color": "white", "alpha": 0.8, "pad": 1})
+    place.annotate(
+        text,
+        (x, value),
+        xytext=(side * 10, -14),
+        textcoords="offset points",
+        va="top",
+        ha="left" if side > 0 else "right",
+        color=colour,
+        fontsize=8,
+        bbox={"color": "white", "alpha": 0.8, "pad": 1},
+    )

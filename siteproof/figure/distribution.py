@@ -88,8 +88,9 @@ def draw(name: str, says: str, data: Distribution) -> str:
         for mark in near:
             if mark.side and mark.kind == "bound":
                 ends = (low, mark.value) if mark.side == "at_least" else (mark.value, high)
-                place.axvspan(*ends, facecolor="none", edgecolor=GRID, hatch="///", zorder=0,
-                              linewidth=0)
+                place.axvspan(
+                    *ends, facecolor="none", edgecolor=GRID, hatch="///", zorder=0, linewidth=0
+                )
         for x, text, side, style, lane in told:
             _label(place, x, text, side, style, lane)
         if not values:
@@ -139,8 +140,11 @@ def _labels(
         sides.append(side)
         spans.append(span)
     rows = lanes(spans, MOST_LANES)
-    return [(x, text, side, style, lane) for (x, text, style), side, lane
-            in zip(wanted, sides, rows, strict=True) if lane is not None]
+    return [
+        (x, text, side, style, lane)
+        for (x, text, style), side, lane in zip(wanted, sides, rows, strict=True)
+        if lane is not None
+    ]
 
 
 def _stacks(place: Axes, values: Sequence[float], low: float, high: float) -> None:
@@ -154,8 +158,16 @@ def _stacks(place: Axes, values: Sequence[float], low: float, high: float) -> No
     centres = {index: low + (index + 0.5) * width for index in counts}
     if most <= DOTS:
         dots = [(centres[i], n + 0.5) for i, count in sorted(counts.items()) for n in range(count)]
-        place.plot([x for x, _ in dots], [y for _, y in dots], linestyle="none", marker="o",
-                   markersize=6, color=COLOURS[0], markeredgecolor="white", markeredgewidth=0.5)
+        place.plot(
+            [x for x, _ in dots],
+            [y for _, y in dots],
+            linestyle="none",
+            marker="o",
+            markersize=6,
+            color=COLOURS[0],
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+        )
         place.set_ylim(0, max(5, most + 0.5))
     else:
         order = sorted(counts)
@@ -184,11 +196,26 @@ def _label(
     line, width, colour = style
     up = HIGH + 3 + LANE * lane
     if width:
-        place.plot([x, x], [0, (up + 8) / HIGH], transform=place.get_xaxis_transform(),
-                   clip_on=False, color=colour, linewidth=width, linestyle=line)
+        place.plot(
+            [x, x],
+            [0, (up + 8) / HIGH],
+            transform=place.get_xaxis_transform(),
+            clip_on=False,
+            color=colour,
+            linewidth=width,
+            linestyle=line,
+        )
     if colour == NAMED:
         place.plot([x], [0], marker="^", markersize=6, color=colour, clip_on=False)
-    place.annotate(text, (x, 0), (3 if side == "left" else -3, up), fontsize=SMALL,
-                   xycoords=place.get_xaxis_transform(), textcoords="offset points", ha=side,
-                   va="bottom", annotation_clip=False,
-                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+    place.annotate(
+        text,
+        (x, 0),
+        (3 if side == "left" else -3, up),
+        fontsize=SMALL,
+        xycoords=place.get_xaxis_transform(),
+        textcoords="offset points",
+        ha=side,
+        va="bottom",
+        annotation_clip=False,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+    )

@@ -72,16 +72,23 @@ def draw(name: str, says: str, data: HeatMap) -> str:
     def fill(made: Figure) -> Sequence[Placed]:
         placed = []
         for panel in panels:
-            box = (left / WIDTH, 1 - (panel.top + panel.height) / height,
-                   (RIGHT - left) / WIDTH, panel.height / height)
+            box = (
+                left / WIDTH,
+                1 - (panel.top + panel.height) / height,
+                (RIGHT - left) / WIDTH,
+                panel.height / height,
+            )
             place = made.add_axes(box, facecolor="none")
             _axes(place, data, panel, panel is panels[-1])
             placed.append(Placed(box, _png(data, panel)))
         for kind, x, row in legend:
             y = 1 - (4 + LEGEND * row + 10) / height
             box = (x / WIDTH, y, 16 / WIDTH, 9 / height)
-            placed.append(Placed(box, pixels.paint(
-                np.full((1, 1), data.kinds.index(kind)), data.kinds, 32, 18)))
+            placed.append(
+                Placed(
+                    box, pixels.paint(np.full((1, 1), data.kinds.index(kind)), data.kinds, 32, 18)
+                )
+            )
             made.add_artist(_frame(box))
             made.text((x + 20) / WIDTH, y + 1 / height, kind.text, fontsize=SMALL)
         return placed
@@ -97,12 +104,20 @@ def _panels(data: HeatMap, top: float) -> list[_Panel]:
     found = []
     if data.worst:
         labels = [(n, short(data.nodes[row], LONGEST)) for n, row in enumerate(data.worst)]
-        found.append(_Panel(data.worst, labels, top + HEAD, ROW * len(labels),
-                            f"the worst {len(labels)}"))
+        found.append(
+            _Panel(data.worst, labels, top + HEAD, ROW * len(labels), f"the worst {len(labels)}")
+        )
         top += HEAD + ROW * len(labels) + GAP - HEAD
     high = min(MOST, max(LEAST, count * 1.0))
-    found.append(_Panel(range(count), _rows(data, high), top + HEAD, high,
-                        f"all {count} nodes{', ' + data.order if data.order else ''}"))
+    found.append(
+        _Panel(
+            range(count),
+            _rows(data, high),
+            top + HEAD,
+            high,
+            f"all {count} nodes{', ' + data.order if data.order else ''}",
+        )
+    )
     return found
 
 
@@ -110,8 +125,8 @@ def _rows(data: HeatMap, high: float) -> list[tuple[float, str]]:
     """Names of racks, or of some nodes, that do not lie on each other."""
     count = len(data.nodes)
     wanted = [(float(row), short(text, LONGEST)) for row, text in data.groups] or [
-        (float(row), short(data.nodes[int(row)], LONGEST))
-        for row in nice_ticks(0, count - 1, 6)]
+        (float(row), short(data.nodes[int(row)], LONGEST)) for row in nice_ticks(0, count - 1, 6)
+    ]
     kept: list[tuple[float, str]] = []
     for row, text in wanted:
         if not kept or (row - kept[-1][0]) * high / count >= SMALL + 1:

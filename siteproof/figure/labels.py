@@ -28,8 +28,9 @@ def numbers(values: Sequence[float]) -> list[str]:
 
 def short(text: str, most: int) -> str:
     """A text whose lines have so many letters at most; what is left out is told by an ellipsis."""
-    return "\n".join(line if len(line) <= most else line[: most - 1] + "…"
-                     for line in text.splitlines())
+    return "\n".join(
+        line if len(line) <= most else line[: most - 1] + "…" for line in text.splitlines()
+    )
 
 
 def wide(text: str, size: float = SMALL) -> float:
@@ -50,8 +51,9 @@ def lanes(spans: Sequence[tuple[float, float]], most: int) -> list[int | None]:
     taken: list[list[tuple[float, float]]] = [[] for _ in range(most)]
     found: list[int | None] = []
     for left, right in spans:
-        free = next((n for n, held in enumerate(taken)
-                     if all(right < a or left > b for a, b in held)), None)
+        free = next(
+            (n for n, held in enumerate(taken) if all(right < a or left > b for a, b in held)), None
+        )
         if free is not None:
             taken[free].append((left, right))
         found.append(free)

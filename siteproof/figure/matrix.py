@@ -56,8 +56,12 @@ def draw(name: str, says: str, data: Matrix) -> str:
     cell_h = min(most, max(SMALLEST, HIGHEST / len(data.rows)))
     upright = max(wide(short(n, LONGEST)) for n in data.columns) + 6 > cell_w
     legend = pixels.legend([KINDS[n] for n in sorted(set(data.kinds.values()))])
-    top = 8 + 13 * (legend[-1][2] + 1 if legend else 0) + HEAD + (
-        max(wide(short(n, LONGEST)) for n in data.columns) * 0.8 if upright else 6)
+    top = (
+        8
+        + 13 * (legend[-1][2] + 1 if legend else 0)
+        + HEAD
+        + (max(wide(short(n, LONGEST)) for n in data.columns) * 0.8 if upright else 6)
+    )
     high, across = cell_h * len(data.rows), cell_w * len(data.columns)
     height = top + high + (16 if data.split else 6)
 
@@ -70,12 +74,18 @@ def draw(name: str, says: str, data: Matrix) -> str:
         placed = [Placed(box, _png(data, cell_w, cell_h))]
         for kind, x, row in legend:
             at = (x / WIDTH, 1 - (14 + 13 * row) / height, 16 / WIDTH, 9 / height)
-            placed.append(Placed(at, pixels.paint(
-                np.full((1, 1), KINDS.index(kind)), KINDS, 32, 18)))
+            placed.append(
+                Placed(at, pixels.paint(np.full((1, 1), KINDS.index(kind)), KINDS, 32, 18))
+            )
             made.text((x + 20) / WIDTH, at[1] + 1 / height, kind.text, fontsize=SMALL)
         if data.split:
-            made.text(left / WIDTH, 4 / height, "upper left: from the row to the column; "
-                      "lower right: back", fontsize=SMALL, ha="left")
+            made.text(
+                left / WIDTH,
+                4 / height,
+                "upper left: from the row to the column; lower right: back",
+                fontsize=SMALL,
+                ha="left",
+            )
         return placed
 
     return canvas.svg(name, data.title, says, height, fill)
@@ -112,8 +122,16 @@ def _text(place: Axes, data: Matrix, pair: Pair, x: float, y: float, side: str) 
         dark = shares.is_dark(data.kinds.get(pair, shares.MISSING))
         patterned = KINDS[data.kinds.get(pair, shares.MISSING)].pattern
         back = {"facecolor": "black" if dark else "white", "edgecolor": "none", "pad": 0.6}
-        place.text(x, y, text, fontsize=SMALL, ha=side, va="center",
-                   color="white" if dark else "black", bbox=back if patterned else None)
+        place.text(
+            x,
+            y,
+            text,
+            fontsize=SMALL,
+            ha=side,
+            va="center",
+            color="white" if dark else "black",
+            bbox=back if patterned else None,
+        )
 
 
 def _axes(place: Axes, data: Matrix, upright: bool, cell: tuple[float, float]) -> None:
@@ -121,8 +139,10 @@ def _axes(place: Axes, data: Matrix, upright: bool, cell: tuple[float, float]) -
     place.set_ylim(len(data.rows), 0)
     place.xaxis.tick_top()
     place.xaxis.set_label_position("top")
-    for axis, names, room in ((place.xaxis, data.columns, cell[0]), (place.yaxis, data.rows,
-                                                                     cell[1])):
+    for axis, names, room in (
+        (place.xaxis, data.columns, cell[0]),
+        (place.yaxis, data.rows, cell[1]),
+    ):
         shown = _shown(names, room)
         axis.set_ticks([n + 0.5 for n in shown], [short(names[n], LONGEST) for n in shown])
     place.tick_params(labelsize=SMALL, length=0)

@@ -54,8 +54,14 @@ def paint_pixels(pixels: np.ndarray, kinds: Sequence[Kind]) -> bytes:
         if kind.pattern and (mine := pixels == number).any():
             inked |= mine & _strokes(kind.pattern, rows, columns)
     image = Image.fromarray((2 * pixels + inked).astype(np.uint8), "P")
-    image.putpalette([part for kind in kinds for colour in (kind.colour, kind.ink)
-                      for part in bytes.fromhex(colour.removeprefix("#"))])
+    image.putpalette(
+        [
+            part
+            for kind in kinds
+            for colour in (kind.colour, kind.ink)
+            for part in bytes.fromhex(colour.removeprefix("#"))
+        ]
+    )
     target = io.BytesIO()
     image.save(target, "PNG", optimize=True, bits=4 if len(kinds) <= 8 else 8)
     return target.getvalue()
@@ -65,6 +71,9 @@ def _strokes(pattern: str, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Which pixels of the whole image a pattern inks."""
     falling, rising = (rows - columns) % STEP == 0, (rows + columns) % STEP == 0
     return {
-        "/": rising, "\\": falling, "x": rising | falling,
-        ".": (rows % STEP == 0) & (columns % STEP == 0), "-": (rows % STEP == 0) | (columns < 0),
+        "/": rising,
+        "\\": falling,
+        "x": rising | falling,
+        ".": (rows % STEP == 0) & (columns % STEP == 0),
+        "-": (rows % STEP == 0) | (columns < 0),
     }[pattern]

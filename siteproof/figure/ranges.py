@@ -79,8 +79,9 @@ def draw(name: str, says: str, data: Ranges) -> str:
         ticks = nice_ticks(*place.get_xlim(), 6)
         place.set_xticks(ticks, numbers(ticks))
         place.set_xlabel(data.unit)
-        made.text(left / WIDTH, 1 - 12 / height, "○ trial · | median · × mean · — range",
-                  fontsize=SMALL)
+        made.text(
+            left / WIDTH, 1 - 12 / height, "○ trial · | median · × mean · — range", fontsize=SMALL
+        )
         return ()
 
     return canvas.svg(name, data.title, says, height, fill)
@@ -91,28 +92,72 @@ def _trials(place: Axes, y: int, row: Trials) -> None:
         _beside(place, 0, y, "not measured")
         return
     place.plot([min(row.values), max(row.values)], [y, y], color=SOFT, linewidth=1.2)
-    place.plot(row.values, [y] * len(row.values), linestyle="none", marker="o", markersize=6,
-               markerfacecolor="none", markeredgecolor=COLOURS[0], markeredgewidth=1)
-    place.plot([mean(row.values)], [y], linestyle="none", marker="x", markersize=7,
-               color=COLOURS[1], markeredgewidth=1.6)
-    place.plot([median(row.values)], [y], linestyle="none", marker="|", markersize=18,
-               color="#000000", markeredgewidth=2.2)
+    place.plot(
+        row.values,
+        [y] * len(row.values),
+        linestyle="none",
+        marker="o",
+        markersize=6,
+        markerfacecolor="none",
+        markeredgecolor=COLOURS[0],
+        markeredgewidth=1,
+    )
+    place.plot(
+        [mean(row.values)],
+        [y],
+        linestyle="none",
+        marker="x",
+        markersize=7,
+        color=COLOURS[1],
+        markeredgewidth=1.6,
+    )
+    place.plot(
+        [median(row.values)],
+        [y],
+        linestyle="none",
+        marker="|",
+        markersize=18,
+        color="#000000",
+        markeredgewidth=2.2,
+    )
 
 
 def _beside(place: Axes, x: float, y: float, text: str) -> None:
-    place.annotate(text, (x, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL,
-                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})
+    place.annotate(
+        text,
+        (x, y),
+        (4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=SMALL,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4},
+    )
 
 
 def _mark(place: Axes, mark: Mark, lane: int, high: float) -> None:
     line, width = STYLES[mark.kind]
     up = high + 2 + 11 * lane
-    place.plot([mark.value] * 2, [0, (up + 8) / high], transform=place.get_xaxis_transform(),
-               clip_on=False, color="#000000", linewidth=0.8 * width, linestyle=line)
+    place.plot(
+        [mark.value] * 2,
+        [0, (up + 8) / high],
+        transform=place.get_xaxis_transform(),
+        clip_on=False,
+        color="#000000",
+        linewidth=0.8 * width,
+        linestyle=line,
+    )
     late = mark.value > sum(place.get_xlim()) / 2
-    place.annotate(mark.text, (mark.value, 0), (-3 if late else 3, up), fontsize=SMALL,
-                   xycoords=place.get_xaxis_transform(), textcoords="offset points",
-                   ha="right" if late else "left", va="bottom", annotation_clip=False)
+    place.annotate(
+        mark.text,
+        (mark.value, 0),
+        (-3 if late else 3, up),
+        fontsize=SMALL,
+        xycoords=place.get_xaxis_transform(),
+        textcoords="offset points",
+        ha="right" if late else "left",
+        va="bottom",
+        annotation_clip=False,
+    )
 
 
 def _axes(place: Axes, names: Sequence[str]) -> None:
@@ -135,8 +180,12 @@ def draw_pairs(name: str, says: str, data: Pairs) -> str:
         ys = range(len(data.rows))
         for shift, values, style, label in (
             (-BARS / 2 - 0.02, [1.0] * len(data.rows), {"color": COLOURS[0]}, data.names[0]),
-            (BARS / 2 + 0.02, [row.share for row in data.rows],
-             {"facecolor": "#ffffff", "edgecolor": COLOURS[1], "hatch": "////"}, data.names[1]),
+            (
+                BARS / 2 + 0.02,
+                [row.share for row in data.rows],
+                {"facecolor": "#ffffff", "edgecolor": COLOURS[1], "hatch": "////"},
+                data.names[1],
+            ),
         ):
             place.barh([y + shift for y in ys], values, height=BARS, label=label, **style)
         for y, row in enumerate(data.rows):
@@ -148,8 +197,14 @@ def draw_pairs(name: str, says: str, data: Pairs) -> str:
         ticks = [t for t in nice_ticks(0, end, 6) if t <= end]
         place.set_xticks(ticks, [f"{t:.0%}" for t in ticks])
         place.set_xlabel(f"share of {data.names[0]}")
-        place.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, frameon=False,
-                     fontsize=SMALL, borderaxespad=0.2)
+        place.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1.0),
+            ncols=2,
+            frameon=False,
+            fontsize=SMALL,
+            borderaxespad=0.2,
+        )
         return ()
 
     return canvas.svg(name, data.title, says, height, fill)

@@ -61,8 +61,14 @@ def draw(name: str, says: str, data: Timeline) -> str:
         place.tick_params(labelsize=SMALL)
         place.tick_params(axis="y", length=0)
         place.grid(visible=True, color=GRID, linewidth=0.5)
-        place.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=4, frameon=False,
-                     fontsize=SMALL, borderaxespad=0.2)
+        place.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1.0),
+            ncols=4,
+            frameon=False,
+            fontsize=SMALL,
+            borderaxespad=0.2,
+        )
         return ()
 
     return canvas.svg(name, data.title, says, height, fill)
@@ -72,23 +78,44 @@ def _moment(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
-def _track(
-    place: Axes, steps: Sequence[str], track: Track, index: int, count: int
-) -> None:
+def _track(place: Axes, steps: Sequence[str], track: Track, index: int, count: int) -> None:
     """A line through the days of one; the mark of an early step is hollow and has a word."""
     shift = (index - (count - 1) / 2) * 0.22
     known = [(n, *track.days[step]) for n, step in enumerate(steps) if step in track.days]
     colour, mark = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
-    place.plot([_moment(a).timestamp() for _, a, _ in known], [n + shift for n, _, _ in known],
-               color=colour, linewidth=1, linestyle=DASHES[index % len(DASHES)], label=track.name,
-               marker=mark, markersize=6)
+    place.plot(
+        [_moment(a).timestamp() for _, a, _ in known],
+        [n + shift for n, _, _ in known],
+        color=colour,
+        linewidth=1,
+        linestyle=DASHES[index % len(DASHES)],
+        label=track.name,
+        marker=mark,
+        markersize=6,
+    )
     for n, a, b in known:
         xs = [_moment(a).timestamp(), _moment(b).timestamp()]
         if b > a:
             place.plot(xs, [n + shift] * 2, color=colour, linewidth=4, solid_capstyle="butt")
         if steps[n] in track.early:
-            place.plot(xs[:1], [n + shift], marker=mark, markersize=7, color=colour,
-                       markerfacecolor="white", markeredgewidth=1.5, linestyle="none")
-            place.annotate("out of order", (xs[0], n + shift), (-7, 0), va="center", ha="right",
-                           textcoords="offset points", fontsize=SMALL, color=colour,
-                           bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3})
+            place.plot(
+                xs[:1],
+                [n + shift],
+                marker=mark,
+                markersize=7,
+                color=colour,
+                markerfacecolor="white",
+                markeredgewidth=1.5,
+                linestyle="none",
+            )
+            place.annotate(
+                "out of order",
+                (xs[0], n + shift),
+                (-7, 0),
+                va="center",
+                ha="right",
+                textcoords="offset points",
+                fontsize=SMALL,
+                color=colour,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3},
+            )

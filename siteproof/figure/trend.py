@@ -93,11 +93,23 @@ def draw(name: str, says: str, data: Trend) -> str:
         for at, text, side, lane in told:
             _step(place, at, text, side, lane)
         for at, value in data.outside:
-            place.plot([at.timestamp()], [value], marker="o", markersize=9, color=COLOURS[1],
-                       markerfacecolor="none", linestyle="none")
+            place.plot(
+                [at.timestamp()],
+                [value],
+                marker="o",
+                markersize=9,
+                color=COLOURS[1],
+                markerfacecolor="none",
+                linestyle="none",
+            )
         _axes(place, data, ends)
-        place.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.11), frameon=False,
-                     fontsize=SMALL, ncols=columns)
+        place.legend(
+            loc="upper left",
+            bbox_to_anchor=(-0.02, -0.11),
+            frameon=False,
+            fontsize=SMALL,
+            ncols=columns,
+        )
         return ()
 
     return canvas.svg(name, data.title, says, height, fill)
@@ -106,8 +118,11 @@ def draw(name: str, says: str, data: Trend) -> str:
 def _told(data: Trend) -> list[str]:
     """What the legend says."""
     far = ", below the picture"
-    return [*(course.name for course in data.courses), *(m.text + far for m in data.marks),
-            *["usual: 123456 to 123456"] * bool(data.region)]
+    return [
+        *(course.name for course in data.courses),
+        *(m.text + far for m in data.marks),
+        *["usual: 123456 to 123456"] * bool(data.region),
+    ]
 
 
 def _ends(times: Sequence[datetime]) -> tuple[datetime, datetime]:
@@ -117,8 +132,12 @@ def _ends(times: Sequence[datetime]) -> tuple[datetime, datetime]:
 
 def _range(data: Trend) -> tuple[float, float, list[Mark]]:
     """The ends of the axis, and the marks that are on it."""
-    values = [v for course in data.courses
-              for v in (*course.values, *course.lows, *course.highs) if isfinite(v)] or [0.0]
+    values = [
+        v
+        for course in data.courses
+        for v in (*course.values, *course.lows, *course.highs)
+        if isfinite(v)
+    ] or [0.0]
     low, high = min(values), max(values)
     least = max(high - low, abs(high) * 0.01) or 1.0
     near = []
@@ -148,9 +167,16 @@ def _course(place: Axes, course: Course, index: int) -> None:
     if course.quiet:
         place.plot(xs, ys, label=course.name, color=SOFT, linewidth=2.2, alpha=0.6)
         return
-    place.plot(xs, ys, label=course.name, color=colour, linewidth=1.1,
-               linestyle=DASHES[index % len(DASHES)], markersize=3.5,
-               marker=MARKERS[index % len(MARKERS)] if shown else None)
+    place.plot(
+        xs,
+        ys,
+        label=course.name,
+        color=colour,
+        linewidth=1.1,
+        linestyle=DASHES[index % len(DASHES)],
+        markersize=3.5,
+        marker=MARKERS[index % len(MARKERS)] if shown else None,
+    )
 
 
 def _pause(times: Sequence[datetime]) -> float:
@@ -159,9 +185,7 @@ def _pause(times: Sequence[datetime]) -> float:
     return PAUSE * median(steps) if steps else 0.0
 
 
-def _pauses(
-    place: Axes, times: Sequence[datetime], ends: tuple[datetime, datetime]
-) -> None:
+def _pauses(place: Axes, times: Sequence[datetime], ends: tuple[datetime, datetime]) -> None:
     """Times in which no series has a run, hatched and told."""
     limit, whole = _pause(sorted(set(times))), (ends[1] - ends[0]).total_seconds()
     for a, b in zip(times, times[1:], strict=False):
@@ -169,21 +193,37 @@ def _pauses(
         if long <= limit or long < TOLD_PAUSE * whole:
             continue
         span = (a.timestamp() + 0.1 * long, b.timestamp() - 0.1 * long)
-        place.axvspan(*span, facecolor="none", edgecolor="#bbbbbb", hatch="\\\\\\", linewidth=0,
-                      zorder=0.2)
+        place.axvspan(
+            *span, facecolor="none", edgecolor="#bbbbbb", hatch="\\\\\\", linewidth=0, zorder=0.2
+        )
         text = f"no run: {long / 86400:.0f} d"
         if labels.wide(text) < 0.8 * long / whole * (RIGHT - LEFT):
-            place.text(sum(span) / 2, 0.03, text, ha="center", fontsize=SMALL, color="#333333",
-                       transform=place.get_xaxis_transform(),
-                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+            place.text(
+                sum(span) / 2,
+                0.03,
+                text,
+                ha="center",
+                fontsize=SMALL,
+                color="#333333",
+                transform=place.get_xaxis_transform(),
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+            )
 
 
 def _region(place: Axes, region: Region | None) -> None:
     if region:
         xs = [region.first.timestamp(), region.last.timestamp()]
-        place.fill_between(xs, region.low, region.high, facecolor="none", edgecolor="#009E73",
-                           linewidth=0.9, linestyle=":", zorder=0.4,
-                           label=f"usual: {number(region.low)} to {number(region.high)}")
+        place.fill_between(
+            xs,
+            region.low,
+            region.high,
+            facecolor="none",
+            edgecolor="#009E73",
+            linewidth=0.9,
+            linestyle=":",
+            zorder=0.4,
+            label=f"usual: {number(region.low)} to {number(region.high)}",
+        )
 
 
 def _marks(place: Axes, data: Trend, near: Sequence[Mark]) -> None:
@@ -199,9 +239,7 @@ def _marks(place: Axes, data: Trend, near: Sequence[Mark]) -> None:
             place.plot([], [], label=f"{mark.text}, {side} the picture", **style)
 
 
-def _steps(
-    data: Trend, first: datetime, last: datetime
-) -> list[tuple[datetime, str, str, int]]:
+def _steps(data: Trend, first: datetime, last: datetime) -> list[tuple[datetime, str, str, int]]:
     whole = (last - first).total_seconds()
     found = []
     for at, text in data.steps:
@@ -210,18 +248,36 @@ def _steps(
         side, span = beside(x, text, LEFT - 40, WIDTH)
         found.append((at, text, side, span))
     rows = lanes([span for *_, span in found], MOST_LANES)
-    return [(at, text, side, lane) for (at, text, side, _), lane
-            in zip(found, rows, strict=True) if lane is not None]
+    return [
+        (at, text, side, lane)
+        for (at, text, side, _), lane in zip(found, rows, strict=True)
+        if lane is not None
+    ]
 
 
 def _step(place: Axes, at: datetime, text: str, side: str, lane: int) -> None:
     x, up = at.timestamp(), HIGH + 2 + LANE * lane
-    place.plot([x, x], [0, (up + 8) / HIGH], transform=place.get_xaxis_transform(), clip_on=False,
-               color=COLOURS[1], linewidth=1.2, linestyle=(0, (5, 2)))
-    place.annotate(text, (x, 0), (3 if side == "left" else -3, up), fontsize=SMALL,
-                   xycoords=place.get_xaxis_transform(), textcoords="offset points", ha=side,
-                   va="bottom", annotation_clip=False,
-                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+    place.plot(
+        [x, x],
+        [0, (up + 8) / HIGH],
+        transform=place.get_xaxis_transform(),
+        clip_on=False,
+        color=COLOURS[1],
+        linewidth=1.2,
+        linestyle=(0, (5, 2)),
+    )
+    place.annotate(
+        text,
+        (x, 0),
+        (3 if side == "left" else -3, up),
+        fontsize=SMALL,
+        xycoords=place.get_xaxis_transform(),
+        textcoords="offset points",
+        ha=side,
+        va="bottom",
+        annotation_clip=False,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+    )
 
 
 def _axes(place: Axes, data: Trend, ends: tuple[datetime, datetime]) -> None:

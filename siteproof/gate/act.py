@@ -68,7 +68,8 @@ def plan_quarantine(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) ->
     """What would put the nodes that stay out into quarantine, by partition."""
     return {
         name: commands.quarantine(
-            name, nodes, scene.decision, cluster, ours(scene, cluster, name), scene.wish, moved)
+            name, nodes, scene.decision, cluster, ours(scene, cluster, name), scene.wish, moved
+        )
         for name, nodes in scene.partitions.items()
     }
 
@@ -77,8 +78,7 @@ def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) -> di
     """What would free the nodes that have passed, by partition."""
     records = log.read(scene.log)
     return {
-        name: commands.release(
-            scene.decision, cluster, held, log.put_in(records, held.name), moved)
+        name: commands.release(scene.decision, cluster, held, log.put_in(records, held.name), moved)
         for name, held in quarantines(scene, cluster).items()
     }
 
@@ -106,16 +106,20 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
     with log.held(scene.log) as journal:
         now = slurm.look()
         about = scene.decision.out | node_set(
-            n for held in quarantines(scene, now).values() for n in held.nodes)
+            n for held in quarantines(scene, now).values() for n in held.nodes
+        )
         plans = planner(scene, now, commands.changed(seen, now, about))
         for plan in plans.values():
             done.left_alone |= plan.left_alone
         if any(plan.commands for plan in plans.values()):
-            journal.add(_record(scene, what, phase="plan") | {
-                "out": {r.node: r.state for r in scene.decision.rulings.values() if not r.back},
-                "left_alone": done.left_alone,
-                "commands": [list(c.argv) for p in plans.values() for c in p.commands],
-            })
+            journal.add(
+                _record(scene, what, phase="plan")
+                | {
+                    "out": {r.node: r.state for r in scene.decision.rulings.values() if not r.back},
+                    "left_alone": done.left_alone,
+                    "commands": [list(c.argv) for p in plans.values() for c in p.commands],
+                }
+            )
         for plan in plans.values():
             _run_all(scene, what, plan.commands, journal, done)
     return done
@@ -127,8 +131,11 @@ def _run_all(
     """Run one partition's commands; after an error the rest would stand on nothing."""
     for command in planned:
         record = _record(scene, what) | {
-            "what": command.what, "reservation": command.reservation, "nodes": command.nodes,
-            "added": command.added, "command": list(command.argv),
+            "what": command.what,
+            "reservation": command.reservation,
+            "nodes": command.nodes,
+            "added": command.added,
+            "command": list(command.argv),
         }
         journal.add({**record, "phase": "before"})
         error = slurm.run(command.argv)
@@ -175,8 +182,12 @@ def retest(scene: Scene, argv: Sequence[str], campaign: str) -> int:
 
 def _record(scene: Scene, what: str, **more: str) -> dict[str, object]:
     return {
-        **_now(), "user": scene.user, "host": socket.gethostname(), "samples_of": scene.campaign,
-        "action": what, **more,
+        **_now(),
+        "user": scene.user,
+        "host": socket.gethostname(),
+        "samples_of": scene.campaign,
+        "action": what,
+        **more,
     }
 
 

@@ -17,8 +17,22 @@ from siteproof.gate.decision import Decision, Ruling, node_set
 
 MARK = "siteproof: "
 MOST = 200  # characters of a comment or reason: one line of `sinfo -R` or `scontrol show node`
-OUT = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "FUTURE",
-                 "UNKNOWN", "INVAL", "POWERED_DOWN", "POWERING_DOWN"})
+OUT = frozenset(
+    {
+        "DOWN",
+        "DRAIN",
+        "DRAINED",
+        "DRAINING",
+        "FAIL",
+        "FAILING",
+        "ERROR",
+        "FUTURE",
+        "UNKNOWN",
+        "INVAL",
+        "POWERED_DOWN",
+        "POWERING_DOWN",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -124,8 +138,13 @@ def _plain(words: str) -> str:
 
 
 def quarantine(
-    partition: str, inventory: NodeSet, decision: Decision, cluster: Cluster,
-    ours: Reservation | None, wish: Wish, moved: Mapping[str, str],
+    partition: str,
+    inventory: NodeSet,
+    decision: Decision,
+    cluster: Cluster,
+    ours: Reservation | None,
+    wish: Wish,
+    moved: Mapping[str, str],
 ) -> Plan:
     """Put the partition's nodes that stay out under its reservation, beside those already there.
 
@@ -135,31 +154,47 @@ def quarantine(
     name = reservation_name(partition)
     wanted = [n for n in inventory if n in decision.rulings and not decision.rulings[n].back]
     left = {
-        n: why for n in wanted
+        n: why
+        for n in wanted
         if (why := moved.get(n, "") or _untouchable(n, cluster, name, wish.beside))
     }
     new = node_set(n for n in wanted if n not in left)
     members = ours.nodes if ours else node_set()
     commands = []
     if new and ours is None:
-        commands.append(Command("create", (
-            "scontrol", "create", "reservation", f"ReservationName={name}", "StartTime=now",
-            "Duration=UNLIMITED", f"Users={wish.users}", f"Nodes={new}", "Flags=MAINT,IGNORE_JOBS",
-        ), str(new), name, str(new)))
+        commands.append(
+            Command(
+                "create",
+                (
+                    "scontrol",
+                    "create",
+                    "reservation",
+                    f"ReservationName={name}",
+                    "StartTime=now",
+                    "Duration=UNLIMITED",
+                    f"Users={wish.users}",
+                    f"Nodes={new}",
+                    "Flags=MAINT,IGNORE_JOBS",
+                ),
+                str(new),
+                name,
+                str(new),
+            )
+        )
     elif added := new - members:
         commands.append(_resize(name, new | members, added))
     texts = {n: text(decision.rulings[n], wish.campaign) for n in new}
     commands += _comments(texts, cluster)
     if wish.drain:
         undrained = {n: t for n, t in texts.items() if not cluster.nodes[n].taken_out}
-        commands += [_node("drain", [n], "State=DRAIN", f"Reason={t}")
-                     for n, t in undrained.items()]
+        commands += [
+            _node("drain", [n], "State=DRAIN", f"Reason={t}") for n, t in undrained.items()
+        ]
     return Plan(commands, left)
 
 
 def release(
-    decision: Decision, cluster: Cluster, ours: Reservation, mine: NodeSet,
-    moved: Mapping[str, str],
+    decision: Decision, cluster: Cluster, ours: Reservation, mine: NodeSet, moved: Mapping[str, str]
 ) -> Plan:
     """Take the nodes that have passed out of our reservation; the others stay, each with why.
 
@@ -171,8 +206,11 @@ def release(
     if not passed:
         return Plan((), left)
     name = ours.name
-    commands = [_resize(name, stay) if stay else Command(
-        "delete", ("scontrol", "delete", f"ReservationName={name}"), str(passed), name)]
+    commands = [
+        _resize(name, stay)
+        if stay
+        else Command("delete", ("scontrol", "delete", f"ReservationName={name}"), str(passed), name)
+    ]
     known = [cluster.nodes[n] for n in passed if n in cluster.nodes]
     if bare := [n.name for n in known if n.comment.startswith(MARK)]:
         commands.append(_node("comment", bare, "Comment="))
@@ -235,7 +273,8 @@ def _resize(name: str, nodes: NodeSet, added: NodeSet | str = "") -> Command:
 def _comments(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
     """Each node's reason in its Comment, where that is empty or ours."""
     return [
-        _node("comment", [n], f"Comment={words}") for n, words in texts.items()
+        _node("comment", [n], f"Comment={words}")
+        for n, words in texts.items()
         if (held := cluster.nodes[n].comment) != words and (not held or held.startswith(MARK))
     ]
 

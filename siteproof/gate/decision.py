@@ -77,7 +77,8 @@ def node_set(names: Iterable[str] = ()) -> NodeSet:
 
 
 def decide(
-    reports: Mapping[str, NodeReport], waived: Mapping[str, Mapping[str, str]] | None = None,
+    reports: Mapping[str, NodeReport],
+    waived: Mapping[str, Mapping[str, str]] | None = None,
     keep_out: Collection[str] = KEEP_OUT,
 ) -> Decision:
     """A ruling on each node.

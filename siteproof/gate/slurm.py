@@ -52,10 +52,10 @@ def _words(rest: str) -> tuple[str, str]:
     match = _LAST.search(rest)
     if match is None:
         return "", ""
-    reason, text = "", rest[match.end():]
+    reason, text = "", rest[match.end() :]
     if match[1] == "Reason":
         stamp = _STAMP.search(text)
-        reason, text = (text[: stamp.start()], text[stamp.end():]) if stamp else (text, "")
+        reason, text = (text[: stamp.start()], text[stamp.end() :]) if stamp else (text, "")
         text = text.partition(" Comment=")[2]
     if text.startswith(MARK):  # ours holds no '=', so the next field ends it
         text = _FIELD.split(text, maxsplit=1)[0]
@@ -90,8 +90,16 @@ def run(argv: Sequence[str]) -> str:
 
 def jobs_on(nodes: str) -> list[str]:
     """The jobs that run on nodes, as 'job of user on nodes'."""
-    text = _ask("squeue", "-h", "-t", "running,completing,suspended", "-w", nodes,
-                "-o", "job %A of %u on %N")
+    text = _ask(
+        "squeue",
+        "-h",
+        "-t",
+        "running,completing,suspended",
+        "-w",
+        nodes,
+        "-o",
+        "job %A of %u on %N",
+    )
     return [harmless(line) for line in text.splitlines()]
 
 
@@ -101,7 +109,8 @@ def wait_until_they_answer(nodes: str) -> dict[str, str]:
     while True:
         known = look().nodes
         silent = {
-            n: "+".join(sorted(known[n].flags)).lower() for n in node_set(nodesets.parse(nodes))
+            n: "+".join(sorted(known[n].flags)).lower()
+            for n in node_set(nodesets.parse(nodes))
             if n in known and "NOT_RESPONDING" in known[n].flags
         }
         if not silent or time.monotonic() > deadline:
@@ -122,10 +131,17 @@ def _ask(*argv: str) -> str:
 def _client(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            list(argv), capture_output=True, text=True, errors="replace", timeout=TIMEOUT,
-            stdin=subprocess.DEVNULL, check=False,
+            list(argv),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT,
+            stdin=subprocess.DEVNULL,
+            check=False,
             env=os.environ | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"},
         )
     except FileNotFoundError:
-        raise UserError(argv[0], "not found here; without --apply, --retest and --release the "
-                        "decision needs no Slurm") from None
+        raise UserError(
+            argv[0],
+            "not found here; without --apply, --retest and --release the decision needs no Slurm",
+        ) from None

@@ -35,8 +35,12 @@ class History:
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, refused: Sequence[str] = (),
-        notes: Sequence[str] = (), folder: Path | None = None, systems: Sequence[str] = (),
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        refused: Sequence[str] = (),
+        notes: Sequence[str] = (),
+        folder: Path | None = None,
+        systems: Sequence[str] = (),
     ) -> None:
         self.connection, self.folder = connection, folder
         self.refused, self.notes, self.systems = list(refused), list(notes), list(systems)
@@ -53,8 +57,11 @@ class History:
         try:
             return self.connection.execute(query, parameters)
         except (duckdb.IOException, duckdb.SerializationException) as error:
-            raise UserError(self.folder or "history", str(error).splitlines()[0],
-                            "'siteproof history --rebuild' makes it anew") from None
+            raise UserError(
+                self.folder or "history",
+                str(error).splitlines()[0],
+                "'siteproof history --rebuild' makes it anew",
+            ) from None
 
     def close(self) -> None:
         """Give the memory back."""
@@ -68,7 +75,11 @@ class History:
 
 
 def open_history(
-    perflogs: Path, systems: Sequence[str] = (), *, refresh: bool = True, rebuild: bool = False,
+    perflogs: Path,
+    systems: Sequence[str] = (),
+    *,
+    refresh: bool = True,
+    rebuild: bool = False,
     told: Told | None = None,
 ) -> History:
     """The history of some systems or of all.
@@ -87,20 +98,34 @@ def open_history(
     except BaseException:
         connection.close()
         raise
-    refused = [line for file, lines in sorted(state.index.refused.items())
-               if is_of(file, systems) for line in lines]
-    return History(connection, refused, state.notes, state.folder if state.is_kept else None,
-                   sorted({file.partition("/")[0] for file in state.index.files}))
+    refused = [
+        line
+        for file, lines in sorted(state.index.refused.items())
+        if is_of(file, systems)
+        for line in lines
+    ]
+    return History(
+        connection,
+        refused,
+        state.notes,
+        state.folder if state.is_kept else None,
+        sorted({file.partition("/")[0] for file in state.index.files}),
+    )
 
 
 def connect() -> duckdb.DuckDBPyConnection:
     """A database in memory, which looks for nothing on the network and writes nowhere else."""
     threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
     spill = Path(tempfile.gettempdir()) / f"siteproof-history-{secrets.token_hex(8)}"
-    connection = duckdb.connect(config={
-        "threads": threads, "temp_directory": str(spill),
-        "autoinstall_known_extensions": False, "autoload_known_extensions": False,
-        "preserve_insertion_order": False})
+    connection = duckdb.connect(
+        config={
+            "threads": threads,
+            "temp_directory": str(spill),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "preserve_insertion_order": False,
+        }
+    )
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
@@ -112,6 +137,7 @@ def _make_views(state: Refresh, systems: Sequence[str]) -> None:
     state.connection.execute(f"CREATE TEMP TABLE live_runs AS {state.runs('live_turns')}")
     parts = state.index.parts
     for command in views.create(
-            [state.relation(p, "samples") for p in parts] or ["new_samples"],
-            [state.relation(p, "contexts") for p in parts] or ["new_contexts"]):
+        [state.relation(p, "samples") for p in parts] or ["new_samples"],
+        [state.relation(p, "contexts") for p in parts] or ["new_contexts"],
+    ):
         state.connection.execute(command)

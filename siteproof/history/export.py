@@ -18,7 +18,8 @@ from siteproof.history import History, views
 from siteproof.history.store import quoted
 
 FORMATS = {
-    ".csv": "FORMAT csv, HEADER true", ".parquet": "FORMAT parquet, COMPRESSION zstd",
+    ".csv": "FORMAT csv, HEADER true",
+    ".parquet": "FORMAT parquet, COMPRESSION zstd",
     ".jsonl": "FORMAT json",
 }
 NUMBER = r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
@@ -40,15 +41,20 @@ class Wanted:
     @property
     def lists(self) -> dict[str, Sequence[str]]:
         """The columns that must have one of some texts."""
-        found = {"system": self.systems, "metric": self.metrics, "node": self.nodes,
-                 "campaign": [self.campaign] if self.campaign else ()}
+        found = {
+            "system": self.systems,
+            "metric": self.metrics,
+            "node": self.nodes,
+            "campaign": [self.campaign] if self.campaign else (),
+        }
         return {column: texts for column, texts in found.items() if texts}
 
     @property
     def sql(self) -> str:
         """What comes after WHERE."""
-        told = [f"{column} IN ({', '.join(map(quoted, texts))})"
-                for column, texts in self.lists.items()]
+        told = [
+            f"{column} IN ({', '.join(map(quoted, texts))})" for column, texts in self.lists.items()
+        ]
         if self.since:
             told.append(f"time >= TIMESTAMP {quoted(self.since)}")
         return " AND ".join(told) or "TRUE"
@@ -56,24 +62,40 @@ class Wanted:
     def must_be_known(self, history: History) -> None:
         """Refuse a name that no sample has. Raises UserError with those that some have."""
         for column, texts in self.lists.items():
-            known = set(history.systems) if column == "system" else {text for text, in history.sql(
-                f"SELECT DISTINCT {column} FROM samples WHERE {column} <> ''")}
+            known = (
+                set(history.systems)
+                if column == "system"
+                else {
+                    text
+                    for (text,) in history.sql(
+                        f"SELECT DISTINCT {column} FROM samples WHERE {column} <> ''"
+                    )
+                }
+            )
             if unknown := [text for text in texts if text not in known]:
-                raise UserError(f"--{column}", f"no sample is of '{unknown[0]}'",
-                                sorted(known) if len(known) <= 40 else f"{len(known)} others")
+                raise UserError(
+                    f"--{column}",
+                    f"no sample is of '{unknown[0]}'",
+                    sorted(known) if len(known) <= 40 else f"{len(known)} others",
+                )
 
 
 def export(history: History, file: Path, wanted: Wanted) -> int:
     """Write samples into a file, whole or not at all; how many. Raises UserError, OSError."""
     target = file.resolve()
     if target.suffix not in FORMATS:
-        raise UserError("--export", f"'{file.name}' is of no known kind",
-                        ", ".join(f"NAME{suffix}" for suffix in FORMATS))
+        raise UserError(
+            "--export",
+            f"'{file.name}' is of no known kind",
+            ", ".join(f"NAME{suffix}" for suffix in FORMATS),
+        )
     if target.is_dir() or not target.parent.is_dir():
         raise UserError("--export", f"{file} is a folder, or in none", "a file in a folder")
     columns = ", ".join(_column(c, target.suffix == ".csv") for c in views.SAMPLES)
-    query = (f"SELECT {columns} FROM samples s WHERE {wanted.sql} "
-             "ORDER BY s.system, s.time, s.file, s.node, s.metric, s.trial, s.dims")
+    query = (
+        f"SELECT {columns} FROM samples s WHERE {wanted.sql} "
+        "ORDER BY s.system, s.time, s.file, s.node, s.metric, s.trial, s.dims"
+    )
     handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
     os.close(handle)
     try:
@@ -91,8 +113,7 @@ def export(history: History, file: Path, wanted: Wanted) -> int:
 
 def _copy(history: History, query: str, draft: Path, kind: str) -> int:
     try:
-        done = history.connection.execute(
-            f"COPY ({query}) TO {quoted(draft)} ({kind})").fetchall()
+        done = history.connection.execute(f"COPY ({query}) TO {quoted(draft)} ({kind})").fetchall()
     except duckdb.Error as error:
         raise OSError(5, _reason(error), str(draft.parent)) from None
     with draft.open("rb+") as stream:
@@ -105,8 +126,10 @@ def _column(column: views.Column, is_sheet: bool) -> str:
     if not is_sheet or column.kind != "VARCHAR":
         return f's."{column.name}"'
     name, marks = f's."{column.name}"', ", ".join(f"chr({ord(mark)})" for mark in FORMULA)
-    return (f"CASE WHEN left({name}, 1) IN ({marks}) AND NOT regexp_full_match({name}, '{NUMBER}') "
-            f"""THEN '''' || {name} ELSE {name} END AS "{column.name}\"""")
+    return (
+        f"CASE WHEN left({name}, 1) IN ({marks}) AND NOT regexp_full_match({name}, '{NUMBER}') "
+        f"""THEN '''' || {name} ELSE {name} END AS "{column.name}\""""
+    )
 
 
 def cell(value: object) -> object:
@@ -158,8 +181,7 @@ def _rows(
 
 def _lock(history: History) -> None:
     folders = [str(history.folder)] if history.folder else []
-    history.connection.execute(
-        f"SET allowed_directories = [{', '.join(map(quoted, folders))}]")
+    history.connection.execute(f"SET allowed_directories = [{', '.join(map(quoted, folders))}]")
     history.connection.execute("SET enable_external_access = false")
     history.connection.execute("SET lock_configuration = true")
 

@@ -25,7 +25,8 @@ NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?"  # which a Decimal prints
 SMALLEST, ZERO = "1e-6", 8  # smaller ones, and zeros of more characters, it prints otherwise
 TAIL = re.compile(  # what may follow the unit or the status
     rf'(?:,"why":{_TEXT})?(?:,"trial":-?[1-9][0-9]{{0,8}})?'
-    rf'(?:,"dims":{_OBJECT})?(?:,"conditions":{_OBJECT})?\}}')
+    rf'(?:,"dims":{_OBJECT})?(?:,"conditions":{_OBJECT})?\}}'
+)
 _FAILED = ", ".join(f"'{status}'" for status in STATUSES if status != "ok")
 # x: the line cut at its quotation marks. A line is as it should be if it can be put together again.
 _PARSED = f"""
@@ -64,8 +65,14 @@ JOIN heads h ON h.run = p.run AND h.own = t.own
 """
 
 
-TAILS = {"tail": "VARCHAR", "why": "VARCHAR", "trial": "INTEGER", "dims": "VARCHAR",
-         "own": "VARCHAR", "part": "UBIGINT"}
+TAILS = {
+    "tail": "VARCHAR",
+    "why": "VARCHAR",
+    "trial": "INTEGER",
+    "dims": "VARCHAR",
+    "own": "VARCHAR",
+    "part": "UBIGINT",
+}
 HEADS = {"run": "UBIGINT", "own": "VARCHAR", "context": "UBIGINT", "part": "UBIGINT"}
 
 
@@ -81,8 +88,11 @@ def prepare(connection: duckdb.DuckDBPyConnection) -> None:
     """The table of all units."""
     known = list(units.UNITS)
     tables.make(
-        connection, "known_units", {"unit": "VARCHAR", "kind": "VARCHAR", "factor": "DOUBLE"},
-        {"unit": known, "kind": [*map(units.kind, known)], "factor": [*map(rows.factor, known)]})
+        connection,
+        "known_units",
+        {"unit": "VARCHAR", "kind": "VARCHAR", "factor": "DOUBLE"},
+        {"unit": known, "kind": [*map(units.kind, known)], "factor": [*map(rows.factor, known)]},
+    )
 
 
 def parse(
@@ -94,19 +104,27 @@ def parse(
     """
     counts = {run: 0 for run, text in bodies.items() if not text}
     filled = {run: text[:-1] for run, text in bodies.items() if text}
-    connection.register("incoming", {
-        "run": np.array(list(filled), dtype=np.uint64),
-        "body": tables.array(list(filled.values()))})
+    connection.register(
+        "incoming",
+        {
+            "run": np.array(list(filled), dtype=np.uint64),
+            "body": tables.array(list(filled.values())),
+        },
+    )
     connection.execute(_PARSED)
     connection.unregister("incoming")
     found = connection.execute(
-        "SELECT run, count(*), bool_and(coalesce(good, FALSE)) FROM parsed GROUP BY run").fetchall()
+        "SELECT run, count(*), bool_and(coalesce(good, FALSE)) FROM parsed GROUP BY run"
+    ).fetchall()
     _forget(connection, [run for run, _, good in found if not good])
     _forget(connection, _strange(connection))
     contexts = _join(connection, heads)
-    tables.add(connection, "contexts", [
-        {"context": key, "conditions": text} for key, text in contexts.items()])
-    left = {run for run, in connection.execute("SELECT DISTINCT run FROM parsed").fetchall()}
+    tables.add(
+        connection,
+        "contexts",
+        [{"context": key, "conditions": text} for key, text in contexts.items()],
+    )
+    left = {run for (run,) in connection.execute("SELECT DISTINCT run FROM parsed").fetchall()}
     return counts | {run: count for run, count, _ in found if run in left}
 
 
@@ -122,28 +140,46 @@ def _strange(connection: duckdb.DuckDBPyConnection) -> list[int]:
     runs: list[int] = []
     for column, pattern in looks.items():
         texts = connection.execute(f"SELECT DISTINCT {column} FROM parsed").fetchall()
-        if bad := [text for text, in texts if not pattern.fullmatch(text)]:
+        if bad := [text for (text,) in texts if not pattern.fullmatch(text)]:
             tables.make(connection, "strange", {"text": "VARCHAR"}, {"text": bad})
-            runs += [run for run, in connection.execute(
-                f"SELECT DISTINCT run FROM parsed WHERE {column} IN (SELECT text FROM strange)"
-            ).fetchall()]
+            runs += [
+                run
+                for (run,) in connection.execute(
+                    f"SELECT DISTINCT run FROM parsed WHERE {column} IN (SELECT text FROM strange)"
+                ).fetchall()
+            ]
     return runs
 
 
 def _join(connection: duckdb.DuckDBPyConnection, heads: Mapping[int, Header]) -> dict[int, str]:
     """Prepare what gives the parsed lines their series and contexts; the contexts by their key."""
     found = connection.execute("SELECT DISTINCT metric FROM parsed").fetchall()
-    metrics = [metric for metric, in found]
-    tables.make(connection, "metrics", {"metric": "VARCHAR", "part": "UBIGINT"},
-                {"metric": metrics, "part": [*map(rows.of_metric, metrics)]})
+    metrics = [metric for (metric,) in found]
+    tables.make(
+        connection,
+        "metrics",
+        {"metric": "VARCHAR", "part": "UBIGINT"},
+        {"metric": metrics, "part": [*map(rows.of_metric, metrics)]},
+    )
     ends = connection.execute("SELECT DISTINCT tail FROM parsed").fetchall()
-    tables.make(connection, "tails", TAILS, tables.columns([_tail(text) for text, in ends], TAILS))
+    tables.make(
+        connection, "tails", TAILS, tables.columns([_tail(text) for (text,) in ends], TAILS)
+    )
     used = connection.execute(
-        "SELECT DISTINCT run, own FROM parsed JOIN tails USING (tail)").fetchall()
+        "SELECT DISTINCT run, own FROM parsed JOIN tails USING (tail)"
+    ).fetchall()
     contexts = [rows.context(heads[run], json.loads(own)) for run, own in used]
-    tables.make(connection, "heads", HEADS, {
-        "run": [run for run, _ in used], "own": [own for _, own in used],
-        "context": [c.key for c in contexts], "part": [c.part for c in contexts]})
+    tables.make(
+        connection,
+        "heads",
+        HEADS,
+        {
+            "run": [run for run, _ in used],
+            "own": [own for _, own in used],
+            "context": [c.key for c in contexts],
+            "part": [c.part for c in contexts],
+        },
+    )
     return {c.key: c.conditions for c in contexts}
 
 
@@ -152,7 +188,10 @@ def _tail(text: str) -> dict[str, Any]:
     held = json.loads("{" + text.removeprefix(","))
     dims = held.get("dims", {})
     return {
-        "tail": text, "why": held.get("why", ""), "trial": held.get("trial", 0),
-        "dims": rows.canonical(dims), "own": rows.canonical(held.get("conditions", {})),
+        "tail": text,
+        "why": held.get("why", ""),
+        "trial": held.get("trial", 0),
+        "dims": rows.canonical(dims),
+        "own": rows.canonical(held.get("conditions", {})),
         "part": rows.of_dims(dims),
     }

@@ -22,9 +22,13 @@ _START = 1 << 20  # bytes that show what a file is
 def files(perflogs: Path, system: str) -> Iterator[Path]:
     """The imported files of a system in order of their names."""
     found = (perflogs / system / FOLDER).rglob("*")
-    return iter(sorted(
-        path for path in found
-        if path.is_file() and not path.name.startswith(".") and path.suffix != _ZONE))
+    return iter(
+        sorted(
+            path
+            for path in found
+            if path.is_file() and not path.name.startswith(".") and path.suffix != _ZONE
+        )
+    )
 
 
 def zone_file(path: Path) -> Path:
@@ -47,8 +51,10 @@ def kind(path: Path) -> str:
     lines = start.decode("utf-8", "replace").split("\n")
     if lines[0].strip() == reframe_perflog.OURS:
         raise UserError(
-            path, "ReFrame's perflog of Siteproof's own checks, whose figures are in the samples",
-            "perflogs of other checks")
+            path,
+            "ReFrame's perflog of Siteproof's own checks, whose figures are in the samples",
+            "perflogs of other checks",
+        )
     found = any(reframe_perflog.looks_like(line.strip()) for line in lines[:1000])
     return PERFLOG if found else ""
 

@@ -93,8 +93,11 @@ def find(paths: Sequence[Path]) -> tuple[list[File], list[str]]:
                 strangers += 1
                 continue
             if file.name in found and not _same(found[file.name].path, file.path):
-                raise UserError(file.path, f"another {file.name} is to be imported, too",
-                                "one of them at a time, from a folder above")
+                raise UserError(
+                    file.path,
+                    f"another {file.name} is to be imported, too",
+                    "one of them at a time, from a folder above",
+                )
             found.setdefault(file.name, file)
         if strangers and path.is_file():
             raise UserError(path, "neither a perflog nor a run report of ReFrame")
@@ -110,8 +113,11 @@ def _files(path: Path) -> Iterator[File]:
         return
     for below in sorted(path.rglob("*")):
         name = below.relative_to(path)
-        if below.is_file() and not below.is_symlink() and not any(
-                part.startswith(".") for part in name.parts):
+        if (
+            below.is_file()
+            and not below.is_symlink()
+            and not any(part.startswith(".") for part in name.parts)
+        ):
             yield File(below, str(name))
 
 
@@ -137,9 +143,13 @@ def _keys(batch: Batch) -> set[int]:
     """Metric, value, and the job, or where it is unknown the second within a quarter of an hour."""
     metrics = [template["metric"] for template in batch.templates]
     seconds = batch.lines["time"] // 1_000_000 % _QUARTER
-    jobs = [str(job) if job else int(second)
-            for job, second in zip(batch.lines["job"].tolist(), seconds, strict=True)]
+    jobs = [
+        str(job) if job else int(second)
+        for job, second in zip(batch.lines["job"].tolist(), seconds, strict=True)
+    ]
     columns = (batch.figures[name].tolist() for name in ("line", "template", "value"))
     return {
         hash((metrics[template], jobs[line], value))
-        for line, template, value in zip(*columns, strict=True) if value == value}
+        for line, template, value in zip(*columns, strict=True)
+        if value == value
+    }

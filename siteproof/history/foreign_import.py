@@ -39,8 +39,9 @@ def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path) -> Impor
     reframe_time.zone(zone)
     found, told = foreign_files.find(paths)
     if not found:
-        raise UserError(paths[0], "; ".join(
-            ["no perflog and no run report of ReFrame to import", *told[:1]]))
+        raise UserError(
+            paths[0], "; ".join(["no perflog and no run report of ReFrame to import", *told[:1]])
+        )
     done = Import(told=told)
     there = _there(perflogs, system)
     for file in sorted(found, key=lambda f: foreign.kind(f.path) == foreign.REPORT):
@@ -48,8 +49,9 @@ def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path) -> Impor
         target = perflogs / system / foreign.FOLDER / file.name
         file.content = foreign_files.read(file.path, system, zone)
         if not file.content.figures and file.content.refused:
-            raise UserError(file.path, "no line of it can be read; the first: "
-                            + file.content.refused[0])
+            raise UserError(
+                file.path, "no line of it can be read; the first: " + file.content.refused[0]
+            )
         word, why = _state(file, target, zone, there)
         done.done.append((file, word, why))
         if word in (NEW, GROWN):
@@ -78,33 +80,37 @@ def _there(perflogs: Path, system: str) -> dict[Path, Content]:
 
 def _check_name(file: File) -> None:
     if harmless(file.name) != file.name or file.name.endswith((".jsonl", ".zone", ".tmp")):
-        raise UserError(file.path, "a name that imported files cannot have",
-                        "another name, not ending in .jsonl, .zone or .tmp")
+        raise UserError(
+            file.path,
+            "a name that imported files cannot have",
+            "another name, not ending in .jsonl, .zone or .tmp",
+        )
 
 
-def _state(
-    file: File, target: Path, zone: str, there: dict[Path, Content]
-) -> tuple[str, str]:
+def _state(file: File, target: Path, zone: str, there: dict[Path, Content]) -> tuple[str, str]:
     """A word for a file, and what is told of it. Raises UserError."""
     if not file.content.figures:
         return EMPTY, ""
     if target.exists():
         _check_zone(file, target, zone)
         if target.stat().st_size == file.path.stat().st_size and (
-                foreign_files.digest(target) == foreign_files.digest(file.path)):
+            foreign_files.digest(target) == foreign_files.digest(file.path)
+        ):
             return SAME, ""
         if _continues(file.path, target):
             return GROWN, ""
-        raise UserError(file.path, "a file of that name and another content is there already",
-                        f"another name, or the removal of {target}")
+        raise UserError(
+            file.path,
+            "a file of that name and another content is there already",
+            f"another name, or the removal of {target}",
+        )
     return _double(file.content, there) or (NEW, "")
 
 
 def _double(mine: Content, there: dict[Path, Content]) -> tuple[str, str] | None:
     """Whether most of a file's figures are in others, or most of another's are in it."""
     common = {path: mine.keys & content.keys for path, content in there.items()}
-    covered = [path for path, keys in common.items()
-               if len(keys) > _MOSTLY * len(there[path].keys)]
+    covered = [path for path, keys in common.items() if len(keys) > _MOSTLY * len(there[path].keys)]
     whole = set().union(*common.values())
     if not covered and len(whole) <= _MOSTLY * len(mine.keys):
         return None
@@ -117,8 +123,11 @@ def _check_zone(file: File, target: Path, zone: str) -> None:
     note = foreign.zone_file(target)
     before = note.read_text(encoding="utf-8").strip() if note.exists() else ""
     if (before or "UTC") != (zone or "UTC"):
-        raise UserError(file.path, f"it is there already with times in {before or 'UTC'}",
-                        f"--zone {before or 'UTC'}, or the removal of {target}")
+        raise UserError(
+            file.path,
+            f"it is there already with times in {before or 'UTC'}",
+            f"--zone {before or 'UTC'}, or the removal of {target}",
+        )
 
 
 def _continues(path: Path, target: Path) -> bool:

@@ -10,12 +10,30 @@ import numpy as np
 from siteproof.history import tables
 from siteproof.history.reframe_types import SOURCE, Batch, jobs
 
-_HEAD = {name: "VARCHAR" for name in (
-    "system", "partition", "environment", "campaign", "mode", "check_name", "source", "file")}
+_HEAD = {
+    name: "VARCHAR"
+    for name in (
+        "system",
+        "partition",
+        "environment",
+        "campaign",
+        "mode",
+        "check_name",
+        "source",
+        "file",
+    )
+}
 _TEMPLATE = {
-    "metric": "VARCHAR", "unit": "VARCHAR", "factor": "DOUBLE",
-    "kind": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR", "dims": "VARCHAR",
-    "context": "UBIGINT", "series": "UBIGINT"}
+    "metric": "VARCHAR",
+    "unit": "VARCHAR",
+    "factor": "DOUBLE",
+    "kind": "VARCHAR",
+    "status": "VARCHAR",
+    "why": "VARCHAR",
+    "dims": "VARCHAR",
+    "context": "UBIGINT",
+    "series": "UBIGINT",
+}
 _RUNS = f"""
 INSERT INTO new_runs BY NAME
 SELECT i.run, h.* EXCLUDE (number), i.job::VARCHAR AS job,
@@ -37,18 +55,23 @@ _CONTEXTS = """
 INSERT INTO new_contexts BY NAME SELECT DISTINCT context, conditions FROM foreign_templates"""
 
 
-def add_all(
-    connection: duckdb.DuckDBPyConnection, batches: Sequence[tuple[Batch, int]]
-) -> None:
+def add_all(connection: duckdb.DuckDBPyConnection, batches: Sequence[tuple[Batch, int]]) -> None:
     """Add batches, each with the number of its first run; many at once take little longer."""
     if not batches:
         return
     for name, held, kinds in (
-            ("nodes", [{"node": node} for batch, _ in batches for node in batch.nodes],
-             {"node": "VARCHAR"}),
-            ("heads", [head for batch, _ in batches for head in batch.heads], _HEAD),
-            ("templates", [t for batch, _ in batches for t in batch.templates],
-             {**_TEMPLATE, "conditions": "VARCHAR"})):
+        (
+            "nodes",
+            [{"node": node} for batch, _ in batches for node in batch.nodes],
+            {"node": "VARCHAR"},
+        ),
+        ("heads", [head for batch, _ in batches for head in batch.heads], _HEAD),
+        (
+            "templates",
+            [t for batch, _ in batches for t in batch.templates],
+            {**_TEMPLATE, "conditions": "VARCHAR"},
+        ),
+    ):
         numbered = [{**row, "number": i} for i, row in enumerate(held)]
         kinds = {**kinds, "number": "UBIGINT"}
         tables.make(connection, f"foreign_{name}", kinds, tables.columns(numbered, kinds))
@@ -64,18 +87,28 @@ def add_all(
 
 
 def _together(
-    batches: Sequence[tuple[Batch, int]]
+    batches: Sequence[tuple[Batch, int]],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Lines and figures of all batches, each with its run, numbered through."""
     lines, figures = [], []
     heads = templates = nodes = 0
     for batch, run in batches:
         count = len(batch.lines["number"])
-        lines.append({**batch.lines, "head": batch.lines["head"] + heads,
-                      "run": np.arange(count, dtype=np.uint64) + np.uint64(run)})
-        figures.append({**batch.figures, "template": batch.figures["template"] + templates,
-                        "node": batch.lines["node"][batch.figures["line"]] + nodes,
-                        "run": batch.figures["line"].astype(np.uint64) + np.uint64(run)})
+        lines.append(
+            {
+                **batch.lines,
+                "head": batch.lines["head"] + heads,
+                "run": np.arange(count, dtype=np.uint64) + np.uint64(run),
+            }
+        )
+        figures.append(
+            {
+                **batch.figures,
+                "template": batch.figures["template"] + templates,
+                "node": batch.lines["node"][batch.figures["line"]] + nodes,
+                "run": batch.figures["line"].astype(np.uint64) + np.uint64(run),
+            }
+        )
         heads, templates = heads + len(batch.heads), templates + len(batch.templates)
         nodes += len(batch.nodes)
     numbers = jobs([part["job"] for part in lines])

@@ -40,9 +40,7 @@ class Listed:
         return self.file.split("/")[1] == IMPORTED
 
 
-def read(
-    connection: duckdb.DuckDBPyConnection, files: Sequence[Listed]
-) -> tuple[str, Refused]:
+def read(connection: duckdb.DuckDBPyConnection, files: Sequence[Listed]) -> tuple[str, Refused]:
     """Fill the tables of the new rows; SQL that selects all new samples, and what was refused."""
     tables.clear(connection)
     fast.prepare(connection)
@@ -53,9 +51,15 @@ def read(
         if (held := _screened(listed)) is not None:
             heads[listed.run], bodies[listed.run] = held
     counts = fast.parse(connection, heads, bodies)
-    tables.add(connection, "runs", [
-        rows.run_row(heads[listed.run], listed.file, listed.run, counts[listed.run])
-        for listed in own if listed.run in counts])
+    tables.add(
+        connection,
+        "runs",
+        [
+            rows.run_row(heads[listed.run], listed.file, listed.run, counts[listed.run])
+            for listed in own
+            if listed.run in counts
+        ],
+    )
     refused: Refused = {}
     for listed in own:
         if listed.run not in counts:
@@ -88,8 +92,11 @@ def _exactly(connection: duckdb.DuckDBPyConnection, listed: Listed, refused: Ref
         return
     tables.add(connection, "runs", [run])
     tables.add(connection, "samples", found)
-    tables.add(connection, "contexts", [
-        {"context": key, "conditions": text} for key, text in contexts.items()])
+    tables.add(
+        connection,
+        "contexts",
+        [{"context": key, "conditions": text} for key, text in contexts.items()],
+    )
 
 
 def _foreign(

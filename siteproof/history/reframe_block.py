@@ -68,12 +68,16 @@ def rows(state: State, lines: Grid, layout: Layout, numbers_of: Ints) -> None:
     state.told[SILENT] += int((silent & (why == "")).sum())
     kept = np.flatnonzero((why == "") & ~silent)
     each = each[kept]
-    head = np.array([state.table.head(held.context) if isinstance(held, Known) else 0
-                     for held in known])
+    head = np.array(
+        [state.table.head(held.context) if isinstance(held, Known) else 0 for held in known]
+    )
     state.table.add(
         Lines(numbers_of[kept], time[kept], time[kept], job[kept], head[each], node[kept]),
-        [(_templates(state.table, known, each, found.kinds[kept], column), found.some(kept))
-         for column, found in enumerate(figures)])
+        [
+            (_templates(state.table, known, each, found.kinds[kept], column), found.some(kept))
+            for column, found in enumerate(figures)
+        ],
+    )
     state.refused += [(int(numbers_of[i]), why[i]) for i in np.flatnonzero(why != "")]
 
 
@@ -83,7 +87,7 @@ def _controlled(lines: Grid, why: Objects) -> None:
         return
     odd = np.flatnonzero((lines.text < 32) | (lines.text == _DELETE))
     odd = odd[~np.isin(lines.text[odd], (0, 9, NEWLINE, NOT_A_CELL[0]))]
-    zero = np.flatnonzero(lines.text[:lines.ends[-1, -1]] == 0)
+    zero = np.flatnonzero(lines.text[: lines.ends[-1, -1]] == 0)
     for place in (*odd, *zero):
         i = int(np.searchsorted(lines.ends[:, -1], place))
         if i < len(why) and lines.first[i] <= place < lines.ends[i, -1]:
@@ -117,7 +121,8 @@ def _contexts(
     found = []
     for row in one:
         key = repr(layout.names).encode() + b"".join(
-            group[row].tobytes().rstrip(b"\0") + b"\n" for group in groups)
+            group[row].tobytes().rstrip(b"\0") + b"\n" for group in groups
+        )
         if key not in state.known:
             try:
                 state.known[key] = _known(state, lines, layout, int(row), prefixes)
@@ -128,7 +133,10 @@ def _contexts(
 
 
 def _known(
-    state: State, lines: Grid, layout: Layout, row: int,
+    state: State,
+    lines: Grid,
+    layout: Layout,
+    row: int,
     prefixes: Sequence[tuple[Ints, Ints] | None],
 ) -> Known:
     cells = {column: lines.cell(row, column).decode() for column in layout.context}
@@ -139,7 +147,7 @@ def _known(
     for variable, prefix in zip(layout.variables, prefixes, strict=True):
         word = ""
         if prefix:
-            word = lines.text[prefix[0][row]:prefix[1][row]].tobytes().decode()
+            word = lines.text[prefix[0][row] : prefix[1][row]].tobytes().decode()
         if variable.name and word not in ("", variable.name):
             raise Refused(f"'{harmless(word[:40])}' in the column of {variable.name}")
         name = variable.name or word or held.get("perf_var", "")
@@ -204,9 +212,7 @@ def _nodes(state: State, lines: Grid, layout: Layout, why: Objects) -> Ints:
     return found[each]
 
 
-def _times(
-    state: State, lines: Grid, layout: Layout, why: Objects, wanted: np.ndarray
-) -> Ints:
+def _times(state: State, lines: Grid, layout: Layout, why: Objects, wanted: np.ndarray) -> Ints:
     unix, local = layout.column(UNIX), layout.column(TIME)
     found = np.full(len(why), reframe_time.BAD)
     if local is not None:
@@ -242,7 +248,7 @@ def _jobs(lines: Grid, layout: Layout, why: Objects) -> Ints | Objects:
 def _without(cells: Bytes, word: bytes) -> Bytes:
     if not cells.shape[1] > len(word):
         return cells
-    with_word = (cells[:, :len(word)] == list(word)).all(axis=1)
+    with_word = (cells[:, : len(word)] == list(word)).all(axis=1)
     if with_word.any():
-        cells[with_word] = np.pad(cells[with_word][:, len(word):], ((0, 0), (0, len(word))))
+        cells[with_word] = np.pad(cells[with_word][:, len(word) :], ((0, 0), (0, len(word))))
     return cells

@@ -39,7 +39,7 @@ class Grid:
     def cell(self, row: int, column: int) -> bytes:
         """The bytes of one cell."""
         start = self.first[row] if column == 0 else self.ends[row, column - 1] + 1
-        return self.text[start:self.ends[row, column]].tobytes()
+        return self.text[start : self.ends[row, column]].tobytes()
 
 
 def grid(data: bytes, delimiter: int, count: int) -> tuple[Grid, dict[int, bytes]]:
@@ -59,8 +59,7 @@ def grid(data: bytes, delimiter: int, count: int) -> tuple[Grid, dict[int, bytes
     else:
         ends = marks[begin[regular, None] + np.arange(count)]
     ends[:, -1] -= (text[ends[:, -1] - 1] == _RETURN) & (lengths[regular] > 0)
-    others = {
-        int(i): data[start[i]:stop[i]].removesuffix(b"\r") for i in np.flatnonzero(~fits)}
+    others = {int(i): data[start[i] : stop[i]].removesuffix(b"\r") for i in np.flatnonzero(~fits)}
     odd = np.count_nonzero(text < _BLANK) - len(last) - len(_PAD)
     is_clean = delimiter >= _BLANK and not odd and not (text == _DELETE).any()
     return Grid(text, regular, start[regular], ends, is_clean), others
@@ -89,8 +88,11 @@ def texts(rows: Bytes) -> np.ndarray:
 def whole(rows: Bytes) -> Ints | None:
     """Rows of bytes as whole numbers, where each is one and is printed like that; else None."""
     is_digit = (rows >= ord("0")) & (rows <= ord("9"))
-    if rows.shape[1] > _MOST_DIGITS or (rows[:, 0] <= ord("0")).any() or (
-            is_digit != (rows != 0)).any():
+    if (
+        rows.shape[1] > _MOST_DIGITS
+        or (rows[:, 0] <= ord("0")).any()
+        or (is_digit != (rows != 0)).any()
+    ):
         return None
     found = np.zeros(len(rows), dtype=np.int64)
     for column, used in zip(rows.T, is_digit.T, strict=True):

@@ -13,7 +13,8 @@ from siteproof.history.reframe_types import MODE
 _INFO = re.compile(  # 4.x: NAME %p=v /hash @system:partition+environment; 3.0: NAME on … using …
     r"(?P<name>\S+(?: %\S.*?)?)(?: ~\S+)?(?: /[0-9a-f]{8})?"
     r"(?: (?:@|on )(?P<system>[^\s:+]+)(?::(?P<partition>[^\s+]+))?"
-    r"(?:(?:\+| using )(?P<environ>\S+))?)?")
+    r"(?:(?:\+| using )(?P<environ>\S+))?)?"
+)
 _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _PLACE = re.compile(r"[\w.+-]*")
 _CHECK = re.compile(r"[A-Za-z_][\w.:<>~+@/-]*")
@@ -53,8 +54,12 @@ def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = (
     place = _place(fields)
     own = {f"{variable}_unit" for variable in variables}
     conditions = {
-        harmless(key): harmless(text) for key, text in fields.items()
-        if key and key not in NO_CONDITION and key not in dims and key not in own
+        harmless(key): harmless(text)
+        for key, text in fields.items()
+        if key
+        and key not in NO_CONDITION
+        and key not in dims
+        and key not in own
         and text not in _NOTHING
     }
     system = site or place["system"]
@@ -66,9 +71,15 @@ def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = (
     if not _WORD.fullmatch(result):
         raise Refused(f"'{harmless(result[:40])}' is no result of a test")
     return Context(
-        system, place["partition"], place["environ"], name,
-        result, harmless(fields.get("fail_reason", "")),
-        dims, {"mode": MODE, **conditions})
+        system,
+        place["partition"],
+        place["environ"],
+        name,
+        result,
+        harmless(fields.get("fail_reason", "")),
+        dims,
+        {"mode": MODE, **conditions},
+    )
 
 
 def node(text: str) -> str:

@@ -44,12 +44,13 @@ class Figures:
 def numbers(rows: Bytes, lengths: Ints) -> Figures:
     """Numbers of cells, (n, width) bytes with zeros behind `lengths` of them."""
     values, plain, own = decimals(rows, lengths)
-    found = Figures(values, np.full(len(rows), None, dtype=object),
-                    np.zeros(len(rows), dtype=np.int64))
+    found = Figures(
+        values, np.full(len(rows), None, dtype=object), np.zeros(len(rows), dtype=np.int64)
+    )
     kept = np.flatnonzero(plain & ~own)
     found.digits[kept] = rows[kept].view(f"S{rows.shape[1]}").ravel().astype(str)
     for i in np.flatnonzero(~plain):
-        _slowly(rows[i, :lengths[i]].tobytes().decode("latin-1"), found, int(i))
+        _slowly(rows[i, : lengths[i]].tobytes().decode("latin-1"), found, int(i))
     return found
 
 
@@ -100,4 +101,3 @@ def texts(values: Sequence[object]) -> Figures:
     width = -(-max(map(len, encoded), default=1) // 8) * 8 or 8
     rows = np.array(encoded, dtype=f"S{width}").view(np.uint8).reshape(len(cells), width)
     return numbers(rows, np.array([len(cell) for cell in encoded], dtype=np.int64))
-

@@ -26,22 +26,92 @@ _ASSIGNED = re.compile(r"([^=]+)=(?:[-+.0-9eE]+|nan|NaN|-?inf|-?Infinity|null|No
 _COUNTED = re.compile(r"(jobid|ref|num_\w+|units?|lower|upper)=.*")
 # Beside those that are no condition: what ReFrame's own defaults leave out of a perflog, what a run
 # brings along by chance, and what is read already.
-NO_CONDITION = frozenset({
-    "build_locally", "build_time_limit", "display_name", "executable", "executable_opts",
-    "hashcode", "keep_files", "local", "maintainers", "max_pending_time", "outputdir",
-    "prebuild_cmds", "prefix", "prerun_cmds", "postbuild_cmds", "postrun_cmds", "readonly_files",
-    "sourcepath", "sourcesdir", "stagedir", "strict_check", "tags", "time_limit",
-    "valid_prog_environs", "valid_systems", "variables",
-    "descr", "info", "name", "short_name", "unique_name", "version", "jobid", "job_submit_time",
-    "job_exitcode", NODES, "result", "fail_phase", "fail_reason", "osuser", "osgroup",
-    "hostname", "asctime", "created", "levelname", "message", "perf_var", "perf_value",
-    "perf_unit", "perf_ref", "perf_lower", "perf_upper", "perf_lower_thres", "perf_upper_thres",
-    "perf_result", "system", "partition", "environ", TIME, UNIX,
-})
-_RESTS = ("descr", "display_name", "hashcode", "info", "local", "name", "short_name", "tags",
-          "unique_name", "version")
-_READ = ("display_name", "result", "fail_reason", "system", "partition", "environ", "perf_var",
-         "perf_unit")
+NO_CONDITION = frozenset(
+    {
+        "build_locally",
+        "build_time_limit",
+        "display_name",
+        "executable",
+        "executable_opts",
+        "hashcode",
+        "keep_files",
+        "local",
+        "maintainers",
+        "max_pending_time",
+        "outputdir",
+        "prebuild_cmds",
+        "prefix",
+        "prerun_cmds",
+        "postbuild_cmds",
+        "postrun_cmds",
+        "readonly_files",
+        "sourcepath",
+        "sourcesdir",
+        "stagedir",
+        "strict_check",
+        "tags",
+        "time_limit",
+        "valid_prog_environs",
+        "valid_systems",
+        "variables",
+        "descr",
+        "info",
+        "name",
+        "short_name",
+        "unique_name",
+        "version",
+        "jobid",
+        "job_submit_time",
+        "job_exitcode",
+        NODES,
+        "result",
+        "fail_phase",
+        "fail_reason",
+        "osuser",
+        "osgroup",
+        "hostname",
+        "asctime",
+        "created",
+        "levelname",
+        "message",
+        "perf_var",
+        "perf_value",
+        "perf_unit",
+        "perf_ref",
+        "perf_lower",
+        "perf_upper",
+        "perf_lower_thres",
+        "perf_upper_thres",
+        "perf_result",
+        "system",
+        "partition",
+        "environ",
+        TIME,
+        UNIX,
+    }
+)
+_RESTS = (
+    "descr",
+    "display_name",
+    "hashcode",
+    "info",
+    "local",
+    "name",
+    "short_name",
+    "tags",
+    "unique_name",
+    "version",
+)
+_READ = (
+    "display_name",
+    "result",
+    "fail_reason",
+    "system",
+    "partition",
+    "environ",
+    "perf_var",
+    "perf_unit",
+)
 
 
 @dataclass(frozen=True)
@@ -129,7 +199,8 @@ def _look(cell: str, column: int) -> str:
         return "info"
     if match := _COUNTED.match(cell):
         return {"ref": "perf_ref", "units": "perf_unit", "unit": "perf_unit"}.get(
-            match[1], match[1])
+            match[1], match[1]
+        )
     return "perf_value" if _ASSIGNED.fullmatch(cell) else ""
 
 
@@ -141,9 +212,9 @@ def _layout(
     read = {*_READ, best, "info"}
     units = {v.unit for v in variables}
     context = [
-        i for i, name in enumerate(names)
-        if i in units or name in read
-        or (name and name not in NO_CONDITION and name not in figures)
+        i
+        for i, name in enumerate(names)
+        if i in units or name in read or (name and name not in NO_CONDITION and name not in figures)
     ]
     return Layout(tuple(names), delimiter, tuple(variables), assigned, tuple(context))
 
@@ -158,8 +229,11 @@ def _variable(names: Sequence[str], value: int) -> Variable:
     prefix = names[value].removesuffix("_value")
     # A variable's columns stand together, so the nearest unit is its own.
     units = [i for i, name in enumerate(names) if name == f"{prefix}_unit"]
-    return Variable("" if prefix == "perf" else prefix, value,
-                    min(units, key=lambda i: abs(i - value)) if units else None)
+    return Variable(
+        "" if prefix == "perf" else prefix,
+        value,
+        min(units, key=lambda i: abs(i - value)) if units else None,
+    )
 
 
 def fields(layout: Layout, cells: Mapping[int, str]) -> dict[str, str]:

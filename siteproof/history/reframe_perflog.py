@@ -21,7 +21,8 @@ BLOCK = 2_000_000  # bytes read at once: arrays of their cells fit into a cache
 LONGEST = 64_000_000  # of a line: one that never ends must not fill the memory
 OURS = (  # the names in ReFrame's perflogs of Siteproof's own checks (checks/settings.py)
     "job_completion_time_unix|version|display_name|system|partition|environ|jobid|result|"
-    "perf_var|perf_value|perf_unit|perf_ref|perf_lower_thres|perf_upper_thres|perf_result")
+    "perf_var|perf_value|perf_unit|perf_ref|perf_lower_thres|perf_upper_thres|perf_result"
+)
 _CUT = "its line has no end: cut short, or still being written"
 
 
@@ -30,9 +31,7 @@ def looks_like(first: str) -> bool:
     return bool(reframe_layout.of_header(first) or reframe_layout.of_line(first))
 
 
-def read(
-    path: Path, site: str, file: str, zone: ZoneInfo | None, blocks: int
-) -> Iterator[Batch]:
+def read(path: Path, site: str, file: str, zone: ZoneInfo | None, blocks: int) -> Iterator[Batch]:
     """All rows of a perflog, as many blocks at a time; at last what was refused. Raises OSError.
 
     site: the system that it is imported for. file: what the rows call it. zone: of times that
@@ -136,9 +135,7 @@ def _unnamed(state: State, data: bytes, layouts: dict[int, Layout], first: int) 
     return len(lines)
 
 
-def _cells(
-    state: State, held: list[tuple[int, bytes]], layout: Layout, delimiter: bytes
-) -> None:
+def _cells(state: State, held: list[tuple[int, bytes]], layout: Layout, delimiter: bytes) -> None:
     """Lines that have the right number of cells, each with its number; very long ones apart."""
     while held:
         data = b"".join(line.removesuffix(b"\r") + b"\n" for _, line in held)

@@ -28,9 +28,23 @@ from siteproof.history.reframe_types import Batch, Ints
 
 _OURS = "reframe_settings.py"  # the settings file of Siteproof's runs
 _NO_FIELD = (NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reason"}) | {
-    "perfvalues", "perfvars", "check_vars", "check_params", "fail_info", "nodelist", "environment",
-    "description", "fail_severe", "filename", "fixture", "run_index", "scheduler", "session_uuid",
-    "uuid", "runid"}
+    "perfvalues",
+    "perfvars",
+    "check_vars",
+    "check_params",
+    "fail_info",
+    "nodelist",
+    "environment",
+    "description",
+    "fail_severe",
+    "filename",
+    "fixture",
+    "run_index",
+    "scheduler",
+    "session_uuid",
+    "uuid",
+    "runid",
+}
 _PREFIXES = ("build_", "dependencies_", "time_", "job_std")
 
 
@@ -85,8 +99,11 @@ def _load(path: Path) -> dict[str, Any]:
         raise UserError(path, "no run report of ReFrame")
     settings = report["session_info"].get("config_files") or []
     if any(str(name).endswith(f"/{_OURS}") for name in settings if isinstance(settings, list)):
-        raise UserError(path, "a run report of Siteproof's own checks, whose figures are in the "
-                        "samples", "run reports of other checks")
+        raise UserError(
+            path,
+            "a run report of Siteproof's own checks, whose figures are in the samples",
+            "run reports of other checks",
+        )
     return report
 
 
@@ -94,7 +111,8 @@ def _cases(path: Path, report: Mapping[str, Any]) -> Iterator[tuple[int, int, An
     """Each test case with its number, from 1, and that of its run: retries are later runs."""
     runs = report.get("runs")
     if not isinstance(runs, list) or not all(
-            isinstance(r, dict) and isinstance(r.get("testcases"), list) for r in runs):
+        isinstance(r, dict) and isinstance(r.get("testcases"), list) for r in runs
+    ):
         raise UserError(path, "no run report of ReFrame: no list of runs")
     number = 0
     for trial, run in enumerate(runs):
@@ -122,7 +140,10 @@ def _instant(seconds: float) -> int:
 
 
 def _case(
-    case: Any, number: int, trial: int, told: tuple[str, int],
+    case: Any,
+    number: int,
+    trial: int,
+    told: tuple[str, int],
     contexts: dict[tuple[object, ...], Context],
 ) -> Case:
     """A test case. Raises Refused. told: the site, and when the session ended."""
@@ -138,8 +159,15 @@ def _case(
         raise
     except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):
         raise Refused("not as ReFrame writes a test case") from None
-    return Case(number, trial, contexts[key], variables, time,
-                "" if job is None else harmless(str(job)), node)
+    return Case(
+        number,
+        trial,
+        contexts[key],
+        variables,
+        time,
+        "" if job is None else harmless(str(job)),
+        node,
+    )
 
 
 def _figures(cases: Sequence[Case]) -> tuple[list[Case], Figures, list[tuple[int, str]]]:
@@ -147,8 +175,10 @@ def _figures(cases: Sequence[Case]) -> tuple[list[Case], Figures, list[tuple[int
     found = reframe_figures.texts([value for c in cases for _, value, _ in c.variables])
     owner = np.repeat(np.arange(len(cases)), [len(c.variables) for c in cases])
     wrong = np.flatnonzero(found.kinds == REFUSED)
-    bad = {int(owner[i]): f"'{str(found.digits[i])[:40]}' is no number that a test gives"
-           for i in wrong}
+    bad = {
+        int(owner[i]): f"'{str(found.digits[i])[:40]}' is no number that a test gives"
+        for i in wrong
+    }
     kept = [case for i, case in enumerate(cases) if i not in bad and case.variables]
     good = np.flatnonzero(~np.isin(owner, list(bad)))
     return kept, found.some(good), [(cases[i].number, why) for i, why in bad.items()]
@@ -160,10 +190,13 @@ def _add(table: Table, cases: Sequence[Case], figures: Figures, start: int) -> N
     owner = np.repeat(np.arange(len(cases)), [len(c.variables) for c in cases])
     trial = np.array([c.trial for c in cases], dtype=np.int32)[owner]
     lines = Lines(
-        _numbers(c.number for c in cases), _numbers(c.time for c in cases),
-        np.full(len(cases), start), np.array([c.job for c in cases], dtype=object),
+        _numbers(c.number for c in cases),
+        _numbers(c.time for c in cases),
+        np.full(len(cases), start),
+        np.array([c.job for c in cases], dtype=object),
         _numbers(table.head(c.context) for c in cases),
-        _numbers(table.node(c.node) for c in cases))
+        _numbers(table.node(c.node) for c in cases),
+    )
     table.add_several(lines, owner, _numbers(template), figures, trial)
 
 
@@ -179,8 +212,8 @@ def _variables(case: Mapping[str, Any]) -> list[tuple[str, object, str]]:
     else:
         found = [(key.rpartition(":")[2], info[0], info[4]) for key, info in held.items()]
     if len(found) != len(held) or not all(
-            isinstance(v, (int, float, type(None))) and not isinstance(v, bool)
-            for _, v, _ in found):
+        isinstance(v, (int, float, type(None))) and not isinstance(v, bool) for _, v, _ in found
+    ):
         raise Refused("its performance variables are not as ReFrame writes them")
     return [(harmless(str(n)), v, "" if u is None else str(u)) for n, v, u in found]
 
@@ -191,8 +224,10 @@ def _fields(case: Mapping[str, Any]) -> dict[str, str]:
     for key in ("check_vars", "check_params"):  # 3.x
         flat = {**(case.get(key) or {}), **flat}
     found = {
-        key: _text(value) for key, value in flat.items()
-        if value is not None and key not in _NO_FIELD and not key.startswith(_PREFIXES)}
+        key: _text(value)
+        for key, value in flat.items()
+        if value is not None and key not in _NO_FIELD and not key.startswith(_PREFIXES)
+    }
     found["environ"] = _text(case.get("environ") or case.get("environment"))
     found["system"], _, part = found.get("system", "").partition(":")  # 3.x: system:partition
     found["partition"] = found.get("partition") or part

@@ -55,11 +55,18 @@ class Table:
         if key not in self._known:
             self._contexts[id(context)] = context
             self._known[key] = len(self._heads)
-            self._heads.append({
-                "system": context.system, "partition": context.partition,
-                "environment": context.environment, "campaign": "",
-                "mode": context.conditions["mode"], "check_name": context.check,
-                "source": SOURCE, "file": self.file})
+            self._heads.append(
+                {
+                    "system": context.system,
+                    "partition": context.partition,
+                    "environment": context.environment,
+                    "campaign": "",
+                    "mode": context.conditions["mode"],
+                    "check_name": context.check,
+                    "source": SOURCE,
+                    "file": self.file,
+                }
+            )
         return self._known[key]
 
     def template(self, context: Context, variable: str, unit: str, kind: int) -> int:
@@ -78,35 +85,58 @@ class Table:
         index = np.arange(self.count, self.count + len(lines.number))
         self.lines.append(lines)
         self.count += len(index)
-        self.figures += [{
-            "line": index, "template": template, "value": held.values, "digits": held.digits,
-            "trial": np.full(len(index), trial, dtype=np.int32),
-        } for template, held in columns]
+        self.figures += [
+            {
+                "line": index,
+                "template": template,
+                "value": held.values,
+                "digits": held.digits,
+                "trial": np.full(len(index), trial, dtype=np.int32),
+            }
+            for template, held in columns
+        ]
 
     def add_several(
         self, lines: Lines, owner: Ints, template: Ints, held: Figures, trial: np.ndarray
     ) -> None:
         """Add lines with any number of figures. owner: (m,) the line of each, from 0."""
         self.lines.append(lines)
-        self.figures.append({
-            "line": owner + self.count, "template": template, "value": held.values,
-            "digits": held.digits, "trial": trial})
+        self.figures.append(
+            {
+                "line": owner + self.count,
+                "template": template,
+                "value": held.values,
+                "digits": held.digits,
+                "trial": trial,
+            }
+        )
         self.count += len(lines.number)
 
     def notes(self) -> list[str]:
         """What is told of units."""
-        return [f"unit '{unit}' means nothing here and is kept as it is" if unit
-                else "figures without a unit" for unit in sorted(self.strange)]
+        return [
+            f"unit '{unit}' means nothing here and is kept as it is"
+            if unit
+            else "figures without a unit"
+            for unit in sorted(self.strange)
+        ]
 
     def batch(self) -> Batch:
         """All lines and figures since the last one."""
         found = Batch(
-            self._heads, self._templates, list(self.nodes),
-            _joined([vars(held) for held in self.lines],
-                    {"number": int, "time": int, "began": int, "head": int, "node": int})
+            self._heads,
+            self._templates,
+            list(self.nodes),
+            _joined(
+                [vars(held) for held in self.lines],
+                {"number": int, "time": int, "began": int, "head": int, "node": int},
+            )
             | {"job": jobs([held.job for held in self.lines])},
-            _joined(self.figures, {"line": int, "template": int, "value": float,
-                                   "digits": object, "trial": np.int32}))
+            _joined(
+                self.figures,
+                {"line": int, "template": int, "value": float, "digits": object, "trial": np.int32},
+            ),
+        )
         self.lines, self.figures, self.count = [], [], 0
         return found
 
@@ -114,22 +144,34 @@ class Table:
 def _joined(parts: Sequence[Mapping[str, Any]], kinds: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: np.concatenate([np.array([], dtype=kind), *[part[name] for part in parts]])
-        for name, kind in kinds.items()}
+        for name, kind in kinds.items()
+    }
 
 
 def _template(context: Context, variable: str, printed: str, kind: int) -> dict[str, Any]:
     head = Header(
-        session="", system=context.system, partition=context.partition,
-        environment=context.environment, check=context.check, job="", time="",
-        mode=context.conditions["mode"])
+        session="",
+        system=context.system,
+        partition=context.partition,
+        environment=context.environment,
+        check=context.check,
+        job="",
+        time="",
+        mode=context.conditions["mode"],
+    )
     held = rows.context(head, {k: v for k, v in context.conditions.items() if k != "mode"})
     metric, unit = f"{context.check}.{variable}", known(printed)
     status, why = _failure(context, kind) if kind else ("ok", "")
     return {
-        "metric": metric, "unit": "" if kind else unit or harmless(printed),
+        "metric": metric,
+        "unit": "" if kind else unit or harmless(printed),
         "factor": rows.factor(unit) if unit else 1.0,
-        "kind": units.kind(unit) if unit and not kind else "", "status": status, "why": why,
-        "dims": rows.canonical(context.dims), "conditions": held.conditions, "context": held.key,
+        "kind": units.kind(unit) if unit and not kind else "",
+        "status": status,
+        "why": why,
+        "dims": rows.canonical(context.dims),
+        "conditions": held.conditions,
+        "context": held.key,
         "series": held.part ^ rows.of_metric(metric) ^ rows.of_dims(context.dims),
     }
 

@@ -24,7 +24,8 @@ _SIGNS = {4: "-", 7: "-", 13: ":", 16: ":"}
 _DAY = 10  # letters, and a T or a blank behind them
 _TAIL = re.compile(r"(?:\.([0-9]{1,6})[0-9]*)?(Z|[+-][0-9]{2}:?[0-9]{2})?")
 FIRST, LAST = (  # what lies outside is no time of a test
-    int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * _SECOND for year in (2000, 2100))
+    int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * _SECOND for year in (2000, 2100)
+)
 _QUARTER, _WIDEST = 900 * _SECOND, 15 * 3600 * _SECOND  # zones are whole quarters of an hour
 
 
@@ -38,8 +39,9 @@ def zone(name: str) -> ZoneInfo | None:
         pass
     except KeyError:
         pass
-    raise UserError("--zone", f"'{name[:40]}' is no time zone",
-                    "a name such as Europe/Zurich, or UTC")
+    raise UserError(
+        "--zone", f"'{name[:40]}' is no time zone", "a name such as Europe/Zurich, or UTC"
+    )
 
 
 def of_seconds(rows: Bytes) -> Ints:
@@ -70,11 +72,11 @@ def _regular(rows: Bytes) -> Ints | None:
     if rows.shape[1] <= _TEN or not (rows[:, _TEN] == ord(".")).all():
         return None
     is_digit = (rows >= ord("0")) & (rows <= ord("9"))
-    if not is_digit[:, :_TEN].all() or not (is_digit | (rows == 0))[:, _TEN + 1:].all():
+    if not is_digit[:, :_TEN].all() or not (is_digit | (rows == 0))[:, _TEN + 1 :].all():
         return None
     columns = [i for i in range(_TEN + 1 + _PLACES) if i != _TEN and i < rows.shape[1]]
     digits = np.where(is_digit[:, columns], rows[:, columns] - np.uint8(ord("0")), 0)
-    powers = 10 ** np.arange(_TEN + _PLACES - 1, -1, -1, dtype=np.int64)[:len(columns)]
+    powers = 10 ** np.arange(_TEN + _PLACES - 1, -1, -1, dtype=np.int64)[: len(columns)]
     found: Ints = digits.astype(np.int64) @ powers
     return _plausible(found)
 

@@ -11,10 +11,24 @@ _SECOND = r"(?:s|sec|secs|second|seconds)"
 _RATE = re.compile(rf"([kKMGTP]?i?)(B|[Bb]ytes?|b|[Bb]its?)(?:/{_SECOND}|ps)")
 _FLOPS = re.compile(rf"([kKMGTP]?)(?:(?:flops?|FLOPs?|FLOPS?|Flops?)/{_SECOND}|flops|FLOPS|Flops)")
 _WORDS = {
-    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "nsec": "ns", "nanoseconds": "ns",
-    "usec": "us", "usecs": "us",
-    "microseconds": "us", "msec": "ms", "milliseconds": "ms", "\u00b5s": "us", "\u03bcs": "us",
-    "minutes": "min", "hours": "h", "percent": "%", "KB": "kB", "bytes": "B",
+    "sec": "s",
+    "secs": "s",
+    "second": "s",
+    "seconds": "s",
+    "nsec": "ns",
+    "nanoseconds": "ns",
+    "usec": "us",
+    "usecs": "us",
+    "microseconds": "us",
+    "msec": "ms",
+    "milliseconds": "ms",
+    "\u00b5s": "us",
+    "\u03bcs": "us",
+    "minutes": "min",
+    "hours": "h",
+    "percent": "%",
+    "KB": "kB",
+    "bytes": "B",
 }
 
 
@@ -25,8 +39,9 @@ def known(text: str) -> str:
         return text
     if match := _RATE.fullmatch(text):
         prefix = match[1] if match[1] == "Ki" else match[1].replace("K", "k")
-        name = prefix + ("b/s" if match[2].startswith("b") and match[2] in ("b", "bit", "bits")
-                         else "B/s")
+        name = prefix + (
+            "b/s" if match[2].startswith("b") and match[2] in ("b", "bit", "bits") else "B/s"
+        )
     elif match := _FLOPS.fullmatch(text):
         name = match[1].replace("K", "k") + "FLOPS"
     else:

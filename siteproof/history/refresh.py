@@ -48,7 +48,8 @@ class Refresh:
         """Read a file's footer, so that a broken one is found before it is asked."""
         try:
             self.connection.execute(
-                f"SELECT {views.names(table)} FROM {self.relation(part, table)} LIMIT 0")
+                f"SELECT {views.names(table)} FROM {self.relation(part, table)} LIMIT 0"
+            )
         except duckdb.Error:
             name = store.file_name(part.name, table)
             raise store.Broken(f"{name} is no Parquet file of ours") from None
@@ -71,8 +72,7 @@ class Refresh:
     def run(self, systems: Sequence[str], told: Told | None) -> None:
         """Read what has changed in some systems or in all. Raises UserError, OSError."""
         there = dict(_scan(self.perflogs, systems))
-        known = {name: held for name, held in self.index.files.items()
-                 if is_of(name, systems)}
+        known = {name: held for name, held in self.index.files.items() if is_of(name, systems)}
         gone = [name for name in known if name not in there]
         new = [name for name, stamp in there.items() if known.get(name, ())[:2] != stamp]
         if not (new or gone):
@@ -128,7 +128,8 @@ class Refresh:
         self.is_kept = False
         self.notes.append(
             f"{error.filename or self.folder}: {error.strerror}: the history is made in memory, "
-            "each time anew. Allowed: SITEPROOF_CACHE names a folder that can be written.")
+            "each time anew. Allowed: SITEPROOF_CACHE names a folder that can be written."
+        )
 
     def _merge(self) -> None:
         """Few parts: small ones become one, and all do if much of them is out of date."""
@@ -142,14 +143,16 @@ class Refresh:
             self.turns("live_turns", ())
             queries = {
                 table: store.live(table, [self.relation(p, table) for p in old], "live_turns")
-                for table in views.KEPT}
+                for table in views.KEPT
+            }
             del self.index.parts[-count:]
             self._add(queries)
 
     def _live_rows(self) -> int:
         self.turns("live_turns", ())
         found = self.connection.execute(
-            f"SELECT coalesce(sum(samples), 0) FROM ({self.runs('live_turns')})").fetchall()
+            f"SELECT coalesce(sum(samples), 0) FROM ({self.runs('live_turns')})"
+        ).fetchall()
         return int(found[0][0])
 
     def runs(self, turns: str) -> str:
@@ -161,9 +164,16 @@ class Refresh:
 
     def turns(self, name: str, systems: Sequence[str]) -> None:
         """A table of the turns that count, of some systems or of all."""
-        tables.make(self.connection, name, {"turn": "UBIGINT"}, {"turn": [
-            turn for file, (_, _, turn) in self.index.files.items()
-            if is_of(file, systems)]})
+        tables.make(
+            self.connection,
+            name,
+            {"turn": "UBIGINT"},
+            {
+                "turn": [
+                    turn for file, (_, _, turn) in self.index.files.items() if is_of(file, systems)
+                ]
+            },
+        )
 
     def _save(self, retired: Iterable[Part]) -> None:
         try:
@@ -205,7 +215,8 @@ def _own(folder: Path, prefix: str) -> Iterator[tuple[str, Stamp]]:
     with os.scandir(folder) as found:
         entries = sorted(
             (e for e in found if e.name.endswith(".jsonl") and not e.name.startswith(".")),
-            key=lambda entry: entry.name)
+            key=lambda entry: entry.name,
+        )
     for entry in entries:
         yield prefix + entry.name, _stamp(entry.stat)
 
@@ -228,9 +239,7 @@ def _stamp(stat: Callable[[], os.stat_result]) -> Stamp:
     return found.st_size, found.st_ctime_ns
 
 
-def _batches(
-    names: Sequence[str], there: dict[str, Stamp]
-) -> Iterator[tuple[int, list[str]]]:
+def _batches(names: Sequence[str], there: dict[str, Stamp]) -> Iterator[tuple[int, list[str]]]:
     """Names in portions, each with how many there are up to its end."""
     batch: list[str] = []
     size = 0

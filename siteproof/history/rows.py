@@ -53,11 +53,21 @@ def hashed(*words: str) -> int:
 def run_row(head: Header, file: str, run: int, count: int) -> dict[str, Any]:
     """What all rows of a file share. Raises UserError for a time that no calendar has in UTC."""
     return {
-        "run": run, "system": head.system, "partition": head.partition,
-        "environment": head.environment, "session": head.session, "campaign": head.campaign,
-        "mode": head.mode, "check_name": head.check, "job": head.job, "time": _utc(head.time, file),
-        "file": file, "source": PUBLISHED if head.mode == PUBLISHED else SITEPROOF,
-        "expected": head.expected, "samples": count, "conditions": canonical(head.conditions),
+        "run": run,
+        "system": head.system,
+        "partition": head.partition,
+        "environment": head.environment,
+        "session": head.session,
+        "campaign": head.campaign,
+        "mode": head.mode,
+        "check_name": head.check,
+        "job": head.job,
+        "time": _utc(head.time, file),
+        "file": file,
+        "source": PUBLISHED if head.mode == PUBLISHED else SITEPROOF,
+        "expected": head.expected,
+        "samples": count,
+        "conditions": canonical(head.conditions),
         "provenance": canonical(head.provenance),
     }
 
@@ -69,8 +79,9 @@ def _utc(text: str, where: str) -> datetime:
         raise UserError(where, f"'{text}' is before or after all years") from None
 
 
-def of_file(path: Path, file: str, run: int) -> tuple[dict[str, Any], list[dict[str, Any]],
-                                                       dict[int, str]]:
+def of_file(
+    path: Path, file: str, run: int
+) -> tuple[dict[str, Any], list[dict[str, Any]], dict[int, str]]:
     """The run, the narrow rows and the conditions of a file. Raises UserError with its line."""
     found = samples.read(path)
     head = found[0].header if found else samples.read_header(path)
@@ -91,11 +102,18 @@ def _row(sample: Sample, run: int, held: Context) -> dict[str, Any]:
     is_ok, number = sample.status == "ok", sample.value
     value = float(number) if isinstance(number, Decimal) else None
     return {
-        "run": run, "node": sample.node, "metric": sample.metric, "value": value,
-        "digits": str(number) if is_ok else None, "unit": sample.unit if is_ok else "",
+        "run": run,
+        "node": sample.node,
+        "metric": sample.metric,
+        "value": value,
+        "digits": str(number) if is_ok else None,
+        "unit": sample.unit if is_ok else "",
         "factor": None if value is None else factor(sample.unit),
-        "kind": units.kind(sample.unit) if is_ok else "", "status": sample.status,
-        "why": sample.why, "trial": int(sample.trial), "dims": canonical(sample.dims),
+        "kind": units.kind(sample.unit) if is_ok else "",
+        "status": sample.status,
+        "why": sample.why,
+        "trial": int(sample.trial),
+        "dims": canonical(sample.dims),
         "context": held.key,
         "series": held.part ^ of_metric(sample.metric) ^ of_dims(sample.dims),
     }

@@ -91,7 +91,8 @@ def load(folder: Path) -> Index | None:
             int(record["turn"]),
             [Part(p["name"], p["rows"], p["sizes"]) for p in record["parts"]],
             {name: (size, moment, turn) for name, (size, moment, turn) in record["files"].items()},
-            record["refused"])
+            record["refused"],
+        )
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -119,14 +120,16 @@ def file_name(part: str, table: str) -> str:
 def save(folder: Path, index: Index) -> None:
     """Make an index count. Raises OSError."""
     record = {
-        "version": version(), "turn": index.turn, "files": index.files, "refused": index.refused,
-        "parts": [{"name": p.name, "rows": p.rows, "sizes": p.sizes} for p in index.parts]}
+        "version": version(),
+        "turn": index.turn,
+        "files": index.files,
+        "refused": index.refused,
+        "parts": [{"name": p.name, "rows": p.rows, "sizes": p.sizes} for p in index.parts],
+    }
     samples.write_whole(folder / INDEX, json.dumps(record, separators=(",", ":")).encode())
 
 
-def write(
-    connection: duckdb.DuckDBPyConnection, folder: Path, queries: Mapping[str, str]
-) -> Part:
+def write(connection: duckdb.DuckDBPyConnection, folder: Path, queries: Mapping[str, str]) -> Part:
     """Write what the queries yield as a part, which does not count yet. Raises OSError."""
     name, sizes, count = f"{time.time_ns():x}-{secrets.token_hex(4)}", {}, 0
     for table, query in queries.items():
@@ -189,5 +192,7 @@ def live(table: str, relations: Iterable[str], turns: str) -> str:
     found = " UNION ALL ".join(f"SELECT {views.names(table)} FROM {r}" for r in relations)
     if table == "contexts":
         return f"SELECT DISTINCT {views.names(table)} FROM ({found})"
-    return (f"SELECT * FROM ({found}) WHERE (run >> {views.RUN_SHIFT}) IN "
-            f"(SELECT turn FROM {turns}) ORDER BY {views.ORDER[table]}")
+    return (
+        f"SELECT * FROM ({found}) WHERE (run >> {views.RUN_SHIFT}) IN "
+        f"(SELECT turn FROM {turns}) ORDER BY {views.ORDER[table]}"
+    )

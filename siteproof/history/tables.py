@@ -16,7 +16,9 @@ DIGITS = "CASE WHEN digits IS DISTINCT FROM value::DOUBLE::VARCHAR THEN digits E
 
 
 def make(
-    connection: duckdb.DuckDBPyConnection, name: str, kinds: Mapping[str, str],
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    kinds: Mapping[str, str],
     held: Mapping[str, Sequence[Any]],
 ) -> None:
     """A temporary table of these columns, in place of one of that name."""
@@ -28,16 +30,19 @@ def make(
 
 def clear(connection: duckdb.DuckDBPyConnection) -> None:
     """Empty tables new_runs, new_contexts and new_samples, of the store's columns."""
-    connection.execute("; ".join(
-        f'CREATE OR REPLACE TEMP TABLE "new_{table}" '
-        f'({", ".join(f"{name} {kind}" for name, kind in kinds.items())})'
-        for table, kinds in views.KEPT.items()))
+    connection.execute(
+        "; ".join(
+            f'CREATE OR REPLACE TEMP TABLE "new_{table}" '
+            f"({', '.join(f'{name} {kind}' for name, kind in kinds.items())})"
+            for table, kinds in views.KEPT.items()
+        )
+    )
 
 
 def drop(connection: duckdb.DuckDBPyConnection, kept: str) -> None:
     """Remove all tables but those whose names begin with `kept`."""
     names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-    for name in (name for name, in names if not name.startswith(kept)):
+    for name in (name for (name,) in names if not name.startswith(kept)):
         connection.execute(f'DROP TABLE "{name}"')
 
 
@@ -75,8 +80,11 @@ def columns(
 def arrays(held: Mapping[str, Sequence[Any]], kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
     """Columns as DuckDB takes them. None is a NULL where the kind allows it."""
     return {
-        name: np.asarray(column, dtype=NUMPY[kinds[name]]) if kinds[name] in NUMPY
-        else array(column) for name, column in held.items()}
+        name: np.asarray(column, dtype=NUMPY[kinds[name]])
+        if kinds[name] in NUMPY
+        else array(column)
+        for name, column in held.items()
+    }
 
 
 def array(held: Sequence[Any]) -> np.ndarray:

@@ -33,45 +33,85 @@ _HEADER = (
     Column("job", "VARCHAR", "The job's number in the scheduler."),
     Column("time", "TIMESTAMP", "When the job ended, in UTC."),
     Column("file", "VARCHAR", "The file below perflogs that holds the row."),
-    Column("source", "VARCHAR",
-           "siteproof, published (figures of others), or reframe (logs of plain ReFrame)."),
+    Column(
+        "source",
+        "VARCHAR",
+        "siteproof, published (figures of others), or reframe (logs of plain ReFrame).",
+    ),
 )
 SAMPLES = (
     *_HEADER,
-    Column("node", "VARCHAR", "The node, or the sender of a pair; empty for links and systems.",
-           "s.node"),
-    Column("metric", "VARCHAR",
-           "Check and figure, such as Stream.triad; Stream.* where a failure speaks of all.",
-           "s.metric"),
-    Column("value", "DOUBLE", "The value in the tool's unit; NULL for a text or a failure.",
-           "s.value"),
-    Column("digits", "VARCHAR", "The value as logged, or the text; NULL for a failure.",
-           "CASE WHEN s.status = 'ok' THEN coalesce(s.digits, s.value::VARCHAR) END"),
+    Column(
+        "node",
+        "VARCHAR",
+        "The node, or the sender of a pair; empty for links and systems.",
+        "s.node",
+    ),
+    Column(
+        "metric",
+        "VARCHAR",
+        "Check and figure, such as Stream.triad; Stream.* where a failure speaks of all.",
+        "s.metric",
+    ),
+    Column(
+        "value", "DOUBLE", "The value in the tool's unit; NULL for a text or a failure.", "s.value"
+    ),
+    Column(
+        "digits",
+        "VARCHAR",
+        "The value as logged, or the text; NULL for a failure.",
+        "CASE WHEN s.status = 'ok' THEN coalesce(s.digits, s.value::VARCHAR) END",
+    ),
     Column("unit", "VARCHAR", "The tool's unit; empty for a failure.", "s.unit"),
-    Column("base", "DOUBLE",
-           "The value in the base unit of its kind: bytes/s, bytes, s, FLOPS, Hz, 1 of a share.",
-           "s.value * s.factor"),
-    Column("kind", "VARCHAR", "What the unit measures: rate, size, time, flops, share, text …",
-           "s.kind"),
-    Column("status", "VARCHAR", "ok, or why there is no value: timeout, checksum, node_lost …",
-           "s.status"),
+    Column(
+        "base",
+        "DOUBLE",
+        "The value in the base unit of its kind: bytes/s, bytes, s, FLOPS, Hz, 1 of a share.",
+        "s.value * s.factor",
+    ),
+    Column(
+        "kind",
+        "VARCHAR",
+        "What the unit measures: rate, size, time, flops, share, text …",
+        "s.kind",
+    ),
+    Column(
+        "status",
+        "VARCHAR",
+        "ok, or why there is no value: timeout, checksum, node_lost …",
+        "s.status",
+    ),
     Column("why", "VARCHAR", "The reason of a failure in words.", "s.why"),
     Column("trial", "INTEGER", "The repetition within the job, from 0.", "s.trial"),
-    Column("dims", "VARCHAR", "What the value belongs to beyond its node, as JSON: size, peer …",
-           "s.dims"),
-    Column("conditions", "VARCHAR",
-           "Under which conditions it was measured, those of the job and of the node, as JSON.",
-           "c.conditions"),
-    Column("series", "UBIGINT",
-           "Equal for values that may be compared, whichever node or day they are of.", "s.series"),
+    Column(
+        "dims",
+        "VARCHAR",
+        "What the value belongs to beyond its node, as JSON: size, peer …",
+        "s.dims",
+    ),
+    Column(
+        "conditions",
+        "VARCHAR",
+        "Under which conditions it was measured, those of the job and of the node, as JSON.",
+        "c.conditions",
+    ),
+    Column(
+        "series",
+        "UBIGINT",
+        "Equal for values that may be compared, whichever node or day they are of.",
+        "s.series",
+    ),
 )
 RUNS = (
     *_HEADER,
     Column("expected", "VARCHAR", "The nodes that the job had to measure, as a node set."),
     Column("samples", "INTEGER", "How many rows of `samples` the file has."),
     Column("conditions", "VARCHAR", "The conditions that all samples of the job share, as JSON."),
-    Column("provenance", "VARCHAR",
-           "Revision of the suite, kernel, software lock, tools and user, as JSON."),
+    Column(
+        "provenance",
+        "VARCHAR",
+        "Revision of the suite, kernel, software lock, tools and user, as JSON.",
+    ),
 )
 VIEWS = {"samples": SAMPLES, "runs": RUNS}
 # What the store keeps. digits: NULL where the value's own text is the same.
@@ -79,10 +119,20 @@ KEPT = {
     "runs": {"run": "UBIGINT", **{c.name: c.kind for c in RUNS}},
     "contexts": {"context": "UBIGINT", "conditions": "VARCHAR"},
     "samples": {
-        "run": "UBIGINT", "node": "VARCHAR", "metric": "VARCHAR", "value": "DOUBLE",
-        "digits": "VARCHAR", "unit": "VARCHAR", "factor": "DOUBLE", "kind": "VARCHAR",
-        "status": "VARCHAR", "why": "VARCHAR", "trial": "INTEGER", "dims": "VARCHAR",
-        "context": "UBIGINT", "series": "UBIGINT",
+        "run": "UBIGINT",
+        "node": "VARCHAR",
+        "metric": "VARCHAR",
+        "value": "DOUBLE",
+        "digits": "VARCHAR",
+        "unit": "VARCHAR",
+        "factor": "DOUBLE",
+        "kind": "VARCHAR",
+        "status": "VARCHAR",
+        "why": "VARCHAR",
+        "trial": "INTEGER",
+        "dims": "VARCHAR",
+        "context": "UBIGINT",
+        "series": "UBIGINT",
     },
 }
 IMPORTED = "imported"  # the folder of a system's foreign files
@@ -97,7 +147,7 @@ def names(table: str) -> str:
 
 def create(samples: Iterable[str], contexts: Iterable[str]) -> Sequence[str]:
     """SQL that makes the views, of a table `live_runs` and of these relations."""
-    told = ", ".join(f'{c.kept or f"r.{_quoted(c.name)}"} AS {_quoted(c.name)}' for c in SAMPLES)
+    told = ", ".join(f"{c.kept or f'r.{_quoted(c.name)}'} AS {_quoted(c.name)}" for c in SAMPLES)
     runs = ", ".join(_quoted(c.name) for c in RUNS)
     return (
         f"CREATE TEMP VIEW samples AS SELECT {told} FROM ({_union('samples', samples)}) s "

@@ -69,8 +69,12 @@ def describe(text: str) -> dict[str, str]:
         blas = next(iter(known), "openblas" if _OPENBLAS.search(text) else "")
     paths = [path for family, path in libraries if family == blas] + [r[1] for r in ranks]
     version = _VERSIONS[blas].search(text) if blas in _VERSIONS else None
-    found = {"blas": blas, "blas_library": paths[-1] if paths else "",
-             "blas_version": version[1] if version else "", "blas_kernel": _kernel(blas, text)}
+    found = {
+        "blas": blas,
+        "blas_library": paths[-1] if paths else "",
+        "blas_version": version[1] if version else "",
+        "blas_kernel": _kernel(blas, text),
+    }
     return {key: value for key, value in found.items() if value}
 
 
@@ -90,8 +94,11 @@ def unknown_processor(kernel: str, flags: set[str], blas: str = "") -> str | Non
     offered = max((level for level in _LEVELS if _offers(level, flags)), key=_LEVELS.index)
     if _LEVELS.index(offered) <= _LEVELS.index(used):
         return None
-    what = "MKL does not use all of this processor" if blas == "mkl" else \
-        "The BLAS did not know this processor"
+    what = (
+        "MKL does not use all of this processor"
+        if blas == "mkl"
+        else "The BLAS did not know this processor"
+    )
     return f"{what}: its kernel {kernel} does not use {offered}, which the processor offers."
 
 

@@ -52,7 +52,8 @@ def _summary(text: str) -> tuple[int, int, str, str, str]:
         raise OutputError("dd: no summary of one copy")
     (read, part, _), (written, rest, _) = rows
     if read != written or int(part) or int(rest) or not int(read):
-        raise OutputError(f"dd: {read}+{part} blocks read, {written}+{rest} written: not whole",
-                          "invalid")
+        raise OutputError(
+            f"dd: {read}+{part} blocks read, {written}+{rest} written: not whole", "invalid"
+        )
     size, seconds, rate, unit = rates[0]
     return int(read), int(size), seconds, rate, unit

@@ -37,8 +37,10 @@ def conditions(text: str) -> dict[str, str]:
     try:
         result = _result(text)
         shared = result.get("global options")  # those that went before --name
-        options = {**(shared if isinstance(shared, dict) else {}),
-                   **_part(_only(result), "job options")}
+        options = {
+            **(shared if isinstance(shared, dict) else {}),
+            **_part(_only(result), "job options"),
+        }
     except OutputError:
         return {}
     found = {name: options[key] for key, name in _OPTIONS.items() if key in options}
@@ -62,15 +64,17 @@ def _job(text: str) -> dict[str, Any]:
 def _result(text: str) -> dict[str, Any]:
     """What stands in the JSON. Messages may go before it. Raises OutputError."""
     start = re.search(r"^\{", text, re.MULTILINE)
-    before = text[:start.start()] if start else text
+    before = text[: start.start()] if start else text
     if any(not _MESSAGE.fullmatch(line) for line in before.splitlines() if line.strip()):
         raise OutputError("fio: no JSON, or something before it")
     if not start:
-        raise OutputError(f"fio: no result: {_said(text)}", "generic" if before.strip() else
-                          "parse")
+        raise OutputError(
+            f"fio: no result: {_said(text)}", "generic" if before.strip() else "parse"
+        )
     try:  # numbers stay the text that was printed
-        result = json.loads(text[start.start():], parse_float=str, parse_int=str,
-                            parse_constant=str)
+        result = json.loads(
+            text[start.start() :], parse_float=str, parse_int=str, parse_constant=str
+        )
     except (ValueError, RecursionError):
         raise OutputError("fio: cut off, or no JSON") from None
     if not isinstance(result, dict) or not _plain(result.get("fio version")):
@@ -94,6 +98,7 @@ def _part(held: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _direction(name: str, part: dict[str, Any]) -> list[Reading]:
     """The readings of one direction; none where nothing was moved."""
+
     def figure(key: str) -> Decimal:
         return figures.number(f"fio: {name} {key}", str(part.get(key)))
 

@@ -13,15 +13,40 @@ from siteproof.parsers import Reading, lines
 from siteproof.parsers.lines import LONGEST
 
 UNIT = {
-    "edac_ce": "count", "edac_ue": "count", "mce": "count", "throttled": "count",
-    "throttled_package": "count", "oom_kills": "count", "swapped_out": "count",
-    "kernel_errors": "count", "zombies": "count", "read_only": "count",
-    "clock_lowest": "MHz", "clock_most": "MHz", "time_offset": "ms", "uptime": "s",
-    "load": "count", "swap_used": "KiB", "time": "s", "slurmd_age": "s",
+    "edac_ce": "count",
+    "edac_ue": "count",
+    "mce": "count",
+    "throttled": "count",
+    "throttled_package": "count",
+    "oom_kills": "count",
+    "swapped_out": "count",
+    "kernel_errors": "count",
+    "zombies": "count",
+    "read_only": "count",
+    "clock_lowest": "MHz",
+    "clock_most": "MHz",
+    "time_offset": "ms",
+    "uptime": "s",
+    "load": "count",
+    "swap_used": "KiB",
+    "time": "s",
+    "slurmd_age": "s",
 }
-NIC = ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "rx_missed_errors", "rx_crc_errors",
-       "carrier_changes", "rx_pause", "tx_pause", "symbol_error", "link_downed",
-       "port_rcv_errors", "port_xmit_discards")
+NIC = (
+    "rx_errors",
+    "tx_errors",
+    "rx_dropped",
+    "tx_dropped",
+    "rx_missed_errors",
+    "rx_crc_errors",
+    "carrier_changes",
+    "rx_pause",
+    "tx_pause",
+    "symbol_error",
+    "link_downed",
+    "port_rcv_errors",
+    "port_xmit_discards",
+)
 
 _COUNT = re.compile(r"count (\S+) = (-?[0-9]{1,20}(?:\.[0-9]{1,9})?)")
 _NIC = re.compile(r"nic\.(\S+)\.([a-z_]+)")

@@ -13,7 +13,8 @@ FIELDS = 7  # T/V N NB P Q Time Gflops
 
 _RESULT = re.compile(r"^W[RC][0-9].*", re.MULTILINE)
 _RESIDUAL = re.compile(
-    "^" + re.escape("||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=")
+    "^"
+    + re.escape("||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=")
     + r"[ \t]*(\S+)[ \t]+\.+[ \t]+(PASSED|FAILED)\b",
     re.MULTILINE,
 )

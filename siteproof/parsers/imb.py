@@ -71,7 +71,9 @@ def _row(size: str, time: str, rate: str) -> list[Reading]:
     microseconds = figures.positive(f"imb: time of {size} bytes", time)
     bandwidth = figures.number(f"imb: bandwidth of {size} bytes", rate)
     figures.must_agree(
-        f"imb: bandwidth of {size} bytes", bandwidth, figures.number("imb: size", size).scaleb(-6),
+        f"imb: bandwidth of {size} bytes",
+        bandwidth,
+        figures.number("imb: size", size).scaleb(-6),
         microseconds.scaleb(-6),
     )
     dims = {"size": size}

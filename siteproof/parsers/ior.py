@@ -23,8 +23,10 @@ DIGITS = Context(prec=10)  # of a rank's rate: IOR prints eleven
 
 _RANKS_ASKED = re.compile(r"saveRankPerformanceDetailsCSV=", re.IGNORECASE)
 # Of a full file system MPI-IO may say nothing, and IOR no more than this, with exit code 0.
-_SIZES = re.compile(r"Expected aggregate file size +=( [0-9]{1,20}).{0,80}\n"
-                    r"WARNING: Stat\(\) of aggregate file size +=( [0-9]{1,20})")
+_SIZES = re.compile(
+    r"Expected aggregate file size +=( [0-9]{1,20}).{0,80}\n"
+    r"WARNING: Stat\(\) of aggregate file size +=( [0-9]{1,20})"
+)
 # Its exit code is the number of errors, of which 256 are 0 to the shell.
 _WRONG = re.compile(r"Incorrect data on (?:read|write) \((-?[0-9]{1,20}) errors found\)")
 _FAILED = re.compile(r"(?:ERROR: |WARNING: |\bAssertion )[ -~]{0,200}")
@@ -40,8 +42,9 @@ def parse(text: str) -> list[Reading]:
     result, ranks = _result(text)
     asked = _Asked(result)
     if asked.ranks != bool(ranks):
-        raise OutputError("ior: no table of the ranks that was asked for, or something else after "
-                          "the JSON")
+        raise OutputError(
+            "ior: no table of the ranks that was asked for, or something else after the JSON"
+        )
     table = _ranks(ranks, asked) if ranks else {}
     return [reading for phase in asked.phases for reading in _phase(result, asked, phase, table)]
 
@@ -55,12 +58,17 @@ def conditions(text: str) -> dict[str, str]:
     except OutputError:
         return {}
     told = {"api": api, "version": version}
-    found = {key: value for key, value in told.items()
-             if isinstance(value, str) and 0 < len(value) <= 40 and value.isprintable()}
+    found = {
+        key: value
+        for key, value in told.items()
+        if isinstance(value, str) and 0 < len(value) <= 40 and value.isprintable()
+    }
     return found | {
         "layout": asked.layout,
-        "transfer": str(asked.transfer), "block": str(asked.block * asked.segments),
-        "size": str(asked.bytes), "tasks": str(asked.tasks),
+        "transfer": str(asked.transfer),
+        "block": str(asked.block * asked.segments),
+        "size": str(asked.bytes),
+        "tasks": str(asked.tasks),
         "tasks_per_node": str(asked.tasks_per_node),
     }
 
@@ -77,17 +85,21 @@ class _Asked:
         self.segments = _whole("segmentCount", said)
         self.repetitions = _whole("repetitions", said)
         alone, pieces = _flag("filePerProc", said), self.block == self.transfer
-        self.layout = ("file_a_task" if alone else
-                       "interleaved" if pieces and self.segments > 1 else "shared")
+        self.layout = (
+            "file_a_task" if alone else "interleaved" if pieces and self.segments > 1 else "shared"
+        )
         self.compared = _flag("checkRead", said)
         self.bytes = self.tasks * self.block * self.segments
         self.ranks = bool(_RANKS_ASKED.search(_text("Command line", result)))
-        wanted = {"write": _flag("writeFile", said),
-                  "read": _flag("readFile", said) or self.compared}
+        wanted = {
+            "write": _flag("writeFile", said),
+            "read": _flag("readFile", said) or self.compared,
+        }
         self.phases = [phase for phase in PHASES if wanted[phase]]
         if str(said.get("deadlineForStonewall")) != "0":
-            raise OutputError("ior: ended by its stonewall, so nobody knows what each rank did",
-                              "invalid")
+            raise OutputError(
+                "ior: ended by its stonewall, so nobody knows what each rank did", "invalid"
+            )
         if not self.phases or self.repetitions > 10_000 or self.tasks > 10**7:
             raise OutputError("ior: neither a write nor a read, or too many of them")
 
@@ -105,8 +117,9 @@ def _result(text: str) -> tuple[dict[str, Any], str]:
     if not start:
         raise OutputError("ior: no JSON")
     try:  # numbers stay the text that was printed
-        result, end = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str
-                                       ).raw_decode(text, start.start())
+        result, end = json.JSONDecoder(
+            parse_float=str, parse_int=str, parse_constant=str
+        ).raw_decode(text, start.start())
     except (ValueError, RecursionError):
         raise OutputError("ior: JSON cut off, or damaged") from None
     if not isinstance(result.get("Version"), str) or not isinstance(result.get("Finished"), str):
@@ -124,8 +137,7 @@ def _phase(
         raise OutputError(f"ior: {len(rows)} results of {phase}, asked were {asked.repetitions}")
     moved = figures.number(f"ior: {phase} volume", str(sums[0].get("xsizeMiB")))
     if abs(moved * MIB - asked.bytes) > MIB / 10_000:  # it has four decimals
-        raise OutputError(f"ior: {phase} of {moved} MiB, asked were {asked.bytes} bytes",
-                          "invalid")
+        raise OutputError(f"ior: {phase} of {moved} MiB, asked were {asked.bytes} bytes", "invalid")
     for number, row in enumerate(rows):
         dims = {"trial": str(number + 1)} if asked.repetitions > 1 else {}
         rate = figures.positive(f"ior: {phase} rate", str(row.get("bwMiB")))
@@ -174,7 +186,8 @@ def _row(line: str, asked: _Asked) -> tuple[str, int, Decimal]:
         raise OutputError("ior: a broken line in the table of the ranks")
     share = Decimal(asked.bytes) / asked.tasks
     whole, inner, rate, inner_rate = (
-        figures.positive("ior: a rank's figure", cell) for cell in cells[1:])
+        figures.positive("ior: a rank's figure", cell) for cell in cells[1:]
+    )
     figures.must_agree("ior: a rank's rate", rate, share, whole)
     figures.must_agree("ior: a rank's rate", inner_rate, share, inner)
     return phase, int(cells[0]), DIGITS.divide(inner_rate, MIB)

@@ -72,8 +72,10 @@ def conditions(text: str) -> dict[str, str]:
     end = result.get("end")
     udp = asked.get("protocol") == "UDP"
     found = {
-        "protocol": asked.get("protocol"), "streams": asked.get("num_streams"),
-        "duration": asked.get("duration"), "omit": asked.get("omit"),
+        "protocol": asked.get("protocol"),
+        "streams": asked.get("num_streams"),
+        "duration": asked.get("duration"),
+        "omit": asked.get("omit"),
         "datagram" if udp else "block": asked.get("blksize"),
         "target_rate": asked.get("target_bitrate") if udp else None,
         "reverse": {"0": "no", "1": "yes"}.get(str(asked.get("reverse"))),
@@ -100,7 +102,8 @@ def intervals(text: str) -> list[Interval]:
     sums = [_part(row, "sum") for row in rows]
     return [
         Interval(begin + _figure(row, "start"), _figure(row, "seconds"), 8 * _figure(row, "bytes"))
-        for row in sums if row.get("omitted") is False
+        for row in sums
+        if row.get("omitted") is False
     ]
 
 

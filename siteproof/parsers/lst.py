@@ -53,7 +53,8 @@ def parse(text: str) -> list[Reading]:
         raise OutputError("lst: an interval is not complete")
     readings = [
         Reading(METRICS[way], median_low(values), "MiB/s", {"group": group})
-        for (group, way), values in rates.items() if median_low(values)
+        for (group, way), values in rates.items()
+        if median_low(values)
     ]
     if not readings:
         raise OutputError("lst: nothing moved", "invalid")
@@ -62,8 +63,11 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """intervals: how many each figure is the median of."""
-    blocks = [m[2] for line in lines.harmless(text)
-              if (m := _BLOCK.fullmatch(line)) and m[1] == "Bandwidth"]
+    blocks = [
+        m[2]
+        for line in lines.harmless(text)
+        if (m := _BLOCK.fullmatch(line)) and m[1] == "Bandwidth"
+    ]
     return {"intervals": str(blocks.count(blocks[0]))} if blocks else {}
 
 

@@ -9,8 +9,12 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, figures
 
 # Option that asks for one phase alone, its row in the table, our name.
-PHASES = (("-C", "File creation", "create"), ("-T", "File stat", "stat"),
-          ("-E", "File read", "read"), ("-r", "File removal", "remove"))
+PHASES = (
+    ("-C", "File creation", "create"),
+    ("-T", "File stat", "stat"),
+    ("-E", "File read", "read"),
+    ("-r", "File removal", "remove"),
+)
 
 _HARMLESS = re.compile(r"WARNING: Read bytes is 0, thus, a read test will actually just open/close")
 _FAILED = re.compile(r"(?:WARNING|ERROR): [ -~]{0,200}|Process [0-9]{1,8}: FAILED[ -~]{0,200}")
@@ -18,14 +22,19 @@ _WRONG = "ERROR: verifying the data"
 _WHEN = r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 _BEGIN = re.compile(rf"^-- started at {_WHEN} --$", re.MULTILINE)
 _END = re.compile(rf"^-- finished at {_WHEN} --\s*\Z", re.MULTILINE)
-_LAUNCHED = re.compile(r"^mdtest-(\S{1,40}) was launched with ([0-9]{1,8}) total task\(s\) on "
-                       r"([0-9]{1,8}) node\(s\)$", re.MULTILINE)
+_LAUNCHED = re.compile(
+    r"^mdtest-(\S{1,40}) was launched with ([0-9]{1,8}) total task\(s\) on "
+    r"([0-9]{1,8}) node\(s\)$",
+    re.MULTILINE,
+)
 _COMMAND = re.compile(r"^Command line used: (.{1,4000})$", re.MULTILINE)
 _WORK = re.compile(r"^([0-9]{1,8}) tasks, ([0-9]{1,15}) files(?:/directories)?$", re.MULTILINE)
-_TABLE = re.compile(r"^SUMMARY (rate|time)(?: \(in ops/sec\))?: \(of ([0-9]{1,6}) iterations\)$",
-                    re.MULTILINE)
-_ROW = re.compile(r"^   (File [a-z]+) +(\S{1,30}) +(\S{1,30}) +(\S{1,30}) +(\S{1,30})$",
-                  re.MULTILINE)
+_TABLE = re.compile(
+    r"^SUMMARY (rate|time)(?: \(in ops/sec\))?: \(of ([0-9]{1,6}) iterations\)$", re.MULTILINE
+)
+_ROW = re.compile(
+    r"^   (File [a-z]+) +(\S{1,30}) +(\S{1,30}) +(\S{1,30}) +(\S{1,30})$", re.MULTILINE
+)
 
 
 def parse(text: str) -> list[Reading]:

@@ -15,8 +15,9 @@ from siteproof.parsers import Reading, figures, messages
 
 DEFAULT = (1, 2**30)  # bytes
 
-_HELLO = re.compile(r"^Hello, World! I am process ([0-9]{1,9}) of ([0-9]{1,9}) on \S+\r?$",
-                    re.MULTILINE)
+_HELLO = re.compile(
+    r"^Hello, World! I am process ([0-9]{1,9}) of ([0-9]{1,9}) on \S+\r?$", re.MULTILINE
+)
 _TITLE = re.compile(r"^# MPI PingPong Test[ \t\r]*$", re.MULTILINE)
 _HEADER = re.compile(
     r"^# Size \[B\] +Bandwidth \[MB/s\] \| Time Mean \[s\] ± StdDev \[s\] +Samples[ \t\r]*$",
@@ -36,8 +37,9 @@ def parse(text: str) -> list[Reading]:
     """
     ranks = sorted(_HELLO.findall(text))
     if ranks and ranks != [("0", "2"), ("1", "2")]:
-        raise OutputError(f"mpi4py_bench: {len(ranks)} processes say hello, and not 0 and 1 of 2",
-                          "generic")
+        raise OutputError(
+            f"mpi4py_bench: {len(ranks)} processes say hello, and not 0 and 1 of 2", "generic"
+        )
     if not ranks:
         raise OutputError("mpi4py_bench: no hello of two processes, so who sent is not known")
     if len(_TITLE.findall(text)) != 1 or len(_HEADER.findall(text)) != 1:

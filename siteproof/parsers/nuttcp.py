@@ -28,12 +28,24 @@ _TEXT = re.compile(
     rf"|(?:{_N} retrans)?(?: *\S+ [KM]?B-cwnd)? *\S+ msRTT))\r?\n",
     re.MULTILINE,
 )
-_KEYS = ("megabytes", "real_seconds", "rate_Mbps", "tx_cpu", "rx_cpu",
-         "drop", "pkt", "data_loss", "retrans")
+_KEYS = (
+    "megabytes",
+    "real_seconds",
+    "rate_Mbps",
+    "tx_cpu",
+    "rx_cpu",
+    "drop",
+    "pkt",
+    "data_loss",
+    "retrans",
+)
 _PARSE = re.compile(r"^megabytes=\S+ real_seconds=.*\r?\n", re.MULTILINE)
 _PAIR = re.compile(r"(\w{1,20})=(\S{1,40})")
-_ERROR = re.compile(r"(?:error: .*|.*\berror: .*|bad hostname .*|.*transfer interrupted.*|"
-                    r".*version mismatch.*|.*not answering.*)", re.IGNORECASE)
+_ERROR = re.compile(
+    r"(?:error: .*|.*\berror: .*|bad hostname .*|.*transfer interrupted.*|"
+    r".*version mismatch.*|.*not answering.*)",
+    re.IGNORECASE,
+)
 _VERSION = re.compile(r"\bnuttcp-(?:[tr]: v)?([0-9]+\.[0-9]+\.[0-9]+)\b")
 
 

@@ -41,11 +41,13 @@ def parse(text: str) -> list[Reading]:
     mtu = figures.positive("path_mtu: mtu", mtus[0])
     largest = max(passed)
     if mtu != largest + HEADERS:
-        raise OutputError(f"path_mtu: mtu {mtu} where {largest} + {HEADERS} came through",
-                          "invalid")
+        raise OutputError(
+            f"path_mtu: mtu {mtu} where {largest} + {HEADERS} came through", "invalid"
+        )
     if too_big := [size for size, why in failed.items() if why == "too_big" and size < largest]:
-        raise OutputError(f"path_mtu: {min(too_big)} is too big and {largest} came through",
-                          "invalid")
+        raise OutputError(
+            f"path_mtu: {min(too_big)} is too big and {largest} came through", "invalid"
+        )
     if largest < LARGEST and largest + 1 not in failed:
         raise OutputError(f"path_mtu: nobody asked for {largest + 1}, so it may be larger")
     return [Reading("mtu", mtu, "B")]
@@ -65,8 +67,9 @@ def _sort(said: list[str]) -> tuple[list[str], set[int], dict[int, str]]:
     """The MTUs that are said, the sizes that came through, and those that did not, with why."""
     mtus = [match[1] for line in said if (match := _MTU.fullmatch(line))]
     probes = [match for line in said if (match := _PROBE.fullmatch(line))]
-    if strange := next((line for line in said if not _PROBE.fullmatch(line)
-                        and not _MTU.fullmatch(line)), ""):
+    if strange := next(
+        (line for line in said if not _PROBE.fullmatch(line) and not _MTU.fullmatch(line)), ""
+    ):
         raise OutputError(f"path_mtu: not understood: {strange[:80]}")
     passed = {int(match[1]) for match in probes if match[2] == "ok"}
     failed = {int(m[1]): str(m[2]) for m in probes if m[2] != "ok" and int(m[1]) not in passed}

@@ -15,10 +15,15 @@ from siteproof.parsers import Reading, figures, lines
 
 ROUNDING = Decimal("0.01")  # of a time: a reply has three digits, the statistics have more
 
-_TITLE = re.compile(r"^PING \S+ ?\(\S+\)(?: from .{1,80}:)? ([0-9]{1,5})(?:\([0-9]+\))? "
-                    r"(?:data bytes|bytes of data\.)", re.MULTILINE)
-_REPLY = re.compile(r"(?:\[[0-9.]+\] )?[0-9]+ bytes from .{1,200}: icmp_seq=([0-9]{1,9}) "
-                    r"(?:ttl=[0-9]+ )?time=(\S{1,20}) (\S+)( \(DUP!\))?(.*)")
+_TITLE = re.compile(
+    r"^PING \S+ ?\(\S+\)(?: from .{1,80}:)? ([0-9]{1,5})(?:\([0-9]+\))? "
+    r"(?:data bytes|bytes of data\.)",
+    re.MULTILINE,
+)
+_REPLY = re.compile(
+    r"(?:\[[0-9.]+\] )?[0-9]+ bytes from .{1,200}: icmp_seq=([0-9]{1,9}) "
+    r"(?:ttl=[0-9]+ )?time=(\S{1,20}) (\S+)( \(DUP!\))?(.*)"
+)
 _COUNTS = re.compile(
     r"([0-9]{1,9}) packets transmitted, ([0-9]{1,9}) received,(?: \+[0-9]+ \w+,)*"
     r" (\S{1,20})% packet loss, time [0-9]+ms"
@@ -40,7 +45,9 @@ def parse(text: str) -> list[Reading]:
     loss, received = _loss(said)
     least, mean, most = _times(said)
     readings = [
-        Reading("min", least, "ms"), Reading("mean", mean, "ms"), Reading("max", most, "ms"),
+        Reading("min", least, "ms"),
+        Reading("mean", mean, "ms"),
+        Reading("max", most, "ms"),
         Reading("loss", loss, "%"),
     ]
     replies = _replies(said)
@@ -100,8 +107,11 @@ def _replies(said: list[str]) -> list[Decimal]:
         sequence, time, unit, again, remark = match.groups()
         if unit != "ms" or remark:
             raise OutputError(f"ping: a reply says '{f'{unit}{remark}'[:60]}'", "invalid")
-        if not again and times.setdefault(sequence, value := figures.positive(
-                "ping: time", time)) is not value:
+        if (
+            not again
+            and times.setdefault(sequence, value := figures.positive("ping: time", time))
+            is not value
+        ):
             raise OutputError(f"ping: two replies to packet {sequence}, appended to one file")
     return list(times.values())
 

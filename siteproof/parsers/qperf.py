@@ -13,8 +13,17 @@ from siteproof.parsers import Reading, figures, lines
 
 METRICS = {"bw": "bandwidth", "recv_bw": "bandwidth", "latency": "latency"}
 UNITS = {
-    "bytes/sec": "B/s", "KB/sec": "kB/s", "MB/sec": "MB/s", "GB/sec": "GB/s", "TB/sec": "TB/s",
-    "Kb/sec": "kb/s", "Mb/sec": "Mb/s", "Gb/sec": "Gb/s", "us": "us", "ms": "ms", "sec": "s",
+    "bytes/sec": "B/s",
+    "KB/sec": "kB/s",
+    "MB/sec": "MB/s",
+    "GB/sec": "GB/s",
+    "TB/sec": "TB/s",
+    "Kb/sec": "kb/s",
+    "Mb/sec": "Mb/s",
+    "Gb/sec": "Gb/s",
+    "us": "us",
+    "ms": "ms",
+    "sec": "s",
 }
 LONGEST = 100  # characters of a message
 

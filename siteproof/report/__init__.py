@@ -1,7 +1,20 @@
 """The report: what was measured of a system and what it means, on one page."""
 
 CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the order of the page
-    "summary", "nodes", "changes", "untested", "criteria",  # what a reader asks first
-    "distribution", "heatmap", "trend", "sweeps", "links", "matrix", "modes",  # the figures
-    "conditions", "description", "timeline", "results",  # what it rests on
+    "summary",
+    "nodes",
+    "changes",
+    "untested",
+    "criteria",  # what a reader asks first
+    "distribution",
+    "heatmap",
+    "trend",
+    "sweeps",
+    "links",
+    "matrix",
+    "modes",  # the figures
+    "conditions",
+    "description",
+    "timeline",
+    "results",  # what it rests on
 )

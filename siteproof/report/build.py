@@ -19,8 +19,13 @@ def build(material: Material) -> Report:
     ordered = sorted(CHAPTERS, key=lambda name: name in AT_LAST)
     made = {name: _chapter(name, material) for name in ordered}
     sections = [section for name in CHAPTERS if (section := made[name])]
-    return Report(material.system, summary.mark(material), summary.headline(material),
-                  summary.facts(material), sections)
+    return Report(
+        material.system,
+        summary.mark(material),
+        summary.headline(material),
+        summary.facts(material),
+        sections,
+    )
 
 
 def _chapter(name: str, material: Material) -> Section | None:

@@ -40,16 +40,30 @@ def page(report: Report, now: datetime) -> str:
     css = (HERE / "style.css").read_text(encoding="utf-8")
     title = f"{report.system}: {report.mark}"
     return template.render(
-        report=report, numbers=numbering, made=when(now), kind=kind, mark=mark, breakable=breakable,
-        picture=picture, wide=wide, numeric=numeric, style=Markup(css),
-        running=Markup(_css_text(f"Siteproof report on {title}")), title=title,
+        report=report,
+        numbers=numbering,
+        made=when(now),
+        kind=kind,
+        mark=mark,
+        breakable=breakable,
+        picture=picture,
+        wide=wide,
+        numeric=numeric,
+        style=Markup(css),
+        running=Markup(_css_text(f"Siteproof report on {title}")),
+        title=title,
     )
 
 
 @cache
 def _environment() -> Environment:
-    return Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined,
-                       trim_blocks=True, lstrip_blocks=True)
+    return Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def kind(word: str) -> str:
@@ -66,7 +80,7 @@ def breakable(text: str) -> Markup:
     """A text whose long words may break after a comma or slash; a node set is one word."""
     text, parts, end = text.replace("->", ARROW), [], 0
     for word in _LONG.finditer(text):
-        parts += [escape(text[end:word.start()]), Markup("<wbr>").join(_PIECE.findall(word[0]))]
+        parts += [escape(text[end : word.start()]), Markup("<wbr>").join(_PIECE.findall(word[0]))]
         end = word.end()
     return Markup("").join([*parts, escape(text[end:])])
 
@@ -88,5 +102,6 @@ def picture(figure: Figure) -> Markup:
 
 def _css_text(text: str) -> str:
     """A text as CSS writes it, whatever is in it."""
-    return "".join(c if c.isalnum() and c.isascii() or c in " .:-" else f"\\{ord(c):06x}"
-                   for c in text)
+    return "".join(
+        c if c.isalnum() and c.isascii() or c in " .:-" else f"\\{ord(c):06x}" for c in text
+    )

@@ -62,16 +62,21 @@ class Stated:
 
     def drawn(self, unit: str) -> Landmark:
         """For a picture in a unit."""
-        told = [f"highest {self.value}" if self.highest else "",
-                f"at {self.place}" if self.at else "",
-                f"plateau {self.flat}" if self.plateau or self.saturation else ""]
+        told = [
+            f"highest {self.value}" if self.highest else "",
+            f"at {self.place}" if self.at else "",
+            f"plateau {self.flat}" if self.plateau or self.saturation else "",
+        ]
         words = ", ".join(filter(None, (" ".join(filter(None, told[:2])), told[2])))
         name = f"published landmark: {self.who}:\n{words}"
         top = None
         if self.highest and self.at:
             best = self.highest[0]
-            top = (float(self.at[0].number), promised.converted(best.number, best.unit, unit),
-                   _beyond(self.at[0]))
+            top = (
+                float(self.at[0].number),
+                promised.converted(best.number, best.unit, unit),
+                _beyond(self.at[0]),
+            )
         flat = [(float(s.number), _beyond(s)) for s in self.plateau]
         return Landmark(name, top, flat)
 
@@ -88,8 +93,9 @@ def of(samples: Iterable[Sample]) -> list[Stated]:
             metric, head = sample.metric.removesuffix(ending), sample.header
             who = " ".join(filter(None, (head.system, head.campaign or head.time[:10])))
             one = found.setdefault((metric, head.system, who), Stated(metric, head.system, who))
-            {HIGHEST: one.highest, AT: one.at, PLATEAU: one.plateau,
-             SATURATION: one.saturation}[ending].append(sample)
+            {HIGHEST: one.highest, AT: one.at, PLATEAU: one.plateau, SATURATION: one.saturation}[
+                ending
+            ].append(sample)
             break
     return list(found.values())
 

@@ -22,8 +22,13 @@ def page(report: Report, now: datetime) -> str:
     lines += _table(Table(("fact", "text"), report.facts), numbers)
     for section in report.sections:
         lines += _section(section, numbers, 2)
-    lines += ["---", "", f"Made by Siteproof on {when(now)} from the samples below perflogs and "
-              "the site's files. Times are UTC.", ""]
+    lines += [
+        "---",
+        "",
+        f"Made by Siteproof on {when(now)} from the samples below perflogs and "
+        "the site's files. Times are UTC.",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -65,8 +70,12 @@ def _table(table: Table, numbers: Numbering) -> Iterator[str]:
         yield _row([text(column) for column in table.columns])
         yield _row(["--:" if column in table.numeric else ":--" for column in table.columns])
         for row in table.rows:
-            yield _row([_cell(column, cell, numbers)
-                        for column, cell in zip(table.columns, row, strict=True)])
+            yield _row(
+                [
+                    _cell(column, cell, numbers)
+                    for column, cell in zip(table.columns, row, strict=True)
+                ]
+            )
         yield ""
     if table.note:
         yield from (text(table.note), "")

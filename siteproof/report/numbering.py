@@ -58,14 +58,20 @@ class Numbering:
 
     def shown(self, table: Table) -> Table:
         """The table without columns that refer to nothing and without those that hold nothing."""
-        kept = [place for place, column in enumerate(table.columns) if not table.rows or any(
-            self._holds(column, row[place]) for row in table.rows)]
+        kept = [
+            place
+            for place, column in enumerate(table.columns)
+            if not table.rows or any(self._holds(column, row[place]) for row in table.rows)
+        ]
         if len(kept) == len(table.columns):
             return table
         columns = [table.columns[place] for place in kept]
         return replace(
-            table, columns=columns, rows=[[row[place] for place in kept] for row in table.rows],
-            numeric=[column for column in table.numeric if column in columns])
+            table,
+            columns=columns,
+            rows=[[row[place] for place in kept] for row in table.rows],
+            numeric=[column for column in table.numeric if column in columns],
+        )
 
     def _holds(self, column: str, cell: str) -> bool:
         if column == SEE:

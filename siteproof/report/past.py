@@ -88,21 +88,35 @@ class Past:
 def read(material: Material) -> Past | None:
     """The past of a system's headline speeds; None where there is none."""
     site = material.site
-    metrics = [name for name, m in site.catalogue.items()
-               if m.headline and series.is_speed(m) and LINK not in m.conditions]
+    metrics = [
+        name
+        for name, m in site.catalogue.items()
+        if m.headline and series.is_speed(m) and LINK not in m.conditions
+    ]
     nodes = [n for role in site.system.nodes for n in site.expected(role)]
     nodes = list(dict.fromkeys(nodes))
     found = material.history.sql(
         "SELECT session, min(time) FROM runs WHERE system = ? AND source = 'siteproof' "
-        "GROUP BY session ORDER BY min(time), session", [material.system])[-SESSIONS:]
+        "GROUP BY session ORDER BY min(time), session",
+        [material.system],
+    )[-SESSIONS:]
     if not (metrics and nodes and found):
         return None
     checks = sorted({name.partition(".")[0] for name in metrics})
     names = [*metrics, *(f"{check}.*" for check in checks)]
-    held = material.history.columns(QUERY, {
-        "nodes": nodes, "places": list(range(len(nodes))), "system": material.system,
-        "sessions": [s for s, _ in found], "numbers": list(range(len(found))),
-        "metrics": names, "which": list(range(len(names))), "untried": list(NOT_TRIED)})
+    held = material.history.columns(
+        QUERY,
+        {
+            "nodes": nodes,
+            "places": list(range(len(nodes))),
+            "system": material.system,
+            "sessions": [s for s, _ in found],
+            "numbers": list(range(len(found))),
+            "metrics": names,
+            "which": list(range(len(names))),
+            "untried": list(NOT_TRIED),
+        },
+    )
     if not len(held["place"]):
         return None
     same = _same(material, metrics)
@@ -111,8 +125,16 @@ def read(material: Material) -> Past | None:
         held["series"] = np.array([same.get(int(n), int(n)) for n in numbers], np.uint64)[back]
     roles = list(site.system.nodes)
     role = np.array([roles.index(site.role_of(n) or roles[0]) for n in nodes])
-    return Past(nodes, roles, role, names, [s for s, _ in found],
-                [at.replace(tzinfo=UTC) for _, at in found], **_by_job(held), same=same)
+    return Past(
+        nodes,
+        roles,
+        role,
+        names,
+        [s for s, _ in found],
+        [at.replace(tzinfo=UTC) for _, at in found],
+        **_by_job(held),
+        same=same,
+    )
 
 
 def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:
@@ -120,11 +142,15 @@ def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:
     known: dict[tuple[object, ...], list[tuple[Series, int]]] = {}
     found: dict[int, int] = {}
     for number, metric, environment, dims, conditions in material.history.sql(
-            KINDS, {"system": material.system, "metrics": list(metrics)}):
+        KINDS, {"system": material.system, "metrics": list(metrics)}
+    ):
         plain = {k: v for k, v in json.loads(dims).items() if k not in series.OF_A_RUN}
         decide = series.deciding(json.loads(conditions))
-        key = comparable(Series(metric, tuple(sorted(plain.items())), environment, "",
-                                tuple(sorted(decide.items()))))
+        key = comparable(
+            Series(
+                metric, tuple(sorted(plain.items())), environment, "", tuple(sorted(decide.items()))
+            )
+        )
         alike = known.setdefault((metric, key.dims, environment), [])
         first = next((n for other, n in alike if series.alike(key, other)), int(number))
         alike.append((key, first))
@@ -141,8 +167,7 @@ def _by_job(held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     new[1:] = np.logical_or.reduce([rows[key][1:] != rows[key][:-1] for key in keys])
     starts = np.flatnonzero(new)
     value = quantile(rows["base"], starts, 0.5)
-    return {key: rows[key][starts] for key in keys
-            } | {"value": value}
+    return {key: rows[key][starts] for key in keys} | {"value": value}
 
 
 def quantile(values: np.ndarray, starts: np.ndarray, share: float) -> np.ndarray:

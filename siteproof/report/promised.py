@@ -33,9 +33,12 @@ def number_of(sample: Sample) -> int:
 def criteria_of(site: Site, key: Series, like: Sample) -> dict[str, Criterion]:
     """The criteria with a number that values such as this sample answer, by id."""
     return {
-        name: criterion for name, criterion in site.criteria.items()
-        if criterion.metric == key.metric and criterion.bound is not None
-        and key.role in site.roles_of(criterion) and not why_not(criterion, like)
+        name: criterion
+        for name, criterion in site.criteria.items()
+        if criterion.metric == key.metric
+        and criterion.bound is not None
+        and key.role in site.roles_of(criterion)
+        and not why_not(criterion, like)
     }
 
 
@@ -58,15 +61,24 @@ def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) ->
         sign = _SIGN[SIGNS[criterion.kind]]
         told = figure(float(criterion.bound_value(facts).to(unit)), unit)
         rounds = f" ({criterion.rounding})" if criterion.step else ""
-        found += _sides("bound", criterion, (metric.unit, unit), facts,
-                        f"{name} {sign} {told}{rounds}")
+        found += _sides(
+            "bound", criterion, (metric.unit, unit), facts, f"{name} {sign} {told}{rounds}"
+        )
     for name, baseline in site.baselines.items():
-        if baseline.metric == key.metric and not baseline.links and key.role in site.roles_of(
-                baseline):
+        if (
+            baseline.metric == key.metric
+            and not baseline.links
+            and key.role in site.roles_of(baseline)
+        ):
             kind, limit = baseline.limit(metric.unit, facts)
             at = converted(limit.value, metric.unit, unit)
-            found += _sides("baseline", baseline, (metric.unit, unit), facts,
-                            f"usual {name} {_SIGN[SIGNS[kind]]} {figure(at, unit)}")
+            found += _sides(
+                "baseline",
+                baseline,
+                (metric.unit, unit),
+                facts,
+                f"usual {name} {_SIGN[SIGNS[kind]]} {figure(at, unit)}",
+            )
     return found
 
 
@@ -78,8 +90,13 @@ def _sides(
     whom = f", {promise.scope}" if promise.scope in MIDDLES else ""
     for side, limit in zip(("at_least", "at_most"), promise.limits(own, facts), strict=True):
         if limit is not None:
-            yield Mark(kind, converted(limit.value, own, unit), text + whom,
-                       "" if whom else side, limit.inclusive)
+            yield Mark(
+                kind,
+                converted(limit.value, own, unit),
+                text + whom,
+                "" if whom else side,
+                limit.inclusive,
+            )
 
 
 def own_name(base: str, seen: dict[str, int]) -> str:

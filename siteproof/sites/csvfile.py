@@ -54,8 +54,7 @@ def _lines(document: Document, reader: Iterator[list[str]]) -> Iterator[tuple[in
 
 
 def _named(
-    document: Document, line: int, cells: list[str], columns: Sequence[str],
-    required: Sequence[str],
+    document: Document, line: int, cells: list[str], columns: Sequence[str], required: Sequence[str]
 ) -> list[str]:
     """The columns of the first row. Raises Stop where they are not what they must be."""
     before = len(document.mistakes)

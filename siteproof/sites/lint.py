@@ -17,9 +17,7 @@ from siteproof.sites.yamlfile import Document, Loc, clip
 
 SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
-SECTIONS = (
-    "hardware", "nodes", "groups", "file_systems", "partitions", "environments", "links",
-)
+SECTIONS = ("hardware", "nodes", "groups", "file_systems", "partitions", "environments", "links")
 NAME_RULE = "a letter or _, then letters, digits, _ and -"
 _DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")  # IFNAMSIZ: 15 characters
 _SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
@@ -52,9 +50,7 @@ def known(document: Document, section: str) -> list[str] | None:
     return list(document.data.get(section, {}))
 
 
-def reference(
-    document: Document, loc: Loc, word: str, what: str, names: list[str] | None
-) -> None:
+def reference(document: Document, loc: Loc, word: str, what: str, names: list[str] | None) -> None:
     """Note a mistake if a key names something that does not exist."""
     if names is not None and word not in names:
         document.follow_up(loc, f"unknown {what} '{clip(word)}'{hint(word, names)}", names)

@@ -37,9 +37,7 @@ def _ends(document: Document, system: System, key: str, link: Link) -> None:
         document.follow_up(("links", key, "clients"), what, "at least two nodes")
 
 
-def _end(
-    document: Document, system: System, key: str, link: Link, end: str
-) -> NodeSet | None:
+def _end(document: Document, system: System, key: str, link: Link, end: str) -> NodeSet | None:
     """The nodes of one end; None if it has a mistake."""
     loc, text = ("links", key, end), getattr(link, end)
     found = [] if text in system.nodes else nodesets.problems(text)

@@ -100,9 +100,7 @@ def _conditions(document: Document, key: str, promise: Promise, metric: Metric) 
         reference(document, (key, "programs"), program, "program", metric.programs)
 
 
-def _links(
-    document: Document, key: str, promise: Promise, metric: Metric, around: Around
-) -> None:
+def _links(document: Document, key: str, promise: Promise, metric: Metric, around: Around) -> None:
     """A figure of pairs names its links; no other figure does."""
     loc, of_pairs = (key, "links"), LINK in metric.conditions
     for name in promise.links:
@@ -116,8 +114,11 @@ def _links(
         what = f"scope '{promise.scope}' of links, which ReFrame compares pair by pair"
         document.follow_up((key, "scope"), what, "no scope: each pair counts")
     measured = of_pairs and metric.check
-    if (measured or promise.scope == "every pair") and not promise.links \
-            and not document.spoilt(loc):
+    if (
+        (measured or promise.scope == "every pair")
+        and not promise.links
+        and not document.spoilt(loc)
+    ):
         names = around.links or "links that system.yaml describes"
         document.add((key,), "no links, so nobody knows which pairs", names)
 
@@ -289,6 +290,9 @@ def _empty(low: Limit, high: Limit) -> bool:
 
 
 def _range(metric: Metric) -> str:
-    ends = [f"{sign} {end}" for sign, end in ((">=", metric.lowest), ("<=", metric.highest))
-            if end is not None]
+    ends = [
+        f"{sign} {end}"
+        for sign, end in ((">=", metric.lowest), ("<=", metric.highest))
+        if end is not None
+    ]
     return f"{' and '.join(ends)} {metric.unit}" if ends else "without ends"

@@ -84,5 +84,7 @@ def expected_values() -> list[Key]:
 def axes() -> dict[str, list[Key]]:
     """The axes of a sweep, by tool; those of all tools first."""
     known = {"any tool": COMMON, **{name: tool.axes for name, tool in TOOLS.items()}}
-    return {name: [Key(axis, one.needed, one.sentence, one.words) for axis, one in mine.items()]
-            for name, mine in known.items()}
+    return {
+        name: [Key(axis, one.needed, one.sentence, one.words) for axis, one in mine.items()]
+        for name, mine in known.items()
+    }

@@ -149,14 +149,25 @@ def _same_number(one: str, other: str) -> bool:
 
 Value = Annotated[
     Expected,
-    WithJsonSchema({
-        "anyOf": [
-            {"type": ["string", "number", "boolean"]},
-            {"type": "array", "items": {"type": ["string", "number"]}},
-            {"type": "object", "minProperties": 1, "maxProperties": 1, "properties": {
-                "at_least": {}, "at_most": {}, "one_of": {"type": "array"}, "exact": {}}},
-        ]
-    }),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": ["string", "number", "boolean"]},
+                {"type": "array", "items": {"type": ["string", "number"]}},
+                {
+                    "type": "object",
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "properties": {
+                        "at_least": {},
+                        "at_most": {},
+                        "one_of": {"type": "array"},
+                        "exact": {},
+                    },
+                },
+            ]
+        }
+    ),
 ]
 
 
@@ -286,16 +297,19 @@ class FileSystem(Model):
         None, description="Roles whose nodes measure it, keys of `nodes`; all, if not given."
     )
     at_once: Count = Field(
-        4, description="How many nodes of a partition measure it at the same time, if it is "
-        "shared; at least one of each job."
+        4,
+        description="How many nodes of a partition measure it at the same time, if it is "
+        "shared; at least one of each job.",
     )
     servers: str | None = Field(
-        None, description="The role whose nodes serve it, a key of `nodes`: their network bounds "
-        "what a sweep can reach."
+        None,
+        description="The role whose nodes serve it, a key of `nodes`: their network bounds "
+        "what a sweep can reach.",
     )
     server_memory: Size | None = Field(
-        None, description="Memory of all its servers together; what fits in there may be read from "
-        "it. Without it that of the nodes of `servers`."
+        None,
+        description="Memory of all its servers together; what fits in there may be read from "
+        "it. Without it that of the nodes of `servers`.",
     )
     storage_version: str = Field(
         "", description="Version of the software that serves it; figures are kept apart by it."
@@ -318,8 +332,9 @@ class Partition(Model):
         False, description="True: only what `links` asks for runs on it, so no node runs twice."
     )
     tuning: bool = Field(
-        False, description="True: sweeps may change settings of its nodes for a while, as root. "
-        "Never where others rely on them."
+        False,
+        description="True: sweeps may change settings of its nodes for a while, as root. "
+        "Never where others rely on them.",
     )
     reframe: dict[str, Any] = Field(
         {}, description="Verbatim, merged into ReFrame's entry of this partition."
@@ -378,8 +393,9 @@ class Environment(Model):
     description: str = Field(description="What it is, for the report.")
     features: list[str] = Field([], description="The programs that it provides.")
     spack: str | None = Field(
-        None, description="The folder of spack-envs/ that 'siteproof build' builds for it; its "
-        "features come with it."
+        None,
+        description="The folder of spack-envs/ that 'siteproof build' builds for it; its "
+        "features come with it.",
     )
     modules: list[str] = Field([], description="Environment modules to load.")
     variables: dict[str, str] = Field({}, description="Environment variables to set.")

@@ -76,8 +76,10 @@ def _pairs(cell: object) -> dict[str, str]:
     for part in filter(None, (p.strip() for p in str(cell).split(";"))):
         key, equals, text = (word.strip() for word in part.partition("="))
         if not (key and equals and text) or key in found:
-            raise mistake(f"'{part[:40]}' is no condition, or is given twice",
-                          "key=value, with ; between several")
+            raise mistake(
+                f"'{part[:40]}' is no condition, or is given twice",
+                "key=value, with ; between several",
+            )
         found[key] = text
     return found
 
@@ -88,23 +90,25 @@ class Published(Model):
     system: str = Field(description="The site's name.")
     date: Annotated[str, AfterValidator(said_period)] = Field(
         description="When it was measured, as the source says: 2016-08-04, 2016-08, "
-                    "2016-08-04/2016-08-05."
+        "2016-08-04/2016-08-05."
     )
     campaign: Annotated[str, AfterValidator(_campaign)] = Field(
-        "", description="A name that groups figures, for 'siteproof compare'; two campaigns may "
-                        "bear the same date, and then the one further down is the later."
+        "",
+        description="A name that groups figures, for 'siteproof compare'; two campaigns may "
+        "bear the same date, and then the one further down is the later.",
     )
     metric: str = Field(description="A metric of the catalogue.")
     value: str = Field(
-        "", description="The figure, with the digits that the source prints; also >166, <25, ~60 "
-                        "and 15-20. Of a failure what is printed instead, such as N/A."
+        "",
+        description="The figure, with the digits that the source prints; also >166, <25, ~60 "
+        "and 15-20. Of a failure what is printed instead, such as N/A.",
     )
     unit: str = Field(description="The unit that the source prints, of the metric's kind.")
-    statistic: Literal[
-        "mean", "median", "maximum", "minimum", "one value", "rank", "landmark"
-    ] = Field(
-        description="What the figure is of the values behind it; rank: one of several that are "
-                    "printed sorted; landmark: where a curve turns that is not printed."
+    statistic: Literal["mean", "median", "maximum", "minimum", "one value", "rank", "landmark"] = (
+        Field(
+            description="What the figure is of the values behind it; rank: one of several that are "
+            "printed sorted; landmark: where a curve turns that is not printed."
+        )
     )
     status: Literal[STATUSES] = Field(  # type: ignore[valid-type]
         "ok", description="Why there is no figure, where the source says so; parse: it is lost."
@@ -123,8 +127,17 @@ class Published(Model):
     @property
     def identity(self) -> tuple[object, ...]:
         """What no two figures of a file share."""
-        return (self.system, self.date, self.campaign, self.metric, self.statistic, self.node,
-                self.peer, self.trial, tuple(sorted(self.conditions.items())))
+        return (
+            self.system,
+            self.date,
+            self.campaign,
+            self.metric,
+            self.statistic,
+            self.node,
+            self.peer,
+            self.trial,
+            tuple(sorted(self.conditions.items())),
+        )
 
 
 def read(path: Path) -> tuple[Document, dict[int, Published]]:
@@ -147,7 +160,9 @@ def read(path: Path) -> tuple[Document, dict[int, Published]]:
 
 
 def lint(
-    document: Document, rows: dict[int, Published], nodes: NodeSet | None,
+    document: Document,
+    rows: dict[int, Published],
+    nodes: NodeSet | None,
     catalogue: dict[str, Metric],
 ) -> None:
     """Note what does not agree with a site's inventory, where that is known, and the catalogue."""
@@ -160,8 +175,9 @@ def lint(
             if (name := getattr(row, key)) and name not in nodes:
                 document.add((line, key), f"no node '{name}'", str(nodes))
         if row.peer and row.peer == row.node or row.peer and not row.node:
-            document.add((line, "peer"), f"'{row.peer}' is no other node than the sender",
-                         "two nodes")
+            document.add(
+                (line, "peer"), f"'{row.peer}' is no other node than the sender", "two nodes"
+            )
 
 
 def _figure(document: Document, line: int, row: Published, metric: Metric) -> None:

@@ -52,7 +52,7 @@ def validate(document: Document, loc: Loc, model: type[M], raw: Any) -> M | None
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """" (did you mean 'x'?)" or nothing."""
+    """ " (did you mean 'x'?)" or nothing."""
     close = get_close_matches(word, list(known), n=1)
     return f" (did you mean '{close[0]}'?)" if close else ""
 

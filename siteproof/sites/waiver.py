@@ -49,8 +49,7 @@ class Waiver(Model):
 
 
 def lint_waiver(
-    document: Document, key: str, waiver: Waiver, inventory: NodeSet | None,
-    known: Collection[str],
+    document: Document, key: str, waiver: Waiver, inventory: NodeSet | None, known: Collection[str]
 ) -> None:
     """Check one waiver. inventory: None if it is not known. known: criteria and metrics."""
     for name in ("problem", "owner", "ticket"):

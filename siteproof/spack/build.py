@@ -55,8 +55,10 @@ def build(order: Order, spack: Spack) -> Registered:
         if anew:
             _lock(order, spack, log)
         elif merge.changed(order.name, order.scope, folder):
-            order.tell("what the lock was made from has changed since; the lock stays, and "
-                       "'--update' makes a new one")
+            order.tell(
+                "what the lock was made from has changed since; the lock stays, and "
+                "'--update' makes a new one"
+            )
         packages = _packages(spack, folder)
         locked = lock.read(folder / places.LOCK)
         progress = _Progress(order.tell, len(locked.to_install))
@@ -94,8 +96,10 @@ class _Progress:
         mark, _, package, words, took = step.groups()
         if mark == "+":
             self.done += 1
-            self.tell(f"{package} installed{f' in {took}' if took else ''} "
-                      f"({self.done} of at most {self.total})")
+            self.tell(
+                f"{package} installed{f' in {took}' if took else ''} "
+                f"({self.done} of at most {self.total})"
+            )
         elif mark == "x":
             self.tell(f"{package} {words}")
         elif words in _WORTH_TELLING:
@@ -117,8 +121,9 @@ def _tag(repository: str) -> str:
     """The tag that a repository stands at, if it is a clone and stands at one."""
     ask = ["git", "-C", repository, "describe", "--tags", "--exact-match", "HEAD"]
     try:
-        return subprocess.run(ask, capture_output=True, text=True, timeout=60,
-                              check=True).stdout.strip()
+        return subprocess.run(
+            ask, capture_output=True, text=True, timeout=60, check=True
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
 

@@ -39,8 +39,13 @@ class Spack:
         with log.open("a", encoding="utf-8") as file:
             file.write(f"$ {' '.join(command)}\n")
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, env=os.environ | _SETTINGS, text=True, errors="replace",
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=os.environ | _SETTINGS,
+                text=True,
+                errors="replace",
                 cwd=folder,  # some recipes leave files where Spack was called
             )
             said = _hand_on(process, file.write, line)
@@ -51,8 +56,13 @@ class Spack:
         """What Spack answers of an environment. Raises Failed."""
         try:
             answer = subprocess.run(
-                [self.program, "-D", str(folder), *words], capture_output=True, text=True,
-                env=os.environ | _SETTINGS, timeout=600, check=True)
+                [self.program, "-D", str(folder), *words],
+                capture_output=True,
+                text=True,
+                env=os.environ | _SETTINGS,
+                timeout=600,
+                check=True,
+            )
         except subprocess.CalledProcessError as error:
             said = harmless(_reason(error.stderr.splitlines()))
             raise Failed(f"spack {words[0]}: {said or f'exit code {error.returncode}'}") from None
@@ -97,16 +107,24 @@ def find(other: bool = False) -> Spack:
     if not program:
         _refuse("not on PATH, and $SPACK_ROOT names none")
     try:
-        answer = subprocess.run([program, "--version"], capture_output=True, text=True,
-                                env=os.environ | _SETTINGS, timeout=120, check=False)
+        answer = subprocess.run(
+            [program, "--version"],
+            capture_output=True,
+            text=True,
+            env=os.environ | _SETTINGS,
+            timeout=120,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError) as error:
         _refuse(f"{program} does not run: {getattr(error, 'strerror', '') or 'no answer'}")
     found = _VERSION.match(answer.stdout.strip())
     if answer.returncode or not found:
         _refuse(f"{program} --version says no version")
     if found[0] != catalogue.versions().release and not other:
-        _refuse(f"{program} is {found[0]}, not {catalogue.versions().release}",
-                "; or --other-spack takes this one")
+        _refuse(
+            f"{program} is {found[0]}, not {catalogue.versions().release}",
+            "; or --other-spack takes this one",
+        )
     return Spack(program, found[0])
 
 

@@ -90,8 +90,13 @@ def absent(folder: Path) -> list[str]:
     document = yamlfile.read(folder / "packages.yaml")
     packages = (document.data or {}).get("packages") or {}
     found = [shape.validate(document, (), Package, raw) for raw in packages.values()]
-    return [f"{e.spec.split()[0]} in {e.prefix}" for package in found if package
-            for e in package.externals if e.prefix and not Path(e.prefix).is_dir()]
+    return [
+        f"{e.spec.split()[0]} in {e.prefix}"
+        for package in found
+        if package
+        for e in package.externals
+        if e.prefix and not Path(e.prefix).is_dir()
+    ]
 
 
 def recipes(folder: Path = catalogue.RECIPES) -> list[UserError]:
@@ -103,8 +108,10 @@ def recipes(folder: Path = catalogue.RECIPES) -> list[UserError]:
         except (OSError, SyntaxError, ValueError) as error:
             found.append(UserError(path, f"cannot be read: {error}"))
             continue
-        found += [UserError(f"{yamlfile.shown(path)}:{line}", what, allowed)
-                  for line, what, allowed in _recipe(tree, path.parent.name)]
+        found += [
+            UserError(f"{yamlfile.shown(path)}:{line}", what, allowed)
+            for line, what, allowed in _recipe(tree, path.parent.name)
+        ]
     return found
 
 

@@ -51,8 +51,11 @@ def read(path: Path) -> Lock:
         builds = {key: _build(key, spec) for key, spec in specs.items()}
         roots = [root["hash"] for root in raw["roots"]]
         needed = _closure(roots, specs)
-        return Lock(tuple(builds[r] for r in roots), tuple(builds[n] for n in needed),
-                    tuple(builds.values()))
+        return Lock(
+            tuple(builds[r] for r in roots),
+            tuple(builds[n] for n in needed),
+            tuple(builds.values()),
+        )
     except OSError as error:
         raise UserError(path, f"cannot be read: {error.strerror}") from None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):

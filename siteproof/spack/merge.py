@@ -49,8 +49,11 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
         described: dict[str, Any] = dict(yaml.safe_load(text)["spack"])
         unify = dict(described["concretizer"])
     except (yaml.YAMLError, ValueError, LookupError, TypeError):
-        raise UserError(source, "is not what was written there",
-                        f"'siteproof build {name} --update' writes it anew") from None
+        raise UserError(
+            source,
+            "is not what was written there",
+            f"'siteproof build {name} --update' writes it anew",
+        ) from None
     described |= {
         "include": scopes,
         "repos": {"siteproof": str(catalogue.RECIPES)},
@@ -65,9 +68,12 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
 def digest(name: str, site_scope: Path) -> str:
     """Of all that a lock is made from: changed, the lock is no longer what a new one would be."""
     found = hashlib.sha256()
-    files = [catalogue.FOLDER / "versions.yaml", catalogue.FOLDER / name / catalogue.SPACK_FILE,
-             *sorted(catalogue.RECIPES.glob("packages/*/package.py")),
-             *sorted(site_scope.glob("*.yaml"))]
+    files = [
+        catalogue.FOLDER / "versions.yaml",
+        catalogue.FOLDER / name / catalogue.SPACK_FILE,
+        *sorted(catalogue.RECIPES.glob("packages/*/package.py")),
+        *sorted(site_scope.glob("*.yaml")),
+    ]
     for path in files:
         found.update(f"{path.parent.name}/{path.name}".encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
@@ -88,8 +94,11 @@ def changed(name: str, site_scope: Path, folder: Path) -> bool:
 
 def _defaults() -> dict[str, dict[str, Any]]:
     packages = catalogue.versions().packages
-    builtin = {"git": packages.git, "tag": packages.tag,
-               "destination": str(places.top() / f"packages-{packages.tag}")}
+    builtin = {
+        "git": packages.git,
+        "tag": packages.tag,
+        "destination": str(places.top() / f"packages-{packages.tag}"),
+    }
     return {
         "config.yaml": {"config": {"install_tree": {"root": str(places.store())}}},
         # The second colon replaces Spack's own entry, which follows a branch.

@@ -30,14 +30,24 @@ def register(spack: Spack, name: str, folder: Path, packages: str) -> Registered
         feature: [str(_find(name, tops, file)) for file in files]
         for feature, files in described.features.items()
     }
-    programs = [Path(found) for feature, files in described.features.items()
-                for found, file in zip(features[feature], files, strict=True) if "/" not in file]
-    variables = {key: str(_above(_find(name, tops, file), file))
-                 for key, file in described.variables.items()}
+    programs = [
+        Path(found)
+        for feature, files in described.features.items()
+        for found, file in zip(features[feature], files, strict=True)
+        if "/" not in file
+    ]
+    variables = {
+        key: str(_above(_find(name, tops, file), file)) for key, file in described.variables.items()
+    }
     found = Registered(
-        name=name, lock=places.digest(folder / places.LOCK), features=features,
-        path=list(dict.fromkeys(str(file.parent) for file in programs)), variables=variables,
-        prefixes=prefixes, spack=spack.version, packages=packages,
+        name=name,
+        lock=places.digest(folder / places.LOCK),
+        features=features,
+        path=list(dict.fromkeys(str(file.parent) for file in programs)),
+        variables=variables,
+        prefixes=prefixes,
+        spack=spack.version,
+        packages=packages,
         built=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
     found.save(folder)

@@ -14,13 +14,18 @@ from siteproof.sites.model import mistake
 from siteproof.sites.shape import hint
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-    "<": operator.lt, ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
 }
 _SPLIT = re.compile(r"(.+?)\s*(<=|>=|==|!=|<|>)\s*(.+)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.{}-]*")
 _ALLOWED = "A OP B such as 'transfer <= block' or 'tasks * block >= 4 GiB'; OP: " + ", ".join(
-    _OPERATORS)
+    _OPERATORS
+)
 
 
 class Constraint:
@@ -38,8 +43,10 @@ class Constraint:
         names = set(known)
         for factor in (*self.left, *self.right):
             if isinstance(factor, str) and factor not in names:
-                raise mistake(f"'{factor}' in '{self.text}' is no axis{hint(factor, names)}",
-                              ", ".join(sorted(names)))
+                raise mistake(
+                    f"'{factor}' in '{self.text}' is no axis{hint(factor, names)}",
+                    ", ".join(sorted(names)),
+                )
 
     def holds(self, point: Mapping[str, str]) -> bool:
         """Whether a point keeps it; of an axis that the point does not have it says nothing."""

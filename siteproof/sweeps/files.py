@@ -102,8 +102,11 @@ def examine() -> tuple[dict[str, SweepFile], list[Document]]:
 def _read(document: Document) -> SweepFile | None:
     path = document.path
     if not NAME.fullmatch(path.stem):
-        document.add((), f"'{yamlfile.clip(path.stem)}' is no name of a sweep",
-                     "small letters and digits, words joined by _")
+        document.add(
+            (),
+            f"'{yamlfile.clip(path.stem)}' is no name of a sweep",
+            "small letters and digits, words joined by _",
+        )
     if document.data is None:
         return None
     sweep = shape.validate(document, (), Sweep, document.data)
@@ -121,8 +124,10 @@ def _read(document: Document) -> SweepFile | None:
 
 def _more_than(sweep: Sweep, most: int) -> int:
     """How many points there are before constraints, if more than that; 0 otherwise."""
-    total, knobs = 0, _settings(sweep.knobs.one_at_a_time, sweep.knobs.corners) \
-        if sweep.knobs else 1
+    total, knobs = (
+        0,
+        _settings(sweep.knobs.one_at_a_time, sweep.knobs.corners) if sweep.knobs else 1,
+    )
     for axes in sweep.axes:
         size = sweep.repetitions
         for values in axes.values():

@@ -22,9 +22,11 @@ _KINDS = {
     "lustre": r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)+",
     "lnet": r"[a-z_]+",
 }
-ALLOWED = ("knob.sysctl.KERNEL.PARAMETER, knob.nic.INTERFACE.mtu, knob.nic.INTERFACE.txqueuelen "
-           "(INTERFACE may be {interface}, the one that leads to the other node), "
-           "knob.lustre.PARAMETER such as osc.*.max_dirty_mb, knob.lnet.TUNABLE")
+ALLOWED = (
+    "knob.sysctl.KERNEL.PARAMETER, knob.nic.INTERFACE.mtu, knob.nic.INTERFACE.txqueuelen "
+    "(INTERFACE may be {interface}, the one that leads to the other node), "
+    "knob.lustre.PARAMETER such as osc.*.max_dirty_mb, knob.lnet.TUNABLE"
+)
 _AXIS = re.compile(r"\{([^{}]+)\}")
 
 
@@ -39,8 +41,10 @@ def plain(name: str, text: str) -> str:
     """A value with each run of blanks as one. Raises a mistake of pydantic's."""
     value = blanks(text)
     if not value or not value.isprintable() or len(value) > LONGEST:
-        raise mistake(f"{name} '{harmless(text[:LONGEST])}'",
-                      f"one line of text, at most {LONGEST} characters")
+        raise mistake(
+            f"{name} '{harmless(text[:LONGEST])}'",
+            f"one line of text, at most {LONGEST} characters",
+        )
     return value
 
 
@@ -52,14 +56,16 @@ def named(text: str) -> list[str]:
 def check_fixed(fixed: Mapping[str, str], axes: Collection[str], for_knobs: Iterable[str]) -> None:
     """Raises a mistake where a fixed knob names what is no axis, or nothing uses an axis that is
     there for knobs only."""
-    used = {axis for name, text in fixed.items() if name.startswith(KNOB)
-            for axis in named(text)}
+    used = {axis for name, text in fixed.items() if name.startswith(KNOB) for axis in named(text)}
     if strange := sorted(used - set(axes)):
-        raise mistake(f"'{{{strange[0]}}}' in fixed is no axis of this sweep",
-                      ", ".join(sorted(axes)))
+        raise mistake(
+            f"'{{{strange[0]}}}' in fixed is no axis of this sweep", ", ".join(sorted(axes))
+        )
     if idle := sorted(set(for_knobs) & set(axes) - used):
-        raise mistake(f"axis '{idle[0]}' without a fixed knob that names it",
-                      f"knob.sysctl.net.ipv4.tcp_rmem: '4096 87380 {{{idle[0]}}}'")
+        raise mistake(
+            f"axis '{idle[0]}' without a fixed knob that names it",
+            f"knob.sysctl.net.ipv4.tcp_rmem: '4096 87380 {{{idle[0]}}}'",
+        )
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -78,8 +84,11 @@ def lines(combinations: Iterable[Mapping[str, str]], every: Sequence[str]) -> li
     combinations: the values that are set, by knob. every: all knobs of the sweep; those that are
     not set have no value and are only read, so that each point says what they were.
     """
-    return [f"{number}\t{knob}\t{values.get(knob, '')}"
-            for number, values in enumerate(combinations, 1) for knob in every]
+    return [
+        f"{number}\t{knob}\t{values.get(knob, '')}"
+        for number, values in enumerate(combinations, 1)
+        for knob in every
+    ]
 
 
 def not_restored(stage: Path) -> dict[str, str]:
@@ -97,10 +106,14 @@ def _what_is_left(was: Path) -> str:
     stuck = _text(was.with_suffix(".stuck"))
     if stuck:
         return harmless(f"not restored: {'; '.join(stuck.splitlines())}")
-    told = "; ".join(f"{handle} was {value}" for handle, _, value in
-                     (line.partition("\t") for line in originals.splitlines()))
-    return harmless(f"may not be restored ({told}): what held it was lost; a boot restores it, or "
-                    "the next tuning sweep there")
+    told = "; ".join(
+        f"{handle} was {value}"
+        for handle, _, value in (line.partition("\t") for line in originals.splitlines())
+    )
+    return harmless(
+        f"may not be restored ({told}): what held it was lost; a boot restores it, or "
+        "the next tuning sweep there"
+    )
 
 
 def _text(path: Path) -> str:

@@ -65,10 +65,14 @@ def _union(raw: object) -> object:
 
 
 OneOrMore = Annotated[Values, BeforeValidator(_list), Field(max_length=MOST_VALUES)]
-Limit = Annotated[int, BeforeValidator(_seconds),
-                  WithJsonSchema({"type": "string", "examples": ["5m"]})]
-Budget = Annotated[Decimal, BeforeValidator(_node_hours),
-                   WithJsonSchema({"type": "string", "examples": ["500 node-hours"]})]
+Limit = Annotated[
+    int, BeforeValidator(_seconds), WithJsonSchema({"type": "string", "examples": ["5m"]})
+]
+Budget = Annotated[
+    Decimal,
+    BeforeValidator(_node_hours),
+    WithJsonSchema({"type": "string", "examples": ["500 node-hours"]}),
+]
 
 
 class Knobs(Model):
@@ -92,12 +96,14 @@ class Sweep(Model):
         "points of all of them. knob.KIND.NAME is a setting of the nodes."
     )
     fixed: dict[str, str] = Field(
-        {}, description="Values that all points share, by axis; that of a knob may take numbers "
-        "from axes: '4096 87380 {buffer}'."
+        {},
+        description="Values that all points share, by axis; that of a knob may take numbers "
+        "from axes: '4096 87380 {buffer}'.",
     )
     constraints: list[str] = Field(
-        [], description="What every point must keep: A OP B, where A and B are products (*) of "
-        "axes and numbers; other points are left out."
+        [],
+        description="What every point must keep: A OP B, where A and B are products (*) of "
+        "axes and numbers; other points are left out.",
     )
     against: str = Field(description="The axis of the figure.")
     lines: str = Field("", description="An axis of which each value is a curve of its own.")
@@ -105,8 +111,9 @@ class Sweep(Model):
         1, description="How often each point is measured."
     )
     order: Literal["ascending", "random"] = Field(
-        "random", description="In which order; random: within each repetition, and another one in "
-        "each session."
+        "random",
+        description="In which order; random: within each repetition, and another one in "
+        "each session.",
     )
     point_limit: Limit = Field(description="Longest time of a point: 30s, 5m, 1h.")
     budget: Budget | None = Field(
@@ -140,21 +147,27 @@ class Sweep(Model):
     @model_validator(mode="after")
     def _points(self) -> Sweep:
         """The keys fit together."""
-        knobs.check_fixed(self.fixed, {name for axes in self.axes for name in axes},
-                          TOOLS[self.tool].for_knobs)
+        knobs.check_fixed(
+            self.fixed, {name for axes in self.axes for name in axes}, TOOLS[self.tool].for_knobs
+        )
         self._must_vary()
         self._must_hold()
         return self
 
     def _must_vary(self) -> None:
         """The axes of the figure exist, and those that the tool needs have a value."""
-        if not self.axes or not all(self.axes) or not all(v for axes in self.axes
-                                                          for v in axes.values()):
+        if (
+            not self.axes
+            or not all(self.axes)
+            or not all(v for axes in self.axes for v in axes.values())
+        ):
             raise mistake("an axis without a value", "at least one value an axis")
         for name in filter(None, (self.against, self.lines)):
             if name not in self.varied:
-                raise mistake(f"'{name}' is no axis of this sweep{hint(name, self.varied)}",
-                              ", ".join(self.varied))
+                raise mistake(
+                    f"'{name}' is no axis of this sweep{hint(name, self.varied)}",
+                    ", ".join(self.varied),
+                )
         for name, axis in TOOLS[self.tool].axes.items():
             values = {value for axes in self.axes for value in axes.get(name, [])}
             if axis.one and len(values) > 1:
@@ -195,8 +208,9 @@ def _check_axis(name: str, known: Mapping[str, Axis]) -> None:
     if name.startswith(KNOB):
         knobs.check_name(name)
     elif name not in known:
-        raise mistake(f"unknown axis '{name}'{hint(name, known)}",
-                      f"{', '.join(known)}, knob.KIND.NAME")
+        raise mistake(
+            f"unknown axis '{name}'{hint(name, known)}", f"{', '.join(known)}, knob.KIND.NAME"
+        )
 
 
 def plain(name: str, text: str, axis: Axis | None) -> str:
@@ -214,8 +228,10 @@ def plain(name: str, text: str, axis: Axis | None) -> str:
         return text
     number = whole(text, sizes=axis.kind == "size")
     if number is None or not 1 <= number <= 2**63 - 1:
-        raise mistake(f"{name} '{text}'", "a number of bytes, or a size such as '1 MiB'"
-                      if axis.kind == "size" else "1, 2, 3 …")
+        raise mistake(
+            f"{name} '{text}'",
+            "a number of bytes, or a size such as '1 MiB'" if axis.kind == "size" else "1, 2, 3 …",
+        )
     return str(number)
 
 

@@ -50,15 +50,31 @@ class Point:
     @property
     def knobs(self) -> Values:
         """The settings of the nodes that it needs, by name with `knob.`."""
-        return {name: value for name, value in self.values.items()
-                if name.startswith(KNOB) and value != OWN}
+        return {
+            name: value
+            for name, value in self.values.items()
+            if name.startswith(KNOB) and value != OWN
+        }
 
     def line(self, number: int, limit: int, combination: int) -> str:
         """The point as sweep.sh reads it. limit: seconds. combination: of its knobs; 0: none."""
-        words = [f"{name.upper()}={value}" for name, value in self.values.items()
-                 if name not in ("tasks", "tasks_per_node") and not name.startswith(KNOB)]
-        return " ".join([folder_of(number), str(limit), str(self.nodes), str(self.tasks),
-                         str(self.tasks_per_node), str(self.trial), str(combination), *words])
+        words = [
+            f"{name.upper()}={value}"
+            for name, value in self.values.items()
+            if name not in ("tasks", "tasks_per_node") and not name.startswith(KNOB)
+        ]
+        return " ".join(
+            [
+                folder_of(number),
+                str(limit),
+                str(self.nodes),
+                str(self.tasks),
+                str(self.tasks_per_node),
+                str(self.trial),
+                str(combination),
+                *words,
+            ]
+        )
 
     def __str__(self) -> str:
         told = " ".join(f"{name}={value}" for name, value in self.own_dims.items())

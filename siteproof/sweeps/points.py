@@ -24,10 +24,14 @@ def points(sweep: Sweep) -> list[Point]:
     kept = [Constraint(text) for text in sweep.constraints]
     found: dict[tuple[tuple[str, str], ...], Values] = {}
     for values in _combinations(sweep):
-        exact = {name: plain(name, text, None if name.startswith(KNOB) else known[name])
-                 for name, text in values.items()}
-        exact = {name: turned.filled(text, exact) if name.startswith(KNOB) else text
-                 for name, text in exact.items()}
+        exact = {
+            name: plain(name, text, None if name.startswith(KNOB) else known[name])
+            for name, text in values.items()
+        }
+        exact = {
+            name: turned.filled(text, exact) if name.startswith(KNOB) else text
+            for name, text in exact.items()
+        }
         place = {**exact, "nodes": str(-(-int(exact["tasks"]) // int(exact["tasks_per_node"])))}
         if all(constraint.holds(place) for constraint in kept):
             found[tuple(sorted(exact.items()))] = exact
@@ -92,15 +96,18 @@ def walk(numbered: Mapping[int, Point], order: str, seed: str) -> list[int]:
 
 def _ascending(point: Point) -> list[tuple[int, str]]:
     """Its values in the order of the axes: numbers by size, words by letters."""
-    return [(int(value), "") if value.isdigit() else (0, value)
-            for value in point.own_dims.values()]
+    return [
+        (int(value), "") if value.isdigit() else (0, value) for value in point.own_dims.values()
+    ]
 
 
 def combinations(numbered: Mapping[int, Point]) -> dict[int, int]:
     """The number of the settings that each point needs, from 1 on in the order of the points."""
     found: dict[tuple[tuple[str, str], ...], int] = {}
-    return {number: found.setdefault(tuple(sorted(point.knobs.items())), len(found) + 1)
-            for number, point in numbered.items()}
+    return {
+        number: found.setdefault(tuple(sorted(point.knobs.items())), len(found) + 1)
+        for number, point in numbered.items()
+    }
 
 
 def size_class(nodes: int) -> str:
@@ -113,8 +120,7 @@ def size_class(nodes: int) -> str:
 
 def classes(each: Iterable[Point]) -> list[str]:
     """The size classes of these points, smallest first."""
-    return [size_class(nodes) for nodes in sorted({
-        _highest(point.nodes) for point in each})]
+    return [size_class(nodes) for nodes in sorted({_highest(point.nodes) for point in each})]
 
 
 def _highest(nodes: int) -> int:

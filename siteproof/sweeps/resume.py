@@ -26,8 +26,14 @@ class Resumed:
 
     def on(self, partition: str, environment: str = "") -> Resumed:
         """What of it was measured there. environment: empty for any."""
-        return Resumed(self.session, [s for s in self.samples if s.header.partition == partition
-                                      and environment in ("", s.header.environment)])
+        return Resumed(
+            self.session,
+            [
+                s
+                for s in self.samples
+                if s.header.partition == partition and environment in ("", s.header.environment)
+            ],
+        )
 
     def missing(
         self, points: Mapping[int, Point], where: Mapping[str, str], *, again: bool
@@ -36,10 +42,14 @@ class Resumed:
 
         again: those that have failed are missing, too.
         """
-        mine = [s for s in self.samples
-                if all(s.conditions.get(key) == value for key, value in where.items())]
-        done = settled(points, [s for s in mine if s.status == "ok"
-                                or not again and s.status not in OPEN])
+        mine = [
+            s
+            for s in self.samples
+            if all(s.conditions.get(key) == value for key, value in where.items())
+        ]
+        done = settled(
+            points, [s for s in mine if s.status == "ok" or not again and s.status not in OPEN]
+        )
         return {number: point for number, point in points.items() if number not in done}
 
 
@@ -56,7 +66,8 @@ def settled(points: Mapping[int, Point], found: Iterable[Sample]) -> set[int]:
 
 
 def _of(
-    sample: Sample, by_dims: Mapping[tuple[int, frozenset[tuple[str, str]]], int],
+    sample: Sample,
+    by_dims: Mapping[tuple[int, frozenset[tuple[str, str]]], int],
     names: Iterable[tuple[str, ...]],
 ) -> int:
     for wanted in names:
@@ -80,8 +91,11 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -
     found = _of_sweep(held.get(name, []), sweep.name)
     if not found:
         known = [s for s in reversed(held) if _of_sweep(held[s], sweep.name)]
-        what = f"no samples of {sweep.test} in that session" if session != LAST else (
-            f"{sweep.test} has never been measured here")
+        what = (
+            f"no samples of {sweep.test} in that session"
+            if session != LAST
+            else (f"{sweep.test} has never been measured here")
+        )
         raise UserError(where, what, known[:5] or "a first run without it")
     total: list[Sample] = []
     chain = name
@@ -92,11 +106,16 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -
         total += found
         chain = next((s.header.provenance.get("resumes", "") for s in found), "")
     if other := {s.header.conditions["sweep_hash"] for s in total} - {sweep.hash}:
-        raise UserError(where, f"{sweep.path.name} has changed since that session (hash "
-                        f"{min(other)}, now {sweep.hash})", "a new run without it")
+        raise UserError(
+            where,
+            f"{sweep.path.name} has changed since that session (hash "
+            f"{min(other)}, now {sweep.hash})",
+            "a new run without it",
+        )
     if other := {s.header.mode for s in total} - {mode}:  # a quick point is none of a contract
-        raise UserError(where, f"measured in mode {min(other)}, and this is {mode}",
-                        f"--mode {min(other)}")
+        raise UserError(
+            where, f"measured in mode {min(other)}, and this is {mode}", f"--mode {min(other)}"
+        )
     return Resumed(name, total)
 
 
@@ -114,5 +133,6 @@ def _last(held: Mapping[str, list[Path]], sweep: str) -> str:
 
 
 def _of_sweep(paths: Iterable[Path], sweep: str) -> list[Sample]:
-    return [s for path in paths for s in samples.read(path)
-            if s.header.conditions.get("sweep") == sweep]
+    return [
+        s for path in paths for s in samples.read(path) if s.header.conditions.get("sweep") == sweep
+    ]

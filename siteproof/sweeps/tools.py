@@ -52,46 +52,91 @@ COMMON = {
 _BLOCK = Axis("size", "Bytes of a request.", needed=True)
 
 TOOLS = {
-    "ior": Tool("checks.storage.ior", "Ior", "Bandwidth of a file system from many ranks.", {
-        "api": Axis("word", "How files are written.", ("POSIX", "MPIIO")),
-        "layout": Axis("word", "One file a task; one for all; one in which requests alternate.",
-                       ("file_a_task", "shared", "interleaved")),
-        "transfer": Axis("size", "Bytes of a request.", needed=True),
-        "block": Axis("size", "Bytes that a task writes.", needed=True),
-        "reorder": Axis("word", "Whether a task reads what another node wrote.", ("yes", "no")),
-    }, plain=True),
-    "mdtest": Tool("checks.storage.mdtest", "Mdtest", "Rates of metadata from many ranks.", {
-        "variant": Axis("word", "easy: a folder a task; hard: one folder for all.",
-                        ("easy", "hard")),
-        "files": Axis("number", "Files of a task.", needed=True),
-    }, plain=True),
-    "fio": Tool("checks.storage.fio_sweep", "FioSweep", "Requests of one node to a file system.", {
-        "block": _BLOCK,
-        "depth": Axis("number", "Requests at a time."),
-        "pattern": Axis("word", "What is read or written.",
-                        ("randread", "randwrite", "read", "write"), needed=True),
-    }),
-    "messages": Tool("checks.network.message_sweep", "MessageSweep", "Messages of MPI by size.", {
-        "size": Axis("size", "Bytes of a message; one run gives all sizes up to it.", one=True),
-    }),
-    "tcp": Tool("checks.network.tcp_sweep", "TcpSweep", "TCP between two nodes.", {
-        "streams": Axis("number", "Connections at a time."),
-        "window": Axis("size", "Bytes of the socket buffers; the system's own, if not given."),
-        "seconds": Axis("number", "Seconds of a run."),
-        "buffer": Axis("size", "Largest socket buffer; for fixed knobs: '4096 87380 {buffer}'."),
-    }, for_knobs=("buffer",), tasks="2"),
-    "lst": Tool("checks.network.lnet", "Lnet", "LNET selftest between clients and servers.", {
-        "clients": Axis("number", "Nodes that ask: the first of the job.", needed=True),
-        "servers": Axis("number", "Nodes that answer: the first that serve the file system.",
-                        needed=True),
-        "concurrency": Axis("number", "Requests of each client at a time; 8, if not given."),
-        "size": _BLOCK,
-        "direction": Axis("word", "What the clients do.", ("read", "write"), needed=True),
-    }, tasks="clients"),
+    "ior": Tool(
+        "checks.storage.ior",
+        "Ior",
+        "Bandwidth of a file system from many ranks.",
+        {
+            "api": Axis("word", "How files are written.", ("POSIX", "MPIIO")),
+            "layout": Axis(
+                "word",
+                "One file a task; one for all; one in which requests alternate.",
+                ("file_a_task", "shared", "interleaved"),
+            ),
+            "transfer": Axis("size", "Bytes of a request.", needed=True),
+            "block": Axis("size", "Bytes that a task writes.", needed=True),
+            "reorder": Axis("word", "Whether a task reads what another node wrote.", ("yes", "no")),
+        },
+        plain=True,
+    ),
+    "mdtest": Tool(
+        "checks.storage.mdtest",
+        "Mdtest",
+        "Rates of metadata from many ranks.",
+        {
+            "variant": Axis(
+                "word", "easy: a folder a task; hard: one folder for all.", ("easy", "hard")
+            ),
+            "files": Axis("number", "Files of a task.", needed=True),
+        },
+        plain=True,
+    ),
+    "fio": Tool(
+        "checks.storage.fio_sweep",
+        "FioSweep",
+        "Requests of one node to a file system.",
+        {
+            "block": _BLOCK,
+            "depth": Axis("number", "Requests at a time."),
+            "pattern": Axis(
+                "word",
+                "What is read or written.",
+                ("randread", "randwrite", "read", "write"),
+                needed=True,
+            ),
+        },
+    ),
+    "messages": Tool(
+        "checks.network.message_sweep",
+        "MessageSweep",
+        "Messages of MPI by size.",
+        {"size": Axis("size", "Bytes of a message; one run gives all sizes up to it.", one=True)},
+    ),
+    "tcp": Tool(
+        "checks.network.tcp_sweep",
+        "TcpSweep",
+        "TCP between two nodes.",
+        {
+            "streams": Axis("number", "Connections at a time."),
+            "window": Axis("size", "Bytes of the socket buffers; the system's own, if not given."),
+            "seconds": Axis("number", "Seconds of a run."),
+            "buffer": Axis(
+                "size", "Largest socket buffer; for fixed knobs: '4096 87380 {buffer}'."
+            ),
+        },
+        for_knobs=("buffer",),
+        tasks="2",
+    ),
+    "lst": Tool(
+        "checks.network.lnet",
+        "Lnet",
+        "LNET selftest between clients and servers.",
+        {
+            "clients": Axis("number", "Nodes that ask: the first of the job.", needed=True),
+            "servers": Axis(
+                "number", "Nodes that answer: the first that serve the file system.", needed=True
+            ),
+            "concurrency": Axis("number", "Requests of each client at a time; 8, if not given."),
+            "size": _BLOCK,
+            "direction": Axis("word", "What the clients do.", ("read", "write"), needed=True),
+        },
+        tasks="clients",
+    ),
 }
 
-SIZES = {name for tool in TOOLS.values() for name, axis in tool.all_axes.items()
-         if axis.kind == "size"}
+SIZES = {
+    name for tool in TOOLS.values() for name, axis in tool.all_axes.items() if axis.kind == "size"
+}
 
 
 def told(name: str, value: str) -> str:

@@ -24,8 +24,18 @@ from siteproof.trend.model import Ack, Alert, Moment
 FORMAT = 1
 _KEYS = ("siteproof", "ack", "who", "why", "when", "takes_back", "alert")
 _MOMENTS = ("last_before", "first_after", "made_good")
-_TEXTS = ("id", "kind", "metric", "series_name", "environment", "role", "place", "unit",
-          "confidence", "better")
+_TEXTS = (
+    "id",
+    "kind",
+    "metric",
+    "series_name",
+    "environment",
+    "role",
+    "place",
+    "unit",
+    "confidence",
+    "better",
+)
 _NUMBERS = ("before", "after", "relative", "n_before", "n_after")
 _FLAGS = ("worse", "provisional", "of_fleet")
 
@@ -50,8 +60,15 @@ def write(
     """Acknowledge an alert, or take that back. Raises OSError where perflogs cannot be written."""
     now = datetime.now(UTC)
     ack = Ack(alert.id, who, why, now.isoformat())
-    record = {"siteproof": FORMAT, "ack": alert.id, "who": who, "why": why, "when": ack.when,
-              "takes_back": takes_back, "alert": as_record(alert)}
+    record = {
+        "siteproof": FORMAT,
+        "ack": alert.id,
+        "who": who,
+        "why": why,
+        "when": ack.when,
+        "takes_back": takes_back,
+        "alert": as_record(alert),
+    }
     target = folder(perflogs, system) / f"{now:%Y%m%dT%H%M%S.%fZ}.json"
     samples.write_whole(target, f"{json.dumps(record, indent=1)}\n".encode())
     return ack
@@ -75,14 +92,16 @@ def standing(records: Iterable[Record]) -> list[Alert]:
 def as_record(alert: Alert) -> dict[str, Any]:
     """An alert as plain data."""
     plain: dict[str, Any] = {
-        f.name: getattr(alert, f.name) for f in fields(alert)
+        f.name: getattr(alert, f.name)
+        for f in fields(alert)
         if f.name in (*_TEXTS, *_NUMBERS, *_FLAGS)
     }
     for name in _MOMENTS:
         moment = getattr(alert, name)
         plain[name] = moment and {"time": f"{moment.time.isoformat()}Z", "session": moment.session}
     return plain | {
-        "nodes": str(alert.nodes), "changed": list(alert.changed),
+        "nodes": str(alert.nodes),
+        "changed": list(alert.changed),
         "series": {"dims": dict(alert.series.dims), "conditions": dict(alert.series.conditions)},
     }
 
@@ -109,8 +128,10 @@ def _alert(plain: dict[str, Any]) -> Alert:
     told |= {name: _is(plain, name, (int, float)) for name in _NUMBERS}
     told |= {name: _is(plain, name, bool) for name in _FLAGS}
     told |= {name: _moment(plain[name]) for name in _MOMENTS}
-    pairs = [tuple(sorted((str(k), str(v)) for k, v in plain["series"][key].items()))
-             for key in ("dims", "conditions")]
+    pairs = [
+        tuple(sorted((str(k), str(v)) for k, v in plain["series"][key].items()))
+        for key in ("dims", "conditions")
+    ]
     series = Series(told["metric"], pairs[0], told["environment"], told["role"], pairs[1])
     nodes = NodeSet(_text(plain, "nodes"), resolver=RESOLVER_NOGROUP)
     if told["last_before"] is None or told["first_after"] is None:

@@ -75,8 +75,7 @@ class _Frame:
         some = end > begin
         first, last = group.column[begin[some]], group.column[end[some] - 1]
         runs = len(group.runs)
-        change = np.bincount(first, minlength=runs + 1) - np.bincount(last + 1,
-                                                                      minlength=runs + 1)
+        change = np.bincount(first, minlength=runs + 1) - np.bincount(last + 1, minlength=runs + 1)
         self.alive = np.cumsum(change)[:runs]
 
     def usual(self, level: Floats) -> Floats:
@@ -109,10 +108,14 @@ class _Frame:
         found = shape.tell(None, levels).steps
         bounds = [0, *found, levels.size]
         for at, step in enumerate(found):
-            runs = [int(columns[bounds[at]]), int(columns[step]),
-                    int(columns[bounds[at + 2] - 1]) + 1]
-            moved = self._moved(runs, kept, *(np.median(levels[bounds[i]:bounds[i + 1]])
-                                              for i in (at, at + 1)))
+            runs = [
+                int(columns[bounds[at]]),
+                int(columns[step]),
+                int(columns[bounds[at + 2] - 1]) + 1,
+            ]
+            moved = self._moved(
+                runs, kept, *(np.median(levels[bounds[i] : bounds[i + 1]]) for i in (at, at + 1))
+            )
             if moved is not None:
                 return moved
         return None
@@ -125,8 +128,9 @@ class _Frame:
         sides, noise = [], 0.0
         for first, end in pairwise(runs):
             here = (group.column >= first) & (group.column < end)
-            middle = medians(group.owner[here], group.column[here] - first, group.values[here],
-                             nodes)
+            middle = medians(
+                group.owner[here], group.column[here] - first, group.values[here], nodes
+            )
             away = group.values[here] - middle[group.owner[here]]
             scale = np.abs(middle[group.owner[here]]) if self.ratio else 1.0
             each = here.sum() / max(1, np.unique(group.owner[here]).size)
@@ -169,8 +173,10 @@ def row_medians(table: Floats) -> Floats:
         return np.full(len(table), np.nan)
     ranked, rows = np.sort(table, axis=1), np.arange(len(table))
     count = table.shape[1] - np.isnan(table).sum(axis=1)
-    return (ranked[rows, np.maximum(count - 1, 0) // 2] + ranked[
-        rows, np.minimum(count // 2, table.shape[1] - 1)]) / 2
+    return (
+        ranked[rows, np.maximum(count - 1, 0) // 2]
+        + ranked[rows, np.minimum(count // 2, table.shape[1] - 1)]
+    ) / 2
 
 
 def _everywhere(columns: Ints, levels: Floats, runs: int) -> Floats:

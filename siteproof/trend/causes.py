@@ -50,8 +50,13 @@ class Causes:
         """The alert with what changed there; a drift has no day, and so no cause."""
         if alert.kind == "drift":
             return alert
-        key = (alert.metric.partition(".")[0], alert.environment, str(alert.nodes),
-               alert.last_before, alert.first_after)
+        key = (
+            alert.metric.partition(".")[0],
+            alert.environment,
+            str(alert.nodes),
+            alert.last_before,
+            alert.first_after,
+        )
         if key not in self._known:
             self._known[key] = self._between(alert) or [NOTHING]
         return replace(alert, changed=self._known[key])
@@ -60,15 +65,26 @@ class Causes:
         """A file that is gone or broken meanwhile is told as such."""
         check = alert.metric.partition(".")[0]
         try:
-            before, after = (list(self._samples(alert, moment, later)) for moment, later in (
-                (alert.last_before, False), (alert.first_after, True)))
-            own = [[s for s in side if s.header.check == check
-                    and s.header.environment == alert.environment] for side in (before, after)]
+            before, after = (
+                list(self._samples(alert, moment, later))
+                for moment, later in ((alert.last_before, False), (alert.first_after, True))
+            )
+            own = [
+                [
+                    s
+                    for s in side
+                    if s.header.check == check and s.header.environment == alert.environment
+                ]
+                for side in (before, after)
+            ]
             if not all(own):
                 return [UNKNOWN]
-            told = [*changes.provenance(*own), *changes.software(*own),
-                    *changes.texts(before, after),
-                    *changes.described(before, after, self._perflogs)]
+            told = [
+                *changes.provenance(*own),
+                *changes.software(*own),
+                *changes.texts(before, after),
+                *changes.described(before, after, self._perflogs),
+            ]
         except UserError as error:
             return [f"not known: {error}"]
         return list(dict.fromkeys(told))
@@ -95,7 +111,8 @@ class Causes:
     def _texts(self) -> dict[tuple[str, str], list[tuple[datetime, str, str]]]:
         """The runs of each check of texts on each node, oldest first."""
         rows = self._h.sql(
-            _TEXTS, {"system": self._system, "texts": TEXTS, "description": DESCRIPTION})
+            _TEXTS, {"system": self._system, "texts": TEXTS, "description": DESCRIPTION}
+        )
         found: dict[tuple[str, str], list[tuple[datetime, str, str]]] = {}
         for time, session, check, node, file in rows:
             found.setdefault((check, node), []).append((time, session, file))
@@ -106,14 +123,16 @@ class Causes:
         for node in sorted(nodes):
             for check in (TEXTS, DESCRIPTION):
                 held = self._texts.get((check, node), [])
-                fit = [file for time, session, file in held if session == moment.session
-                       or (time >= moment.time if later else time <= moment.time)]
+                fit = [
+                    file
+                    for time, session, file in held
+                    if session == moment.session
+                    or (time >= moment.time if later else time <= moment.time)
+                ]
                 yield from fit[:1] if later else fit[-1:]
 
 
-def explain(
-    h: History, system: str, perflogs: Path, alerts: Sequence[Alert]
-) -> list[Alert]:
+def explain(h: History, system: str, perflogs: Path, alerts: Sequence[Alert]) -> list[Alert]:
     """Each alert with what changed there."""
     causes = Causes(h, system, perflogs)
     return [causes.explain(alert) for alert in alerts]

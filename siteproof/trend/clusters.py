@@ -71,8 +71,10 @@ def _by_place(site: Site, finds: list[Find]) -> list[tuple[str, list[Find]]]:
     measured, system = set(group.nodes), site.system
     racks = {name: set(system.group(name)) for name in system.groups}
     whole = {
-        name: members & moved for name, members in racks.items()
-        if len(members & moved) >= FEW and not measured <= members
+        name: members & moved
+        for name, members in racks.items()
+        if len(members & moved) >= FEW
+        and not measured <= members
         and len(members & moved) >= MANY * len(members & measured)
     }
     if len(whole) == 1 and not moved <= (inside := next(iter(whole.values()))):
@@ -97,14 +99,29 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
     goods = [f.stretch.column[f.made_good] for f in finds if f.made_good is not None]
     nodes = group.nodes if of_fleet else [group.nodes[f.stretch.node] for f in finds]
     return Alert(
-        id="", kind=kind, metric=group.key.metric, series_name=group.key.name,
-        environment=group.key.environment, role=group.key.role, nodes=nodeset(nodes), place=place,
-        before=median(f.before for f in finds), after=median(f.after for f in finds),
-        unit=group.unit, relative=relative, worse=worse and group.better != "neither",
-        confidence=typical.step.confidence, provisional=kind == "out of control",
-        n_before=min(f.step.n_before for f in finds), n_after=min(f.step.n_after for f in finds),
-        last_before=last_before, first_after=first_after, series=group.key, better=group.better,
-        of_fleet=of_fleet, made_good=group.runs[max(goods)].moment if goods else None,
+        id="",
+        kind=kind,
+        metric=group.key.metric,
+        series_name=group.key.name,
+        environment=group.key.environment,
+        role=group.key.role,
+        nodes=nodeset(nodes),
+        place=place,
+        before=median(f.before for f in finds),
+        after=median(f.after for f in finds),
+        unit=group.unit,
+        relative=relative,
+        worse=worse and group.better != "neither",
+        confidence=typical.step.confidence,
+        provisional=kind == "out of control",
+        n_before=min(f.step.n_before for f in finds),
+        n_after=min(f.step.n_after for f in finds),
+        last_before=last_before,
+        first_after=first_after,
+        series=group.key,
+        better=group.better,
+        of_fleet=of_fleet,
+        made_good=group.runs[max(goods)].moment if goods else None,
     )
 
 
@@ -122,8 +139,13 @@ def _numbered(found: list[Alert], known: set[str]) -> list[Alert]:
     """Ids that stay the same from day to day: of series, kind, direction, run and place."""
     numbered = []
     for alert in found:
-        words = [str(alert.series), alert.kind, "up" if alert.relative > 0 else "down",
-                 alert.place, "" if alert.kind == "drift" else alert.first_after.session]
+        words = [
+            str(alert.series),
+            alert.kind,
+            "up" if alert.relative > 0 else "down",
+            alert.place,
+            "" if alert.kind == "drift" else alert.first_after.session,
+        ]
         name = _id(words)
         while name in known:
             words.append(str(min(alert.nodes)))

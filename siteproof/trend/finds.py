@@ -82,7 +82,11 @@ class Found:
 
 
 def stretches(
-    group: Group, node: int, column: Ints, values: Floats, raw: Floats,
+    group: Group,
+    node: int,
+    column: Ints,
+    values: Floats,
+    raw: Floats,
     cuts: Iterable[np.datetime64],
 ) -> Iterator[Stretch]:
     """A line cut at the moments of acknowledged changes."""
@@ -99,7 +103,7 @@ def look(lines: Sequence[Stretch], told: Told | None = None) -> Found:
     found = Found()
     usual = _usual(lines)
     for begin in range(0, len(lines), BATCH):
-        batch = lines[begin:begin + BATCH]
+        batch = lines[begin : begin + BATCH]
         values = [line.values for line in batch]
         flagged, loose = screening.flagged(values), screening.loose(values)
         for at, line in enumerate(batch):
@@ -140,8 +144,16 @@ def _closely(line: Stretch, noise: float, found: Found) -> None:
         first, last = bounds[at], bounds[at + 2]
         step = steps.describe(level, index, first, last)
         if _worth(line, step, noise, few=last - first < SHORT):
-            found.finds.append(Find(line, "step", index, step, *_raw(line, first, index, last),
-                                    _made_good(level, step, bounds[at + 2:])))
+            found.finds.append(
+                Find(
+                    line,
+                    "step",
+                    index,
+                    step,
+                    *_raw(line, first, index, last),
+                    _made_good(level, step, bounds[at + 2 :]),
+                )
+            )
     if told.drift and drift.worth_an_alert(told.drift) and level.size >= LONG_ENOUGH:
         _drift(line, told, found)
     if not told.modes:
@@ -183,8 +195,10 @@ def _drift(line: Stretch, told: Shape, found: Found) -> None:
     before, after = middle - slope.total / 2, middle + slope.total / 2
     relative = slope.total / abs(before) if before else 0.0
     ends = sorted((slope.low / middle, slope.high / middle)) if middle else (0.0, 0.0)
-    told_ = (f"{_share(slope.relative_per_year)} a year, most likely {_share(ends[0])} to "
-             f"{_share(ends[1])}")
+    told_ = (
+        f"{_share(slope.relative_per_year)} a year, most likely {_share(ends[0])} to "
+        f"{_share(ends[1])}"
+    )
     step = Step(before, after, relative, 0.0, values.size, values.size, told_)
     found.finds.append(Find(line, "drift", values.size + first - 1, step, before, after))
 
@@ -201,8 +215,9 @@ def _last_runs(line: Stretch, level: Floats, first: int, noise: float, found: Fo
         return
     step = steps.describe(level, begin, first)
     if _worth(line, step, noise, few=True):
-        found.finds.append(Find(line, "out of control", begin, step,
-                                *_raw(line, first, begin, level.size)))
+        found.finds.append(
+            Find(line, "out of control", begin, step, *_raw(line, first, begin, level.size))
+        )
 
 
 def _since(level: Floats, first: int, begin: int) -> int:

@@ -34,10 +34,16 @@ _OTHERS = """
 def told(h: History, system: str, lines: Lines, stretches: Sequence[Stretch]) -> list[str]:
     """Everything that is missing or left out."""
     return [
-        *_other_series(lines.groups), *_silences(lines.groups), *_absent(lines.groups),
+        *_other_series(lines.groups),
+        *_silences(lines.groups),
+        *_absent(lines.groups),
         *_holes(lines.groups),
-        *_short(stretches), *_without_value(h, system), *_left_out(lines), *_units(lines),
-        *_others(h, system), *_refused(h),
+        *_short(stretches),
+        *_without_value(h, system),
+        *_left_out(lines),
+        *_units(lines),
+        *_others(h, system),
+        *_refused(h),
     ]
 
 
@@ -108,13 +114,14 @@ def _holes(groups: Iterable[Group]) -> Iterator[str]:
         for at in np.flatnonzero(inside & (step > LONG)):
             count += 1
             if not example:
-                begin, end = (str(group.runs[int(group.column[i])].moment)[:10]
-                              for i in (at, at + 1))
-                example = (f"{group.nodes[int(group.owner[at])]}, {group.told}, "
-                           f"between {begin} and {end}")
+                begin, end = (
+                    str(group.runs[int(group.column[i])].moment)[:10] for i in (at, at + 1)
+                )
+                example = (
+                    f"{group.nodes[int(group.owner[at])]}, {group.told}, between {begin} and {end}"
+                )
     if count:
-        yield (f"{counted(count, 'hole')} of {LONG} runs or more in a line, for example "
-               f"{example}")
+        yield (f"{counted(count, 'hole')} of {LONG} runs or more in a line, for example {example}")
 
 
 def _silences(groups: Iterable[Group]) -> Iterator[str]:
@@ -129,8 +136,10 @@ def _silences(groups: Iterable[Group]) -> Iterator[str]:
                 place = str(days[at]), str(days[at + 1]), f"{usual:g}"
                 found.setdefault(place, []).append(group)
     for (begin, end, usual), held in sorted(found.items())[-SHOWN:]:
-        yield (f"no run between {begin} and {end}, where one every "
-               f"{'day' if usual == '1' else f'{usual} days'} is usual: {_names(held)}")
+        yield (
+            f"no run between {begin} and {end}, where one every "
+            f"{'day' if usual == '1' else f'{usual} days'} is usual: {_names(held)}"
+        )
     if len(found) > SHOWN:
         yield f"{len(found) - SHOWN} older stretches without any run"
 
@@ -140,29 +149,34 @@ def _short(stretches: Sequence[Stretch]) -> Iterator[str]:
     short = [s for s in stretches if s.values.size < SHORTEST and s.node >= 0]
     if short:
         one = max(short, key=lambda s: s.values.size)
-        yield (f"{len(short)} of {sum(s.node >= 0 for s in stretches)} lines have fewer than "
-               f"{SHORTEST} runs, too few for a step: for example {one.group.told}, "
-               f"{one.group.nodes[one.node]} with {one.values.size}")
+        yield (
+            f"{len(short)} of {sum(s.node >= 0 for s in stretches)} lines have fewer than "
+            f"{SHORTEST} runs, too few for a step: for example {one.group.told}, "
+            f"{one.group.nodes[one.node]} with {one.values.size}"
+        )
 
 
 def _without_value(h: History, system: str) -> Iterator[str]:
     for status, count, nodes, newest in h.sql(_LACKING, {"system": system}):
         time, check, node, why = newest.values() if isinstance(newest, dict) else newest
-        told_ = (f"{counted(count, 'sample')} of {counted(nodes, 'node')} without a value: "
-                 f"{status}")
+        told_ = f"{counted(count, 'sample')} of {counted(nodes, 'node')} without a value: {status}"
         example = f"{check} on {node or system}, {time:%Y-%m-%d}"
         yield f"{told_}; the newest: {example}" + (f": {harmless(why)}" if why else "")
 
 
 def _left_out(lines: Lines) -> Iterator[str]:
-    for what, held in (("nodes of no role", lines.strangers),
-                       ("metrics of no catalogue", lines.unknown),
-                       ("metrics of which no direction is good", lines.unwatched)):
+    for what, held in (
+        ("nodes of no role", lines.strangers),
+        ("metrics of no catalogue", lines.unknown),
+        ("metrics of which no direction is good", lines.unwatched),
+    ):
         if held:
             names = [harmless(name) for name in sorted(held)]
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            yield (f"{what}: {', '.join(names[:SHOWN])}{more}; "
-                   f"{counted(sum(held.values()), 'value')} left out")
+            yield (
+                f"{what}: {', '.join(names[:SHOWN])}{more}; "
+                f"{counted(sum(held.values()), 'value')} left out"
+            )
 
 
 def _units(lines: Lines) -> Iterator[str]:
@@ -177,8 +191,11 @@ def _units(lines: Lines) -> Iterator[str]:
 
 def _refused(h: History) -> Iterator[str]:
     if h.refused:
-        more = f" and {len(h.refused) - 1} more, which 'siteproof history' names" \
-            if len(h.refused) > 1 else ""
+        more = (
+            f" and {len(h.refused) - 1} more, which 'siteproof history' names"
+            if len(h.refused) > 1
+            else ""
+        )
         yield f"not read: {harmless(h.refused[0])}{more}"
 
 

@@ -159,10 +159,13 @@ def read(
         query += " AND samples.node = $node"
         more["node"] = node
     points = h.columns(query, bind | more)
-    names = [row[0] for row in h.sql(
-        "SELECT DISTINCT node FROM samples WHERE system = $system ORDER BY node", bind)]
-    runs = h.columns(
-        f"SELECT time, session FROM ({_JOBS}) ORDER BY time, session, job, file", bind)
+    names = [
+        row[0]
+        for row in h.sql(
+            "SELECT DISTINCT node FROM samples WHERE system = $system ORDER BY node", bind
+        )
+    ]
+    runs = h.columns(f"SELECT time, session FROM ({_JOBS}) ORDER BY time, session, job, file", bind)
     found.groups.extend(_groups(site, kinds, points, names, runs, found))
     return found
 
@@ -179,8 +182,10 @@ def _kinds(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Kind]
             continue
         own = entry.unit if entry else unit
         if unit not in units.UNITS:
-            found.odd_units.append(f"{name}: {count} values in '{unit}', a unit that nobody knows, "
-                                   f"for example in {file}")
+            found.odd_units.append(
+                f"{name}: {count} values in '{unit}', a unit that nobody knows, "
+                f"for example in {file}"
+            )
             continue
         better = entry.better if entry else _guess(kind)
         if entry and better == "neither" and not metric:
@@ -188,16 +193,19 @@ def _kinds(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Kind]
             continue
         if units.kind(own) != kind:
             if units.kind(own) != "text":
-                found.odd_units.append(f"{name}: {count} values in {unit}, which is no "
-                                       f"{units.kind(own)}, for example in {file}")
+                found.odd_units.append(
+                    f"{name}: {count} values in {unit}, which is no "
+                    f"{units.kind(own)}, for example in {file}"
+                )
             continue
         held = json.loads(dims)
         key = key_of(name, environment, held, json.loads(conditions))
         alike = known.setdefault((name, key.dims, environment), [])
         key = next((other for other in alike if series.alike(key, other)), key)
         alike.append(key)
-        yield _Kind(number, kind, key, own, better, held.get(LINK, ""), source == "reframe",
-                    (unit, other))
+        yield _Kind(
+            number, kind, key, own, better, held.get(LINK, ""), source == "reframe", (unit, other)
+        )
 
 
 def key_of(
@@ -205,8 +213,9 @@ def key_of(
 ) -> Series:
     """The series of a sample, before its node says the role."""
     plain = {k: v for k, v in dims.items() if k not in series.OF_A_RUN}
-    return comparable(Series(
-        metric, _pairs(plain), environment, "", _pairs(series.deciding(conditions))))
+    return comparable(
+        Series(metric, _pairs(plain), environment, "", _pairs(series.deciding(conditions)))
+    )
 
 
 def _guess(kind: str) -> str:
@@ -221,8 +230,12 @@ def _pairs(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _groups(
-    site: Site, kinds: list[_Kind], points: Mapping[str, np.ndarray], names: list[str],
-    runs: Mapping[str, np.ndarray], found: Lines,
+    site: Site,
+    kinds: list[_Kind],
+    points: Mapping[str, np.ndarray],
+    names: list[str],
+    runs: Mapping[str, np.ndarray],
+    found: Lines,
 ) -> Iterator[Group]:
     """The points sorted into lines, by numbers only: there may be millions."""
     kind, node, run = (np.asarray(points[c]).astype(np.int64) for c in ("series", "node", "run"))
@@ -294,7 +307,7 @@ def _medians(values: Floats, begin: Ints) -> Floats:
     found = values[begin]
     ends = np.append(begin[1:], values.size)
     for at in np.flatnonzero(ends - begin > 1):
-        found[at] = np.median(values[begin[at]:ends[at]])
+        found[at] = np.median(values[begin[at] : ends[at]])
     return found
 
 
@@ -307,8 +320,11 @@ def _printed(kinds: list[_Kind]) -> dict[Series, tuple[str, ...]]:
 
 
 def _cut(
-    lines: list[tuple[Series, str]], kinds: Mapping[Series, _Kind],
-    printed: Mapping[Series, tuple[str, ...]], table: _Table, runs: Mapping[str, np.ndarray],
+    lines: list[tuple[Series, str]],
+    kinds: Mapping[Series, _Kind],
+    printed: Mapping[Series, tuple[str, ...]],
+    table: _Table,
+    runs: Mapping[str, np.ndarray],
 ) -> Iterator[Group]:
     """The table cut into groups of one key each."""
     begin = np.searchsorted(table.line, np.arange(len(lines) + 1))
@@ -324,8 +340,14 @@ def _cut(
         np.maximum.at(newest, column, table.run[mine])
         one = kinds[replace(key, role="")]
         yield Group(
-            key, one.unit, one.better, [name for _, name in lines[at:last]],
-            begin[at:last + 1] - begin[at], column.astype(np.int64), table.values[mine],
+            key,
+            one.unit,
+            one.better,
+            [name for _, name in lines[at:last]],
+            begin[at : last + 1] - begin[at],
+            column.astype(np.int64),
+            table.values[mine],
             [Run(times[run], str(sessions[run])) for run in newest],
-            printed[one.key] if len(printed[one.key]) > 1 else ())
+            printed[one.key] if len(printed[one.key]) > 1 else (),
+        )
         at = last

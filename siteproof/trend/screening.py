@@ -37,7 +37,7 @@ def _table(batch: Sequence[Floats]) -> Floats:
     table = np.full((len(batch), width), np.nan)
     for at, line in enumerate(batch):
         newest = line[-width:]
-        table[at, width - newest.size:] = newest
+        table[at, width - newest.size :] = newest
     return table
 
 
@@ -48,5 +48,5 @@ def loose(batch: Sequence[Floats]) -> NDArray[np.bool_]:
         return np.zeros(len(table), dtype=bool)
     away = np.abs(table - row_medians(table)[:, None])
     sd = MAD_TO_SIGMA * row_medians(away)
-    outside = away[:, -steps.LAST:] > LOOSE * sd[:, None]
+    outside = away[:, -steps.LAST :] > LOOSE * sd[:, None]
     return np.asarray(outside.sum(axis=1) >= steps.OUTSIDE)

@@ -27,8 +27,15 @@ if TYPE_CHECKING:
 
 
 def survey(
-    site: Site, h: History, *, now: datetime | None = None, since: datetime | None = None,
-    metric: str = "", node: str = "", perflogs: Path | None = None, told: Told | None = None,
+    site: Site,
+    h: History,
+    *,
+    now: datetime | None = None,
+    since: datetime | None = None,
+    metric: str = "",
+    node: str = "",
+    perflogs: Path | None = None,
+    told: Told | None = None,
 ) -> Survey:
     """Everything that changed in a system's history. Raises UserError for a broken record.
 
@@ -67,7 +74,11 @@ class Examined:
 
 
 def examine(
-    site: Site, h: History, perflogs: Path, metric: str = "", now: datetime | None = None,
+    site: Site,
+    h: History,
+    perflogs: Path,
+    metric: str = "",
+    now: datetime | None = None,
     told: Told | None = None,
 ) -> Examined:
     """Look at every line. Raises UserError for a broken record of an acknowledgement."""
@@ -83,9 +94,12 @@ def _known_drift(find: Find, known: Sequence[Alert]) -> bool:
     """Whether it is the drift up to the run at which somebody acknowledged it."""
     line, group = find.stretch, find.stretch.group
     return find.kind == "drift" and any(
-        a.kind == "drift" and same_series(a, group)
+        a.kind == "drift"
+        and same_series(a, group)
         and (a.of_fleet if line.node == FLEET else group.nodes[line.node] in a.nodes)
-        and group.runs[int(line.column[-1])].moment.time <= a.first_after.time for a in known)
+        and group.runs[int(line.column[-1])].moment.time <= a.first_after.time
+        for a in known
+    )
 
 
 def history_of(
@@ -99,10 +113,16 @@ def history_of(
         for at, name in enumerate(group.nodes):
             if node in ("", name):
                 here = group.of(at)
-                found.append(Line(
-                    group.key, name, group.unit, group.times[group.column[here]],
-                    group.values[here],
-                    [a for a in alerts if same_series(a, group) and name in a.nodes]))
+                found.append(
+                    Line(
+                        group.key,
+                        name,
+                        group.unit,
+                        group.times[group.column[here]],
+                        group.values[here],
+                        [a for a in alerts if same_series(a, group) and name in a.nodes],
+                    )
+                )
     return found
 
 
@@ -113,8 +133,14 @@ def same_series(alert: Alert, group: Group) -> bool:
 
 def gravity(alert: Alert) -> tuple[object, ...]:
     """What sorts alerts: open ones first, proven before provisional, large before small."""
-    return (not alert.open, not alert.worse, alert.provisional, -abs(alert.relative),
-            alert.series_name, alert.id)
+    return (
+        not alert.open,
+        not alert.worse,
+        alert.provisional,
+        -abs(alert.relative),
+        alert.series_name,
+        alert.id,
+    )
 
 
 def _stretches(group: Group, known: Sequence[Alert]) -> list[Stretch]:
@@ -128,12 +154,24 @@ def _stretches(group: Group, known: Sequence[Alert]) -> list[Stretch]:
     for at, name in enumerate(group.nodes):
         here = group.of(at)
         column, own = group.column[here], values[here]
-        found += finds.stretches(group, at, column, own, group.values[here],
-                                 _cuts(of_nodes.get(name, ()), group.times[column], own))
+        found += finds.stretches(
+            group,
+            at,
+            column,
+            own,
+            group.values[here],
+            _cuts(of_nodes.get(name, ()), group.times[column], own),
+        )
     if fleet:
         of_fleet = [a for a in mine if a.of_fleet]
-        found += finds.stretches(group, FLEET, fleet.columns, fleet.values, fleet.values,
-                                 _cuts(of_fleet, group.times[fleet.columns], fleet.values))
+        found += finds.stretches(
+            group,
+            FLEET,
+            fleet.columns,
+            fleet.values,
+            fleet.values,
+            _cuts(of_fleet, group.times[fleet.columns], fleet.values),
+        )
     return found
 
 
@@ -150,7 +188,7 @@ def _cuts(
 
 def _went_on(alert: Alert, before: Floats, after: Floats) -> bool:
     """Whether a change became a larger one when only its first runs had been acknowledged."""
-    told, later = after[:alert.n_after], after[alert.n_after:][:SHORTEST]
+    told, later = after[: alert.n_after], after[alert.n_after :][:SHORTEST]
     if before.size < 2 or not told.size or later.size < CONFIRMS:
         return False
     level = float(np.median(told))
@@ -174,17 +212,26 @@ def _rhythms(found: Sequence[tuple[Stretch, Shape]]) -> list[Rhythm]:
     for (_, name), held in together.items():
         group = held[0][0].group
         nodes = {group.nodes[line.node] for line, _ in held if line.node != FLEET}
-        told.append(Rhythm(
-            group.key.metric, group.key.name, group.key.role, nodeset(nodes or group.nodes), name,
-            float(np.median([size for _, size in held]))))
+        told.append(
+            Rhythm(
+                group.key.metric,
+                group.key.name,
+                group.key.role,
+                nodeset(nodes or group.nodes),
+                name,
+                float(np.median([size for _, size in held])),
+            )
+        )
     return sorted(told, key=lambda r: (-r.size, r.series_name))
 
 
 def _rhythm(shape: Shape) -> tuple[str, float]:
     if shape.season:
         season = shape.season
-        return (f"{season.name}, lowest {season.lowest}, highest {season.highest}",
-                abs(season.relative))
+        return (
+            f"{season.name}, lowest {season.lowest}, highest {season.highest}",
+            abs(season.relative),
+        )
     assert shape.modes is not None
     low, high = shape.modes
     return "flips between two levels", (high - low) / abs(low) if low else 0.0
@@ -194,5 +241,7 @@ def _searched(left_out: Sequence[tuple[Stretch, int]]) -> list[str]:
     if not left_out:
         return []
     line, count = max(left_out, key=lambda item: item[1])
-    return [f"{len(left_out)} lines are longer than what is searched: of {line.group.told} the "
-            f"oldest {count} runs were not looked at"]
+    return [
+        f"{len(left_out)} lines are longer than what is searched: of {line.group.told} the "
+        f"oldest {count} runs were not looked at"
+    ]

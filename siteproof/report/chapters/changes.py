@@ -44,16 +44,25 @@ def chapter(material: Material) -> Section:
             points += [f"{title}: {line}" for line in lines[:MOST]]
             points += [f"{title}: {len(lines) - MOST} more"] if len(lines) > MOST else []
     parts = [_of_history(material)] if material.judged.samples else []
-    return Section("changes", "What changed since the last time", brief(material), tables,
-                   points=points, sections=parts)
+    return Section(
+        "changes",
+        "What changed since the last time",
+        brief(material),
+        tables,
+        points=points,
+        sections=parts,
+    )
 
 
 def brief(material: Material) -> str:
     """What became worse since the last time."""
     since = material.once(last_time)
     if since is None:
-        told = ("There is no earlier measurement to compare with."
-                if material.judged.samples else "Nothing was measured, so nothing is compared.")
+        told = (
+            "There is no earlier measurement to compare with."
+            if material.judged.samples
+            else "Nothing was measured, so nothing is compared."
+        )
         return " ".join([told, *_steps(material)])
     rows, told = since.result.rows, [f"Compared with {since.words}:"]
     worse = [_worse(row) for row in rows if row.change.word is Word.WORSE]
@@ -64,8 +73,9 @@ def brief(material: Material) -> str:
         told.append(f"none of {count(len(rows), 'figure')} is worse as a whole.")
     else:
         verb = "is" if len(worse) == 1 else "are"
-        told.append(f"{len(worse)} of {count(len(rows), 'figure')} {verb} worse: "
-                    f"{few(worse, NAMED, '; ')}.")
+        told.append(
+            f"{len(worse)} of {count(len(rows), 'figure')} {verb} worse: {few(worse, NAMED, '; ')}."
+        )
     if fell:
         told.append(f"Nodes that fell by themselves: {few(fell, NAMED, '; ')}.")
     return " ".join([*told, *_steps(material)])
@@ -80,9 +90,13 @@ def last_time(material: Material) -> Since | None:
     if not mine:
         return None
     start, kinds = min(h.time for h in mine), {_kind(h) for h in mine}
-    earlier = [h for h in material.sessions.headers
-               if h.time < start and h.session not in set(material.names)
-               and not (h.campaign and h.campaign in {m.campaign for m in mine})]
+    earlier = [
+        h
+        for h in material.sessions.headers
+        if h.time < start
+        and h.session not in set(material.names)
+        and not (h.campaign and h.campaign in {m.campaign for m in mine})
+    ]
     for record in reversed(material.accepted):
         known = [h for h in earlier if h.session in set(record.sessions)]
         if known:
@@ -109,8 +123,7 @@ def _compared(material: Material, name: str, words: str, known: Sequence[Header]
     material.told(f"comparing with {name}")
     ids = {id(h) for h in known}
     before = material.sessions.of(lambda h: id(h) in ids)
-    result = comparison.compare(
-        material.site, before, material.judged.samples, material.perflogs)
+    result = comparison.compare(material.site, before, material.judged.samples, material.perflogs)
     return Since(name, words, result)
 
 
@@ -119,18 +132,35 @@ def _tables(result: Comparison) -> list[Table]:
     shown = [r for r in result.rows if r.change.word in NEWS or r.worst]
     counts = counted((word, sum(r.change.word is word for r in result.rows)) for word in Word)
     left = f" {len(shown) - MOST} lines are left out here." if len(shown) > MOST else ""
-    note = (f"Of {count(len(result.rows), 'figure')}: {counts}. Medians over the nodes; noise is "
-            "the robust standard error of the change. Undecidable: smaller than what one value "
-            f"can show. 'siteproof compare' has all.{left}")
+    note = (
+        f"Of {count(len(result.rows), 'figure')}: {counts}. Medians over the nodes; noise is "
+        "the robust standard error of the change. Undecidable: smaller than what one value "
+        f"can show. 'siteproof compare' has all.{left}"
+    )
     rows = [
-        (_word(r), r.name, r.role, figure(r.change.before, r.unit), figure(r.change.after, r.unit),
-         share(r.change.change), "unknown" if r.change.one_value else _noise(r),
-         str(len(r.nodes)), _worst(r) or "-")
+        (
+            _word(r),
+            r.name,
+            r.role,
+            figure(r.change.before, r.unit),
+            figure(r.change.after, r.unit),
+            share(r.change.change),
+            "unknown" if r.change.one_value else _noise(r),
+            str(len(r.nodes)),
+            _worst(r) or "-",
+        )
         for r in shown[:MOST]
     ]
     columns = ("word", "metric", "role", "before", "now", "change", "noise", "n", "fell most")
-    return [Table(columns, rows, note, ("before", "now", "change", "noise", "n"),
-                  "Figures that are not the same")]
+    return [
+        Table(
+            columns,
+            rows,
+            note,
+            ("before", "now", "change", "noise", "n"),
+            "Figures that are not the same",
+        )
+    ]
 
 
 def _word(row: Row) -> str:
@@ -147,8 +177,10 @@ def _worst(row: Row) -> str:
 
 
 def _worse(row: Row) -> str:
-    return (f"{row.name} {share(row.change.change)} ({figure(row.change.before, row.unit)} -> "
-            f"{figure(row.change.after, row.unit)}, {row.role}, {count(len(row.nodes), 'value')})")
+    return (
+        f"{row.name} {share(row.change.change)} ({figure(row.change.before, row.unit)} -> "
+        f"{figure(row.change.after, row.unit)}, {row.role}, {count(len(row.nodes), 'value')})"
+    )
 
 
 def _steps(material: Material) -> list[str]:
@@ -157,10 +189,22 @@ def _steps(material: Material) -> list[str]:
         return []
     found = material.survey
     still = [a for a in (*found.fleet, *found.alerts, *found.drifts) if a.open]
-    told = few([f"{a.series_name} {share(a.relative)} on {_where(a)} from "
-                f"{when(_since(a).time)}" for a in still], NAMED, "; ")
-    return [f"Over all runs {count(len(still), 'change')} for the worse still "
-            f"{'holds' if len(still) == 1 else 'hold'}: {told}."] if still else []
+    told = few(
+        [
+            f"{a.series_name} {share(a.relative)} on {_where(a)} from {when(_since(a).time)}"
+            for a in still
+        ],
+        NAMED,
+        "; ",
+    )
+    return (
+        [
+            f"Over all runs {count(len(still), 'change')} for the worse still "
+            f"{'holds' if len(still) == 1 else 'hold'}: {told}."
+        ]
+        if still
+        else []
+    )
 
 
 def _since(alert: Alert) -> Moment:
@@ -174,25 +218,46 @@ def _of_history(material: Material) -> Section:
     alerts = [*found.fleet, *found.alerts, *found.drifts]
     alerts.sort(key=lambda a: (not a.open, not a.worse))
     still = sum(a.open for a in alerts)
-    lead = (f"{count(len(alerts), 'change')} in {count(found.points, 'value')} of {found.series} "
-            f"series, {still} of them worse, still so, and not acknowledged.")
+    lead = (
+        f"{count(len(alerts), 'change')} in {count(found.points, 'value')} of {found.series} "
+        f"series, {still} of them worse, still so, and not acknowledged."
+    )
     if not found.series:
         lead = "The history holds no series that could show a change."
     rows = [_alert(a) for a in alerts[:MOST]]
-    columns = ("state", "kind", "metric", "where", "before", "after", "change", "between",
-               "confidence", "what else changed there")
+    columns = (
+        "state",
+        "kind",
+        "metric",
+        "where",
+        "before",
+        "after",
+        "change",
+        "between",
+        "confidence",
+        "what else changed there",
+    )
     left = f"{len(alerts) - MOST} more; 'siteproof trend' has them." if len(alerts) > MOST else ""
-    tables = [Table(columns, rows, left, ("before", "after", "change"), "Changes of a level")] \
-        if rows else []
+    tables = (
+        [Table(columns, rows, left, ("before", "after", "change"), "Changes of a level")]
+        if rows
+        else []
+    )
     seasons = [str(one) for one in found.seasons]
-    points = [f"Acknowledged: {a.series_name} on {_where(a)} by {a.ack.who}: {a.ack.why}"
-              for a in found.acknowledged if a.ack]
+    points = [
+        f"Acknowledged: {a.series_name} on {_where(a)} by {a.ack.who}: {a.ack.why}"
+        for a in found.acknowledged
+        if a.ack
+    ]
     points += [f"A rhythm, no step: {text}" for text in seasons[:MOST]]
     points += [f"Not judged: {text}" for text in few(found.gaps, MOST, "\n").split("\n") if text]
     refused = material.history.refused
     points += [f"Left out of the history: {line}" for line in refused[:MOST]]
-    points += [f"Left out of the history: {len(refused) - MOST} more files"] \
-        if len(refused) > MOST else []
+    points += (
+        [f"Left out of the history: {len(refused) - MOST} more files"]
+        if len(refused) > MOST
+        else []
+    )
     return Section("history", "Over the whole history", lead, tables, points=points)
 
 
@@ -201,11 +266,17 @@ def _alert(alert: Alert) -> tuple[str, ...]:
     state = f"{word}, made good {when(alert.made_good.time)}" if alert.made_good else word
     sure = f"{alert.confidence}, provisional" if alert.provisional else alert.confidence
     return (
-        state, alert.kind, alert.series_name, _where(alert), figure(alert.before, alert.unit),
-        figure(alert.after, alert.unit), share(alert.relative),
+        state,
+        alert.kind,
+        alert.series_name,
+        _where(alert),
+        figure(alert.before, alert.unit),
+        figure(alert.after, alert.unit),
+        share(alert.relative),
         f"{when(alert.last_before.time)} and {when(alert.first_after.time)}",
-        f"{sure} (n {alert.n_after})" if alert.kind == "drift" else
-        f"{sure} (n {alert.n_before} and {alert.n_after})",
+        f"{sure} (n {alert.n_after})"
+        if alert.kind == "drift"
+        else f"{sure} (n {alert.n_before} and {alert.n_after})",
         few(list(alert.changed), WORST, "; ") or "nothing recorded",
     )
 

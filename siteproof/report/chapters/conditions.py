@@ -13,18 +13,38 @@ from siteproof.samples import Header, Sample
 
 HPL = "Hpl"
 WORDS = {  # what a reader asks first, in this order, and its name for people
-    "n": "problem size N", "nb": "block size NB", "p": "process rows P", "q": "process columns Q",
-    "memory_share": "share of the memory that the problem takes", "program": "program",
-    "version": "version", "ranks": "ranks", "threads": "threads", "blas": "BLAS",
-    "blas_version": "BLAS version", "blas_kernel": "BLAS kernel", "blas_library": "BLAS library",
-    "mpi": "MPI", "swap": "swap used", "file_system": "file system", "cached": "cached",
+    "n": "problem size N",
+    "nb": "block size NB",
+    "p": "process rows P",
+    "q": "process columns Q",
+    "memory_share": "share of the memory that the problem takes",
+    "program": "program",
+    "version": "version",
+    "ranks": "ranks",
+    "threads": "threads",
+    "blas": "BLAS",
+    "blas_version": "BLAS version",
+    "blas_kernel": "BLAS kernel",
+    "blas_library": "BLAS library",
+    "mpi": "MPI",
+    "swap": "swap used",
+    "file_system": "file system",
+    "cached": "cached",
 }
 SHARES = ("memory_share",)  # of 1, told in per cent
 MACHINE = {  # of the provenance
-    "processor": "processor", "kernel": "kernel", "slurm": "Slurm", "spack": "Spack",
-    "software_lock": "software lock", "suite": "suite revision", "reframe": "ReFrame",
-    "user": "measured by", "login": "from the login host", "source": "source",
-    "imported": "imported from", "date": "date as published",
+    "processor": "processor",
+    "kernel": "kernel",
+    "slurm": "Slurm",
+    "spack": "Spack",
+    "software_lock": "software lock",
+    "suite": "suite revision",
+    "reframe": "ReFrame",
+    "user": "measured by",
+    "login": "from the login host",
+    "source": "source",
+    "imported": "imported from",
+    "date": "date as published",
 }
 SEVERAL = 4  # values of a condition that are told one by one
 NAMED = 5  # jobs or sessions
@@ -34,18 +54,31 @@ def chapter(material: Material) -> Section:
     """HPL's conditions one by one, what all checks share, and a line a check."""
     groups = material.once(_groups)
     shared = _shared(material)
-    parts = [_hpl(material, key, found, number)
-             for number, (key, found) in enumerate(groups.items()) if key[0] == HPL]
+    parts = [
+        _hpl(material, key, found, number)
+        for number, (key, found) in enumerate(groups.items())
+        if key[0] == HPL
+    ]
     tables = [Table(("what", "value"), shared, title="Alike in all checks")] if shared else []
-    rows = [_line(material, key, found, dict(shared)) for key, found in groups.items()
-            if key[2] != PUBLISHED]
+    rows = [
+        _line(material, key, found, dict(shared))
+        for key, found in groups.items()
+        if key[2] != PUBLISHED
+    ]
     columns = ("check", "mode", "environment", "conditions", "nodes", "when", "jobs")
     if rows:
-        parts.append(Section("conditions-all", "All checks", f"{count(len(rows), 'check')} by "
-                             "mode and environment; what all of them share is told above.",
-                             [Table(columns, rows)]))
-    return Section("conditions", "Conditions of the measurements", brief(material), tables,
-                   sections=parts)
+        parts.append(
+            Section(
+                "conditions-all",
+                "All checks",
+                f"{count(len(rows), 'check')} by "
+                "mode and environment; what all of them share is told above.",
+                [Table(columns, rows)],
+            )
+        )
+    return Section(
+        "conditions", "Conditions of the measurements", brief(material), tables, sections=parts
+    )
 
 
 def brief(material: Material) -> str:
@@ -64,8 +97,10 @@ def _never(material: Material) -> str:
     failed = [s for s in material.judged.samples if s.header.check == HPL]
     if failed:
         why = f"{failed[-1].status}: {failed[-1].why}".removesuffix(": ")
-        return (f"HPL gave no value on {nodes({s.node for s in failed if s.node}) or 'any node'} "
-                f"({why}), so it has no conditions.")
+        return (
+            f"HPL gave no value on {nodes({s.node for s in failed if s.node}) or 'any node'} "
+            f"({why}), so it has no conditions."
+        )
     return f"HPL was not run in what is judged{last}."
 
 
@@ -73,13 +108,17 @@ def _sentence(found: Sequence[Sample]) -> str:
     """HPL's problem, software and machine."""
     held, head = _values(found), found[-1].header
     if head.mode == PUBLISHED:
-        return (f"HPL was not run here; its figure is published "
-                f"({head.provenance.get('source', 'no source')}), with "
-                f"{_listed(held) or 'no condition told'}.")
+        return (
+            f"HPL was not run here; its figure is published "
+            f"({head.provenance.get('source', 'no source')}), with "
+            f"{_listed(held) or 'no condition told'}."
+        )
     measured = {s.node for s in found if s.node}
-    return (f"HPL ({head.mode or 'no mode'}, environment {head.environment}) ran on "
-            f"{count(len(measured), 'node')} with {_listed(held) or 'no condition recorded'}; "
-            f"{period([s.header.time for s in found])}.")
+    return (
+        f"HPL ({head.mode or 'no mode'}, environment {head.environment}) ran on "
+        f"{count(len(measured), 'node')} with {_listed(held) or 'no condition recorded'}; "
+        f"{period([s.header.time for s in found])}."
+    )
 
 
 def _listed(held: Mapping[str, Mapping[str, Collection[str]]]) -> str:
@@ -106,33 +145,53 @@ def _hpl(
 ) -> Section:
     """HPL: a line a condition."""
     check, environment, mode = key
-    rows = [*_conditions(found), *_machine(found), ("mode", mode or "none"),
-            ("environment", _environment(material, environment)),
-            ("nodes", _nodes(found)), ("when", period([s.header.time for s in found])),
-            ("jobs", _jobs(found))]
+    rows = [
+        *_conditions(found),
+        *_machine(found),
+        ("mode", mode or "none"),
+        ("environment", _environment(material, environment)),
+        ("nodes", _nodes(found)),
+        ("when", period([s.header.time for s in found])),
+        ("jobs", _jobs(found)),
+    ]
     lead = f"{count(len(found), 'value')} of {few(sorted({s.metric for s in found}), NAMED)}."
-    return Section(f"conditions-{number}", f"{check} ({mode or 'no mode'}, {environment})", lead,
-                   [Table(("condition", "value"), rows)])
+    return Section(
+        f"conditions-{number}",
+        f"{check} ({mode or 'no mode'}, {environment})",
+        lead,
+        [Table(("condition", "value"), rows)],
+    )
 
 
 def _line(
-    material: Material, key: tuple[str, str, str], found: Sequence[Sample],
+    material: Material,
+    key: tuple[str, str, str],
+    found: Sequence[Sample],
     shared: Mapping[str, str],
 ) -> tuple[str, ...]:
     """One check in a line, without what all share."""
     check, environment, mode = key
     own = [*_conditions(found), *(item for item in _machine(found) if item[0] not in shared)]
-    return (check, mode or "none", environment,
-            "; ".join(f"{name} {told}" for name, told in own) or "-",
-            _nodes(found), period([s.header.time for s in found]), _jobs(found))
+    return (
+        check,
+        mode or "none",
+        environment,
+        "; ".join(f"{name} {told}" for name, told in own) or "-",
+        _nodes(found),
+        period([s.header.time for s in found]),
+        _jobs(found),
+    )
 
 
 def _shared(material: Material) -> list[tuple[str, str]]:
     """What is the same in every check: suite, who measured, kernel and the like."""
     groups = material.once(_groups)
     held = [dict(_machine(found)) for found in groups.values()]
-    rows = [(name, told) for name, told in (held[0] if held else {}).items()
-            if all(other.get(name) == told for other in held)]
+    rows = [
+        (name, told)
+        for name, told in (held[0] if held else {}).items()
+        if all(other.get(name) == told for other in held)
+    ]
     modes, names = {mode or "none" for _, _, mode in groups}, {name for _, name, _ in groups}
     rows += [("mode", next(iter(modes)))] if len(modes) == 1 else []
     return rows + [("environment", _environment(material, name)) for name in sorted(names)]
@@ -141,15 +200,15 @@ def _shared(material: Material) -> list[tuple[str, str]]:
 def _conditions(found: Sequence[Sample]) -> list[tuple[str, str]]:
     held = _values(found)
     ordered = [name for name in WORDS if name in held] + sorted(held.keys() - WORDS)
-    return [(WORDS.get(name, name.replace("_", " ")), _told(name, held[name]))
-            for name in ordered]
+    return [(WORDS.get(name, name.replace("_", " ")), _told(name, held[name])) for name in ordered]
 
 
 def _machine(found: Sequence[Sample]) -> list[tuple[str, str]]:
     """What the headers say beside the conditions."""
     heads = _heads(found)
     return [
-        (words, few(told, SEVERAL, "; ")) for name, words in MACHINE.items()
+        (words, few(told, SEVERAL, "; "))
+        for name, words in MACHINE.items()
         if (told := sorted({h.provenance[name] for h in heads if name in h.provenance}))
     ]
 
@@ -193,8 +252,11 @@ def _told(name: str, values: Mapping[str, Collection[str]]) -> str:
         low, high = (_text(name, text) for text in range_)
         return f"{low} to {high} ({len(values)} values)"
     ranked = sorted(told.items(), key=lambda item: -len(item[1]))
-    return few([f"{text} ({nodes(n for n in names if n) or 'the system'})"
-                for text, names in ranked], SEVERAL, "; ")
+    return few(
+        [f"{text} ({nodes(n for n in names if n) or 'the system'})" for text, names in ranked],
+        SEVERAL,
+        "; ",
+    )
 
 
 def _text(name: str, value: str) -> str:

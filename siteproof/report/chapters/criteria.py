@@ -12,10 +12,16 @@ from siteproof.sites import Criterion
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.verdict_words import bound, reason, value
 
-COLUMNS = ("criterion", "verdict", "promised", "asked", "worst value",
-           "kept by", "source", "see")
-ORDER = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED, Verdict.INCOMPLETE, Verdict.PENDING,
-         Verdict.PASS, Verdict.SKIP)  # the gravest first
+COLUMNS = ("criterion", "verdict", "promised", "asked", "worst value", "kept by", "source", "see")
+ORDER = (
+    Verdict.FAIL,
+    Verdict.ERROR,
+    Verdict.REGRESSED,
+    Verdict.INCOMPLETE,
+    Verdict.PENDING,
+    Verdict.PASS,
+    Verdict.SKIP,
+)  # the gravest first
 NOT_KEPT = ORDER[:3]
 USUAL = ("mode", " or ".join(CONTRACT_MODES))  # told once
 NAMED = 5  # criteria that a sentence names
@@ -25,14 +31,20 @@ def chapter(material: Material) -> Section:
     """All criteria, and what no criterion speaks of."""
     judged = material.judged
     rows = [_row(material, r) for v in ORDER for r in judged.verdicts if r.verdict is v]
-    tables = [Table(COLUMNS, rows, "The newest figure that meets the conditions counts; where the "
-                    "contract rounds, the rounded figure is after the arrow. Asked is mode "
-                    "maintenance or acceptance, unless another is named.")]
-    points = [f"Warning for {nodes or 'the system'}: {text}"
-              for text, nodes in judged.warnings.items()]
+    tables = [
+        Table(
+            COLUMNS,
+            rows,
+            "The newest figure that meets the conditions counts; where the "
+            "contract rounds, the rounded figure is after the arrow. Asked is mode "
+            "maintenance or acceptance, unless another is named.",
+        )
+    ]
+    points = [
+        f"Warning for {nodes or 'the system'}: {text}" for text, nodes in judged.warnings.items()
+    ]
     points += [f"Measured, and no criterion speaks of it: {metric}" for metric in judged.unjudged]
-    return Section(
-        "criteria", "Criteria", brief(material), tables if rows else [], points=points)
+    return Section("criteria", "Criteria", brief(material), tables if rows else [], points=points)
 
 
 def brief(material: Material) -> str:
@@ -48,17 +60,26 @@ def brief(material: Material) -> str:
 def counts(material: Material) -> str:
     """`2 FAIL, 9 PASS`."""
     return counted(
-        (word, sum(r.verdict is word for r in material.judged.verdicts)) for word in ORDER)
+        (word, sum(r.verdict is word for r in material.judged.verdicts)) for word in ORDER
+    )
 
 
 def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
     criterion, worst = result.criterion, result.worst
-    note = f"{criterion.description}. Note: {criterion.note}" if criterion.note else \
-        criterion.description
+    note = (
+        f"{criterion.description}. Note: {criterion.note}"
+        if criterion.note
+        else criterion.description
+    )
     return (
-        result.id, str(result.verdict), note, "; ".join(_asked(material, result)),
-        value(worst, criterion) if worst else "-", "; ".join(_kept(result)) or "-",
-        criterion.source, criterion.metric,
+        result.id,
+        str(result.verdict),
+        note,
+        "; ".join(_asked(material, result)),
+        value(worst, criterion) if worst else "-",
+        "; ".join(_kept(result)) or "-",
+        criterion.source,
+        criterion.metric,
     )
 
 
@@ -74,11 +95,17 @@ def _asked(material: Material, result: CriterionVerdict) -> Iterator[str]:
     """The bound, of whom, and the conditions under which a figure counts."""
     criterion = result.criterion
     yield f"{criterion.metric} {bound(material.judged, result)}"
-    whom = f"over {' or '.join(criterion.links)}" if criterion.links else \
-        f"of {' and '.join(criterion.nodes)}" if criterion.nodes else ""
+    whom = (
+        f"over {' or '.join(criterion.links)}"
+        if criterion.links
+        else f"of {' and '.join(criterion.nodes)}"
+        if criterion.nodes
+        else ""
+    )
     yield f"{criterion.scope} {whom}".rstrip()
-    yield from (f"{key} {rule}" for key, rule in criterion.conditions.items()
-                if (key, str(rule)) != USUAL)
+    yield from (
+        f"{key} {rule}" for key, rule in criterion.conditions.items() if (key, str(rule)) != USUAL
+    )
     if criterion.programs:
         yield f"program {' or '.join(criterion.programs)}"
     if criterion.trials:

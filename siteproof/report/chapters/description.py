@@ -32,12 +32,21 @@ class Described:
 def chapter(material: Material) -> Section:
     """The site's own words, then a part for each role that was described."""
     told = material.once(described)
-    parts = [_role(material, told, role) for role in material.site.system.nodes
-             if any(node in told.fields for node in material.site.expected(role))]
+    parts = [
+        _role(material, told, role)
+        for role in material.site.system.nodes
+        if any(node in told.fields for node in material.site.expected(role))
+    ]
     if told.fields:
         parts.append(_changed(material, told))
-    return Section("description", "The system", _lead(material, told), [_site(material)],
-                   points=_health(material.judged.samples), sections=parts)
+    return Section(
+        "description",
+        "The system",
+        _lead(material, told),
+        [_site(material)],
+        points=_health(material.judged.samples),
+        sections=parts,
+    )
 
 
 def described(material: Material) -> Described:
@@ -45,8 +54,13 @@ def described(material: Material) -> Described:
     found = [s for s in material.judged.samples if s.header.check == descriptions.CHECK]
     if not descriptions.described(found):
         names = [h.session for h in material.sessions.headers if h.check == descriptions.CHECK]
-        found = material.sessions.of(
-            lambda h: h.check == descriptions.CHECK and h.session == max(names)) if names else []
+        found = (
+            material.sessions.of(
+                lambda h: h.check == descriptions.CHECK and h.session == max(names)
+            )
+            if names
+            else []
+        )
     logs = material.perflogs
     return Described(found, descriptions.of(found, logs), descriptions.unreadable(found, logs))
 
@@ -54,20 +68,35 @@ def described(material: Material) -> Described:
 def _lead(material: Material, told: Described) -> str:
     what = material.site.system.description.rstrip(".")
     if not told.fields:
-        return f"{what}. No node has described itself; 'reframe -c checks/ -r -n " \
-               "SystemDescription' asks them."
+        return (
+            f"{what}. No node has described itself; 'reframe -c checks/ -r -n "
+            "SystemDescription' asks them."
+        )
     own = "itself" if len(told.fields) == 1 else "themselves"
-    return (f"{what}. {count(len(told.fields), 'node')} described {own} "
-            f"({period([s.header.time for s in told.samples])}).")
+    return (
+        f"{what}. {count(len(told.fields), 'node')} described {own} "
+        f"({period([s.header.time for s in told.samples])})."
+    )
 
 
 def _site(material: Material) -> Table:
     site, rows = material.site, []
     for role, held in site.system.nodes.items():
-        rows.append((role, str(len(held.nodes)), str(held.nodes),
-                     _hardware(site.hardware_of(role)) or "not given"))
-    return Table(("role", "count", "nodes", "hardware"), rows, "As system.yaml has it.", ("count",),
-                 "What the site file says")
+        rows.append(
+            (
+                role,
+                str(len(held.nodes)),
+                str(held.nodes),
+                _hardware(site.hardware_of(role)) or "not given",
+            )
+        )
+    return Table(
+        ("role", "count", "nodes", "hardware"),
+        rows,
+        "As system.yaml has it.",
+        ("count",),
+        "What the site file says",
+    )
 
 
 def _hardware(facts: Hardware) -> str:
@@ -84,12 +113,22 @@ def _role(material: Material, told: Described, role: str) -> Section:
     same = vote({n: told.fields[n] for n in mine}, {n: list(told.unread[n]) for n in mine})
     missing = [node for node in expected if node not in told.fields]
     lead = f"{len(mine)} of {count(len(expected), 'node')} described; "
-    lead += f"{len(same.odd)} unlike the others." if same.odd else "all alike." if same.alike \
+    lead += (
+        f"{len(same.odd)} unlike the others."
+        if same.odd
+        else "all alike."
+        if same.alike
         else f"{count(len(same.undecided), 'field')} without a majority."
+    )
     points = [f"Not described: {nodes(missing)}"] if missing else []
     tables = [_odd(same), _undecided(same), _majority(same)]
-    return Section(f"role-{role}", f"Role {role}", lead, [t for t in tables if t.rows],
-                   points=_first(points + _unread({n: told.unread[n] for n in mine})))
+    return Section(
+        f"role-{role}",
+        f"Role {role}",
+        lead,
+        [t for t in tables if t.rows],
+        points=_first(points + _unread({n: told.unread[n] for n in mine})),
+    )
 
 
 def _majority(same: Uniformity) -> Table:
@@ -102,9 +141,14 @@ def _majority(same: Uniformity) -> Table:
             held[kind].append(f"{field or kind} {_value(most.value)}{share}")
     rows = [(kind, "; ".join(fields)) for kind, fields in sorted(held.items())]
     rest = len(same.majority) - sum(map(len, held.values()))
-    return Table(("of", "what most nodes are"), rows,
-                 f"{count(rest, 'more field')} (packages, kernel parameters, devices and the like) "
-                 "are left out; 'siteproof describe --all' has them." if rest else "")
+    return Table(
+        ("of", "what most nodes are"),
+        rows,
+        f"{count(rest, 'more field')} (packages, kernel parameters, devices and the like) "
+        "are left out; 'siteproof describe --all' has them."
+        if rest
+        else "",
+    )
 
 
 def _odd(same: Uniformity) -> Table:
@@ -117,14 +161,17 @@ def _odd(same: Uniformity) -> Table:
 
 
 def _undecided(same: Uniformity) -> Table:
-    rows = [(name, few([f"{_value(v)} ({nodes(names)})" for v, names in values.items()], 5, "; "))
-            for name, values in same.undecided.items()]
+    rows = [
+        (name, few([f"{_value(v)} ({nodes(names)})" for v, names in values.items()], 5, "; "))
+        for name, values in same.undecided.items()
+    ]
     return _cut(("field", "values"), rows, "Fields without a majority")
 
 
 def _cut(columns: Sequence[str], rows: Sequence[tuple[str, ...]], title: str) -> Table:
-    left = f"{len(rows) - MOST} more; 'siteproof describe --all' has them." \
-        if len(rows) > MOST else ""
+    left = (
+        f"{len(rows) - MOST} more; 'siteproof describe --all' has them." if len(rows) > MOST else ""
+    )
     return Table(columns, rows[:MOST], left, title=f"{title} ({len(rows)})")
 
 
@@ -133,26 +180,34 @@ def _unread(unread: Mapping[str, Mapping[str, str]]) -> list[str]:
     for node, names in unread.items():
         for name, why in names.items():
             told[name, why].append(node)
-    return [f"Not read: {name}: {why} ({nodes(names)})"
-            for (name, why), names in sorted(told.items())]
+    return [
+        f"Not read: {name}: {why} ({nodes(names)})" for (name, why), names in sorted(told.items())
+    ]
 
 
 def _changed(material: Material, told: Described) -> Section:
     """What is not what it was when the nodes were described before."""
     mine = {s.header.session for s in told.samples}
     start = min(s.header.time for s in told.samples)
-    before = [h for h in material.sessions.headers if h.check == descriptions.CHECK
-              and h.session not in mine and h.time < start]
+    before = [
+        h
+        for h in material.sessions.headers
+        if h.check == descriptions.CHECK and h.session not in mine and h.time < start
+    ]
     if not before:
         return Section("drift", "Since the last description", "There is no earlier description.")
     last = max(before, key=lambda h: h.time)
-    fields = descriptions.of(material.sessions.of(
-        lambda h: h.check == descriptions.CHECK and h.session == last.session), material.perflogs)
+    fields = descriptions.of(
+        material.sessions.of(lambda h: h.check == descriptions.CHECK and h.session == last.session),
+        material.perflogs,
+    )
     changes = drift(fields, told.fields)
     rows = [(nodes(c.nodes), c.field, _value(c.before), _value(c.after)) for c in changes]
     both = len(fields.keys() & told.fields.keys())
-    lead = (f"{count(len(changes), 'change')} since session {last.session} ({when(last.time)}), "
-            f"{count(both, 'node')} compared.")
+    lead = (
+        f"{count(len(changes), 'change')} since session {last.session} ({when(last.time)}), "
+        f"{count(both, 'node')} compared."
+    )
     table = _cut(("nodes", "field", "before", "now"), rows, "Changed")
     return Section("drift", "Since the last description", lead, [table] if rows else [])
 

@@ -73,9 +73,12 @@ def chapter(material: Material) -> Section | None:
     named = titles(found)
     figures = list(_figures(found[:MOST], named, material.fleet))
     below = sum(bool(one.broken()) for one in found)
-    lead = (f"{count(len(found), 'figure')} measured on two nodes or more: in {below} of them some "
-            "node is beyond its bound." if any(_bounds(f) for f in found) else
-            f"{count(len(found), 'figure')} measured on two nodes or more; none has a bound.")
+    lead = (
+        f"{count(len(found), 'figure')} measured on two nodes or more: in {below} of them some "
+        "node is beyond its bound."
+        if any(_bounds(f) for f in found)
+        else f"{count(len(found), 'figure')} measured on two nodes or more; none has a bound."
+    )
     points = [f"Not drawn: {title}" for title in named[MOST:]]
     return Section("distribution", "All nodes at once", lead, figures=figures, points=points)
 
@@ -94,11 +97,20 @@ def fleets(material: Material) -> list[Fleet]:
         if sample.status == "ok":
             like.setdefault((sample.metric, sample.node), []).append(sample)
     values = series.collect(site, alone, _wanted)
-    found = [_fleet(material, key, nodes, like) for key, nodes in values.items()
-             if len(nodes) >= LEAST]
+    found = [
+        _fleet(material, key, nodes, like) for key, nodes in values.items() if len(nodes) >= LEAST
+    ]
     order = list(site.catalogue)
-    return sorted(found, key=lambda f: (
-        not f.broken(), not _bounds(f), order.index(f.key.metric), -len(f.values), str(f.key)))
+    return sorted(
+        found,
+        key=lambda f: (
+            not f.broken(),
+            not _bounds(f),
+            order.index(f.key.metric),
+            -len(f.values),
+            str(f.key),
+        ),
+    )
 
 
 def _wanted(metric: Metric) -> bool:
@@ -110,7 +122,9 @@ def _bounds(one: Fleet) -> bool:
 
 
 def _fleet(
-    material: Material, key: Series, nodes: Mapping[str, Sequence[Run]],
+    material: Material,
+    key: Series,
+    nodes: Mapping[str, Sequence[Run]],
     like: Mapping[tuple[str, str], Sequence[Sample]],
 ) -> Fleet:
     """like: the samples of each metric and node, the newest first."""
@@ -119,8 +133,9 @@ def _fleet(
     sample = next(s for s in like[key.metric, next(iter(nodes))] if _is_of(s, key))
     criteria = promised.criteria_of(site, key, sample)
     printed = {runs[-1].printed for runs in nodes.values()}
-    unit = promised.unit_of(criteria.values(), site, key,
-                            printed.pop() if len(printed) == 1 else "")
+    unit = promised.unit_of(
+        criteria.values(), site, key, printed.pop() if len(printed) == 1 else ""
+    )
     size = promised.converted(1, own, unit)
     values = {node: runs[-1].value * size for node, runs in nodes.items()}
     marks = promised.marks(site, key, criteria, unit)
@@ -134,34 +149,43 @@ def _fleet(
 def _is_of(sample: Sample, key: Series) -> bool:
     """Whether a sample of the series' metric and node is one of the series."""
     dims = {k: v for k, v in sample.dims.items() if k not in series.OF_A_RUN}
-    return (sample.header.environment == key.environment and dims == dict(key.dims)
-            and series.conditions(sample) == dict(key.conditions))
+    return (
+        sample.header.environment == key.environment
+        and dims == dict(key.dims)
+        and series.conditions(sample) == dict(key.conditions)
+    )
 
 
 def titles(found: Sequence[Fleet]) -> list[str]:
     """What each of them is called: with environment and conditions where these alone differ."""
     told = []
     for one in found:
-        alike = [dict(f.key.conditions) | {"": f.key.environment} for f in found
-                 if (f.key.name, f.key.role) == (one.key.name, one.key.role)]
+        alike = [
+            dict(f.key.conditions) | {"": f.key.environment}
+            for f in found
+            if (f.key.name, f.key.role) == (one.key.name, one.key.role)
+        ]
         own = {"": one.key.environment, **dict(one.key.conditions)}
-        unlike = [f"{key} {text}".strip() for key, text in own.items()
-                  if any(other.get(key) != text for other in alike)]
+        unlike = [
+            f"{key} {text}".strip()
+            for key, text in own.items()
+            if any(other.get(key) != text for other in alike)
+        ]
         told.append(", ".join([f"{one.key.name} of {one.key.role}", *unlike]))
     return told
 
 
-def _figures(
-    found: Sequence[Fleet], named: Sequence[str], states: FleetReport
-) -> Iterator[Figure]:
+def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one, title in zip(found, named, strict=False):
         name = promised.own_name(anchor(one.key.metric), seen)
         says = _says(one)
-        data = Distribution(f"{title}, {one.unit}", one.unit, one.values, one.better, one.marks,
-                            _named(one, states))
-        yield Figure(name, title, drawn.draw(name, says, data), says, _table(one, states),
-                     [one.key.metric])
+        data = Distribution(
+            f"{title}, {one.unit}", one.unit, one.values, one.better, one.marks, _named(one, states)
+        )
+        yield Figure(
+            name, title, drawn.draw(name, says, data), says, _table(one, states), [one.key.metric]
+        )
 
 
 def _bad(one: Fleet, states: FleetReport) -> list[str]:
@@ -172,20 +196,28 @@ def _bad(one: Fleet, states: FleetReport) -> list[str]:
 
 def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
     report = states.nodes.get(node)
-    return report is not None and report.state != "OK" and any(
-        reason.startswith(one.key.name) for reason in report.reasons)
+    return (
+        report is not None
+        and report.state != "OK"
+        and any(reason.startswith(one.key.name) for reason in report.reasons)
+    )
 
 
 def _named(one: Fleet, states: FleetReport) -> dict[str, str]:
-    return {node: f"{node} {share(one.values[node] / one.middle - 1)}"
-            for node in _bad(one, states)[:NAMED] if one.middle}
+    return {
+        node: f"{node} {share(one.values[node] / one.middle - 1)}"
+        for node in _bad(one, states)[:NAMED]
+        if one.middle
+    }
 
 
 def _says(one: Fleet) -> str:
     low, high = min(one.values.values()), max(one.values.values())
-    told = (f"{count(len(one.values), 'node')} between {figure(low, one.unit)} "
-            f"and {figure(high, one.unit)}, median "
-            f"{figure(one.middle, one.unit)}")
+    told = (
+        f"{count(len(one.values), 'node')} between {figure(low, one.unit)} "
+        f"and {figure(high, one.unit)}, median "
+        f"{figure(one.middle, one.unit)}"
+    )
     broken = one.broken()
     if _bounds(one):
         told += f"; {len(broken) or 'none'} beyond the bound"
@@ -198,17 +230,23 @@ def _says(one: Fleet) -> str:
 def _table(one: Fleet, states: FleetReport) -> Table:
     """What the fleet is, then its worst nodes."""
     held = sorted(one.values.values())
-    low, high = (held[0], held[-1]) if len(held) < 20 else (lambda q: (q[0], q[-1]))(
-        quantiles(held, n=20, method="inclusive"))
+    low, high = (
+        (held[0], held[-1])
+        if len(held) < 20
+        else (lambda q: (q[0], q[-1]))(quantiles(held, n=20, method="inclusive"))
+    )
     words = "lowest to highest" if len(held) < 20 else "5th to 95th percentile"
     rows = [
         (f"median of {count(len(held), 'node')}", figure(one.middle), "", ""),
         (words, f"{figure(low)} to {figure(high)}", "", ""),
-        *((f"{m.kind} {m.text}", figure(m.value), _beside(m.value, one), "")
-          for m in one.marks if m.kind != "median"),
+        *(
+            (f"{m.kind} {m.text}", figure(m.value), _beside(m.value, one), "")
+            for m in one.marks
+            if m.kind != "median"
+        ),
     ]
     bad = _bad(one, states)
-    for node in [*bad, *(n for n in one.worst[:WORST + len(bad)] if n not in bad)][:WORST]:
+    for node in [*bad, *(n for n in one.worst[: WORST + len(bad)] if n not in bad)][:WORST]:
         state = states.nodes[node].state if node in states.nodes else ""
         rows.append((node, figure(one.values[node]), _beside(one.values[node], one), str(state)))
     left = len(held) - WORST

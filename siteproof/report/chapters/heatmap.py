@@ -25,14 +25,24 @@ FEW_DAYS = 5  # from so many on a column is a day, else a session
 COLUMNS = 370  # the newest
 WORST = 10
 METRICS = 3  # that have a map of their own
-HOW = (f"Worse than usual is a figure more than {-rules.Z_LIMIT:g} robust standard deviations and "
-       f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
-       "or beyond its baseline; a cell that several figures share shows the gravest of them.")
+HOW = (
+    f"Worse than usual is a figure more than {-rules.Z_LIMIT:g} robust standard deviations and "
+    f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
+    "or beyond its baseline; a cell that several figures share shows the gravest of them."
+)
 NAMED = 40  # rows that are all named, the worst first
 # What a cell shows where several of its figures differ: the gravest.
 GRAVEST = (MISSING, USUAL, 1, 2, SHORT, 3, FAILED, BROKEN)
-TABLE = ("node", "state", "more than 2 % worse", "beyond a bound", "failed", "cut short",
-         "lowest share", "worse since")
+TABLE = (
+    "node",
+    "state",
+    "more than 2 % worse",
+    "beyond a bound",
+    "failed",
+    "cut short",
+    "lowest share",
+    "worse since",
+)
 
 
 @dataclass(frozen=True)
@@ -57,14 +67,22 @@ def chapter(material: Material) -> Section | None:
     if len(rows) < LEAST_NODES or len(whole.times) < LEAST_RUNS:
         return None
     unit = "day" if whole.by_day else "session"
-    figures = [_figure(material, found, whole, "nodes",
-                       f"All headline figures: the gravest of each node and {unit}")]
+    figures = [
+        _figure(
+            material,
+            found,
+            whole,
+            "nodes",
+            f"All headline figures: the gravest of each node and {unit}",
+        )
+    ]
     for name in _worst_metrics(found, kinds):
         cells = _cells(found, kinds, shares, columns, _of(found, name))
         figures.append(_figure(material, found, cells, promised.slug(name), name))
     worst = [found.nodes[n] for n in _bad(whole, _ranked(whole, rows))]
     lead = f"{count(len(rows), 'node')} on {count(len(whole.times), unit)}; the worst: " + (
-        f"{few(worst, 5)}." if worst else "none was clearly worse than the others.")
+        f"{few(worst, 5)}." if worst else "none was clearly worse than the others."
+    )
     points = [HOW]
     if (columns[0] < 0).any() or len(found.sessions) >= past.SESSIONS:
         points.append(f"Runs before {day(whole.times[0])} are not drawn.")
@@ -73,8 +91,9 @@ def chapter(material: Material) -> Section | None:
 
 def _of(found: Past, name: str) -> np.ndarray:
     """The rows of a metric, with what failed of its whole check."""
-    numbers = [n for n, told in enumerate(found.metrics)
-               if told in (name, f"{name.partition('.')[0]}.*")]
+    numbers = [
+        n for n, told in enumerate(found.metrics) if told in (name, f"{name.partition('.')[0]}.*")
+    ]
     return np.isin(found.metric, numbers)
 
 
@@ -98,7 +117,8 @@ def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
         shares = np.where(good, np.where(lower[found.metric], 1 / ratio, ratio), np.nan)
         spread = rules.MAD_TO_SIGMA * _medians(found, np.abs(ratio - 1))
         far = np.where(lower[found.metric], 1 - ratio, ratio - 1) < rules.Z_LIMIT * np.maximum(
-            spread, rules.RESOLUTION)
+            spread, rules.RESOLUTION
+        )
     broken, unusual = _promises(material, found)
     kinds = kinds_of(shares)
     kinds[good & ~(far | unusual)] = USUAL
@@ -109,8 +129,11 @@ def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cells(
-    found: Past, kinds: np.ndarray, shares: np.ndarray,
-    columns: tuple[np.ndarray, list[datetime], bool], mine: np.ndarray,
+    found: Past,
+    kinds: np.ndarray,
+    shares: np.ndarray,
+    columns: tuple[np.ndarray, list[datetime], bool],
+    mine: np.ndarray,
 ) -> Cells:
     """The gravest of the chosen rows in each cell."""
     place, times, by_day = columns
@@ -202,14 +225,24 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
     starts = np.cumsum([0, *(len(m) for _, m in groups)])
     says = _says(cells, rows)
     data = HeatMap(
-        title, [found.nodes[n] for n in shown], cells.times,
-        cells.kinds[shown], KINDS, () if all_named else [place[n] for n in worst],
+        title,
+        [found.nodes[n] for n in shown],
+        cells.times,
+        cells.kinds[shown],
+        KINDS,
+        () if all_named else [place[n] for n in worst],
         [(int(start), name) for start, (name, _) in zip(starts, groups, strict=False)],
-        "the worst first" if all_named else "by group" if groups else "")
+        "the worst first" if all_named else "by group" if groups else "",
+    )
     name = f"heatmap-{name}"
-    return Figure(name, title, drawn.draw(name, says, data), says,
-                  _table(material, found, cells, worst or ranked[:1]),
-                  [title] if title in found.metrics else [])
+    return Figure(
+        name,
+        title,
+        drawn.draw(name, says, data),
+        says,
+        _table(material, found, cells, worst or ranked[:1]),
+        [title] if title in found.metrics else [],
+    )
 
 
 def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -233,32 +266,49 @@ def _places(found: Past, names: Sequence[str]) -> list[int]:
 def _says(cells: Cells, rows: np.ndarray) -> str:
     kinds = cells.kinds[rows]
     ever = {kind: int((kinds == kind).any(axis=1).sum()) for kind in range(len(KINDS))}
-    parts = [f"{word} {ever[kind]}" for kind, word in (
-        (BROKEN, "beyond a bound"), (FAILED, "failed"), (3, "more than 10 % worse than usual"))
-        if ever[kind]]
+    parts = [
+        f"{word} {ever[kind]}"
+        for kind, word in (
+            (BROKEN, "beyond a bound"),
+            (FAILED, "failed"),
+            (3, "more than 10 % worse than usual"),
+        )
+        if ever[kind]
+    ]
     unit = "day" if cells.by_day else "session"
-    told = (f"{count(len(rows), 'node')} on {count(len(cells.times), unit)} with runs from "
-            f"{day(cells.times[0])} to {day(cells.times[-1])}, as shares of what is usual")
-    return f"{told}; nodes that were so at least once: {', '.join(parts)}." if parts else \
-        f"{told}: none was beyond a bound, failed, or more than 10 % worse."
+    told = (
+        f"{count(len(rows), 'node')} on {count(len(cells.times), unit)} with runs from "
+        f"{day(cells.times[0])} to {day(cells.times[-1])}, as shares of what is usual"
+    )
+    return (
+        f"{told}; nodes that were so at least once: {', '.join(parts)}."
+        if parts
+        else f"{told}: none was beyond a bound, failed, or more than 10 % worse."
+    )
 
 
-def _table(
-    material: Material, found: Past, cells: Cells, ranked: Sequence[int]
-) -> Table:
+def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int]) -> Table:
     rows = []
     for n in ranked:
         kinds = cells.kinds[n]
         worse = np.isin(kinds, (1, 2, 3, BROKEN))
         state = material.fleet.nodes.get(found.nodes[n])
-        rows.append((
-            found.nodes[n], str(state.state) if state else "", str(int((kinds != MISSING).sum())),
-            str(int(worse.sum())), *(str(int((kinds == k).sum())) for k in (BROKEN, FAILED, SHORT)),
-            "-" if np.isinf(cells.lowest[n]) else share(float(cells.lowest[n]) - 1),
-            _since(kinds, cells.times)))
-    note = (f"The worst {len(rows)}. Worse since: the first "
-            f"{'day' if cells.by_day else 'session'} from which on none was as usual. Without a "
-            f"figure: {count(int((cells.kinds == MISSING).all(axis=1).sum()), 'node')}.")
+        rows.append(
+            (
+                found.nodes[n],
+                str(state.state) if state else "",
+                str(int((kinds != MISSING).sum())),
+                str(int(worse.sum())),
+                *(str(int((kinds == k).sum())) for k in (BROKEN, FAILED, SHORT)),
+                "-" if np.isinf(cells.lowest[n]) else share(float(cells.lowest[n]) - 1),
+                _since(kinds, cells.times),
+            )
+        )
+    note = (
+        f"The worst {len(rows)}. Worse since: the first "
+        f"{'day' if cells.by_day else 'session'} from which on none was as usual. Without a "
+        f"figure: {count(int((cells.kinds == MISSING).all(axis=1).sum()), 'node')}."
+    )
     unit = "days with runs" if cells.by_day else "sessions"
     columns = (*TABLE[:2], unit, *TABLE[2:])
     return Table(columns, rows, note, numeric=columns[2:8])

@@ -47,16 +47,22 @@ class Quantity:
 
 def chapter(material: Material) -> Section | None:
     """LAN and WAN side by side: measured, and as others have published it."""
-    parts = [("measured", "Measured", list(_measured(material))),
-             ("published", "Published", list(_published(material)))]
+    parts = [
+        ("measured", "Measured", list(_measured(material))),
+        ("published", "Published", list(_published(material))),
+    ]
     figures = [_figure(slug, word, found) for slug, word, found in parts if found]
     if not figures:
         return None
-    least = min((q for *_, found in parts for q in found if q.better == "higher" and q.lan),
-                key=lambda q: q.retention, default=None)
+    least = min(
+        (q for *_, found in parts for q in found if q.better == "higher" and q.lan),
+        key=lambda q: q.retention,
+        default=None,
+    )
     total = sum(len(found) for *_, found in parts)
     lead = f"{count(total, 'quantity', 'quantities')} over LAN and WAN" + (
-        f"; least is left of {least.name}: {_per_cent(least)}." if least else ".")
+        f"; least is left of {least.name}: {_per_cent(least)}." if least else "."
+    )
     return Section("links", "LAN and WAN", lead, figures=figures)
 
 
@@ -66,7 +72,8 @@ def is_far(site: Site, name: str) -> bool | None:
     if link is None:
         return None
     return link.round_trip is not None and units.parse(link.round_trip).to("ms") >= units.parse(
-        FAR).to("ms")
+        FAR
+    ).to("ms")
 
 
 def _measured(material: Material) -> Iterator[Quantity]:
@@ -87,11 +94,18 @@ def _measured(material: Material) -> Iterator[Quantity]:
         if len(sides) == 2 and min(median(v) for v in sides.values()) > 0:
             one = entries[name]
             more = ", all pairs at once" if pattern == "together" else ""
-            pairs = " and ".join(f"{len(sides[far])} {word}" for far, word in (
-                (False, "near"), (True, "far")))
+            pairs = " and ".join(
+                f"{len(sides[far])} {word}" for far, word in ((False, "near"), (True, "far"))
+            )
             told = name.replace(" [", ", ").removesuffix("]")
-            yield Quantity(told + more, one.better, one.unit, median(sides[False]),
-                           median(sides[True]), f"medians of {pairs} pairs")
+            yield Quantity(
+                told + more,
+                one.better,
+                one.unit,
+                median(sides[False]),
+                median(sides[True]),
+                f"medians of {pairs} pairs",
+            )
 
 
 def _published(material: Material) -> Iterator[Quantity]:
@@ -110,21 +124,32 @@ def _published(material: Material) -> Iterator[Quantity]:
             continue
         lan, wan = sides[LAN], sides[WAN]
         name = f"{metric}{_told(rest)}"
-        one, other = (float(units.convert(Fraction(s.number), s.unit, lan.unit))
-                      for s in (lan, wan))
+        one, other = (
+            float(units.convert(Fraction(s.number), s.unit, lan.unit)) for s in (lan, wan)
+        )
         better = site.catalogue[metric].better if metric in site.catalogue else "neither"
         if better == "neither":
             continue  # nothing is left of it, or lost
         what = lan.own_conditions.get(PUBLISHED, "") or lan.conditions.get(PUBLISHED, "")
         source = f"{what}, {lan.conditions.get('source', '')}".strip(", ")
-        yield Quantity(name, better, lan.unit, one, other, source,
-                       (f"{lan.value} {lan.unit}", f"{wan.value} {wan.unit}"))
+        yield Quantity(
+            name,
+            better,
+            lan.unit,
+            one,
+            other,
+            source,
+            (f"{lan.value} {lan.unit}", f"{wan.value} {wan.unit}"),
+        )
 
 
 def _told(rest: Iterable[tuple[str, str]]) -> str:
     """The conditions that tell two quantities of a metric from each other: numbers of something."""
-    parts = [f"{v} {k.replace('_', ' ') if v != '1' else k.removesuffix('s')}"
-             for k, v in rest if v.isdigit()]
+    parts = [
+        f"{v} {k.replace('_', ' ') if v != '1' else k.removesuffix('s')}"
+        for k, v in rest
+        if v.isdigit()
+    ]
     return f", {', '.join(parts)}" if parts else ""
 
 
@@ -135,8 +160,9 @@ def _figure(slug: str, word: str, found: Sequence[Quantity]) -> Figure:
     rows = [Beside(q.name.replace(", ", "\n", 1), q.retention, *_values(q)) for q in rates]
     name = f"links-{slug}"
     svg = drawn.draw_pairs(name, says, Pairs(title, ("LAN", "WAN"), rows))
-    return Figure(name, title, svg, says, _table(found),
-                  sorted({re.split(r"[ ,]", q.name)[0] for q in found}))
+    return Figure(
+        name, title, svg, says, _table(found), sorted({re.split(r"[ ,]", q.name)[0] for q in found})
+    )
 
 
 def _values(one: Quantity) -> tuple[str, str]:
@@ -151,8 +177,9 @@ def _says(rates: Sequence[Quantity], times: Sequence[Quantity]) -> str:
         low, high = (f(q.retention for q in rates) for f in (min, max))
         shares = f"{low:.0%}" if low == high else f"{low:.0%} to {high:.0%}"
         what = f"{rates[0].name}:" if len(rates) == 1 else count(len(rates), "rate")
-        parts.append(f"of {what} {shares} of the LAN's {'is' if low == high else 'are'} left over "
-                     "the WAN")
+        parts.append(
+            f"of {what} {shares} of the LAN's {'is' if low == high else 'are'} left over the WAN"
+        )
     parts += [f"{q.name} takes {q.retention:.3g} times as long" for q in times]
     told = "; ".join(parts) or "no figure over the LAN is more than zero"
     return told[0].upper() + told[1:].replace("%", " %") + "."
@@ -160,8 +187,7 @@ def _says(rates: Sequence[Quantity], times: Sequence[Quantity]) -> str:
 
 def _table(found: Sequence[Quantity]) -> Table:
     rows = [(q.name, *_values(q), _per_cent(q), q.source) for q in found]
-    return Table(COLUMNS, rows, "Of a time, how many times as long it takes.",
-                 numeric=COLUMNS[1:4])
+    return Table(COLUMNS, rows, "Of a time, how many times as long it takes.", numeric=COLUMNS[1:4])
 
 
 def _per_cent(one: Quantity) -> str:

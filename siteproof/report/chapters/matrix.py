@@ -45,31 +45,44 @@ def of_all(material: Material) -> list[Matrix]:
     site = material.site
     found = [s for s in material.judged.samples if of_pairs(s) and s.header.mode != PUBLISHED]
     if not found:
-        found = [s for s in material.sessions.of(lambda head: head.mode == PUBLISHED)
-                 if of_pairs(s)]
+        found = [
+            s for s in material.sessions.of(lambda head: head.mode == PUBLISHED) if of_pairs(s)
+        ]
     return [m for name in _metrics(site, found) for m in matrix.collect(site, found, name)]
 
 
 def _metrics(site: Site, found: Sequence[Sample]) -> list[str]:
     measured = {s.metric for s in found}
     checks = {name.partition(".")[0] for name in measured if name.endswith(".*")}
-    return [name for name, m in site.catalogue.items() if m.headline and LINK in m.conditions
-            and (name in measured or name.partition(".")[0] in checks)
-            and units.kind(m.unit) != "text"]
+    return [
+        name
+        for name, m in site.catalogue.items()
+        if m.headline
+        and LINK in m.conditions
+        and (name in measured or name.partition(".")[0] in checks)
+        and units.kind(m.unit) != "text"
+    ]
 
 
 def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one in found:
         name = promised.own_name(
-            f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}", seen)
+            f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}", seen
+        )
         title = f"{one.name} over {one.link}" if one.link else one.name
         rows, columns, split = _ends(site, one)
         kinds = _kinds(one)
         says = _says(one)
         data = drawn.Matrix(f"{title}, {one.unit}", rows, columns, kinds, _texts(one, kinds), split)
-        yield Figure(name, f"{title}, {one.unit}", drawn.draw(name, says, data), says,
-                     _table(site, one), [one.name.partition(" ")[0]])
+        yield Figure(
+            name,
+            f"{title}, {one.unit}",
+            drawn.draw(name, says, data),
+            says,
+            _table(site, one),
+            [one.name.partition(" ")[0]],
+        )
 
 
 def _ends(site: Site, one: Matrix) -> tuple[list[str], list[str], bool]:
@@ -94,8 +107,9 @@ def _kinds(one: Matrix) -> dict[Pair, int]:
     for pair, value in one.values.items():
         lack = _share(one, value)
         worse = int(kinds_of(np.array([lack]))[0]) if np.isfinite(lack) else 1
-        found[pair] = BROKEN if pair in one.broken else (
-            max(worse, 1) if pair in one.blame.bad else USUAL)
+        found[pair] = (
+            BROKEN if pair in one.broken else (max(worse, 1) if pair in one.blame.bad else USUAL)
+        )
     found |= dict.fromkeys(one.failed, FAILED)
     for pair, why in one.missing.items():
         found[pair] = SHORT if why.partition(":")[0] in NOT_TRIED[:2] else MISSING
@@ -117,14 +131,21 @@ def _texts(one: Matrix, kinds: dict[Pair, int]) -> dict[Pair, str]:
 
 def _says(one: Matrix) -> str:
     told = f"{count(len(one.values), 'pair')} of " + count(
-        len({n for pair in (*one.values, *one.failed) for n in pair}), "node")
+        len({n for pair in (*one.values, *one.failed) for n in pair}), "node"
+    )
     if one.values:
         held = one.values.values()
         low, high, usual = map(labels.number, (min(held), max(held), one.blame.usual))
         told += f" between {low} and {high} {one.unit}, usual {usual} {one.unit}"
-    parts = [f"{len(held)} {word}" for held, word in (
-        (one.broken, "beyond a bound"), (one.failed, "failed"), (one.missing, "not measured"))
-        if held]
+    parts = [
+        f"{len(held)} {word}"
+        for held, word in (
+            (one.broken, "beyond a bound"),
+            (one.failed, "failed"),
+            (one.missing, "not measured"),
+        )
+        if held
+    ]
     if one.blame.culprits:
         parts.append(f"behind bad pairs: {few([str(c) for c in one.blame.culprits], 5)}")
     if one.blame.alone:
@@ -135,8 +156,10 @@ def _says(one: Matrix) -> str:
 def _table(site: Site, one: Matrix) -> Table:
     """The worst pairs, and those without a figure."""
     sign = -1 if one.better == "lower" else 1
-    order = [*sorted(one.failed), *sorted(
-        one.values, key=lambda p: (p not in one.blame.bad, sign * one.values[p], p))]
+    order = [
+        *sorted(one.failed),
+        *sorted(one.values, key=lambda p: (p not in one.blame.bad, sign * one.values[p], p)),
+    ]
     rows = [_row(site, one, pair) for pair in order[:WORST]]
     parts = [f"In {one.unit}."]
     if len(order) > WORST:
@@ -153,10 +176,19 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
         sample = one.failed[pair]
         return told, "-", "-", "-", _figure(one, pair[::-1]), f"{sample.status}: {sample.why}"
     usual = one.blame.usual
-    what = f"breaks {one.broken[pair]}" if pair in one.broken else (
-        "bad" if pair in one.blame.bad else "")
-    return (told, figure(value), share(value / usual - 1) if usual else "-",
-            _of_link(site, one, value), _figure(one, pair[::-1]), what)
+    what = (
+        f"breaks {one.broken[pair]}"
+        if pair in one.broken
+        else ("bad" if pair in one.blame.bad else "")
+    )
+    return (
+        told,
+        figure(value),
+        share(value / usual - 1) if usual else "-",
+        _of_link(site, one, value),
+        _figure(one, pair[::-1]),
+        what,
+    )
 
 
 def _figure(one: Matrix, pair: Pair) -> str:

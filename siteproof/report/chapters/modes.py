@@ -65,8 +65,11 @@ def chapter(material: Material) -> Section | None:
 
 def _ways(site: Site) -> list[str]:
     """The links of one pair of hosts each."""
-    return [name for name, link in site.system.links.items()
-            if len(pairs.servers(site, link)) == len(pairs.clients(site, link)) == 1]
+    return [
+        name
+        for name, link in site.system.links.items()
+        if len(pairs.servers(site, link)) == len(pairs.clients(site, link)) == 1
+    ]
 
 
 def _found(material: Material, ways: Sequence[str]) -> Iterator[Ways]:
@@ -80,21 +83,39 @@ def _found(material: Material, ways: Sequence[str]) -> Iterator[Ways]:
             if len(trials) >= LEAST:
                 printed = {s.unit for s in held if s.metric == name and s.status == "ok"}
                 unit = printed.pop() if len(printed) == 1 else metric.unit
-                yield Ways(name, unit, metric.better, is_ours, {
-                    way: [promised.converted(s.number, s.unit, unit) for s in trials[way]]
-                    for way in ways if way in trials})
+                yield Ways(
+                    name,
+                    unit,
+                    metric.better,
+                    is_ours,
+                    {
+                        way: [promised.converted(s.number, s.unit, unit) for s in trials[way]]
+                        for way in ways
+                        if way in trials
+                    },
+                )
 
 
 def _trials(found: Sequence[Sample], metric: str, ways: Sequence[str]) -> dict[str, list[Sample]]:
     """The good trials of each way; of a way that was measured again those of its newest job."""
     trials: dict[str, list[Sample]] = {}
     for sample in found:
-        if sample.metric == metric and sample.status == "ok" and link_of(sample) in ways and \
-                units.kind(sample.unit) != "text":
+        if (
+            sample.metric == metric
+            and sample.status == "ok"
+            and link_of(sample) in ways
+            and units.kind(sample.unit) != "text"
+        ):
             trials.setdefault(link_of(sample), []).append(sample)
-    return {way: [s for s in held if s.header == max(
-        (other.header for other in held), key=lambda h: (h.time, h.session, h.job))]
-        for way, held in trials.items()}
+    return {
+        way: [
+            s
+            for s in held
+            if s.header
+            == max((other.header for other in held), key=lambda h: (h.time, h.session, h.job))
+        ]
+        for way, held in trials.items()
+    }
 
 
 def _lead(one: Ways) -> str:
@@ -117,19 +138,28 @@ def _figure(site: Site, one: Ways) -> Figure:
 
 def _says(one: Ways) -> str:
     total = sum(map(len, one.trials.values()))
-    unlike = [way for way in list(one.trials)[1:]
-              if abs(one.share(way, "median") - one.share(way, "mean")) >= 0.01]
+    unlike = [
+        way
+        for way in list(one.trials)[1:]
+        if abs(one.share(way, "median") - one.share(way, "mean")) >= 0.01
+    ]
     told = f"{count(total, 'trial')} of {count(len(one.trials), 'way')}, {one.unit}"
-    parts = [f"{way} has {_per_cent(one.share(way, 'median'))} of {one.first} by the medians and "
-             f"{_per_cent(one.share(way, 'mean'))} by the means" for way in unlike]
+    parts = [
+        f"{way} has {_per_cent(one.share(way, 'median'))} of {one.first} by the medians and "
+        f"{_per_cent(one.share(way, 'mean'))} by the means"
+        for way in unlike
+    ]
     return f"{told}: {'; '.join(parts)}." if parts else f"{told}: medians and means agree."
 
 
 def _table(site: Site, one: Ways) -> Table:
     rows = [
-        (f"{way}: {site.system.links[way].description}", str(len(values)),
-         *(figure(of(values)) for of in (median, mean, min, max)),
-         *(_per_cent(one.share(way, middle)) for middle in ("median", "mean")))
+        (
+            f"{way}: {site.system.links[way].description}",
+            str(len(values)),
+            *(figure(of(values)) for of in (median, mean, min, max)),
+            *(_per_cent(one.share(way, middle)) for middle in ("median", "mean")),
+        )
         for way, values in one.trials.items()
     ]
     return Table(COLUMNS, rows, f"In {one.unit}; shares of {one.first}.", numeric=COLUMNS[1:])

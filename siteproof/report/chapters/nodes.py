@@ -39,11 +39,15 @@ def brief(material: Material) -> str:
         return told
     groups = _alike(out)
     if len(groups) <= NAMED:
-        why = [f"{nodes(names)} ({state}: {_gravest(reasons)})"
-               for (state, reasons, _), names in groups.items()]
+        why = [
+            f"{nodes(names)} ({state}: {_gravest(reasons)})"
+            for (state, reasons, _), names in groups.items()
+        ]
     else:  # each has its own figure: told by what is wrong
-        why = [f"{len(names)} {state} by {what} ({nodes(names)})"
-               for (state, what), names in _subjects(out).items()]
+        why = [
+            f"{len(names)} {state} by {what} ({nodes(names)})"
+            for (state, what), names in _subjects(out).items()
+        ]
     first, dot, rest = told.partition(".")
     return f"{first}: {few(why, NAMED, '; ')}{dot}{rest}"
 
@@ -59,8 +63,10 @@ def short(material: Material) -> str:
     if not rulings:
         return "The inventory has no node."
     if not material.measured:
-        return (f"No node of {len(rulings)} was measured in what is judged, so nothing is decided "
-                "about any.")
+        return (
+            f"No node of {len(rulings)} was measured in what is judged, so nothing is decided "
+            "about any."
+        )
     out = sum(not r.back for r in rulings.values())
     rest = material.once(_unasked)
     unasked = f" Nothing was asked of {nodes(rest)}, and nothing measured." if rest else ""
@@ -83,23 +89,34 @@ def _notes(material: Material) -> Section | None:
     for node in material.fleet.nodes.values():
         for note in node.notes:
             held.setdefault(_NUMBER.sub(BLANK, note), []).append((node.node, note))
-    rows = [(nodes(node for node, _ in alike), _spread(*(note for _, note in alike)),
-             _over_the_years(material, {node for node, _ in alike})) for alike in held.values()]
+    rows = [
+        (
+            nodes(node for node, _ in alike),
+            _spread(*(note for _, note in alike)),
+            _over_the_years(material, {node for node, _ in alike}),
+        )
+        for alike in held.values()
+    ]
     retest = material.fleet.retest
     if not rows and not retest:
         return None
     left = f"{len(rows) - MOST} more; 'siteproof nodes' has them." if len(rows) > MOST else ""
     table = Table(("nodes", "seen once", "over the years"), rows[:MOST], left)
-    return Section("retest", "What one more run would tell",
-                   f"Run again: {retest}." if retest else "Nothing has to be run again.",
-                   [table] if rows else [])
+    return Section(
+        "retest",
+        "What one more run would tell",
+        f"Run again: {retest}." if retest else "Nothing has to be run again.",
+        [table] if rows else [],
+    )
 
 
 def _over_the_years(material: Material, names: Collection[str]) -> str:
     """Since when the history has them worse: then what was seen once is nothing new."""
-    told = [f"{a.metric} of {nodes(there)} worse since {a.first_after.time:%Y-%m-%d}"
-            for a in material.survey.alerts
-            if a.open and not a.of_fleet and (there := [n for n in a.nodes if n in names])]
+    told = [
+        f"{a.metric} of {nodes(there)} worse since {a.first_after.time:%Y-%m-%d}"
+        for a in material.survey.alerts
+        if a.open and not a.of_fleet and (there := [n for n in a.nodes if n in names])
+    ]
     return few(told, SHOWN, "; ") or "-"
 
 
@@ -110,14 +127,16 @@ def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[st
     for ruling in rulings:
         what = (ruling.reasons or ("no reason known",))[0].partition(":")[0]
         found.setdefault((ruling.state, what), []).append(ruling.node)
-    return dict(sorted(
-        found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]))))
+    return dict(sorted(found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]))))
 
 
 def _unasked(material: Material) -> set[str]:
     """Nodes that are OK because nothing was asked of them."""
-    return {n.node for n in material.fleet.nodes.values()
-            if n.state is State.OK and n.node not in material.measured}
+    return {
+        n.node
+        for n in material.fleet.nodes.values()
+        if n.state is State.OK and n.node not in material.measured
+    }
 
 
 def _alike(rulings: Iterable[Ruling]) -> Mapping[tuple[str, tuple[str, ...], str], Sequence[str]]:
@@ -132,16 +151,23 @@ def _alike(rulings: Iterable[Ruling]) -> Mapping[tuple[str, tuple[str, ...], str
         plain = tuple(_NUMBER.sub(BLANK, reason) for reason in ruling.reasons)
         groups.setdefault((ruling.state, plain, ruling.waived), []).append(ruling)
     return {
-        (alike[0].state, tuple(map(_spread, *(r.reasons for r in alike))) if len(alike) > 1
-         else alike[0].reasons, alike[0].waived): [r.node for r in alike]
+        (
+            alike[0].state,
+            tuple(map(_spread, *(r.reasons for r in alike)))
+            if len(alike) > 1
+            else alike[0].reasons,
+            alike[0].waived,
+        ): [r.node for r in alike]
         for alike in groups.values()
     }
 
 
 def _spread(*reasons: str) -> str:
     """Sentences that differ in their figures only, as one."""
-    columns = [sorted(set(column), key=float)
-               for column in zip(*map(_NUMBER.findall, reasons), strict=True)]
+    columns = [
+        sorted(set(column), key=float)
+        for column in zip(*map(_NUMBER.findall, reasons), strict=True)
+    ]
     told = iter(c[0] if len(c) == 1 else f"{c[0]} to {c[-1]}" for c in columns)
     return _NUMBER.sub(lambda _: next(told), reasons[0])
 
@@ -151,12 +177,26 @@ def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     rows = []
     for (state, reasons, waived), names in _alike(rulings).items():
         why = [few(reasons, SHOWN, "; ")] if reasons else []
-        rows.append((nodes(names), state, _roles(material, names), _groups(material, names),
-                     "; ".join(why + ([waived] if waived else [])) or "-"))
-    note = "" if len(rows) <= MOST else (
-        f"{len(rows) - MOST} more lines are left out; 'siteproof nodes' has all of them.")
-    return Table(("nodes", "state", "role", "group", "why"), rows[:MOST], note,
-                 title=f"{title} ({len(rulings)})")
+        rows.append(
+            (
+                nodes(names),
+                state,
+                _roles(material, names),
+                _groups(material, names),
+                "; ".join(why + ([waived] if waived else [])) or "-",
+            )
+        )
+    note = (
+        ""
+        if len(rows) <= MOST
+        else (f"{len(rows) - MOST} more lines are left out; 'siteproof nodes' has all of them.")
+    )
+    return Table(
+        ("nodes", "state", "role", "group", "why"),
+        rows[:MOST],
+        note,
+        title=f"{title} ({len(rulings)})",
+    )
 
 
 def _roles(material: Material, names: Iterable[str]) -> str:
@@ -166,7 +206,8 @@ def _roles(material: Material, names: Iterable[str]) -> str:
 def _groups(material: Material, names: Sequence[str]) -> str:
     """The racks or switches that they are in."""
     told = {
-        node: group for group in material.site.system.groups
+        node: group
+        for group in material.site.system.groups
         for node in material.once(_members)[group]
     }
     return few(sorted({told[name] for name in names if name in told}), SHOWN) or "-"
@@ -187,7 +228,10 @@ def _states(material: Material) -> Table:
     for word in (*map(str, State), NOT_ASKED):
         if mine := groups.get(word):
             roles = {n.role: sum(m.role == n.role for m in mine) for n in mine}
-            rows.append((word, str(len(mine)), counted(roles.items()),
-                         nodes(n.node for n in mine)))
-    return Table(("state", "count", "by role", "nodes"), rows, numeric=("count",),
-                 title=f"States of {count(len(report.nodes), 'node')}")
+            rows.append((word, str(len(mine)), counted(roles.items()), nodes(n.node for n in mine)))
+    return Table(
+        ("state", "count", "by role", "nodes"),
+        rows,
+        numeric=("count",),
+        title=f"States of {count(len(report.nodes), 'node')}",
+    )

@@ -12,11 +12,16 @@ from siteproof.report.words import count
 def chapter(material: Material) -> Section | None:
     """The tables of the imported figures; nothing, if none were imported."""
     stated = material.sessions.of(lambda header: header.mode == PUBLISHED)
-    found = [Table(t.columns, t.rows, t.note, title=t.title)
-             for t in published_results.tables(material.site, stated) if t.rows]
+    found = [
+        Table(t.columns, t.rows, t.note, title=t.title)
+        for t in published_results.tables(material.site, stated)
+        if t.rows
+    ]
     if not found:
         return None
     told = count(len(stated), "figure or text", "figures and texts")
-    lead = (f"{told} that others have published, in "
-            f"{count(len(found), 'table')}; nothing here was measured by this suite.")
+    lead = (
+        f"{told} that others have published, in "
+        f"{count(len(found), 'table')}; nothing here was measured by this suite."
+    )
     return Section("results", "Published results", lead, found)

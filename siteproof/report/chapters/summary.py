@@ -13,8 +13,14 @@ from siteproof.report.model import Section, Table
 from siteproof.report.words import count, few, period, when
 from siteproof.samples import Sample
 
-GRAVEST = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED, Verdict.INCOMPLETE, Verdict.PENDING,
-           Verdict.PASS)
+GRAVEST = (
+    Verdict.FAIL,
+    Verdict.ERROR,
+    Verdict.REGRESSED,
+    Verdict.INCOMPLETE,
+    Verdict.PENDING,
+    Verdict.PASS,
+)
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MEANING = {
     Verdict.FAIL: "It did not pass: a promise is not kept",
@@ -43,14 +49,20 @@ def chapter(material: Material) -> Section:
 
 def mark(material: Material) -> str:
     """The gravest verdict on any criterion."""
-    return str(next((v for v in GRAVEST if any(
-        r.verdict is v for r in material.judged.verdicts)), UNDECIDED))
+    return str(
+        next(
+            (v for v in GRAVEST if any(r.verdict is v for r in material.judged.verdicts)), UNDECIDED
+        )
+    )
 
 
 def headline(material: Material) -> str:
     """What became of it, in a sentence, and how many nodes stay out."""
-    told = f"{_meaning(material)} ({criteria.counts(material)})." if material.judged.verdicts \
+    told = (
+        f"{_meaning(material)} ({criteria.counts(material)})."
+        if material.judged.verdicts
         else f"{_meaning(material)}."
+    )
     modes = {s.header.mode for s in material.judged.samples}
     if modes == {PUBLISHED}:
         return f"{told} All of it was published by others; this suite has measured nothing of it."
@@ -70,8 +82,9 @@ def facts(material: Material) -> list[tuple[str, str]]:
     judged = material.judged
     heads = list({id(s.header): s.header for s in judged.samples}.values())
     own = [h for h in heads if h.mode != PUBLISHED]
-    inventory = {node for role in material.site.system.nodes
-                 for node in material.site.expected(role)}
+    inventory = {
+        node for role in material.site.system.nodes for node in material.site.expected(role)
+    }
 
     def told(name: str) -> list[str]:
         return sorted({h.provenance[name] for h in own if h.provenance.get(name)})
@@ -79,8 +92,10 @@ def facts(material: Material) -> list[tuple[str, str]]:
     sessions = count(len({h.session for h in own}), "session")
     rows = [
         ("System", material.site.system.description),
-        ("Judged", f"{judged.chosen} ({sessions}, {count(len(own), 'job')})" if own
-         else judged.chosen),
+        (
+            "Judged",
+            f"{judged.chosen} ({sessions}, {count(len(own), 'job')})" if own else judged.chosen,
+        ),
         ("Measured", period([h.time for h in own])),
         ("Mode", few(sorted({h.mode or "none" for h in heads}), NAMED) or "-"),
         ("Nodes", f"{len(material.measured)} of {len(inventory)} have a value"),
@@ -100,11 +115,15 @@ def _stated(found: Sequence[Sample]) -> str:
     order = sorted(found, key=lambda s: s.header.time)
     first, last = published_figures.when(order[0]), published_figures.when(order[-1])
     days = dict.fromkeys((first.partition("/")[0], last.rpartition("/")[2]))
-    sources = {source.partition(", ")[0] for s in found
-               for source in s.header.provenance.get("source", "").split("; ")} - {""}
+    sources = {
+        source.partition(", ")[0]
+        for s in found
+        for source in s.header.provenance.get("source", "").split("; ")
+    } - {""}
     told = count(len(found), "figure or text", "figures and texts")
-    return (f"{told} of {' to '.join(days)}, by "
-            f"{few(sorted(sources), NAMED, '; ') or 'no source told'}")
+    return (
+        f"{told} of {' to '.join(days)}, by {few(sorted(sources), NAMED, '; ') or 'no source told'}"
+    )
 
 
 def _accepted(material: Material) -> str:
@@ -117,6 +136,9 @@ def _accepted(material: Material) -> str:
 def _meaning(material: Material) -> str:
     word = mark(material)
     if word == UNDECIDED:
-        return "Nothing is decided: no criterion that can be" if material.judged.verdicts else \
-            "Nothing is decided: the site promises nothing"
+        return (
+            "Nothing is decided: no criterion that can be"
+            if material.judged.verdicts
+            else "Nothing is decided: the site promises nothing"
+        )
     return MEANING[Verdict(word)]

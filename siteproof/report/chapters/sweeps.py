@@ -48,15 +48,22 @@ def chapter(material: Material) -> Section | None:
     figures = list(_figures(found))
     if not figures:
         return None
-    points = [f"{r.run.name}: {text}" for r in found.reports
-              if r.run.system == material.system for text in sweep_words.headlines(r)]
+    points = [
+        f"{r.run.name}: {text}"
+        for r in found.reports
+        if r.run.system == material.system
+        for text in sweep_words.headlines(r)
+    ]
     points += found.beside
     points += [f"Not drawn: {title}" for title in (f.title for f in figures[MOST:])]
     own = [r for r in found.reports if r.run.system == material.system]
     runs = {id(r.run) for r in own}
     names = few(list(dict.fromkeys(r.run.name for r in own)), NAMED)
-    lead = f"{count(len(runs), 'run')} of sweeps of this system ({names})" if own else \
-        "No sweep of this system was measured; others publish landmarks of theirs"
+    lead = (
+        f"{count(len(runs), 'run')} of sweeps of this system ({names})"
+        if own
+        else "No sweep of this system was measured; others publish landmarks of theirs"
+    )
     beside = sorted({r.run.system for r in found.reports} - {material.system})
     lead += f", beside {few(beside, NAMED)}." if beside else "."
     return Section("sweeps", "Sweeps", lead, figures=figures[:MOST], points=points)
@@ -68,7 +75,8 @@ def _found(material: Material) -> Found:
     names = list(dict.fromkeys(run.name for run in reversed(mine)))
     chosen: dict[str, list[tuple[Site, SweepRun]]] = {
         name: [(material.site, run) for run in _newest([r for r in mine if r.name == name])]
-        for name in names}
+        for name in names
+    }
     stated = landmarks.of(material.sessions.of(_published))
     for other in _others(material):
         sessions = Sessions(material.perflogs, other)
@@ -85,13 +93,19 @@ def _found(material: Material) -> Found:
     together, reports = [], []
     for name, runs in chosen.items():
         held = runs[:RUNS]
-        if rest := [f"{run.system} {run.newest.header.campaign or day(run.newest.header.time)}"
-                    for _, run in runs[RUNS:]]:
+        if rest := [
+            f"{run.system} {run.newest.header.campaign or day(run.newest.header.time)}"
+            for _, run in runs[RUNS:]
+        ]:
             beside.append(f"{name}: {count(len(rest), 'more run')} not drawn: {few(rest, NAMED)}")
-        own = [(_label(run, [r for _, r in held]), report) for site, run in held
-               for report in sweep_report.reports(site, run, known.get(name))]
-        together += [(one, len({label for label, _ in own}) > 1)
-                     for one in sweep_pictures.together(own)]
+        own = [
+            (_label(run, [r for _, r in held]), report)
+            for site, run in held
+            for report in sweep_report.reports(site, run, known.get(name))
+        ]
+        together += [
+            (one, len({label for label, _ in own}) > 1) for one in sweep_pictures.together(own)
+        ]
         reports += [report for _, report in own]
     return Found(together, stated, reports, beside)
 
@@ -104,8 +118,9 @@ def _others(material: Material) -> list[str]:
     """The other systems of the same perflogs."""
     if not material.perflogs.is_dir():
         return []  # nothing was ever measured
-    return sorted(p.name for p in material.perflogs.iterdir()
-                  if p.is_dir() and p.name != material.system)
+    return sorted(
+        p.name for p in material.perflogs.iterdir() if p.is_dir() and p.name != material.system
+    )
 
 
 def _runs(sessions: Sessions) -> list[SweepRun]:
@@ -124,12 +139,18 @@ def _newest(runs: Sequence[SweepRun]) -> list[SweepRun]:
 def _label(run: SweepRun, runs: Sequence[SweepRun]) -> str:
     """System, and what tells a run from the others of its system."""
     same = [r for r in runs if r.system == run.system]
-    told = {"partition": run.partition, "environment": run.environment, "place": run.place,
-            "campaign": run.newest.header.campaign or day(run.newest.header.time)}
+    told = {
+        "partition": run.partition,
+        "environment": run.environment,
+        "place": run.place,
+        "campaign": run.newest.header.campaign or day(run.newest.header.time),
+    }
     held = {
-        "partition": {r.partition for r in same}, "environment": {r.environment for r in same},
+        "partition": {r.partition for r in same},
+        "environment": {r.environment for r in same},
         "place": {r.place for r in same},
-        "campaign": {r.newest.header.campaign or day(r.newest.header.time) for r in same}}
+        "campaign": {r.newest.header.campaign or day(r.newest.header.time) for r in same},
+    }
     return " ".join([run.system, *(told[key] for key, values in held.items() if len(values) > 1)])
 
 
@@ -145,10 +166,17 @@ def _figures(found: Found) -> Iterator[Figure]:
             marks = [s.drawn(first.unit) for s in mine]
             picture = replace(picture, landmarks=marks)
         name = promised.own_name(
-            f"sweep-{promised.slug(together[0][1].run.name)}-{promised.slug(first.metric)}", seen)
+            f"sweep-{promised.slug(together[0][1].run.name)}-{promised.slug(first.metric)}", seen
+        )
         says = _says(picture, mine)
-        yield Figure(name, f"{picture.title}, {first.unit}", drawn.draw(name, says, picture), says,
-                     _table(together, several, mine), _metrics(first.metric))
+        yield Figure(
+            name,
+            f"{picture.title}, {first.unit}",
+            drawn.draw(name, says, picture),
+            says,
+            _table(together, several, mine),
+            _metrics(first.metric),
+        )
     rest: dict[str, list[Stated]] = {}
     for one in found.stated:
         if one.metric not in used and (one.highest and one.at or one.plateau):
@@ -157,12 +185,16 @@ def _figures(found: Found) -> Iterator[Figure]:
         yield _alone(metric, stated)
 
 
-def _fitting(
-    stated: Sequence[Stated], metric: str, axis: str, picture: Picture
-) -> list[Stated]:
+def _fitting(stated: Sequence[Stated], metric: str, axis: str, picture: Picture) -> list[Stated]:
     """The landmarks of a metric against tasks, unless they would press the curves down."""
-    mine = [s for s in stated if s.metric == metric and axis == TASKS and not picture.labels
-            and (s.highest and s.at or s.plateau)]
+    mine = [
+        s
+        for s in stated
+        if s.metric == metric
+        and axis == TASKS
+        and not picture.labels
+        and (s.highest and s.at or s.plateau)
+    ]
     top = max((v for line in picture.lines for v in line.values), default=0.0)
     unit = picture.y_label.rpartition(", ")[2]
     values = [m.highest[1] for s in mine if (m := s.drawn(unit)).highest]
@@ -174,14 +206,26 @@ def _alone(metric: str, stated: Sequence[Stated]) -> Figure:
     name = f"landmarks-{promised.slug(metric)}"
     unit = next((s.unit for s in stated if s.unit), "")
     marks = [s.drawn(unit) for s in stated]
-    picture = Picture(f"{metric} against {TASKS}: published landmarks", TASKS, f"{metric}, {unit}",
-                      (), landmarks=marks)
-    says = (f"{count(len(stated), 'published landmark')} of {metric}, in {unit} as printed: "
-            f"{'; '.join(s.says for s in stated)}. The sources print no figures of the curves.")
+    picture = Picture(
+        f"{metric} against {TASKS}: published landmarks",
+        TASKS,
+        f"{metric}, {unit}",
+        (),
+        landmarks=marks,
+    )
+    says = (
+        f"{count(len(stated), 'published landmark')} of {metric}, in {unit} as printed: "
+        f"{'; '.join(s.says for s in stated)}. The sources print no figures of the curves."
+    )
     rows = [_stated_row(s) for s in stated]
-    return Figure(name, f"{picture.title}, {unit}", drawn.draw(name, says, picture), says,
-                  Table(COLUMNS[:5], [row[:5] for row in rows], numeric=COLUMNS[2:3]),
-                  _metrics(metric))
+    return Figure(
+        name,
+        f"{picture.title}, {unit}",
+        drawn.draw(name, says, picture),
+        says,
+        Table(COLUMNS[:5], [row[:5] for row in rows], numeric=COLUMNS[2:3]),
+        _metrics(metric),
+    )
 
 
 def _metrics(metric: str) -> list[str]:
@@ -202,7 +246,8 @@ def _says(picture: Picture, mine: Sequence[Stated]) -> str:
         value, name = max(tops)
         unit = picture.y_label.rpartition(", ")[2]
         told += f", highest {labels.number(value)} {unit}" + (
-            f" of {name}" if len(picture.lines) > 1 else "")
+            f" of {name}" if len(picture.lines) > 1 else ""
+        )
     if mine:
         told += f"; {count(len(mine), 'published landmark')}, whose curves nobody printed"
     return told + "."
@@ -210,8 +255,12 @@ def _says(picture: Picture, mine: Sequence[Stated]) -> str:
 
 def _table(together: Together, several: bool, mine: Sequence[Stated]) -> Table:
     """Each curve in a line; then the landmarks."""
-    rows = [_row(name if several else "", report, curve) for name, report, lines in together
-            for curve in lines if curve.line != ALL]
+    rows = [
+        _row(name if several else "", report, curve)
+        for name, report, lines in together
+        for curve in lines
+        if curve.line != ALL
+    ]
     rows += [_stated_row(s) for s in mine]
     better = together[0][2][0].better
     note = f"Best is the {'lowest' if better == 'lower' else 'highest'} median of a place."
@@ -228,6 +277,11 @@ def _row(name: str, report: SweepReport, curve: Curve) -> tuple[str, ...]:
     elif isinstance(flat, Beyond):
         where = f"> {sweep_words.at(axis, flat.last)}"
     told = ", ".join(filter(None, (name, curve.told_line))) or curve.metric
-    return (told, str(len(curve.rows)), f"{sweep_words.number(best.point.median)} {curve.unit}",
-            sweep_words.at(axis, best.label), where,
-            sweep_words.per_cent(limits[0].share) if limits else "-")
+    return (
+        told,
+        str(len(curve.rows)),
+        f"{sweep_words.number(best.point.median)} {curve.unit}",
+        sweep_words.at(axis, best.label),
+        where,
+        sweep_words.per_cent(limits[0].share) if limits else "-",
+    )

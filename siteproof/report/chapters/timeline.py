@@ -25,39 +25,66 @@ def chapter(material: Material) -> Section | None:
     if found and not any(one.days for one in found):
         tables.append(_milestones(found))  # nothing that a figure could show
     if material.accepted:
-        tables.append(Table(
-            ("when", "what", "by", "why", "criteria", "despite", "suite"),
-            [_accepted(record) for record in material.accepted],
-            title=f"Accepted with siteproof accept ({len(material.accepted)})"))
-    told = [f"{count(len(found), 'milestone')}, {count(len(remarks), 'remark')} on their dates"
-            if found else "The site keeps no file of milestones (timeline.csv)",
-            f"accepted {count(len(material.accepted), 'time')}" if material.accepted
-            else "nothing has been accepted with siteproof accept"]
+        tables.append(
+            Table(
+                ("when", "what", "by", "why", "criteria", "despite", "suite"),
+                [_accepted(record) for record in material.accepted],
+                title=f"Accepted with siteproof accept ({len(material.accepted)})",
+            )
+        )
+    told = [
+        f"{count(len(found), 'milestone')}, {count(len(remarks), 'remark')} on their dates"
+        if found
+        else "The site keeps no file of milestones (timeline.csv)",
+        f"accepted {count(len(material.accepted), 'time')}"
+        if material.accepted
+        else "nothing has been accepted with siteproof accept",
+    ]
     figures = [_figure(material, found)] if any(one.days for one in found) else []
     return Section("timeline", "Acceptance", f"{'; '.join(told)}.", tables, figures, remarks)
 
 
 def _milestones(found: Sequence[Milestone]) -> Table:
     order = sorted(found, key=lambda one: (one.days is None, one.days or ()))
-    rows = [(one.date.replace("/", " to ") or "no date", one.milestone,
-             "; ".join(one.needs) or "-", one.source, one.note or "-") for one in order]
-    return Table(("when", "milestone", "needs", "source", "note"), rows,
-                 title=f"Milestones ({len(rows)})")
+    rows = [
+        (
+            one.date.replace("/", " to ") or "no date",
+            one.milestone,
+            "; ".join(one.needs) or "-",
+            one.source,
+            one.note or "-",
+        )
+        for one in order
+    ]
+    return Table(
+        ("when", "milestone", "needs", "source", "note"), rows, title=f"Milestones ({len(rows)})"
+    )
 
 
 def _figure(material: Material, found: Sequence[Milestone]) -> Figure:
     """The milestones in the order in which they belong, over the days on which they came."""
     ordered = _in_order(found)
     days = {one.milestone: one.days for one in ordered if one.days}
-    early = frozenset(one.milestone for one in ordered if any(
-        days[need][0] > one.days[1] for need in one.needs if need in days and one.days))
-    says = (f"{count(len(days), 'milestone')} of {len(found)} have a day, from "
-            f"{min(first for first, _ in days.values())} to "
-            f"{max(last for _, last in days.values())}; {len(early)} came before one that they "
-            "need.")
-    drawn = picture.draw("acceptance", says, picture.Timeline(
-        "Milestones of the acceptance", [one.milestone for one in ordered],
-        [picture.Track(material.system, days, early)]))
+    early = frozenset(
+        one.milestone
+        for one in ordered
+        if any(days[need][0] > one.days[1] for need in one.needs if need in days and one.days)
+    )
+    says = (
+        f"{count(len(days), 'milestone')} of {len(found)} have a day, from "
+        f"{min(first for first, _ in days.values())} to "
+        f"{max(last for _, last in days.values())}; {len(early)} came before one that they "
+        "need."
+    )
+    drawn = picture.draw(
+        "acceptance",
+        says,
+        picture.Timeline(
+            "Milestones of the acceptance",
+            [one.milestone for one in ordered],
+            [picture.Track(material.system, days, early)],
+        ),
+    )
     return Figure("acceptance", "Milestones of the acceptance", drawn, says, _milestones(found))
 
 
@@ -73,6 +100,12 @@ def _in_order(found: Sequence[Milestone]) -> list[Milestone]:
 
 
 def _accepted(record: Acceptance) -> tuple[str, ...]:
-    return (when(record.when), record.name, record.who, record.why,
-            counted(record.verdicts.items()) or "no criterion",
-            few(record.despite, NAMED) or "-", ", ".join(record.suite) or "-")
+    return (
+        when(record.when),
+        record.name,
+        record.who,
+        record.why,
+        counted(record.verdicts.items()) or "no criterion",
+        few(record.despite, NAMED) or "-",
+        ", ".join(record.suite) or "-",
+    )

@@ -51,22 +51,30 @@ class Middle:
 def chapter(material: Material) -> Section | None:
     """Figures of the fleet, then of nodes that changed."""
     found = material.once(past.read)
-    middles = [m for one in material.once(distribution.fleets)
-               if found is not None and (m := _middle(found, one)) is not None]
+    middles = [
+        m
+        for one in material.once(distribution.fleets)
+        if found is not None and (m := _middle(found, one)) is not None
+    ]
     survey = material.survey
     alerts = [a for a in survey.all if a.worse and not a.of_fleet]
     titles = distribution.titles([m.one for m in middles])
     seen: dict[str, int] = {}
-    figures = [_of_fleet(m, _of_series(m.one, [*survey.fleet, *survey.drifts]), title, seen)
-               for m, title in zip(middles[:FLEETS], titles, strict=False)]
-    figures += [f for n, a in enumerate(alerts[:ALERTS], 1)
-                if (f := _of_alert(material, middles, a, n))]
+    figures = [
+        _of_fleet(m, _of_series(m.one, [*survey.fleet, *survey.drifts]), title, seen)
+        for m, title in zip(middles[:FLEETS], titles, strict=False)
+    ]
+    figures += [
+        f for n, a in enumerate(alerts[:ALERTS], 1) if (f := _of_alert(material, middles, a, n))
+    ]
     if not figures:
         return None
     points = [f"Not drawn: {title}" for title in titles[FLEETS:]]
     if len(alerts) > ALERTS:
-        points.append(f"Not drawn: {count(len(alerts) - ALERTS, 'more change')} of nodes for the "
-                      "worse; the chapter on what changed lists them")
+        points.append(
+            f"Not drawn: {count(len(alerts) - ALERTS, 'more change')} of nodes for the "
+            "worse; the chapter on what changed lists them"
+        )
     return Section("trend", "Over time", _lead(material, middles), figures=figures, points=points)
 
 
@@ -76,14 +84,15 @@ def _lead(material: Material, middles: Sequence[Middle]) -> str:
     told = f"{count(len(middles), 'headline figure')} of the fleet over time"
     if not worse:
         return f"{told}; no change for the worse was found in {survey.series} series."
-    return (f"{told}; {count(len(worse), 'change')} for the worse, the gravest: "
-            f"{_told(worse[0])}.")
+    return f"{told}; {count(len(worse), 'change')} for the worse, the gravest: {_told(worse[0])}."
 
 
 def _told(alert: Alert) -> str:
     at = f"since {alert.last_before}" if alert.kind == "drift" else f"on {alert.first_after}"
-    return (f"{alert.series_name} of {alert.nodes if not alert.of_fleet else alert.place} "
-            f"{share(alert.relative)} {at}")
+    return (
+        f"{alert.series_name} of {alert.nodes if not alert.of_fleet else alert.place} "
+        f"{share(alert.relative)} {at}"
+    )
 
 
 def _middle(found: Past, one: Fleet) -> Middle | None:
@@ -96,8 +105,9 @@ def _middle(found: Past, one: Fleet) -> Middle | None:
     starts = np.flatnonzero(np.r_[True, sessions[1:] != sessions[:-1]])
     counts = np.diff(np.append(starts, len(order)))
     size = float(units.UNITS[one.unit][1])
-    low, middle, high = (past.quantile(found.value[order], starts, q) / size
-                         for q in (WIDE[0], 0.5, WIDE[1]))
+    low, middle, high = (
+        past.quantile(found.value[order], starts, q) / size for q in (WIDE[0], 0.5, WIDE[1])
+    )
     whole = counts >= 0.5 * len(one.values)  # a retest of some nodes is no fleet
     if whole.sum() < LEAST:
         return None
@@ -106,26 +116,37 @@ def _middle(found: Past, one: Fleet) -> Middle | None:
 
 
 def _of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
-    return sorted((a for a in alerts if a.of_fleet and _speaks_of(a, one)),
-                  key=lambda a: a.first_after.time)
+    return sorted(
+        (a for a in alerts if a.of_fleet and _speaks_of(a, one)), key=lambda a: a.first_after.time
+    )
 
 
-def _of_fleet(
-    middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[str, int]
-) -> Figure:
+def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[str, int]) -> Figure:
     one = middle.one
     name = promised.own_name(
-        f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}", seen)
+        f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}", seen
+    )
     steps = [a for a in alerts if a.kind == "step"]
     says = _fleet_says(middle, alerts)
     data = Trend(
-        f"{title}, {one.unit}", one.unit,
-        [Course(f"median of {count(middle.nodes, 'node')}, and most of them", middle.times,
-                middle.values, middle.lows, middle.highs)],
+        f"{title}, {one.unit}",
+        one.unit,
+        [
+            Course(
+                f"median of {count(middle.nodes, 'node')}, and most of them",
+                middle.times,
+                middle.values,
+                middle.lows,
+                middle.highs,
+            )
+        ],
         [(_utc(a), _step(a)) for a in steps],
-        [m for m in one.marks if m.kind != "median"], _region(middle, steps))
-    return Figure(name, title, drawn.draw(name, says, data), says, _periods(middle, steps),
-                  [one.key.metric])
+        [m for m in one.marks if m.kind != "median"],
+        _region(middle, steps),
+    )
+    return Figure(
+        name, title, drawn.draw(name, says, data), says, _periods(middle, steps), [one.key.metric]
+    )
 
 
 def _utc(alert: Alert) -> datetime:
@@ -147,19 +168,26 @@ def _region(middle: Middle, steps: Sequence[Alert]) -> Region | None:
         return None
     usual = rules.middle(held)
     times = [at for at in middle.times if at >= start]
-    return Region(times[0], times[-1], usual.median - SDS * usual.sd,
-                  usual.median + SDS * usual.sd)
+    return Region(times[0], times[-1], usual.median - SDS * usual.sd, usual.median + SDS * usual.sd)
 
 
 def _fleet_says(middle: Middle, alerts: Sequence[Alert]) -> str:
     unit = middle.one.unit
-    told = (f"{count(len(middle.times), 'run')} of {count(middle.nodes, 'node')} from "
-            f"{day(middle.times[0])} to {day(middle.times[-1])}: the median was "
-            f"{figure(float(middle.values[0]), unit)} in the first and "
-            f"{figure(float(middle.values[-1]), unit)} in the last run")
-    steps = [f"{a.kind} of {share(a.relative)} " + (
-        f"since {day(a.last_before.time.replace(tzinfo=UTC))}" if a.kind == "drift" else
-        f"on {day(_utc(a))}") for a in alerts]
+    told = (
+        f"{count(len(middle.times), 'run')} of {count(middle.nodes, 'node')} from "
+        f"{day(middle.times[0])} to {day(middle.times[-1])}: the median was "
+        f"{figure(float(middle.values[0]), unit)} in the first and "
+        f"{figure(float(middle.values[-1]), unit)} in the last run"
+    )
+    steps = [
+        f"{a.kind} of {share(a.relative)} "
+        + (
+            f"since {day(a.last_before.time.replace(tzinfo=UTC))}"
+            if a.kind == "drift"
+            else f"on {day(_utc(a))}"
+        )
+        for a in alerts
+    ]
     return f"{told}; {'; '.join(steps)}." if steps else f"{told}; no step of the whole fleet."
 
 
@@ -177,14 +205,20 @@ def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
     rows = []
     for key in sorted(set(keys))[-ROWS:]:
         mine = [n for n, k in enumerate(keys) if k == key]
-        rows.append((
-            day(middle.times[mine[0]]), day(middle.times[mine[-1]]), str(len(mine)),
-            figure(float(np.median(middle.values[mine]))),
-            f"{figure(float(np.median(middle.lows[mine])))} to "
-            f"{figure(float(np.median(middle.highs[mine])))}"))
+        rows.append(
+            (
+                day(middle.times[mine[0]]),
+                day(middle.times[mine[-1]]),
+                str(len(mine)),
+                figure(float(np.median(middle.values[mine]))),
+                f"{figure(float(np.median(middle.lows[mine])))} to "
+                f"{figure(float(np.median(middle.highs[mine])))}",
+            )
+        )
     left = len(set(keys)) - len(rows)
     note = f"The runs {word}, in {middle.one.unit}; medians of the runs." + (
-        f" {left} older rows are left out." if left > 0 else "")
+        f" {left} older rows are left out." if left > 0 else ""
+    )
     return Table(PERIODS, rows, note, numeric=PERIODS[2:])
 
 
@@ -202,15 +236,31 @@ def _of_alert(
     marks: list[Mark] = []
     if middle:
         size = promised.converted(1, middle.one.unit, alert.unit)
-        courses.append(Course(f"median of {count(middle.nodes, 'node')}", middle.times,
-                              middle.values * size, quiet=True))
+        courses.append(
+            Course(
+                f"median of {count(middle.nodes, 'node')}",
+                middle.times,
+                middle.values * size,
+                quiet=True,
+            )
+        )
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
     says = _alert_says(alert)
     drifts = alert.kind == "drift"  # which has no moment
-    data = Trend(f"{title}, {alert.unit}", alert.unit, courses,
-                 [] if drifts else [(_utc(alert), _step(alert))], marks)
-    return Figure(name, title, drawn.draw(name, says, data), says,
-                  _tenths(alert, lines) if drifts else _runs(alert, lines))
+    data = Trend(
+        f"{title}, {alert.unit}",
+        alert.unit,
+        courses,
+        [] if drifts else [(_utc(alert), _step(alert))],
+        marks,
+    )
+    return Figure(
+        name,
+        title,
+        drawn.draw(name, says, data),
+        says,
+        _tenths(alert, lines) if drifts else _runs(alert, lines),
+    )
 
 
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:
@@ -219,14 +269,16 @@ def _lines(material: Material, alert: Alert) -> Iterator[Course]:
     one = next((f for f in material.once(distribution.fleets) if _speaks_of(alert, f)), None)
     for node in list(alert.nodes)[:NODES]:
         if found is not None and one is not None and node in found.nodes:
-            rows = np.flatnonzero(found.of_series(one.number, alert.role) & (
-                found.place == found.nodes.index(node)))
+            rows = np.flatnonzero(
+                found.of_series(one.number, alert.role) & (found.place == found.nodes.index(node))
+            )
             rows = rows[np.argsort(found.time[rows], kind="stable")]
             size = float(units.UNITS[alert.unit][1])
             yield _course(node, found.time[rows], found.value[rows] / size)
             continue
-        for line in trend.history_of(material.site, material.history, alert.metric, node,
-                                     seen=material.survey):
+        for line in trend.history_of(
+            material.site, material.history, alert.metric, node, seen=material.survey
+        ):
             if any(a is alert for a in line.changes):
                 yield _course(node, line.times, line.values)
 
@@ -234,7 +286,8 @@ def _lines(material: Material, alert: Alert) -> Iterator[Course]:
 def _speaks_of(alert: Alert, one: Fleet) -> bool:
     key = comparable(one.key)
     return (key.metric, key.role) == (alert.metric, alert.role) and series.alike(
-        replace(key, role=alert.series.role), alert.series)
+        replace(key, role=alert.series.role), alert.series
+    )
 
 
 def _course(node: str, times: np.ndarray, values: np.ndarray) -> Course:
@@ -244,14 +297,19 @@ def _course(node: str, times: np.ndarray, values: np.ndarray) -> Course:
 
 
 def _alert_says(alert: Alert) -> str:
-    told = (f"{alert.kind} of {share(alert.relative)} between {alert.last_before} and "
-            f"{alert.first_after} UTC, from {figure(alert.before, alert.unit)} to "
-            f"{figure(alert.after, alert.unit)}, "
-            f"{'' if alert.kind == 'drift' else 'confidence '}{alert.confidence}")
+    told = (
+        f"{alert.kind} of {share(alert.relative)} between {alert.last_before} and "
+        f"{alert.first_after} UTC, from {figure(alert.before, alert.unit)} to "
+        f"{figure(alert.after, alert.unit)}, "
+        f"{'' if alert.kind == 'drift' else 'confidence '}{alert.confidence}"
+    )
     told += ", provisional" if alert.provisional else ""
     told += f", made good on {alert.made_good}" if alert.made_good else ""
-    told += f"; changed there: {'; '.join(alert.changed)}" if alert.changed else \
-        "; nothing else is known to have changed there"
+    told += (
+        f"; changed there: {'; '.join(alert.changed)}"
+        if alert.changed
+        else "; nothing else is known to have changed there"
+    )
     return told[0].upper() + told[1:] + "."
 
 
@@ -260,10 +318,18 @@ def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
     for course in lines:
         values, cut = np.asarray(course.values), _utc(alert)
         late = np.array([at >= cut for at in course.times])
-        before, after = values[~late][-alert.n_before:], values[late][:alert.n_after]
+        before, after = values[~late][-alert.n_before :], values[late][: alert.n_after]
         one, two = (float(np.median(v)) if len(v) else float("nan") for v in (before, after))
-        rows.append((course.name, str(len(before)), figure(one), str(len(after)), figure(two),
-                     share(two / one - 1) if one else "-"))
+        rows.append(
+            (
+                course.name,
+                str(len(before)),
+                figure(one),
+                str(len(after)),
+                figure(two),
+                share(two / one - 1) if one else "-",
+            )
+        )
     return Table(RUNS, rows, _note(alert, len(rows)), numeric=RUNS[1:])
 
 
@@ -271,15 +337,23 @@ def _tenths(alert: Alert, lines: Sequence[Course]) -> Table:
     """A drift has no run before and none after: its two ends."""
     rows = []
     for course in lines:
-        values = np.asarray(course.values)[-alert.n_after:]
+        values = np.asarray(course.values)[-alert.n_after :]
         some = -(-len(values) // 10)
         one, two = float(np.median(values[:some])), float(np.median(values[-some:]))
-        rows.append((course.name, str(len(values)), figure(one), figure(two),
-                     share(two / one - 1) if one else "-"))
+        rows.append(
+            (
+                course.name,
+                str(len(values)),
+                figure(one),
+                figure(two),
+                share(two / one - 1) if one else "-",
+            )
+        )
     return Table(ENDS, rows, _note(alert, len(rows)), numeric=ENDS[1:])
 
 
 def _note(alert: Alert, shown: int) -> str:
     rest = len(alert.nodes) - shown
     return f"In {alert.unit}, the runs that it rests on." + (
-        f" {count(rest, 'node')} more." if rest > 0 else "")
+        f" {count(rest, 'node')} more." if rest > 0 else ""
+    )

@@ -20,19 +20,37 @@ NEVER = "never"
 def chapter(material: Material) -> Section:
     """A table for each kind of thing that was not tested."""
     tables = [
-        _table(("verdict", "why", "count", "criteria"), _by_reason(material),
-               "Criteria without an answer", ("count",)),
+        _table(
+            ("verdict", "why", "count", "criteria"),
+            _by_reason(material),
+            "Criteria without an answer",
+            ("count",),
+        ),
         _table(("nodes", "count", "lack"), _nodes(material), "Nodes without a figure", ("count",)),
-        _table(("check", "status", "count", "where", "why"), _failed(material),
-               "Checks that gave no value", ("count",)),
-        _table(("criteria that wait", "last measured", "checks"), _by_need(material),
-               "Checks that were not run"),
-        _table(("what", "name", "why"), _places(material),
-               "Roles, links and file systems without a figure"),
+        _table(
+            ("check", "status", "count", "where", "why"),
+            _failed(material),
+            "Checks that gave no value",
+            ("count",),
+        ),
+        _table(
+            ("criteria that wait", "last measured", "checks"),
+            _by_need(material),
+            "Checks that were not run",
+        ),
+        _table(
+            ("what", "name", "why"),
+            _places(material),
+            "Roles, links and file systems without a figure",
+        ),
         _table(("last measured", "sweeps"), _by_time(material), "Sweeps that were not run"),
     ]
-    return Section("untested", "What was not tested", brief(material),
-                   [table for table in tables if table.rows])
+    return Section(
+        "untested",
+        "What was not tested",
+        brief(material),
+        [table for table in tables if table.rows],
+    )
 
 
 def brief(material: Material) -> str:
@@ -41,23 +59,41 @@ def brief(material: Material) -> str:
     for one, many, names in (
         ("criterion", "criteria", [r.id for r in _criteria(material)]),
         ("check", "checks", [name for name, waiting, _ in checks if waiting]),
-        ("part of the site", "parts of the site",
-         [f"{kind} {name}" for kind, name, _ in _places(material)]),
+        (
+            "part of the site",
+            "parts of the site",
+            [f"{kind} {name}" for kind, name, _ in _places(material)],
+        ),
     ):
         owed += [f"{count(len(names), one, many)} ({few(names, NAMED)})"] if names else []
     if lacking := [n.node for n in material.fleet.nodes.values() if n.untested]:
         owed.insert(0, f"{count(len(lacking), 'node')} ({nodes(lacking)})")
-    told = [f"Not tested: {'; '.join(owed)}."] if owed else [
-        "Everything that the site promises was tested."]
-    free = [(sum(not waiting for _, waiting, _ in checks), "check"),
-            (len(_sweeps(material)), "sweep")]
+    told = (
+        [f"Not tested: {'; '.join(owed)}."]
+        if owed
+        else ["Everything that the site promises was tested."]
+    )
+    free = [
+        (sum(not waiting for _, waiting, _ in checks), "check"),
+        (len(_sweeps(material)), "sweep"),
+    ]
     rest = " and ".join(count(number, word) for number, word in free if number)
-    return " ".join(told + ([f"Beside these {rest} of the suite, for which no criterion waits, "
-                             "were not run."] if rest else []))
+    return " ".join(
+        told
+        + (
+            [f"Beside these {rest} of the suite, for which no criterion waits, were not run."]
+            if rest
+            else []
+        )
+    )
 
 
-def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str,
-           numeric: tuple[str, ...] = ()) -> Table:
+def _table(
+    columns: tuple[str, ...],
+    rows: Iterable[tuple[str, ...]],
+    title: str,
+    numeric: tuple[str, ...] = (),
+) -> Table:
     held = list(rows)
     left = f"{len(held) - MOST} more lines are left out." if len(held) > MOST else ""
     return Table(columns, held[:MOST], left, numeric, title)
@@ -66,9 +102,11 @@ def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str
 def _criteria(material: Material) -> list[CriterionVerdict]:
     """INCOMPLETE, PENDING, and what no tool could measure."""
     return [
-        r for r in material.judged.verdicts
+        r
+        for r in material.judged.verdicts
         if r.verdict in (Verdict.INCOMPLETE, Verdict.PENDING)
-        or r.verdict is Verdict.SKIP and not r.criterion.report_only
+        or r.verdict is Verdict.SKIP
+        and not r.criterion.report_only
     ]
 
 
@@ -98,7 +136,8 @@ def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
     for s in material.judged.samples:
         if s.status != "ok":
             held.setdefault((s.header.check, s.status, s.why), []).append(
-                s.node or link_of(s) or "the system")
+                s.node or link_of(s) or "the system"
+            )
     for (check, status, why), names in sorted(held.items()):
         yield check, status, str(len(names)), few(_named(material, names), NAMED), why or "-"
 
@@ -143,8 +182,10 @@ def _not_run(material: Material) -> list[tuple[str, str, str]]:
         if not criterion.report_only:
             waiting.setdefault(criterion.metric.partition(".")[0], []).append(key)
     known = {m.check for m in material.site.catalogue.values() if m.check} - run
-    rows = [(name, few(waiting.get(name, ()), NAMED),
-             when(last[name]) if name in last else NEVER) for name in known]
+    rows = [
+        (name, few(waiting.get(name, ()), NAMED), when(last[name]) if name in last else NEVER)
+        for name in known
+    ]
     return sorted(rows, key=lambda row: (not row[1], row[0]))
 
 
@@ -161,11 +202,13 @@ def _not_seen(material: Material) -> list[tuple[str, str, str]]:
     run_on = {partition.role for partition in system.partitions.values()}
     told = [
         ("role", role, "no value of its nodes" if role in run_on else "no partition runs on it")
-        for role in system.nodes if role not in roles and not _shared(material, role, roles)
+        for role in system.nodes
+        if role not in roles and not _shared(material, role, roles)
     ]
     told += [("link", name, "no value over it") for name in system.links if name not in links]
-    return told + [("file system", name, "no value on it") for name in system.file_systems
-                   if name not in used]
+    return told + [
+        ("file system", name, "no value on it") for name in system.file_systems if name not in used
+    ]
 
 
 def _shared(material: Material, role: str, roles: set[str | None]) -> bool:
@@ -187,5 +230,6 @@ def _not_swept(material: Material) -> list[tuple[str, int, str]]:
         last[name] = max(last.get(name, ""), header.time)
     return [
         (name, len(sweep.points), when(last[name]) if name in last else NEVER)
-        for name, sweep in sorted(files.examine()[0].items()) if name not in run
+        for name, sweep in sorted(files.examine()[0].items())
+        if name not in run
     ]
