@@ -1,10 +1,12 @@
 #: Siteproof: is this system, every node of it, still what was promised?
 #:
 #:   make run        first use: set this clone up, check this machine in quick mode, say the verdict
-#:   make venv       only the Python part: .venv in this clone, from requirements.lock
+#:   make venv       only the Python part: .venv in this clone, from setup/requirements.lock
 #:   make packages   only Debian's packages: asks first, and only as root on a machine of no cluster
-#:   make mkl        for Hpl on Intel MKL too: into .mkl in this clone, from mkl.lock
+#:   make mkl        for Hpl on Intel MKL too: into .mkl in this clone, from setup/mkl.lock
+#:   make quick      format, lint, types and unit tests, in less than a minute
 #:   make test       all tests and linters
+#:   make golden     record anew what every command prints, and show what that changes
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
 #:
 #: After 'make venv':
@@ -16,7 +18,7 @@
 #: For a login node without network: 'make wheels' elsewhere, carry wheels/ over, then
 #: SITEPROOF_WHEELS=wheels make venv
 
-.PHONY: help run venv packages wheels mkl test clean
+.PHONY: help run venv packages wheels mkl quick test golden clean
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -35,8 +37,14 @@ wheels:
 mkl:
 	@setup/mkl
 
+quick:
+	@setup/quick
+
 test:
 	@setup/test
+
+golden:
+	@.venv/bin/python tests/golden/record.py --write
 
 clean:
 	@setup/clean

@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/history.py [--nodes 320] [--runs 365] [--rounds 5]
 
-The year is made by tests/years.py: 20 metrics of 7 checks, a session a day. Every command is a
-process of its own, and its CPU and memory are those of the whole process, Python's start included.
+The year is made by tests/support/years.py: 20 metrics of 7 checks, a session a day. Every
+command is a process of its own, and its CPU and memory are those of the whole process,
+Python's start included.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from statistics import median
 
 from measuring import TOP, Misuse, main, ours, parser, table, temporary_folder
 
-sys.path[:0] = [str(TOP), str(TOP / "tests")]
+sys.path[:0] = [str(TOP), str(TOP / "tests" / "support")]
 import years  # noqa: E402
 
 from siteproof.history import questions  # noqa: E402
@@ -31,7 +32,7 @@ AIMS = {questions.HISTORY: 0.2, questions.TODAY: 1.0, questions.CHANGED: 10.0}  
 EXACT_SHARE = 10  # of the files, one in so many is read by samples.read alone, for comparison
 EXACTLY = """
 import sys; from pathlib import Path
-from siteproof import samples
+from siteproof.record import samples
 print(sum(len(samples.read(Path(name))) for name in sys.stdin.read().split()))
 """
 ASK = """

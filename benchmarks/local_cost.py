@@ -30,7 +30,7 @@ from measuring import (
 
 AIM = 5.0  # ms of CPU a case over a bare check
 STOCK, THRIFTY, OURS = "plain ReFrame", "plain, warnings silenced", "Siteproof"
-NEEDED = ("checks", "siteproof", "site-config", "reframe_settings.py")
+NEEDED = ("checks", "siteproof", "site-config", "spack-envs", "reframe_settings.py")
 POLLING = {"RFM_POLL_RATE_MAX": "20", "RFM_POLL_RATE_MIN": "20"}  # the same for all
 
 

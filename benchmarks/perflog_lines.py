@@ -52,9 +52,9 @@ OURS_LINES = (
     CLOCK
     + """
 from pathlib import Path
-from siteproof.history import foreign
+from siteproof.history.foreign import formats
 start, rows, total = cpu(), 0, 0.0
-for batch in foreign.batches(Path(sys.argv[1]), system="oldsys"):
+for batch in formats.batches(Path(sys.argv[1]), system="oldsys"):
     assert not batch.refused
     rows += len(batch)
     total += float(batch.figures["value"].sum())
@@ -66,13 +66,15 @@ OURS_STORE = (
     + """
 from pathlib import Path
 import duckdb
-from siteproof.history import foreign, foreign_store, tables
+from siteproof.history import tables
+from siteproof.history.foreign import batches, formats
 connection = duckdb.connect()
 connection.execute("SET threads = 1")
 tables.clear(connection)
 start, run = cpu(), 0
-for batch in foreign.batches(Path(sys.argv[1]), system="oldsys"):
-    run += foreign_store.add(connection, batch, run)
+for batch in formats.batches(Path(sys.argv[1]), system="oldsys"):
+    batches.add_all(connection, [(batch, run)])
+    run += len(batch.lines["number"])
 used = connection.execute("SELECT count(*), sum(value) FROM new_samples").fetchone()
 end(start, *used)
 """

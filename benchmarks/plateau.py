@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from measuring import main, parser
 
-from siteproof.analysis import curves
-from siteproof.analysis.curves import At, Beyond, Finding, Nowhere
+from siteproof.analysis import plateau
+from siteproof.analysis.plateau import At, Beyond, Finding, Nowhere
 
 GRID = [2**n for n in range(10)]
 NOISE = (0.01, 0.02, 0.03, 0.05, 0.08)
@@ -111,8 +111,8 @@ class Trials:
         chance = random.Random(f"{self.seed} {noise}")
         right = [0] * len(judges)
         for _ in range(self.count):
-            found = curves.find(
-                curves.points(
+            found = plateau.find(
+                plateau.points(
                     {
                         x: [curve(x) * chance.gauss(1, noise) for _ in range(self.repetitions)]
                         for x in GRID

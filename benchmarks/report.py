@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/report.py [--nodes 320] [--runs 365] [--rounds 3]
 
-The year is made by tests/years.py: planted steps, a session a day, of 6 metrics and of 20. Each
-command is a process with its start; the history's store is up to date, as it is after the first.
+The year is made by tests/support/years.py: planted steps, a session a day, of 6 metrics and of 20.
+Each command is a process with its start; the history's store is up to date, as it is after the
+first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from statistics import median
 
 from measuring import TOP, Cost, Misuse, main, measure, ours, parser, table, temporary_folder
 
-sys.path[:0] = [str(TOP), str(TOP / "tests")]
+sys.path[:0] = [str(TOP), str(TOP / "tests/support")]
 import fleets  # noqa: E402
 import years  # noqa: E402
 

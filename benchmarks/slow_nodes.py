@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/slow_nodes.py [--nodes 320] [--fleets 20] [--own 0.5] [--seed 1]
 
-Siteproof is the rule that `siteproof nodes` and the gate use (siteproof/fleet_figures.py), on three
+Siteproof is the rule that `siteproof nodes` and the gate use (siteproof/nodes/speeds.py), on three
 runs of each node. *New*: the nodes have no past, as at an acceptance, and the bad ones have always
 been bad. *Past*: each node has ten earlier runs, in which all were healthy. Beside it, on the
 newest run alone: a node is bad that is 3 standard deviations below the mean, or that the test of
@@ -27,9 +27,9 @@ import numpy as np
 from measuring import Misuse, main, parser, table
 from numpy.typing import NDArray
 
-from siteproof.analysis.fleet import RETESTS, State
-from siteproof.fleet_figures import InSeries
-from siteproof.series import Run, Series
+from siteproof.analysis.slow_nodes import RETESTS, State
+from siteproof.nodes.speeds import InSeries
+from siteproof.record.series import Run, Series
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

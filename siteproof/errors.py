@@ -7,7 +7,10 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a script may rely on; 2 goes before 1, 1 before 3, 3 before 0."""
+    """What a script may rely on; 2 goes before 1, 1 before 3, 3 before 0.
+
+    siteproof.judge.gravity.exit_code makes it of verdicts.
+    """
 
     PASS = 0
     FAIL = 1

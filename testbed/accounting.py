@@ -9,7 +9,7 @@ import node
 from errors import TestbedError
 from state import ENVIRONMENT, LOGIN, State
 
-_PATIENCE = 60  # seconds for a daemon to answer
+PATIENCE = 240  # seconds for a daemon to answer or a node to register, on a busy machine
 
 
 def start(state: State) -> None:
@@ -25,7 +25,7 @@ def start(state: State) -> None:
     )
 
 
-def wait_for(true: Callable[[], bool], complaint: str, patience: float = _PATIENCE) -> None:
+def wait_for(true: Callable[[], bool], complaint: str, patience: float = PATIENCE) -> None:
     """Ask until true() holds. Raises TestbedError with the complaint after patience seconds."""
     deadline = time.monotonic() + patience
     while not true():

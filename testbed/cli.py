@@ -167,19 +167,28 @@ def _up(args: argparse.Namespace, state: State) -> int:
     os.umask(0o022)
     shares = _shares(args.share, state)
     settings = Settings(new_mark(), args.size, shares, args.cpu_quota, joined)
-    state.create(settings)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        state.create(settings)
+        _fill(state)
+    except TestbedError:
+        raise
+    except BaseException:
+        for number in (signal.SIGINT, signal.SIGTERM):  # a second one would leave it half away
+            signal.signal(number, signal.SIG_IGN)
+        _say("taking away what was made so far")
+        _take_away(state, settings.mark)
+        raise
+    return 0
+
+
+def _fill(state: State) -> None:
     try:
         room.create(state)
         room.inside(state, _build)
     except TestbedError as error:  # the logs stay for a look
         raise TestbedError(f"{error}. 'testbed down' clears what is there") from None
-    except BaseException:
-        _say("taking away what was made so far")
-        _take_away(state, settings.mark)
-        raise
     state.ready_file.touch()
-    return 0
 
 
 def _wan(args: argparse.Namespace) -> str | None:
@@ -227,7 +236,7 @@ def _build(state: State) -> None:
     progress("slurmctld runs")
     node.for_all(state, slurm.boot_slurmd, names)
     progress("slurmd runs on all nodes")
-    slurm.wait_until_in_service(state, names, 60 + len(names))
+    slurm.wait_until_in_service(state, names)
     progress(f"all {len(names)} nodes idle")
 
 

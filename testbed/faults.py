@@ -8,6 +8,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import disguises
 import disks
@@ -33,7 +34,7 @@ class Fault:
     name: str
     sentence: str
     do: Callable[[State, str, str], object]
-    undo: Callable[[State, str, object], None]
+    undo: Callable[[State, str, Any], None]  # what it has to know comes back as JSON
     default: str = ""
     check: Callable[[str], object] = lambda _value: None
     lasts: bool = False
@@ -105,7 +106,7 @@ def _remember(state: State, name: str, fault: str, value: str, before: object = 
 def value_of(state: State, name: str, fault: str) -> str | None:
     """The value of a fault that the node has; None if it does not have it."""
     try:
-        return json.loads(_note(state, name, fault).read_text())["value"]
+        return str(json.loads(_note(state, name, fault).read_text())["value"])
     except FileNotFoundError:
         return None
 

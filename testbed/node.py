@@ -17,7 +17,7 @@ from state import ENVIRONMENT, State
 
 PRIVATE = (Path("/tmp"), Path("/dev/shm"))
 _AT_ONCE = 2 * (os.cpu_count() or 1)
-_KILL_PATIENCE = 20  # seconds
+_KILL_PATIENCE = 120  # seconds
 
 
 def pid(state: State, node: str) -> int | None:
@@ -54,7 +54,7 @@ def command(state: State, node: str, words: Sequence[str]) -> list[str]:
 
 
 def run(
-    state: State, node: str, words: Sequence[str], stdin: str = "", timeout: float = 60
+    state: State, node: str, words: Sequence[str], stdin: str = "", timeout: float = 240
 ) -> subprocess.CompletedProcess[str]:
     """Run words on a node from within the room, with root's rights, and collect the output."""
     return subprocess.run(
@@ -190,6 +190,8 @@ def kill(state: State, nodes: Sequence[str]) -> None:
             continue
         watch = os.pidfd_open(first)
         os.kill(first, signal.SIGKILL)
-        select.select([watch], [], [], _KILL_PATIENCE)
+        ended, _, _ = select.select([watch], [], [], _KILL_PATIENCE)
         os.close(watch)
+        if not ended:
+            raise TestbedError(f"{node} does not end although it was killed")
         state.node_file(node, "pid").unlink()

@@ -4,7 +4,7 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import node
@@ -13,8 +13,6 @@ import values
 from accounting import wait_for
 from state import State
 
-_PATIENCE = 60  # seconds for a node to register
-_PATIENCE_FOR_LOSS = 240  # seconds; thrice the longest SlurmdTimeout and some
 _TICK = 0.1  # seconds between two looks of a flapping node at whether it shall stop
 
 
@@ -32,13 +30,13 @@ def power_on(state: State, nodes: Sequence[str]) -> None:
     """
     off = [name for name in nodes if node.pid(state, name) is None]
     dead = [name for name in nodes if name not in off and not slurm.slurmd_pid(state, name)]
-    slurm.wait_until_missed(state, off, _PATIENCE_FOR_LOSS)
+    slurm.wait_until_missed(state, off)
     start = time.time()
     node.boot(state, off)
     node.for_all(state, slurm.boot_slurmd, off)
     node.for_all(state, slurm.start_slurmd, dead)
-    slurm.wait_until_in_service(state, off + dead, _PATIENCE, start)
-    slurm.wait_until_in_service(state, nodes, _PATIENCE)
+    slurm.wait_until_in_service(state, off + dead, start)
+    slurm.wait_until_in_service(state, nodes)
 
 
 def restart_slurmctld(state: State) -> None:
@@ -47,16 +45,25 @@ def restart_slurmctld(state: State) -> None:
     slurm.stop_slurmctld(state)
     slurm.start_slurmctld(state)
     on = [name for name in answered if slurm.slurmd_pid(state, name)]
-    slurm.wait_until_in_service(state, on, _PATIENCE)
+    slurm.wait_until_in_service(state, on)
 
 
 def hang(state: State, name: str, _value: str) -> None:
-    """Stop all processes of a node. What is forked meanwhile is found in the next round."""
+    """Stop all processes of a node; returns when all stand still.
+
+    What is forked meanwhile is found in the next round. A process that has its signal may still
+    be within a call of the kernel, and write or fork there; only one that waits for a disk, or for
+    a stopped child of vfork(), is not waited for.
+    """
     _hung(state, name).touch()
-    stopped: set[int] = set()
-    while more := node.processes(state, name) - stopped:
-        _send(more, signal.SIGSTOP)
-        stopped |= more
+
+    def stands_still() -> bool:
+        moving = {pid: _state_of(pid) for pid in node.processes(state, name)}
+        moving = {pid: letter for pid, letter in moving.items() if letter not in "TtZX"}
+        _send(moving, signal.SIGSTOP)
+        return all(letter == "D" for letter in moving.values())
+
+    wait_for(stands_still, f"{name} does not stand still")
 
 
 def wake(state: State, name: str, _before: object) -> None:
@@ -74,7 +81,16 @@ def _hung(state: State, name: str) -> Path:
     return state.node_file(name, "hung")
 
 
-def _send(pids: set[int], number: int) -> None:
+def _state_of(pid: int) -> str:
+    """Its state as in ps; X where it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+    return stat.rpartition(")")[2].split()[0]
+
+
+def _send(pids: Iterable[int], number: int) -> None:
     for pid in pids:
         try:
             os.kill(pid, number)

@@ -32,7 +32,7 @@ from state import LOGIN, State
 _SO_PEERGROUPS = 59  # Linux; not in Python's socket module
 _MAX_GROUPS = 256  # Python asks for 1024 bytes at most; a user in more groups gets an error
 _MAX_REQUEST = 8 << 20  # bytes; the kernel allows argv and environment 6 MiB together
-_PATIENCE = 10  # seconds for a caller to send its request
+_PATIENCE = 60  # seconds for a caller to send its request
 _GRACE = 5  # seconds between SIGTERM and SIGKILL for a command whose caller is gone
 _PASSED_ON = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
 _NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128  # as in a shell
@@ -187,7 +187,7 @@ def _supervise(connection: socket.socket, child: int) -> int:
     This process has the caller's rights only, so it can signal no more than the caller could.
     """
     ended = os.pidfd_open(child)
-    sources: list[object] = [connection, ended]
+    sources: list[socket.socket | int] = [connection, ended]
     patience = None
     while True:
         ready, _, _ = select.select(sources, [], [], patience)
@@ -261,7 +261,7 @@ def _answer(connection: socket.socket) -> int:
     answer = json.loads(raw)
     if "error" in answer:
         raise TestbedError(answer["error"])
-    return answer["exit"]
+    return int(answer["exit"])
 
 
 def _filtered(environment: Mapping[str, str]) -> dict[str, str]:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 import cgroups
 import node
-from accounting import wait_for
+from accounting import PATIENCE, wait_for
 from errors import TestbedError
 from state import LOGIN, State
 
 _SMALL = 16  # nodes; more than these need a patient slurmctld on one machine
-_PATIENCE = 60  # seconds for a daemon to answer
 
 
 def write_configuration(state: State) -> None:
@@ -149,14 +148,12 @@ def states(state: State) -> dict[str, tuple[str, int]]:
     return known
 
 
-def wait_until_in_service(
-    state: State, nodes: Sequence[str], patience: float, since: float = 0
-) -> None:
+def wait_until_in_service(state: State, nodes: Sequence[str], since: float = 0) -> None:
     """Wait until slurmctld has heard of all nodes. A drained node counts: it answers.
 
     since: a slurmd that started before this time does not count.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     while True:
         now = states(state)
         missing = [name for name in nodes if not _serves(*now.get(name, ("DOWN", 0)), since)]
@@ -164,13 +161,13 @@ def wait_until_in_service(
             return
         if time.monotonic() > deadline:
             raise TestbedError(
-                f"{len(missing)} nodes are not in service after {patience:.0f} s; "
+                f"{len(missing)} nodes are not in service after {PATIENCE} s; "
                 f"see {state.log}/slurmd.{missing[0]}.log"
             )
         time.sleep(0.2)
 
 
-def wait_until_missed(state: State, nodes: Sequence[str], patience: float) -> None:
+def wait_until_missed(state: State, nodes: Sequence[str]) -> None:
     """Wait until slurmctld has given up on nodes that are off, or they had no job to lose.
 
     Slurm takes a node that is back at once for one that is still starting its job, and then the
@@ -182,7 +179,7 @@ def wait_until_missed(state: State, nodes: Sequence[str], patience: float) -> No
         words = [now.get(name, ("DOWN", 0))[0] for name in nodes]
         return all(w.startswith("DOWN") or (w.startswith("IDLE") and "+" not in w) for w in words)
 
-    wait_for(missed, "slurmctld does not notice that the nodes are off", patience)
+    wait_for(missed, "slurmctld does not notice that the nodes are off")
 
 
 def _serves(word: str, start: int, since: float) -> bool:

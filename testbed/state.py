@@ -63,8 +63,8 @@ class State:
         for folder in (self.etc, self.path / "nodes", self.path / "munge"):
             folder.mkdir()
         self.data.mkdir(mode=0o755)
-        for folder in ("log", "spool"):
-            (self.data / folder).mkdir()
+        for name in ("log", "spool"):
+            (self.data / name).mkdir()
         (self.data / "slurmctld").mkdir(mode=0o700)
         scratch = self.data / "scratch"
         scratch.mkdir()

@@ -1,6 +1,7 @@
 """What stands behind --value: text in, numbers out. All raise UsageError with an example."""
 
 import re
+from collections.abc import Mapping
 
 from errors import UsageError
 
@@ -71,7 +72,7 @@ def release(text: str) -> str:
 
 
 def _number(
-    text: str, units: dict[str, float], what: str, example: str, least: float, most: float
+    text: str, units: Mapping[str, float], what: str, example: str, least: float, most: float
 ) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-zA-Z%]*)", text)
     if not match or match[2] not in units:

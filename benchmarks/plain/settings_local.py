@@ -1,13 +1,13 @@
-"""Plain ReFrame on one machine; with BENCHMARK_THRIFT set to a clone, its thrift.save_cpu()."""
+"""Plain ReFrame on one machine; with BENCHMARK_THRIFT set to a clone, the patches that save CPU."""
 
 import os
 import sys
 
 if os.environ.get("BENCHMARK_THRIFT"):
     sys.path.insert(0, os.environ["BENCHMARK_THRIFT"])
-    from siteproof.checks import thrift
+    from siteproof.checks import adapter
 
-    thrift.save_cpu()
+    adapter.save_cpu()
 
 site_configuration = {
     "systems": [

@@ -6,11 +6,11 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
-from siteproof import data
+from siteproof import files
 from siteproof.checks import PerNodeCheck
 from siteproof.parsers import hpcc, hpl
 
-MKL = data.CLONE / ".mkl"  # where 'make mkl' puts it
+MKL = files.CLONE / ".mkl"  # where 'make mkl' puts it
 QUICK = 3000  # solved within a second; HPCC's other tests take half a minute
 
 
@@ -32,7 +32,7 @@ class Hpl(PerNodeCheck):
     n = variable(int, value=0)  # the problem itself; 0: by the mode
 
     @run_after("setup")
-    def skip_without_mkl(self):
+    def skip_without_mkl(self) -> None:
         """Say how to get MKL; the nodes say it where only they can know, as with a module."""
         environment = self.site.system.environments[self.current_environ.name]
         named = environment.variables.get("MKLROOT") or os.environ.get("MKLROOT", "")
@@ -46,17 +46,17 @@ class Hpl(PerNodeCheck):
         ):
             self.skip(f"tool missing: no libmkl_rt in {folder}: 'make mkl', or set MKLROOT")
 
-    def on_mkl(self):
+    def on_mkl(self) -> bool:
         """Whether this environment promises MKL as the BLAS."""
         return "mkl" in self.current_environ.features
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """The problem: a small one in quick mode, otherwise a share of the node's memory."""
         n = self.n or (QUICK if self.mode == "quick" else 0)
         size = {"N": str(n)} if n else {"SHARE": str(self.share)}
         blas = {"BLAS": "mkl", "CLONE_MKL": str(MKL)} if self.on_mkl() else {}
         return {"NB": "192", **size, **blas, **self.hardware_variables()}
 
-    def facts(self):
+    def facts(self) -> dict[str, object]:
         """Peak, memory and cores, for the shares of them; the BLAS that is promised."""
         return {**self.hardware_facts(), **({"blas": "mkl"} if self.on_mkl() else {})}

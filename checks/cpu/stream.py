@@ -20,10 +20,10 @@ class Stream(PerNodeCheck):
     headline = ("triad",)
     time_limit = "10m"
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """Threads and caches, where the site knows them."""
         return self.hardware_variables()
 
-    def facts(self):
+    def facts(self) -> dict[str, object]:
         """The size of the caches, which the arrays must exceed."""
         return self.hardware_facts()

@@ -4,6 +4,7 @@ import reframe as rfm
 
 from siteproof.checks import PerNodeCheck
 from siteproof.parsers import host_parameters
+from siteproof.sites import HostParameters as Parameters
 
 
 @rfm.simple_test
@@ -19,7 +20,7 @@ class HostParameters(PerNodeCheck):
     headline = ("mismatches",)
     time_limit = "5m"
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """Which keys and interfaces the site says something about."""
         expects = self.expected_parameters()
         return {
@@ -28,13 +29,13 @@ class HostParameters(PerNodeCheck):
             "BONDS": " ".join(expects.bond),
         }
 
-    def facts(self):
+    def facts(self) -> dict[str, object]:
         """The expected values, each under the name that the parser gives it."""
         rules = self.expected_parameters().by_name()
         return {
             "parameters": {name: rule.model_dump(exclude_none=True) for name, rule in rules.items()}
         }
 
-    def expected_parameters(self):
+    def expected_parameters(self) -> Parameters:
         """What the site expects of the hosts of this role."""
         return self.site.parameters(self.where.role)

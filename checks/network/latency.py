@@ -30,11 +30,11 @@ class Latency(PerPairCheck):
     seconds_of_turn = {"quick": 15, "maintenance": 18, "acceptance": 25}
 
     @run_after("init")
-    def refuse_wrong_size(self):
+    def refuse_wrong_size(self) -> None:
         """Below 16 bytes ping has no room for the time."""
         loading.refuse_number(self, "size", 16, LARGEST)
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """How many packets of which size."""
         return {
             **super().settings(),

@@ -5,6 +5,7 @@ Written after the Lustre manual and the source of lst (2.15); it was never run o
 
 import re
 
+from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import run_after, variable
 
 from siteproof.checks import loading
@@ -32,13 +33,13 @@ class Lnet(FileSystemSweep):
     duration = variable(int, value=30)  # seconds, of which each 5 are a figure; the median counts
 
     @run_after("init")
-    def refuse_wrong_words(self):
+    def refuse_wrong_words(self) -> None:
         """What the script could not use."""
         loading.refuse_number(self, "duration", 10)
         if wrong := [nid for nid in filter(None, self.nids.split(",")) if not _NID.fullmatch(nid)]:
             loading.refuse(UserError("-S nids", f"'{wrong[0]}' is no NID", "10.0.0.1@tcp"))
 
-    def expected_nodes(self):
+    def expected_nodes(self) -> NodeSet:
         """Clients of a Lustre file system whose servers are known."""
         mine = super().expected_nodes()
         if self.there.kind != "lustre":
@@ -49,13 +50,13 @@ class Lnet(FileSystemSweep):
             )
         return mine
 
-    def servers(self):
+    def servers(self) -> list[str]:
         """NIDs, or the names of nodes."""
         role = self.there.servers
         known = [str(node) for node in self.site.system.nodes[role].nodes] if role else []
         return list(filter(None, self.nids.split(","))) or known
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """Who answers, and for how long."""
         return {
             **super().settings(),

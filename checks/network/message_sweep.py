@@ -29,7 +29,7 @@ class MessageSweep(SweepCheck, special=True):
     largest = 2**22  # bytes, where the sweep says none
     iterations_of = {"quick": 50, "maintenance": 200, "acceptance": 1000}
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """Which sizes, how often, by which program."""
         return {
             **super().settings(),

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # MPI messages of all sizes up to POINT_SIZE between two ranks: on two nodes, or on one.
 # Run by siteproof's sweep.sh for a point of a sweep.
-# shellcheck source=siteproof/checks/messages.sh
+# shellcheck source=siteproof/checks/on_node/messages.sh
 . "$1/messages.sh"
 # shellcheck disable=SC2153
 if [ "$TASKS" -ne 2 ]; then

@@ -34,7 +34,7 @@ class MpiPingPong(PerPairCheck):
     light = True  # a message at a time
     seconds_of_turn = {"quick": 25, "maintenance": 45, "acceptance": 120}
 
-    def iterations(self):
+    def iterations(self) -> int:
         """Of each size, as many as a long link leaves time for in a quarter of the turn."""
         wanted = self.iterations_of[self.mode]
         if not self.over.round_trip:
@@ -43,7 +43,7 @@ class MpiPingPong(PerPairCheck):
         trips = self.seconds_of_turn[self.mode] / 4 / float(self.over.round_trip.to("s"))
         return max(5, min(wanted, int(trips / sizes)))
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """Which sizes, how often, by which program."""
         return {
             **super().settings(),
@@ -54,7 +54,7 @@ class MpiPingPong(PerPairCheck):
             "ITERATIONS": str(self.iterations()),
         }
 
-    def facts(self):
+    def facts(self) -> dict[str, object]:
         """The sizes whose figures are compared."""
         return {
             **super().facts(),

@@ -2,7 +2,7 @@
 # MPI between one rank on this client (rank 0) and one on the server, in a step of this very job.
 # Run by siteproof's pair.sh with SIDE and PEER set.
 [ "$SIDE" = client ] || exec sleep 86400 # srun starts the other rank; ended when the turn is over
-# shellcheck source=siteproof/checks/messages.sh
+# shellcheck source=siteproof/checks/on_node/messages.sh
 . "$1/messages.sh"
 ends=$(($(date +%s) + SECONDS_OF_TURN))
 node=$(sed -n 's/^node=//p' meta)

@@ -35,27 +35,26 @@ class TcpBandwidth(PerPairCheck):
     omitted = 1  # seconds of slow start that do not count
 
     @run_after("init")
-    def refuse_wrong_streams(self):
+    def refuse_wrong_streams(self) -> None:
         """Each may take a port of the server's."""
         loading.refuse_number(self, "streams", 0, PORTS)
         loading.refuse_number(self, "duration", 0, LONGEST)
 
-    @property
-    def seconds_of_turn(self):
+    def turn(self) -> int:
         """Both directions of each number of streams, even if all take as long as they may."""
         runs = 2 * len(self.numbers_of_streams())
-        return {self.mode: runs * (self.seconds_each() + self.omitted + 3) + 1}
+        return runs * (self.seconds_each() + self.omitted + 3) + 1
 
-    def seconds_each(self):
+    def seconds_each(self) -> int:
         """How long a run counts."""
         shortest = self.shortest_together if self.pattern == "together" else 0
         return max(self.duration or self.seconds_of_run[self.mode], shortest)
 
-    def numbers_of_streams(self):
+    def numbers_of_streams(self) -> list[int]:
         """One stream always; several at once where asked for."""
         return sorted({1, self.streams or self.streams_of[self.mode]})
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """For how long, with how many streams, and by which program."""
         return {
             **super().settings(),

@@ -3,11 +3,12 @@
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, variable
 
-from siteproof import pairs
 from siteproof.checks import SweepCheck, loading, per_pair, session
 from siteproof.checks.timetable import FIRST_PORT
 from siteproof.errors import UserError
 from siteproof.parsers import iperf3
+from siteproof.record.manifest import OfItsKind
+from siteproof.sites import Site, pairs
 
 TWO = 2  # nodes of every point
 
@@ -30,17 +31,17 @@ class TcpSweep(SweepCheck):
     pair = variable(str, value="")  # CLIENT,SERVER; empty: the link's first
     omit = variable(int, value=3)  # seconds of slow start that do not count
 
-    def places(self):
+    def places(self) -> list[str]:
         """The link's partition; all of them where there is no link, to say so."""
         site = session.current().site
-        self.over = site.system.links.get(self.link)
         loading.refuse_number(self, "omit", 0)
-        if not self.over:
+        if not self.link:
             return list(site.system.partitions)
+        self.over = site.system.links[self.link]
         self.client, self.server = self.ends(site)
         return [self.over.partition]
 
-    def ends(self, site):
+    def ends(self, site: Site) -> tuple[str, str]:
         """Client and server; a pair that the link does not have ends the run."""
         able = [
             (client, server)
@@ -62,7 +63,7 @@ class TcpSweep(SweepCheck):
         return client, server
 
     @run_after("init")
-    def refuse_other_numbers_of_nodes(self):
+    def refuse_other_numbers_of_nodes(self) -> None:
         """A mistake in the sweep file, told before anything runs."""
         wrong = next((p for p in self.points.values() if p.nodes != TWO), None)
         if wrong and self.sweep_file:
@@ -74,29 +75,29 @@ class TcpSweep(SweepCheck):
                 )
             )
 
-    def expected_nodes(self):
+    def expected_nodes(self) -> NodeSet:
         """Both ends, if there is a link, and Slurm to start the second one."""
-        if not self.over:
+        if not self.link:
             self.skip("the site names no links")
         if not self.on_slurm:
             self.skip("a pair needs two nodes, and this partition has no Slurm")
         return super().expected_nodes()
 
-    def nodes_for(self, count):
+    def nodes_for(self, count: int) -> NodeSet:
         """No others than the two."""
         self.in_order = [self.client, self.server]
         return NodeSet.fromlist(self.in_order)
 
-    def where_of(self):
+    def where_of(self) -> dict[str, str]:
         """Which link, and which of its nodes."""
         return {"link": self.link, "client": self.client, "server": self.server}
 
-    def plan_of_its_kind(self):
+    def plan_of_its_kind(self) -> OfItsKind:
         """The link is what all points were measured on."""
         plan = super().plan_of_its_kind()
         return {**plan, "conditions": {**plan["conditions"], **self.where_of()}}
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """Who asks whom, and where."""
         address = self.over.address_of
         return {

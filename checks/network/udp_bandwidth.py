@@ -18,6 +18,6 @@ class UdpBandwidth(UdpCheck):
     seconds_of_run = {"quick": 3, "maintenance": 5, "acceptance": 30}  # -T30 in the report
     trials_of = dict.fromkeys(MODES, 1)
 
-    def runs(self):
+    def runs(self) -> list[UdpRun]:
         """Datagrams that fill the MTU, and no limit."""
         return [UdpRun("full", self.seconds_of_run[self.mode])]

@@ -35,7 +35,7 @@ class UdpBurst(UdpCheck):
     bursts_of = {"quick": "200", "maintenance": "200,400", "acceptance": "200,400,800,1600"}
     trials_of = dict.fromkeys(MODES, 1)  # the median of several would hide a loss
 
-    def steps(self):
+    def steps(self) -> list[int]:
         """The bursts beyond the large ones. Ends the run where they are no numbers of packets."""
         words = (self.bursts or self.bursts_of[self.mode]).split(",")
         if not all(w.isascii() and w.isdigit() and LARGE <= int(w[:9]) <= MOST for w in words):
@@ -48,7 +48,7 @@ class UdpBurst(UdpCheck):
             )
         return sorted({int(word) for word in words} - {LARGE})
 
-    def runs(self):
+    def runs(self) -> list[UdpRun]:
         """Small bursts, large ones, and then until something is lost."""
         small, large, step = (
             seconds[self.mode]
@@ -69,7 +69,7 @@ class UdpBurst(UdpCheck):
             ),
         ]
 
-    def seconds_for(self, burst):
+    def seconds_for(self, burst: int) -> int:
         """How long a run has to be, in whole seconds, to hold enough bursts of so many packets."""
         bits = 8 * LEAST_BURSTS * burst * (self.over.mtu or JUMBO)
         return -(-bits // (ASKED_MBPS * 10**6))

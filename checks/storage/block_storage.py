@@ -28,11 +28,11 @@ class BlockStorage(FileSystemCheck):
     trials = variable(int, value=0)  # 0: by the mode; their median counts
 
     @run_after("init")
-    def refuse_wrong_trials(self):
+    def refuse_wrong_trials(self) -> None:
         """0 is the mode's number."""
         loading.refuse_number(self, "trials", 0)
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """How often, and whether past the page cache."""
         return {
             **super().settings(),
@@ -40,14 +40,14 @@ class BlockStorage(FileSystemCheck):
             "PAST_CACHE": "yes" if self.direct else "no",
         }
 
-    def facts(self):
+    def facts(self) -> dict[str, object]:
         """What must have been done for the figures to count."""
         return {"size": self.size * 2**20, "trials": self.asked_trials()}
 
-    def written(self):
+    def written(self) -> float:
         """Every trial writes a file of its own."""
         return self.asked_trials()
 
-    def asked_trials(self):
+    def asked_trials(self) -> int:
         """How many times it is written and read."""
         return self.trials or TRIALS[self.mode]

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # Serial write and read of one file with dd, in blocks of 1 MiB: TRIALS times MEBIBYTES.
 # Run by siteproof's node.sh in the node's own folder.
-# shellcheck source=siteproof/checks/file_system.sh
+# shellcheck source=siteproof/checks/on_node/file_system.sh
 . "$1/file_system.sh"
 begin_test
 echo "program=dd" >>facts

@@ -24,7 +24,7 @@ class DataIntegrity(FileSystemCheck):
     turns = 2  # to write, and to read
     all_stay = True
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """So many files, of which each has its share."""
         return {
             **super().settings(),
@@ -32,6 +32,6 @@ class DataIntegrity(FileSystemCheck):
             "MEBIBYTES": str(max(1, self.size // FILES)),
         }
 
-    def facts(self):
+    def facts(self) -> dict[str, object]:
         """How many files must have come back."""
         return {"files": FILES, "size": max(1, self.size // FILES) * FILES * 2**20}

@@ -2,7 +2,7 @@
 # FILES files of MEBIBYTES of this node's own, checksummed before they reach the storage; then the
 # files of the node before it (of itself, where there is no other) are read and compared.
 # Run by siteproof's node.sh in the node's own folder.
-# shellcheck source=siteproof/checks/file_system.sh
+# shellcheck source=siteproof/checks/on_node/file_system.sh
 . "$1/file_system.sh"
 begin_test
 echo "program=sha256sum" >>facts

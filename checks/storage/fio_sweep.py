@@ -24,13 +24,13 @@ class FioSweep(FileSystemSweep, special=True):
     size = variable(int, value=0)  # MiB of a point's file; 0: by the mode
 
     @run_after("init")
-    def choose_size(self):
+    def choose_size(self) -> None:
         """What each point writes: its file once, and at most once more."""
         loading.refuse_number(self, "size", 0)
         self.size = self.size or MEBIBYTES[self.mode]
         self.gigabytes = round(2 * self.size * 2**20 * len(self.points) / 1e9, 2)
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """How long, and how large."""
         return {
             **super().settings(),
@@ -38,6 +38,6 @@ class FioSweep(FileSystemSweep, special=True):
             "MEBIBYTES": str(self.size),
         }
 
-    def facts(self):
+    def facts(self) -> dict[str, object]:
         """What must have been verified for the figures to count."""
         return {"size": self.size * 2**20}

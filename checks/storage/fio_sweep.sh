@@ -4,7 +4,7 @@
 # Run by siteproof's sweep.sh for a point of a sweep, on the first node of the job.
 # shellcheck disable=SC2034  # fio.sh and begin_test read what is set here
 NEEDED=$((MEBIBYTES * 1048576 * 11 / 10))
-# shellcheck source=siteproof/checks/fio.sh
+# shellcheck source=siteproof/checks/on_node/fio.sh
 . "$1/fio.sh"
 [ "$TASKS" -eq 1 ] || stop "fio measures one node, and the point has $TASKS tasks: tasks: 1"
 begin_fio "${POINT_DEPTH:-1}"

@@ -1,12 +1,15 @@
 """Rates of many tasks together on a file system: IOR by POSIX and MPI-IO, one file or many."""
 
 import math
+from collections.abc import Collection, Mapping
 
 import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
 from siteproof.checks import FileSystemSweep, loading, session, standard
 from siteproof.parsers import ior
+from siteproof.record.point import Point
+from siteproof.sites import Site
 
 MIB = 2**20
 TRANSFER = MIB
@@ -40,10 +43,10 @@ class Ior(FileSystemSweep):
     headline = ("read", "write")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}
 
-    whole = frozenset()  # numbers of nodes of all partitions
+    whole: Collection[int] = frozenset()  # numbers of nodes of all partitions
     block = variable(int, value=0)  # MiB of a task; 0: by the mode
 
-    def standard_points(self):
+    def standard_points(self) -> list[Mapping[str, str]]:
         """All nodes that can take a job, in three ways; and what criteria ask for."""
         loading.refuse_number(self, "block", 0)
         site = session.current().site
@@ -63,11 +66,11 @@ class Ior(FileSystemSweep):
             if values not in found[:number]
         ]
 
-    def fitting(self, most):
+    def fitting(self, most: int) -> dict[int, Point]:
         """Of whole partitions only the one in question."""
         return standard.narrowed(super().fitting(most), self.whole, most)
 
-    def block_of(self, site, values):
+    def block_of(self, site: Site, values: Mapping[str, str]) -> str:
         """Bytes of a task, whole transfers of them."""
         least = self.block * MIB or BLOCK[self.mode]
         if self.mode == "acceptance" and not self.block and self.fs:
@@ -76,18 +79,18 @@ class Ior(FileSystemSweep):
         transfer = int(values["transfer"])
         return str(math.ceil(least / transfer) * transfer)
 
-    def shared_files(self, point):
+    def shared_files(self, point: Point) -> bool:
         """A task that reads its own file sees it on its node's own file system, too."""
         return point.values.get("layout", "file_a_task") != "file_a_task"
 
     @run_after("init")
-    def count_gigabytes(self):
+    def count_gigabytes(self) -> None:
         """Of all points on each of a job's nodes, for the plan."""
         nodes = max((cost[0] for cost in self.costs.values()), default=0)
         written = sum(p.tasks * int(p.values["block"]) for p in self.fitting(nodes).values())
         self.gigabytes = round(written / max(1, nodes) / 1e9, 2)
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """What the servers may hold, for the label `cached`; nothing: the site does not know."""
         held = self.site.server_memory(self.fs)
         return {**super().settings(), "SERVER_MEMORY": "" if held is None else str(held)}

@@ -11,7 +11,7 @@ NEEDED=$((total + total / 10)) apart=''
 if [ "$FS_SHARED" = no ] && [ "$NODE_COUNT" -gt 1 ]; then # each node has a file system of its own
     NEEDED=$((NEEDED / NODE_COUNT + 1)) apart=yes
 fi
-# shellcheck source=siteproof/checks/file_system.sh
+# shellcheck source=siteproof/checks/on_node/file_system.sh
 . "$1/file_system.sh"
 
 on_each() { # SCRIPT: on each node of the point, where the test folder has the same name everywhere

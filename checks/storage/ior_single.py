@@ -24,6 +24,6 @@ class IorSingle(FileSystemCheck):
     mebibytes = {"quick": 64, "maintenance": 2048, "acceptance": 8192}
     seconds_of_turn = {"quick": 60, "maintenance": 300, "acceptance": 900}
 
-    def facts(self):
+    def facts(self) -> dict[str, object]:
         """What must have been written, read and compared for the figures to count."""
         return {"size": str(self.size * 2**20), "tasks": "1"}

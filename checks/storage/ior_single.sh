@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # One task of IOR writes a file of MEBIBYTES, reads it past the page cache, and compares it.
 # Run by siteproof's node.sh in the node's own folder.
-# shellcheck source=siteproof/checks/file_system.sh
+# shellcheck source=siteproof/checks/on_node/file_system.sh
 . "$1/file_system.sh"
 if ! command -v ior >/dev/null; then
     echo "ior is not installed" >&2

@@ -1,10 +1,13 @@
 """Rates of metadata of many tasks together on a file system: mdtest, as IO500's easy and hard."""
 
+from collections.abc import Collection, Mapping
+
 import reframe as rfm
 from reframe.core.builtins import variable
 
 from siteproof.checks import FileSystemSweep, loading, session, standard
 from siteproof.parsers import mdtest
+from siteproof.record.point import Point
 
 FILES = {"quick": 100, "maintenance": 1000, "acceptance": 10_000}  # of a task
 
@@ -27,10 +30,10 @@ class Mdtest(FileSystemSweep):
     headline = ("create", "stat", "read", "remove")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}
 
-    whole = frozenset()  # numbers of nodes of all partitions
+    whole: Collection[int] = frozenset()  # numbers of nodes of all partitions
     files = variable(int, value=0)  # of a task; 0: by the mode
 
-    def standard_points(self):
+    def standard_points(self) -> list[Mapping[str, str]]:
         """All nodes that can take a job, both variants; and what criteria ask for."""
         loading.refuse_number(self, "files", 0)
         site = session.current().site
@@ -48,6 +51,6 @@ class Mdtest(FileSystemSweep):
         ]
         return [values for number, values in enumerate(found) if values not in found[:number]]
 
-    def fitting(self, most):
+    def fitting(self, most: int) -> dict[int, Point]:
         """Of whole partitions only the one in question."""
         return standard.narrowed(super().fitting(most), self.whole, most)

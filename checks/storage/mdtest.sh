@@ -8,7 +8,7 @@ if ! command -v mdtest >/dev/null; then
 fi
 files=$((TASKS * POINT_FILES))
 NEEDED=$((files * 8192)) # a block and what describes it
-# shellcheck source=siteproof/checks/file_system.sh
+# shellcheck source=siteproof/checks/on_node/file_system.sh
 . "$1/file_system.sh"
 begin_test
 plain_path

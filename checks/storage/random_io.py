@@ -5,6 +5,7 @@ from reframe.core.builtins import run_after, variable
 
 from siteproof.checks import FileSystemCheck, loading
 from siteproof.parsers import fio
+from siteproof.record.samples import Sample
 
 DURATION = {"quick": 2, "maintenance": 15, "acceptance": 60}  # seconds of each phase
 HEADLINE_BLOCK = str(2**20)  # what published rates of random access are plausible with
@@ -28,11 +29,11 @@ class RandomIo(FileSystemCheck):
     depth = variable(int, value=1)  # requests at a time; more than one needs fio's libaio
 
     @run_after("init")
-    def refuse_wrong_depth(self):
+    def refuse_wrong_depth(self) -> None:
         """None is no measurement."""
         loading.refuse_number(self, "depth", 1)
 
-    def settings(self):
+    def settings(self) -> dict[str, str]:
         """How long, and how many requests at a time."""
         return {
             **super().settings(),
@@ -40,14 +41,14 @@ class RandomIo(FileSystemCheck):
             "DEPTH": str(self.depth),
         }
 
-    def facts(self):
+    def facts(self) -> dict[str, object]:
         """What must have been verified for the figures to count."""
         return {"size": self.size * 2**20}
 
-    def written(self):
+    def written(self) -> float:
         """Once to be verified, and at most once in each of two block sizes."""
         return 3
 
-    def speaks_for_node(self, sample):
+    def speaks_for_node(self, sample: Sample) -> bool:
         """Rates of small blocks would drown in those of large ones."""
         return sample.dims.get("block") == HEADLINE_BLOCK

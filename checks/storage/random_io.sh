@@ -3,7 +3,7 @@
 # written, read back and compared first. DURATION (s) of each phase; DEPTH requests at a time.
 # Run by siteproof's node.sh in the node's own folder.
 # shellcheck disable=SC2034,SC2153  # fio.sh reads what is set here; DEPTH is a setting
-# shellcheck source=siteproof/checks/fio.sh
+# shellcheck source=siteproof/checks/on_node/fio.sh
 . "$1/fio.sh"
 begin_fio "$DEPTH"
 if [ "$depth" -gt 1 ]; then

@@ -14,8 +14,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.scale import CLIP, YEAR, Floats, robust_sd, timed, variance_factor
 from siteproof.analysis.season import Season, screen_seasons, season
+from siteproof.analysis.spread import CLIP, YEAR, Floats, robust_sd, timed, variance_factor
 
 __all__ = [
     "NO_DRIFT",

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import pairwise
 
-from siteproof.analysis.fleet import MANY, MIN_FLEET, RETESTS
-from siteproof.analysis.health import BOOT, CHECK
-from siteproof.samples import Header, Sample
+from siteproof.analysis.counters import BOOT, CHECK
+from siteproof.analysis.slow_nodes import MANY, MIN_FLEET, RETESTS
+from siteproof.record.samples import Header, Sample
 
 SLURMD = "slurmd_age"
 SAME = 1.0  # seconds by which two readings of one start may differ

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.scale import CLIP, MAD_TO_SIGMA, MEAN_TO_SIGMA, SAME, Floats, finite
+from siteproof.analysis.slow_nodes import MAD_TO_SIGMA
+from siteproof.analysis.spread import CLIP, MEAN_TO_SIGMA, SAME, Floats, finite
 
 Small = NDArray[np.float32]  # sums of clipped values need no more, and take half the time
 
@@ -131,10 +132,11 @@ def _difference(left: Small, n_left: Small, right: Small, n_right: Small) -> Sma
     below *= n_left + n_right
     np.maximum(below, 1, out=below)
     above /= below
-    return above.max(axis=1)
+    greatest: Small = above.max(axis=1)
+    return greatest
 
 
-def _sums(part: NDArray) -> Small:
+def _sums(part: NDArray[np.generic]) -> Small:
     """Of the first 0, 1, 2 … columns."""
     total = np.zeros((part.shape[0], part.shape[1] + 1), dtype=np.float32)
     np.cumsum(part, axis=1, dtype=np.float32, out=total[:, 1:])
@@ -191,7 +193,8 @@ def _two_levels(scaled: Small, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
     gap, between = (np.take_along_axis(part, cut, axis=1) for part in (gap, between))
     squares = (ranked**2).sum(axis=1, keepdims=True) - total**2 / count
     sd = np.sqrt(np.maximum(squares - between, 0) / count)
-    return ((count >= FEWEST) & (squares > 0) & (gap >= MODES * 2 * sd))[:, 0]
+    two: NDArray[np.bool_] = (count >= FEWEST) & (squares > 0) & (gap >= MODES * 2 * sd)
+    return two.ravel()
 
 
 def _moving_mean(scaled: Small, there: NDArray[np.bool_]) -> Small:
@@ -199,4 +202,5 @@ def _moving_mean(scaled: Small, there: NDArray[np.bool_]) -> Small:
     at = np.arange(scaled.shape[1])
     begin, end = np.maximum(at - 7, 0), np.minimum(at + 8, at.size)
     sums, counts = (total[:, end] - total[:, begin] for total in map(_sums, (scaled, there)))
-    return sums / np.maximum(counts, 1)
+    mean: Small = sums / np.maximum(counts, 1)
+    return mean

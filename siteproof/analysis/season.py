@@ -12,7 +12,8 @@ from math import erfc, inf, pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.scale import (
+from siteproof.analysis.screen import of_pattern
+from siteproof.analysis.spread import (
     CLIP,
     YEAR,
     Floats,
@@ -21,7 +22,6 @@ from siteproof.analysis.scale import (
     timed,
     variance_factor,
 )
-from siteproof.analysis.screen import of_pattern
 
 DAY, HOUR = 86400.0, 3600.0
 FEWEST = 8  # values without which no pattern is told
@@ -181,7 +181,7 @@ def annual(seconds: Floats, values: Floats) -> Season | None:
 
 
 def _least_squares(columns: Floats, z: Floats) -> tuple[Floats, Floats]:
-    fit = np.linalg.lstsq(columns, z, rcond=None)[0]
+    fit = np.asarray(np.linalg.lstsq(columns, z, rcond=None)[0], dtype=np.float64)
     return fit, z - columns @ fit
 
 

@@ -15,8 +15,8 @@ from math import inf, log, pi, sqrt
 
 import numpy as np
 
-from siteproof.analysis.scale import SAME, Floats, robust_sd, variance_factor
 from siteproof.analysis.screen import FEWEST, SHARE
+from siteproof.analysis.spread import SAME, Floats, robust_sd, variance_factor
 
 LEAST = 5  # values in a segment
 ERRORS = 4.5  # standard errors of the medians' difference that a step must have …
@@ -111,7 +111,8 @@ def change_points(values: Floats, min_size: int) -> list[int]:
     from ruptures import KernelCPD  # half a second, which only those who search should pay
 
     search = KernelCPD("rbf", min_size=min_size, params={"gamma": _gamma(scaled)})
-    return search.fit(scaled[:, None]).predict(pen=log(values.size))[:-1]
+    found: list[int] = search.fit(scaled[:, None]).predict(pen=log(values.size))
+    return found[:-1]
 
 
 def standard_errors(change: float, sd: float, factor: float, before: int, after: int) -> float:

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from siteproof.analysis import season as calendar
 from siteproof.analysis.drift import Drift, may_drift, slope
-from siteproof.analysis.scale import CLIP, SAME, YEAR, Floats, robust_sd, timed, variance_factor
 from siteproof.analysis.screen import of_modes, screen
 from siteproof.analysis.season import Season
 from siteproof.analysis.segments import LEAST, Segments
+from siteproof.analysis.spread import CLIP, SAME, YEAR, Floats, robust_sd, timed, variance_factor
 
 LONGEST = 1000  # the newest values that are searched: memory and time are quadratic
 ROUNDS = 3  # in which steps and slope are sought in turns

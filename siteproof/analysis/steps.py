@@ -14,10 +14,10 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.scale import SAME, finite, robust_sd, variance_factor
 from siteproof.analysis.screen import THRESHOLD, screen
 from siteproof.analysis.segments import LEAST, standard_errors
 from siteproof.analysis.shape import LONGEST, tell
+from siteproof.analysis.spread import SAME, finite, robust_sd, variance_factor
 
 __all__ = [
     "LEAST",
@@ -84,10 +84,10 @@ def describe(
     before, after = middles = [float(np.median(part)) for part in sides]
     away = np.concatenate([part - mid for part, mid in zip(sides, middles, strict=True)])
     sd = robust_sd(away, max(abs(before), abs(after)))
-    counts = [part.size for part in sides]
-    errors = standard_errors(after - before, sd, variance_factor(away, sd), *counts)
+    left, right = (part.size for part in sides)
+    errors = standard_errors(after - before, sd, variance_factor(away, sd), left, right)
     return Step(
-        before, after, _relative(before, after), sd, *counts, _confidence(errors, sum(counts))
+        before, after, _relative(before, after), sd, left, right, _confidence(errors, left + right)
     )
 
 
@@ -97,7 +97,9 @@ def worth_an_alert(step: Step) -> bool:
     return step.before != step.after and abs(step.relative) >= max(MIN_RELATIVE, least)
 
 
-def out_of_control(values: ArrayLike, region: slice | Sequence[int] | NDArray) -> list[int]:
+def out_of_control(
+    values: ArrayLike, region: slice | Sequence[int] | NDArray[np.intp]
+) -> list[int]:
     """Those of the last three runs that are outside, if they are two or more, on one side.
 
     region: the control region, as an index into values; outside is beyond its median -+ 3 robust

@@ -5,29 +5,28 @@ from siteproof.checks import FileSystemCheck, PerNodeCheck, PerPairCheck, SweepC
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from siteproof.checks.file_system import FileSystemCheck
+    from siteproof.checks.per_node import PerNodeCheck
+    from siteproof.checks.per_pair import PerPairCheck
+    from siteproof.checks.sweep import SweepCheck
+    from siteproof.checks.sweep_file_system import FileSystemSweep
+
+__all__ = ["FileSystemCheck", "FileSystemSweep", "PerNodeCheck", "PerPairCheck", "SweepCheck"]
+_HOMES = {
+    "FileSystemCheck": "file_system",
+    "FileSystemSweep": "sweep_file_system",
+    "PerNodeCheck": "per_node",
+    "PerPairCheck": "per_pair",
+    "SweepCheck": "sweep",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Load a base class when a check asks for it: the settings come first."""
-    if name == "PerNodeCheck":
-        from siteproof.checks.per_node import PerNodeCheck
-
-        return PerNodeCheck
-    if name == "PerPairCheck":
-        from siteproof.checks.per_pair import PerPairCheck
-
-        return PerPairCheck
-    if name == "FileSystemCheck":
-        from siteproof.checks.file_system import FileSystemCheck
-
-        return FileSystemCheck
-    if name == "SweepCheck":
-        from siteproof.checks.sweep import SweepCheck
-
-        return SweepCheck
-    if name == "FileSystemSweep":
-        from siteproof.checks.sweep_file_system import FileSystemSweep
-
-        return FileSystemSweep
+    if name in _HOMES:
+        return getattr(import_module(f"siteproof.checks.{_HOMES[name]}"), name)
     raise AttributeError(name)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from reframe.core.logging import getlogger
-from reframe.frontend.executors import Runner
 
 from siteproof.checks import loading
 from siteproof.errors import UserError
@@ -54,20 +53,14 @@ def of(costs: Iterable[Sequence[float]]) -> Cost:
     return total
 
 
-def tell_costs() -> None:
-    """From now on, each run tells what its sweeps cost, and refuses one beyond its budget."""
-    original = Runner.runall
-
-    def runall(self: Any, testcases: Sequence[Any], *rest: Any) -> Any:
-        sweeps: dict[str, list[Any]] = {}
-        for case in testcases:
-            if hasattr(case.check, "sweep_file"):
-                sweeps.setdefault(type(case.check).__name__, []).append(case)
-        for name, cases in sweeps.items():
-            _tell(name, cases)
-        return original(self, testcases, *rest)
-
-    Runner.runall = runall
+def tell_costs(testcases: Sequence[Any]) -> None:
+    """Tell what the sweeps of a run cost; one beyond its budget ends the run."""
+    sweeps: dict[str, list[Any]] = {}
+    for case in testcases:
+        if hasattr(case.check, "sweep_file"):
+            sweeps.setdefault(type(case.check).__name__, []).append(case)
+    for name, cases in sweeps.items():
+        _tell(name, cases)
 
 
 def _tell(name: str, cases: Sequence[Any]) -> None:

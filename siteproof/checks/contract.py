@@ -14,10 +14,10 @@ from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
-from siteproof.analysis.verdict import MIDDLES, why_not
-from siteproof.errors import UserError
+from siteproof.errors import UserError, harmless
+from siteproof.judge.criterion import MIDDLES, why_not
+from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
-from siteproof.samples import Sample, harmless
 
 if TYPE_CHECKING:
     from siteproof.sites import Baseline, Criterion, Hardware, Site
@@ -110,7 +110,10 @@ def bounds(
 
 def _floats(limits: tuple[Limit | None, Limit | None]) -> tuple[float | None, float | None]:
     low, high = limits
-    return low and low.as_float(lowest=True), high and high.as_float(lowest=False)
+    return (
+        low.as_float(lowest=True) if low else None,
+        high.as_float(lowest=False) if high else None,
+    )
 
 
 def _reference(bounds: Sequence[tuple[float | None, float | None]]) -> Reference:

@@ -16,11 +16,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from siteproof import units
-from siteproof.analysis import pair_units
-from siteproof.analysis.verdict import MIDDLES, why_not
 from siteproof.checks.contract import SHOWN, Reference, bounds, spoken_of
-from siteproof.samples import Sample, harmless
-from siteproof.sites.model import Hardware
+from siteproof.errors import harmless
+from siteproof.judge.criterion import MIDDLES, why_not
+from siteproof.record import pair_units
+from siteproof.record.samples import Sample
+from siteproof.sites.system import Hardware
 
 if TYPE_CHECKING:
     from siteproof.sites import Baseline, Criterion, Site

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from siteproof.analysis.verdict import of_system
 from siteproof.checks.contract import Reference, bounds, spoken_of
 from siteproof.checks.contract_pairs import Rule, worst_of
-from siteproof.samples import Sample, harmless
+from siteproof.errors import harmless
+from siteproof.judge.criterion import of_system
+from siteproof.record.samples import Sample
+from siteproof.sites import Criterion
 
 if TYPE_CHECKING:
     from siteproof.sites import Site
@@ -32,7 +34,7 @@ def headline(
     rules = [
         Rule(promise, set())
         for promise in spoken_of(site, name, mode)
-        if getattr(promise, "subject", "") == "system" and of_system(promise)
+        if isinstance(promise, Criterion) and promise.subject == "system" and of_system(promise)
     ]
     worst, fitting, facts = worst_of(site, name, rules, values)
     return [(metric, float(worst.number), worst.unit, bounds(fitting, worst, facts))]

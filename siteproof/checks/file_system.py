@@ -16,10 +16,10 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from siteproof.checks import loading, session
-from siteproof.checks.job import MARGIN, JobCheck
+from siteproof.checks.job import MARGIN, ON_NODE, JobCheck
 from siteproof.checks.per_node import PerNodeCheck
-from siteproof.checks.slurm import CHUNK
-from siteproof.manifest import Manifest
+from siteproof.checks.selection import CHUNK
+from siteproof.record.manifest import Manifest
 from siteproof.sites import FileSystem
 
 MIB = 2**20
@@ -38,12 +38,12 @@ def jobs(nodes: int) -> int:
     return max(1, math.ceil(nodes / CHUNK))
 
 
-def skip_without(check: JobCheck) -> None:
+def skip_without(check: JobCheck, name: str) -> None:
     """End the test where there is no file system, or none that the partition's nodes may use."""
-    if not check.there:
+    if not name:
         check.skip("the site names no file_systems")
-    elif not check.there.used_by(check.where.role):
-        check.skip(f"the site lets no node of role {check.where.role} use {check.fs}")
+    elif not check.site.system.file_systems[name].used_by(check.where.role):
+        check.skip(f"the site lets no node of role {check.where.role} use {name}")
 
 
 def conditions(name: str, there: FileSystem) -> dict[str, str]:
@@ -54,7 +54,7 @@ def conditions(name: str, there: FileSystem) -> dict[str, str]:
 
 def place(stage: Path) -> None:
     """What measuring scripts share, and a folder in which nodes say that they have been."""
-    shutil.copy(Path(__file__).with_name("file_system.sh"), stage / "file_system.sh")
+    shutil.copy(ON_NODE / "file_system.sh", stage / "file_system.sh")
     (stage / "turns").mkdir(exist_ok=True)
 
 
@@ -72,7 +72,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
     mebibytes: dict[str, int] = {}
     seconds_of_turn: dict[str, int] = {}
     turns = 1
-    again = None  # the nodes of a second job
+    again: NodeSet | None = None  # the nodes of a second job
     all_stay = False  # whether the files of all nodes are there at the same time
 
     def written(self) -> float:
@@ -87,8 +87,8 @@ class FileSystemCheck(PerNodeCheck, special=True):
         partitions = {
             f"{site.system.system}:{name}": p for name, p in site.system.partitions.items()
         }
-        self.there = site.system.file_systems.get(self.fs)
-        if self.there:
+        if self.fs:
+            self.there = site.system.file_systems[self.fs]
             used = [
                 name for name in self.valid_systems if self.there.used_by(partitions[name].role)
             ]
@@ -98,7 +98,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
         else:
             self.time_limit = "1m"  # of a job that is never submitted
         self.size = self.size or self.mebibytes[self.mode]
-        self.gigabytes = round(self.size * MIB * self.written() / 1e9, 2) if self.there else 0.0
+        self.gigabytes = round(self.size * MIB * self.written() / 1e9, 2) if self.fs else 0.0
         if self.seconds() == 1:
             sizes = [len(site.expected(partitions[name].role)) for name in self.valid_systems]
             longest = max(self.waves(size, min(size, CHUNK)) for size in sizes)
@@ -113,7 +113,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
 
         partition: how many nodes it has; all of its jobs may run at the same time.
         """
-        if not (self.there and self.there.shared):
+        if not (self.fs and self.there.shared):
             return nodes
         return min(nodes, max(1, self.there.at_once // jobs(partition)))
 
@@ -123,7 +123,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
 
     def expected_nodes(self) -> NodeSet:
         """As every check's, where there is a file system that they may use."""
-        skip_without(self)
+        skip_without(self, self.fs)
         return super().expected_nodes()
 
     def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:

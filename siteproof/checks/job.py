@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import reframe as rfm
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -20,22 +21,18 @@ from reframe.core.exceptions import JobError, SanityError
 from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
 
-from siteproof import collect, data
-from siteproof.checks import (
-    contract,
-    interrupt,
-    loading,
-    provenance,
-    session,
-    slurm,
-    software,
-    watch,
-)
+from siteproof import files, nodesets
+from siteproof.checks import adapter, contract, loading, session, software, watch
+from siteproof.collect import stages
 from siteproof.errors import UserError
-from siteproof.manifest import Manifest
-from siteproof.samples import Sample
+from siteproof.record.manifest import Manifest, OfItsKind
+from siteproof.record.samples import Sample
 from siteproof.sites import Site
 from siteproof.sites.catalogue import MODES
+from siteproof.slurm import client
+from siteproof.slurm.records import unusable
+
+ON_NODE = Path(__file__).with_name("on_node")  # what runs on nodes: sh, and nothing of Python
 
 MARGIN = 60  # seconds of the job's limit that are not the measurement's; a quarter of a short one
 LOCAL = "local"
@@ -59,11 +56,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     require_reference = True
     exclusive_access = True
 
-    runs_on_node = ""  # the script of this kind of check, beside this file
+    runs_on_node = ""  # the script of this kind of check, of ON_NODE
     shared_scripts: tuple[str, ...] = ("account.sh",)  # what it sources
     script = ""
     features: tuple[str, ...] = ()
-    parsers: dict[str, object] = {}
+    parsers: dict[str, ModuleType] = {}
     derive = ""
     metrics: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()
@@ -80,7 +77,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """The nodes that the site says this job needs; ends the test where there are none."""
         raise NotImplementedError
 
-    def plan_of_its_kind(self) -> dict[str, object]:
+    def plan_of_its_kind(self) -> OfItsKind:
         """Fields of the manifest beyond those of every job."""
         return {}
 
@@ -89,11 +86,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def measured(self) -> set[str]:
         """The nodes of which nothing more is to come."""
-        return collect.measured(Path(self.stagedir))
+        return stages.measured(Path(self.stagedir))
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: what was measured, and what became of the rest."""
-        return contract.tell_failed(failed, len(collect.expected(self.plan)))
+        return contract.tell_failed(failed, len(stages.expected(self.plan)))
 
     @classmethod
     def name_of_check(cls) -> str:
@@ -125,7 +122,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def hardware_facts(self) -> dict[str, object]:
         """The same for `derive`, with the peak as the site writes it."""
-        facts = {name.lower(): value for name, value in self.hardware_variables().items()}
+        facts: dict[str, object] = {
+            name.lower(): value for name, value in self.hardware_variables().items()
+        }
         return facts | ({"peak": str(self.hardware.peak)} if self.hardware.peak else {})
 
     # ---- before the job
@@ -196,21 +195,21 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """Expected: what the site says. Asked: those of them that can take a job."""
         self.on_slurm = self.where.scheduler != LOCAL
         inventory = self.site.expected(self.where.role)
-        self.held = slurm.allocation() & inventory if self.on_slurm else None
+        self.held = client.allocation() & inventory if self.on_slurm else None
         mine = self.expected_nodes()
         self.in_batch = self.on_slurm and not self.held
-        states = slurm.node_states() if self.on_slurm and not self.is_dry_run() else {}
+        states = client.node_states() if self.on_slurm and not self.is_dry_run() else {}
         within = self.reservation()
-        lost = slurm.unusable(mine, states, outside=not self.held and not within) if states else {}
+        lost = unusable(mine, states, outside=not self.held and not within) if states else {}
         if states and within and not self.held:
             others = mine - self.reserved(within)
             lost |= dict.fromkeys(others, f"not in the reservation {within}")
         if self.held:
             lost |= dict.fromkeys(mine - self.held, "not in the job inside which the check runs")
-        bad = slurm.unusable(mine, states) if states else {}
+        bad = unusable(mine, states) if states else {}
         self.plan = self.make_plan(mine, lost)
         self.plan.spared = [node for node in lost if node not in bad]
-        self.asked = mine - NodeSet.fromlist(lost, resolver=RESOLVER_NOGROUP)
+        self.asked = mine - nodesets.of(lost)
 
     def reservation(self) -> str:
         """The reservation that the job is to run in, as -J or the site says; empty: none."""
@@ -220,7 +219,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def reserved(self, name: str) -> NodeSet:
         """The nodes of the reservation in which the job is to run; without one the test fails."""
         try:
-            return slurm.reserved(name)
+            return client.reserved(name)
         except UserError as error:
             raise JobError(f"-J reservation={name}: {error}") from None
 
@@ -243,7 +242,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             facts=self.facts(),
             lost=lost,
             limit=int(self.seconds()),
-            provenance=provenance.collect(data.CLONE)
+            provenance=session.provenance(files.CLONE)
             | software.provenance(active.software, self.current_environ.name),
             **self.plan_of_its_kind(),
         )
@@ -253,7 +252,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """Scripts, settings and manifest into the stage directory; nodes into the options."""
         stage = Path(self.stagedir)
         for script in (self.runs_on_node, *self.shared_scripts):
-            shutil.copy(Path(__file__).with_name(script), stage / script)
+            shutil.copy(ON_NODE / script, stage / script)
         shutil.copy(Path(self.prefix) / self.script, stage / "measure.sh")
         (stage / "raw").mkdir(exist_ok=True)
         self.write_work(missing=False)
@@ -263,7 +262,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if not self.is_dry_run():  # or it would be taken for a lost session
             self.plan.save(stage)
         if not self.asked:
-            collect.collect(stage, data.perflogs())
+            stages.collect(stage, files.perflogs())
             raise JobError(f"no node can take a job: {contract.tell_lost(self.plan.lost)}")
         if self.in_batch or self.held:
             self.pin(self.asked)
@@ -316,10 +315,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def run_complete(self) -> bool:
         """As ReFrame's; and what is missing, but could be measured, is submitted once more."""
-        interrupt.repeat()
+        adapter.repeat_signal()
         if self.is_dry_run() or not self.in_batch:
             return super().run_complete()
-        self.job._state = slurm.without_resizing(self.job.state)
         if self.watcher.runs(self.job.state):
             self.job.max_pending_time = None  # it waits no longer, also where it loses a node
         try:
@@ -351,7 +349,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """A second job for these nodes, with the time that remains of the first one's limit."""
         getlogger().info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
         self.blocked = ""
-        self._setup_run_job()
+        adapter.renew_job(self)
         self.time_limit = f"{int(self.watcher.remaining())}s"
         self.write_work(missing=True)
         self.write_settings(attempt=2)
@@ -372,7 +370,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             if dead:
                 self.plan.lost |= dead
                 self.plan.save(stage)
-            self.samples = collect.collect(stage, perflogs, ended=ended)
+            self.samples = stages.collect(stage, perflogs, ended=ended)
         except OSError as error:
             raise SanityError(
                 f"samples cannot be written to {perflogs}: {error.strerror}; with "

@@ -7,10 +7,11 @@ import math
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, variable
 
-from siteproof.checks import loading, session, slurm
+from siteproof.checks import loading, selection, session
 from siteproof.checks.job import JobCheck
-from siteproof.checks.slurm import CHUNK
+from siteproof.checks.selection import CHUNK
 from siteproof.errors import UserError
+from siteproof.slurm import client
 
 
 def chunks() -> int:
@@ -38,7 +39,7 @@ class PerNodeCheck(JobCheck, special=True):
             if partition.links_only:
                 continue
             try:
-                sizes[name] = len(slurm.select(self.nodes, site.expected(partition.role), {}))
+                sizes[name] = len(selection.select(self.nodes, site.expected(partition.role), {}))
             except UserError as error:
                 errors.append(error)
         if not sizes and errors:
@@ -58,8 +59,8 @@ class PerNodeCheck(JobCheck, special=True):
         )
         try:
             # What is idle is decided once: this session's own first job makes the nodes busy.
-            looked = slurm.first_look() if by_state else {}
-            selected = slurm.select(self.nodes, inventory, looked)
+            looked = client.first_look() if by_state else {}
+            selected = selection.select(self.nodes, inventory, looked)
         except UserError as error:  # nodes of another partition, or fewer idle ones than asked for
             self.skip(str(error))
         mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]

@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, variable
 
-from siteproof import collect, collect_pairs
-from siteproof.checks import contract, contract_pairs, loading, session, slurm, timetable
+from siteproof import nodesets
+from siteproof.checks import contract, contract_pairs, loading, selection, session, timetable
 from siteproof.checks.job import LOCAL, JobCheck
 from siteproof.checks.timetable import Timetable
+from siteproof.collect import pair_turns, stages
 from siteproof.errors import UserError
-from siteproof.fleet import nodeset
-from siteproof.samples import Sample
-from siteproof.sites.model import PATTERN, PATTERNS
+from siteproof.record.manifest import OfItsKind
+from siteproof.record.samples import Sample
+from siteproof.sites.pairs import Pair
+from siteproof.sites.system import PATTERN, PATTERNS
+from siteproof.slurm import client
+from siteproof.slurm.records import Node, unusable
 
 BY_TURNS = "1s"  # a time limit that nobody has set: it follows from the timetable
 
@@ -46,10 +50,10 @@ class PerPairCheck(JobCheck, special=True):
     time_limit = BY_TURNS
 
     runs_on_node = "pair.sh"
-    shared_scripts = ("account.sh", "network.sh")
+    shared_scripts: tuple[str, ...] = ("account.sh", "network.sh")
     seconds_of_turn: dict[str, int] = {}
     trials_of: dict[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 3}
-    patterns = ("star", "all", "random", "together")
+    patterns: tuple[str, ...] = ("star", "all", "random", "together")
     light = variable(bool, value=False)  # so little load that pairs of a star run side by side
 
     # ---- which pairs
@@ -57,12 +61,12 @@ class PerPairCheck(JobCheck, special=True):
     def places(self) -> list[str]:
         """The link's partition; all of them where there is nothing to measure, to say so."""
         site = session.current().site
-        self.over = site.system.links.get(self.link)
         self.by_turns = self.seconds() == 1
         self.none = "the site names no links"
         self.table = Timetable([], 1, 0)
-        if not self.over:
+        if not self.link:
             return list(site.system.partitions)
+        self.over = site.system.links[self.link]
         if self.trials < 0:
             loading.refuse(UserError("-S trials", f"{self.trials} of each pair", "1, 2, 3 …"))
         self.trials = self.trials or self.trials_promised() or self.trials_of[self.mode]
@@ -74,6 +78,10 @@ class PerPairCheck(JobCheck, special=True):
         self.refuse_strangers()
         self.lay_turns({})
         return [self.over.partition]
+
+    def turn(self) -> int:
+        """Seconds of a turn, by the mode."""
+        return self.seconds_of_turn[self.mode]
 
     def trials_promised(self) -> int:
         """The most trials that a criterion asks for of this check on this link; 0 in quick mode."""
@@ -89,17 +97,17 @@ class PerPairCheck(JobCheck, special=True):
         """End the run where `-S nodes` names what is no node of the site."""
         if self.nodes not in ("all", "idle") and not self.nodes.isdigit():
             try:
-                slurm.select(self.nodes, timetable.inventory(session.current().site), {})
+                selection.select(self.nodes, timetable.inventory(session.current().site), {})
             except UserError as error:
                 loading.refuse(error)
 
-    def lay_turns(self, states: dict[str, slurm.NodeState]) -> None:
+    def lay_turns(self, states: dict[str, Node]) -> None:
         """The timetable, and a time limit as long; one that somebody has set stays, and cuts it.
 
         Without a turn, `none` says why.
         """
         active = session.current()
-        rounds: list[list[timetable.Pair]] = []
+        rounds: list[list[Pair]] = []
         try:
             rounds = timetable.rounds(
                 active.site,
@@ -113,7 +121,7 @@ class PerPairCheck(JobCheck, special=True):
             self.none = "the link has no pair"
         except UserError as error:  # nodes that have no part in this link, or are busy
             self.none = str(error)
-        self.table = Timetable(rounds, self.trials, self.seconds_of_turn[self.mode])
+        self.table = Timetable(rounds, self.trials, self.turn())
         if self.by_turns:
             self.time_limit = f"{self.table.length}s"
 
@@ -132,7 +140,7 @@ class PerPairCheck(JobCheck, special=True):
     def ask_both_ends(self) -> None:
         """Only nodes with a turn whose other end can take part, too, are worth a job."""
         able = set(self.asked)
-        self.asked = nodeset(
+        self.asked = nodesets.of(
             end for turn in self.table.turns if set(turn[1:]) <= able for end in turn[1:]
         )
         if not self.asked and set(self.plan.lost) == set(self.plan.spared):
@@ -147,14 +155,14 @@ class PerPairCheck(JobCheck, special=True):
 
     def expected_nodes(self) -> NodeSet:
         """Both ends of every pair."""
-        if self.over and not self.is_dry_run() and (self.nodes == "idle" or self.nodes.isdigit()):
+        if self.link and not self.is_dry_run() and (self.nodes == "idle" or self.nodes.isdigit()):
             # Decided once: this session's own first job makes the nodes busy.
-            self.lay_turns(slurm.first_look())
+            self.lay_turns(client.first_look())
         if not self.table.rounds:
             self.skip(self.none)
         return self.table.ends
 
-    def plan_of_its_kind(self) -> dict[str, object]:
+    def plan_of_its_kind(self) -> OfItsKind:
         """The turns in the order of time, and what all of them were measured under."""
         conditions = {
             "link": self.link,
@@ -175,7 +183,7 @@ class PerPairCheck(JobCheck, special=True):
         left = self.unmeasured() if missing else range(len(self.table.turns))
         able = set(self.again if missing else self.asked)
         left = [n for n in left if set(self.table.turns[n][1:]) <= able]
-        lines = self.table.lines(left, collect_pairs.name, self.over.address_of)
+        lines = self.table.lines(left, pair_turns.name, self.over.address_of)
         (stage / "timetable").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         if missing and self.by_turns:  # not only what the first job has left of its time
             rounds = len({line.partition(" ")[0] for line in lines})
@@ -187,12 +195,12 @@ class PerPairCheck(JobCheck, special=True):
     def unmeasured(self) -> list[int]:
         """The turns that a second job could mend."""
         stage = Path(self.stagedir)
-        return [n for n in range(len(self.table.turns)) if collect_pairs.worth_repeating(stage, n)]
+        return [n for n in range(len(self.table.turns)) if pair_turns.worth_repeating(stage, n)]
 
     def measured(self) -> set[str]:
         """The nodes of which nothing more is to come: their turns are over, or others are dead."""
-        there = collect.measured(Path(self.stagedir))
-        return set(self.asked) - collect_pairs.waiting(self.table.turns, there, self.watcher.gone())
+        there = stages.measured(Path(self.stagedir))
+        return set(self.asked) - pair_turns.waiting(self.table.turns, there, self.watcher.gone())
 
     def settings(self) -> dict[str, str]:
         """The length of a turn, and what the site says of the link."""
@@ -225,12 +233,12 @@ class PerPairCheck(JobCheck, special=True):
         if not able:
             return able
         turns = [self.table.turns[n] for n in self.unmeasured()]
-        ends = nodeset(end for turn in turns for end in turn[1:])
+        ends = nodesets.of(end for turn in turns for end in turn[1:])
         try:
-            dead = slurm.unusable(ends, slurm.node_states(ends)) if ends else {}
+            dead = unusable(ends, client.node_states(ends)) if ends else {}
         except UserError:
-            return NodeSet(resolver=RESOLVER_NOGROUP)
-        self.again = nodeset(
+            return nodesets.of()
+        self.again = nodesets.of(
             end for turn in turns if not set(turn[1:]) & set(dead) for end in turn[1:]
         )
         return self.again

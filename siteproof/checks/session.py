@@ -5,18 +5,24 @@ Set once by reframe_settings.py, read by the checks. Nothing else in the package
 
 from __future__ import annotations
 
+import functools
 import getpass
 import json
 import os
 import secrets
+import socket
+import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from siteproof import data
+import reframe
+
+from siteproof import files
 from siteproof.checks import software
 from siteproof.errors import UserError
 from siteproof.sites import Site
+from siteproof.slurm import client
 from siteproof.spack.registered import Registered
 
 
@@ -25,7 +31,7 @@ class Session:
     """One run of ReFrame on one system."""
 
     site: Site
-    folder: Path = field(default_factory=data.folder)
+    folder: Path = field(default_factory=files.folder)
     campaign: str = field(default_factory=lambda: os.environ.get("SITEPROOF_CAMPAIGN", ""))
     name: str = field(default_factory=lambda: _name(datetime.now(UTC)))
     software: dict[str, Registered] = field(default_factory=dict)  # built, by environment
@@ -46,16 +52,17 @@ def start(site: Site, report: str | None = None) -> Session:
     """
     global _current
     if _current is None or _current.site.system.system != site.system.system:
-        name = "" if report is None else _restored(report, data.stages())
+        name = "" if report is None else _restored(report, files.stages())
         found = software.built(site)
-        named = {"name": name} if name else {}
-        _current = Session(software.offering(site, found), software=found, **named)
+        _current = Session(
+            software.offering(site, found), software=found, name=name or _name(datetime.now(UTC))
+        )
     return _current
 
 
 def _restored(report: str, stages: Path) -> str:
     """The session's name in ReFrame's report, the newest one if none is named; empty: unknown."""
-    newest = (data.folder() / "output" / user()).glob("run-report-*.json")
+    newest = (files.folder() / "output" / user()).glob("run-report-*.json")
     try:
         path = (
             Path(report.partition(",")[0])
@@ -85,3 +92,30 @@ def user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.getuid())
+
+
+@functools.cache
+def provenance(clone: Path) -> dict[str, str]:
+    """Provenance that all samples of a session share."""
+    return {
+        "suite": revision(clone),
+        "reframe": reframe.VERSION,
+        "user": user(),
+        "login": socket.gethostname(),
+        **_slurm(),
+    }
+
+
+def revision(clone: Path) -> str:
+    """The clone's commit, with + where files differ from it; unknown without git."""
+    command = ["git", "-C", str(clone), "describe", "--always", "--dirty=+", "--abbrev=12"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return answer.stdout.strip()
+
+
+def _slurm() -> dict[str, str]:
+    """Slurm's version, where there is a Slurm that says it."""
+    return {"slurm": version} if (version := client.version()) else {}

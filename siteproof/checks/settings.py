@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import re
 import stat
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reframe.core.logging import MultiFileHandler
-
-from siteproof import collect, data, sites
-from siteproof.checks import budget, interrupt, loading, session, slurm, thrift, turn
+from siteproof import files, sites
+from siteproof.checks import adapter, budget, loading, selection, session, turn
+from siteproof.collect import stages
 from siteproof.errors import ExitCode, UserError, UserErrors
-from siteproof.sites import machine
+from siteproof.sites import Metric, machine
 from siteproof.sites.catalogue import MODES
+from siteproof.slurm import client
 
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
 INTERRUPTED = 130  # what a shell says of a command that Ctrl-C has ended
@@ -44,36 +45,38 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         settings = build(active, one_at_a_time=of_sweeps(arguments))
         if _runs(arguments):
             collect_lost(active)
+        adapter.apply(hooks(active.site.catalogue))
     except (UserError, UserErrors) as error:
         for line in str(error).splitlines():
             print(f"siteproof: {line}", file=sys.stderr)
         raise SystemExit(ExitCode.USAGE) from None
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
-    thrift.save_cpu()
-    loading.refuse_lost_checks(active.site.catalogue, data.CLONE)
-    loading.refuse_unknown_variables(active.site.catalogue)
-    budget.tell_costs()
-    loading.refuse_empty_runs()
-    tell_full_disk()
-    interrupt.remember()
     return settings
 
 
-def tell_full_disk() -> None:
+def hooks(catalogue: Mapping[str, Metric]) -> adapter.Hooks:
+    """What ends a run that ReFrame would let go on."""
+    by_file = loading.promised(catalogue, files.CLONE)
+    names = {metric.check for metric in catalogue.values() if metric.check}
+    return adapter.Hooks(
+        file_loaded=partial(loading.refuse_lost_checks, by_file),
+        file_broken=loading.refuse_broken_file,
+        all_loaded=partial(loading.refuse_unknown_variables, names),
+        before_run=before_run,
+        log_lost=tell_full_disk,
+    )
+
+
+def before_run(testcases: Sequence[Any]) -> None:
+    """Refuse a run of nothing, and tell what its sweeps cost."""
+    loading.refuse_empty_run(testcases)
+    budget.tell_costs(testcases)
+
+
+def tell_full_disk(error: OSError) -> None:
     """A full disk under ReFrame's own logs is told in a line, and not by tracebacks."""
-    logging.raiseExceptions = False
-    original = MultiFileHandler.close
-
-    def close(self: Any) -> None:
-        try:
-            original(self)
-        except OSError as error:
-            print(
-                f"siteproof: ReFrame's perflogs are not complete: {error.strerror}", file=sys.stderr
-            )
-
-    MultiFileHandler.close = close
+    print(f"siteproof: ReFrame's perflogs are not complete: {error.strerror}", file=sys.stderr)
 
 
 def options(arguments: list[str]) -> argparse.Namespace:
@@ -124,7 +127,7 @@ def collect_lost(active: session.Session) -> None:
     """Turn what lost sessions have left into samples, and say so."""
     if _is_local(active):
         turn.take(active.folder / "stage")
-    for stage, found in collect.collect_lost(active.folder / "stage", active.folder / "perflogs"):
+    for stage, found in stages.collect_lost(active.folder / "stage", active.folder / "perflogs"):
         told = (
             found
             if isinstance(found, UserError)
@@ -187,7 +190,7 @@ def _partition(
     local = partition.scheduler == "local"
     nodes = active.site.expected(partition.role)
     # A job over nodes that this process's own job holds would wait for itself: only steps, then.
-    inside = not local and bool(slurm.allocation() & nodes)
+    inside = not local and bool(client.allocation() & nodes)
     return {
         "name": name,
         "descr": partition.description,
@@ -198,7 +201,7 @@ def _partition(
         # As many jobs as one check has chunks: two checks never share the nodes.
         "max_jobs": 1
         if local or inside or one_at_a_time
-        else max(1, -(-len(nodes) // slurm.CHUNK)),
+        else max(1, -(-len(nodes) // selection.CHUNK)),
         **partition.reframe,
     }
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from siteproof.checks import slurm
+from siteproof.checks import selection
 from siteproof.checks.job import LOCAL
 from siteproof.errors import UserError
+from siteproof.record.point import Point
 from siteproof.sites import Site
-from siteproof.sweeps.model import plain
-from siteproof.sweeps.point import Point
+from siteproof.slurm import client
+from siteproof.slurm.records import unusable
+from siteproof.sweeps.keys import plain
 from siteproof.sweeps.tools import TOOLS
 
 Values = Mapping[str, str]
@@ -26,11 +28,11 @@ def usable(site: Site, partition: str, nodes: str) -> int:
         return 1
     inventory = site.expected(where.role)
     try:
-        chosen = slurm.select(nodes, inventory, {})
+        chosen = selection.select(nodes, inventory, {})
     except UserError:
         return 0
     try:
-        return len(chosen) - len(slurm.unusable(chosen, slurm.first_look()))
+        return len(chosen) - len(unusable(chosen, client.first_look()))
     except UserError:
         return len(chosen)
 
@@ -52,7 +54,7 @@ def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]
         ):
             continue
         values = {
-            name: (rule.one_of or [rule.exact])[0]
+            name: (rule.one_of or [rule.exact or ""])[0]
             for name, rule in asked.items()
             if name in known and (rule.one_of or rule.exact)
         }

@@ -11,25 +11,28 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 from ClusterShell.RangeSet import RangeSet
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import parameter, run_after, variable
 from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
-from siteproof import collect, collect_sweep
-from siteproof.checks import contract, contract_sweep, loading, session, slurm
+from siteproof import nodesets
+from siteproof.checks import contract, contract_sweep, loading, selection, session
 from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
+from siteproof.collect import stages, sweep_points
+from siteproof.collect.outcome import Outcome
 from siteproof.errors import UserError
-from siteproof.manifest import Manifest
-from siteproof.outcome import Outcome
-from siteproof.samples import Sample
+from siteproof.record.manifest import Manifest, OfItsKind
+from siteproof.record.point import Point, folder_of
+from siteproof.record.samples import Sample
+from siteproof.slurm import client
+from siteproof.slurm.records import unusable
 from siteproof.sweeps import resume
-from siteproof.sweeps.files import SweepFile
-from siteproof.sweeps.point import Point, folder_of
 from siteproof.sweeps.points import combinations, repeated, size_class, walk
+from siteproof.sweeps.reading import SweepFile
 
 ALL = "all"  # the walk of a check that is no sweep: all of its points in one job
 BY_POINTS = "1s"  # a time limit that nobody has set: it follows from the points
@@ -74,7 +77,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         found, errors = [], []
         for name, partition in site.system.partitions.items():
             try:
-                if not partition.links_only and slurm.select(
+                if not partition.links_only and selection.select(
                     self.nodes, site.expected(partition.role), {}
                 ):
                     found.append(name)
@@ -177,7 +180,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if where.scheduler == LOCAL:
             return 1
         try:
-            return len(slurm.select(self.nodes, site.expected(where.role), {}))
+            return len(selection.select(self.nodes, site.expected(where.role), {}))
         except UserError:
             return 0
 
@@ -206,7 +209,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
         able: those that can take a job, idle ones first. The walk is on the first that Slurm has.
         """
-        return list(NodeSet.fromlist(able[:count], resolver=RESOLVER_NOGROUP))
+        return list(nodesets.of(able[:count]))
 
     def expected_nodes(self) -> NodeSet:
         """As many nodes as the largest point needs; broken ones only where no others are left."""
@@ -245,28 +248,28 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""
         inventory = self.site.expected(self.where.role)
-        states = slurm.node_states() if self.on_slurm and not self.is_dry_run() else {}
+        states = client.node_states() if self.on_slurm and not self.is_dry_run() else {}
         try:
             spec = "all" if self.nodes.isdigit() else self.nodes
-            selected = slurm.select(spec, inventory, states if spec == "idle" else {})
+            selected = selection.select(spec, inventory, states if spec == "idle" else {})
         except UserError as error:
             self.skip(str(error))
         within = self.reservation()
         mine = self.held or (self.reserved(within) if within and states else selected)
         selected = selected & mine or selected
         outside = not self.held and not within
-        bad = slurm.unusable(selected, states, outside=outside) if states else {}
+        bad = unusable(selected, states, outside=outside) if states else {}
         able = sorted(
             (node for node in selected if node not in bad),
-            key=lambda node: not (states and states[node].idle),
+            key=lambda node: not (states and states[node].state.idle),
         )
         self.in_order = self.chosen_nodes(count, able)
         if not any(point.nodes <= len(self.in_order) for point in self.points.values()):
             self.in_order = []  # no job, then
         lacking = list(bad)[: count - len(self.in_order)]
-        return NodeSet.fromlist([*self.in_order, *lacking], resolver=RESOLVER_NOGROUP)
+        return nodesets.of([*self.in_order, *lacking])
 
-    def plan_of_its_kind(self) -> dict[str, object]:
+    def plan_of_its_kind(self) -> OfItsKind:
         """The points, and from which sweep they are."""
         conditions = {}
         if self.sweep_file:
@@ -287,7 +290,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             plan.provenance = {**plan.provenance, "points": str(count)}
             if out:
                 plan.provenance["left_out"] = str(RangeSet.fromlist([str(n) for n in out]))
-        if self.resume:
+        if self.resumed:
             plan.provenance = {**plan.provenance, "resumes": self.resumed.session}
         return plan
 
@@ -328,7 +331,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The points in the order of the walk; of a second job those that are not there."""
         stage = Path(self.stagedir)
         order = self.sweep_file.sweep.order if self.sweep_file else "ascending"
-        there = collect_sweep.measured(stage) if missing else set()
+        there = sweep_points.measured(stage) if missing else set()
         turned = combinations(self.points) if self.turns_knobs else {}
         nodes = len(self.again_on or self.asked)
         lines = [
@@ -337,11 +340,6 @@ class SweepCheck(JobCheck, Tuning, special=True):
             if folder_of(n) not in there and self.points[n].nodes <= nodes
         ]
         (stage / "points").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-    @property
-    def turns_knobs(self) -> bool:
-        """Whether the sweep changes settings of the nodes."""
-        return bool(self.sweep_file and self.sweep_file.sweep.turns_knobs)
 
     def settings(self) -> dict[str, str]:
         """The nodes in their order, and how ranks start."""
@@ -357,7 +355,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def measured(self) -> set[str]:
         """All nodes, when nothing more is to come of any."""
-        there = collect_sweep.measured(Path(self.stagedir))
+        there = sweep_points.measured(Path(self.stagedir))
         done = all(folder_of(number) in there for number in self.points)
         return set(self.asked) if done else set()
 
@@ -377,9 +375,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
         stage, before = Path(self.stagedir), len(self.known)
         self.collected_at = now
         try:
-            done = len(collect_sweep.measured(stage) & {folder_of(n) for n in self.points})
+            done = len(sweep_points.measured(stage) & {folder_of(n) for n in self.points})
             if done > before:
-                collect.collect_so_far(
+                stages.collect_so_far(
                     stage, session.current().folder / "perflogs", self.plan, self.known
                 )
         except OSError:
@@ -398,12 +396,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
         """Nodes for the points that are missing since the job lost a node."""
-        none = NodeSet(resolver=RESOLVER_NOGROUP)
+        none = nodesets.of()
         if measured or not super().worth_another_job(measured, ended):
             return none
         if not (ended.startswith("NODE_FAIL") or self.watcher.dead or self.blocked):
             return none  # the walk has ended by itself, and says why
-        there = collect_sweep.measured(Path(self.stagedir))
+        there = sweep_points.measured(Path(self.stagedir))
         left = [p for n, p in self.points.items() if folder_of(n) not in there]
         try:
             nodes = self.nodes_for(max(point.nodes for point in left))
@@ -411,7 +409,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return none
         able = [n for n in self.in_order if n in nodes and n not in self.watcher.dead]
         if any(point.nodes <= len(able) for point in left):
-            self.again_on = NodeSet.fromlist(able, resolver=RESOLVER_NOGROUP)
+            self.again_on = nodesets.of(able)
             return self.again_on
         return none
 

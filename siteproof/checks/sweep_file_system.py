@@ -9,7 +9,8 @@ from reframe.core.builtins import parameter, run_before
 
 from siteproof.checks import file_system, session
 from siteproof.checks.sweep import SweepCheck
-from siteproof.sweeps.point import Point
+from siteproof.record.manifest import OfItsKind
+from siteproof.record.point import Point
 
 
 class FileSystemSweep(SweepCheck, special=True):
@@ -25,10 +26,11 @@ class FileSystemSweep(SweepCheck, special=True):
     def places(self) -> list[str]:
         """Partitions whose nodes may use it; where none may, all SKIP."""
         site = session.current().site
-        self.there = site.system.file_systems.get(self.fs)
+        if self.fs:
+            self.there = site.system.file_systems[self.fs]
         found = super().places()
         return [
-            name for name in found if self.there and self.there.used_by(site.partition(name).role)
+            name for name in found if self.fs and self.there.used_by(site.partition(name).role)
         ] or found
 
     def where_of(self) -> dict[str, str]:
@@ -41,24 +43,22 @@ class FileSystemSweep(SweepCheck, special=True):
 
     def may_measure(self, point: Point, most: int) -> bool:
         """Where nodes do not see each other's files, only points that do without."""
-        seen = point.nodes == 1 or bool(self.there and self.there.shared)
+        seen = point.nodes == 1 or bool(self.fs and self.there.shared)
         return super().may_measure(point, most) and (seen or not self.shared_files(point))
 
     def most_nodes(self, partition: str) -> int:
         """None of those that may not use it."""
         most = super().most_nodes(partition)
-        if not self.there or not self.there.used_by(
-            session.current().site.partition(partition).role
-        ):
+        if not self.fs or not self.there.used_by(session.current().site.partition(partition).role):
             return 0
         return most
 
     def expected_nodes(self) -> NodeSet:
         """As every sweep's, where there is a file system that they may use."""
-        file_system.skip_without(self)
+        file_system.skip_without(self, self.fs)
         return super().expected_nodes()
 
-    def plan_of_its_kind(self) -> dict[str, object]:
+    def plan_of_its_kind(self) -> OfItsKind:
         """The manifest says which file system."""
         fields = super().plan_of_its_kind()
         known = file_system.conditions(self.fs, self.there)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
 from pathlib import Path
 
@@ -10,17 +11,17 @@ from reframe.core.meta import make_test
 
 from siteproof.checks import loading
 from siteproof.errors import UserError, UserErrors
-from siteproof.sites import yamlfile
-from siteproof.sweeps import files
-from siteproof.sweeps.files import SweepFile
+from siteproof.schema import yamlfile
+from siteproof.sweeps import reading
 from siteproof.sweeps.points import classes
+from siteproof.sweeps.reading import SweepFile
 from siteproof.sweeps.tools import TOOLS
 
 
 def make(module: str) -> list[type]:
     """A test for each sweep file, as a class of that module; a mistake in one ends the run."""
     try:
-        found = files.load()
+        found = reading.load()
     except (UserError, UserErrors) as error:
         loading.refuse(error)
     return [_test(sweep, module) for sweep in found.values()]
@@ -40,5 +41,6 @@ def _test(sweep: SweepFile, module: str) -> type:
         "walk": parameter(classes(sweep.points)),
         "tags": {"sweep"},
     }
-    home = str(Path(import_module(tool.module).__file__).parent)
-    return make_test(sweep.test, (base,), body, module=module, custom_prefix=home)
+    home = str(Path(inspect.getfile(import_module(tool.module))).parent)
+    test: type = make_test(sweep.test, (base,), body, module=module, custom_prefix=home)
+    return test

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 
-from siteproof import pairs
-from siteproof.checks import slurm
-from siteproof.checks.slurm import NodeState
+from siteproof import nodesets
+from siteproof.checks import selection
 from siteproof.errors import UserError
-from siteproof.pairs import Pair
+from siteproof.sites import pairs
+from siteproof.sites.pairs import Pair
+from siteproof.slurm.records import Node
 
 if TYPE_CHECKING:
     from siteproof.sites import Link, Site
@@ -121,7 +122,7 @@ def rounds(
     pattern: str,
     spec: str,
     seed: object,
-    states: Mapping[str, NodeState] | None = None,
+    states: Mapping[str, Node] | None = None,
     *,
     light: bool = False,
 ) -> list[list[Pair]]:
@@ -142,7 +143,10 @@ def rounds(
         return laid
     if spec == "idle" or spec.isascii() and spec.isdigit():
         laid = _kept(
-            laid, lambda pair: not states or all(end in states and states[end].idle for end in pair)
+            laid,
+            lambda pair: (
+                not states or all(end in states and states[end].state.idle for end in pair)
+            ),
         )
         if not laid:
             raise UserError("-S nodes", "no pair of which both nodes are idle", "all")
@@ -154,7 +158,7 @@ def rounds(
             raise UserError("-S nodes", what, f"all, idle, 1 to {len(asking)}, or a node set")
         first = set(asking[: int(spec)])
         return _kept(laid, lambda pair: pair[0] in first)
-    return _among(laid, slurm.select(spec, inventory(site), {}), pattern)
+    return _among(laid, selection.select(spec, inventory(site), {}), pattern)
 
 
 def inventory(site: Site) -> NodeSet:
@@ -177,4 +181,4 @@ def _kept(laid: list[list[Pair]], wanted: Callable[[Pair], bool]) -> list[list[P
 
 
 def _nodes(found: Iterable[str]) -> NodeSet:
-    return NodeSet.fromlist(sorted(set(found)), resolver=RESOLVER_NOGROUP)
+    return nodesets.of(sorted(set(found)))

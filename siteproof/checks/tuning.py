@@ -1,7 +1,7 @@
 """Tuning: what a sweep that turns knobs needs, beside what every sweep does.
 
 It runs only where the site allows it. Its scripts set, read back and restore (knob.sh); what they
-could not restore is a failed sample of the node (siteproof/collect_sweep.py).
+could not restore is a failed sample of the node (siteproof/collect/sweep_points.py).
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import reframe as rfm
 from reframe.core.builtins import run_after, run_before
 
 from siteproof.checks import session
+from siteproof.checks.job import ON_NODE
+from siteproof.record.point import KNOB, Point
 from siteproof.sweeps import knobs
-from siteproof.sweeps.point import KNOB
 from siteproof.sweeps.points import combinations
+from siteproof.sweeps.reading import SweepFile
 
 SCRIPTS = ("knob.sh", "knob_hold.sh", "knob_kinds.sh")
 PATIENCE = 20  # seconds in which the nodes of a job that was ended restore; Slurm's KillWait is 30
@@ -24,6 +26,14 @@ PATIENCE = 20  # seconds in which the nodes of a job that was ended restore; Slu
 
 class Tuning(rfm.RegressionTestPlugin):
     """Mixed into SweepCheck; does nothing for sweeps without a knob."""
+
+    sweep_file: SweepFile | None
+    points: dict[int, Point]
+
+    @property
+    def turns_knobs(self) -> bool:
+        """Whether the sweep changes settings of the nodes."""
+        return bool(self.sweep_file and self.sweep_file.sweep.turns_knobs)
 
     @run_after("setup")
     def skip_without_tuning(self) -> None:
@@ -42,7 +52,7 @@ class Tuning(rfm.RegressionTestPlugin):
             return
         stage = Path(self.stagedir)
         for script in SCRIPTS:
-            shutil.copy(Path(__file__).with_name(script), stage / script)
+            shutil.copy(ON_NODE / script, stage / script)
         every = list(
             dict.fromkeys(
                 name

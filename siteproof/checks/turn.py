@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from siteproof import manifest
 from siteproof.errors import UserError
+from siteproof.record import manifest
 
 
 def take(stages: Path) -> None:

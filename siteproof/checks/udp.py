@@ -50,10 +50,9 @@ class UdpCheck(PerPairCheck, special=True):
         """The runs of one direction, in the order of time."""
         raise NotImplementedError
 
-    @property
-    def seconds_of_turn(self) -> dict[str, int]:  # type: ignore[override]
+    def turn(self) -> int:
         """All runs, in both directions."""
-        return {self.mode: 2 * sum(run.seconds + AROUND_RUN for run in self.runs())}
+        return 2 * sum(run.seconds + AROUND_RUN for run in self.runs())
 
     def settings(self) -> dict[str, str]:
         """The runs, one a line, and by which program."""

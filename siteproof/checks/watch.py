@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 
-from siteproof.checks import slurm
+from siteproof import nodesets
 from siteproof.errors import UserError
+from siteproof.slurm import client
+from siteproof.slurm.records import unusable
 
 LOOK_EVERY = 20  # seconds between two questions to Slurm, whatever the number of nodes
 TELL_EVERY = 10  # seconds between two lines of progress
@@ -32,6 +34,7 @@ class Watcher:
         self._runs = False
         self.submissions = 1
         self.dead: dict[str, str] = {}  # nodes that were down at some look, each with the reason
+        self._drains: set[str] = set()  # those of them that were only drained
         self._looked = self._changed = time.time()
         self._seen = self._told = 0
         self._told_at = started
@@ -91,15 +94,15 @@ class Watcher:
         """
         missing = [node for node in self.asked if node not in done]
         if not missing or self.submissions > 1 or ended.startswith(("TIMEOUT", "CANCELLED")):
-            return NodeSet(resolver=RESOLVER_NOGROUP)
+            return nodesets.of()
         self.submissions += 1
         if self.remaining() < SHORTEST:
-            return NodeSet(resolver=RESOLVER_NOGROUP)
+            return nodesets.of()
         try:
             dead = self._look(missing)
         except UserError:
-            return NodeSet(resolver=RESOLVER_NOGROUP)
-        return NodeSet.fromlist([n for n in missing if n not in dead], resolver=RESOLVER_NOGROUP)
+            return nodesets.of()
+        return nodesets.of([n for n in missing if n not in dead])
 
     def lost(self, done: AbstractSet[str]) -> dict[str, str]:
         """The nodes without a result that were down at the last look or an earlier one, and why."""
@@ -110,11 +113,14 @@ class Watcher:
 
     def gone(self) -> set[str]:
         """The nodes that were down at some look; what is only drained goes on with its job."""
-        return {node for node, why in self.dead.items() if not why.lower().startswith("drain")}
+        return set(self.dead) - self._drains
 
     def _look(self, nodes: Iterable[str]) -> dict[str, str]:
         """Those of the nodes that take no job, and why. Raises UserError."""
-        wanted = NodeSet.fromlist(list(nodes), resolver=RESOLVER_NOGROUP)
-        dead = slurm.unusable(wanted, slurm.node_states(wanted))
+        wanted = nodesets.of(nodes)
+        states = client.node_states(wanted)
+        dead = unusable(wanted, states)
         self.dead |= dead
+        self._drains -= set(dead)
+        self._drains |= {node for node in dead if node in states and states[node].state.drains}
         return dead

@@ -11,6 +11,7 @@ from io import TextIOWrapper
 
 import click
 
+from siteproof import __version__
 from siteproof.errors import ExitCode, UserError, UserErrors
 
 COMMANDS = {
@@ -57,6 +58,7 @@ class _Lazy(click.Group):
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="siteproof")
 def group() -> None:
     """Acceptance and regression of HPC systems: verdicts from what was measured.
 
@@ -64,8 +66,8 @@ def group() -> None:
     reframe -c checks/ -r       measures and keeps every value
     siteproof verdict           judges it against the contract
 
-    Exit code: 0 all criteria that could be decided are kept; 1 something failed; 2 wrong usage
-    or input; 3 nothing failed, but something is incomplete or pending.
+    Exit code: 0 all criteria in force are kept; 1 something failed; 2 wrong usage or input; 3
+    nothing failed, but something is incomplete or pending, or could not run here.
     """
 
 

@@ -7,10 +7,11 @@ import os
 
 import click
 
-from siteproof import accepted, data, sites
+from siteproof import files, sites
+from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
-from siteproof.judgement import judge_samples
-from siteproof.sessions import Sessions
+from siteproof.record.sessions import Sessions
+from siteproof.verdict.judgement import judge_samples
 
 
 @click.command()
@@ -28,17 +29,17 @@ from siteproof.sessions import Sessions
 def accept(name: str | None, system: str, why: str, who: str, despite: bool, listed: bool) -> None:
     """Accept a campaign or session as the new comparison; 'latest' is the newest one.
 
-    The record is kept beside the samples and never changed. Exit code 1: its verdict is not
-    PASS, SKIP or PENDING, and there was no --despite.
+    The record is kept beside the samples and never changed. Exit code 1: a criterion is neither
+    PASS nor PENDING, nor a SKIP by a waiver, not_here or report_only, and there was no --despite.
 
     \b
     siteproof accept winter-2026 --why "after the firmware update"
     siteproof accept --list
     """
     site = sites.load(system or sites.recognise())
-    data.must_exist()
+    files.must_exist()
     system = site.system.system
-    before = accepted.read_all(data.perflogs(), system)
+    before = accepted.read_all(files.perflogs(), system)
     if listed:
         _list(before)
         return
@@ -46,7 +47,7 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
         raise UserError(
             "siteproof accept", "what is accepted, and why, is not given", 'CAMPAIGN --why "TEXT"'
         )
-    sessions = Sessions(data.perflogs(), system)
+    sessions = Sessions(files.perflogs(), system)
     name = accepted.resolve(name, sessions.headers, before)
     found = sessions.of(accepted.jobs_of(name, sessions.headers))
     judged = judge_samples(site, found, name)
@@ -54,7 +55,7 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
     if refused and not despite:
         click.echo(f"not accepted: {', '.join(refused)}; --despite accepts it nevertheless")
         raise SystemExit(ExitCode.FAIL)
-    record = accepted.accept(judged, name, who or user(), why.strip(), data.perflogs())
+    record = accepted.accept(judged, name, who or user(), why.strip(), files.perflogs())
     click.echo(f"accepted by {record.who}: {name}, {_counts(record)}")
 
 

@@ -7,11 +7,12 @@ import time
 
 import click
 
-from siteproof import data, sites
+from siteproof import files, sites
 from siteproof.errors import ExitCode, UserError
-from siteproof.sites import Site, machine, shape
+from siteproof.schema import shapes
+from siteproof.sites import Site, machine
 from siteproof.spack import build as building
-from siteproof.spack import catalogue, command, lint, places
+from siteproof.spack import command, env_files, lint_envs, places
 
 
 @click.command()
@@ -53,14 +54,14 @@ def build(
     """
     site = sites.load(system or sites.recognise())
     chosen = _chosen(site, environments)
-    scope = site.folder / lint.SCOPE
+    scope = site.folder / lint_envs.SCOPE
     if show:
         for name in chosen:
             click.echo(f"{name}: {building.state(site.name, name, scope)}")
         return
     _refuse_mistakes(site, chosen)
     machine.refuse_stranger(site.name, site.system.recognise)
-    data.must_exist()
+    files.must_exist()
     if bad := re.search(r"[\s$`{}'\"\\:]", str(places.top())):
         raise UserError(
             places.top(),
@@ -78,10 +79,10 @@ def build(
 
 def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
     """The environments asked for, or all that the system names. Raises UserError."""
-    known = catalogue.names()
+    known = env_files.names()
     for name in environments:
         if name not in known:
-            raise UserError("build", f"no environment '{name}'{shape.hint(name, known)}", known)
+            raise UserError("build", f"no environment '{name}'{shapes.hint(name, known)}", known)
     named = [e.spack for e in site.system.environments.values() if e.spack]
     if not environments and not named:
         what = "no environment has 'spack', so none is to be built"
@@ -102,10 +103,10 @@ def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
 
 def _refuse_mistakes(site: Site, chosen: list[str]) -> None:
     """Every mistake in what Spack would read, at once. Raises UserErrors."""
-    lint.refuse(chosen, site.folder)
-    if gone := lint.absent(site.folder / lint.SCOPE):
+    lint_envs.refuse(chosen, site.folder)
+    if gone := lint_envs.absent(site.folder / lint_envs.SCOPE):
         raise UserError(
-            site.folder / lint.SCOPE / "packages.yaml",
+            site.folder / lint_envs.SCOPE / "packages.yaml",
             f"not on this machine: {', '.join(gone)}",
             "externals that are there",
         )
@@ -118,7 +119,7 @@ def _one(site: Site, name: str, update: bool, jobs: int, spack: command.Spack) -
     def tell(text: str) -> None:
         click.echo(f"{name}: {text}")
 
-    order = building.Order(site.name, name, site.folder / lint.SCOPE, update, jobs, tell)
+    order = building.Order(site.name, name, site.folder / lint_envs.SCOPE, update, jobs, tell)
     try:
         found = building.build(order, spack)
     except command.Failed as error:
@@ -127,7 +128,7 @@ def _one(site: Site, name: str, update: bool, jobs: int, spack: command.Spack) -
     except KeyboardInterrupt:
         tell("interrupted; what is installed stays, and 'siteproof build' goes on")
         raise SystemExit(130) from None
-    pinned = catalogue.versions()
+    pinned = env_files.versions()
     if (found.spack, found.packages) != (pinned.release, pinned.packages.tag):
         tell(f"not with the pinned releases: Spack {found.spack}, packages {found.packages}")
     tell(

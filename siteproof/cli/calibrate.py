@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import click
 
-from siteproof import campaign, data, history, sites
-from siteproof.calibration import baselines
-from siteproof.calibration.propose import propose
-from siteproof.changes import nodeset
-from siteproof.cli.progress import bar
+from siteproof import files, history, nodesets, sites
+from siteproof.cli.shared import bar
 from siteproof.errors import ExitCode, UserError, harmless
-from siteproof.sites.yamlfile import shown
+from siteproof.record import campaign
+from siteproof.schema.yamlfile import shown
+from siteproof.trend import baselines
+from siteproof.trend.propose import propose
 from siteproof.trend.survey import examine
 
 
@@ -49,15 +49,15 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     siteproof calibrate --metric Stream.triad --write
     """
     site = sites.load(system or sites.recognise())
-    data.must_exist()
+    files.must_exist()
     if metric and metric not in site.catalogue:
         raise UserError("--metric", f"unknown metric '{metric}'", "'siteproof sites' knows them")
     start = campaign.since(since, datetime.now(UTC)) if since else None
     with (
         bar("reading") as told,
-        history.open_history(data.perflogs(), [site.system.system], told=told) as h,
+        history.open_history(files.perflogs(), [site.system.system], told=told) as h,
     ):
-        examined = examine(site, h, data.perflogs(), metric)
+        examined = examine(site, h, files.perflogs(), metric)
         proposals, refused = propose(site, h, examined, metric=metric, since=start)
     made = baselines.changes(site, proposals)
     path, old = baselines.text_of(site)
@@ -67,10 +67,9 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
         for line in one.left_out:
             click.echo(f"left out of {one.group.told}: {harmless(line)}", err=True)
         if one.short:
+            nodes = harmless(str(nodesets.of(one.short)))
             click.echo(
-                f"{one.group.told}: {harmless(str(nodeset(one.short)))} would be short of "
-                "it from the first day",
-                err=True,
+                f"{one.group.told}: {nodes} would be short of it from the first day", err=True
             )
     for line in refused:
         click.echo(f"no baseline for {harmless(line)}", err=True)

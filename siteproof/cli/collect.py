@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from siteproof import collect as collecting
-from siteproof.data import perflogs, stages
+from siteproof.collect import stages as collecting
 from siteproof.errors import UserError, UserErrors
+from siteproof.files import perflogs, stages
 
 
 @click.command()

@@ -10,11 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import accepted, comparison, data, judgement, sites
-from siteproof.analysis.compare import Word
-from siteproof.cli.options import tell_left_out
-from siteproof.comparison import Comparison, Row
+from siteproof import files, nodesets, sites
+from siteproof.analysis.before_after import Word
+from siteproof.cli.shared import tell_left_out
+from siteproof.compare import accepted, comparison
+from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
+from siteproof.verdict import judgement
 
 COLOURS = {
     Word.WORSE: "bold red",
@@ -49,10 +51,10 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     siteproof compare accepted latest
     """
     site = sites.load(system or sites.recognise())
-    data.must_exist()
+    files.must_exist()
     record = judgement.Record.of(site)
     jobs = record.headers
-    before = accepted.read_all(data.perflogs(), site.system.system)
+    before = accepted.read_all(files.perflogs(), site.system.system)
     names = [
         accepted.resolve(word, jobs, before)
         for word in (
@@ -62,9 +64,8 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     ]
     if names[0] == names[1]:
         raise UserError("compare", f"A and B are both {names[0]}", accepted.names(jobs)[-8:])
-    result = comparison.compare(
-        site, *(record.samples(accepted.jobs_of(name, jobs)) for name in names), data.perflogs()
-    )
+    first, second = (record.samples(accepted.jobs_of(name, jobs)) for name in names)
+    result = comparison.compare(site, first, second, files.perflogs())
     tell_left_out(record.sessions)
     code = _exit_code(result)
     if as_json:
@@ -145,7 +146,7 @@ def _last_line(result: Comparison) -> str:
     counts = {word: sum(r.change.word is word for r in result.rows) for word in Word}
     told = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
     nodes = sorted({node for row in result.rows for node, _ in row.worst})
-    fell = f"; fell by themselves: {comparison.nodeset(nodes)}" if nodes else ""
+    fell = f"; fell by themselves: {nodesets.of(nodes)}" if nodes else ""
     return f"from A to B: {told}{fell}"
 
 

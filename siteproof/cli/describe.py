@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import click
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof import accepted, data, descriptions, sites
-from siteproof import campaign as campaigns
-from siteproof.analysis import health
+from siteproof import files, nodesets, sites
+from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Uniformity, drift, is_identity, vote
-from siteproof.cli.options import which_samples
+from siteproof.cli.shared import which_samples
+from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
-from siteproof.samples import Header, Sample
-from siteproof.sessions import Sessions
+from siteproof.record import campaign as campaigns
+from siteproof.record import descriptions
+from siteproof.record.samples import Header, Sample
+from siteproof.record.sessions import Sessions
 from siteproof.sites import Site
 
 SHOWN = 20  # lines of one kind; --all shows every one
@@ -85,8 +86,8 @@ def describe(
 
 def _read(system: str, since: str, name: str) -> Described:
     site = sites.load(system or sites.recognise())
-    data.must_exist()
-    sessions = Sessions(data.perflogs(), site.system.system)
+    files.must_exist()
+    sessions = Sessions(files.perflogs(), site.system.system)
     start = campaigns.since(since, datetime.now(UTC)) if since else None
 
     def answers(job: Header) -> bool:
@@ -98,7 +99,7 @@ def _read(system: str, since: str, name: str) -> Described:
     chosen = sessions.of(wanted)
     if not descriptions.described(chosen):
         words = "no description yet; 'reframe -c checks/ -r -n SystemDescription' makes one"
-    logs = data.perflogs()
+    logs = files.perflogs()
     return Described(
         site,
         words,
@@ -184,7 +185,7 @@ def _drift(found: Described, against: str, most: int | None) -> None:
         newest = {s.header.session for s in found.samples}
         records = [
             a
-            for a in accepted.read_all(data.perflogs(), found.site.system.system)
+            for a in accepted.read_all(files.perflogs(), found.site.system.system)
             if not newest.intersection(a.sessions)
         ]
         if not records:
@@ -192,7 +193,7 @@ def _drift(found: Described, against: str, most: int | None) -> None:
         last = records[-1]
         wanted = lambda header: header.session in last.sessions  # noqa: E731
         words = f"{last.name}, accepted by {last.who}"
-    before = descriptions.of(found.sessions.of(wanted), data.perflogs())
+    before = descriptions.of(found.sessions.of(wanted), files.perflogs())
     if not (before or against):
         return
     if not before:
@@ -210,7 +211,7 @@ def _drift(found: Described, against: str, most: int | None) -> None:
 def _health(found: Sequence[Sample], most: int | None) -> None:
     """Print what has grown between the first and the last look at each node."""
     lines = []
-    for delta in health.deltas(*health.around(found)):
+    for delta in counters.deltas(*counters.around(found)):
         if delta.rebooted:
             lines.append(f"{delta.node}: rebooted in between, so no counter can be compared")
         grown = ", ".join(f"{name} +{n}" for name, n in delta.grown.items())
@@ -291,4 +292,4 @@ def _value(value: str | None) -> str:
 
 
 def _set(nodes: Iterable[str]) -> str:
-    return str(NodeSet.fromlist(list(nodes), resolver=RESOLVER_NOGROUP))
+    return str(nodesets.of(nodes))

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from siteproof import fleet
-from siteproof.cli import output
-from siteproof.cli.options import tell_left_out, which_samples
-from siteproof.export import gauges, junit, record, schema
-from siteproof.judgement import Judgement, judge_system
-from siteproof.verdict_words import last_line
+from siteproof.cli import shared
+from siteproof.cli.shared import tell_left_out, which_samples
+from siteproof.export import documents, junit, openmetrics
+from siteproof.nodes import states
+from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.wording.verdicts import last_line
 
 
 @click.group()
@@ -51,8 +51,9 @@ def _junit(system: str, since: str, campaign: str, file: Path | None, per_node: 
     """The verdicts as JUnit XML, a case a criterion, for CI.
 
     Something in it is red exactly where 'siteproof verdict' does not end with 0: FAIL and
-    REGRESSED are failures; ERROR and INCOMPLETE are errors; SKIP and PENDING are skipped, and the
-    case "every criterion was decided" is an error while anything is INCOMPLETE or PENDING.
+    REGRESSED are failures; ERROR and INCOMPLETE are errors; PENDING and SKIP are skipped, and the
+    case "every criterion was decided" is an error while anything is INCOMPLETE or PENDING, or SKIP
+    without a waiver or not_here.
 
     \b
     Jenkins, in the pipeline's `post { always { … } }`:
@@ -89,8 +90,8 @@ def _openmetrics(system: str, since: str, campaign: str, file: Path | None) -> N
     siteproof export openmetrics --output /var/lib/node_exporter/siteproof.prom
     """
     judged = _judge(system, since, campaign, file)
-    report = fleet.report(judged, fleet.lately(judged))
-    _write(file, gauges.text(judged, report, datetime.now(UTC)), judged)
+    report = states.report(judged, states.lately(judged))
+    _write(file, openmetrics.text(judged, report, datetime.now(UTC)), judged)
 
 
 @export.command("json", short_help="One JSON document: verdicts and nodes.")
@@ -104,13 +105,13 @@ def _json(system: str, since: str, campaign: str, file: Path | None) -> None:
     siteproof export json | jq -r '.criteria[] | select(.verdict == "FAIL") | .id'
     """
     judged = _judge(system, since, campaign, file)
-    report = fleet.report(judged, fleet.lately(judged))
-    document = record.verdict(judged, datetime.now(UTC), report)
-    _write(file, record.dumps(document) + "\n", judged)
+    report = states.report(judged, states.lately(judged))
+    document = documents.verdict(judged, datetime.now(UTC), report)
+    _write(file, documents.dumps(document) + "\n", judged)
 
 
 @export.command("schema", short_help="The JSON Schema of the documents.")
-@click.argument("of", type=click.Choice(schema.DOCUMENTS), default=schema.DOCUMENTS[0])
+@click.argument("of", type=click.Choice(documents.DOCUMENTS), default=documents.DOCUMENTS[0])
 def _schema(of: str) -> None:
     """The JSON Schema (2020-12) of 'siteproof verdict --json' or 'siteproof nodes --json'.
 
@@ -118,12 +119,12 @@ def _schema(of: str) -> None:
     siteproof export schema > verdict.schema.json
     siteproof export schema nodes
     """
-    click.echo(record.dumps(schema.of(of)))
+    click.echo(documents.dumps(documents.schema_of(of)))
 
 
 def _judge(system: str, since: str, campaign: str, file: Path | None) -> Judgement:
     if file is not None:
-        output.refuse(file)
+        shared.refuse(file)
     return judge_system(system, since=since, name=campaign)
 
 
@@ -132,5 +133,5 @@ def _write(file: Path | None, text: str, judged: Judgement) -> None:
     if file is None:
         click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal knows
         return
-    output.write(file, text.encode())
+    shared.write(file, text.encode())
     click.echo(f"{file}: {last_line(judged)}")

@@ -12,18 +12,19 @@ from fractions import Fraction
 import click
 from ClusterShell.NodeSet import NodeSet
 
+from siteproof import nodesets
 from siteproof.checks import session
-from siteproof.cli.options import tell_left_out, which_samples
-from siteproof.errors import ExitCode, UserError
-from siteproof.gate import act, slurm
+from siteproof.cli.shared import tell_left_out, which_samples
+from siteproof.errors import ExitCode, UserError, harmless
+from siteproof.gate import act
 from siteproof.gate.act import Scene
-from siteproof.gate.commands import Cluster, Node, Plan, Refusal, Wish
-from siteproof.gate.decision import KEEP_OUT, STATES, UNTESTED, decide, node_set, too_many
+from siteproof.gate.commands import Cluster, Plan, Refusal, Wish
+from siteproof.gate.decision import KEEP_OUT, STATES, UNTESTED, decide, too_many
 from siteproof.gate.reports import reports, waived
-from siteproof.judgement import Judgement, judge_system
-from siteproof.samples import harmless
-from siteproof.sites import nodesets
-from siteproof.sites.yamlfile import clip
+from siteproof.schema.yamlfile import clip
+from siteproof.slurm import client
+from siteproof.slurm.records import Node
+from siteproof.verdict.judgement import Judgement, judge_system
 
 _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
@@ -53,7 +54,7 @@ class Options:
     default=",".join(KEEP_OUT),
     show_default=True,
     metavar="STATES",
-    help=f"Which states stay out, of {', '.join(STATES[1:])}.",
+    help=f"Which states stay out, of {', '.join(STATES[:-1])}.",
 )
 @click.option(
     "--limit",
@@ -129,7 +130,7 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
     site, today = judged.site, datetime.now(UTC).date()
     decision = decide(reports(judged), waived(judged, today), keep_out)
     partitions: dict[str, NodeSet] = {}
-    seen = node_set()
+    seen = nodesets.of()
     for name, partition in site.system.partitions.items():
         if partition.scheduler == "slurm":
             partitions[name] = site.expected(partition.role) - seen
@@ -144,7 +145,7 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
     }
     many = too_many(scene.decision.out, inventories, chosen.limit)
     refused = _too_many(many, chosen.limit) if many else ""
-    code, others = ExitCode.PASS, node_set()
+    code, others = ExitCode.PASS, nodesets.of()
     if chosen.apply:
         if refused:
             raise Refusal(refused)
@@ -171,7 +172,7 @@ def _show(scene: Scene) -> NodeSet:
     Returns the nodes that it would leave to others.
     """
     try:
-        cluster = slurm.look()
+        cluster = act.look()
     except UserError as error:
         if scene.decision.out:
             click.echo(
@@ -181,7 +182,7 @@ def _show(scene: Scene) -> NodeSet:
         _print_plans(
             act.plan_quarantine(scene, Cluster({n: Node(n) for n in scene.decision.out}), {})
         )
-        return node_set()
+        return nodesets.of()
     plans = act.plan_quarantine(scene, cluster, {})
     _print_plans(plans)
     _print_jobs(plans)
@@ -190,7 +191,7 @@ def _show(scene: Scene) -> NodeSet:
 
 
 def _left(plans: Mapping[str, Plan]) -> NodeSet:
-    return node_set(n for plan in plans.values() for n in plan.left_alone)
+    return nodesets.of(n for plan in plans.values() for n in plan.left_alone)
 
 
 def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
@@ -204,7 +205,7 @@ def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
     else:
         _print_plans(plans, "stays")
         code = ExitCode.PASS
-    members = node_set(n for r in held.values() for n in r.nodes)
+    members = nodesets.of(n for r in held.values() for n in r.nodes)
     stay = _left(plans)
     freed, verb = members - stay, "freed" if chosen.apply and not code else "may be freed"
     rest = f", {len(stay)} stay ({stay})" if stay else ""
@@ -223,13 +224,13 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
         _print_plans(plans)
     elif any(plan.commands for plan in plans.values()):
         code = _apply(scene, "retest", act.plan_resume, cluster)
-        silent = slurm.wait_until_they_answer(
-            str(node_set(n for r in held.values() for n in r.nodes))
+        silent = act.wait_until_they_answer(
+            str(nodesets.of(n for r in held.values() for n in r.nodes))
         )
         _print_left(silent)
     newest = max((s.header for s in judged.samples), key=lambda h: (h.time, h.session))
     for name, reservation in held.items():
-        nodes = reservation.nodes - node_set(plans[name].left_alone)
+        nodes = reservation.nodes - nodesets.of(plans[name].left_alone)
         if not nodes or code:
             continue
         argv = [
@@ -268,7 +269,13 @@ def _look(scene: Scene) -> Cluster:
             f"{scene.system} has no partition with Slurm; the decision needs "
             "none, without --apply, --retest and --release",
         )
-    return slurm.look()
+    try:
+        return act.look()
+    except UserError as error:
+        raise UserError(
+            error.where,
+            f"{error.what}; without --apply, --retest and --release the decision needs no Slurm",
+        ) from None
 
 
 def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> ExitCode:
@@ -300,7 +307,7 @@ def _print_rulings(judged: Judgement, scene: Scene) -> None:
             click.echo(harmless(f"{node.node}  {result.id} does not count: {node.why}"))
     click.echo(f"go back: {scene.decision.back or '-'}")
     click.echo(f"stay out: {scene.decision.out or '-'}")
-    if nowhere := scene.decision.out - node_set(
+    if nowhere := scene.decision.out - nodesets.of(
         n for nodes in scene.partitions.values() for n in nodes
     ):
         click.echo(f"in no partition with Slurm, so no command is for them: {nowhere}")
@@ -320,19 +327,19 @@ def _print_left(left: Mapping[str, str], word: str = "left alone") -> None:
 
 def _print_jobs(plans: Mapping[str, Plan]) -> None:
     """A reservation ends no job: who still runs there is told."""
-    new = node_set(
+    new = nodesets.of(
         n
         for plan in plans.values()
         for c in plan.commands
         if c.what in ("create", "update")
         for n in nodesets.parse(c.nodes)
     )
-    for job in slurm.jobs_on(str(new)) if new else []:
+    for job in client.jobs_on(str(new)) if new else []:
         click.echo(f"runs there still, and no reservation ends it: {job}")
 
 
 def _print_passed(scene: Scene, cluster: Cluster) -> None:
-    members = node_set(n for r in act.quarantines(scene, cluster).values() for n in r.nodes)
+    members = nodesets.of(n for r in act.quarantines(scene, cluster).values() for n in r.nodes)
     if passed := members & scene.decision.passed:
         click.echo(f"in quarantine and passed: {passed}; 'siteproof gate --release' frees them")
 
@@ -348,8 +355,8 @@ def _too_many(many: Mapping[str, tuple[int, int]], limit: Fraction) -> str:
 
 def _states(text: str) -> list[str]:
     words = [word.strip().upper() for word in text.split(",") if word.strip()]
-    if not words or (bad := [w for w in words if w not in STATES[1:]]):
-        raise UserError("--keep-out", f"'{bad[0] if words else text}' is no state", STATES[1:])
+    if not words or (bad := [w for w in words if w not in STATES[:-1]]):
+        raise UserError("--keep-out", f"'{bad[0] if words else text}' is no state", STATES[:-1])
     return words
 
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import click
 
-from siteproof import campaign, data
-from siteproof.cli.progress import bar
+from siteproof import files
+from siteproof.cli.shared import bar
 from siteproof.errors import ExitCode, UserError, harmless
-from siteproof.history import History, export, open_history, questions, views
-from siteproof.history.export import Wanted
-from siteproof.history.interrupt import interruptible
+from siteproof.history import History, extract, open_history, questions, views
+from siteproof.history.extract import Wanted
+from siteproof.history.questions import interruptible
+from siteproof.record import campaign
 
 WIDTH = 132  # columns where nobody looks at a terminal
 MOST = 40  # refused lines that are told; --json has all of them
@@ -97,9 +98,9 @@ def history(
         )
     if as_csv and (query is None or as_json):
         raise UserError("--csv", "the form of an answer to --sql", "--sql QUERY --csv, or --json")
-    data.must_exist()
+    files.must_exist()
     with bar("history") as told:
-        found = open_history(data.perflogs(), wanted.systems, rebuild=rebuild, told=told)
+        found = open_history(files.perflogs(), wanted.systems, rebuild=rebuild, told=told)
     with found:
         for note in found.notes:
             click.echo(f"siteproof: {note}", err=True)
@@ -108,7 +109,7 @@ def history(
             with interruptible(found.connection):
                 _answer(found, query, as_csv, as_json)
         elif file:
-            count = export.export(found, file, wanted)
+            count = extract.export(found, file, wanted)
             click.echo(f"{file}: {count:,} samples")
         else:
             _summary(found, wanted, as_json)
@@ -118,7 +119,7 @@ def history(
 
 
 def _nodes(text: str) -> list[str]:
-    from siteproof.sites import nodesets  # with all of the sites' schema, which takes its time
+    from siteproof import nodesets  # with all of the sites' schema, which takes its time
 
     if not text:
         return []
@@ -151,9 +152,9 @@ def _summary(found: History, wanted: Wanted, as_json: bool) -> None:
     if rows:
         _table(NAMES, rows)
     _refused(found.refused)
-    samples, files = (sum(row[place] for row in rows) for place in (3, 2))
+    samples, count = (sum(row[place] for row in rows) for place in (3, 2))
     click.echo(
-        f"history: {samples:,} samples in {files:,} files, "
+        f"history: {samples:,} samples in {count:,} files, "
         f"{len(found.refused)} refused; {_store(found)}"
     )
 
@@ -185,11 +186,11 @@ def _refused(lines: Sequence[str], err: bool = False) -> None:
 
 
 def _answer(found: History, query: str, as_csv: bool, as_json: bool) -> None:
-    names, rows = export.ask(found, query)
+    names, rows = extract.ask(found, query)
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow([export.cell(name) for name in names])
-        writer.writerows([export.cell(value) for value in row] for row in rows)
+        writer.writerow([extract.cell(name) for name in names])
+        writer.writerows([extract.cell(value) for value in row] for row in rows)
     elif as_json:
         _print_json(names, rows)
     else:

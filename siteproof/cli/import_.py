@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from siteproof import data, imported, sites
+from siteproof import files, sites
 from siteproof.errors import UserError
-from siteproof.history import foreign, foreign_import
-from siteproof.history.foreign_import import DOUBLE, EMPTY, GROWN, NEW, SAME
-from siteproof.imported import Import
-from siteproof.sites import published
+from siteproof.history.foreign import copying, formats
+from siteproof.history.foreign.copying import DOUBLE, EMPTY, GROWN, NEW, SAME
+from siteproof.published import imported
+from siteproof.published.imported import Import
+from siteproof.sites import published_csv
 
 _SHOWN = 20  # refused lines
 
@@ -50,10 +51,10 @@ def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> Non
     """
     if not paths:
         site = sites.load(system or sites.recognise())
-        paths, system = [site.folder / published.NAME], site.name
+        paths, system = [site.folder / published_csv.NAME], site.name
         if not paths[0].exists():
-            raise UserError("import", f"site {system} has no {published.NAME}", "a PATH")
-    logs = [path for path in paths if path.is_dir() or (path.is_file() and foreign.kind(path))]
+            raise UserError("import", f"site {system} has no {published_csv.NAME}", "a PATH")
+    logs = [path for path in paths if path.is_dir() or (path.is_file() and formats.kind(path))]
     if logs and len(logs) < len(paths):
         raise UserError("import", "a CSV and files of ReFrame", "one of both at a time")
     if logs:
@@ -65,18 +66,18 @@ def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> Non
 
 def _csv(file: Path, system: str, dry_run: bool) -> None:
     rows = imported.read(file, system)
-    data.must_exist()
+    files.must_exist()
     if dry_run:
         click.echo(f"{file.name}: {_count(len(rows), 'figure')}; nothing was written")
         return
-    done = imported.keep(file, rows.values(), data.perflogs())
+    done = imported.keep(file, rows.values(), files.perflogs())
     for word, paths in (
         ("new", done.new),
         ("changed", done.changed),
         ("no longer in it, to be removed by hand", done.obsolete),
     ):
         for path in paths:
-            click.echo(f"{word}: {path.relative_to(data.folder())}")
+            click.echo(f"{word}: {path.relative_to(files.folder())}")
     click.echo(_answer(file, done))
 
 
@@ -102,10 +103,10 @@ def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
             else "needed for files of ReFrame",
             sites.names(),
         )
-    data.must_exist()
-    done = foreign_import.plan(paths, system, zone, data.perflogs())
+    files.must_exist()
+    done = copying.plan(paths, system, zone, files.perflogs())
     if not dry_run:
-        foreign_import.keep(done, system, zone, data.perflogs())
+        copying.keep(done, system, zone, files.perflogs())
     for text in done.told:
         click.echo(text)
     for file, word, why in done.done:
@@ -121,7 +122,7 @@ def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
     click.echo(_total(done) + ("; nothing was written" if dry_run else ""))
 
 
-def _remarks(done: foreign_import.Import, system: str) -> None:
+def _remarks(done: copying.Import, system: str) -> None:
     """What a person should know of the files that are kept."""
     kept = done.of(NEW, GROWN, SAME)
     for name in sorted({name for file in kept for name in file.content.systems} - {system}):
@@ -135,7 +136,7 @@ def _remarks(done: foreign_import.Import, system: str) -> None:
         click.echo(f"refused: {len(refused) - _SHOWN} more lines")
 
 
-def _total(done: foreign_import.Import) -> str:
+def _total(done: copying.Import) -> str:
     kept = [file.content for file in done.of(NEW, GROWN, SAME)]
     counts = {word: len(done.of(word)) for word in (NEW, GROWN, SAME, DOUBLE, EMPTY)}
     words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)

@@ -6,11 +6,12 @@ import json
 
 import click
 
+from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import manual
 from siteproof.sites.site import find, lint_sites, names
-from siteproof.spack import lint as software
-from siteproof.sweeps import files as sweeps
+from siteproof.spack import lint_envs as software
+from siteproof.sweeps import reading as sweeps
 
 
 @click.command()
@@ -25,7 +26,7 @@ def lint(systems: tuple[str, ...], schema: bool) -> None:
     siteproof lint --schema > site.schema.json
     """
     if schema:
-        click.echo(json.dumps(manual.schema(), indent=2))
+        click.echo(json.dumps(manual.schema(FILES), indent=2))
         return
     chosen = [find(name, "lint") for name in systems] or names(broken=True)
     swept, wrong = ([], []) if systems else sweeps.lint(chosen)

@@ -11,14 +11,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import data, fleet, sites
+from siteproof import files, nodesets, sites
 from siteproof.cli.compare import share
-from siteproof.cli.options import tell_left_out, which_samples
+from siteproof.cli.shared import tell_left_out, which_samples
 from siteproof.errors import UserError
-from siteproof.export import record
-from siteproof.fleet import FleetReport, MetricReport, NodeReport, State
-from siteproof.judgement import Judgement, judge_system
-from siteproof.sessions import Sessions
+from siteproof.export import documents
+from siteproof.nodes import states
+from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
+from siteproof.record.sessions import Sessions
+from siteproof.verdict.judgement import Judgement, judge_system
 
 COLOURS = {
     State.OK: "green",
@@ -60,15 +61,15 @@ def nodes(
         click.echo(str(_inventory(system)))
         return
     judged = judge_system(system, since=since, name=campaign)
-    report = fleet.report(judged, fleet.lately(judged))
+    report = states.report(judged, states.lately(judged))
     tell_left_out(judged.sessions)
     if untested:
-        missing = fleet.nodeset(n.node for n in report.nodes.values() if n.untested)
+        missing = nodesets.of(n.node for n in report.nodes.values() if n.untested)
         click.echo(str(missing), nl=bool(missing))
         return
-    code = record.nodes_exit_code(report)
+    code = documents.nodes_exit_code(report)
     if as_json:
-        click.echo(record.dumps(record.nodes(judged, report, datetime.now(UTC))))
+        click.echo(documents.dumps(documents.nodes(judged, report, datetime.now(UTC))))
     elif metric:
         _print_metric(judged, report, metric)
     else:
@@ -78,7 +79,7 @@ def nodes(
 
 def _began(system: str, campaign: str) -> bool:
     """Whether a campaign has samples; before its first one all nodes are untested."""
-    sessions = Sessions(data.perflogs(), system or sites.recognise())
+    sessions = Sessions(files.perflogs(), system or sites.recognise())
     return any(header.campaign == campaign for header in sessions.headers)
 
 
@@ -86,7 +87,7 @@ def _inventory(system: str) -> NodeSet:
     """All nodes on which checks run."""
     site = sites.load(system or sites.recognise())
     roles = {partition.role for partition in site.system.partitions.values()}
-    return fleet.nodeset(node for role in roles for node in site.expected(role))
+    return nodesets.of(node for role in roles for node in site.expected(role))
 
 
 def _console() -> Console:
@@ -152,7 +153,7 @@ def _lacking(report: FleetReport) -> list[str]:
         if node.state is State.UNTESTED:
             by_reasons.setdefault("; ".join(node.reasons), []).append(node.node)
     largest = sorted(by_reasons.items(), key=lambda item: -len(item[1]))
-    told = [f"untested: {fleet.nodeset(nodes)}: {reasons}" for reasons, nodes in largest[:LACKS]]
+    told = [f"untested: {nodesets.of(nodes)}: {reasons}" for reasons, nodes in largest[:LACKS]]
     left = len(largest) - len(told)
     return told + ([f"untested for {left} more reasons; --json has them"] if left else [])
 
@@ -193,7 +194,7 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
     for warning in report.warnings:
         console.print(f"warning: {warning}", markup=False, highlight=False)
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
-    told = f"slow in some run: {fleet.nodeset(n.node for n in slow)}" if slow else "no slow run"
+    told = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
     console.print(f"{metric}: {told}", markup=False, highlight=False, soft_wrap=True)
 
 

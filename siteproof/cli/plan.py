@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 from rich.console import Console
 from rich.table import Table
 
-from siteproof import data, sites
-from siteproof.checks import slurm, timetable
+from siteproof import files, nodesets, sites
+from siteproof.checks import selection, timetable
 from siteproof.checks.budget import TOO_FEW, UNSHARED
 from siteproof.errors import UserError
 from siteproof.sites import Site
@@ -45,7 +45,7 @@ def _described(options: tuple[str, ...]) -> list[dict[str, Any]]:
     """ReFrame's own description of the checks that these options select."""
     reframe = Path(sys.executable).with_name("reframe")
     named = any(word.startswith(("-c", "--checkpath")) for word in options)
-    checks = [] if named else ["-c", str(data.CLONE / "checks")]
+    checks = [] if named else ["-c", str(files.CLONE / "checks")]
     command = [str(reframe), *checks, *options, "--describe"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
@@ -72,12 +72,12 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
     if "link" in case:
         row |= _of_pairs(case, site)
     elif not _may_use(site, case.get("fs"), partition):
-        row["nodes"] = NodeSet(resolver=RESOLVER_NOGROUP)  # SKIP: no job
+        row["nodes"] = nodesets.of()  # SKIP: no job
     else:
         inventory = site.expected(site.partition(partition).role)
-        chosen: NodeSet = slurm.select(case["nodes"], inventory, {})
-        chunk = case["chunk"] * slurm.CHUNK
-        row["nodes"] = chosen[chunk : chunk + slurm.CHUNK]
+        chosen: NodeSet = selection.select(case["nodes"], inventory, {})
+        chunk = case["chunk"] * selection.CHUNK
+        row["nodes"] = chosen[chunk : chunk + selection.CHUNK]
     count = len(row["nodes"])
     return row | {
         "node_hours": count * case["time_limit"] / 3600,
@@ -130,13 +130,13 @@ def _of_pairs(case: dict[str, Any], site: Site) -> dict[str, Any]:
     """The nodes of a link's pairs, and how many turns they take for how long; or why none."""
     link, name = site.system.links.get(case["link"]), f"{case['@class']} over {case['link']}"
     if link is None:
-        return {"nodes": NodeSet(resolver=RESOLVER_NOGROUP), "told": ""}
+        return {"nodes": nodesets.of(), "told": ""}
     try:
         rounds = timetable.rounds(
             site, link, case["pattern"], case["nodes"], "plan", light=case["light"]
         )
     except UserError as error:
-        return {"nodes": NodeSet(resolver=RESOLVER_NOGROUP), "told": f"{name}: SKIP, {error}"}
+        return {"nodes": nodesets.of(), "told": f"{name}: SKIP, {error}"}
     table = timetable.Timetable(rounds, case["trials"], 0)
     trials = f", {case['trials']} times over" if case["trials"] > 1 else ""
     return {
@@ -163,12 +163,12 @@ def _print(rows: list[dict[str, Any]]) -> None:
             f"{row['gigabytes']:g}",
         )
     Console(width=None if sys.stdout.isatty() else 120).print(table)
-    folder = data.folder()
+    folder = files.folder()
     free = shutil.disk_usage(folder if folder.exists() else folder.parent).free / 10**9
     click.echo(f"samples and stage directories: {folder} ({free:.0f} GB free)")
     hours = sum(row["node_hours"] for row in rows)
     written = sum(row["gigabytes"] for row in rows)
-    nodes = NodeSet.fromlist([n for row in rows for n in row["nodes"]], resolver=RESOLVER_NOGROUP)
+    nodes = nodesets.of([n for row in rows for n in row["nodes"]])
     click.echo(
         f"{len(rows)} jobs on {len(nodes)} nodes, at most {hours:.1f} node-hours, {written:g} GB"
     )

@@ -10,12 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof import data, published_results, sites, timeline
+from siteproof import files, sites
 from siteproof.cli.verdict import WIDTH
 from siteproof.errors import ExitCode, UserError
-from siteproof.published_figures import figure, when
-from siteproof.published_judged import KEEPS, MISSES, ORDER, Judged, remarks
-from siteproof.published_results import Stated
+from siteproof.published import milestones, results
+from siteproof.published.figures import figure, when
+from siteproof.published.judging import KEEPS, MISSES, ORDER, Judged, remarks
+from siteproof.published.results import Stated
 
 WHOLE = ("says", "criterion", "figure")  # columns that are never broken
 COLOURS = {KEEPS: "green", MISSES: "bold red"}
@@ -45,17 +46,17 @@ def published(system: str, everything: bool, as_json: bool) -> None:
     siteproof published --system jetstream-tacc
     """
     site = sites.load(system or sites.recognise())
-    data.must_exist()
-    stated = published_results.stated(data.perflogs(), site.name)
+    files.must_exist()
+    stated = results.stated(files.perflogs(), site.name)
     if not stated:
         raise UserError(
             "published",
             f"nothing published of {site.name} has been imported",
             f"'siteproof import --system {site.name}' first",
         )
-    judged = published_results.judged(site, stated)
-    remarks_on_time = timeline.remarks(timeline.read(site))
-    tables = published_results.tables(site, stated)
+    judged = results.judged(site, stated)
+    remarks_on_time = milestones.remarks(milestones.read(site))
+    tables = results.tables(site, stated)
     if as_json:
         click.echo(json.dumps(_record(site.name, judged, tables, remarks_on_time), indent=1))
     else:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
-from siteproof.cli import output as files
-from siteproof.cli.options import tell_left_out, which_samples
+from siteproof.cli import shared
+from siteproof.cli.shared import tell_left_out, which_samples
 from siteproof.errors import UserError
-from siteproof.report import build, html, markdown, material
+from siteproof.report import assemble, html, markdown, material
 
 PAGES = {".html": html.page, ".htm": html.page, ".md": markdown.page}
 SLOW = 2  # seconds of silence after which somebody who waits wants a word
@@ -41,13 +41,13 @@ def report(system: str, since: str, campaign: str, output: str) -> None:
     if ending not in PAGES:
         raise UserError("--output", f"'{output}' has no ending of a page", "FILE.html, FILE.md")
     if output:
-        files.refuse(Path(output))
+        shared.refuse(Path(output))
     with closing(material.gather(system, since=since, name=campaign, told=_teller())) as found:
         target = Path(output or f"{found.system}-{found.now:%Y-%m-%d}.html")
-        files.refuse(target)
-        text = PAGES[ending](build.build(found), found.now)
+        shared.refuse(target)
+        text = PAGES[ending](assemble.build(found), found.now)
         tell_left_out(found.sessions)
-        files.write(target, text.encode("utf-8", "backslashreplace"))
+        shared.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {len(text.encode()) / 1e6:.1f} MB, {found.judged.chosen}")
 
 

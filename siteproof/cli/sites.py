@@ -10,8 +10,11 @@ from siteproof.errors import ExitCode, UserError
 from siteproof.sites import Site, folder, manual, names, recognise
 from siteproof.sites.manual import Key
 from siteproof.sites.site import examine, find
+from siteproof.sweeps.keys import Sweep
+from siteproof.sweeps.tools import COMMON, TOOLS
 
 WIDTH = 100
+FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
 
 
 @click.command()
@@ -69,12 +72,21 @@ def _summary(site: Site, *, detailed: bool) -> list[str]:
 
 
 def _print_manual() -> None:
-    for file in manual.FILES:
-        _print_keys(file, manual.keys(file))
+    for file in FILES:
+        _print_keys(file, manual.keys(file, FILES))
     _print_keys("VALUE: of a parameter or condition", manual.expected_values())
-    for tool, found in manual.axes().items():
+    for tool, found in axes().items():
         _print_keys(f"axes of a sweep: {tool}", found)
     click.echo("NAME and ID are names of your own; (*) must be given")
+
+
+def axes() -> dict[str, list[Key]]:
+    """The axes of a sweep, by tool; those of all tools first."""
+    known = {"any tool": COMMON, **{name: tool.axes for name, tool in TOOLS.items()}}
+    return {
+        name: [Key(axis, one.needed, one.sentence, one.words) for axis, one in mine.items()]
+        for name, mine in known.items()
+    }
 
 
 def _print_keys(title: str, found: list[Key]) -> None:

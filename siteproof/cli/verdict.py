@@ -9,20 +9,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.analysis.verdict import Verdict, exit_code
-from siteproof.cli.options import tell_left_out, which_samples
-from siteproof.export import record
-from siteproof.judgement import Judgement, judge_system
-from siteproof.verdict_words import bound, last_line, reason, value
+from siteproof.cli.shared import tell_left_out, which_samples
+from siteproof.export import documents
+from siteproof.judge.gravity import Verdict
+from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.wording.verdicts import bound, last_line, reason, value
 
 COLOURS = {
-    Verdict.PASS: "green",
     Verdict.FAIL: "bold red",
     Verdict.ERROR: "bold red",
     Verdict.REGRESSED: "bold yellow",
     Verdict.INCOMPLETE: "yellow",
     Verdict.PENDING: "cyan",
     Verdict.SKIP: "dim",
+    Verdict.PASS: "green",
 }
 WIDTH = 132  # columns where nobody looks at a terminal
 
@@ -41,17 +41,20 @@ def verdict(system: str, since: str, campaign: str, as_json: bool) -> None:
     Without --since and --campaign it speaks of the newest session that could answer a criterion,
     and of all sessions of its campaign (SITEPROOF_CAMPAIGN names one when checks run).
 
+    Exit code: 0 every criterion in force was decided and is kept; 1 a FAIL, ERROR or REGRESSED; 2
+    wrong usage or input; 3 nothing failed, and something is INCOMPLETE or PENDING, or a SKIP
+    without a waiver or not_here, or nothing was decided at all.
+
     \b
     siteproof verdict --since 2026-11-21T18:00
     """
     judged = judge_system(system, since=since, name=campaign)
     tell_left_out(judged.sessions)
-    code = exit_code(v.verdict for v in judged.verdicts)
     if as_json:
-        click.echo(record.dumps(record.verdict(judged, datetime.now(UTC))))
+        click.echo(documents.dumps(documents.verdict(judged, datetime.now(UTC))))
     else:
         _print(judged)
-    raise SystemExit(code)
+    raise SystemExit(judged.exit_code)
 
 
 def _print(judged: Judgement) -> None:
@@ -77,4 +80,11 @@ def _print(judged: Judgement) -> None:
         console.print(f"warning: {nodes}: {text}", markup=False, highlight=False)
     for metric in judged.unjudged:
         console.print(f"measured, and no criterion speaks of it: {metric}", markup=False)
+    if skipped := [r.id for r in judged.verdicts if r.verdict is Verdict.SKIP and not r.excused]:
+        console.print(
+            f"could not be measured here: {', '.join(skipped)}; a waiver accepts that, "
+            "or not_here with its reason in the criterion",
+            markup=False,
+            highlight=False,
+        )
     console.print(last_line(judged), markup=False, highlight=False)

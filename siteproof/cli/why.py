@@ -6,22 +6,16 @@ from collections.abc import Sequence
 
 import click
 
-from siteproof import fleet
-from siteproof.analysis.pair_units import ends
-from siteproof.analysis.verdict import (
-    CriterionVerdict,
-    NodeVerdict,
-    Verdict,
-    attempts_at,
-    exit_code,
-    why_not,
-)
-from siteproof.cli.options import which_samples
+from siteproof import nodesets
+from siteproof.cli.shared import which_samples
 from siteproof.errors import UserError
-from siteproof.judgement import Judgement, judge_system
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, attempts_at, why_not
+from siteproof.judge.gravity import Verdict, exit_code
+from siteproof.record.pair_units import ends
+from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
-from siteproof.samples import Sample
-from siteproof.verdict_words import bound, number, value
+from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.wording.verdicts import bound, number, value
 
 PAIRS = 8  # of a node in many pairs, the worst are explained …
 MANY = 60  # … and of a criterion on many pairs
@@ -42,7 +36,7 @@ def why(subject: str, system: str, since: str, campaign: str) -> None:
     about = [r for r in judged.verdicts if r.id == subject]
     if about:
         _criterion(judged, about[0])
-        raise SystemExit(exit_code([about[0].verdict]))
+        raise SystemExit(exit_code(r.verdict for r in about if not r.excused))
     found = [(r, n) for r in judged.verdicts for n in r.nodes if _speaks_of(n.node, subject)]
     if not found:
         nodes = sorted({node for r in judged.verdicts for n in r.nodes for node in ends(n.node)})
@@ -52,7 +46,7 @@ def why(subject: str, system: str, since: str, campaign: str) -> None:
             [r.id for r in judged.verdicts] + nodes[:8],
         )
     _node(judged, subject, found)
-    raise SystemExit(exit_code(n.verdict for _, n in found))
+    raise SystemExit(exit_code(n.verdict for r, n in found if not (r.excused or n.waived)))
 
 
 def _speaks_of(unit: str, subject: str) -> bool:
@@ -90,7 +84,7 @@ def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple
     for unit in units:
         alone = unit.node if unit.value is not None or result.criterion.links else ""
         lines.setdefault((alone, _told(result, unit)), []).append(unit.node)
-    return [(alone or str(fleet.nodeset(nodes)), told) for (alone, told), nodes in lines.items()]
+    return [(alone or str(nodesets.of(nodes)), told) for (alone, told), nodes in lines.items()]
 
 
 def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]) -> None:

@@ -11,7 +11,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, figures
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 PHASES = ("write", "read")
 LEAST_STORED = Decimal("0.5")  # of the file; less is a file system that stores no zeros

@@ -9,7 +9,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, sha256sum
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 
 def derive(

@@ -9,7 +9,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 NAMES = {"": "rate", "_iops": "iops", "_p99": "p99"}  # by what follows the direction
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from siteproof.parsers import Reading, health
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 
 def derive(

@@ -10,7 +10,7 @@ from siteproof.parsers import Reading, host_parameters
 from siteproof.sites import Expected
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 
 def derive(

@@ -11,7 +11,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, blas
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 MATRIX_ELEMENT = 8  # bytes: HPL solves in double precision
 

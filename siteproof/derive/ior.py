@@ -9,7 +9,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 # What the check or the point asks for, and IOR says of itself.
 ASKED = ("api", "layout", "transfer", "block", "size", "tasks")

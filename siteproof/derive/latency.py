@@ -10,7 +10,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, ping
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 THOUSANDS = {"us": 0, "ms": 3, "s": 6}  # powers of ten: no digit is lost
 

@@ -10,7 +10,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 FIGURES = ("latency", "bandwidth")
 

@@ -11,7 +11,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 MICROSECONDS = 6  # powers of ten in a second
 _RANK = re.compile(r"^rank ([0-9]{1,9}) on (\S{1,200})$", re.MULTILINE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from siteproof.parsers import Reading, figures
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 NO_MATTER = ("rmem_max", "wmem_max")  # of TCP
 

@@ -9,7 +9,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 PHASES = ("read", "write")
 BLOCKS = ("4096", "1048576")

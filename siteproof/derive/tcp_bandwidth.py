@@ -13,13 +13,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from siteproof import units
-from siteproof.analysis.together import together
+from siteproof.analysis.aggregate import together
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, figures
 
 if TYPE_CHECKING:
+    from siteproof.collect.raw import Raw
     from siteproof.parsers.iperf3 import Interval
-    from siteproof.raw import Raw
 
 HEADERS, AROUND = 52, 38  # bytes
 OF_A_RUN = ("reverse", "protocol", "omit", "block")  # say nothing that dimensions do not

@@ -10,7 +10,7 @@ from siteproof.derive.tcp_bandwidth import OF_A_RUN
 from siteproof.parsers import Reading
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 NAMES = {"throughput": "rate", "retransmits": "retransmits"}
 

@@ -14,7 +14,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, figures
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 FILLED = Fraction(95, 100)  # of what the link carries: less, and the sender is the limit
 METRICS = ("throughput", "sent", "loss", "cpu_sender", "cpu_receiver")

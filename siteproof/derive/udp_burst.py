@@ -18,7 +18,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
 if TYPE_CHECKING:
-    from siteproof.raw import Raw
+    from siteproof.collect.raw import Raw
 
 ASKED_MBPS = 300  # Mb/s: the -Ri300m of the contracts' commands
 NEAR = Fraction(5, 100)  # by which the rate may miss

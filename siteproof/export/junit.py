@@ -7,8 +7,8 @@ of them as cases of each criterion would hide the few that matter.
 
 Something in the file is red if, and only if, `siteproof verdict` does not end with 0. Hence
 INCOMPLETE is an error, as a figure that is owed and missing is no pass; PENDING waits for a person
-or for a check to be written, which no run can change: it is skipped, and one case by itself says
-that not everything was decided.
+or for a check to be written, and SKIP for a tool, which no node can change: both are skipped, and
+one case by itself says that not everything was decided.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from itertools import groupby
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-
-from siteproof.analysis.pair_units import ends
-from siteproof.analysis.verdict import CriterionVerdict, NodeVerdict, Verdict, exit_code
-from siteproof.errors import ExitCode, harmless
-from siteproof.export.record import answers, common
-from siteproof.judgement import Judgement
-from siteproof.samples import Sample
-from siteproof.verdict_words import bound, reason, value
+from siteproof import nodesets
+from siteproof.errors import harmless
+from siteproof.export.documents import answers, common
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
+from siteproof.judge.gravity import UNDECIDED, Verdict
+from siteproof.record.pair_units import ends
+from siteproof.record.samples import Sample
+from siteproof.verdict.judgement import Judgement
+from siteproof.wording.verdicts import bound, reason, value
 
 TAGS = {
     Verdict.FAIL: "failure",
-    Verdict.REGRESSED: "failure",
     Verdict.ERROR: "error",
+    Verdict.REGRESSED: "failure",
     Verdict.INCOMPLETE: "error",
-    Verdict.SKIP: "skipped",
     Verdict.PENDING: "skipped",
+    Verdict.SKIP: "skipped",
 }
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 LISTED = 50  # nodes of a criterion that have a line, the worst first
@@ -147,7 +147,7 @@ def _lines(result: CriterionVerdict, nodes: Sequence[NodeVerdict]) -> list[str]:
     told = [_line(result, node) for node in nodes[:LISTED]]
     rest = [node.node for node in nodes[LISTED:]]
     if rest and all(len(ends(unit)) == 1 for unit in rest):
-        told.append(f"and {len(rest)} more: {NodeSet.fromlist(rest, resolver=RESOLVER_NOGROUP)}")
+        told.append(f"and {len(rest)} more: {nodesets.of(rest)}")
     elif rest:  # no set of pairs is short
         told.append(f"and {len(rest)} more, such as {rest[0]}")
     return told
@@ -159,13 +159,13 @@ def _line(result: CriterionVerdict, node: NodeVerdict) -> str:
 
 
 def _decided(top: Element, judged: Judgement) -> None:
-    """A case that is no pass where the exit code is 3 though nothing failed."""
+    """A case that is no pass where something is undecided, or nothing was decided at all."""
     suite = SubElement(top, "testsuite", name="verdict")
     case = _new(suite, judged, "verdict", DECIDED)
-    lacking = [r for r in judged.verdicts if r.verdict in (Verdict.INCOMPLETE, Verdict.PENDING)]
-    undecided = exit_code(r.verdict for r in judged.verdicts) == ExitCode.INCOMPLETE
-    if lacking or undecided:
-        message = f"{len(lacking)} of {len(judged.verdicts)} criteria are INCOMPLETE or PENDING"
+    lacking = [r for r in judged.verdicts if r.verdict in UNDECIDED and not r.excused]
+    if lacking or judged.gravest is None:
+        words = " or ".join(v for v in UNDECIDED if any(r.verdict is v for r in lacking))
+        message = f"{len(lacking)} of {len(judged.verdicts)} criteria are {words}"
         if not lacking:
             message = "nothing was decided at all"
         _tell(

@@ -1,19 +1,31 @@
-"""OpenMetrics text 1.0 that node_exporter's textfile collector reads as well.
+"""What a dashboard shows of a system: verdicts, margins, states of nodes, headline figures.
 
-That collector has the older parser of Prometheus. It refuses a whole file for a time beside a
-value or a type that it does not know, such as stateset or info. Hence every family is a gauge,
-times are values of their own, and a state is one value of 0 or 1 for each word.
+One series a criterion and word, a node and word, a node and headline figure: 320 nodes with all
+25 headline figures are 10,000. Figures of pairs and of sweeps are left out: there may be millions.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from statistics import median
 
 from siteproof import units
+from siteproof.curves import sweep_runs
 from siteproof.errors import harmless
+from siteproof.judge.criterion import CriterionVerdict
+from siteproof.judge.gravity import Verdict
+from siteproof.nodes.states import FleetReport, State
+from siteproof.record.pair_units import LINK, job, of_pairs
+from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.sites import Hardware
 from siteproof.units import UNITS
+from siteproof.verdict.judgement import Judgement
 
 END = "# EOF\n"
 SUFFIX = {  # of a name, by the kind of what it holds, which is told in the base unit
@@ -62,10 +74,10 @@ class Families:
         return "".join(line for family in self.known.values() for line in _lines(family)) + END
 
 
-def base(value: object, unit: str) -> tuple[float, str]:
+def base(value: Decimal | Fraction, unit: str) -> tuple[float, str]:
     """A value in the base unit of its kind, and the suffix that names this unit."""
     kind = units.kind(unit)
-    return float(units.convert(value, unit, BASE[kind])), SUFFIX[kind]  # type: ignore[arg-type]
+    return float(units.convert(value, unit, BASE[kind])), SUFFIX[kind]
 
 
 def _lines(family: Family) -> Iterable[str]:
@@ -94,3 +106,168 @@ def _number(value: float) -> str:
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return f"{value:.15g}"
+
+
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+
+
+def text(judged: Judgement, report: FleetReport, now: datetime) -> str:
+    """The exposition of a judgement and of the state of its nodes."""
+    families = Families()
+    _whole(families, judged, now)
+    for result in judged.verdicts:
+        _criterion(families, judged, result)
+    _nodes(families, judged.site.system.system, report)
+    _figures(families, judged)
+    return families.text()
+
+
+def _whole(families: Families, judged: Judgement, now: datetime) -> None:
+    own = {"system": judged.site.system.system}
+    families.put(
+        "exit_code",
+        "What siteproof verdict ends with: 0 kept, 1 something failed, 3 something is missing",
+        judged.exit_code,
+        own,
+    )
+    families.put(
+        "export_timestamp", "When these figures were written", now.timestamp(), own, "seconds"
+    )
+    newest: dict[str, datetime] = {}
+    for sample in judged.samples:
+        if sample.header.mode == PUBLISHED:
+            continue  # no job of ours, and years old
+        moment = datetime.fromisoformat(sample.header.time)
+        part = sample.header.partition
+        newest[part] = max(newest.get(part, moment), moment)
+    for part, moment in sorted(newest.items()):
+        families.put(
+            "last_run_timestamp",
+            "When the newest job ended that is judged",
+            moment.timestamp(),
+            {**own, "partition": part},
+            "seconds",
+        )
+    for verdict in Verdict:
+        count = sum(r.verdict is verdict for r in judged.verdicts)
+        families.put("criteria", "Criteria by their verdict", count, {**own, "verdict": verdict})
+
+
+def _criterion(families: Families, judged: Judgement, result: CriterionVerdict) -> None:
+    criterion = result.criterion
+    own = {"system": judged.site.system.system, "criterion": result.id, "metric": criterion.metric}
+    for verdict in Verdict:
+        families.put(
+            "criterion_verdict",
+            "1 for the verdict on a criterion, 0 for all others",
+            result.verdict is verdict,
+            {**own, "verdict": verdict},
+        )
+    for name, count in (("ok", result.ok), ("expected", len(result.nodes))):
+        families.put(
+            f"criterion_nodes_{name}",
+            f"Nodes of a criterion that are {name}; pairs or links of one that speaks of these",
+            count,
+            own,
+        )
+    worst = result.worst
+    if worst and worst.sample and worst.value is not None:
+        value, unit = base(worst.value, worst.sample.unit)
+        families.put(
+            "criterion_worst",
+            "The value of a criterion's worst node, pair or link",
+            value,
+            own,
+            unit,
+        )
+    if criterion.bound is None:
+        return
+    roles = judged.site.roles_of(criterion) if criterion.bound.fact else [""]
+    for role in roles:
+        facts = judged.site.hardware_of(role) if role else Hardware()
+        limit = criterion.bound_value(facts)
+        value, unit = base(limit.value, limit.unit)
+        families.put(
+            "criterion_bound",
+            "The bound of a criterion, before any rounding",
+            value,
+            {**own, "kind": criterion.kind, "role": role},
+            unit,
+        )
+
+
+def _nodes(families: Families, system: str, report: FleetReport) -> None:
+    for state in State:
+        families.put(
+            "nodes",
+            "Nodes by their state",
+            len(report.of(state)),
+            {"system": system, "state": state},
+        )
+    for node in report.nodes.values():
+        for state in State:
+            families.put(
+                "node_state",
+                "1 for the state of a node, 0 for all others",
+                node.state is state,
+                {"system": system, "role": node.role, "node": node.node, "state": state},
+            )
+
+
+def _figures(families: Families, judged: Judgement) -> None:
+    """The newest value of each headline metric, of each node that has one; a median of trials."""
+    held: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
+    for sample in judged.samples:
+        if _is_headline(judged, sample):
+            held.setdefault(tuple(_labels(judged, sample).items()), []).append(sample)
+    for labels, found in sorted(held.items(), key=lambda item: item[1][0].metric):
+        last = max(map(job, found))
+        value, unit = _middle(sample for sample in found if job(sample) == last)
+        metric = found[0].metric
+        families.put(
+            snake(metric),
+            f"{metric}: {judged.site.catalogue[metric].description}",
+            value,
+            dict(labels),
+            unit,
+        )
+
+
+def _is_headline(judged: Judgement, sample: Sample) -> bool:
+    known = judged.site.catalogue.get(sample.metric)
+    return (
+        known is not None
+        and known.headline
+        and isinstance(sample.value, Decimal)
+        and not of_pairs(sample)
+        and not sweep_runs.of_sweep(sample)
+        and PUBLISHED not in sample.own_conditions
+    )
+
+
+def _labels(judged: Judgement, sample: Sample) -> dict[str, str]:
+    """Whose value it is. dimensions: those that are neither link nor trial, as one text."""
+    have, head = {**sample.conditions, **sample.dims}, sample.header
+    rest = {k: v for k, v in sample.dims.items() if k not in (LINK, "trial")}
+    return {
+        "system": head.system,
+        "partition": head.partition,
+        "environment": head.environment,
+        "role": judged.site.role_of(sample.node) or "",
+        "node": sample.node,
+        "link": have.get(LINK, ""),
+        "file_system": have.get("file_system", ""),
+        "dimensions": ", ".join(f"{k} {v}" for k, v in sorted(rest.items())),
+        "metric": sample.metric,
+    }
+
+
+def _middle(samples: Iterable[Sample]) -> tuple[float, str]:
+    """The median in the base unit, and its suffix."""
+    told = [base(sample.number, sample.unit) for sample in samples]
+    return median(value for value, _ in told), told[0][1]
+
+
+def snake(metric: str) -> str:
+    """A metric as part of a name: TcpBandwidth.throughput is tcp_bandwidth_throughput."""
+    return "_".join(filter(None, _WORDS.split(metric))).lower()

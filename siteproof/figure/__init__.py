@@ -4,6 +4,6 @@ Each module has `draw(name, says, data) -> str` for a page; `svg` and `png` draw
 They tell without colour what they show, by shape, line, hatch and words.
 """
 
-from siteproof.figure.curves import Line, Picture, png, svg, xs_of
+from siteproof.figure.line_chart import Line, Picture, png, svg, xs_of
 
 __all__ = ["Line", "Picture", "png", "svg", "xs_of"]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -80,7 +81,7 @@ def save(
     import matplotlib as mpl  # takes half a second, which other commands need not wait for
     from matplotlib.figure import Figure
 
-    style = {
+    style: dict[RcKeyType, Any] = {
         "svg.fonttype": "none",
         "svg.hashsalt": salt,
         "font.size": 9.0,

@@ -20,6 +20,7 @@ from siteproof.figure.pixels import Kind
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
 
 RIGHT = WIDTH - 8  # units
 LONGEST = 18  # letters of a node's name
@@ -167,7 +168,7 @@ def _columns(times: Sequence[datetime]) -> list[tuple[float, str]]:
     return found
 
 
-def _frame(box: tuple[float, float, float, float]) -> object:
+def _frame(box: tuple[float, float, float, float]) -> Rectangle:
     from matplotlib.patches import Rectangle
 
     return Rectangle(box[:2], box[2], box[3], fill=False, linewidth=0.5)

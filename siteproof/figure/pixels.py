@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from siteproof.figure.canvas import WIDTH
 from siteproof.figure.labels import wide
@@ -48,7 +49,7 @@ def paint_pixels(pixels: np.ndarray, kinds: Sequence[Kind]) -> bytes:
     """A PNG whose pixels are indices into kinds; patterns go on from cell to cell."""
     from PIL import Image
 
-    rows, columns = np.indices(pixels.shape, sparse=True)
+    rows, columns = np.ogrid[: pixels.shape[0], : pixels.shape[1]]
     inked = np.zeros(pixels.shape, dtype=bool)
     for number, kind in enumerate(kinds):
         if kind.pattern and (mine := pixels == number).any():
@@ -67,13 +68,16 @@ def paint_pixels(pixels: np.ndarray, kinds: Sequence[Kind]) -> bytes:
     return target.getvalue()
 
 
-def _strokes(pattern: str, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _strokes(
+    pattern: str, rows: NDArray[np.int64], columns: NDArray[np.int64]
+) -> NDArray[np.bool_]:
     """Which pixels of the whole image a pattern inks."""
     falling, rising = (rows - columns) % STEP == 0, (rows + columns) % STEP == 0
-    return {
+    inked: dict[str, NDArray[np.bool_]] = {
         "/": rising,
         "\\": falling,
         "x": rising | falling,
         ".": (rows % STEP == 0) & (columns % STEP == 0),
         "-": (rows % STEP == 0) | (columns < 0),
-    }[pattern]
+    }
+    return inked[pattern]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from siteproof.figure import canvas
 from siteproof.figure.canvas import COLOURS, GRID, SMALL, SOFT, WIDTH
@@ -178,7 +178,7 @@ def draw_pairs(name: str, says: str, data: Pairs) -> str:
     def fill(made: Figure) -> Sequence[canvas.Placed]:
         place = made.add_axes((left / WIDTH, FOOT / height, (RIGHT - left) / WIDTH, high / height))
         ys = range(len(data.rows))
-        for shift, values, style, label in (
+        bars: tuple[tuple[float, list[float], dict[str, Any], str], ...] = (
             (-BARS / 2 - 0.02, [1.0] * len(data.rows), {"color": COLOURS[0]}, data.names[0]),
             (
                 BARS / 2 + 0.02,
@@ -186,7 +186,8 @@ def draw_pairs(name: str, says: str, data: Pairs) -> str:
                 {"facecolor": "#ffffff", "edgecolor": COLOURS[1], "hatch": "////"},
                 data.names[1],
             ),
-        ):
+        )
+        for shift, values, style, label in bars:
             place.barh([y + shift for y in ys], values, height=BARS, label=label, **style)
         for y, row in enumerate(data.rows):
             _beside(place, 1.0, y - BARS / 2 - 0.02, row.first)

@@ -9,7 +9,7 @@ import numpy as np
 
 from siteproof.figure.pixels import Kind
 
-EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.fleet)
+EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.slow_nodes)
 USUAL, BROKEN, MISSING, FAILED, SHORT = 0, 4, 5, 6, 7
 KINDS = (
     Kind("as usual or better", "#e1ecf5"),

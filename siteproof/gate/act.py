@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,10 +16,14 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import data
-from siteproof.gate import commands, log, slurm
-from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Reservation, Wish
-from siteproof.gate.decision import Decision, node_set
+from siteproof import files, nodesets
+from siteproof.gate import commands, log
+from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Wish
+from siteproof.gate.decision import Decision
+from siteproof.slurm import client
+from siteproof.slurm.records import Reservation
+
+PATIENCE = 60  # seconds until a node that was resumed answers
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Scene:
     @property
     def log(self) -> Path:
         """The log of this system's gate."""
-        return data.perflogs() / self.system / log.NAME
+        return files.perflogs() / self.system / log.NAME
 
 
 @dataclass
@@ -51,6 +56,26 @@ class Done:
 
 
 Planner = Callable[[Scene, Cluster, Mapping[str, str]], dict[str, Plan]]
+
+
+def look() -> Cluster:
+    """All nodes and reservations. Raises UserError if Slurm does not answer."""
+    return Cluster(client.all_nodes(), client.reservations())
+
+
+def wait_until_they_answer(nodes: str) -> dict[str, str]:
+    """Wait for nodes that were resumed; those that do not come back, with their state."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        known = look().nodes
+        silent = {
+            n: "+".join(sorted(known[n].state.words)).lower()
+            for n in nodesets.of(nodesets.parse(nodes))
+            if n in known and known[n].state.silent
+        }
+        if not silent or time.monotonic() > deadline:
+            return silent
+        time.sleep(1)
 
 
 def ours(scene: Scene, cluster: Cluster, partition: str) -> Reservation | None:
@@ -104,8 +129,8 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
     """
     done = Done()
     with log.held(scene.log) as journal:
-        now = slurm.look()
-        about = scene.decision.out | node_set(
+        now = look()
+        about = scene.decision.out | nodesets.of(
             n for held in quarantines(scene, now).values() for n in held.nodes
         )
         plans = planner(scene, now, commands.changed(seen, now, about))
@@ -138,7 +163,7 @@ def _run_all(
             "command": list(command.argv),
         }
         journal.add({**record, "phase": "before"})
-        error = slurm.run(command.argv)
+        error = client.change(command.argv)
         error = error or _verify(command)
         start = _start(command) if command.what == "create" and not error else {}
         journal.add({**record, **_now(), "phase": "after", "error": error, **start})
@@ -152,7 +177,7 @@ def _verify(command: Command) -> str:
     """Whether a reservation holds exactly the nodes that it was given; empty: it does."""
     if command.what not in ("create", "update"):
         return ""
-    held = slurm.look().reservations.get(command.reservation)
+    held = look().reservations.get(command.reservation)
     if held is None or str(held.nodes) != command.nodes:
         found = held.nodes if held else "no such reservation"
         return f"Slurm has {found} where {command.nodes} was asked for"
@@ -160,7 +185,7 @@ def _verify(command: Command) -> str:
 
 
 def _start(command: Command) -> dict[str, int]:
-    held = slurm.look().reservations.get(command.reservation)
+    held = look().reservations.get(command.reservation)
     return {"start": held.start} if held else {}
 
 
@@ -171,10 +196,10 @@ def retest(scene: Scene, argv: Sequence[str], campaign: str) -> int:
         journal.add({**record, "phase": "before"})
     beside = Path(sys.executable).with_name("reframe")
     program = str(beside) if beside.exists() else shutil.which("reframe") or "reframe"
-    environment = os.environ | {"RFM_CONFIG_FILES": str(data.CLONE / "reframe_settings.py")}
+    environment = os.environ | {"RFM_CONFIG_FILES": str(files.CLONE / "reframe_settings.py")}
     if campaign:
         environment["SITEPROOF_CAMPAIGN"] = campaign
-    code = subprocess.run([program, *argv[1:]], cwd=data.CLONE, env=environment).returncode
+    code = subprocess.run([program, *argv[1:]], cwd=files.CLONE, env=environment).returncode
     with log.held(scene.log, wait=True) as journal:
         journal.add({**record, **_now(), "phase": "after", "exit_code": code})
     return code

@@ -13,60 +13,12 @@ from dataclasses import dataclass, field
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof.gate.decision import Decision, Ruling, node_set
+from siteproof import nodesets
+from siteproof.gate.decision import Decision, Ruling
+from siteproof.slurm.records import Node, Reservation
 
 MARK = "siteproof: "
 MOST = 200  # characters of a comment or reason: one line of `sinfo -R` or `scontrol show node`
-OUT = frozenset(
-    {
-        "DOWN",
-        "DRAIN",
-        "DRAINED",
-        "DRAINING",
-        "FAIL",
-        "FAILING",
-        "ERROR",
-        "FUTURE",
-        "UNKNOWN",
-        "INVAL",
-        "POWERED_DOWN",
-        "POWERING_DOWN",
-    }
-)
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node as Slurm sees it. flags: its state's words, such as IDLE and DRAIN."""
-
-    name: str
-    flags: frozenset[str] = frozenset({"IDLE"})
-    reason: str = ""
-    comment: str = ""
-
-    @property
-    def taken_out(self) -> frozenset[str]:
-        """The words of its state for which it takes no job."""
-        return self.flags & OUT
-
-    @property
-    def drained_by_us(self) -> bool:
-        """Whether it is drained with a reason of ours."""
-        return "DRAIN" in self.flags and self.reason.startswith(MARK)
-
-    @property
-    def standing(self) -> tuple[frozenset[str], str]:
-        """What must not change between plan and act; a job that begins or ends may."""
-        return self.taken_out, self.reason
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """A reservation. start: seconds since 1970, which with the name tells whose it is."""
-
-    name: str
-    start: int
-    nodes: NodeSet
 
 
 @dataclass(frozen=True)
@@ -158,8 +110,8 @@ def quarantine(
         for n in wanted
         if (why := moved.get(n, "") or _untouchable(n, cluster, name, wish.beside))
     }
-    new = node_set(n for n in wanted if n not in left)
-    members = ours.nodes if ours else node_set()
+    new = nodesets.of(n for n in wanted if n not in left)
+    members = ours.nodes if ours else nodesets.of()
     commands = []
     if new and ours is None:
         commands.append(
@@ -186,7 +138,7 @@ def quarantine(
     texts = {n: text(decision.rulings[n], wish.campaign) for n in new}
     commands += _comments(texts, cluster)
     if wish.drain:
-        undrained = {n: t for n, t in texts.items() if not cluster.nodes[n].taken_out}
+        undrained = {n: t for n, t in texts.items() if not cluster.nodes[n].state.taken_out}
         commands += [
             _node("drain", [n], "State=DRAIN", f"Reason={t}") for n, t in undrained.items()
         ]
@@ -200,7 +152,7 @@ def release(
 
     mine: the nodes that the gate has put in; a colleague may have added others.
     """
-    passed = (ours.nodes & decision.passed & mine) - node_set(moved)
+    passed = (ours.nodes & decision.passed & mine) - nodesets.of(moved)
     stay = ours.nodes - passed
     left = {n: moved.get(n, "") or _why_kept(n, decision, mine) for n in stay}
     if not passed:
@@ -219,10 +171,10 @@ def release(
 
 def resume(cluster: Cluster, ours: Reservation, moved: Mapping[str, str]) -> Plan:
     """Make the reservation's nodes able to run its jobs; those that others took out stay so."""
-    known = [cluster.nodes[n] for n in ours.nodes - node_set(moved) if n in cluster.nodes]
+    known = [cluster.nodes[n] for n in ours.nodes - nodesets.of(moved) if n in cluster.nodes]
     left = {n: "unknown to Slurm" for n in ours.nodes if n not in cluster.nodes}
     left |= {n: why for n, why in moved.items() if n in ours.nodes}
-    left |= {n.name: told(n) for n in known if n.taken_out and not n.drained_by_us}
+    left |= {n.name: told(n) for n in known if n.state.taken_out and not drained_by_us(n)}
     return Plan(_resume(known), left)
 
 
@@ -231,7 +183,7 @@ def changed(before: Cluster, now: Cluster, nodes: Iterable[str]) -> dict[str, st
     found = {}
     for node in nodes:
         old, new = before.nodes.get(node), now.nodes.get(node)
-        if old is None or new is None or old.standing != new.standing:
+        if old is None or new is None or _standing(old) != _standing(new):
             found[node] = f"changed meanwhile: {told(new) if new else 'unknown to Slurm'}"
         elif before.holders(node) != now.holders(node):
             held = ", ".join(now.holders(node)) or "no reservation"
@@ -241,8 +193,18 @@ def changed(before: Cluster, now: Cluster, nodes: Iterable[str]) -> dict[str, st
 
 def told(node: Node) -> str:
     """A node's state and reason in words."""
-    state = "+".join(sorted(node.flags)).lower()
+    state = "+".join(sorted(node.state.words)).lower()
     return f"{state}: {node.reason}" if node.reason else state
+
+
+def drained_by_us(node: Node) -> bool:
+    """Whether a node is drained with a reason of ours."""
+    return node.state.drains and node.reason.startswith(MARK)
+
+
+def _standing(node: Node) -> tuple[frozenset[str], str]:
+    """What must not change between plan and act; a job that begins or ends may."""
+    return node.state.taken_out, node.reason
 
 
 def _untouchable(node: str, cluster: Cluster, name: str, beside: Collection[str]) -> str:
@@ -250,7 +212,7 @@ def _untouchable(node: str, cluster: Cluster, name: str, beside: Collection[str]
     known = cluster.nodes.get(node)
     if known is None:
         return "unknown to Slurm"
-    if known.taken_out and not known.reason.startswith(MARK):
+    if known.state.taken_out and not known.reason.startswith(MARK):
         return told(known)
     others = [held for held in cluster.holders(node) if held != name and held not in beside]
     return f"in reservation {', '.join(others)}" if others else ""
@@ -280,10 +242,10 @@ def _comments(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
 
 
 def _resume(nodes: Iterable[Node]) -> list[Command]:
-    drained = [n.name for n in nodes if n.drained_by_us]
+    drained = [n.name for n in nodes if drained_by_us(n)]
     return [_node("resume", drained, "State=RESUME")] if drained else []
 
 
 def _node(what: str, names: list[str], *words: str) -> Command:
-    nodes = str(node_set(names))
+    nodes = str(nodesets.of(names))
     return Command(what, ("scontrol", "update", f"NodeName={nodes}", *words), nodes)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 
-OK, UNTESTED = "OK", "UNTESTED"
-STATES = (OK, "SLOW", "FAILED", "ODD", "UNSTABLE", UNTESTED)
+from siteproof import nodesets
+from siteproof.analysis.slow_nodes import State, WrongAnswer
+
+OK, UNTESTED = str(State.OK), str(State.UNTESTED)
+STATES = tuple(map(str, State))  # the gravest first
 KEEP_OUT = ("FAILED", "ODD", "SLOW", UNTESTED)  # an UNSTABLE node goes back with a remark
 
 
 class NodeReport(Protocol):
-    """What siteproof.fleet says of a node."""
+    """What siteproof.nodes.states says of a node."""
 
     @property
     def state(self) -> str:
@@ -25,6 +28,32 @@ class NodeReport(Protocol):
     @property
     def reasons(self) -> Sequence[str]:
         """Why, the gravest first."""
+
+    @property
+    def wrong(self) -> Sequence[WrongAnswer]:
+        """Those of the reasons that are wrong answers."""
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """A waiver of a node. things: `all`, or a criterion, a metric, a check and the like.
+
+    wrong_answers: the statuses of wrong answers that it excuses as well. waiver: it in words.
+    """
+
+    things: frozenset[str]
+    wrong_answers: frozenset[str]
+    waiver: str
+
+    def excuses(self, reason: str, wrong: WrongAnswer | None) -> bool:
+        """Whether a reason speaks of something that is waived; of a wrong answer, its status."""
+        if wrong and wrong.status not in self.wrong_answers:
+            return False
+        if "all" in self.things:
+            return True
+        if wrong:
+            return wrong.check in self.things
+        return any(_names(reason, thing) for thing in self.things)
 
 
 @dataclass(frozen=True)
@@ -52,17 +81,17 @@ class Decision:
     @property
     def back(self) -> NodeSet:
         """The nodes that go back."""
-        return node_set(r.node for r in self.rulings.values() if r.back)
+        return nodesets.of(r.node for r in self.rulings.values() if r.back)
 
     @property
     def out(self) -> NodeSet:
         """The nodes that stay out."""
-        return node_set(r.node for r in self.rulings.values() if not r.back)
+        return nodesets.of(r.node for r in self.rulings.values() if not r.back)
 
     @property
     def passed(self) -> NodeSet:
         """The nodes that may leave a quarantine."""
-        return node_set(r.node for r in self.rulings.values() if r.passed)
+        return nodesets.of(r.node for r in self.rulings.values() if r.passed)
 
     def __str__(self) -> str:
         """The answer in a line."""
@@ -71,37 +100,34 @@ class Decision:
         return f"{told}, {len(out)} stay out ({out})" if out else told
 
 
-def node_set(names: Iterable[str] = ()) -> NodeSet:
-    """A node set that looks up no groups."""
-    return NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP)
-
-
 def decide(
     reports: Mapping[str, NodeReport],
-    waived: Mapping[str, Mapping[str, str]] | None = None,
+    waived: Mapping[str, Sequence[Excuse]] | None = None,
     keep_out: Collection[str] = KEEP_OUT,
 ) -> Decision:
     """A ruling on each node.
 
-    waived: of a node, what is waived ('all', or a criterion, a metric and the like) and the waiver
-    in words. A node is excused only if every reason speaks of something that is waived.
+    waived: of a node, what excuses it. It goes back only if every reason is excused.
     """
     rulings = {}
     for node, report in sorted(reports.items()):
         state, reasons = str(report.state), tuple(report.reasons)
-        excuse = _excuse(reasons, (waived or {}).get(node, {})) if state != OK else ""
+        excuse = _excuse(report, (waived or {}).get(node, ())) if state != OK else ""
         back = state not in keep_out or bool(excuse)
         rulings[node] = Ruling(node, state, back, reasons, excuse)
     return Decision(rulings)
 
 
-def _excuse(reasons: Sequence[str], waived: Mapping[str, str]) -> str:
-    if "all" in waived:
-        return waived["all"]
-    for reason in reasons:
-        if not any(_names(reason, thing) for thing in waived):
+def _excuse(report: NodeReport, excuses: Sequence[Excuse]) -> str:
+    """The waivers that excuse every reason, in words; empty if one is not excused."""
+    wrong = {answer.reason: answer for answer in report.wrong}
+    used: dict[str, None] = {}
+    for reason in report.reasons:
+        mine = [e.waiver for e in excuses if e.excuses(reason, wrong.get(reason))]
+        if not mine:
             return ""
-    return "; ".join(dict.fromkeys(waived.values())) if reasons else ""
+        used |= dict.fromkeys(mine)
+    return "; ".join(used)
 
 
 def _names(reason: str, thing: str) -> bool:

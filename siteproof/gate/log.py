@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 
+from siteproof import nodesets
 from siteproof.errors import UserError
-from siteproof.sites import nodesets
 
 NAME = "gate.jsonl"
 GRACE = 60  # seconds that a create may take, for one of which the log holds only the beginning
@@ -110,7 +110,7 @@ def made_by_us(records: list[dict[str, Any]], name: str, start: int) -> bool:
 
 def put_in(records: list[dict[str, Any]], name: str) -> NodeSet:
     """The nodes that the gate has ever put, or tried to put, into the reservation of this name."""
-    nodes = NodeSet(resolver=RESOLVER_NOGROUP)
+    nodes = nodesets.of()
     for record in records:
         if record.get("reservation") == name and isinstance(record.get("added"), str):
             with suppress(ValueError):

@@ -5,33 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 
-from siteproof import fleet
-from siteproof.gate.decision import NodeReport
-from siteproof.judgement import Judgement
+from siteproof.gate.decision import Excuse, NodeReport
+from siteproof.nodes import states
 from siteproof.sites import Site, Waiver
 from siteproof.sites.waiver import EVERYTHING
+from siteproof.verdict.judgement import Judgement
 
 MISMATCHES = "HostParameters.mismatches"
 
 
 def reports(judged: Judgement) -> Mapping[str, NodeReport]:
     """The state of each node of the inventory."""
-    return fleet.report(judged, fleet.lately(judged)).nodes
+    return states.report(judged, states.lately(judged)).nodes
 
 
-def waived(judged: Judgement, today: date) -> dict[str, dict[str, str]]:
-    """Of each node with a waiver that holds: the things waived, and the waiver in words.
+def waived(judged: Judgement, today: date) -> dict[str, list[Excuse]]:
+    """Of each node with a waiver that holds: what is waived, and the waiver in words.
 
     Things are what a reason may name: criterion, metric, check, and the host parameters that the
     node's mismatches are about.
     """
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, list[Excuse]] = {}
     parameters = _parameters(judged)
     for waiver in (w for w in judged.site.waivers.values() if w.holds(today)):
         things = _things(judged.site, waiver)
         for node in waiver.set:
             mine = things | parameters.get(node, set()) if MISMATCHES in things else things
-            found.setdefault(node, {}).update(dict.fromkeys(mine, str(waiver)))
+            found.setdefault(node, []).append(
+                Excuse(frozenset(mine), frozenset(waiver.wrong_answers), str(waiver))
+            )
     return found
 
 

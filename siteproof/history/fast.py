@@ -16,7 +16,7 @@ import numpy as np
 
 from siteproof import units
 from siteproof.history import rows, tables
-from siteproof.samples import STATUSES, Header
+from siteproof.record.samples import STATUSES, Header
 
 _TEXT = r'"[ !#-\[\]-~]*"'  # printable ASCII without escapes: nothing that json.loads would change
 _OBJECT = rf"\{{(?:{_TEXT}:{_TEXT}(?:,{_TEXT}:{_TEXT})*)?\}}"

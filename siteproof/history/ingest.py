@@ -11,11 +11,11 @@ from pathlib import Path
 
 import duckdb
 
-from siteproof import samples
 from siteproof.errors import UserError
 from siteproof.history import fast, rows, tables, views
 from siteproof.history.views import IMPORTED, RUN_SHIFT
-from siteproof.samples import Header
+from siteproof.record import samples
+from siteproof.record.samples import Header
 
 Refused = dict[str, list[str]]
 PORTION = 100_000  # lines of foreign files that are added at once
@@ -105,22 +105,22 @@ def _foreign(
     """Add what plain ReFrame has measured; its broken lines are refused, the others count."""
     if not files:
         return
-    from siteproof.history import foreign, foreign_store  # most stores hold no such file
+    from siteproof.history.foreign import batches, formats  # most stores hold no such file
 
     held, lines = [], 0
     for listed in files:
         run, system = listed.run, listed.file.split("/")[0]
         try:
-            for batch in foreign.batches(listed.path, system=system, file=listed.file):
+            for batch in formats.batches(listed.path, system=system, file=listed.file):
                 held.append((batch, run))
                 run, lines = run + len(batch.lines["number"]), lines + len(batch.lines["number"])
                 if batch.refused:
                     refused.setdefault(listed.file, []).extend(batch.refused)
                 if lines >= PORTION:
-                    foreign_store.add_all(connection, held)
+                    batches.add_all(connection, held)
                     held, lines = [], 0
         except UserError as error:
             refused[listed.file] = [str(error)]
             held = [(batch, first) for batch, first in held if first >> RUN_SHIFT != listed.turn]
             tables.remove(connection, listed.turn)
-    foreign_store.add_all(connection, held)
+    batches.add_all(connection, held)

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import select
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import duckdb
+
+AGAIN = 0.1  # s; DuckDB forgets an interrupt that comes before its question is at work
 
 
 @dataclass(frozen=True)
@@ -46,3 +56,36 @@ SELECT system, provenance ->> 'kernel' AS kernel, min(time) AS first, max(time) 
 FROM runs GROUP BY ALL ORDER BY first""",
 )
 ALL = (HISTORY, TODAY, CHANGED, KERNEL)
+
+
+@contextmanager
+def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """While this lasts, SIGINT interrupts what the connection does; then KeyboardInterrupt."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals come to the main thread alone
+        return
+    heard, told = socket.socketpair()
+    told.setblocking(False)
+    before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+
+    def wait() -> None:
+        asked = False
+        while True:
+            ready, _, _ = select.select([heard], [], [], AGAIN if asked else None)
+            if ready:
+                number = heard.recv(1)
+                if not number:
+                    return
+                asked = asked or number[0] == signal.SIGINT
+            if asked:
+                connection.interrupt()
+
+    watcher = threading.Thread(target=wait, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        told.close()  # the watcher reads the end
+        watcher.join()
+        heard.close()

@@ -222,11 +222,11 @@ def _own(folder: Path, prefix: str) -> Iterator[tuple[str, Stamp]]:
 
 
 def _foreign(perflogs: Path, system: str) -> Iterator[tuple[str, Stamp]]:
-    from siteproof.history import foreign
+    from siteproof.history.foreign import formats
 
-    for path in foreign.files(perflogs, system):
+    for path in formats.files(perflogs, system):
         size, moment = _stamp(path.stat)
-        zone = _stamp(foreign.zone_file(path).stat)  # another zone makes other rows
+        zone = _stamp(formats.zone_file(path).stat)  # another zone makes other rows
         yield str(path.relative_to(perflogs)), (size + zone[0], moment + zone[1])
 
 

@@ -16,11 +16,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from siteproof import samples, series, units
-from siteproof.analysis.verdict import PUBLISHED
-from siteproof.comparison import CONTRACTUAL
+from siteproof import units
 from siteproof.errors import UserError
-from siteproof.samples import Header, Sample
+from siteproof.record import samples, series
+from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.record.series import CONTRACTUAL
 
 SITEPROOF, REFRAME = "siteproof", "reframe"  # sources, beside PUBLISHED
 MOST_TRIALS = 2**31 - 1  # what the column holds

@@ -21,12 +21,13 @@ from typing import Any
 
 import duckdb
 
-from siteproof import samples
 from siteproof.history import views
+from siteproof.record import samples
 
 INDEX = "index.json"
 LEFTOVER = 3600.0  # seconds after which nobody can still be reading or writing an unnamed file
-DECIDE = ("samples.py", "series.py", "units.py")  # what a row is, beside the files here
+# What a row is, beside the files here.
+DECIDE = ("record/samples.py", "record/series.py", "units.py")
 CLOSED = 500_000  # rows from which on a part is not merged with later ones
 FEWER = 3  # a part is merged with a new one that has not this many times fewer rows
 _COPY = "(FORMAT parquet, COMPRESSION zstd)"
@@ -76,7 +77,7 @@ def folder_of(perflogs: Path) -> Path:
 def version() -> str:
     """What makes the rows, as a hash: a store that other code has made is made anew."""
     digest, here = hashlib.blake2b(digest_size=8), Path(__file__).parent
-    for path in [*sorted(here.glob("*.py")), *(here.parent / name for name in DECIDE)]:
+    for path in [*sorted(here.rglob("*.py")), *(here.parent / name for name in DECIDE)]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -7,10 +7,15 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import DTypeLike
 
 from siteproof.history import views
 
-NUMPY = {"UBIGINT": np.uint64, "INTEGER": np.int32, "TIMESTAMP": "datetime64[us]"}
+NUMPY: dict[str, DTypeLike] = {
+    "UBIGINT": np.uint64,
+    "INTEGER": np.int32,
+    "TIMESTAMP": "datetime64[us]",
+}
 # The digits are kept where they are not just what the value is printed as.
 DIGITS = "CASE WHEN digits IS DISTINCT FROM value::DOUBLE::VARCHAR THEN digits END AS digits"
 

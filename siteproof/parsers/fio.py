@@ -113,7 +113,7 @@ def _direction(name: str, part: dict[str, Any]) -> list[Reading]:
         raise OutputError(f"fio: {name} {size} bytes are not {count} whole blocks")
     dims = {"block": str(size // count)}
     percentiles = _part(_part(part, "clat_ns"), "percentile")
-    late = figures.number(f"fio: {name} p99", str(percentiles.get(P99)))
+    late = figures.positive(f"fio: {name} p99", str(percentiles.get(P99)))
     return [
         Reading(name, rate.scaleb(-6), "MB/s", dims),
         Reading(f"{name}_iops", iops, "IOPS", dims),

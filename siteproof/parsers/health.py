@@ -1,6 +1,6 @@
 """How a node has been, as checks/system/health.sh prints it: counters and states.
 
-Counters count since boot, so one of them means little; siteproof.analysis.health takes deltas.
+Counters count since boot, so one of them means little; siteproof.analysis.counters takes deltas.
 """
 
 from __future__ import annotations

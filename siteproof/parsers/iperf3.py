@@ -71,7 +71,7 @@ def conditions(text: str) -> dict[str, str]:
         return {}
     end = result.get("end")
     udp = asked.get("protocol") == "UDP"
-    found = {
+    found: dict[str, object] = {
         "protocol": asked.get("protocol"),
         "streams": asked.get("num_streams"),
         "duration": asked.get("duration"),
@@ -84,7 +84,7 @@ def conditions(text: str) -> dict[str, str]:
         "congestion": end.get("sender_tcp_congestion") if isinstance(end, dict) else None,
         "version": str(head.get("version", "")).removeprefix("iperf "),
     }
-    return {key: value for key, value in found.items() if _plain(value)}
+    return {key: value for key, value in found.items() if isinstance(value, str) and _plain(value)}
 
 
 def intervals(text: str) -> list[Interval]:
@@ -187,5 +187,5 @@ def _part(held: dict[str, Any], key: str) -> dict[str, Any]:
     return part
 
 
-def _plain(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= LONGEST and value.isprintable()
+def _plain(value: str) -> bool:
+    return 0 < len(value) <= LONGEST and value.isprintable()

@@ -42,7 +42,8 @@ def failed(text: str) -> list[str]:
 
 
 def _files(text: str) -> tuple[list[str], list[tuple[str, str]]]:
-    wanted, answers = [], []
+    wanted: list[str] = []
+    answers: list[tuple[str, str]] = []
     for line in lines.whole(text, "sha256sum"):
         if (match := _SUM.fullmatch(line)) and not answers:
             wanted.append(match[1])

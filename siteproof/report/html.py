@@ -11,9 +11,9 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from siteproof.report.model import Figure, Report, Table
 from siteproof.report.numbering import Numbering
-from siteproof.report.words import when
+from siteproof.report.phrases import when
+from siteproof.report.sections import Figure, Report, Table
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # which no line's end takes apart
 HERE = Path(__file__).parent

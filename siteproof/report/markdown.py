@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from siteproof.report.model import Figure, Report, Section, Table
 from siteproof.report.numbering import SEE, Numbering
-from siteproof.report.words import when
+from siteproof.report.phrases import when
+from siteproof.report.sections import Figure, Report, Section, Table
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 _LIST = re.compile(r"^(\d+)([.)])(?=\s)|^([-+])(?=\s)")

@@ -2,33 +2,76 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from siteproof import accepted, campaign, data, fleet, judgement
-from siteproof.accepted import Acceptance
-from siteproof.analysis.pair_units import PEER
-from siteproof.analysis.verdict import PUBLISHED
-from siteproof.fleet import FleetReport
+from siteproof import files
+from siteproof.compare import accepted
+from siteproof.compare.accepted import Acceptance
 from siteproof.gate import reports as gate_reports
 from siteproof.gate.decision import Decision, decide
-from siteproof.judgement import Judgement
-from siteproof.report import beside
-from siteproof.report.beside import Beside
-from siteproof.samples import Sample
-from siteproof.sessions import Sessions
+from siteproof.nodes import states
+from siteproof.nodes.states import FleetReport
+from siteproof.record import campaign
+from siteproof.record.pair_units import PEER
+from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.record.sessions import Sessions
 from siteproof.sites import Site
+from siteproof.verdict import judgement
+from siteproof.verdict.judgement import Judgement
 
 if TYPE_CHECKING:
     from siteproof.history import History
     from siteproof.trend import Survey
 
 T = TypeVar("T")
+
+
+def spare_processor() -> bool:
+    """Whether a second process would help: it shares what was read, so it has to be a fork."""
+    return sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
+
+
+class Beside(Generic[T]):
+    """Something that is worked out beside. It may use nothing that cannot be forked."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        context = multiprocessing.get_context("fork")
+        self._answer, question = context.Pipe(duplex=False)
+        self._process = context.Process(target=_send, args=(work, question), daemon=True)
+        self._process.start()
+        question.close()
+
+    def result(self) -> T:
+        """What it gave. Where it failed it is done once more here, and its error is told here."""
+        try:
+            found: list[T] = self._answer.recv()
+        except EOFError:
+            found = []
+        self._process.join()
+        return found[0] if found else self._work()
+
+    def stop(self) -> None:
+        """End it, if it still works."""
+        self._process.terminate()
+        self._process.join()
+
+
+def _send(work: Callable[[], T], answer: Connection) -> None:
+    with suppress(Exception):
+        answer.send([work()])
+
+
 MANY_JOBS = 300  # of a history in which the search takes longer than to begin a process
 
 
@@ -91,7 +134,7 @@ class Material:
     def fleet(self) -> FleetReport:
         """The state of every node."""
         self.told("judging every node")
-        return fleet.report(self.judged, fleet.lately(self.judged))
+        return states.report(self.judged, states.lately(self.judged))
 
     @cached_property
     def gate(self) -> Decision:
@@ -107,7 +150,7 @@ class Material:
 
     def begin(self) -> None:
         """Let a process of its own look for steps meanwhile, where that takes long."""
-        if len(self.sessions.headers) >= MANY_JOBS and beside.possible():
+        if len(self.sessions.headers) >= MANY_JOBS and spare_processor():
             self._begun = Beside(self._look)
             self._open.callback(self._begun.stop)
 
@@ -150,4 +193,4 @@ def gather(
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None
     judged = judgement.judge_system(system, since=since, name=name)
-    return Material(judged, data.perflogs(), name, start, now, told)
+    return Material(judged, files.perflogs(), name, start, now, told)

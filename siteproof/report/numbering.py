@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from siteproof.report.model import Figure, Report, Section, Table
+from siteproof.report.sections import Figure, Report, Section, Table
 
 SEE = "see"  # the column of references
 NOTHING = "-"  # a cell without anything

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from siteproof import series
-from siteproof.analysis.pair_units import LINK
-from siteproof.comparison import comparable
-from siteproof.matrix import NOT_TRIED
+from siteproof.judge.gravity import NOT_TRIED
+from siteproof.record import series
+from siteproof.record.pair_units import LINK
+from siteproof.record.series import Series, comparable
 from siteproof.report.material import Material
-from siteproof.series import Series
 
 FAILED, CUT_SHORT = 1, 2
 SESSIONS = 1200  # the newest: some years of one a day
@@ -41,6 +41,10 @@ WHERE system = $system AND source = 'siteproof' AND status = 'ok'
 GROUP BY series ORDER BY max(time) DESC, series
 """
 
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class Past:
@@ -54,35 +58,36 @@ class Past:
 
     nodes: Sequence[str]
     roles: Sequence[str]
-    role: np.ndarray
+    role: Ints
     metrics: Sequence[str]
     sessions: Sequence[str]
     starts: Sequence[datetime]
-    place: np.ndarray
-    metric: np.ndarray
-    series: np.ndarray
-    session: np.ndarray
-    time: np.ndarray
-    value: np.ndarray
-    status: np.ndarray
+    place: Ints
+    metric: Ints
+    series: NDArray[np.uint64]
+    session: Ints
+    time: NDArray[np.datetime64]
+    value: Floats
+    status: Ints
     same: Mapping[int, int]
 
-    def of_series(self, number: int, role: str) -> np.ndarray:
+    def of_series(self, number: int, role: str) -> Flags:
         """Which rows are figures of a series and role. number: as the history has it."""
-        mine: np.ndarray = self.good & (self.series == np.uint64(self.same.get(number, number)))
-        return mine & (self.role[self.place] == self.roles.index(role))
+        mine: Flags = self.good & (self.series == np.uint64(self.same.get(number, number)))
+        mine &= self.role[self.place] == self.roles.index(role)
+        return mine
 
     @cached_property
-    def good(self) -> np.ndarray:
+    def good(self) -> Flags:
         """Which rows are figures."""
-        return (self.status == 0) & np.isfinite(self.value)
+        good: Flags = (self.status == 0) & np.isfinite(self.value)
+        return good
 
     @cached_property
-    def group(self) -> np.ndarray:
+    def group(self) -> Ints:
         """Of each row, the number of its series and role: what is compared with each other."""
         number = np.unique(self.series, return_inverse=True)[1]
-        found: np.ndarray = number * len(self.roles) + self.role[self.place]
-        return found
+        return number * len(self.roles) + self.role[self.place]
 
 
 def read(material: Material) -> Past | None:
@@ -170,7 +175,7 @@ def _by_job(held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {key: rows[key][starts] for key in keys} | {"value": value}
 
 
-def quantile(values: np.ndarray, starts: np.ndarray, share: float) -> np.ndarray:
+def quantile(values: Floats, starts: NDArray[np.intp], share: float) -> Floats:
     """A quantile of each group of values that are sorted within it; starts: where groups begin."""
     counts = np.diff(np.append(starts, len(values)))
     place = share * (counts - 1)
@@ -178,4 +183,5 @@ def quantile(values: np.ndarray, starts: np.ndarray, share: float) -> np.ndarray
     high = np.minimum(low + 1, counts - 1)
     first, second = values[starts + low], values[starts + high]
     part = place - low
-    return np.where(part > 0, first + (second - first) * part, first)
+    found: Floats = np.where(part > 0, first + (second - first) * part, first)
+    return found

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.analysis.verdict import MIDDLES, why_not
 from siteproof.figure.distribution import Mark
 from siteproof.history import rows
-from siteproof.report.words import figure
-from siteproof.samples import Sample
-from siteproof.series import Series
+from siteproof.judge.criterion import MIDDLES, why_not
+from siteproof.record.samples import Sample
+from siteproof.record.series import Series
+from siteproof.report.phrases import figure
 from siteproof.sites import Baseline, Criterion, Hardware, Site
-from siteproof.verdict_words import SIGNS
+from siteproof.sites.promise import SIGNS
 
 _SIGN = {">=": "≥", "<=": "≤", "=": "="}
 
@@ -56,7 +57,7 @@ def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) ->
     the median or mean of all judges no node.
     """
     facts, metric = site.hardware_of(key.role), site.catalogue[key.metric]
-    found = []
+    found: list[Mark] = []
     for name, criterion in criteria.items():
         sign = _SIGN[SIGNS[criterion.kind]]
         told = figure(float(criterion.bound_value(facts).to(unit)), unit)
@@ -108,6 +109,6 @@ def own_name(base: str, seen: dict[str, int]) -> str:
     return base + (f"-{seen[base]}" if seen[base] > 1 else "")
 
 
-def converted(value: Fraction | int, unit: str, to: str) -> float:
+def converted(value: Decimal | Fraction | int, unit: str, to: str) -> float:
     """A value in another unit, as a float."""
     return float(units.convert(value, unit, to))

@@ -2,7 +2,9 @@
 
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.machine import recognise
-from siteproof.sites.model import (
+from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
+from siteproof.sites.site import Site, folder, inventory, load, names
+from siteproof.sites.system import (
     BondParameters,
     Environment,
     Expected,
@@ -15,8 +17,6 @@ from siteproof.sites.model import (
     Role,
     System,
 )
-from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
-from siteproof.sites.site import Site, folder, inventory, load, names
 from siteproof.sites.waiver import Waiver
 
 __all__ = [

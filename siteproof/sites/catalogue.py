@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from siteproof import units
-from siteproof.sites import shape, yamlfile
-from siteproof.sites.model import Model
-from siteproof.sites.yamlfile import Document
+from siteproof.schema import shapes, yamlfile
+from siteproof.schema.yamlfile import Document
+from siteproof.sites.system import Model
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "checks"
@@ -57,7 +57,7 @@ def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
         for name, raw in (document.data or {}).items():
             if name in metrics:
                 document.add((name,), f"'{name}' is in two catalogues", "one entry a metric")
-            elif metric := shape.validate(document, (name,), Metric, raw):
+            elif metric := shapes.validate(document, (name,), Metric, raw):
                 metrics[name] = metric
                 _lint(document, name, metric)
     return metrics, documents
@@ -72,5 +72,5 @@ def _lint(document: Document, name: str, metric: Metric) -> None:
     if metric.check and not metric.file:
         document.follow_up((name,), "missing key 'file'")
     if metric.unit not in units.UNITS:
-        known = shape.hint(metric.unit, units.UNITS)
+        known = shapes.hint(metric.unit, units.UNITS)
         document.follow_up((name, "unit"), f"unknown unit '{metric.unit}'{known}", units.UNITS)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import combinations
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 
-from siteproof.sites import nodesets
+from siteproof import nodesets
+from siteproof.schema.shapes import hint
+from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import ROOT
-from siteproof.sites.model import Hardware, System
-from siteproof.sites.shape import hint
-from siteproof.sites.yamlfile import Document, Loc, clip
+from siteproof.sites.system import Hardware, Link, System
 
 SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
@@ -80,7 +80,8 @@ def _name(document: Document, name: str, folder: str) -> None:
 
 
 def _recognise(document: Document, system: System) -> None:
-    loc, rule = ("recognise",), system.recognise
+    loc: Loc = ("recognise",)
+    rule = system.recognise
     others = [rule.cluster, rule.hostname, rule.file]
     if not rule.fallback and not any(others):
         document.follow_up(loc, "nothing that tells machines apart", type(rule).model_fields)
@@ -135,7 +136,7 @@ def _nodes(document: Document, system: System) -> dict[str, NodeSet]:
 
 def _groups(document: Document, system: System, sets: Mapping[str, NodeSet]) -> None:
     """A node of a group must be in the inventory, as far as the inventory has no mistake."""
-    known_nodes = NodeSet(resolver=RESOLVER_NOGROUP)
+    known_nodes = nodesets.of()
     for nodes in sets.values():
         known_nodes.update(nodes)
     for name, text in system.groups.items():
@@ -170,7 +171,7 @@ def _parameters(document: Document, system: System) -> None:
 
 def _partitions(document: Document, system: System) -> None:
     for key, partition in system.partitions.items():
-        loc = ("partitions", key)
+        loc: Loc = ("partitions", key)
         reference(document, (*loc, "role"), partition.role, "role", known(document, "nodes"))
         names = known(document, "environments")
         for name in partition.environments:
@@ -186,3 +187,53 @@ def _partitions(document: Document, system: System) -> None:
             if not NAME.fullmatch(feature):
                 loc = ("environments", key, "features")
                 document.follow_up(loc, f"'{clip(feature)}' is no name of a feature", NAME_RULE)
+
+
+def lint_links(document: Document, system: System) -> None:
+    """Check the links of system.yaml, as far as the inventory has no mistake."""
+    roles = system.nodes.values() if known(document, "nodes") else ()
+    sound = roles and not any(nodesets.problems(role.set) for role in roles)
+    for key, link in system.links.items():
+        loc = ("links", key, "partition")
+        reference(document, loc, link.partition, "partition", known(document, "partitions"))
+        partition = system.partitions.get(link.partition)
+        if partition and partition.scheduler != "slurm":
+            with_jobs = [n for n, p in system.partitions.items() if p.scheduler == "slurm"]
+            what = f"partition '{link.partition}' has no jobs, which can run on both ends"
+            document.follow_up(loc, what, with_jobs or "a partition with 'scheduler: slurm'")
+        if sound:
+            _ends(document, system, key, link)
+
+
+def _ends(document: Document, system: System, key: str, link: Link) -> None:
+    """Servers and clients must be nodes of the link's partition, and two at least."""
+    ends = [_end(document, system, key, link, end) for end in ("servers", "clients")]
+    if ends[0] is None or ends[1] is None:
+        return
+    if len(ends[0] | ends[1]) < 2:
+        what = f"{clip(ends[0])} is both server and client, so there is no pair"
+        document.follow_up(("links", key, "clients"), what, "at least two nodes")
+
+
+def _end(document: Document, system: System, key: str, link: Link, end: str) -> NodeSet | None:
+    """The nodes of one end; None if it has a mistake."""
+    loc, text = ("links", key, end), getattr(link, end)
+    found = [] if text in system.nodes else nodesets.problems(text)
+    for problem in found:
+        document.follow_up(loc, clip_problem(problem))
+    if found or document.spoilt(loc):
+        return None
+    nodes, inventory = system.members(text), nodesets.of()
+    for role in system.nodes.values():
+        inventory.update(role.nodes)
+    if strangers := nodes - inventory:
+        what = f"{clip(strangers)} in no role{hint(text, system.nodes)}"
+        document.follow_up(loc, what, [*system.nodes, "a set of their nodes"])
+        return None
+    partition = system.partitions.get(link.partition)
+    reached = system.nodes.get(partition.role) if partition else None
+    if reached and (strangers := nodes - reached.nodes):
+        what = f"{clip(strangers)} not in partition '{link.partition}'"
+        document.follow_up(loc, what, clip(reached.nodes))
+        return None
+    return nodes

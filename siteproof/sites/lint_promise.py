@@ -9,12 +9,12 @@ from fractions import Fraction
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.rounding import Limit
+from siteproof.schema.shapes import hint
+from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import MODES, Metric
 from siteproof.sites.lint import reference
-from siteproof.sites.model import SHARE_OF, Hardware, plausible
 from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise, parse_bound, parse_step
-from siteproof.sites.shape import hint
-from siteproof.sites.yamlfile import Document, Loc, clip
+from siteproof.sites.system import SHARE_OF, Hardware, plausible
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PLACES = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
@@ -38,7 +38,9 @@ class Wrong(Exception):
     """The bound cannot be checked any further; it has been told why."""
 
 
-def lint_promise(document: Document, key: str, promise: Promise, around: Around) -> None:
+def lint_promise(
+    document: Document, key: str, promise: Criterion | Baseline, around: Around
+) -> None:
     """Check one criterion or baseline against the catalogue and the system."""
     if not _ID.fullmatch(key):
         document.add((key,), f"'{clip(key)}' is no id", "letters, digits, '.', '_' and '-'")
@@ -73,10 +75,16 @@ def lint_owner(document: Document, site: str) -> None:
 
 
 def _text(document: Document, key: str, promise: Promise) -> None:
-    for name in ("source", "report_only", "description"):
+    for name in ("source", "report_only", "not_here", "description"):
         text = getattr(promise, name, None)
         if text is not None and not text.strip() and name in document.data[key]:
             document.follow_up((key, name), "an empty text")
+    if (
+        isinstance(promise, Criterion)
+        and promise.not_here is not None
+        and promise.report_only is not None
+    ):
+        document.follow_up((key, "not_here"), "not_here beside report_only, which decides nothing")
 
 
 def _unknown_metric(document: Document, key: str, name: str, metrics: dict[str, Metric]) -> None:
@@ -93,14 +101,16 @@ def _conditions(document: Document, key: str, promise: Promise, metric: Metric) 
         if name != "mode":
             reference(document, loc, name, "condition", ["mode", *metric.conditions])
             continue
-        for mode in expected.one_of or [expected.exact]:
+        for mode in expected.one_of or [expected.exact or ""]:
             if mode not in MODES:
                 document.follow_up(loc, f"unknown mode '{clip(mode or expected)}'", MODES)
     for program in promise.programs:
         reference(document, (key, "programs"), program, "program", metric.programs)
 
 
-def _links(document: Document, key: str, promise: Promise, metric: Metric, around: Around) -> None:
+def _links(
+    document: Document, key: str, promise: Criterion | Baseline, metric: Metric, around: Around
+) -> None:
     """A figure of pairs names its links; no other figure does."""
     loc, of_pairs = (key, "links"), LINK in metric.conditions
     for name in promise.links:
@@ -233,7 +243,8 @@ def _facts(
     """The hardware of every role that the bound speaks of; one None if it does not matter."""
     if not promise.bound or not promise.bound.fact:
         return [None]
-    fact, found, kind = promise.bound.fact, [], units.kind(metric.unit)
+    fact, kind = promise.bound.fact, units.kind(metric.unit)
+    found: list[Hardware | None] = []
     if around.roles is None or document.spoilt((loc[0], "nodes")):
         return []
     for role in promise.nodes or list(around.roles):

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from siteproof.errors import UserError
-from siteproof.sites import shape, site, yamlfile
-from siteproof.sites.model import Recognise
-from siteproof.sites.yamlfile import Document
+from siteproof.schema import shapes, yamlfile
+from siteproof.schema.yamlfile import Document
+from siteproof.sites import site
+from siteproof.sites.system import Recognise
 
 SLURM_CONF = (
     "/etc/slurm/slurm.conf",
@@ -70,7 +71,7 @@ def _rule(document: Document) -> Recognise | None:
     if "recognise" not in document.data:
         document.add((), "missing key 'recognise'")
         return None
-    rule = shape.validate(document, ("recognise",), Recognise, document.data["recognise"])
+    rule = shapes.validate(document, ("recognise",), Recognise, document.data["recognise"])
     return rule if rule and not document.mistakes and _compiles(rule, document) else None
 
 

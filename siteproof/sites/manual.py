@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter
 
+from siteproof.schema.shapes import bare
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint_promise import OWNER
-from siteproof.sites.model import Expected, System
 from siteproof.sites.promise import Baseline, Criterion
-from siteproof.sites.published import Published
-from siteproof.sites.shape import bare
-from siteproof.sites.timeline import Milestone
+from siteproof.sites.published_csv import Published
+from siteproof.sites.system import Expected, System
+from siteproof.sites.timeline_csv import Milestone
 from siteproof.sites.waiver import Waiver
-from siteproof.sweeps.model import Sweep
-from siteproof.sweeps.tools import COMMON, TOOLS
 
 FILES: dict[str, Any] = {
     "system.yaml": System,
@@ -26,7 +24,6 @@ FILES: dict[str, Any] = {
     "published.csv": Published,
     "timeline.csv": Milestone,
     "checks/*/catalogue.yaml": dict[str, Metric],
-    "sweeps/NAME.yaml": Sweep,
 }
 
 
@@ -42,11 +39,11 @@ class Key(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
-def schema() -> dict[str, Any]:
-    """The JSON schemas of a site's files, by file name."""
+def schema(files: Mapping[str, Any] = FILES) -> dict[str, Any]:
+    """The JSON schemas of files, by file name."""
     found = {
         name: TypeAdapter(model).json_schema()
-        for name, model in FILES.items()
+        for name, model in files.items()
         if not name.startswith("checks/")
     }
     owner = {"type": "string", "description": OWNER_SENTENCE}
@@ -54,9 +51,9 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def keys(file: str) -> list[Key]:
+def keys(file: str, files: Mapping[str, Any] = FILES) -> list[Key]:
     """Every key of a file, in the order of the schema; NAME stands for a name of one's own."""
-    model = FILES[file]
+    model = files[file]
     if get_origin(model) is dict:
         owner = [Key(OWNER, True, OWNER_SENTENCE)] if file == "baselines.yaml" else []
         return [*owner, *_keys(get_args(model)[1], ("ID",))]
@@ -79,12 +76,3 @@ def _keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[Key]:
 def expected_values() -> list[Key]:
     """The forms of an expected value, which parameters and conditions share."""
     return list(_keys(Expected, ("VALUE",)))
-
-
-def axes() -> dict[str, list[Key]]:
-    """The axes of a sweep, by tool; those of all tools first."""
-    known = {"any tool": COMMON, **{name: tool.axes for name, tool in TOOLS.items()}}
-    return {
-        name: [Key(axis, one.needed, one.sentence, one.words) for axis, one in mine.items()]
-        for name, mine in known.items()
-    }

@@ -11,18 +11,19 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.rounding import Limit, Number, highest_passing, lowest_passing, round_to
-from siteproof.sites.model import Count, Hardware, Model, Value, plausible
+from siteproof.sites.system import Count, Hardware, Model, Value, plausible
 from siteproof.units import Quantity
 
-KINDS = ("at_least", "at_most", "equals", "report_only")
 Kind = Literal["at_least", "at_most", "equals", "report_only"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+SIGNS = {"at_least": ">=", "at_most": "<=", "equals": "="}
 Scope = Literal["every node", "every pair", "median", "mean", "system"]
 Subject = Literal["node", "vm", "client", "pair", "service", "system"]
 SCOPES: dict[str, Scope] = {"node": "every node", "client": "every node", "pair": "every pair"}
@@ -136,27 +137,29 @@ class Promise(Model):
         """The share of the bound by which a value may miss it."""
         return Fraction(0)
 
-    def _value(self) -> Fraction:
-        """The bound that counts, in the bound's unit. Raises UserError if it has none."""
+    def _number(self) -> Bound:
+        """The bound as written. Raises UserError if it is no number."""
         if self.bound is None:
             raise UserError(self.metric, f"{self.kind} has no bound that is a number")
+        return self.bound
+
+    def _value(self) -> Fraction:
+        """The bound that counts, in the bound's unit. Raises UserError if it has none."""
         sign = {"at_least": -1, "at_most": 1}.get(self.kind, 0)
-        return Fraction(self.bound.quantity.value) * (1 + sign * self._slack)
+        return Fraction(self._number().quantity.value) * (1 + sign * self._slack)
 
     def _step(self) -> Fraction | None:
         return self.step.to(self.bound.quantity.unit) if self.step and self.bound else None
 
     def bound_value(self, facts: Hardware | None = None) -> Quantity:
         """The bound with a share worked out: 80 % of 806.4 GFLOPS is 645.12 GFLOPS."""
-        value = self._value()
-        scale, unit = self.bound.scale(facts)
-        value *= scale
+        scale, unit = self._number().scale(facts)
+        value = self._value() * scale
         return Quantity(Decimal(value.numerator) / Decimal(value.denominator), unit)
 
     def rounded(self, value: Number, unit: str, facts: Hardware | None = None) -> Fraction:
         """A measured value as it is compared: in the bound's unit (% for a share), rounded."""
-        self._value()
-        scale, scale_unit = self.bound.scale(facts)
+        scale, scale_unit = self._number().scale(facts)
         exact = units.convert(value, unit, scale_unit) / scale
         step = self._step()
         return exact if step is None else round_to(exact, step)
@@ -164,7 +167,9 @@ class Promise(Model):
     def met(self, value: Number | str, unit: str, facts: Hardware | None = None) -> bool:
         """Whether a measured value, as the tool printed it, keeps the promise."""
         if self.bound is None:
-            return str(value) == getattr(self, self.kind)
+            return str(value) == str(getattr(self, self.kind))
+        if isinstance(value, str):
+            raise UserError(self.metric, f"'{value}' is no number")
         seen, bound = self.rounded(value, unit, facts), self._value()
         compare = {"at_least": seen >= bound, "at_most": seen <= bound, "equals": seen == bound}
         return compare[self.kind]
@@ -195,10 +200,13 @@ class Promise(Model):
         """
         low, high = self.limits(metric_unit, facts)
         if self.kind == "equals":
-            scale, unit = self.bound.scale(facts)
+            scale, unit = self._number().scale(facts)
             exact = units.convert(self._value() * scale, unit, metric_unit)
             return self.kind, Limit(exact, True)
-        return self.kind, low or high
+        limit = low or high
+        if limit is None:
+            raise UserError(self.metric, f"{self.kind} has no bound that is a number")
+        return self.kind, limit
 
 
 class Criterion(Promise):
@@ -214,6 +222,11 @@ class Criterion(Promise):
     equals: str | None = Field(None, description="The only value that passes, number or text.")
     report_only: str | None = Field(
         None, description="Instead of a bound: why the figure is reported and decides nothing."
+    )
+    not_here: str | None = Field(
+        None,
+        description="Why it cannot be measured on this system: never measured is then an "
+        "accepted SKIP, and what was measured nevertheless decides.",
     )
     phase: Literal["functionality", "performance", "stability", "review"] = Field(
         "performance", description="The phase of the acceptance that it belongs to."

@@ -7,21 +7,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 
+from siteproof import nodesets
 from siteproof.errors import UserError, UserErrors
+from siteproof.schema import shapes, yamlfile
+from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import published, shape, timeline, yamlfile
+from siteproof.sites import published_csv, timeline_csv
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.lint import known, lint_system
-from siteproof.sites.lint_links import lint_links
+from siteproof.sites.lint import known, lint_links, lint_system
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
-from siteproof.sites.model import Hardware, HostParameters, Partition, System
 from siteproof.sites.promise import Baseline, Criterion, Promise
+from siteproof.sites.system import Hardware, HostParameters, Partition, System
 from siteproof.sites.waiver import Waiver, lint_waiver
-from siteproof.sites.yamlfile import Document
 
-P = TypeVar("P", bound=Promise)
+P = TypeVar("P", Criterion, Baseline)
 FILES = ("system.yaml", "criteria.yaml", "baselines.yaml")
 MORE_CRITERIA = "criteria-*.yaml"  # optional: what is too much for one file
 WAIVERS = "waivers.yaml"  # optional
@@ -49,7 +50,7 @@ class Site:
         found = self.system.partitions.get(name)
         if found is None:
             names = self.system.partitions
-            what = f"no partition '{name}'{shape.hint(name, names)}"
+            what = f"no partition '{name}'{shapes.hint(name, names)}"
             raise UserError(self.name, what, names)
         return found
 
@@ -84,7 +85,7 @@ class Site:
 
     def promised(self, promise: Promise) -> NodeSet:
         """The nodes that a criterion or baseline speaks of."""
-        nodes = NodeSet(resolver=RESOLVER_NOGROUP)
+        nodes = nodesets.of()
         for role in self.roles_of(promise):
             nodes.update(self.expected(role))
         return nodes
@@ -92,7 +93,7 @@ class Site:
     def _role(self, role: str) -> str:
         if role not in self.system.nodes:
             names = self.system.nodes
-            raise UserError(self.name, f"no role '{role}'{shape.hint(role, names)}", names)
+            raise UserError(self.name, f"no role '{role}'{shapes.hint(role, names)}", names)
         return role
 
 
@@ -120,7 +121,7 @@ def find(name: str, where: str = "system") -> str:
     """The name of a site, if there is such a site. Raises UserError."""
     known_names = names()
     if name not in known_names:
-        what = f"no site '{yamlfile.clip(name)}'{shape.hint(name, known_names)} in {folder()}"
+        what = f"no site '{yamlfile.clip(name)}'{shapes.hint(name, known_names)} in {folder()}"
         raise UserError(where, what, known_names)
     return name
 
@@ -144,13 +145,14 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     system_file, criteria_file, baselines_file = (yamlfile.read(where / f) for f in FILES)
     system = None
     if system_file.data is not None:
-        system = shape.validate(system_file, (), System, system_file.data)
+        system = shapes.validate(system_file, (), System, system_file.data)
     if system is not None:
         lint_system(system_file, system, name)
         lint_links(system_file, system)
     around = Around(table, _hardware(system_file, system), known(system_file, "links"))
-    criteria, criteria_files = {}, [criteria_file]
-    criteria_files += [yamlfile.read(path) for path in sorted(where.glob(MORE_CRITERIA))]
+    criteria: dict[str, Criterion] = {}
+    more = [yamlfile.read(path) for path in sorted(where.glob(MORE_CRITERIA))]
+    criteria_files = [criteria_file, *more]
     for document in criteria_files:
         for key in criteria.keys() & (document.data or {}).keys():
             document.add((key,), f"'{key}' is an id in another file, too", "an id of its own")
@@ -187,7 +189,9 @@ def _hardware(document: Document, system: System | None) -> dict[str, Hardware |
     if names is None:
         return None
     roles: dict[str, Hardware | None] = dict.fromkeys(names)
-    for key, role in system.nodes.items() if system else ():
+    if system is None:
+        return roles
+    for key, role in system.nodes.items():
         roles[key] = system.hardware.get(role.hardware) if role.hardware else Hardware()
     return roles
 
@@ -197,7 +201,7 @@ def _promises(document: Document, model: type[P], around: Around) -> dict[str, P
     for key, raw in (document.data or {}).items():
         if key == OWNER and model is Baseline:
             continue
-        promise = shape.validate(document, (key,), model, raw)
+        promise = shapes.validate(document, (key,), model, raw)
         if promise is not None:
             lint_promise(document, key, promise, around)
             found[key] = promise
@@ -206,23 +210,23 @@ def _promises(document: Document, model: type[P], around: Around) -> dict[str, P
 
 def _published(where: Path, system: System | None, table: dict[str, Metric]) -> list[Document]:
     """The figures that others have published of the site, if there is such a file."""
-    if not (where / published.NAME).exists():
+    if not (where / published_csv.NAME).exists():
         return []
-    document, rows = published.read(where / published.NAME)
+    document, rows = published_csv.read(where / published_csv.NAME)
     strangers = [(line, row.system) for line, row in rows.items() if row.system != where.name]
     for line, owner in strangers[:1]:  # a sister's file, copied with her folder: told once
         what = f"figures of '{owner}', which say nothing of {where.name}"
         document.add((line, "system"), what, f"{where.name}; or remove the file")
-    published.lint(document, rows, inventory(system) if system else None, table)
+    published_csv.lint(document, rows, inventory(system) if system else None, table)
     return [document]
 
 
 def _timeline(where: Path) -> list[Document]:
     """The milestones of the site's acceptance, if there is such a file."""
-    if not (where / timeline.NAME).exists():
+    if not (where / timeline_csv.NAME).exists():
         return []
-    document, rows = timeline.read(where / timeline.NAME)
-    timeline.lint(document, rows, where.name)
+    document, rows = timeline_csv.read(where / timeline_csv.NAME)
+    timeline_csv.lint(document, rows, where.name)
     return [document]
 
 
@@ -236,7 +240,7 @@ def _waivers(
     nodes = inventory(system) if system else None
     found = {}
     for key, raw in (document.data or {}).items():
-        waiver = shape.validate(document, (key,), Waiver, raw)
+        waiver = shapes.validate(document, (key,), Waiver, raw)
         if waiver is not None:
             lint_waiver(document, key, waiver, nodes, metrics_and_criteria)
             found[key] = waiver
@@ -245,7 +249,7 @@ def _waivers(
 
 def inventory(system: System) -> NodeSet | None:
     """All nodes of all roles; None if a role's set has a mistake."""
-    nodes = NodeSet(resolver=RESOLVER_NOGROUP)
+    nodes = nodesets.of()
     try:
         for role in system.nodes.values():
             nodes.update(role.nodes)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import date
 from functools import cached_property
+from typing import Literal
 
 from ClusterShell.NodeSet import NodeSet
 from pydantic import Field
 
-from siteproof.sites import nodesets
+from siteproof import nodesets
+from siteproof.schema.shapes import hint
+from siteproof.schema.yamlfile import Document, clip
 from siteproof.sites.lint import clip_problem
-from siteproof.sites.model import Model
-from siteproof.sites.shape import hint
-from siteproof.sites.yamlfile import Document, clip
+from siteproof.sites.system import Model
 
 EVERYTHING = "all"
 
@@ -24,6 +25,11 @@ class Waiver(Model):
     nodes: str = Field(description="The nodes, in ClusterShell's syntax, all in the inventory.")
     waives: str = Field(
         description="A criterion's id, a metric, or 'all': what the nodes may miss."
+    )
+    wrong_answers: list[Literal["invalid", "checksum"]] = Field(
+        [],
+        description="Statuses of wrong answers that are waived as well; without it a node "
+        "whose answers are wrong is never excused.",
     )
     problem: str = Field(description="What is known to be wrong.")
     owner: str = Field(description="Who answers for it.")

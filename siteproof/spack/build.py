@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from siteproof.errors import UserError
-from siteproof.spack import catalogue, command, lock, merge, places, register, registered
+from siteproof.spack import command, env_files, lock, merge, offer, places, registered
 from siteproof.spack.command import Failed, Spack
 from siteproof.spack.registered import Registered
 
@@ -65,7 +65,7 @@ def build(order: Order, spack: Spack) -> Registered:
         jobs = ("-j", str(order.jobs)) if order.jobs else ()
         (folder / places.REGISTERED).unlink(missing_ok=True)
         spack.run(folder, "install", "--only-concrete", *jobs, log=log, line=progress)
-        return register.register(spack, order.name, folder, packages)
+        return offer.register(spack, order.name, folder, packages)
 
 
 def _lock(order: Order, spack: Spack, log: Path) -> None:
@@ -108,7 +108,7 @@ class _Progress:
 
 def _packages(spack: Spack, folder: Path) -> str:
     """The release of Spack's packages that serves: the pinned one, or what the site has instead."""
-    pinned = catalogue.versions().packages.tag
+    pinned = env_files.versions().packages.tag
     for line in spack.ask(folder, "repo", "list").splitlines():
         words = line.split()
         if words[1:2] == ["builtin"]:

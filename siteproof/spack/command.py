@@ -7,12 +7,14 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 from siteproof.errors import UserError, harmless
-from siteproof.spack import catalogue
+from siteproof.spack import env_files
 
 LOG = "build.log"
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
@@ -38,19 +40,9 @@ class Spack:
         command = [self.program, "-D", str(folder), *words]
         with log.open("a", encoding="utf-8") as file:
             file.write(f"$ {' '.join(command)}\n")
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=os.environ | _SETTINGS,
-                text=True,
-                errors="replace",
-                cwd=folder,  # some recipes leave files where Spack was called
-            )
-            said = _hand_on(process, file.write, line)
-        if process.returncode:
-            raise Failed(f"{_reason(said) or f'exit code {process.returncode}'}; see {log}")
+            said, code = _hand_on(command, folder, file.write, line)
+        if code:
+            raise Failed(f"{_reason(said) or f'exit code {code}'}; see {log}")
 
     def ask(self, folder: Path, *words: str) -> str:
         """What Spack answers of an environment. Raises Failed."""
@@ -72,21 +64,58 @@ class Spack:
 
 
 def _hand_on(
-    process: subprocess.Popen[str], write: Callable[[str], object], line: Callable[[str], None]
-) -> list[str]:
-    """All lines that the program prints, handed on as they come."""
-    said = []
+    command: Sequence[str],
+    folder: Path,
+    write: Callable[[str], object],
+    line: Callable[[str], None],
+) -> tuple[list[str], int]:
+    """Run it in a folder: all lines that it prints, handed on as they come; and its exit code."""
+    said: list[str] = []
+    process: subprocess.Popen[str] | None = None
     try:
+        with _ctrl_c_later():  # between its start and the next line nobody would know of it
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=os.environ | _SETTINGS,
+                text=True,
+                errors="replace",
+                cwd=folder,  # some recipes leave files where Spack was called
+            )
         for text in process.stdout or ():
             write(text)
             said.append(harmless(text.rstrip("\n")))
             line(said[-1])
-        process.wait()
+        return said, process.wait()
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
-        process.wait()
+        if process:
+            process.send_signal(signal.SIGINT)
+            process.wait()
         raise
-    return said
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """A Ctrl-C that comes meanwhile counts at the end, and not in what is started meanwhile."""
+    came = False
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before):  # ignored, as behind a shell's '&'; so it is in what is started
+        yield
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _reason(said: Sequence[str]) -> str:
@@ -120,15 +149,15 @@ def find(other: bool = False) -> Spack:
     found = _VERSION.match(answer.stdout.strip())
     if answer.returncode or not found:
         _refuse(f"{program} --version says no version")
-    if found[0] != catalogue.versions().release and not other:
+    if found[0] != env_files.versions().release and not other:
         _refuse(
-            f"{program} is {found[0]}, not {catalogue.versions().release}",
+            f"{program} is {found[0]}, not {env_files.versions().release}",
             "; or --other-spack takes this one",
         )
     return Spack(program, found[0])
 
 
 def _refuse(what: str, more: str = "") -> NoReturn:
-    pinned = catalogue.versions().spack
+    pinned = env_files.versions().spack
     clone = f"git clone --depth 1 --branch {pinned.tag} {pinned.git}"
     raise UserError("spack", what, f"'{clone} && . spack/share/spack/setup-env.sh'{more}")

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from siteproof.errors import UserError
-from siteproof.spack import catalogue, places
+from siteproof.spack import env_files, places
 
 DEFAULTS = "defaults"
 INPUTS = "inputs"  # the digest of what the lock was made from
@@ -31,8 +31,8 @@ def write(name: str, site_scope: Path, folder: Path, *, anew: bool) -> None:
         for file, content in _defaults().items():
             _write(folder / DEFAULTS / file, yaml.safe_dump(content, sort_keys=False))
         scopes = [str(site_scope)] if site_scope.is_dir() else []
-        path = folder / catalogue.SPACK_FILE
-        source = path if path.exists() and not anew else catalogue.FOLDER / name / path.name
+        path = folder / env_files.SPACK_FILE
+        source = path if path.exists() and not anew else env_files.FOLDER / name / path.name
         _write(path, joined(name, source, [*scopes, str(folder / DEFAULTS)]))
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
@@ -56,7 +56,7 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
         ) from None
     described |= {
         "include": scopes,
-        "repos": {"siteproof": str(catalogue.RECIPES)},
+        "repos": {"siteproof": str(env_files.RECIPES)},
         # A lock must not depend on what happens to be installed already.
         "concretizer": {**unify, "reuse": False},
         "view": {"default": {"root": places.VIEW, "link": "roots"}},
@@ -69,9 +69,9 @@ def digest(name: str, site_scope: Path) -> str:
     """Of all that a lock is made from: changed, the lock is no longer what a new one would be."""
     found = hashlib.sha256()
     files = [
-        catalogue.FOLDER / "versions.yaml",
-        catalogue.FOLDER / name / catalogue.SPACK_FILE,
-        *sorted(catalogue.RECIPES.glob("packages/*/package.py")),
+        env_files.FOLDER / "versions.yaml",
+        env_files.FOLDER / name / env_files.SPACK_FILE,
+        *sorted(env_files.RECIPES.glob("packages/*/package.py")),
         *sorted(site_scope.glob("*.yaml")),
     ]
     for path in files:
@@ -93,7 +93,7 @@ def changed(name: str, site_scope: Path, folder: Path) -> bool:
 
 
 def _defaults() -> dict[str, dict[str, Any]]:
-    packages = catalogue.versions().packages
+    packages = env_files.versions().packages
     builtin = {
         "git": packages.git,
         "tag": packages.tag,

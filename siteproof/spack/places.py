@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from siteproof import data
+from siteproof import files
 
 LOCK = "spack.lock"
 REGISTERED = "environment.json"
@@ -14,7 +14,7 @@ VIEW = "view"
 
 def top() -> Path:
     """The folder of all software; compute nodes must see it."""
-    return data.folder() / "software"
+    return files.folder() / "software"
 
 
 def store() -> Path:

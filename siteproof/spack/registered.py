@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from siteproof.errors import UserError
-from siteproof.spack import catalogue, lock, places
+from siteproof.spack import env_files, lock, places
 
 
 @dataclass(frozen=True)
@@ -90,4 +90,4 @@ def mend(name: str) -> str:
 
 def remedy(features: tuple[str, ...] | list[str]) -> str:
     """Which command brings one of these features; empty: none does."""
-    return " or ".join(mend(name) for name in catalogue.bringing(features))
+    return " or ".join(mend(name) for name in env_files.bringing(features))

@@ -10,8 +10,8 @@ from typing import Any
 
 from siteproof import units
 from siteproof.errors import UserError
-from siteproof.sites.model import mistake
-from siteproof.sites.shape import hint
+from siteproof.schema.shapes import hint
+from siteproof.sites.system import mistake
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,

@@ -1,6 +1,6 @@
 """Knobs: settings of the nodes that a tuning sweep turns, and whether they are as they were.
 
-`knob.KIND.NAME`; on the nodes siteproof/checks/knob_kinds.sh finds, reads and sets them. The values
+`knob.KIND.NAME`; on the nodes checks/on_node/knob_kinds.sh finds, reads and sets them. The values
 are free text, because a kernel parameter may have several numbers, so the walker of the points
 reads them from a file of its own (`lines`), as text and never as words of a shell.
 """
@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from siteproof.errors import harmless
-from siteproof.sites.model import blanks, mistake
-from siteproof.sweeps.point import KNOB, OWN
+from siteproof.record.point import KNOB, OWN
+from siteproof.sites.system import blanks, mistake
 
 LONGEST = 200  # characters of a value
 _KINDS = {

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
+from siteproof.record.point import KNOB, OWN, Point, Values
 from siteproof.sweeps import knobs as turned
 from siteproof.sweeps.constraints import Constraint
-from siteproof.sweeps.model import Sweep, plain
-from siteproof.sweeps.point import KNOB, OWN, Point, Values
+from siteproof.sweeps.keys import Sweep, plain
 from siteproof.sweeps.tools import TOOLS
 
 CLASS = 8  # a size class has jobs of up to so many times as many nodes as the one before

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from siteproof import manifest, samples
 from siteproof.errors import UserError
-from siteproof.samples import Sample
-from siteproof.sweeps.files import SweepFile
-from siteproof.sweeps.point import Point
+from siteproof.record import manifest, samples
+from siteproof.record.point import Point
+from siteproof.record.samples import Sample
+from siteproof.sweeps.reading import SweepFile
 
 LAST = "last"
 OPEN = ("interrupted", "node_lost")  # statuses that say nothing of the point

@@ -1,6 +1,6 @@
 """What changed over the years, since when, where, and what else changed there."""
 
-from siteproof.trend.model import Ack, Alert, Line, Moment, Rhythm, Survey
+from siteproof.trend.alerts import Ack, Alert, Line, Moment, Rhythm, Survey
 from siteproof.trend.survey import history_of, survey
 
 __all__ = ["Ack", "Alert", "Line", "Moment", "Rhythm", "Survey", "history_of", "survey"]

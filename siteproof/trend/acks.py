@@ -16,10 +16,10 @@ from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
-from siteproof import samples
 from siteproof.errors import UserError, harmless
-from siteproof.series import Series
-from siteproof.trend.model import Ack, Alert, Moment
+from siteproof.record import samples
+from siteproof.record.series import Series
+from siteproof.trend.alerts import Ack, Alert, Moment
 
 FORMAT = 1
 _KEYS = ("siteproof", "ack", "who", "why", "when", "takes_back", "alert")

@@ -14,12 +14,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from siteproof import changes, samples
-from siteproof.analysis.pair_units import LINK
+from siteproof.compare import changes
 from siteproof.errors import UserError
-from siteproof.samples import Sample
-from siteproof.series import SYSTEM
-from siteproof.trend.model import Alert, Moment
+from siteproof.record import samples
+from siteproof.record.pair_units import LINK
+from siteproof.record.samples import Sample
+from siteproof.record.series import SYSTEM
+from siteproof.trend.alerts import Alert, Moment
 
 if TYPE_CHECKING:
     from siteproof.history import History

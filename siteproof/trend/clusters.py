@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from siteproof.analysis.pair_units import LINK
-from siteproof.changes import nodeset
-from siteproof.series import SYSTEM
+from siteproof import nodesets
+from siteproof.record.pair_units import LINK
+from siteproof.record.series import SYSTEM
 from siteproof.sites import Site
+from siteproof.trend.alerts import Alert, Moment
 from siteproof.trend.finds import FLEET, Find
 from siteproof.trend.lines import Group
-from siteproof.trend.model import Alert, Moment
 
 NEAR = 2  # runs between two steps that may still be one: where exactly it was is noisy
 ALIKE = 2.0  # times: steps of sizes further apart are two
@@ -105,7 +105,7 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
         series_name=group.key.name,
         environment=group.key.environment,
         role=group.key.role,
-        nodes=nodeset(nodes),
+        nodes=nodesets.of(nodes),
         place=place,
         before=median(f.before for f in finds),
         after=median(f.after for f in finds),

@@ -16,8 +16,8 @@ from siteproof.analysis import drift, shape, steps
 from siteproof.analysis.shape import Shape
 from siteproof.analysis.steps import Step
 from siteproof.trend import screening
+from siteproof.trend.alerts import CONFIRMS, Kind
 from siteproof.trend.lines import Floats, Group, Ints
-from siteproof.trend.model import CONFIRMS, Kind
 
 FLEET = -1  # the node of a fleet's line
 BATCH = 4096  # lines that are screened at a time

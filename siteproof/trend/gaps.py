@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from siteproof.changes import nodeset
+from siteproof import nodesets
 from siteproof.errors import harmless
-from siteproof.series import Series
+from siteproof.record.series import Series
+from siteproof.trend.alerts import CONFIRMS, counted
 from siteproof.trend.finds import SHORTEST, Stretch
 from siteproof.trend.lines import Group, Lines
-from siteproof.trend.model import CONFIRMS, counted
 
 if TYPE_CHECKING:
     from siteproof.history import History
@@ -92,7 +92,7 @@ def _absent(groups: Iterable[Group]) -> Iterator[str]:
     for (_, since, told_), names in sorted(alike.items(), key=lambda item: item[0][1]):
         figures = sorted(told_)
         more = f" and {counted(len(figures) - 1, 'more figure')}" if len(figures) > 1 else ""
-        yield f"not measured since {since}: {nodeset(names)}, {figures[0]}{more}"
+        yield f"not measured since {since}: {nodesets.of(names)}, {figures[0]}{more}"
 
 
 def _newest(groups: Iterable[Group]) -> Iterator[Group]:
@@ -135,10 +135,10 @@ def _silences(groups: Iterable[Group]) -> Iterator[str]:
             for at in np.flatnonzero(steps > LONG * usual):
                 place = str(days[at]), str(days[at + 1]), f"{usual:g}"
                 found.setdefault(place, []).append(group)
-    for (begin, end, usual), held in sorted(found.items())[-SHOWN:]:
+    for (begin, end, every), held in sorted(found.items())[-SHOWN:]:
         yield (
             f"no run between {begin} and {end}, where one every "
-            f"{'day' if usual == '1' else f'{usual} days'} is usual: {_names(held)}"
+            f"{'day' if every == '1' else f'{every} days'} is usual: {_names(held)}"
         )
     if len(found) > SHOWN:
         yield f"{len(found) - SHOWN} older stretches without any run"

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof import series, units
-from siteproof.analysis.pair_units import LINK
-from siteproof.comparison import comparable
-from siteproof.series import Series
+from siteproof import units
+from siteproof.record import series
+from siteproof.record.pair_units import LINK
+from siteproof.record.series import Series, comparable
 from siteproof.sites import Site
-from siteproof.trend.model import Moment
+from siteproof.trend.alerts import Moment
 
 if TYPE_CHECKING:
     from siteproof.history import History
 
-Ints, Floats = NDArray[np.int64], NDArray[np.float64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 FOREIGN = "imported"  # the role of nodes that only imported logs know
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HIGHER, LOWER = ("rate", "flops", "iops", "frequency"), ("time",)  # better, where no catalogue says

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof import data, series
+from siteproof import files, nodesets
 from siteproof.analysis import steps
 from siteproof.analysis.shape import Shape
-from siteproof.changes import nodeset
+from siteproof.record import series
 from siteproof.sites import Site
 from siteproof.trend import acks, causes, clusters, finds, gaps, lines, screening
-from siteproof.trend.beside import beside
+from siteproof.trend.alerts import CONFIRMS, Alert, Line, Rhythm, Survey
 from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Stretch, Told
 from siteproof.trend.lines import Floats, Group, Lines
-from siteproof.trend.model import CONFIRMS, Alert, Line, Rhythm, Survey
+from siteproof.trend.siblings import beside
 
 if TYPE_CHECKING:
     from siteproof.history import History
@@ -42,7 +42,7 @@ def survey(
     now: what is newer does not count. since: only changes from then on are told; the whole history
     is looked at. metric, node: only these are told. told: how many lines are done, of how many.
     """
-    perflogs = perflogs or data.perflogs()
+    perflogs = perflogs or files.perflogs()
     system = site.system.system
     looked = examine(site, h, perflogs, metric, now, told)
     found, stretches, seen, known = looked.lines, looked.stretches, looked.seen, looked.known
@@ -217,7 +217,7 @@ def _rhythms(found: Sequence[tuple[Stretch, Shape]]) -> list[Rhythm]:
                 group.key.metric,
                 group.key.name,
                 group.key.role,
-                nodeset(nodes or group.nodes),
+                nodesets.of(nodes or group.nodes),
                 name,
                 float(np.median([size for _, size in held])),
             )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from siteproof import accepted, comparison
-from siteproof.analysis.compare import Word
-from siteproof.comparison import CONTRACTUAL, Comparison, Row
+from siteproof.analysis.before_after import Word
+from siteproof.compare import accepted, comparison
+from siteproof.compare.comparison import Comparison, Row
+from siteproof.record.samples import Header
+from siteproof.record.series import CONTRACTUAL
 from siteproof.report.material import Material
-from siteproof.report.model import Section, Table
-from siteproof.report.words import count, counted, few, figure, nodes, share, when
-from siteproof.samples import Header
+from siteproof.report.phrases import count, counted, few, figure, nodes, share, when
+from siteproof.report.sections import Section, Table
 from siteproof.trend import Alert, Moment
 
 WORST = 3  # nodes of a row
@@ -58,12 +59,12 @@ def brief(material: Material) -> str:
     """What became worse since the last time."""
     since = material.once(last_time)
     if since is None:
-        told = (
+        why = (
             "There is no earlier measurement to compare with."
             if material.judged.samples
             else "Nothing was measured, so nothing is compared."
         )
-        return " ".join([told, *_steps(material)])
+        return " ".join([why, *_steps(material)])
     rows, told = since.result.rows, [f"Compared with {since.words}:"]
     worse = [_worse(row) for row in rows if row.change.word is Word.WORSE]
     fell = [f"{row.name} of {_worst(row)}" for row in rows if row.worst]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
-from siteproof.analysis.verdict import PUBLISHED
+from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.material import Material
-from siteproof.report.model import Section, Table
-from siteproof.report.words import count, few, figure, nodes, period, when
-from siteproof.samples import Header, Sample
+from siteproof.report.phrases import count, few, figure, nodes, period, when
+from siteproof.report.sections import Section, Table
 
 HPL = "Hpl"
 WORDS = {  # what a reader asks first, in this order, and its name for people

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from siteproof.analysis.verdict import CriterionVerdict, Verdict
+from siteproof.judge.criterion import CriterionVerdict
+from siteproof.judge.gravity import NOT_KEPT, Verdict
 from siteproof.report.material import Material
-from siteproof.report.model import Section, Table
-from siteproof.report.words import count, counted, few
+from siteproof.report.phrases import count, counted, few
+from siteproof.report.sections import Section, Table
 from siteproof.sites import Criterion
 from siteproof.sites.promise import CONTRACT_MODES
-from siteproof.verdict_words import bound, reason, value
+from siteproof.wording.verdicts import bound, reason, value
 
 COLUMNS = ("criterion", "verdict", "promised", "asked", "worst value", "kept by", "source", "see")
-ORDER = (
-    Verdict.FAIL,
-    Verdict.ERROR,
-    Verdict.REGRESSED,
-    Verdict.INCOMPLETE,
-    Verdict.PENDING,
-    Verdict.PASS,
-    Verdict.SKIP,
-)  # the gravest first
-NOT_KEPT = ORDER[:3]
 USUAL = ("mode", " or ".join(CONTRACT_MODES))  # told once
 NAMED = 5  # criteria that a sentence names
 
@@ -30,7 +21,7 @@ NAMED = 5  # criteria that a sentence names
 def chapter(material: Material) -> Section:
     """All criteria, and what no criterion speaks of."""
     judged = material.judged
-    rows = [_row(material, r) for v in ORDER for r in judged.verdicts if r.verdict is v]
+    rows = [_row(material, r) for v in Verdict for r in judged.verdicts if r.verdict is v]
     tables = [
         Table(
             COLUMNS,
@@ -60,7 +51,7 @@ def brief(material: Material) -> str:
 def counts(material: Material) -> str:
     """`2 FAIL, 9 PASS`."""
     return counted(
-        (word, sum(r.verdict is word for r in material.judged.verdicts)) for word in ORDER
+        (word, sum(r.verdict is word for r in material.judged.verdicts)) for word in Verdict
     )
 
 

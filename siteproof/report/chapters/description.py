@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from siteproof import descriptions
-from siteproof.analysis import health
+from siteproof.analysis import counters
 from siteproof.analysis.uniformity import Uniformity, drift, vote
+from siteproof.record import descriptions
+from siteproof.record.samples import Sample
 from siteproof.report.material import Material
-from siteproof.report.model import Section, Table
-from siteproof.report.words import count, few, nodes, period, when
-from siteproof.samples import Sample
+from siteproof.report.phrases import count, few, nodes, period, when
+from siteproof.report.sections import Section, Table
 from siteproof.sites import Hardware
 
 MOST = 60  # lines of a table
@@ -215,7 +215,7 @@ def _changed(material: Material, told: Described) -> Section:
 def _health(found: Sequence[Sample]) -> list[str]:
     """What has grown between the first and the last look at each node."""
     lines: dict[str, list[str]] = defaultdict(list)
-    for delta in health.deltas(*health.around(found)):
+    for delta in counters.deltas(*counters.around(found)):
         if delta.rebooted:
             lines["rebooted between two looks, so no counter can be compared"].append(delta.node)
         for name, grown in delta.grown.items():

@@ -8,17 +8,18 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from siteproof import fleet_pairs, series
 from siteproof.figure import distribution as drawn
 from siteproof.figure import labels
 from siteproof.figure.distribution import Distribution, Mark
-from siteproof.fleet import FleetReport
+from siteproof.nodes import pair_ends
+from siteproof.nodes.states import FleetReport
+from siteproof.record import series
+from siteproof.record.samples import Sample
+from siteproof.record.series import Run, Series
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.model import Figure, Section, Table
-from siteproof.report.words import count, figure, share
-from siteproof.samples import Sample
-from siteproof.series import Run, Series
+from siteproof.report.phrases import count, figure, share
+from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Metric
 
 LEAST = 2  # nodes that make a distribution
@@ -91,7 +92,7 @@ def anchor(metric: str) -> str:
 def fleets(material: Material) -> list[Fleet]:
     """The series of headline metrics that several nodes have; those beyond a bound first."""
     judged, site = material.judged, material.site
-    alone = fleet_pairs.alone(judged.samples)
+    alone = pair_ends.alone(judged.samples)
     like: dict[tuple[str, str], list[Sample]] = {}
     for sample in sorted(alone, key=lambda s: s.header.time, reverse=True):
         if sample.status == "ok":

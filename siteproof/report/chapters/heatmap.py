@@ -9,16 +9,16 @@ from datetime import datetime
 import numpy as np
 
 from siteproof import units
-from siteproof.analysis import fleet as rules
+from siteproof.analysis import slow_nodes as rules
 from siteproof.figure import heatmap as drawn
 from siteproof.figure.heatmap import HeatMap
 from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, USUAL, kinds_of
 from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
 from siteproof.report.material import Material
-from siteproof.report.model import Figure, Section, Table
 from siteproof.report.past import Past
-from siteproof.report.words import count, day, few, share
+from siteproof.report.phrases import count, day, few, share
+from siteproof.report.sections import Figure, Section, Table
 
 LEAST_NODES, LEAST_RUNS = 2, 2
 FEW_DAYS = 5  # from so many on a column is a day, else a session

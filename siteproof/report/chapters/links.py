@@ -9,16 +9,15 @@ from fractions import Fraction
 from statistics import median
 
 from siteproof import units
-from siteproof.analysis.pair_units import LINK, of_pairs
-from siteproof.analysis.verdict import PUBLISHED
 from siteproof.figure import labels
 from siteproof.figure import ranges as drawn
 from siteproof.figure.ranges import Beside, Pairs
+from siteproof.record.pair_units import LINK, of_pairs
+from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.chapters import matrix
 from siteproof.report.material import Material
-from siteproof.report.model import Figure, Section, Table
-from siteproof.report.words import count
-from siteproof.samples import Sample
+from siteproof.report.phrases import count
+from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site
 
 FAR = "1 ms"  # a round trip from which on a link leaves the campus: light comes 100 km far

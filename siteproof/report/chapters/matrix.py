@@ -6,19 +6,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from siteproof import matrix, pairs, units
-from siteproof.analysis.pair_units import LINK, of_pairs
-from siteproof.analysis.verdict import PUBLISHED
+from siteproof import units
+from siteproof.figure import grid as drawn
 from siteproof.figure import labels
-from siteproof.figure import matrix as drawn
 from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, USUAL, kinds_of
-from siteproof.matrix import NOT_TRIED, Matrix
+from siteproof.judge.gravity import Verdict, of_status
+from siteproof.links import matrix
+from siteproof.links.matrix import Matrix
+from siteproof.record.pair_units import LINK, of_pairs
+from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.model import Figure, Section, Table
-from siteproof.report.words import count, few, figure, nodes, share
-from siteproof.samples import Sample
-from siteproof.sites import Site
+from siteproof.report.phrases import count, few, figure, nodes, share
+from siteproof.report.sections import Figure, Section, Table
+from siteproof.sites import Site, pairs
 
 MOST = 8  # figures
 WORST = 10
@@ -112,7 +113,8 @@ def _kinds(one: Matrix) -> dict[Pair, int]:
         )
     found |= dict.fromkeys(one.failed, FAILED)
     for pair, why in one.missing.items():
-        found[pair] = SHORT if why.partition(":")[0] in NOT_TRIED[:2] else MISSING
+        lost = of_status(why.partition(":")[0]) is Verdict.INCOMPLETE
+        found[pair] = SHORT if lost else MISSING
     return found
 
 

@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from math import isfinite
 from statistics import mean, median
 
-from siteproof import pairs, units
-from siteproof.analysis.pair_units import LINK, link_of
-from siteproof.analysis.verdict import PUBLISHED
+from siteproof import units
 from siteproof.figure import labels
 from siteproof.figure import ranges as drawn
 from siteproof.figure.distribution import Mark
 from siteproof.figure.ranges import Ranges, Trials
+from siteproof.record.pair_units import LINK, link_of
+from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.model import Figure, Section, Table
-from siteproof.report.words import count, figure
-from siteproof.samples import Sample
-from siteproof.sites import Site
+from siteproof.report.phrases import count, figure
+from siteproof.report.sections import Figure, Section, Table
+from siteproof.sites import Site, pairs
 
 LEAST = 2  # ways that can be compared
 COLUMNS = ("way", "trials", "median", "mean", "lowest", "highest", "median, share", "mean, share")

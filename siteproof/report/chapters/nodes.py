@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from siteproof.fleet import NodeReport, State
 from siteproof.gate.decision import Ruling
+from siteproof.nodes.states import NodeReport, State
 from siteproof.report.material import Material
-from siteproof.report.model import Section, Table
-from siteproof.report.words import count, counted, few, nodes
+from siteproof.report.phrases import count, counted, few, nodes
+from siteproof.report.sections import Section, Table
 
 _NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w.-]*\w)")  # no part of a name or version
 BLANK = "\0"  # in the place of a figure: no reason holds it

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from siteproof import published_results
-from siteproof.analysis.verdict import PUBLISHED
+from siteproof.published import results
+from siteproof.record.samples import PUBLISHED
 from siteproof.report.material import Material
-from siteproof.report.model import Section, Table
-from siteproof.report.words import count
+from siteproof.report.phrases import count
+from siteproof.report.sections import Section, Table
 
 
 def chapter(material: Material) -> Section | None:
@@ -14,7 +14,7 @@ def chapter(material: Material) -> Section | None:
     stated = material.sessions.of(lambda header: header.mode == PUBLISHED)
     found = [
         Table(t.columns, t.rows, t.note, title=t.title)
-        for t in published_results.tables(material.site, stated)
+        for t in results.tables(material.site, stated)
         if t.rows
     ]
     if not found:

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from siteproof import published_figures
-from siteproof.analysis.verdict import PUBLISHED, Verdict
 from siteproof.errors import UserError, UserErrors
+from siteproof.judge.gravity import Verdict
+from siteproof.published import figures
+from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.chapters import changes, conditions, criteria, nodes, untested
 from siteproof.report.material import Material
-from siteproof.report.model import Section, Table
-from siteproof.report.words import count, few, period, when
-from siteproof.samples import Sample
+from siteproof.report.phrases import count, few, period, when
+from siteproof.report.sections import Section, Table
 
-GRAVEST = (
-    Verdict.FAIL,
-    Verdict.ERROR,
-    Verdict.REGRESSED,
-    Verdict.INCOMPLETE,
-    Verdict.PENDING,
-    Verdict.PASS,
-)
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MEANING = {
     Verdict.FAIL: "It did not pass: a promise is not kept",
@@ -28,6 +20,7 @@ MEANING = {
     Verdict.REGRESSED: "No promise is broken, and a figure is worse than its own baseline",
     Verdict.INCOMPLETE: "Nothing failed, and something that was promised has not been measured",
     Verdict.PENDING: "Nothing failed, and something waits for a person or for a check",
+    Verdict.SKIP: "Nothing failed, and something could not be measured here",
     Verdict.PASS: "It passed: every criterion that can be decided is kept",
 }
 QUESTIONS: tuple[tuple[str, Callable[[Material], str], str], ...] = (
@@ -48,12 +41,8 @@ def chapter(material: Material) -> Section:
 
 
 def mark(material: Material) -> str:
-    """The gravest verdict on any criterion."""
-    return str(
-        next(
-            (v for v in GRAVEST if any(r.verdict is v for r in material.judged.verdicts)), UNDECIDED
-        )
-    )
+    """The gravest verdict on any criterion that decides something."""
+    return str(material.judged.gravest or UNDECIDED)
 
 
 def headline(material: Material) -> str:
@@ -113,7 +102,7 @@ def _stated(found: Sequence[Sample]) -> str:
     if not found:
         return ""
     order = sorted(found, key=lambda s: s.header.time)
-    first, last = published_figures.when(order[0]), published_figures.when(order[-1])
+    first, last = figures.when(order[0]), figures.when(order[-1])
     days = dict.fromkeys((first.partition("/")[0], last.rpartition("/")[2]))
     sources = {
         source.partition(", ")[0]

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from siteproof import sites, sweep_derived, sweep_pictures, sweep_report, sweep_runs, sweep_words
-from siteproof.analysis.curves import At, Beyond
-from siteproof.analysis.verdict import PUBLISHED
+from siteproof import sites
+from siteproof.analysis.plateau import At, Beyond
+from siteproof.curves import run_findings, sweep_runs, whole_sweep
+from siteproof.curves.measured import ALL, TASKS, Curve
+from siteproof.curves.run_findings import SweepReport
+from siteproof.curves.sweep_runs import SweepRun
 from siteproof.errors import UserError, UserErrors
-from siteproof.figure import curves as drawn
 from siteproof.figure import labels
-from siteproof.figure.curves import Picture
-from siteproof.report import landmarks, promised
-from siteproof.report.landmarks import Stated
+from siteproof.figure import line_chart as drawn
+from siteproof.figure.line_chart import Picture
+from siteproof.record.samples import PUBLISHED
+from siteproof.record.series import SWEEP
+from siteproof.record.sessions import Sessions
+from siteproof.report import promised, published_sweeps, sweep_pictures
 from siteproof.report.material import Material
-from siteproof.report.model import Figure, Section, Table
-from siteproof.report.words import count, day, few
-from siteproof.sessions import Sessions
+from siteproof.report.phrases import count, day, few
+from siteproof.report.published_sweeps import Stated
+from siteproof.report.sections import Figure, Section, Table
+from siteproof.report.sweep_pictures import Together
 from siteproof.sites import Site
-from siteproof.sweep_pictures import Together
-from siteproof.sweep_report import SweepReport
-from siteproof.sweep_runs import SweepRun
-from siteproof.sweep_tables import ALL, TASKS, Curve
-from siteproof.sweeps import files
+from siteproof.sweeps import reading
+from siteproof.wording import sweep_results
 
 RUNS = 4  # of one sweep in one figure
 NAMED = 4  # runs or systems that a sentence names
@@ -52,7 +55,7 @@ def chapter(material: Material) -> Section | None:
         f"{r.run.name}: {text}"
         for r in found.reports
         if r.run.system == material.system
-        for text in sweep_words.headlines(r)
+        for text in sweep_results.headlines(r)
     ]
     points += found.beside
     points += [f"Not drawn: {title}" for title in (f.title for f in figures[MOST:])]
@@ -70,18 +73,18 @@ def chapter(material: Material) -> Section | None:
 
 
 def _found(material: Material) -> Found:
-    known, beside = files.examine()[0], []
+    known, beside = reading.examine()[0], []
     mine = _runs(material.sessions)
     names = list(dict.fromkeys(run.name for run in reversed(mine)))
     chosen: dict[str, list[tuple[Site, SweepRun]]] = {
         name: [(material.site, run) for run in _newest([r for r in mine if r.name == name])]
         for name in names
     }
-    stated = landmarks.of(material.sessions.of(_published))
+    stated = published_sweeps.of(material.sessions.of(_published))
     for other in _others(material):
         sessions = Sessions(material.perflogs, other)
         try:
-            stated += landmarks.of(sessions.of(_published)) if mine or stated else []
+            stated += published_sweeps.of(sessions.of(_published)) if mine or stated else []
             site = sites.load(other)
             runs = _runs(sessions)
         except (UserError, UserErrors) as error:
@@ -91,17 +94,17 @@ def _found(material: Material) -> Found:
             theirs = _newest([r for r in runs if r.name == name])[:1]
             chosen[name] += [(site, run) for run in theirs]
     together, reports = [], []
-    for name, runs in chosen.items():
-        held = runs[:RUNS]
+    for name, all_of in chosen.items():
+        held = all_of[:RUNS]
         if rest := [
             f"{run.system} {run.newest.header.campaign or day(run.newest.header.time)}"
-            for _, run in runs[RUNS:]
+            for _, run in all_of[RUNS:]
         ]:
             beside.append(f"{name}: {count(len(rest), 'more run')} not drawn: {few(rest, NAMED)}")
         own = [
             (_label(run, [r for _, r in held]), report)
             for site, run in held
-            for report in sweep_report.reports(site, run, known.get(name))
+            for report in run_findings.reports(site, run, known.get(name))
         ]
         together += [
             (one, len({label for label, _ in own}) > 1) for one in sweep_pictures.together(own)
@@ -124,7 +127,7 @@ def _others(material: Material) -> list[str]:
 
 
 def _runs(sessions: Sessions) -> list[SweepRun]:
-    return sweep_runs.collect(sessions.of(lambda head: sweep_runs.SWEEP in head.conditions))
+    return sweep_runs.collect(sessions.of(lambda head: SWEEP in head.conditions))
 
 
 def _newest(runs: Sequence[SweepRun]) -> list[SweepRun]:
@@ -230,7 +233,7 @@ def _alone(metric: str, stated: Sequence[Stated]) -> Figure:
 
 def _metrics(metric: str) -> list[str]:
     """The metric and what is derived from its curve, such as the highest value."""
-    return [metric, *(m for m in sweep_derived.METRICS if m.startswith(f"{metric}_"))]
+    return [metric, *(m for m in whole_sweep.METRICS if m.startswith(f"{metric}_"))]
 
 
 def _stated_row(one: Stated) -> tuple[str, ...]:
@@ -273,15 +276,15 @@ def _row(name: str, report: SweepReport, curve: Curve) -> tuple[str, ...]:
     flat = curve.finding.plateau if curve.finding else None
     where = "-"
     if isinstance(flat, At):
-        where = sweep_words.at(axis, flat.x)
+        where = sweep_results.at(axis, flat.x)
     elif isinstance(flat, Beyond):
-        where = f"> {sweep_words.at(axis, flat.last)}"
+        where = f"> {sweep_results.at(axis, flat.last)}"
     told = ", ".join(filter(None, (name, curve.told_line))) or curve.metric
     return (
         told,
         str(len(curve.rows)),
-        f"{sweep_words.number(best.point.median)} {curve.unit}",
-        sweep_words.at(axis, best.label),
+        f"{sweep_results.number(best.point.median)} {curve.unit}",
+        sweep_results.at(axis, best.label),
         where,
-        sweep_words.per_cent(limits[0].share) if limits else "-",
+        sweep_results.per_cent(limits[0].share) if limits else "-",
     )

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siteproof import timeline
-from siteproof.accepted import Acceptance
-from siteproof.figure import timeline as picture
+from siteproof.compare.accepted import Acceptance
+from siteproof.figure import dates as picture
+from siteproof.published import milestones
+from siteproof.published.milestones import Milestone
 from siteproof.report.material import Material
-from siteproof.report.model import Figure, Section, Table
-from siteproof.report.words import count, counted, few, when
-from siteproof.timeline import Milestone
+from siteproof.report.phrases import count, counted, few, when
+from siteproof.report.sections import Figure, Section, Table
 
 NAMED = 6  # criteria that an acceptance did not keep
 
 
 def chapter(material: Material) -> Section | None:
     """Milestones of the site's file, and the records of `siteproof accept`."""
-    found = timeline.read(material.site)
-    remarks = timeline.remarks(found)
+    found = milestones.read(material.site)
+    remarks = milestones.remarks(found)
     if not found and not material.accepted and not material.judged.samples:
         return None
     tables = []

@@ -8,19 +8,20 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from siteproof import series, trend, units
-from siteproof.analysis import fleet as rules
-from siteproof.comparison import comparable
-from siteproof.figure import trend as drawn
+from siteproof import trend, units
+from siteproof.analysis import slow_nodes as rules
+from siteproof.figure import run_chart as drawn
 from siteproof.figure.distribution import Mark
-from siteproof.figure.trend import Course, Region, Trend
+from siteproof.figure.run_chart import Course, Region, Trend
+from siteproof.record import series
+from siteproof.record.series import comparable
 from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
 from siteproof.report.chapters.distribution import Fleet
 from siteproof.report.material import Material
-from siteproof.report.model import Figure, Section, Table
 from siteproof.report.past import Past
-from siteproof.report.words import count, day, figure, share
+from siteproof.report.phrases import count, day, figure, share
+from siteproof.report.sections import Figure, Section, Table
 from siteproof.trend import Alert
 
 LEAST = 3  # runs that make a course

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from siteproof.analysis.pair_units import link_of
-from siteproof.analysis.verdict import PUBLISHED, CriterionVerdict, Verdict
+from siteproof.judge.criterion import CriterionVerdict
+from siteproof.judge.gravity import UNDECIDED
+from siteproof.record.pair_units import link_of
+from siteproof.record.samples import PUBLISHED
 from siteproof.report.material import Material
-from siteproof.report.model import Section, Table
-from siteproof.report.words import count, few, nodes, when
-from siteproof.sweeps import files
-from siteproof.verdict_words import reason
+from siteproof.report.phrases import count, few, nodes, when
+from siteproof.report.sections import Section, Table
+from siteproof.sweeps import reading
+from siteproof.wording.verdicts import reason
 
 NAMED = 4  # things of a kind that a sentence names
 MOST = 100  # lines of a table
@@ -104,9 +106,7 @@ def _criteria(material: Material) -> list[CriterionVerdict]:
     return [
         r
         for r in material.judged.verdicts
-        if r.verdict in (Verdict.INCOMPLETE, Verdict.PENDING)
-        or r.verdict is Verdict.SKIP
-        and not r.criterion.report_only
+        if r.verdict in UNDECIDED and not r.criterion.report_only
     ]
 
 
@@ -179,7 +179,7 @@ def _not_run(material: Material) -> list[tuple[str, str, str]]:
             last[header.check] = max(last.get(header.check, ""), header.time)
     waiting: dict[str, list[str]] = {}
     for key, criterion in material.site.criteria.items():
-        if not criterion.report_only:
+        if not (criterion.report_only or criterion.not_here):
             waiting.setdefault(criterion.metric.partition(".")[0], []).append(key)
     known = {m.check for m in material.site.catalogue.values() if m.check} - run
     rows = [
@@ -230,6 +230,6 @@ def _not_swept(material: Material) -> list[tuple[str, int, str]]:
         last[name] = max(last.get(name, ""), header.time)
     return [
         (name, len(sweep.points), when(last[name]) if name in last else NEVER)
-        for name, sweep in sorted(files.examine()[0].items())
+        for name, sweep in sorted(reading.examine()[0].items())
         if name not in run
     ]

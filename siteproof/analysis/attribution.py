@@ -1,0 +1,275 @@
+"""Who is behind the bad pairs: a node as sender, as receiver or as both, or one link.
+
+Peeling: a node's figure is the median over its peers, on the better side where there are two, so
+that more than half of its pairs must be bad. Figures far below the others' (robust z, as in
+siteproof.analysis.slow_nodes) are suspects; the one that explains most is accused, its pairs leave,
+and the rest is looked at again, so that nobody pays for a bad peer. What is bad then is a link.
+The idea of medians by row and column: Tukey, Exploratory Data Analysis (1977), median polish.
+Unlike its sums, a pair's speed is that of its worse end, so a node takes all of its pairs along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, log
+from statistics import NormalDist, median, median_high, median_low
+
+from siteproof.analysis import slow_nodes as rules
+from siteproof.analysis.slow_nodes import MIN_DEFICIT, Middle
+
+FALSE_ALARM = 0.005  # wanted: the share of groups of pure noise in which anything is bad
+# The MAD of few values is itself uncertain. Simulated for normal values, 20,000 times for each
+# count: by which factor the limit must grow to keep FALSE_ALARM; 1 + FEW / count from 6 on.
+FEW, FEWER = 10.0, {4: 3.8, 5: 5.5}
+# A rate cannot fall by more than all of itself, so among few and scattered ones no z of differences
+# reaches the limit, even of a dead link; from here on the z is that of the logarithms.
+HALF = 0.5
+ASYMMETRIC = 0.20  # seed 003's two directions differed by 8 %; more than this deserves a look
+SENDER, RECEIVER, EITHER = "sender", "receiver", ""
+
+Pair = tuple[str, str]  # sender, receiver
+Unit = tuple[str, str]  # node, SENDER or RECEIVER; EITHER where the quantity has no direction
+Misses = Callable[[float], bool]
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A node that is behind bad pairs. sides: SENDER, RECEIVER or both; none without direction.
+
+    deficit: of the median over its pairs, beside the other nodes'. peers: how many.
+    """
+
+    node: str
+    sides: tuple[str, ...]
+    deficit: float
+    peers: int
+
+    def __str__(self) -> str:
+        return f"{self.node} (as {' and '.join(self.sides)})" if self.sides else self.node
+
+
+@dataclass(frozen=True)
+class BadPair:
+    """A pair that no culprit explains. value: None where it was tried and gave none."""
+
+    sender: str
+    receiver: str
+    value: float | None
+    deficit: float
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The answer. bad: all bad pairs, explained or not. usual: the median of the good ones.
+
+    directed: whether some pair was measured in both directions; else nothing is said of sides.
+    """
+
+    culprits: tuple[Culprit, ...]
+    links: tuple[BadPair, ...]
+    bad: frozenset[Pair]
+    usual: float
+    directed: bool
+
+    @property
+    def alone(self) -> list[str]:
+        """The bad links in words, the worst first: `a>b`, or `a<>b` where both ways are bad."""
+        seen = {(p.sender, p.receiver) for p in self.links}
+        return [
+            f"{a}<>{b}" if (b, a) in seen else f"{a}>{b}"
+            for a, b in ((p.sender, p.receiver) for p in self.links)
+            if (b, a) not in seen or a < b
+        ]
+
+
+def figures(trials: Mapping[Pair, Sequence[float]], better: str) -> dict[Pair, float]:
+    """The median of each pair's trials; of a pair that was tried in vain the worst there is."""
+    worst = 0.0 if better == "higher" else inf
+    return {pair: median(held) if held else worst for pair, held in trials.items()}
+
+
+def blame(
+    trials: Mapping[Pair, Sequence[float]],
+    better: str,
+    *,
+    hubs: Collection[str] = (),
+    misses: Misses = lambda _value: False,
+) -> Blame:
+    """Who is behind the bad pairs.
+
+    trials: by directed pair, all in one unit and above 0; none of a pair that was tried in vain.
+    better: higher or lower. hubs: the servers of a star, whose clients have no other peer.
+    misses: whether a figure breaks its contract, which makes it bad, however alike all are.
+    """
+    values = figures(trials, better)
+    directed = any((b, a) in values for a, b in values)
+    groups = [
+        _Group(held, better, hubs, misses, directed) for held in _alike(values, hubs, directed)
+    ]
+    found = [culprit for group in groups for culprit in group.peeled()]
+    links = [bad for group in groups for bad in group.links()]
+    good = [v for g in groups for pair, v in g.values.items() if pair not in g.bad]
+    return Blame(
+        tuple(sorted(_joined(found), key=lambda c: (-c.deficit, c.node))),
+        tuple(sorted(links, key=lambda p: (-p.deficit, p.sender, p.receiver))),
+        frozenset(pair for group in groups for pair in group.bad),
+        median(good) if good else median(values.values()) if values else 0.0,
+        directed,
+    )
+
+
+@dataclass(frozen=True)
+class Asymmetry:
+    """Two directions of a pair: the better one first. share: what the worse one lacks."""
+
+    better: Pair
+    share: float
+
+
+def asymmetries(values: Mapping[Pair, float], better: str) -> list[Asymmetry]:
+    """How much the directions of each pair differ, the most unlike first."""
+    found = []
+    for (a, b), one in values.items():
+        other = values.get((b, a))
+        if other is None or a > b or not all(isfinite(v) and v > 0 for v in (one, other)):
+            continue
+        first = one >= other if better == "higher" else one <= other
+        found.append(Asymmetry((a, b) if first else (b, a), 1 - min(one, other) / max(one, other)))
+    return sorted(found, key=lambda a: (-a.share, a.better))
+
+
+def limit(count: int) -> float:
+    """The robust z beyond which one of so many figures is bad (Bonferroni)."""
+    return NormalDist().inv_cdf(1 - FALSE_ALARM / count) * FEWER.get(count, 1 + FEW / count)
+
+
+def _alike(
+    values: Mapping[Pair, float], hubs: Collection[str], directed: bool
+) -> list[dict[Pair, float]]:
+    """The pairs that may be compared: in a star, to the servers and from them are two things."""
+    groups: dict[bool, dict[Pair, float]] = {}
+    for pair, value in values.items():
+        groups.setdefault(directed and pair[1] in hubs, {})[pair] = value
+    return list(groups.values())
+
+
+def _joined(found: Sequence[Culprit]) -> Iterator[Culprit]:
+    """A culprit as sender and as receiver is one."""
+    for node in dict.fromkeys(c.node for c in found):
+        same = [c for c in found if c.node == node]
+        sides = {side for c in same for side in c.sides}
+        yield Culprit(
+            node,
+            tuple(s for s in (SENDER, RECEIVER) if s in sides),
+            max(c.deficit for c in same),
+            max(c.peers for c in same),
+        )
+
+
+class _Group:
+    """Pairs that may be compared with each other. live: those that no accused unit explains."""
+
+    def __init__(
+        self,
+        values: dict[Pair, float],
+        better: str,
+        hubs: Collection[str],
+        misses: Misses,
+        directed: bool,
+    ) -> None:
+        self.values, self.better, self.hubs, self.misses = values, better, hubs, misses
+        self.sides = (SENDER, RECEIVER) if directed else (EITHER, EITHER)
+        self.live: dict[Unit, dict[Unit, float]] = {}
+        for (a, b), value in values.items():
+            one, other = (a, self.sides[0]), (b, self.sides[1])
+            self.live.setdefault(one, {})[other] = value
+            self.live.setdefault(other, {})[one] = value
+        self.bad: set[Pair] = set()
+
+    def peeled(self) -> list[Culprit]:
+        """Accuse, and look again, until nobody is left who can be accused."""
+        found: list[Culprit] = []
+        while accused := self._round():
+            found += accused
+        return found
+
+    def links(self) -> list[BadPair]:
+        """The bad pairs that remain; after peeling."""
+        remain = {
+            (a, b): v
+            for (a, b), v in self.values.items()
+            if (b, self.sides[1]) in self.live.get((a, self.sides[0]), {})
+        }
+        fleet = self._middle((remain or self.values).values())
+        self.bad = {pair for pair, v in self.values.items() if self._is_bad(v, fleet)}
+        return [
+            BadPair(*pair, v if isfinite(v) and v > 0 else None, self._deficit(v, fleet))
+            for pair, v in remain.items()
+            if pair in self.bad
+        ]
+
+    def _round(self) -> list[Culprit]:
+        """Those who can be accused beside the fleet as it stands, whoever explains most first."""
+        own = {unit: self._figure(held.values()) for unit, held in self.live.items()}
+        # A server's figure is the median of its clients': counted again, it would shrink the MAD.
+        fleet = self._middle([v for (node, _), v in own.items() if node not in self.hubs])
+        suspects = {unit for unit, figure in own.items() if self._is_bad(figure, fleet)}
+        found = []
+        while suspects:
+            worst = max(sorted(suspects), key=lambda unit: self._explains(unit, fleet))
+            suspects.remove(worst)
+            if self._guilty(worst, fleet):
+                deficit = self._deficit(self._figure(self.live[worst].values()), fleet)
+                sides = (worst[1],) if worst[1] else ()
+                found.append(Culprit(worst[0], sides, deficit, len(self.live[worst])))
+                self._remove(worst)
+                suspects &= self.live.keys()
+        return found
+
+    def _guilty(self, unit: Unit, fleet: Middle) -> bool:
+        """Whether a suspect's pairs are bad, and its peers good with others."""
+        held = self.live[unit]
+        if not self._is_bad(self._figure(held.values()), fleet):
+            return False  # those accused before have taken its bad pairs along
+        others = [
+            self._figure([v for other, v in self.live[peer].items() if other != unit])
+            for peer in held
+            if len(self.live[peer]) > 1
+        ]
+        good = sum(not self._is_bad(figure, fleet) for figure in others)
+        if unit[0] in self.hubs:
+            return len(held) > 1 and all(self._is_bad(v, fleet) for v in held.values())
+        if self.hubs and len(held) == 1:
+            return good == 1  # its server is good with others: it is the client or its cable
+        return len(held) > 1 and good > 1
+
+    def _remove(self, unit: Unit) -> None:
+        for peer in self.live.pop(unit):
+            del self.live[peer][unit]
+            if not self.live[peer]:
+                del self.live[peer]
+
+    def _figure(self, values: Collection[float]) -> float:
+        return (median_high if self.better == "higher" else median_low)(values)
+
+    def _middle(self, values: Iterable[float]) -> Middle:
+        """Where the figures stand; values tried in vain stand for no spread."""
+        usable = [v for v in values if isfinite(v) and v > 0]
+        return rules.middle(usable or [0.0])
+
+    def _explains(self, unit: Unit, fleet: Middle) -> float:
+        """How much of the badness goes if this unit goes."""
+        shares = (self._deficit(v, fleet) for v in self.live[unit].values())
+        return sum(min(max(share, 0.0), 1.0) for share in shares)
+
+    def _deficit(self, value: float, fleet: Middle) -> float:
+        return rules.standing(value, fleet, self.better)[1] if isfinite(value) else 1.0
+
+    def _is_bad(self, value: float, fleet: Middle) -> bool:
+        if self.misses(value) or not isfinite(value) or value <= 0:
+            return True
+        z, deficit = rules.standing(value, fleet, self.better)
+        if z is not None and deficit >= HALF:  # of a rate; a time has no such floor
+            z = min(z, log(value / fleet.median) * fleet.median / fleet.sd)
+        return z is not None and z < -limit(fleet.count) and deficit >= MIN_DEFICIT

@@ -1,0 +1,301 @@
+"""What a measured curve says: its peak, where it becomes flat, and where it falls again.
+
+Repetitions are told by their median and range, not by a mean: Hoefler and Belli, Scientific
+Benchmarking of Parallel Computing Systems, SC15. The standard error of a median is that of a mean
+times sqrt(pi / 2): Kenney and Keeping, Mathematics of Statistics (1962). What the rules find on
+curves whose truth is known: benchmarks/plateau.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, mean, median
+
+FEWEST_POINTS = 4  # points: fewer than three parameters and one more fit anything
+JOIN = 3  # parameters that a join counts for: as one, it is seen on one straight line in ten
+LEAST_RISE = 0.05  # of the slope: 1 is twice the rate with twice the tasks
+TINY = 1e-12  # what arithmetic leaves of a residual of zero
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Up to x the curve rises by 2**slope with each doubling; from there it is level."""
+
+    x: float
+    slope: float
+    level: float
+
+
+@dataclass(frozen=True)
+class _Line:
+    start: float
+    slope: float
+    residual: float
+
+
+def fit(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
+    """The break of a curve that rises and is then flat; None where one line describes it as well.
+
+    xs: ascending, different. ys: the medians. Points where either is not above 0 have no logarithm
+    and do not count.
+    """
+    kept = [(math.log2(x), math.log2(y)) for x, y in zip(xs, ys, strict=True) if x > 0 and y > 0]
+    if len(kept) < FEWEST_POINTS:
+        return None
+    ts, vs = [t for t, _ in kept], [v for _, v in kept]
+    single = _line(ts, vs)
+    best = min(((_bent(ts, vs, c), c) for c in _candidates(ts, vs)), key=lambda f: f[0].residual)
+    hinge, at = best
+    if hinge.slope < LEAST_RISE or at >= ts[-1] or not _worth_it(hinge, single, len(ts)):
+        return None
+    return Fit(2**at, hinge.slope, 2 ** (hinge.start + hinge.slope * at))
+
+
+def _candidates(ts: Sequence[float], vs: Sequence[float]) -> Iterator[float]:
+    """Where the best join may lie: at a point, or where line and mean of a division meet."""
+    yield from ts[1:]
+    for cut in range(2, len(ts)):
+        rising = _line(ts[:cut], vs[:cut])
+        if rising.slope > 0:
+            at = (fmean(vs[cut:]) - rising.start) / rising.slope
+            if ts[cut - 1] <= at <= ts[cut]:
+                yield at
+
+
+def _bent(ts: Sequence[float], vs: Sequence[float], at: float) -> _Line:
+    """The best line of which all beyond `at` is level."""
+    return _line([min(t, at) for t in ts], vs)
+
+
+def _line(ts: Sequence[float], vs: Sequence[float]) -> _Line:
+    centre, level = fmean(ts), fmean(vs)
+    width = sum((t - centre) ** 2 for t in ts)
+    slope = sum((t - centre) * (v - level) for t, v in zip(ts, vs, strict=True)) / width
+    start = level - slope * centre
+    return _Line(
+        start, slope, sum((v - start - slope * t) ** 2 for t, v in zip(ts, vs, strict=True))
+    )
+
+
+def _worth_it(hinge: _Line, single: _Line, count: int) -> bool:
+    """Schwarz's criterion, with the join counted for more than the one parameter that it is."""
+    gain = count * math.log((single.residual + TINY) / (hinge.residual + TINY))
+    return gain > JOIN * math.log(count)
+
+
+NEAR = 0.05  # of the peak: who is that close to it has reached it
+EXACT = 1e-9  # of a value: what binary fractions leave of an equality
+ERRORS = 3  # standard errors by which a fall must exceed the noise
+DOUBT = 2  # standard errors of which 5 % must be more: with less the plateau is a rough one
+MEDIAN_ERROR = math.sqrt(math.pi / 2)  # standard error of a median as a multiple of a mean's
+FEWEST = 2  # repetitions without which nobody knows the noise
+
+
+@dataclass(frozen=True)
+class Point:
+    """All repetitions at one place of the axis. values: finite, of one unit."""
+
+    x: float
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values or not all(map(math.isfinite, (self.x, *self.values))):
+            raise ValueError(f"no finite values at {self.x}")
+
+    @property
+    def median(self) -> float:
+        """The middle of the repetitions."""
+        return median(self.values)
+
+    @property
+    def low(self) -> float:
+        """The lowest repetition."""
+        return min(self.values)
+
+    @property
+    def high(self) -> float:
+        """The highest repetition."""
+        return max(self.values)
+
+
+@dataclass(frozen=True)
+class At:
+    """A place on the axis that was found."""
+
+    x: float
+
+    def __str__(self) -> str:
+        return f"{self.x:g}"
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """A place that lies beyond all that was measured: censored, and no number (trap J23)."""
+
+    last: float
+
+    def __str__(self) -> str:
+        return f">{self.last:g}"
+
+
+@dataclass(frozen=True)
+class Nowhere:
+    """There is no such place."""
+
+    def __str__(self) -> str:
+        return "none"
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """It cannot be decided from what was measured."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"undecided: {self.why}"
+
+
+Place = At | Beyond | Unknown
+Decline = At | Nowhere | Unknown
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one curve says. noise: coefficient of variation; None with one repetition a point.
+
+    plateau: the smallest x with 95 % of the best median of any larger x. fit: beside it, where a
+    rising and a flat line meet; None where two lines describe the curve no better than one does.
+    gain: of the last doubling, a share; None where the points span none. doubtful: noise may be
+    larger than the 5 % that decide the plateau.
+    """
+
+    peak: Point
+    plateau: Place
+    fit: Fit | None
+    decline: Decline
+    noise: float | None
+    gain: float | None
+    doubtful: bool
+
+
+def points(values: Mapping[float, Iterable[float]]) -> list[Point]:
+    """The points of a curve in the order of the axis. Raises ValueError for what is not finite."""
+    return sorted((Point(x, tuple(held)) for x, held in values.items()), key=lambda p: p.x)
+
+
+def find(curve: Sequence[Point]) -> Finding:
+    """What a curve says, of whose values the higher is the better. curve: ordered, not empty."""
+    top, falls = peak(curve), decline(curve)
+    before = [p for p in curve if not isinstance(falls, At) or p.x < falls.x]
+    return Finding(
+        top,
+        plateau(curve),
+        fit([p.x for p in before], [p.median for p in before]),
+        falls,
+        noise(curve),
+        last_gain(curve),
+        doubtful(curve),
+    )
+
+
+def peak(curve: Sequence[Point]) -> Point:
+    """The highest median; of equal ones the first."""
+    return max(curve, key=lambda p: (p.median, -p.x))
+
+
+def plateau(curve: Sequence[Point]) -> Place:
+    """The smallest x within 5 % of the peak; beyond the last where the curve still rises there.
+
+    It still rises if the last point is the peak and the last doubling gained more than 5 %. To ask
+    for 95 % of the peak, or of the best median of any larger x, is the same.
+    """
+    top = peak(curve)
+    if top.median <= 0:
+        return Unknown("nothing was carried")
+    if top is curve[-1]:
+        gain = last_gain(curve)
+        if gain is None:
+            return Unknown("the points span less than a doubling")
+        if gain > NEAR + EXACT:
+            return Beyond(top.x)
+    return At(next(p.x for p in curve if p.median >= (1 - NEAR - EXACT) * top.median))
+
+
+def last_gain(curve: Sequence[Point]) -> float | None:
+    """What the last doubling of x gained, as a share; None where the points do not span one.
+
+    Between two points the curve is a straight line of log2 and log2.
+    """
+    last = curve[-1]
+    half = last.x / 2
+    if curve[0].x <= 0 or half < curve[0].x:
+        return None
+    before = _between(curve, half)
+    return last.median / before - 1 if before > 0 else math.inf
+
+
+def _between(curve: Sequence[Point], x: float) -> float:
+    """The median at x, which lies among the points."""
+    for left, right in pairwise(curve):
+        if left.x <= x <= right.x:
+            if min(left.median, right.median) <= 0:
+                return left.median
+            share = math.log(x / left.x) / math.log(right.x / left.x)
+            return left.median * math.pow(right.median / left.median, share)
+    raise ValueError(f"{x} lies outside of the curve")
+
+
+def decline(curve: Sequence[Point]) -> Decline:
+    """The first point after the peak from which all medians lie clearly below it.
+
+    Clearly: by 5 %, and by three standard errors of the difference of two medians of n
+    repetitions, CV sqrt(pi/2) sqrt(2/n). n: the fewest at the peak and after it.
+    """
+    top = peak(curve)
+    after = [p for p in curve if p.x > top.x]
+    if top.median <= 0 or not _tail(after, (1 - NEAR) * top.median):
+        return Nowhere()
+    spread = noise(curve)
+    if spread is None:
+        return Unknown("one repetition tells no fall from noise")
+    fewest = min(len(p.values) for p in (top, *after))
+    limit = max(NEAR, ERRORS * _error(spread, fewest))
+    fallen = _tail(after, (1 - limit) * top.median)
+    return At(fallen[0].x) if fallen else Nowhere()
+
+
+def _tail(after: Sequence[Point], limit: float) -> list[Point]:
+    """The last points, as many as lie below the limit without a break."""
+    kept: list[Point] = []
+    for point in reversed(after):
+        if point.median >= limit:
+            break
+        kept.insert(0, point)
+    return kept
+
+
+def noise(curve: Iterable[Point]) -> float | None:
+    """The coefficient of variation, pooled over all points with two repetitions or more."""
+    squares, degrees = 0.0, 0
+    for point in curve:
+        centre = mean(point.values)
+        if len(point.values) >= FEWEST and centre > 0:
+            squares += sum((v / centre - 1) ** 2 for v in point.values)
+            degrees += len(point.values) - 1
+    return math.sqrt(squares / degrees) if degrees else None
+
+
+def doubtful(curve: Sequence[Point]) -> bool:
+    """Whether two medians differ by noise alone by as much as decides the plateau."""
+    spread = noise(curve)
+    fewest = min(len(p.values) for p in curve)
+    return spread is not None and DOUBT * _error(spread, fewest) > NEAR
+
+
+def _error(spread: float, repetitions: int) -> float:
+    """The standard error of the difference of two medians, as a share."""
+    return MEDIAN_ERROR * spread * math.sqrt(2 / repetitions)

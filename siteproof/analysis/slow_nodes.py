@@ -1,0 +1,201 @@
+"""Nodes that are slow beside their sisters, or beside what they were.
+
+Modified z-score and its limit: Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993).
+Factors for few values: Croux and Rousseeuw, Time-Efficient Algorithms for Two Highly Robust
+Estimators of Scale (1992).
+
+Why there is no "every node within 3 % of the median": of 320 healthy nodes with a coefficient of
+variation of 1 %, one or more leave that band 35 times in 100, because 320 nodes are 320 chances.
+Hence a limit in robust standard deviations, a deficit worth a repair, and a second run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import sqrt
+from statistics import median
+from typing import NamedTuple
+
+Z_LIMIT = -3.5  # Iglewicz and Hoaglin
+MIN_DEFICIT = 0.02  # a smaller loss is not worth a repair
+MAD_TO_SIGMA = 1.4826  # for normally distributed values
+MEDIAN_ERROR = 1.253  # standard error of a median beside that of a mean: sqrt(pi / 2)
+RESOLUTION = 0.002  # of the median: closer than that, values are equal; also where the MAD is 0
+FEW = {2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
+MIN_FLEET = 4  # of three nodes two may be the bad ones, and a MAD of three means nothing
+
+RETESTS = 3  # the newest runs that decide …
+SLOW_RUNS = 2  # … and how many of them must be slow
+CLEAR_DEFICIT = 0.20  # so much below the median that one run will do
+MIN_HISTORY = 3  # earlier values without which nothing is said of a change
+CLEAR_FALL = 0.10  # against its own history: enough beside a slow run …
+FALL_SD = 3  # … if it is more than the node's usual variation
+PAIRED_FALL = 0.05  # against its own history in several runs: enough alone …
+PAIRED_ERRORS = 4  # … if it is so many standard errors; 3.5 would accuse one of 4,300 healthy nodes
+UNSTABLE_RUNS = 4  # fewer show no spread
+UNSTABLE_SPREAD = 0.05
+UNSTABLE_TIMES = 4  # more than the spread that the fleet's nodes have from run to run
+MANY = 0.20  # of a role: with more bad nodes than that the median may be theirs
+
+
+class State(StrEnum):
+    """What a node is, the gravest first: what keeps it out hides behind nothing that does not."""
+
+    FAILED = "FAILED"
+    SLOW = "SLOW"
+    ODD = "ODD"
+    UNTESTED = "UNTESTED"
+    UNSTABLE = "UNSTABLE"
+    OK = "OK"
+
+
+@dataclass(frozen=True)
+class WrongAnswer:
+    """A reason that is a wrong answer, which only a waiver of its status excuses."""
+
+    reason: str
+    check: str
+    status: str
+
+
+class Fact(NamedTuple):
+    """What is wrong with a node, and why. wrong: where the reason is a wrong answer."""
+
+    node: str
+    state: State
+    reason: str
+    wrong: WrongAnswer | None = None
+
+
+class Slow(StrEnum):
+    """What the retest rule says of a node in one metric."""
+
+    NO = "no"
+    UNCONFIRMED = "unconfirmed"  # one slow run, not so clear that it will do
+    ONCE = "once"  # seen once, and clear
+    CONFIRMED = "confirmed"
+
+
+@dataclass(frozen=True)
+class Middle:
+    """Where a fleet stands: median, robust standard deviation, number of nodes."""
+
+    median: float
+    sd: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A node beside its own history. change: -0.1 is a tenth less; error: of that change.
+
+    sd: what is usual from run to run, as a share. before, now: how many values.
+    """
+
+    change: float
+    sd: float
+    error: float
+    before: int
+    now: int
+
+
+def middle(values: Collection[float]) -> Middle:
+    """Median and robust standard deviation of one value or more."""
+    centre, count = median(values), len(values)
+    mad = median(abs(v - centre) for v in values)
+    few = FEW.get(count, count / (count - 0.8))
+    return Middle(centre, max(MAD_TO_SIGMA * few * mad, RESOLUTION * abs(centre)), count)
+
+
+def standing(value: float, fleet: Middle, better: str) -> tuple[float | None, float]:
+    """Robust z, negative for the worse side, and the deficit as a share of the fleet's median.
+
+    better: higher or lower. No z where too few nodes or a median of 0 allow none.
+    """
+    if fleet.median <= 0:
+        return None, 0.0
+    sign = 1 if better == "higher" else -1
+    deficit = sign * (1 - value / fleet.median)
+    if fleet.count < MIN_FLEET:
+        return None, deficit
+    return sign * (value - fleet.median) / fleet.sd, deficit
+
+
+def is_slow(z: float | None, deficit: float) -> bool:
+    """Whether one run is far from the fleet, and far enough to matter."""
+    return z is not None and z < Z_LIMIT and deficit >= MIN_DEFICIT
+
+
+def retest_rule(slow: Sequence[bool], deficit: float, fell: bool) -> Slow:
+    """Two of the last three runs; or the newest one alone if it is clear.
+
+    slow: each run, oldest first. deficit: of the newest run. fell: against its own history.
+    """
+    last = slow[-RETESTS:]
+    if sum(last) >= SLOW_RUNS:
+        return Slow.CONFIRMED
+    if not any(last):
+        return Slow.NO
+    return Slow.ONCE if last[-1] and (deficit >= CLEAR_DEFICIT or fell) else Slow.UNCONFIRMED
+
+
+def spread(values: Collection[float]) -> float:
+    """MAD over median."""
+    centre = median(values)
+    return median(abs(v - centre) for v in values) / centre if centre > 0 else 0.0
+
+
+def paired(
+    before: Sequence[float], now: Sequence[float], better: str, usual: float = 0.0
+) -> Paired | None:
+    """The change of a node against its own history, negative where it got worse.
+
+    usual: variation from run to run of the fleet's nodes, as a share: a few values of one node
+    may agree by chance. None if there is too little history.
+    """
+    if len(before) < MIN_HISTORY or not now or (level := middle(before)).median <= 0:
+        return None
+    change = median(now) / level.median - 1
+    sd = max(level.sd / level.median, usual)
+    # Of one or two values the median is their mean.
+    factors = [1 if n < MIN_HISTORY else MEDIAN_ERROR**2 for n in (len(before), len(now))]
+    error = sd * sqrt(factors[0] / len(before) + factors[1] / len(now))
+    sign = 1 if better == "higher" else -1
+    return Paired(sign * change, sd, error, len(before), len(now))
+
+
+def fell(change: Paired, shift: float) -> bool:
+    """Whether a node fell clearly against its history; shift: how the whole fleet moved."""
+    return shift - change.change >= max(CLEAR_FALL, FALL_SD * change.sd)
+
+
+def fell_alone(change: Paired, shift: float) -> bool:
+    """Whether a fall proves a node slow without any look at the fleet's spread.
+
+    Several runs prove a small one, a single run a large one: with a third of the fleet bad, no
+    other test is left.
+    """
+    loss = shift - change.change
+    least = PAIRED_FALL if change.now >= SLOW_RUNS else CLEAR_DEFICIT
+    return loss >= max(least, PAIRED_ERRORS * change.error)
+
+
+def is_unstable(values: Collection[float], fleets_spread: float) -> bool:
+    """Whether a node's runs differ from each other by far more than those of its sisters."""
+    limit = max(UNSTABLE_SPREAD, UNSTABLE_TIMES * fleets_spread)
+    return len(values) >= UNSTABLE_RUNS and spread(values) > limit
+
+
+def group_is_slow(members: Sequence[float], fleet: Middle, better: str) -> float | None:
+    """How far a rack's median is below the fleet's, if it is; else None.
+
+    Each of its nodes may be within the fleet's spread, and their median still be too low.
+    """
+    if len(members) < MIN_HISTORY:
+        return None
+    z, deficit = standing(median(members), fleet, better)
+    if z is None:
+        return None
+    return deficit if is_slow(z * sqrt(len(members)) / MEDIAN_ERROR, deficit) else None

@@ -1,1 +1,0 @@
-"""Baselines from history: what is usual, how much it varies, and so what would be news."""

@@ -1,0 +1,317 @@
+"""All that Siteproof changes inside ReFrame, and the only file that knows ReFrame's internals.
+
+Each patch says what it changes, why, and which of ReFrame's names it needs; `apply` refuses a
+ReFrame that no longer has one of them. `tests/unit/checks/test_adapter.py` runs plain ReFrame and
+fails for a patch that is no longer needed. What is refused and told is decided elsewhere: Hooks.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from types import FrameType
+from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
+
+import reframe
+
+from siteproof.errors import UserError
+from siteproof.slurm.spelling import without_resizing
+
+VERIFIED = "4.10.4"  # the pin of requirements.in, with which the patches were tried
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What the suite does where ReFrame has no hook of its own. Each may end the run."""
+
+    file_loaded: Callable[[str, list[Any]], None]  # a file's name and the checks in it
+    file_broken: Callable[[str, Exception], NoReturn]
+    all_loaded: Callable[[list[Any], Iterable[str]], None]  # all checks; names set by -S
+    before_run: Callable[[Sequence[Any]], None]  # the test cases
+    log_lost: Callable[[OSError], None]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One change of ReFrame.
+
+    needs: ReFrame's names as 'module:attribute', and as 'module:function/name' where a function has
+    to use the name. issue: of ReFrame's tracker; empty where we know of none.
+    """
+
+    name: str
+    changes: str
+    why: str
+    needs: tuple[str, ...]
+    put: Callable[[Hooks], None]
+    since: str = "4.10.4"
+    issue: str = ""
+
+
+def apply(hooks: Hooks, names: Iterable[str] = ()) -> None:
+    """Put the patches into ReFrame, all if none are named. Raises UserError if one cannot be."""
+    chosen = [patch for patch in PATCHES if not names or patch.name in names]
+    for patch in chosen:
+        for needed in patch.needs:
+            if not _there(needed):
+                raise UserError(
+                    f"ReFrame {reframe.VERSION}",
+                    f"has no {needed.replace(':', '.')}, which the patch '{patch.name}' needs",
+                    f"ReFrame {VERIFIED}: 'make venv'",
+                )
+    if reframe.VERSION != VERIFIED:
+        print(
+            f"siteproof: ReFrame {reframe.VERSION} is not the version that Siteproof was "
+            f"verified with, {VERIFIED}",
+            file=sys.stderr,
+        )
+    for patch in chosen:
+        patch.put(hooks)
+
+
+def save_cpu() -> None:
+    """Only the patches that need nothing else of the suite; `benchmarks/` measures them."""
+    nothing: Any = None
+    apply(
+        Hooks(nothing, nothing, nothing, nothing, nothing),
+        ("nodes of a job", "deprecations of fields", "deprecations of variables"),
+    )
+
+
+def _there(needed: str) -> bool:
+    """Whether this ReFrame has a name, or a function that uses it."""
+    module, _, path = needed.partition(":")
+    path, _, used = path.partition("/")
+    try:
+        found = import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+        return not used or used in found.__code__.co_names
+    except (ImportError, AttributeError):
+        return False
+
+
+# ---- loading
+
+
+def _load_from_file(hooks: Hooks) -> None:
+    from reframe.frontend.loader import RegressionCheckLoader
+
+    original = RegressionCheckLoader.load_from_file
+
+    def load_from_file(self: Any, filename: str, force: bool = False) -> list[Any]:
+        try:
+            checks: list[Any] = original(self, filename, force)
+        except (SyntaxError, UnicodeDecodeError, ValueError, TypeError) as error:
+            hooks.file_broken(filename, error)
+        hooks.file_loaded(filename, checks)
+        return checks
+
+    RegressionCheckLoader.load_from_file = load_from_file
+
+
+def _load_all(hooks: Hooks) -> None:
+    from reframe.frontend.loader import RegressionCheckLoader
+
+    original = RegressionCheckLoader.load_all
+
+    def load_all(self: Any, force: bool = False) -> list[Any]:
+        checks: list[Any] = original(self, force)
+        hooks.all_loaded(checks, self._external_vars)
+        return checks
+
+    RegressionCheckLoader.load_all = load_all
+
+
+# ---- running
+
+
+def _runall(hooks: Hooks) -> None:
+    from reframe.frontend.executors import Runner
+
+    original = Runner.runall
+
+    def runall(self: Any, testcases: Sequence[Any], *rest: Any) -> Any:
+        hooks.before_run(testcases)
+        return original(self, testcases, *rest)
+
+    Runner.runall = runall
+
+
+_received = 0  # the last signal that somebody sent
+
+
+def _signals(_hooks: Hooks) -> None:
+    from reframe.frontend import executors
+
+    force_exit = executors._force_exit
+
+    def note(number: int, frame: FrameType | None) -> None:
+        global _received
+        _received = number
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        force_exit(number, frame)
+
+    executors._force_exit = note
+    signal.signal(signal.SIGINT, note)
+
+
+def repeat_signal() -> None:
+    """Raise again what came and was dropped; called whenever ReFrame looks after a job."""
+    from reframe.core.exceptions import ForceExitError
+
+    if _received == signal.SIGINT:
+        raise KeyboardInterrupt
+    if _received:
+        raise ForceExitError(f"received signal {_received}")
+
+
+# ---- jobs of Slurm
+
+
+def _state(_hooks: Hooks) -> None:
+    from reframe.core.schedulers.slurm import _SlurmJob
+
+    original = _SlurmJob.state.fget
+    _SlurmJob.state = property(lambda job: without_resizing(original(job)))
+
+
+def _nodelist(_hooks: Hooks) -> None:
+    from reframe.core.schedulers.slurm import _SlurmJob
+
+    ask = _SlurmJob.nodelist.fget
+    known: WeakKeyDictionary[Any, tuple[str, list[str]]] = WeakKeyDictionary()
+
+    def nodelist(job: Any) -> list[str]:
+        spec, names = known.get(job, ("", []))
+        if not names or spec != job._nodespec:
+            names = ask(job)
+            known[job] = (job._nodespec, names)
+        return names
+
+    _SlurmJob.nodelist = property(nodelist)
+
+
+def renew_job(check: Any) -> None:
+    """Give a check another job to submit, in place of the one that has ended."""
+    check._setup_run_job()
+
+
+# ---- logs
+
+
+def _close(hooks: Hooks) -> None:
+    from reframe.core.logging import MultiFileHandler
+
+    logging.raiseExceptions = False
+    original = MultiFileHandler.close
+
+    def close(self: Any) -> None:
+        try:
+            original(self)
+        except OSError as error:
+            hooks.log_lost(error)
+
+    MultiFileHandler.close = close
+
+
+def _say_nothing(*_args: Any, **_kwargs: Any) -> None:
+    """Instead of a warning."""
+
+
+def _deprecation(module: str, _hooks: Hooks) -> None:
+    owner: Any = import_module(module)
+    owner.user_deprecation_warning = _say_nothing
+
+
+def _nothing(_hooks: Hooks) -> None:
+    """Of a patch that is called where it is needed."""
+
+
+_LOADER = "reframe.frontend.loader:RegressionCheckLoader"
+_JOB = "reframe.core.schedulers.slurm:_SlurmJob"
+PATCHES = (
+    Patch(
+        "broken files",
+        "load_from_file tells which checks a file has, or why it has none",
+        "ReFrame skips a file with an error in it and ends with exit code 0: a check that is gone "
+        "looks like a check that passed",
+        (f"{_LOADER}.load_from_file",),
+        _load_from_file,
+        since="3.9.1",
+        issue="2302, 2306, 2307",
+    ),
+    Patch(
+        "unknown variables",
+        "load_all tells which names -S gave",
+        "-S with a check that does not exist is ignored without a word",
+        (f"{_LOADER}.load_all", f"{_LOADER}.__init__/_external_vars"),
+        _load_all,
+    ),
+    Patch(
+        "start of a run",
+        "runall tells the test cases before the first is run",
+        "a run without any test case is called PASSED; and nothing is asked between the choice of "
+        "tests and the first job, where a sweep's cost has to be told",
+        ("reframe.frontend.executors:Runner.runall",),
+        _runall,
+    ),
+    Patch(
+        "dropped signals",
+        "the handlers of SIGINT, SIGHUP and SIGTERM note what came",
+        "a signal that comes while a log record asks for the user's name is swallowed "
+        "(osext.osuser), and after a SIGTERM no further one is heard: the run goes on",
+        (
+            "reframe.frontend.executors:_force_exit",
+            "reframe.frontend.executors:Runner.__init__/_force_exit",
+        ),
+        _signals,
+    ),
+    Patch(
+        "resized jobs",
+        "a Slurm job's state leaves out RESIZING",
+        "Slurm keeps that record of a job that lost a node for ever, and ReFrame takes it for a "
+        "job that still waits, so it never ends",
+        (f"{_JOB}.state.fget", "reframe.core.schedulers.slurm:slurm_state_pending"),
+        _state,
+    ),
+    Patch(
+        "nodes of a job",
+        "a Slurm job's nodes are asked for once",
+        "every log record of a job that has ended runs `scontrol show hostname`",
+        (f"{_JOB}.nodelist.fget", f"{_JOB}.__init__/_nodespec"),
+        _nodelist,
+    ),
+    Patch(
+        "second job",
+        "renew_job() gives a check a new job",
+        "a check has one job in its life: submitted again, it still has the first one's end",
+        ("reframe.core.pipeline:RegressionTest._setup_run_job",),
+        _nothing,
+    ),
+    Patch(
+        "full disk",
+        "closing a perflog tells of an error; logging prints no traceback",
+        "a full disk under ReFrame's own logs gives a page of tracebacks for each record",
+        ("reframe.core.logging:MultiFileHandler.close",),
+        _close,
+    ),
+    *(
+        Patch(
+            f"deprecations of {module.rpartition('.')[2]}",
+            f"{module} warns of nothing deprecated",
+            "every log record reads the deprecated attribute `variables`, whose warning walks the "
+            "whole stack: three quarters of ReFrame's CPU for a local test case",
+            (f"{module}:user_deprecation_warning",),
+            partial(_deprecation, module),
+        )
+        for module in ("reframe.core.fields", "reframe.core.variables")
+    ),
+)

@@ -1,0 +1,96 @@
+# shellcheck shell=sh
+# MPI benchmarks of two ranks: OSU where it is installed, otherwise IMB, otherwise mpi4py; sourced
+# by a measuring script, which says how ranks start: `start COMMAND...`.
+# Settings: PROGRAM, LAUNCH, SMALLEST and LARGEST (bytes), ITERATIONS; SITEPROOF_MPI as account.sh
+# leaves it.
+# shellcheck disable=SC2153,SC2034  # settings are set elsewhere, and kind is read elsewhere
+
+# shellcheck source=siteproof/checks/on_node/mpi.sh
+. "$1/mpi.sh"
+
+# choose_program: `program` and its library `mpi`, and `kind`, which is srun's --mpi.
+choose_program() {
+    for name in osu imb mpi4py; do
+        [ -n "$PROGRAM" ] || ! is_there "$name" || PROGRAM=$name
+    done
+    program=${PROGRAM:-osu}
+    if ! is_there "$program"; then
+        echo "$program is not installed" >&2
+        exit 127
+    fi
+    mpi=$(library_of_program)
+    kind=$(kind_for "$mpi")
+}
+
+is_there() {
+    case $1 in
+        osu) command -v osu_latency && command -v osu_bw ;;
+        imb) command -v IMB-MPI1 ;;
+        mpi4py) python3 -c 'from mpi4py.bench import pingpong' ;; # since version 4
+        *) false ;;
+    esac >/dev/null 2>&1
+}
+
+library_of_program() { # the MPI that the program is linked to: the library's own name and version
+    case $program in
+        osu) linked_to osu_latency ;;
+        imb) linked_to IMB-MPI1 ;;
+        mpi4py) python3 -m mpi4py --mpi-lib-version | cut -d, -f1 ;;
+    esac 2>/dev/null
+}
+
+transport() { # what the environment says of it
+    env | sed -n 's/^\(OMPI_MCA_[pbm]tl\|OMPI_MCA_pml\|UCX_TLS\|UCX_NET_DEVICES\|FI_PROVIDER\|I_MPI_FABRICS\)=/\1=/p' |
+        sort | tr '\n' ' ' | grep . || echo "chosen by MPI"
+}
+
+tell_program() { # into the facts
+    {
+        echo "program=$program"
+        echo "mpi=${mpi:-unknown}"
+        echo "transport=$(transport)"
+        echo "iterations=$ITERATIONS"
+    } >>facts
+}
+
+# run_program: all sizes; each run's output begins with where the ranks are.
+run_program() {
+    if [ "$program" = osu ]; then
+        run test=latency -- osu osu_latency "$ITERATIONS" || return
+        run test=bandwidth -- osu osu_bw $((ITERATIONS / 50 + 1)) # each sends 64 messages
+    else
+        run -- "$program"
+    fi
+}
+
+# placed COMMAND...: what a rank does: it says where it is, and becomes the benchmark.
+placed() {
+    # shellcheck disable=SC2016  # the variables are the ranks'
+    start sh -c 'echo "rank ${SLURM_PROCID:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-?}}} on ${SLURMD_NODENAME:-$SITEPROOF_NODE}"
+        exec "$@"' rank "$@"
+}
+
+by_size() { # COMMAND...
+    echo "sizes $SMALLEST:$LARGEST"
+    placed "$@"
+}
+
+osu() { # BENCHMARK ITERATIONS
+    set -- "$1" -m "$SMALLEST:$LARGEST" -i "$2" -x 2
+    # Some versions can look at what arrived.
+    ! timeout 10 "$1" -h 2>&1 | grep -q -e '--validation' || set -- "$@" -c
+    by_size "$@"
+}
+
+imb() {
+    powers=$(awk -v a="$SMALLEST" -v b="$LARGEST" \
+        'BEGIN { printf "%.0f:%.0f", log(a) / log(2), log(b) / log(2) }')
+    placed IMB-MPI1 PingPong -msglog "$powers" -iter "$ITERATIONS"
+}
+
+mpi4py() { # the table does not show who has sent to whom
+    placed python3 -m mpi4py.bench helloworld || return
+    by_size python3 -m mpi4py.bench pingpong --array none --min-size "$SMALLEST" \
+        --max-size "$LARGEST" --skip 5 --loop "$ITERATIONS" \
+        --loop-large $((ITERATIONS / 10 + 1)) --loop-huge $((ITERATIONS / 100 + 2))
+}

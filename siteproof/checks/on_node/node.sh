@@ -1,0 +1,27 @@
+#!/bin/sh
+# Measure this node with ./measure.sh and leave raw/NODE/ behind, whole or not at all.
+# On a compute node there is sh, coreutils and the benchmark, and nothing else of ours.
+set -u
+LC_ALL=C TZ=UTC
+export LC_ALL TZ
+stage=$(pwd)
+# shellcheck source=/dev/null
+. ./settings
+# shellcheck source=siteproof/checks/on_node/account.sh
+. ./account.sh
+job=${SLURM_JOB_ID:-local}
+node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
+[ -d "raw/$node" ] && exit 0 # measured already; this is the second submission
+forget_step
+
+mine="$stage/raw/.$node.$SITEPROOF_ATTEMPT"
+[ ! -e "$mine" ] || rm -rf "$mine"
+mkdir -p "$mine" && cd "$mine" || exit 1
+begin_account "$node" "$job" "$SITEPROOF_LIMIT"
+trap 'exit 143' HUP INT TERM # a job that somebody ends leaves no result, rather than half of one
+# In the foreground: a process group of its own would outlive a job that is ended.
+# shellcheck disable=SC2016  # $1 is the inner shell's
+timeout --foreground -k 10 "$SITEPROOF_LIMIT" \
+    sh -c '. "$1/account.sh"; . "$1/measure.sh"' measure "$stage" >stdout 2>stderr </dev/null
+end_account $? || exit 1
+cd "$stage" && mv -T "$mine" "raw/$node"

@@ -1,0 +1,24 @@
+#!/bin/sh
+# One of the two ends of a TCP test: the server for one test, or the client with the options given,
+# whose output is printed. CLIENT and SERVER are nodes, ADDRESS and PORT the server's.
+set -u
+if [ "${SLURMD_NODENAME:-}" = "$SERVER" ]; then
+    exec timeout "$MOST" iperf3 -s -1 -p "$PORT" >"$POINT_FOLDER/server.out" 2>&1
+fi
+# shellcheck source=siteproof/checks/on_node/network.sh
+. "$SWEEP_STAGE/network.sh"
+network_facts "$ADDRESS" >>"$POINT_FOLDER/facts"
+tries=0
+while :; do
+    timeout "$MOST" iperf3 -c "$ADDRESS" -p "$PORT" -J "$@" >"$POINT_FOLDER/client.out"
+    code=$?
+    tries=$((tries + 1))
+    # The server may not listen yet: nothing was measured.
+    if ! grep -q '"error":.*\(Connection refused\|unable to connect\)' "$POINT_FOLDER/client.out" ||
+        [ "$tries" -ge 40 ]; then
+        break
+    fi
+    sleep 0.25
+done
+cat "$POINT_FOLDER/client.out"
+exit "$code"

@@ -1,0 +1,86 @@
+"""What several subcommands share: their options, --output FILE, and progress on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from siteproof.errors import UserError
+from siteproof.record.samples import write_whole
+from siteproof.record.sessions import Sessions
+
+SLOW = 1.0  # seconds before a word is said …
+OFTEN = 0.2  # … and between two
+
+
+@contextmanager
+def bar(word: str) -> Iterator[Callable[[int, int], None]]:
+    """Gives what tells `word: 40 %`; nothing where no person looks, and no trace at the end."""
+    start, last, shown = time.monotonic(), 0.0, False
+
+    def told(done: int, of: int) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if sys.stderr.isatty() and now - start > SLOW and now - last > OFTEN and of:
+            last, shown = now, True
+            print(f"\r{word}: {100 * done // of:3} % of {of} ", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield told
+    finally:
+        if shown:
+            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
+
+
+_OPTIONS = (
+    click.option(
+        "--system",
+        default="",
+        metavar="NAME",
+        help="The system; without it, the one that this machine belongs to.",
+    ),
+    click.option(
+        "--since",
+        default="",
+        metavar="TIME",
+        help="All sessions since then: 12h, 7d, 2026-11-21T18:00 (UTC).",
+    ),
+    click.option("--campaign", default="", metavar="NAME", help="All sessions of a campaign."),
+)
+
+
+def which_samples(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--system, --since and --campaign: of which samples a verdict speaks."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def tell_left_out(sessions: Sessions | None) -> None:
+    """Name the old files that could not be read, where a command goes on without them."""
+    for line in sessions.left_out if sessions else ():
+        click.echo(f"siteproof: left out: {line}", err=True)
+
+
+def refuse(file: Path) -> None:
+    """A file that could not be written is refused before the work is done. Raises UserError."""
+    target = file.resolve()
+    if target.is_dir():
+        raise UserError("--output", f"{file} is a folder", "a file")
+    if not target.parent.is_dir():
+        raise UserError("--output", f"there is no folder {target.parent}", "a file in a folder")
+
+
+def write(file: Path, data: bytes) -> None:
+    """Whole or not at all. A device or pipe gets it as it is; a link stays one. Raises OSError."""
+    target = file.resolve()
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)
+    else:
+        write_whole(target, data)

@@ -1,0 +1,1 @@
+"""From the raw files that nodes left to samples in perflogs."""

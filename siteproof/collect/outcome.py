@@ -1,0 +1,160 @@
+"""From one result folder's texts to readings, or to the reason why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from importlib import import_module
+from typing import Any
+
+from siteproof.collect import raw
+from siteproof.collect.raw import Raw, Run
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading
+from siteproof.parsers.iperf3 import Interval
+from siteproof.record.manifest import Manifest
+
+NOT_FOUND = 127
+SIGNALS = ("129", "130", "137", "143")  # exit codes: hung up, Ctrl-C, killed, terminated
+BY_ITSELF = ("COMPLETED", "FAILED", "OUT_OF_ME")  # words of Slurm for jobs that nobody ended
+MOST_DIGITS = 6  # of a trial's number
+SAID = ("invalid", "interrupted")  # statuses that a script may write into its facts, with a reason
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one node or pair: readings and their conditions, or a status and the reason.
+
+    dims: what all of it belongs to beyond its node, such as peer and trial.
+    aside: texts that are too many for samples, kept beside them (siteproof.record.descriptions).
+    """
+
+    readings: list[Reading] = field(default_factory=list)
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    status: str = "ok"
+    why: str = ""
+    host: Mapping[str, str] = field(default_factory=dict)
+    aside: Mapping[str, str] = field(default_factory=dict)
+    dims: Mapping[str, str] = field(default_factory=dict)
+
+
+def judge(
+    left: Raw, runs: Sequence[Run], job: Manifest
+) -> tuple[dict[str, str], list[Reading], Mapping[str, str]]:
+    """Conditions, readings and texts aside of these runs of a result, none of which may fail.
+
+    Without runs the script's own output is read. Raises OutputError where there is no figure.
+    """
+    for run in runs:
+        must_have_ended(run, left, job)
+    runs = runs or [Run({}, 0, left.stdout, left.stderr)]
+    parsed = [parse(run, left, job) for run in runs]
+    readings = [reading for _, found in parsed for reading in found]
+    conditions = {**left.facts, **agreed([own for own, _ in parsed])}
+    aside: Mapping[str, str] = {}
+    if job.derive:
+        derive = import_module(f"siteproof.derive.{job.derive}")
+        aside = derive.aside(readings, left) if hasattr(derive, "aside") else {}
+        readings, conditions = derive.derive(readings, conditions, left, job.facts)
+    complete(job, readings)
+    return conditions, readings, aside
+
+
+def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What all were measured under; in what runs differ their dimensions say."""
+    return {
+        key: value
+        for key, value in each[0].items()
+        if all(other.get(key) == value for other in each)
+    }
+
+
+def by_somebody(ended: str) -> bool:
+    """Whether neither the job itself nor its time limit has ended it."""
+    return bool(ended) and not ended.startswith((*BY_ITSELF, "TIMEOUT"))
+
+
+def with_its_job(ended: str, codes: Iterable[object]) -> bool:
+    """Whether a signal ended what has one of these exit codes, in a job that somebody ended."""
+    return by_somebody(ended) and any(str(code) in SIGNALS for code in codes)
+
+
+def must_not_deny(left: Raw) -> None:
+    """Raises OutputError if the script itself says that its figures do not count."""
+    for status in SAID:
+        if status in left.facts:
+            raise OutputError(left.facts[status], status)
+
+
+def must_have_worked(left: Raw, job: Manifest) -> None:
+    """Raises OutputError unless the node's script ended with 0, and says nothing else itself."""
+    must_not_deny(left)
+    code = left.number("exit")
+    program = left.facts.get("program", "") or job.check
+    if left.timed_out(code):
+        raise OutputError(f"{program} hung: ended after its time limit", "timeout")
+    if code == NOT_FOUND:
+        raise OutputError(left.last_words, "tool_missing")
+    if code != 0:
+        raise OutputError(f"{program} exited with {code}: {left.last_words}", "generic")
+
+
+def must_have_ended(run: Run, left: Raw, job: Manifest) -> None:
+    """Raises OutputError unless one command of a script ended with 0."""
+    told = " ".join(run.dims.values())
+    what = f"{program_of(run, left) or job.check}{' ' if told else ''}{told}"
+    if run.exit is None or run.exit == raw.ENDED:
+        raise OutputError(f"{what} hung: ended after its time limit", "timeout")
+    if run.exit == NOT_FOUND:
+        raise OutputError(run.last_words, "tool_missing")
+    if run.exit != 0:
+        raise OutputError(f"{what} exited with {run.exit}: {run.last_words}", "generic")
+
+
+def program_of(run: Run, left: Raw) -> str:
+    """The program that a run's output is of: its own word goes before the script's."""
+    return run.dims.get("program", left.facts.get("program", ""))
+
+
+def parse(run: Run, left: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
+    """Conditions and readings of one run, with its dimensions. Raises OutputError."""
+    parser, text = _parser(run, left, job)
+    dims = {key: value for key, value in run.dims.items() if key != "program"}
+    trial = dims.get("trial", "0")
+    if not (trial.isascii() and trial.isdigit() and len(trial) <= MOST_DIGITS):
+        raise OutputError(f"{program_of(run, left)}: trial '{trial[:20]}' is no whole number")
+    found: list[Reading] = parser.parse(text)
+    return parser.conditions(text), [replace(r, dims={**dims, **r.dims}) for r in found]
+
+
+def intervals(run: Run, left: Raw, job: Manifest) -> list[Interval]:
+    """What one run moved, bit by bit of its time. Raises OutputError; not every tool tells it."""
+    parser, text = _parser(run, left, job)
+    if not hasattr(parser, "intervals"):
+        raise OutputError(
+            f"{program_of(run, left)} does not tell when it moved what, so pairs "
+            "cannot be added up",
+            "tool_missing",
+        )
+    found: list[Interval] = parser.intervals(text)
+    return found
+
+
+def _parser(run: Run, left: Raw, job: Manifest) -> tuple[Any, str]:
+    """The parser's module, and the text that it reads. Raises OutputError."""
+    program = program_of(run, left)
+    if program not in job.parsers:
+        raise OutputError(f"measured by '{program}', which no parser of {job.check} reads")
+    parser = import_module(f"siteproof.parsers.{job.parsers[program]}")
+    return parser, run.stderr if getattr(parser, "STREAM", "stdout") == "stderr" else run.stdout
+
+
+def complete(job: Manifest, readings: list[Reading]) -> None:
+    """Raises OutputError unless every promised metric is there, and finite."""
+    names = {reading.metric for reading in readings}
+    if missing := sorted(set(job.metrics) - names):
+        raise OutputError(f"the catalogue promises {', '.join(missing)}, the output has none")
+    for reading in readings:
+        if isinstance(reading.value, Decimal) and not reading.value.is_finite():
+            raise OutputError(f"{reading.metric} is {reading.value}", "invalid")

@@ -1,0 +1,214 @@
+"""What became of every turn of a job over pairs: a client, a server, one or both directions.
+
+A turn leaves raw/NUMBER/ (the client's) and raw/NUMBER.server/. Its runs may say direction=out or
+in: `out` is of client to server, `in` of server to client, and without the word it is the client's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+
+from siteproof.collect import outcome, raw, together
+from siteproof.collect.outcome import Outcome
+from siteproof.collect.raw import Raw, Run
+from siteproof.collect.together import Way
+from siteproof.errors import OutputError
+from siteproof.record import samples
+from siteproof.record.manifest import Manifest
+
+# A server is ended when its turn is over; only other codes tell that it could not serve.
+SERVED = (0, raw.ENDED, raw.KILLED, 143)
+DIRECTIONS = ("", "out", "in")
+OURS = ("peer", "link", "node")  # dimensions that the timetable gives, and no script
+
+
+def name(number: int) -> str:
+    """The name of a turn's result folder."""
+    return f"{number:05d}"
+
+
+def server_of(number: int) -> str:
+    """The name of the folder with the server's account of a turn."""
+    return f"{name(number)}.server"
+
+
+def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
+    """Each turn's outcomes with their senders; those of the link; then nodes that were lost."""
+    there = {path.name for path in (stage / "raw").glob("[!.]*")}
+    last = max((n for n in range(len(job.turns)) if name(n) in there), default=-1)
+    found: list[tuple[str, Outcome]] = []
+    ways: list[Way] = []
+    for number in range(len(job.turns)):
+        turn = _Turn(stage, job, number, ended)
+        done = turn.read() if name(number) in there else [turn.missing(bool(there), last)]
+        found += [(node, way.outcome) for node, way in done]
+        ways += [way for _, way in done]
+    told = {node for node, one in found if one.why == job.lost.get(node)}
+    return (
+        found
+        + together.outcomes(job, ways)
+        + [
+            (node, Outcome(status=job.fate(node), why=why))
+            for node, why in job.lost.items()
+            if node not in told
+        ]
+    )
+
+
+def waiting(
+    turns: Sequence[tuple[int, str, str]], there: Container[str], gone: Container[str]
+) -> set[str]:
+    """The nodes of which more may come. there: result folders. gone: dead nodes.
+
+    A turn with a dead node gives nothing, so that nobody waits for it but for the dead one itself.
+    """
+    found = set()
+    for number, (_, client, server) in enumerate(turns):
+        for end, other, folder in (
+            (client, server, name(number)),
+            (server, client, server_of(number)),
+        ):
+            if folder not in there and (end in gone or other not in gone):
+                found.add(end)
+    return found
+
+
+def worth_repeating(stage: Path, number: int) -> bool:
+    """Whether a turn gave nothing because the client did not come, or nobody served it."""
+    folder = stage / "raw" / name(number)
+    if not folder.exists():
+        return True
+    if (stage / "raw" / server_of(number)).exists():
+        return False
+    try:
+        left = raw.read(folder)
+        return left.number("exit") != 0 or any(run.exit != 0 for run in left.runs)
+    except OutputError:
+        return True
+
+
+class _Turn:
+    """One turn of the timetable."""
+
+    def __init__(self, stage: Path, job: Manifest, number: int, ended: str) -> None:
+        self.raw, self.job, self.number, self.ended = stage / "raw", job, number, ended
+        self.trial, self.client, self.server = job.turns[number]
+        self.dims = {"trial": str(self.trial)} if self.trial else {}
+        self.served, self.not_served = self._server()
+
+    def _server(self) -> tuple[Raw | None, OutputError | None]:
+        """The server's account, if there is one, and why it did not serve, if it did not."""
+        folder = self.raw / server_of(self.number)
+        if not folder.exists():
+            lost = self.job.lost.get(self.server, "it left no account of this turn")
+            why = f"{self.server} did not serve: {lost}"
+            return None, OutputError(why, samples.INTERRUPTED)
+        try:
+            served = raw.read(folder)
+            code = served.number("exit")
+        except OutputError as broken:
+            return None, OutputError(f"the server on {self.server}: {broken}", "generic")
+        if code == outcome.NOT_FOUND:
+            why = f"on {self.server}: {served.last_words}"
+            return served, OutputError(why, "tool_missing")
+        if code not in SERVED:
+            why = f"the server on {self.server} exited with {code}: {served.last_words}"
+            with_job = outcome.with_its_job(self.ended, [code])
+            return served, OutputError(why, samples.INTERRUPTED if with_job else "generic")
+        return served, None
+
+    def missing(self, anything: bool, last: int) -> tuple[str, Way]:
+        """Why the client left nothing. last: the last turn of which there is a result."""
+        lost, ended = self.job.lost, self.ended
+        why = f"left no result (job {ended or 'ended'})"
+        if self.client in lost:
+            told = self.job.fate(self.client), lost[self.client]
+        elif self.server in lost:
+            told = samples.INTERRUPTED, f"no turn with {self.server}: {lost[self.server]}"
+        elif ended.startswith("TIMEOUT") and self.number > last:
+            told = samples.INTERRUPTED, "the job reached its time limit before this turn"
+        elif ended.startswith("TIMEOUT"):
+            told = "timeout", "no result, and turns after it have one"
+        elif ended == "COMPLETED" and anything:
+            told = "generic", f"{why}: it came too late for its turn, or could not write"
+        else:
+            told = samples.INTERRUPTED, why
+        return self._way("", Outcome(status=told[0], why=told[1]))
+
+    def read(self) -> list[tuple[str, Way]]:
+        """The outcome of each direction that was measured."""
+        folder = self.raw / name(self.number)
+        left = None
+        try:
+            left = raw.read(folder)
+            self._must_speak_alike(left)
+            ways = self._directions(left)
+            self._must_be_whole(left)
+        except OutputError as error:
+            return [self._way("", self._explained(error, left))]
+        return [self._way(way, self._judged(left, runs), left, runs) for way, runs in ways.items()]
+
+    def _must_speak_alike(self, left: Raw) -> None:
+        """Raises OutputError where each end has chosen another program: no link is to blame."""
+        mine = left.facts.get("program", "")
+        theirs = self.served.facts.get("program", mine) if self.served else mine
+        if mine and theirs != mine:
+            raise OutputError(
+                f"{self.client} asked by {mine}, {self.server} answered by {theirs}: "
+                "both need the same program",
+                "tool_missing",
+            )
+
+    def _must_be_whole(self, left: Raw) -> None:
+        """Raises OutputError where a run may be missing of which nobody would know."""
+        outcome.must_not_deny(left)
+        if not left.runs or all(run.exit == 0 for run in left.runs):
+            outcome.must_have_worked(left, self.job)
+        elif left.number("end") - left.number("start") >= left.number("limit"):
+            raise OutputError("its turn was over before its runs were", "timeout")
+        elif left.meta["exit"] in outcome.SIGNALS and left.runs[-1].exit is None:
+            raise OutputError("a signal ended its script before its runs were over", "generic")
+
+    def _directions(self, left: Raw) -> dict[str, list[Run]]:
+        """The runs of each direction, without that word. Raises OutputError."""
+        ways: dict[str, list[Run]] = {}
+        for run in left.runs:
+            way = run.dims.get("direction", "")
+            if way not in DIRECTIONS:
+                raise OutputError(f"a run says direction '{way[:20]}', and not out or in")
+            if strange := [key for key in OURS if key in run.dims]:
+                raise OutputError(f"a run says its {strange[0]} itself")
+            rest = {key: value for key, value in run.dims.items() if key != "direction"}
+            ways.setdefault(way, []).append(Run(rest, run.exit, run.stdout, run.stderr))
+        return ways or {"": []}
+
+    def _judged(self, left: Raw, runs: Sequence[Run]) -> Outcome:
+        """One direction: readings of all of its runs, or why there are none."""
+        try:
+            if self.served and self.not_served:  # then who has answered the client?
+                raise self.not_served
+            conditions, readings, _ = outcome.judge(left, runs, self.job)
+        except OutputError as error:
+            return self._explained(error, left, runs)
+        return Outcome(readings, conditions, host=left.meta)
+
+    def _explained(self, error: OutputError, left: Raw | None, runs: Sequence[Run] = ()) -> Outcome:
+        """A failure, laid at the server's door where the server could not serve."""
+        if self.not_served is None or self.not_served is error:
+            codes = [*([left.meta.get("exit")] if left else []), *(run.exit for run in runs)]
+            with_job = outcome.with_its_job(self.ended, codes)
+            status = samples.INTERRUPTED if with_job else error.status
+            return Outcome(status=status, why=str(error))
+        return Outcome(status=self.not_served.status, why=f"{self.not_served}; {error}")
+
+    def _way(
+        self, direction: str, told: Outcome, left: Raw | None = None, runs: Sequence[Run] = ()
+    ) -> tuple[str, Way]:
+        """The outcome with its peer and trial, and its sender."""
+        ends = self.client, self.server
+        node, peer = ends[::-1] if direction == "in" else ends
+        dims: Mapping[str, str] = {"peer": peer, **self.dims}
+        full = Outcome(told.readings, told.conditions, told.status, told.why, told.host, dims=dims)
+        pair = f"{self.client}>{self.server}"
+        return node, Way(self.trial, pair, direction, full, left, runs)

@@ -1,0 +1,99 @@
+"""What became of every point of a sweep: raw/NUMBER/ each, as checks/sweep.sh leaves it.
+
+A point's samples belong to the system and to no node; its axes are their dimensions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from siteproof.collect import outcome, raw
+from siteproof.collect.outcome import Outcome
+from siteproof.errors import OutputError
+from siteproof.record import samples
+from siteproof.record.manifest import Manifest
+from siteproof.record.point import Point, folder_of
+from siteproof.sweeps import knobs
+
+NO_NODE = ""
+
+
+def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
+    """Each point's outcome, in the order of their numbers."""
+    there = measured(stage)
+    found = [
+        (
+            NO_NODE,
+            of_point(stage, job, number, ended)
+            if folder_of(number) in there
+            else missing(job, point, ended),
+        )
+        for number, point in job.points.items()
+    ]
+    left = knobs.not_restored(stage)  # first, as it concerns whoever uses these nodes next
+    return [(node, Outcome(status="invalid", why=why)) for node, why in left.items()] + found
+
+
+def so_far(stage: Path, job: Manifest, known: dict[int, Outcome]) -> list[tuple[str, Outcome]]:
+    """The outcomes of the points that are there while the job runs. known: those read before."""
+    there = measured(stage)
+    for number in job.points:
+        if number not in known and folder_of(number) in there:
+            known[number] = of_point(stage, job, number, "")
+    return [(NO_NODE, known[number]) for number in sorted(known)]
+
+
+def measured(stage: Path) -> set[str]:
+    """The points that have left their raw files."""
+    return {path.name for path in (stage / "raw").glob("[!.]*")}
+
+
+def of_point(stage: Path, job: Manifest, number: int, ended: str) -> Outcome:
+    """What became of a point that left its raw files."""
+    point = job.points[number]
+    dims = _dims(point)
+    left = None
+    try:
+        left = raw.read(stage / "raw" / folder_of(number))
+        for run in left.runs:
+            outcome.must_have_ended(run, left, job)
+        outcome.must_have_worked(left, job)
+        if lacking := sorted(point.knobs.keys() - left.facts.keys()):  # a full disk, for example
+            raise OutputError(f"{lacking[0]} was not read back", "invalid")
+        of_point = replace(job, facts={**job.facts, **point.values})  # what `derive` may ask for
+        conditions, readings, _ = outcome.judge(left, left.runs, of_point)
+    except OutputError as error:
+        codes = [left.meta.get("exit", "")] if left else []
+        with_job = outcome.with_its_job(ended, codes)
+        status = samples.INTERRUPTED if with_job else error.status
+        return Outcome(status=status, why=str(error), host=_host(left), dims=dims)
+    return Outcome(readings, {**point.fixed, **conditions}, host=_host(left), dims=dims)
+
+
+def missing(job: Manifest, point: Point, ended: str) -> Outcome:
+    """Why a point left nothing. A node is to blame only where Slurm says that it is down."""
+    dims = _dims(point)
+    able = len(NodeSet(job.expected, resolver=RESOLVER_NOGROUP)) - len(job.lost)
+    told = "; ".join(f"{node}: {why}" for node, why in job.lost.items())
+    if told and (point.nodes > able or ended.startswith("NODE_FAIL")):
+        fates = {job.fate(node) for node in job.lost}
+        status = "node_lost" if "node_lost" in fates else samples.INTERRUPTED
+        return Outcome(status=status, why=f"needs {point.nodes} nodes; {told}", dims=dims)
+    if ended.startswith("TIMEOUT"):
+        why = "the job reached its time limit before this point"
+    elif ended == "COMPLETED":
+        why = "the walk ended before this point"
+    else:
+        why = f"left no result (job {ended or 'ended'})"
+    return Outcome(status=samples.INTERRUPTED, why=why, dims=dims)
+
+
+def _dims(point: Point) -> dict[str, str]:
+    return {**point.own_dims, **({"trial": str(point.trial)} if point.trial else {})}
+
+
+def _host(left: raw.Raw | None) -> dict[str, str]:
+    return dict(left.meta) if left else {}

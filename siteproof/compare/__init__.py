@@ -1,0 +1,1 @@
+"""Two campaigns: what became of every figure, and what else changed."""

@@ -1,0 +1,142 @@
+"""Accepted measurements: which campaign is the comparison, who said so, when, and why.
+
+A record a file, `perflogs/<system>/accepted/<time>.json`, never changed and never removed: the
+newest one holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from siteproof.errors import UserError, harmless
+from siteproof.judge.gravity import Verdict, in_order
+from siteproof.record import samples
+from siteproof.record.samples import Header
+from siteproof.verdict.judgement import Judgement
+
+FORMAT = 1
+ACCEPTABLE = (Verdict.PENDING, Verdict.PASS)  # and a SKIP that somebody answers for
+LATEST, PREVIOUS, ACCEPTED = "latest", "previous", "accepted"
+WORDS = (ACCEPTED, LATEST, PREVIOUS)
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """One acceptance. name: of the campaign or session. when: UTC, ISO 8601.
+
+    verdicts: how many criteria had each verdict. suite: the revisions that measured.
+    despite: the criteria that were not kept, if it was accepted nevertheless.
+    """
+
+    name: str
+    sessions: list[str]
+    who: str
+    why: str
+    when: str
+    verdicts: dict[str, int]
+    suite: list[str]
+    despite: list[str]
+
+
+def in_the_way(judged: Judgement) -> list[str]:
+    """The criteria whose verdict does not allow an acceptance, each with the verdict."""
+    return [
+        f"{v.id} {v.verdict}"
+        for v in judged.verdicts
+        if v.verdict not in ACCEPTABLE and not v.excused
+    ]
+
+
+def accept(judged: Judgement, name: str, who: str, why: str, perflogs: Path) -> Acceptance:
+    """Record an acceptance. Raises OSError where perflogs cannot be written."""
+    now = datetime.now(UTC)
+    record = Acceptance(
+        name,
+        sorted({s.header.session for s in judged.samples}),
+        who,
+        why,
+        now.isoformat(),
+        in_order(Counter(str(v.verdict) for v in judged.verdicts)),
+        sorted({s.header.provenance.get("suite", "unknown") for s in judged.samples}),
+        in_the_way(judged),
+    )
+    target = folder(perflogs, judged.site.system.system) / f"{now:%Y%m%dT%H%M%S.%fZ}.json"
+    text = json.dumps({"siteproof": FORMAT, **asdict(record)}, indent=1)
+    samples.write_whole(target, f"{text}\n".encode())
+    return record
+
+
+def folder(perflogs: Path, system: str) -> Path:
+    """Where a system's acceptances are kept."""
+    return perflogs / system / "accepted"
+
+
+def read_all(perflogs: Path, system: str) -> list[Acceptance]:
+    """Every acceptance of a system, oldest first. Raises UserError for a broken record."""
+    found = sorted(folder(perflogs, system).glob("[!.]*.json"))
+    return [_read(path) for path in found]
+
+
+def resolve(word: str, headers: Sequence[Header], accepted: Sequence[Acceptance]) -> str:
+    """The campaign or session that a word stands for. Raises UserError."""
+    order = names(headers)
+    if word == ACCEPTED:
+        if not accepted:
+            raise UserError(ACCEPTED, "nothing has been accepted yet", "'siteproof accept' does it")
+        return accepted[-1].name
+    if word in (LATEST, PREVIOUS):
+        place = -1 if word == LATEST else -2
+        if len(order) < -place:
+            raise UserError(word, f"there are {len(order)} campaigns and sessions", order or "none")
+        return order[place]
+    return word
+
+
+def jobs_of(name: str, headers: Sequence[Header]) -> Callable[[Header], bool]:
+    """Whether a job is of a campaign, or of a session. Raises UserError if none is."""
+    if name and any(h.campaign == name for h in headers):
+        return lambda h: h.campaign == name
+    if name and any(h.session == name for h in headers):
+        return lambda h: h.session == name
+    raise UserError(name or "''", "no campaign and no session", [*names(headers)[-8:], *WORDS])
+
+
+def names(headers: Sequence[Header]) -> list[str]:
+    """Campaigns, and sessions of no campaign, the one that was measured last at the end."""
+    newest: dict[str, str] = {}
+    for header in headers:
+        name = header.campaign or header.session
+        newest[name] = max(newest.get(name, ""), header.time)
+    return sorted(newest, key=lambda name: (newest[name], name))
+
+
+def _read(path: Path) -> Acceptance:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(path, f"cannot be read: {error}") from None
+    if not isinstance(record, dict) or record.pop("siteproof", None) != FORMAT:
+        raise UserError(path, "no acceptance, or of another version of the format")
+    wanted = {f.name: f.type for f in fields(Acceptance)}
+    kinds = {"str": str, "list[str]": list, "dict[str, int]": dict}
+    if record.keys() != wanted.keys() or any(
+        not isinstance(record[key], kinds[str(kind)]) for key, kind in wanted.items()
+    ):
+        raise UserError(path, "no acceptance", wanted)
+    found = Acceptance(**json.loads(json.dumps(record), object_hook=_harmless))
+    return replace(found, verdicts=in_order(found.verdicts))
+
+
+def _harmless(record: dict[str, object]) -> dict[str, object]:
+    return {harmless(k): _clean(v) for k, v in record.items()}
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, list):
+        return [harmless(str(v)) for v in value]
+    return harmless(value) if isinstance(value, str) else value

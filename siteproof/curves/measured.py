@@ -1,0 +1,267 @@
+"""From the samples of one sweep's run to its curves: a figure against an axis, line by line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from siteproof import units
+from siteproof.analysis import plateau
+from siteproof.analysis.plateau import Finding, Point
+from siteproof.analysis.scaling import fairness
+from siteproof.record.samples import Sample
+from siteproof.sites import Metric
+from siteproof.sweeps.tools import told
+
+TASKS, PER_NODE = "tasks", "tasks_per_node"
+SLOWEST, FASTEST = "_slowest", "_fastest"  # endings of the figures of single ranks
+ALL = "best of all"  # the line made of the best at each place
+FEWEST = 3  # places without which a curve has no shape
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One place of a curve. label: the axis' value; dims: all that its samples share.
+
+    fair: the slowest rank's rate over the fastest's; None where nothing tells.
+    """
+
+    label: str
+    point: Point
+    dims: Mapping[str, str]
+    fair: float | None = None
+
+    @property
+    def tasks(self) -> int:
+        """Ranks in all."""
+        return _whole(self.dims, TASKS)
+
+    @property
+    def tasks_per_node(self) -> int:
+        """Ranks on each node, at most."""
+        return _whole(self.dims, PER_NODE)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that took part."""
+        return -(-self.tasks // self.tasks_per_node)
+
+    @property
+    def per_task(self) -> float:
+        """The median's part of one task."""
+        return self.point.median / self.tasks
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a figure. panel: other axes that vary, in words; line: value of the lines' axis.
+
+    numeric: whether the axis has numbers, so that one may ask where the curve becomes flat.
+    """
+
+    metric: str
+    unit: str
+    better: str
+    panel: str
+    line: str
+    numeric: bool
+    rows: Sequence[Row]
+    finding: Finding | None
+
+    @property
+    def best(self) -> Row:
+        """The row of the best median; of equal ones the first."""
+        sign = -1 if self.better == "lower" else 1
+        return max(self.rows, key=lambda row: sign * row.point.median)
+
+    @property
+    def told_line(self) -> str:
+        """What tells it from its sisters, for people: block 4 KiB."""
+        return _for_people(self.line)
+
+    @property
+    def told_panel(self) -> str:
+        """What tells its sisters and it from others, for people."""
+        return _for_people(self.panel)
+
+    @property
+    def name(self) -> str:
+        """The figure with panel and line."""
+        told = ", ".join(filter(None, (self.told_panel, self.told_line)))
+        return f"{self.metric} [{told}]" if told else self.metric
+
+
+def _for_people(text: str) -> str:
+    """`block 4096, depth 4` as `block 4 KiB, depth 4`."""
+    parts = [part.partition(" ") for part in text.split(", ")]
+    return ", ".join(told(name, value) if value else name for name, _, value in parts)
+
+
+@dataclass
+class _Place:
+    """The repetitions at one place, and those of its slowest and fastest ranks, by trial."""
+
+    dims: Mapping[str, str]
+    values: dict[int, float] = field(default_factory=dict)
+    slowest: dict[int, float] = field(default_factory=dict)
+    fastest: dict[int, float] = field(default_factory=dict)
+
+
+def collect(
+    samples: Iterable[Sample], catalogue: Mapping[str, Metric], against: str, lines: str = ""
+) -> list[Curve]:
+    """All curves of a run's good samples, by figure, panel and line.
+
+    Values are in the catalogue's unit. A figure of single ranks becomes the fairness of its own.
+    A further axis makes panels only where it has several values at one place of a line.
+    """
+    good = [s for s in samples if s.status == "ok" and units.kind(s.unit) != "text"]
+    curves_ = []
+    for metric in sorted({s.metric for s in good if not _of_ranks(s.metric, catalogue)}):
+        mine = [s for s in good if s.metric == metric and against in s.dims]
+        ranks = [s for s in good if s.metric in (metric + SLOWEST, metric + FASTEST)]
+        entry = catalogue.get(metric)
+        unit = entry.unit if entry else mine[0].unit if mine else ""
+        for (panel, line), places in _places(mine, ranks, against, lines, unit).items():
+            better = entry.better if entry else "neither"
+            curves_.append(_curve(metric, unit, better, panel, line, against, places))
+    return curves_
+
+
+def envelope(lines: Sequence[Curve]) -> Curve:
+    """The best line at each place, as one curve. lines: of one figure and panel, not empty."""
+    best: dict[float, Row] = {}
+    for row in (row for line in lines for row in line.rows):
+        held = best.get(row.point.x)
+        if held is None or row.point.median > held.point.median:
+            best[row.point.x] = row
+    rows = [best[x] for x in sorted(best)]
+    first = lines[0]
+    return Curve(
+        first.metric,
+        first.unit,
+        first.better,
+        first.panel,
+        ALL,
+        first.numeric,
+        rows,
+        _finding(first.better, first.numeric, rows),
+    )
+
+
+def groups(found: Sequence[Curve]) -> list[list[Curve]]:
+    """The curves that belong into one picture: of one figure and panel."""
+    held: dict[tuple[str, str], list[Curve]] = {}
+    for curve in found:
+        held.setdefault((curve.metric, curve.panel), []).append(curve)
+    return list(held.values())
+
+
+def _of_ranks(metric: str, catalogue: Mapping[str, Metric]) -> bool:
+    """Whether it is the figure of a single rank, which belongs to another figure."""
+    return metric.endswith((SLOWEST, FASTEST))
+
+
+def _places(
+    mine: Sequence[Sample], ranks: Sequence[Sample], against: str, lines: str, unit: str
+) -> dict[tuple[str, str], dict[str, _Place]]:
+    """By panel and line the places, by the axis' value."""
+    others = _panels(mine, against, lines)
+    found: dict[tuple[str, str], dict[str, _Place]] = {}
+    for sample in (*mine, *ranks):
+        if against not in sample.dims:
+            continue
+        panel = ", ".join(f"{name} {sample.dims.get(name, '-')}" for name in others)
+        line = f"{lines} {sample.dims.get(lines, '-')}" if lines else ""
+        places = found.setdefault((panel, line), {})
+        place = places.setdefault(sample.dims[against], _Place(sample.dims))
+        value = float(units.convert(sample.number, sample.unit, unit))
+        which = (
+            place.slowest
+            if sample.metric.endswith(SLOWEST)
+            else (place.fastest if sample.metric.endswith(FASTEST) else place.values)
+        )
+        which[sample.trial] = value
+    return {
+        key: kept
+        for key, places in sorted(found.items(), key=lambda item: _natural(item[0]))
+        if (kept := {x: place for x, place in places.items() if place.values})
+    }
+
+
+def _panels(mine: Sequence[Sample], against: str, lines: str) -> list[str]:
+    """The further axes that have several values at one place of a line."""
+    seen: dict[tuple[str, str, str], set[str]] = {}
+    for sample in mine:
+        for name, value in sample.dims.items():
+            if name not in (against, lines):
+                key = (name, sample.dims[against], sample.dims.get(lines, ""))
+                seen.setdefault(key, set()).add(value)
+    return sorted({name for (name, _, _), values in seen.items() if len(values) > 1})
+
+
+def _curve(
+    metric: str,
+    unit: str,
+    better: str,
+    panel: str,
+    line: str,
+    against: str,
+    places: Mapping[str, _Place],
+) -> Curve:
+    numeric = all(_number(label) is not None for label in places)
+    rows = [
+        _row(label, _number(label) if numeric else index, places[label])
+        for index, label in enumerate(ordered(places))
+    ]
+    return Curve(metric, unit, better, panel, line, numeric, rows, _finding(better, numeric, rows))
+
+
+def _row(label: str, x: float | None, place: _Place) -> Row:
+    both = sorted(place.slowest.keys() & place.fastest.keys())
+    fair = fairness([place.slowest[t] for t in both], [place.fastest[t] for t in both])
+    values = tuple(place.values[trial] for trial in sorted(place.values))
+    return Row(label, Point(float(x or 0), values), place.dims, fair)
+
+
+def _finding(better: str, numeric: bool, rows: Sequence[Row]) -> Finding | None:
+    """Peak and plateau make sense of a figure of which more is better, on an axis of numbers."""
+    if not numeric or better != "higher" or len(rows) < FEWEST:
+        return None
+    return plateau.find([row.point for row in rows])
+
+
+def _whole(dims: Mapping[str, str], name: str) -> int:
+    text = dims.get(name, "1")
+    return int(text) if text.isdigit() and int(text) > 0 else 1
+
+
+def ordered(labels: Iterable[str]) -> list[str]:
+    """Places in the order of an axis: words first, such as a knob's own value, then numbers."""
+    return sorted(labels, key=lambda label: _natural((label,)))
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text) if text[:1].isdigit() else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _natural(key: Key) -> list[tuple[int, float, str]]:
+    """Words by letters and numbers by size."""
+    return [
+        (1, number, "") if (number := _number(word)) is not None else (0, 0.0, word)
+        for text in key
+        for word in text.split()
+    ]
+
+
+def least_fair(curve: Curve) -> tuple[Row, float] | None:
+    """The row whose ranks differ most, and how; None where the samples tell nothing of ranks."""
+    known = [(row, row.fair) for row in curve.rows if row.fair is not None]
+    return min(known, key=lambda item: item[1]) if known else None

@@ -1,0 +1,147 @@
+"""All that is to be said of one run of a sweep: its progress, its curves, and their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from siteproof.analysis.scaling import Packing, packing
+from siteproof.curves import best_setting, bounds, measured
+from siteproof.curves.best_setting import Setting
+from siteproof.curves.bounds import Reached
+from siteproof.curves.measured import PER_NODE, TASKS, Curve, Row
+from siteproof.curves.sweep_runs import Progress, SweepRun, progress
+from siteproof.errors import ExitCode
+from siteproof.record.point import OWN
+from siteproof.sites import Site
+from siteproof.sweeps.reading import SweepFile
+from siteproof.sweeps.tools import TOOLS
+
+MESSAGES = TOOLS["messages"].check
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a figure is shown against. kind: number, size (bytes) or word.
+
+    alone: knobs that are left as the machine has them in this figure.
+    """
+
+    name: str
+    kind: str
+    lines: str = ""
+    alone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """One run. groups: the curves of each figure and panel, with the best of all where several.
+
+    packings: by figure, how many tasks a node carries. path: bytes that fill the link. settings:
+    the best ones, where knobs were turned one at a time.
+    """
+
+    site: Site = field(repr=False)
+    run: SweepRun
+    description: str
+    axis: Axis
+    progress: Progress
+    groups: Sequence[Sequence[Curve]]
+    packings: Mapping[str, Packing]
+    path: Fraction | None
+    settings: Sequence[Setting] = ()
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Failed points before missing ones."""
+        if self.progress.failed:
+            return ExitCode.FAIL
+        done = self.progress.complete and self.groups
+        return ExitCode.PASS if done else ExitCode.INCOMPLETE
+
+    def bounds_of(self, curve: Curve, row: Row) -> Sequence[Reached]:
+        """The bounds of a row, the tightest first."""
+        return bounds.known(self.site, self.run, curve, row)
+
+
+def reports(site: Site, run: SweepRun, file: SweepFile | None) -> list[SweepReport]:
+    """What a run says, axis by axis: one, but for knobs that were turned one at a time.
+
+    file: the sweep's file as it is today; None where there is none any more. A file that has
+    changed still tells what to show, and no longer what is missing.
+    """
+    state = progress(run, file, site)
+    return [_report(site, run, file, axis, state) for axis in axes_of(run, file)]
+
+
+def _report(
+    site: Site, run: SweepRun, file: SweepFile | None, axis: Axis, state: Progress
+) -> SweepReport:
+    mine = [
+        s
+        for s in run.good
+        if all(value == OWN for name, value in s.dims.items() if name in axis.alone)
+    ]
+    found = measured.collect(mine, site.catalogue, axis.name, axis.lines)
+    groups = [_with_best(lines, axis) for lines in measured.groups(found)]
+    # Of MPI's messages two ranks on a node are another path, and no fuller node.
+    packed = (
+        packings(measured.collect(run.good, site.catalogue, TASKS, PER_NODE))
+        if run.check != MESSAGES and PER_NODE in (axis.name, axis.lines)
+        else {}
+    )
+    first_knob = axis.alone and file is not None and axis == axes_of(run, file)[0]
+    return SweepReport(
+        site,
+        run,
+        file.sweep.description if file else "",
+        axis,
+        state,
+        groups,
+        packed,
+        bounds.path(site, run),
+        best_setting.best(run.good, site.catalogue) if first_knob else (),
+    )
+
+
+def axes_of(run: SweepRun, file: SweepFile | None) -> list[Axis]:
+    """The axes of the figures; against tasks where no file tells."""
+    if file is None:
+        several = {s.dims.get(PER_NODE, "1") for s in run.good}
+        return [Axis(TASKS, "number", PER_NODE if len(several) > 1 else "")]
+    sweep = file.sweep
+    known = TOOLS[sweep.tool].all_axes
+    alone = list(sweep.knobs.one_at_a_time) if sweep.knobs else []
+    lines = "" if sweep.lines in alone else sweep.lines
+    found = [Axis(knob, "word", lines, tuple(k for k in alone if k != knob)) for knob in alone]
+    if sweep.against not in alone:
+        kind = known[sweep.against].kind if sweep.against in known else "word"
+        found.insert(0, Axis(sweep.against, kind, sweep.lines))
+    return found
+
+
+def packings(found: Sequence[Curve]) -> dict[str, Packing]:
+    """How many tasks a node carries, by figure and panel; what is no rate of all tasks has none.
+
+    found: curves against tasks with a line for each number a node.
+    """
+    told = {}
+    for lines in measured.groups(found):
+        by_number = {c.rows[0].tasks_per_node: [r.point for r in c.rows] for c in lines}
+        result = packing(by_number) if lines[0].better == "higher" else None
+        if result is not None:
+            told[_figure(lines[0])] = result
+    return told
+
+
+def _figure(curve: Curve) -> str:
+    return f"{curve.metric} [{curve.told_panel}]" if curve.panel else curve.metric
+
+
+def _with_best(lines: Sequence[Curve], axis: Axis) -> list[Curve]:
+    """The lines, and what the best of them at each place gives, where more is better."""
+    several = len(lines) > 1 and all(c.numeric and c.better == "higher" for c in lines)
+    if not several or (axis.name, axis.lines) != (TASKS, PER_NODE):
+        return list(lines)
+    return [*lines, measured.envelope(lines)]

@@ -1,0 +1,232 @@
+"""The runs of a sweep among samples: what was measured, what failed, and what is still missing.
+
+A run is a session with those that resumed it, in one partition and environment, on one file system
+or link. Its size classes are several jobs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ClusterShell.RangeSet import RangeSet, RangeSetException
+
+from siteproof.errors import UserError
+from siteproof.judge.gravity import broke
+from siteproof.record.point import Point
+from siteproof.record.samples import Sample
+from siteproof.record.series import SWEEP
+from siteproof.sites import Site
+from siteproof.sweeps.reading import SweepFile
+from siteproof.sweeps.resume import settled
+
+HASH, RESUMES = "sweep_hash", "resumes"
+POINTS, LEFT_OUT = "points", "left_out"  # provenance: how many fitted; numbers of the others
+PLACES = ("file_system", "link")  # conditions of which each value is a run of its own
+Dims = Mapping[str, str]
+
+
+_Key = tuple[str, str, str, str, str, str]  # the first fields of a SweepRun
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """All samples of one run. place: file system or link; empty where it has none.
+
+    sessions: from the first to the one that resumed last.
+    """
+
+    name: str
+    hash: str
+    system: str
+    partition: str
+    environment: str
+    place: str
+    sessions: tuple[str, ...]
+    samples: Sequence[Sample]
+
+    @property
+    def time(self) -> str:
+        """When its newest job ended."""
+        return max(s.header.time for s in self.samples)
+
+    @property
+    def newest(self) -> Sample:
+        """A sample of its newest job."""
+        return max(self.samples, key=lambda s: (s.header.time, s.header.job))
+
+    @property
+    def check(self) -> str:
+        """The class that measured it, such as Ior."""
+        return self.samples[0].header.check
+
+    @cached_property
+    def good(self) -> list[Sample]:
+        """Those with a figure, the newest where a point was measured twice."""
+        found: dict[object, Sample] = {}
+        for sample in sorted(self.samples, key=lambda s: (s.header.time, s.header.session)):
+            if sample.status == "ok":
+                found[sample.metric, sample.node, sample.trial, _key(sample.dims)] = sample
+        return list(found.values())
+
+    @cached_property
+    def bad(self) -> list[Sample]:
+        """Failures that no other attempt has made good, the newest of each point."""
+        there = {(s.trial, _key(s.dims)) for s in self.good}
+        last = max((s.header.time for s in self.good), default="")
+        found: dict[object, Sample] = {}
+        for sample in sorted(self.samples, key=lambda s: (s.header.time, s.header.session)):
+            if sample.status == "ok":
+                continue
+            # What speaks of a whole job is made good by any later one; its points tell the rest.
+            cured = (
+                (sample.trial, _key(sample.dims)) in there
+                if sample.dims
+                else (sample.header.time < last)
+            )
+            if not cured:
+                found[sample.metric, sample.trial, _key(sample.dims)] = sample
+        return list(found.values())
+
+    def __str__(self) -> str:
+        told = " ".join(filter(None, (self.partition, self.environment, self.place)))
+        resumed = f", resumed by {', '.join(self.sessions[1:])}" if self.sessions[1:] else ""
+        return f"{self.system}: {told}, session {self.sessions[0]}{resumed}"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What became of the points of a run.
+
+    done of planned: planned is None where the sweep file is no more what was measured, and the
+    samples do not show that all was. too_large: points that need more nodes than there are, or
+    that these see each other's files.
+    missing: without any sample, or whose attempt says nothing of the system. failed: tried in vain.
+    """
+
+    done: int
+    planned: int | None
+    missing: Sequence[Point]
+    failed: Sequence[Sample]
+    untried: Sequence[Sample]
+    too_large: Sequence[Point]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every point that fits on the partition has its figures."""
+        return self.planned is not None and not (self.missing or self.failed or self.untried)
+
+
+def of_sweep(sample: Sample, name: str = "") -> bool:
+    """Whether a sample belongs to a sweep, or to the one of that name."""
+    found = _name(sample)
+    return bool(found) and name in ("", found)
+
+
+def collect(samples: Iterable[Sample], name: str = "") -> list[SweepRun]:
+    """All runs of a sweep, or of all sweeps; the newest last."""
+    mine = [s for s in samples if of_sweep(s, name)]
+    resumed: dict[str, dict[str, str]] = {}  # by sweep: one session may resume several
+    for sample in mine:
+        if before := sample.header.provenance.get(RESUMES):
+            resumed.setdefault(_name(sample), {})[sample.header.session] = before
+    held: dict[tuple[_Key, str], list[Sample]] = {}
+    for sample in mine:
+        first = _first(sample.header.session, resumed.get(_name(sample), {}))
+        held.setdefault((_of(sample), first), []).append(sample)
+    found = []
+    for (key, _), kept in held.items():
+        last = {s.header.session: s.header.time for s in sorted(kept, key=lambda s: s.header.time)}
+        sessions = tuple(sorted(last, key=lambda session: (last[session], session)))
+        found.append(SweepRun(*key, sessions, kept))
+    return sorted(found, key=lambda run: (run.time, run.sessions, run.partition, run.place))
+
+
+def choose(runs: Sequence[SweepRun], *, session: str = "", campaign: str = "") -> list[SweepRun]:
+    """The runs of a session or campaign; without either, those of the newest session.
+
+    Raises UserError where a session or campaign has none. runs: of one sweep, as of `collect`.
+    """
+    if session:
+        chosen = [run for run in runs if session in run.sessions]
+        known = [run.sessions[-1] for run in runs]
+        where = "--session"
+    elif campaign:
+        chosen = [run for run in runs if any(s.header.campaign == campaign for s in run.samples)]
+        known = [run.newest.header.campaign for run in runs if run.newest.header.campaign]
+        where = "--campaign"
+    else:
+        return [run for run in runs if run.sessions[0] == runs[-1].sessions[0]]
+    if not chosen:
+        what = f"no run of the sweep in '{session or campaign}'"
+        raise UserError(where, what, list(dict.fromkeys(known))[-8:] or "none yet")
+    return chosen
+
+
+def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
+    """What became of the points of the sweep file; it alone knows what is missing."""
+    failed = [s for s in run.bad if broke(s.status)]
+    untried = [s for s in run.bad if s not in failed]
+    if file is None or file.hash != run.hash:
+        done = len({(s.trial, _key(s.dims)) for s in run.good})
+        planned = run.newest.header.provenance.get(POINTS, "")
+        return Progress(done, done if planned == str(done) else None, (), failed, untried, ())
+    points = dict(enumerate(file.points, 1))
+    large = _left_out(run, points, site)
+    good, bad = (settled(points, found) for found in (run.good, run.bad))
+    missing = [p for n, p in points.items() if n not in good | bad | large]
+    return Progress(
+        len(good - bad),
+        len(points) - len(large),
+        missing,
+        failed,
+        untried,
+        [points[n] for n in sorted(large)],
+    )
+
+
+def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int]:
+    """The points that could not be measured there, as the run says itself, or by their nodes."""
+    told = run.newest.header.provenance
+    if POINTS in told:
+        return _numbers(told.get(LEFT_OUT, ""), max(points, default=0))
+    partition = site.system.partitions.get(run.partition)
+    if partition is None:
+        return set()
+    most = 1 if partition.scheduler == "local" else len(site.expected(partition.role))
+    return {number for number, point in points.items() if point.nodes > most}
+
+
+def _numbers(text: str, most: int) -> set[int]:
+    """`1-8,12` as numbers of points. Raises UserError, also where one is above the most."""
+    try:
+        if all(int(number) <= most for number in re.findall(r"\d+", text)):
+            return set(map(int, RangeSet(text or None)))
+    except (RangeSetException, ValueError):
+        pass  # told below
+    raise UserError(LEFT_OUT, f"'{text[:40]}' are no points of the sweep", f"1 to {most}")
+
+
+def _name(sample: Sample) -> str:
+    return sample.header.conditions.get(SWEEP, "")
+
+
+def _of(sample: Sample) -> _Key:
+    head, told = sample.header, {**sample.dims, **sample.conditions}
+    place = next((told[key] for key in PLACES if key in told), "")
+    return (told[SWEEP], told.get(HASH, ""), head.system, head.partition, head.environment, place)
+
+
+def _first(session: str, resumed: Mapping[str, str]) -> str:
+    """The session that a chain of resumed ones began with."""
+    seen = {session}
+    while session in resumed and resumed[session] not in seen:
+        session = resumed[session]
+        seen.add(session)
+    return session
+
+
+def _key(dims: Dims) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(dims.items()))

@@ -1,0 +1,187 @@
+"""A judgement, and the state of the nodes, as JSON documents; verdict.schema.json explains them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from siteproof.errors import ExitCode
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
+from siteproof.judge.gravity import Verdict
+from siteproof.nodes.states import FleetReport, State
+from siteproof.record.samples import Sample
+from siteproof.verdict.judgement import Judgement
+from siteproof.wording.verdicts import bound, figure, number
+
+FORMAT = 1  # a key that is gone, or means something else, is another format; a new key is not
+
+
+def dumps(record: Mapping[str, Any]) -> str:
+    """A document as text, ASCII only; JSON has no NaN and no infinity."""
+    return json.dumps(record, indent=1, allow_nan=False)
+
+
+def verdict(judged: Judgement, now: datetime, report: FleetReport | None = None) -> dict[str, Any]:
+    """The verdicts on a system; with a report, the states of its nodes, too."""
+    times = sorted(s.header.time for s in judged.samples)
+    record = {
+        **_head(judged, now),
+        "exit_code": int(judged.exit_code),
+        "first": times[0] if times else None,
+        "last": times[-1] if times else None,
+        "sessions": sorted({s.header.session for s in judged.samples}),
+        "counts": {str(v): sum(r.verdict is v for r in judged.verdicts) for v in Verdict},
+        "warnings": [{"text": t, "nodes": str(nodes)} for t, nodes in judged.warnings.items()],
+        "unjudged": list(judged.unjudged),
+        "criteria": [_criterion(judged, result) for result in judged.verdicts],
+    }
+    return record | ({"fleet": nodes(judged, report, now)} if report else {})
+
+
+def nodes(judged: Judgement, report: FleetReport, now: datetime) -> dict[str, Any]:
+    """The states of all nodes."""
+    record: dict[str, Any] = _finite(
+        {
+            **_head(judged, now),
+            "exit_code": int(nodes_exit_code(report)),
+            "suspect_share": report.suspect_share,
+            "warnings": list(report.warnings),
+            "retest": str(report.retest),
+            "states": {str(state): str(report.of(state)) for state in State},
+            "nodes": [asdict(node) for node in report.nodes.values()],
+        }
+    )
+    return record
+
+
+def nodes_exit_code(report: FleetReport) -> ExitCode:
+    """Some node is not OK, or is only untested."""
+    states = {n.state for n in report.nodes.values()} - {State.OK}
+    if states - {State.UNTESTED}:
+        return ExitCode.FAIL
+    return ExitCode.INCOMPLETE if states or not report.nodes else ExitCode.PASS
+
+
+def common(samples: Iterable[Sample]) -> dict[str, str]:
+    """The conditions that all of these samples were measured under."""
+    found: dict[str, str] | None = None
+    for sample in samples:
+        own = sample.conditions
+        found = own if found is None else {k: v for k, v in found.items() if own.get(k) == v}
+    return found or {}
+
+
+def answers(result: CriterionVerdict) -> list[Sample]:
+    """The samples that a verdict rests on."""
+    return [node.sample for node in result.nodes if node.sample]
+
+
+def _head(judged: Judgement, now: datetime) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": _version(),
+        "made": now.isoformat(timespec="seconds"),
+        "system": judged.site.system.system,
+        "samples_of": judged.chosen,
+    }
+
+
+def _version() -> str:
+    try:
+        return metadata.version("siteproof")
+    except metadata.PackageNotFoundError:  # a clone that is only on PYTHONPATH
+        return "unknown"
+
+
+def _criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
+    criterion, shared = result.criterion, common(answers(result))
+    limit = criterion.bound
+    return {
+        "id": result.id,
+        "verdict": result.verdict,
+        "why": result.why,
+        "excused": result.excused,
+        "metric": criterion.metric,
+        "description": criterion.description,
+        "phase": criterion.phase,
+        "subject": criterion.subject,
+        "scope": criterion.scope,
+        "links": criterion.links,
+        "bound": bound(judged, result),
+        "kind": criterion.kind,
+        "limit": limit
+        and {"value": str(limit.quantity.value), "unit": limit.quantity.unit, "of": limit.fact},
+        "rounding": criterion.rounding,
+        "source": criterion.source,
+        "note": criterion.note,
+        "by_rounding": result.by_rounding,
+        "nodes_ok": result.ok,
+        "nodes_expected": len(result.nodes),
+        "conditions": shared,
+        "nodes": [_node(n, shared) for n in result.nodes],
+    }
+
+
+def _node(result: NodeVerdict, shared: Mapping[str, str]) -> dict[str, Any]:
+    sample, value = result.sample, result.value
+    return {
+        "node": result.node,
+        "verdict": result.verdict,
+        "why": result.why,
+        "value": None if value is None else figure(result),
+        "number": None if value is None else float(value),
+        "unit": (sample.unit or None) if sample else None,
+        "rounded": None if result.rounded is None else number(result.rounded, 12),
+        "by_rounding": result.by_rounding,
+        "waived": result.waived,
+        "session": sample.header.session if sample else None,
+        **_context(sample, shared),
+    }
+
+
+def _context(sample: Sample | None, shared: Mapping[str, str]) -> dict[str, Any]:
+    """Where, when and how a sample was measured; only the conditions that not all share."""
+    if sample is None:
+        return {key: None for key in ("status", "time", "partition", "environment")} | {
+            "dims": {},
+            "conditions": {},
+        }
+    head = sample.header
+    return {
+        "status": sample.status,
+        "time": head.time,
+        "partition": head.partition,
+        "environment": head.environment,
+        "dims": dict(sample.dims),
+        "conditions": {k: v for k, v in sample.conditions.items() if shared.get(k) != v},
+    }
+
+
+def _finite(value: Any) -> Any:
+    """The same without NaN and infinity, for which JSON has no word: null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(held) for key, held in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_finite(held) for held in value]
+    return value
+
+
+FILE = Path(__file__).with_name("verdict.schema.json")
+DOCUMENTS = ("verdict", "nodes")
+
+
+def schema_of(document: str) -> dict[str, Any]:
+    """The schema of a document, complete in itself. document: one of DOCUMENTS."""
+    whole: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    if document == DOCUMENTS[0]:
+        return whole
+    about = {key: whole[key] for key in ("$schema", "$defs")}
+    return {**about, "title": f"siteproof {document} --json", "$ref": f"#/$defs/{document}"}

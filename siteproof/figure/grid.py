@@ -1,0 +1,172 @@
+"""Pairs of nodes: each cell a pair, each direction of it a cell or half of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from siteproof.figure import canvas, pixels, shares
+from siteproof.figure.canvas import SMALL, WIDTH, Placed
+from siteproof.figure.labels import nice_ticks, short, wide
+from siteproof.figure.shares import KINDS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RIGHT, HEAD = WIDTH - 8, 18.0
+LONGEST = 26
+NAMED = 40  # of an axis: more are told by every so many
+FIGURES = 9  # columns whose cells have room for digits
+CELL, SPLIT, SMALLEST = 24.0, 34.0, 1.2  # units: how high a cell is
+HIGHEST = 330.0
+WIDEST = 92.0
+PIXELS = 700
+NOBODY = len(KINDS)  # the kind of a cell that nobody asked for
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Nodes that send down the side, nodes that receive above. kinds: of each pair, of KINDS.
+
+    A cell without a kind stays white: nobody asked for the pair.
+    texts: what is written into a cell, by pair. split: the rows and the columns are two sets, and
+    a cell has both directions: from the row's node above, to it below.
+    """
+
+    title: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    kinds: Mapping[Pair, int]
+    texts: Mapping[Pair, str]
+    split: bool = False
+
+
+def draw(name: str, says: str, data: Matrix) -> str:
+    """The figure for a page, as siteproof.figure.canvas.svg. Raises ValueError for no pair."""
+    if not data.rows or not data.columns:
+        raise ValueError("a matrix without nodes")
+    left = 26 + max((wide(short(n, LONGEST)) for n in data.rows), default=0.0)
+    cell_w = min((RIGHT - left) / len(data.columns), WIDEST)
+    most = SPLIT if data.split else CELL
+    cell_h = min(most, max(SMALLEST, HIGHEST / len(data.rows)))
+    upright = max(wide(short(n, LONGEST)) for n in data.columns) + 6 > cell_w
+    legend = pixels.legend([KINDS[n] for n in sorted(set(data.kinds.values()))])
+    top = (
+        8
+        + 13 * (legend[-1][2] + 1 if legend else 0)
+        + HEAD
+        + (max(wide(short(n, LONGEST)) for n in data.columns) * 0.8 if upright else 6)
+    )
+    high, across = cell_h * len(data.rows), cell_w * len(data.columns)
+    height = top + high + (16 if data.split else 6)
+
+    def fill(made: Figure) -> Sequence[Placed]:
+        box = (left / WIDTH, 1 - (top + high) / height, across / WIDTH, high / height)
+        place = made.add_axes(box, facecolor="none")
+        _axes(place, data, upright, (cell_w, cell_h))
+        if len(data.columns) <= FIGURES and cell_h >= CELL:
+            _texts(place, data)
+        placed = [Placed(box, _png(data, cell_w, cell_h))]
+        for kind, x, row in legend:
+            at = (x / WIDTH, 1 - (14 + 13 * row) / height, 16 / WIDTH, 9 / height)
+            placed.append(
+                Placed(at, pixels.paint(np.full((1, 1), KINDS.index(kind)), KINDS, 32, 18))
+            )
+            made.text((x + 20) / WIDTH, at[1] + 1 / height, kind.text, fontsize=SMALL)
+        if data.split:
+            made.text(
+                left / WIDTH,
+                4 / height,
+                "upper left: from the row to the column; lower right: back",
+                fontsize=SMALL,
+                ha="left",
+            )
+        return placed
+
+    return canvas.svg(name, data.title, says, height, fill)
+
+
+def _png(data: Matrix, cell_w: float, cell_h: float) -> bytes:
+    """All cells, those of two directions cut from corner to corner."""
+    size = max(1, min(192 if data.split else 48, PIXELS // max(len(data.columns), len(data.rows))))
+    high = max(1, round(size * cell_h / cell_w)) if size > 4 else size
+    there = np.array([[data.kinds.get((a, b), NOBODY) for b in data.columns] for a in data.rows])
+    large = np.repeat(np.repeat(there, high, axis=0), size, axis=1)
+    if data.split:
+        back = np.array([[data.kinds.get((b, a), NOBODY) for b in data.columns] for a in data.rows])
+        other = np.repeat(np.repeat(back, high, axis=0), size, axis=1)
+        rows, columns = np.ogrid[: large.shape[0], : large.shape[1]]
+        below = (rows % high) / high + (columns % size) / size > 1
+        large = np.where(below, other, large)
+    return pixels.paint_pixels(large, (*KINDS, pixels.Kind("nobody asked", "#ffffff")))
+
+
+def _texts(place: Axes, data: Matrix) -> None:
+    """The figures in the cells; of two directions each in its half."""
+    for y, a in enumerate(data.rows):
+        for x, b in enumerate(data.columns):
+            if data.split:
+                _text(place, data, (a, b), x + 0.05, y + 0.26, "left")
+                _text(place, data, (b, a), x + 0.95, y + 0.74, "right")
+            else:
+                _text(place, data, (a, b), x + 0.5, y + 0.5, "center")
+
+
+def _text(place: Axes, data: Matrix, pair: Pair, x: float, y: float, side: str) -> None:
+    if text := data.texts.get(pair):
+        dark = shares.is_dark(data.kinds.get(pair, shares.MISSING))
+        patterned = KINDS[data.kinds.get(pair, shares.MISSING)].pattern
+        back = {"facecolor": "black" if dark else "white", "edgecolor": "none", "pad": 0.6}
+        place.text(
+            x,
+            y,
+            text,
+            fontsize=SMALL,
+            ha=side,
+            va="center",
+            color="white" if dark else "black",
+            bbox=back if patterned else None,
+        )
+
+
+def _axes(place: Axes, data: Matrix, upright: bool, cell: tuple[float, float]) -> None:
+    place.set_xlim(0, len(data.columns))
+    place.set_ylim(len(data.rows), 0)
+    place.xaxis.tick_top()
+    place.xaxis.set_label_position("top")
+    for axis, names, room in (
+        (place.xaxis, data.columns, cell[0]),
+        (place.yaxis, data.rows, cell[1]),
+    ):
+        shown = _shown(names, room)
+        axis.set_ticks([n + 0.5 for n in shown], [short(names[n], LONGEST) for n in shown])
+    place.tick_params(labelsize=SMALL, length=0)
+    if upright:
+        place.tick_params(axis="x", labelrotation=55)
+        for label in place.get_xticklabels():
+            label.set(ha="left", rotation_mode="anchor")
+    first, second = ("one end", "other end") if data.split else ("to", "from")
+    place.set_xlabel(first if not data.split else second, fontsize=SMALL)
+    place.set_ylabel(second if not data.split else first, fontsize=SMALL)
+    place.spines[["top", "right"]].set_visible(True)
+    if min(cell) >= 6:
+        for n in range(1, len(data.columns)):
+            place.axvline(n, color="white", linewidth=1)
+        for n in range(1, len(data.rows)):
+            place.axhline(n, color="white", linewidth=1)
+    if data.split:
+        for y in range(len(data.rows)):
+            for x in range(len(data.columns)):
+                place.plot([x, x + 1], [y + 1, y], color="white", linewidth=1)
+
+
+def _shown(names: Sequence[str], room: float) -> list[int]:
+    """Which nodes of an axis are named."""
+    if len(names) <= NAMED and room >= SMALL:
+        return list(range(len(names)))
+    return [int(n) for n in nice_ticks(0, len(names) - 1, 8) if n == int(n)]

@@ -1,0 +1,293 @@
+"""Values over time: steps, what is usual, what is promised, and times without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import isfinite
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from siteproof.figure import canvas, labels
+from siteproof.figure.canvas import COLOURS, DASHES, GRID, MARKERS, PALE, SMALL, SOFT, WIDTH
+from siteproof.figure.distribution import STYLES, Mark
+from siteproof.figure.labels import beside, date_ticks, lanes, nice_ticks, number, numbers, short
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+LEFT, RIGHT, FOOT, HIGH, LANE = 52.0, WIDTH - 20, 24.0, 130.0, 11.0
+MOST_LANES = 5
+LETTERS = 64  # of a label
+POINTS = 80  # of which each is seen as one
+PAUSE = 4  # times the usual time between two runs: a gap
+TOLD_PAUSE = 0.03  # of the axis
+DATA_SHARE = 0.15  # of the height, or a far bound is told and not drawn
+
+
+@dataclass(frozen=True)
+class Course:
+    """A series, its times rising. lows, highs: a band around it, such as most of a fleet.
+
+    quiet: it is there to be compared with.
+    """
+
+    name: str
+    times: Sequence[datetime]
+    values: Sequence[float] | NDArray[np.float64]
+    lows: Sequence[float] | NDArray[np.float64] = ()
+    highs: Sequence[float] | NDArray[np.float64] = ()
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Region:
+    """What is usual in a time: the runs between low and high are in control."""
+
+    first: datetime
+    last: datetime
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Trend:
+    """steps: the time of each, and what to call it. marks: bounds and baselines.
+
+    outside: points that deserve a ring, each (time, value).
+    """
+
+    title: str
+    unit: str
+    courses: Sequence[Course]
+    steps: Sequence[tuple[datetime, str]] = ()
+    marks: Sequence[Mark] = ()
+    region: Region | None = None
+    outside: Sequence[tuple[datetime, float]] = ()
+
+
+def draw(name: str, says: str, data: Trend) -> str:
+    """The figure for a page, as siteproof.figure.canvas.svg. Raises ValueError without any run."""
+    times = sorted(t for course in data.courses for t in course.times)
+    if not times:
+        raise ValueError("a trend without a run")
+    ends = _ends(times)
+    low, high, near = _range(data)
+    told = _steps(data, *ends)
+    top = 6 + LANE * (1 + max((lane for *_, lane in told), default=-1))
+    columns = 2 if all(labels.wide(text) < WIDTH / 2 - 40 for text in _told(data)) else 1
+    foot = FOOT + 14 * -(-len(_told(data)) // columns)
+    height = foot + HIGH + top
+
+    def fill(made: Figure) -> Sequence[canvas.Placed]:
+        place = made.add_axes((LEFT / WIDTH, foot / height, (RIGHT - LEFT) / WIDTH, HIGH / height))
+        place.set_xlim(*(t.timestamp() for t in ends))
+        place.set_ylim(low, high)
+        for index, course in enumerate(data.courses):
+            _course(place, course, index)
+        _pauses(place, times, ends)
+        _region(place, data.region)
+        _marks(place, data, near)
+        for at, text, side, lane in told:
+            _step(place, at, text, side, lane)
+        for at, value in data.outside:
+            place.plot(
+                [at.timestamp()],
+                [value],
+                marker="o",
+                markersize=9,
+                color=COLOURS[1],
+                markerfacecolor="none",
+                linestyle="none",
+            )
+        _axes(place, data, ends)
+        place.legend(
+            loc="upper left",
+            bbox_to_anchor=(-0.02, -0.11),
+            frameon=False,
+            fontsize=SMALL,
+            ncols=columns,
+        )
+        return ()
+
+    return canvas.svg(name, data.title, says, height, fill)
+
+
+def _told(data: Trend) -> list[str]:
+    """What the legend says."""
+    far = ", below the picture"
+    return [
+        *(course.name for course in data.courses),
+        *(m.text + far for m in data.marks),
+        *["usual: 123456 to 123456"] * bool(data.region),
+    ]
+
+
+def _ends(times: Sequence[datetime]) -> tuple[datetime, datetime]:
+    room = (times[-1] - times[0]) * 0.02 or timedelta(days=1)
+    return times[0] - room, times[-1] + room
+
+
+def _range(data: Trend) -> tuple[float, float, list[Mark]]:
+    """The ends of the axis, and the marks that are on it."""
+    values = [
+        v
+        for course in data.courses
+        for v in (*course.values, *course.lows, *course.highs)
+        if isfinite(v)
+    ] or [0.0]
+    low, high = min(values), max(values)
+    least = max(high - low, abs(high) * 0.01) or 1.0
+    near = []
+    for mark in sorted(data.marks, key=lambda m: abs(m.value - median(values))):
+        a, b = min(low, mark.value), max(high, mark.value)
+        if least >= DATA_SHARE * (b - a):
+            low, high = a, b
+            near.append(mark)
+    room = 0.06 * max(high - low, least)
+    return low - room, high + room, near
+
+
+def _course(place: Axes, course: Course, index: int) -> None:
+    """One line, broken where nothing was measured for long."""
+    xs, ys = [t.timestamp() for t in course.times], list(course.values)
+    pause = _pause(course.times)
+    colour, shown = COLOURS[index % len(COLOURS)], len(xs) <= POINTS
+    lows, highs = list(course.lows), list(course.highs)
+    banded = bool(lows and highs)
+    for n in reversed(range(1, len(xs))):
+        if xs[n] - xs[n - 1] > pause:
+            xs.insert(n, (xs[n] + xs[n - 1]) / 2)
+            for held in (ys, lows, highs) if banded else (ys,):
+                held.insert(n, float("nan"))
+    if banded:
+        place.fill_between(xs, lows, highs, color=PALE, linewidth=0, zorder=0.5)
+    if course.quiet:
+        place.plot(xs, ys, label=course.name, color=SOFT, linewidth=2.2, alpha=0.6)
+        return
+    place.plot(
+        xs,
+        ys,
+        label=course.name,
+        color=colour,
+        linewidth=1.1,
+        linestyle=DASHES[index % len(DASHES)],
+        markersize=3.5,
+        marker=MARKERS[index % len(MARKERS)] if shown else None,
+    )
+
+
+def _pause(times: Sequence[datetime]) -> float:
+    """Seconds from which on a time without runs is a gap."""
+    steps = [(b - a).total_seconds() for a, b in zip(times, times[1:], strict=False) if b > a]
+    return PAUSE * median(steps) if steps else 0.0
+
+
+def _pauses(place: Axes, times: Sequence[datetime], ends: tuple[datetime, datetime]) -> None:
+    """Times in which no series has a run, hatched and told."""
+    limit, whole = _pause(sorted(set(times))), (ends[1] - ends[0]).total_seconds()
+    for a, b in zip(times, times[1:], strict=False):
+        long = (b - a).total_seconds()
+        if long <= limit or long < TOLD_PAUSE * whole:
+            continue
+        span = (a.timestamp() + 0.1 * long, b.timestamp() - 0.1 * long)
+        place.axvspan(
+            *span, facecolor="none", edgecolor="#bbbbbb", hatch="\\\\\\", linewidth=0, zorder=0.2
+        )
+        text = f"no run: {long / 86400:.0f} d"
+        if labels.wide(text) < 0.8 * long / whole * (RIGHT - LEFT):
+            place.text(
+                sum(span) / 2,
+                0.03,
+                text,
+                ha="center",
+                fontsize=SMALL,
+                color="#333333",
+                transform=place.get_xaxis_transform(),
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+            )
+
+
+def _region(place: Axes, region: Region | None) -> None:
+    if region:
+        xs = [region.first.timestamp(), region.last.timestamp()]
+        place.fill_between(
+            xs,
+            region.low,
+            region.high,
+            facecolor="none",
+            edgecolor="#009E73",
+            linewidth=0.9,
+            linestyle=":",
+            zorder=0.4,
+            label=f"usual: {number(region.low)} to {number(region.high)}",
+        )
+
+
+def _marks(place: Axes, data: Trend, near: Sequence[Mark]) -> None:
+    """Lines across, told below the picture, where they hide no value."""
+    low, high = place.get_ylim()
+    for mark in data.marks:
+        line, width = STYLES[mark.kind]
+        style: dict[str, Any] = {"color": "#000000", "linewidth": 0.8 * width, "linestyle": line}
+        if mark in near:
+            place.axhline(mark.value, label=mark.text, **style)
+        else:
+            side = "above" if mark.value > (low + high) / 2 else "below"
+            place.plot([], [], label=f"{mark.text}, {side} the picture", **style)
+
+
+def _steps(data: Trend, first: datetime, last: datetime) -> list[tuple[datetime, str, str, int]]:
+    whole = (last - first).total_seconds()
+    found = []
+    for at, text in data.steps:
+        x = LEFT + (at - first).total_seconds() / whole * (RIGHT - LEFT)
+        text = short(text, min(LETTERS, labels.letters(max(WIDTH - x, x - (LEFT - 40)) - 4)))
+        side, span = beside(x, text, LEFT - 40, WIDTH)
+        found.append((at, text, side, span))
+    rows = lanes([span for *_, span in found], MOST_LANES)
+    return [
+        (at, text, side, lane)
+        for (at, text, side, _), lane in zip(found, rows, strict=True)
+        if lane is not None
+    ]
+
+
+def _step(place: Axes, at: datetime, text: str, side: str, lane: int) -> None:
+    x, up = at.timestamp(), HIGH + 2 + LANE * lane
+    place.plot(
+        [x, x],
+        [0, (up + 8) / HIGH],
+        transform=place.get_xaxis_transform(),
+        clip_on=False,
+        color=COLOURS[1],
+        linewidth=1.2,
+        linestyle=(0, (5, 2)),
+    )
+    place.annotate(
+        text,
+        (x, 0),
+        (3 if side == "left" else -3, up),
+        fontsize=SMALL,
+        xycoords=place.get_xaxis_transform(),
+        textcoords="offset points",
+        ha=side,
+        va="bottom",
+        annotation_clip=False,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+    )
+
+
+def _axes(place: Axes, data: Trend, ends: tuple[datetime, datetime]) -> None:
+    ticks = date_ticks(*ends)
+    place.set_xticks([at.timestamp() for at, _ in ticks], [text for _, text in ticks])
+    heights = nice_ticks(*place.get_ylim(), 5)
+    place.set_yticks(heights, numbers(heights))
+    cut = place.get_ylim()[0] > 0
+    place.set_ylabel(data.unit + (" (not from 0)" if cut else ""), color="#000000")
+    place.grid(visible=True, color=GRID, linewidth=0.5)
+    place.tick_params(labelsize=SMALL, color=SOFT)

@@ -1,0 +1,111 @@
+"""What a test of ReFrame says of its figures: where, what, under which conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from siteproof.errors import harmless
+from siteproof.history.foreign.arrays import MODE
+from siteproof.history.foreign.columns import NAMES, NO_CONDITION, NODES
+
+_INFO = re.compile(  # 4.x: NAME %p=v /hash @system:partition+environment; 3.0: NAME on … using …
+    r"(?P<name>\S+(?: %\S.*?)?)(?: ~\S+)?(?: /[0-9a-f]{8})?"
+    r"(?: (?:@|on )(?P<system>[^\s:+]+)(?::(?P<partition>[^\s+]+))?"
+    r"(?:(?:\+| using )(?P<environ>\S+))?)?"
+)
+_NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_PLACE = re.compile(r"[\w.+-]*")
+_CHECK = re.compile(r"[A-Za-z_][\w.:<>~+@/-]*")
+_WORD = re.compile(r"[a-z_]*")
+_NOTHING = ("", "{}", "[]", "false", "False")
+FAILED = ("fail", "failure", "failed", "abort", "aborted")
+
+
+class Refused(ValueError):
+    """Why a line cannot be read."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What all figures of a test's run share, apart from time, job and value.
+
+    check: the test's class. dims: its parameters.
+    """
+
+    system: str
+    partition: str
+    environment: str
+    check: str
+    result: str = ""
+    why: str = ""
+    dims: Mapping[str, str] = field(default_factory=dict)
+    conditions: Mapping[str, str] = field(default_factory=dict)
+
+
+def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = ()) -> Context:
+    """The context that named texts give. Raises Refused.
+
+    site: the system that the figures are imported for; another name in them is a condition.
+    variables: names of the performance variables, whose units are no conditions.
+    """
+    name, dims = _named(fields)
+    place = _place(fields)
+    own = {f"{variable}_unit" for variable in variables}
+    conditions = {
+        harmless(key): harmless(text)
+        for key, text in fields.items()
+        if key
+        and key not in NO_CONDITION
+        and key not in dims
+        and key not in own
+        and text not in _NOTHING
+    }
+    system = site or place["system"]
+    if place["system"] not in ("", system):
+        conditions["system"] = place["system"]
+    if place["partition"]:
+        conditions["partition"] = place["partition"]
+    result = fields.get("result", "")
+    if not _WORD.fullmatch(result):
+        raise Refused(f"'{harmless(result[:40])}' is no result of a test")
+    return Context(
+        system,
+        place["partition"],
+        place["environ"],
+        name,
+        result,
+        harmless(fields.get("fail_reason", "")),
+        dims,
+        {"mode": MODE, **conditions},
+    )
+
+
+def node(text: str) -> str:
+    """The node on which a test ran; empty where they were several, or none is told."""
+    name = text.removeprefix(f"{NODES}=").strip()
+    return name if _NODE.fullmatch(name) and name not in ("null", "None") else ""
+
+
+def _named(fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The test's class, and its parameters as in `Stream %threads=4`."""
+    text = next((fields[name] for name in NAMES if fields.get(name)), "")
+    match = _INFO.fullmatch(text)
+    if not match:
+        raise Refused(f"'{harmless(text[:40])}' is no name of a test" if text else "no name")
+    check, *parameters = match["name"].split(" %")
+    if not _CHECK.fullmatch(check):
+        raise Refused(f"'{harmless(text[:40])}' is no name of a test")
+    pairs = [parameter.partition("=") for parameter in parameters]
+    return check, {harmless(key): harmless(value) for key, _, value in pairs}
+
+
+def _place(fields: Mapping[str, str]) -> dict[str, str]:
+    match = _INFO.fullmatch(fields.get("info", ""))
+    found = {}
+    for key in ("system", "partition", "environ"):
+        found[key] = fields.get(key) or (match[key] if match and match[key] else "")
+        if not _PLACE.fullmatch(found[key]):
+            raise Refused(f"'{harmless(found[key][:40])}' is no {key}")
+    return found

@@ -1,0 +1,433 @@
+"""Samples against criteria: did the system keep what it promised, and which nodes did not.
+
+A criterion is answered by the newest sample of each expected node that meets its conditions and
+comes from a program that may answer it; rounding is ASTM E29's (siteproof.rounding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from statistics import median
+from typing import TYPE_CHECKING
+
+from siteproof.judge import stated
+from siteproof.judge.gravity import RANKS, UNDECIDED, WRONG, Verdict, gravest, of_status
+from siteproof.record import pair_units
+from siteproof.record.point import KNOB, OWN
+from siteproof.record.samples import PUBLISHED
+from siteproof.units import convert
+
+if TYPE_CHECKING:
+    from siteproof.record.samples import Sample
+    from siteproof.sites import Baseline, Criterion, Hardware, Waiver
+
+MIDDLES = ("median", "mean")
+ASKED = ("mode", "file_system")  # conditions that a measurement has before it begins
+
+
+@dataclass(frozen=True)
+class NodeVerdict:
+    """One node and one criterion. value: in the metric's unit; rounded: in the bound's."""
+
+    node: str
+    verdict: Verdict
+    why: str
+    sample: Sample | None = None
+    value: Fraction | None = None
+    rounded: Fraction | None = None
+    by_rounding: bool = False
+    waived: bool = False
+
+
+@dataclass(frozen=True)
+class CriterionVerdict:
+    """One criterion. nodes: from the worst on, those that fail first.
+
+    excused: a SKIP that decides nothing, because somebody answers for it: the site reports the
+    figure only or says `not_here`, or a waiver excuses every node.
+    """
+
+    id: str
+    criterion: Criterion
+    verdict: Verdict
+    why: str
+    nodes: Sequence[NodeVerdict] = field(default_factory=tuple)
+    excused: bool = False
+
+    @property
+    def ok(self) -> int:
+        """How many nodes keep the promise."""
+        return sum(n.verdict in (Verdict.PASS, Verdict.REGRESSED) for n in self.nodes)
+
+    @property
+    def worst(self) -> NodeVerdict | None:
+        """The measured node that is worst, if any was measured; no waived one."""
+        measured = [n for n in self.nodes if n.value is not None and not n.waived]
+        return measured[0] if measured else None
+
+    @property
+    def by_rounding(self) -> bool:
+        """Whether it passes only because the contract rounds."""
+        return self.verdict in (Verdict.PASS, Verdict.REGRESSED) and any(
+            n.by_rounding for n in self.nodes
+        )
+
+
+def judge(
+    name: str,
+    criterion: Criterion,
+    samples: Collection[Sample],
+    expected: Mapping[str, Hardware],
+    baselines: Mapping[str, Sequence[Baseline]] | None = None,
+    waived: Mapping[str, Sequence[Waiver]] | None = None,
+) -> CriterionVerdict:
+    """The verdict on one criterion whose metric some check yields: the gravest one on any node.
+
+    samples: all samples in question, in any order. expected: the hardware of each expected node;
+    where the criterion names links, of each unit of siteproof.record.pair_units, such as `a>b`;
+    where it speaks of the system as a whole, of the system's name.
+    baselines: those of the metric that speak of a node, by node. waived: nodes that may miss it,
+    each with its waivers; what they miss is SKIP, and the others decide.
+    """
+    if criterion.report_only:
+        return CriterionVerdict(name, criterion, Verdict.SKIP, criterion.report_only, excused=True)
+    if not expected:
+        missing = "no pair was measured" if criterion.links else "no node has this role"
+        return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, missing), ())
+    attempts = attempts_at(samples, criterion)
+    result = _judge_all(name, criterion, samples, expected, attempts, baselines or {}, waived or {})
+    return not_here(result, [s for unit in expected for s in attempts.get(unit, ())])
+
+
+def _judge_all(
+    name: str,
+    criterion: Criterion,
+    samples: Collection[Sample],
+    expected: Mapping[str, Hardware],
+    attempts: Mapping[str, list[Sample]],
+    usual: Mapping[str, Sequence[Baseline]],
+    waived: Mapping[str, Sequence[Waiver]],
+) -> CriterionVerdict:
+    judge_one = judge_unit if criterion.links or of_system(criterion) else judge_node
+    of_all = stated.newest(samples, criterion)  # of no single node
+    nodes = [
+        judge_one(criterion, node, facts, attempts.get(node, of_all), usual.get(node, ()))
+        for node, facts in expected.items()
+    ]
+    if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
+        nodes = [
+            replace(n, verdict=Verdict.INCOMPLETE) if n.verdict is Verdict.SKIP else n
+            for n in nodes
+        ]
+    excused = [_waive(n, waived.get(n.node, ())) for n in nodes]
+    nodes = [n for n in excused if not n.waived]
+    if criterion.scope in MIDDLES and nodes:
+        nodes = [_judge_middle(criterion, nodes, expected, usual)]
+    grave = gravest(n.verdict for n in nodes) or Verdict.SKIP
+    all_waived = not nodes
+    nodes += [n for n in excused if n.waived]
+    nodes.sort(key=lambda n: _badness(criterion, n))
+    if of_all and grave is Verdict.INCOMPLETE and not any(n.sample for n in nodes):
+        why, misses = stated.told(criterion, of_all[0], stated.facts_of(expected))
+        grave = Verdict.FAIL if misses else grave  # who misses it is not published, so nobody does
+        return CriterionVerdict(name, criterion, grave, why, nodes)
+    return CriterionVerdict(name, criterion, grave, _summary(nodes, grave), nodes, all_waived)
+
+
+def _waive(node: NodeVerdict, waivers: Sequence[Waiver]) -> NodeVerdict:
+    """What a node misses is SKIP where a waiver holds; what it keeps stays PASS.
+
+    A wrong answer needs a waiver that names its status.
+    """
+    status = node.sample.status if node.sample else ""
+    held = [w for w in waivers if status not in WRONG or status in w.wrong_answers]
+    if not held or node.verdict is Verdict.PASS:
+        return node
+    return replace(node, verdict=Verdict.SKIP, why=str(held[-1]), waived=True)
+
+
+def not_here(result: CriterionVerdict, attempts: Iterable[Sample]) -> CriterionVerdict:
+    """An excused SKIP where the site says that it cannot run here, and no attempt says otherwise.
+
+    attempts: the samples of its nodes; one that could have answered decides as anywhere.
+    """
+    criterion = result.criterion
+    if (
+        not criterion.not_here
+        or result.verdict not in UNDECIDED
+        or result.excused
+        or any(s.status != "tool_missing" and not why_not(criterion, s) for s in attempts)
+    ):
+        return result
+    why = f"not here: {criterion.not_here}"
+    nodes = [n if n.waived else replace(n, verdict=Verdict.SKIP, why=why) for n in result.nodes]
+    return replace(result, verdict=Verdict.SKIP, why=why, nodes=nodes, excused=True)
+
+
+def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
+    """Each node's samples of a metric, and its failures to measure it; the newest first."""
+    failure = metric.partition(".")[0] + ".*"
+    found: dict[str, list[Sample]] = {}
+    for sample in samples:
+        if sample.metric in (metric, failure):
+            found.setdefault(sample.node, []).append(sample)
+    return _newest_first(found)
+
+
+def of_system(criterion: Criterion) -> bool:
+    """Whether it speaks of the system as a whole, and of no node, pair or link."""
+    return criterion.subject == criterion.scope == "system" and not criterion.links
+
+
+def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, list[Sample]]:
+    """The samples that may speak of each node, or pair or link, of a criterion; newest first.
+
+    Of the system as a whole, by its name.
+    """
+    if not criterion.links and not of_system(criterion):
+        return by_node(samples, criterion.metric)
+    failure = criterion.metric.partition(".")[0] + ".*"
+    found: dict[str, list[Sample]] = {}
+    for sample in samples:
+        if sample.metric in (criterion.metric, failure):
+            for unit in _units(criterion, sample):
+                found.setdefault(unit, []).append(sample)
+    return _newest_first(found)
+
+
+def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
+    """What a sample may speak of, of a criterion over links or on the system as a whole."""
+    if criterion.links:
+        return pair_units.of_sample(criterion, sample)
+    return [] if sample.node or pair_units.of_link(sample) else [sample.header.system]
+
+
+def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
+    for attempts in found.values():
+        attempts.sort(key=lambda s: (s.header.time, s.header.session, s.trial), reverse=True)
+    return found
+
+
+def judge_node(
+    criterion: Criterion,
+    node: str,
+    facts: Hardware,
+    attempts: Sequence[Sample],
+    baselines: Iterable[Baseline] = (),
+) -> NodeVerdict:
+    """The verdict on one node from its attempts, the newest first."""
+    newest = next((s for s in attempts if not why_not(criterion, s)), None)
+    if newest is None:
+        return _unanswered(criterion, node, facts, attempts)
+    if newest.status != "ok":
+        return NodeVerdict(node, of_status(newest.status), f"{newest.status}: {newest.why}", newest)
+    return _compare(criterion, node, facts, newest, baselines)
+
+
+def _unanswered(
+    criterion: Criterion, node: str, facts: Hardware, attempts: Sequence[Sample]
+) -> NodeVerdict:
+    """No attempt answers; a published figure of this very unit may still show that it misses."""
+    if not attempts or PUBLISHED not in attempts[0].own_conditions:
+        reason = why_not(criterion, attempts[0]) if attempts else "not measured"
+        return NodeVerdict(node, Verdict.INCOMPLETE, reason)
+    why, misses = stated.told(criterion, attempts[0], [facts])
+    if not (misses and stated.own(criterion, attempts[0])):
+        return NodeVerdict(node, Verdict.INCOMPLETE, why)
+    value = Fraction(attempts[0].number)
+    rounded = criterion.rounded(value, attempts[0].unit, facts)
+    return NodeVerdict(node, Verdict.FAIL, why, attempts[0], value, rounded)
+
+
+def judge_unit(
+    criterion: Criterion,
+    unit: str,
+    facts: Hardware,
+    attempts: Sequence[Sample],
+    baselines: Iterable[Baseline] = (),
+) -> NodeVerdict:
+    """The verdict on a pair, a link or the system: the median of the trials of its newest job.
+
+    A failed trial beside good ones is a missing trial, unless it was a wrong answer; where all
+    failed, the gravest failure counts. Figures that differ in another dimension, such as a size,
+    must keep the promise each, and be there; the worst is told.
+    """
+    newest = next((s for s in attempts if not why_not(criterion, s)), None)
+    job = [
+        s
+        for s in attempts
+        if newest and pair_units.job(s) == pair_units.job(newest) and not why_not(criterion, s)
+    ]
+    good = [s for s in job if s.status == "ok"]
+    failed = sorted((s for s in job if s.status != "ok"), key=lambda s: RANKS[of_status(s.status)])
+    if not good or failed and failed[0].status in WRONG:
+        return judge_node(criterion, unit, facts, failed or attempts)
+    alike: dict[str, list[Sample]] = {}
+    for sample in good:
+        alike.setdefault(pair_units.dimensions(sample), []).append(sample)
+    found = [_judge_trials(criterion, unit, facts, t, baselines) for t in alike.values()]
+    found += [
+        _lacking(criterion, unit, facts, s)
+        for s in attempts
+        if pair_units.job(s) == pair_units.job(good[0])
+        and pair_units.lacks_its_own(s, alike)
+        and not refusal(criterion, s)
+    ]
+    return min(found, key=lambda n: _badness(criterion, n))
+
+
+def _lacking(criterion: Criterion, unit: str, facts: Hardware, sample: Sample) -> NodeVerdict:
+    """One kind of figure that is not there beside others that are: also a tool's lack counts."""
+    found = judge_node(criterion, unit, facts, [sample])
+    skipped = found.verdict is Verdict.SKIP
+    return replace(found, verdict=Verdict.INCOMPLETE) if skipped else found
+
+
+def _judge_trials(
+    criterion: Criterion,
+    unit: str,
+    facts: Hardware,
+    trials: Sequence[Sample],
+    baselines: Iterable[Baseline],
+) -> NodeVerdict:
+    asked = criterion.trials or 1
+    if len(trials) < asked:
+        why = f"{len(trials)} of {asked} trials gave a figure"
+        return NodeVerdict(unit, Verdict.INCOMPLETE, why, trials[0])
+    if not isinstance(trials[0].value, Decimal):
+        each = [_compare(criterion, unit, facts, s, ()) for s in trials]
+        return min(each, key=lambda n: RANKS[n.verdict])
+    middle = median(Fraction(s.number) for s in trials)
+    nearest = min(trials, key=lambda s: abs(Fraction(s.number) - middle))
+    usual = [b for b in baselines if b.scope not in MIDDLES]
+    return _judge_figure(criterion, unit, middle, nearest, facts, usual)
+
+
+def why_not(criterion: Criterion | Baseline, sample: Sample) -> str:
+    """Why a sample does not answer a criterion; empty if it does.
+
+    A measurement that somebody interrupted is no attempt: an older one answers, if there is one.
+    """
+    refused = refusal(criterion, sample)
+    if not refused and sample.status == "interrupted":
+        return f"{sample.status}: {sample.why}"
+    return refused
+
+
+def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
+    """Why a sample could not answer a criterion, whatever became of it; empty if it could."""
+    have = {**sample.dims, **sample.conditions}
+    if PUBLISHED in have:
+        return f"{have[PUBLISHED]}; published, and not measured here"
+    if turned := [name for name in _turned(sample) if name not in criterion.conditions]:
+        return f"measured while a sweep had set {turned[0].removeprefix(KNOB)}"
+    link = have.get(pair_units.LINK, "")
+    if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
+        return f"measured over {link or 'no link'}; asked is {' or '.join(criterion.links)}"
+    if sample.status != "ok":  # it has no conditions but those that were asked for
+        rules = {
+            key: rule
+            for key, rule in criterion.conditions.items()
+            if key in ASKED or key in sample.dims
+        }
+    else:
+        rules = dict(criterion.conditions)
+        program = have.get("program", "")
+        if criterion.programs and program not in criterion.programs:
+            allowed = ", ".join(criterion.programs)
+            return f"measured with {program or 'an unknown program'}; only {allowed} may answer"
+    for key, rule in rules.items():
+        if key not in have or not rule.met_by(have[key]):
+            return f"measured with {key} {have.get(key, 'unknown')}; asked is {rule}"
+    return ""
+
+
+def _turned(sample: Sample) -> list[str]:
+    """The settings of the nodes that a tuning sweep had changed; a promise is of the system as is.
+
+    A knob that was varied is a dimension, and may be the machine's own; others were set for all.
+    """
+    varied = {name: value for name, value in sample.dims.items() if name.startswith(KNOB)}
+    fixed = [name for name in sample.conditions if name.startswith(KNOB) and name not in varied]
+    return fixed + [name for name, value in varied.items() if value != OWN]
+
+
+def meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware) -> bool:
+    """Whether the value meets the bound as measured, before any rounding."""
+    bound = criterion.bound_value(facts)
+    exact = convert(value, unit, bound.unit)
+    limit = Fraction(bound.value)
+    return {"at_least": exact >= limit, "at_most": exact <= limit}.get(
+        criterion.kind, exact == limit
+    )
+
+
+def _compare(
+    criterion: Criterion, node: str, facts: Hardware, sample: Sample, baselines: Iterable[Baseline]
+) -> NodeVerdict:
+    value = sample.value
+    if not isinstance(value, Decimal):
+        same = criterion.met(str(value), sample.unit, facts)
+        return NodeVerdict(node, Verdict.PASS if same else Verdict.FAIL, f"found {value}", sample)
+    usual = [b for b in baselines if b.scope not in MIDDLES]
+    return _judge_figure(criterion, node, Fraction(value), sample, facts, usual)
+
+
+def _judge_figure(
+    criterion: Criterion,
+    name: str,
+    value: Fraction,
+    sample: Sample,
+    facts: Hardware,
+    baselines: Iterable[Baseline],
+) -> NodeVerdict:
+    """One figure, of a node or of all of them, against the criterion and then what is usual."""
+    good, why = criterion.met(value, sample.unit, facts), ""
+    verdict = Verdict.PASS if good else Verdict.FAIL
+    for baseline in baselines if good else ():
+        if not why_not(baseline, sample) and not baseline.met(value, sample.unit, facts):
+            verdict, why = Verdict.REGRESSED, f"short of its baseline {baseline.bound}"
+    by_rounding = good and not meets_raw(criterion, value, sample.unit, facts)
+    rounded = criterion.rounded(value, sample.unit, facts)
+    return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
+
+
+def _judge_middle(
+    criterion: Criterion,
+    nodes: Sequence[NodeVerdict],
+    expected: Mapping[str, Hardware],
+    baselines: Mapping[str, Sequence[Baseline]],
+) -> NodeVerdict:
+    """Median or mean of all nodes, once every one of them is measured."""
+    name = f"{criterion.scope} of {len(nodes)}"
+    if missing := [n for n in nodes if n.value is None]:
+        worst = min(missing, key=lambda n: RANKS[n.verdict])
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return NodeVerdict(name, worst.verdict, f"{worst.node}{others}: {worst.why}", worst.sample)
+    values = [n.value for n in nodes if n.value is not None]
+    middle = median(values) if criterion.scope == "median" else sum(values) / len(values)
+    node, sample = nodes[0].node, nodes[0].sample
+    assert sample is not None
+    usual = [b for b in baselines.get(node, ()) if b.scope == criterion.scope]
+    return _judge_figure(criterion, name, Fraction(middle), sample, expected[node], usual)
+
+
+def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, str]:
+    value = node.value or Fraction(0)
+    return (RANKS[node.verdict], -value if criterion.at_most else value, node.node)
+
+
+def _summary(nodes: Sequence[NodeVerdict], verdict: Verdict) -> str:
+    reasons: dict[str, int] = {}
+    kept = verdict in (Verdict.PASS, Verdict.SKIP)  # what is not kept has reasons of its own
+    for node in nodes:
+        if (node.verdict is verdict or kept and node.waived) and node.why:
+            reasons[node.why] = reasons.get(node.why, 0) + 1
+    if not reasons:
+        return ""
+    commonest = max(reasons, key=lambda reason: reasons[reason])
+    others = len(reasons) - 1
+    return commonest + (f" (and {others} other reasons)" if others else "")

@@ -1,0 +1,77 @@
+"""The one order of gravity: the words of a verdict, what a status is worth, and the exit code.
+
+Whatever picks one of several verdicts or statuses, or lists them, goes by the order of `Verdict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from siteproof.errors import ExitCode
+
+
+class Verdict(StrEnum):
+    """The words of a verdict, the gravest first."""
+
+    FAIL = "FAIL"
+    ERROR = "ERROR"
+    REGRESSED = "REGRESSED"
+    INCOMPLETE = "INCOMPLETE"
+    PENDING = "PENDING"
+    SKIP = "SKIP"
+    PASS = "PASS"
+
+
+RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+NOT_KEPT = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED)
+UNDECIDED = (Verdict.INCOMPLETE, Verdict.PENDING, Verdict.SKIP)
+OF_STATUS = {  # what a node without a value is; its sample says why there is none
+    "invalid": Verdict.FAIL,  # a wrong answer is no slow answer, and no missing one either
+    "checksum": Verdict.FAIL,
+    "login": Verdict.ERROR,
+    "timeout": Verdict.ERROR,
+    "parse": Verdict.ERROR,
+    "generic": Verdict.ERROR,
+    "node_lost": Verdict.INCOMPLETE,
+    "interrupted": Verdict.INCOMPLETE,
+    "tool_missing": Verdict.SKIP,
+}
+BROKEN = (Verdict.FAIL, Verdict.ERROR)  # it was tried, and broke or gave a wrong answer
+WRONG = tuple(status for status, verdict in OF_STATUS.items() if verdict is Verdict.FAIL)
+NOT_TRIED = tuple(status for status, verdict in OF_STATUS.items() if verdict not in BROKEN)
+
+
+def gravest(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """The one that decides; None of none."""
+    return min(verdicts, key=RANKS.__getitem__, default=None)
+
+
+def of_status(status: str) -> Verdict:
+    """The verdict on a sample without a value; a status of a later version is an ERROR."""
+    return OF_STATUS.get(status, Verdict.ERROR)
+
+
+def gravest_status(statuses: Iterable[str]) -> str:
+    """The status that decides among those of one measurement; `ok` if all are."""
+    bad = [status for status in statuses if status != "ok"]
+    return min(bad, key=lambda status: RANKS[of_status(status)], default="ok")
+
+
+def broke(status: str) -> bool:
+    """Whether a measurement was tried, and broke or gave a wrong answer."""
+    return status != "ok" and of_status(status) in BROKEN
+
+
+def in_order(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by the word of a verdict, the gravest first; a later version's words last."""
+    ranks: dict[str, int] = {verdict.value: rank for verdict, rank in RANKS.items()}
+    return dict(sorted(counts.items(), key=lambda item: ranks.get(item[0], len(ranks))))
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
+    """The exit code for what decides; a SKIP that was accepted is left out by the caller."""
+    worst = gravest(verdicts)
+    if worst in NOT_KEPT:
+        return ExitCode.FAIL
+    return ExitCode.PASS if worst is Verdict.PASS else ExitCode.INCOMPLETE

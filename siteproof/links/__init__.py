@@ -1,0 +1,1 @@
+"""Every pair of nodes of a link, and which nodes explain the bad ones."""

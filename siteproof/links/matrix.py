@@ -1,0 +1,317 @@
+"""From samples of pairs to the question who is behind the bad ones, and to a link's days.
+
+A pair is answered by its newest job. A job that was interrupted, whose node was lost or whose tool
+was missing says nothing of a pair; any other failure is a bad pair, and a wrong answer is one also
+beside good trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from statistics import median
+
+from siteproof import files, units
+from siteproof.analysis import attribution as rules
+from siteproof.analysis.attribution import RECEIVER, SENDER, Blame, Culprit, Pair, blame
+from siteproof.analysis.daily import Attempt, Cell, daily
+from siteproof.errors import UserError
+from siteproof.judge.criterion import why_not
+from siteproof.judge.gravity import WRONG, broke
+from siteproof.record import campaign, series
+from siteproof.record.pair_units import PEER, job, link_of, of_pairs
+from siteproof.record.samples import Header, Sample
+from siteproof.record.sessions import Sessions
+from siteproof.schema.shapes import hint
+from siteproof.sites import Criterion, Metric, Site, pairs
+
+LINK = "link"  # the condition of every metric of pairs
+STARS = ("star", "together")  # patterns whose clients have a server and no other peer
+OF_A_JOB = ("at_once", "pattern", LINK)  # conditions that make no pair another quantity
+DAYS = 7  # of a daily matrix where nobody says since when
+
+Key = tuple[str, tuple[tuple[str, str], ...], str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One quantity of a link's pairs, all in the catalogue's unit. values: the medians of trials.
+
+    failed: pairs that were tried in vain. missing: pairs that should have a figure, and why they
+    have none. decided: whether anything says what a bad figure is; a count alone does not.
+    broken: pairs whose figure breaks a criterion, and its id. hubs: the servers of a star.
+    """
+
+    name: str
+    link: str
+    unit: str
+    better: str
+    values: Mapping[Pair, float]
+    failed: Mapping[Pair, Sample]
+    missing: Mapping[Pair, str]
+    blame: Blame
+    decided: bool
+    broken: Mapping[Pair, str]
+    hubs: frozenset[str]
+
+    def of(self, culprit: Culprit) -> list[Pair]:
+        """The pairs, with a figure or tried in vain, of a culprit's bad side or sides."""
+        return [
+            pair
+            for pair in (*self.values, *self.failed)
+            if pair[0] == culprit.node
+            and culprit.sides != (RECEIVER,)
+            or pair[1] == culprit.node
+            and culprit.sides != (SENDER,)
+        ]
+
+
+@dataclass
+class _Tried:
+    """What became of the pairs of one quantity so far: figures, failures, and what says nothing."""
+
+    values: dict[Pair, list[float]] = field(default_factory=dict)
+    failed: dict[Pair, Sample] = field(default_factory=dict)
+    untried: dict[Pair, str] = field(default_factory=dict)
+    newest: Sample | None = None
+
+
+def metric_of(site: Site, name: str) -> Metric:
+    """A metric of pairs from the catalogue. Raises UserError."""
+    of_links = [key for key, metric in site.catalogue.items() if LINK in metric.conditions]
+    if name not in site.catalogue:
+        raise UserError("METRIC", f"unknown metric '{name}'{hint(name, of_links)}", of_links)
+    if name not in of_links:
+        raise UserError("METRIC", f"'{name}' is no figure of a pair of nodes", of_links)
+    return site.catalogue[name]
+
+
+def select(
+    site: Site, metric: str, link: str = "", *, since: str = "", name: str = "", days: bool = False
+) -> tuple[list[Sample], str]:
+    """The samples of a metric's pairs, and in words which sessions they are of.
+
+    Sessions are chosen as for a verdict: a campaign, a period, or the newest session that has
+    such a sample, with its campaign; for the daily matrix the last days. Raises UserError.
+    """
+    metric_of(site, metric)
+    if link and link not in site.system.links:
+        known = site.system.links
+        raise UserError("--link", f"no link '{link}'{hint(link, known)}", known or "none yet")
+    files.must_exist()
+    sessions, check = Sessions(files.perflogs(), site.system.system), metric.partition(".")[0]
+    jobs = [header for header in sessions.headers if header.check == check]
+    if name and not any(job.campaign == name for job in jobs):
+        campaign.choose(sessions.headers, campaign=name)  # an unknown campaign is a mistake
+        return [], f"campaign {name}"
+
+    def is_mine(sample: Sample) -> bool:
+        return _is_of(sample, metric) and (not link or link_of(sample) in ("", link))
+
+    def answers(job: Header) -> bool:
+        return any(map(is_mine, sessions.of_job(job)))
+
+    start = campaign.since(since, datetime.now(UTC)) if since else None
+    if days and not since and not name:
+        newest = sorted(jobs, key=lambda job: job.time, reverse=True)
+        start = next((_first_day(job) for job in newest if answers(job)), None)
+    wanted, words = campaign.choose(jobs, campaign=name, start=start, answers=answers)
+    found = sessions.of(lambda header: header.check == check and wanted(header))
+    return [sample for sample in found if is_mine(sample)], words
+
+
+def _first_day(newest: Header) -> datetime:
+    """The first of the days that the daily matrix shows, at its begin."""
+    start = datetime.fromisoformat(newest.time) - timedelta(days=DAYS - 1)
+    return start.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def collect(site: Site, found: Iterable[Sample], metric: str) -> list[Matrix]:
+    """A matrix for each link and set of conditions under which a metric was measured."""
+    mine = sorted((s for s in found if _is_of(s, metric)), key=job)
+    groups: dict[Key, list[Sample]] = {}
+    for sample in mine:
+        if sample.status == "ok":
+            groups.setdefault(_key(sample), []).append(sample)
+    lone = [s for s in mine if s.status != "ok" and not any(_fits(s, key) for key in groups)]
+    for sample in lone:
+        groups.setdefault((link_of(sample), (), sample.header.environment, ()), [])
+    return [
+        _matrix(
+            site, metric, key, [*held, *(s for s in mine if s.status != "ok" and _fits(s, key))]
+        )
+        for key, held in sorted(groups.items())
+    ]
+
+
+def by_day(site: Site, found: Iterable[Sample], metric: str) -> dict[Pair, dict[date, Cell]]:
+    """High, low and average of each pair's days, rates in MB/s, other units as in the catalogue."""
+    held = [s for s in found if _is_of(s, metric)]
+    both = _directed(s for s in held if s.status == "ok")
+    unit = day_unit(site.catalogue[metric])
+    measured = {(job(s), s.node, s.dims[PEER]) for s in held if s.status == "ok"}
+    attempts = []
+    for sample in held:
+        value = None
+        if sample.status == "ok":
+            value = units.convert(sample.number, sample.unit, unit)
+        for pair in _pairs_of(sample, both):
+            if value is not None or (job(sample), *pair) not in measured:
+                attempts.append(Attempt(pair, _time(sample), value, sample.status))
+    return dict(sorted(daily(attempts).items()))
+
+
+def day_unit(metric: Metric) -> str:
+    """The unit of the daily matrix: the seed's for a rate."""
+    return "MB/s" if units.kind(metric.unit) == "rate" else metric.unit
+
+
+def limits(site: Site, metric: str, link: str, sample: Sample) -> dict[str, Criterion]:
+    """The criteria over a link that a sample could answer, with a bound of their own, by id."""
+    return {
+        key: c
+        for key, c in site.criteria.items()
+        if c.metric == metric
+        and link in c.links
+        and c.subject != "system"
+        and c.bound is not None
+        and not c.bound.fact
+        and not why_not(c, sample)
+    }
+
+
+def _is_of(sample: Sample, metric: str) -> bool:
+    return of_pairs(sample) and sample.metric in (metric, metric.partition(".")[0] + ".*")
+
+
+def _time(sample: Sample) -> datetime:
+    return datetime.fromisoformat(sample.header.time).astimezone(UTC)
+
+
+def _key(sample: Sample) -> Key:
+    """What figures must share to stand in one matrix; a pair that alone differs stays in it."""
+    dims = tuple(sorted((k, v) for k, v in sample.dims.items() if k != PEER))
+    head = sample.header
+    common = {
+        k: v
+        for k, v in head.conditions.items()
+        if k not in OF_A_JOB and not k.endswith(series.NOISE)
+    } | {"mode": head.mode}
+    return link_of(sample), dims, head.environment, tuple(sorted(common.items()))
+
+
+def _fits(sample: Sample, key: Key) -> bool:
+    """Whether a failure, which has few conditions, may be one of this quantity."""
+    mode = dict(key[3]).get("mode", sample.header.mode)
+    return (
+        link_of(sample) in ("", key[0])
+        and sample.header.environment == key[2]
+        and sample.header.mode == mode
+    )
+
+
+def _directed(good: Iterable[Sample]) -> bool:
+    seen = {(s.node, s.dims[PEER]) for s in good}
+    return any((b, a) in seen for a, b in seen)
+
+
+def _pairs_of(sample: Sample, both: bool) -> Iterator[Pair]:
+    """The pair of a figure; of a failure, both directions where figures have two."""
+    pair = sample.node, sample.dims[PEER]
+    yield pair
+    if both and sample.status != "ok":
+        yield pair[::-1]
+
+
+def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix:
+    entry, link = site.catalogue[metric], key[0]
+    both = _directed(s for s in held if s.status == "ok")
+    tried = _newest(held, both, entry.unit)
+    values = {pair: median(figures) for pair, figures in tried.values.items()}
+    missing = {pair: "not measured" for pair in _expected(site, link, both)} | tried.untried
+    missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
+    asked = limits(site, metric, link, tried.newest) if tried.newest else {}
+    broken = {
+        pair: key
+        for key, criterion in asked.items()
+        for pair, value in values.items()
+        if not criterion.met(Fraction(value), entry.unit)
+    }
+    told = ", ".join(f"{k} {v}" for k, v in key[1])
+    at = site.system.links.get(link)
+    hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
+    return Matrix(
+        f"{metric} [{told}]" if told else metric,
+        link,
+        entry.unit,
+        entry.better,
+        values,
+        tried.failed,
+        missing,
+        _blame(entry, hubs, values, tried.failed, broken),
+        series.is_speed(entry) or bool(asked) or bool(tried.failed),
+        broken,
+        hubs,
+    )
+
+
+def _newest(held: Sequence[Sample], both: bool, unit: str) -> _Tried:
+    """Each pair as its newest job leaves it."""
+    tried = _Tried()
+    jobs: dict[tuple[str, str, str], list[Sample]] = {}
+    for sample in held:
+        jobs.setdefault(job(sample), []).append(sample)
+    for name in sorted(jobs):
+        good: dict[Pair, list[float]] = {}
+        for sample in (s for s in jobs[name] if s.status == "ok"):
+            value = float(units.convert(sample.number, sample.unit, unit))
+            good.setdefault((sample.node, sample.dims[PEER]), []).append(value)
+            tried.newest = sample
+        tried.values |= good
+        for pair in good:
+            tried.failed.pop(pair, None)
+        for sample in (s for s in jobs[name] if s.status != "ok"):
+            for pair in _pairs_of(sample, both):
+                if pair in good and sample.status not in WRONG:
+                    continue
+                if not broke(sample.status):
+                    tried.untried[pair] = f"{sample.status}: {sample.why}"
+                else:
+                    tried.failed[pair] = sample
+                    tried.values.pop(pair, None)
+    return tried
+
+
+def _expected(site: Site, name: str, both: bool) -> list[Pair]:
+    """The pairs that the link's pattern fixes in advance; none of a link that is no more."""
+    link = site.system.links.get(name)
+    if link is None:
+        return []
+    return pairs.directed(site, link) if both else pairs.asked(site, link)
+
+
+def _blame(
+    entry: Metric,
+    hubs: frozenset[str],
+    values: Mapping[Pair, float],
+    failed: Mapping[Pair, Sample],
+    broken: Mapping[Pair, str],
+) -> Blame:
+    """Speeds are compared with each other; of other figures only those are bad that break a rule.
+
+    There a pair counts as 1, and as nothing where it is bad.
+    """
+    vain: dict[Pair, list[float]] = {pair: [] for pair in failed}
+    if series.is_speed(entry):
+        worst = {values[pair] for pair in broken}
+        speeds = {pair: [value] for pair, value in values.items()}
+        return blame(speeds | vain, entry.better, hubs=hubs, misses=worst.__contains__)
+    marks = {pair: [] if pair in broken else [1.0] for pair in values}
+    return blame(marks | vain, "higher", hubs=hubs)
+
+
+def asymmetries(matrix: Matrix) -> list[rules.Asymmetry]:
+    """How much the two directions of each pair differ, the most unlike first."""
+    return rules.asymmetries(matrix.values, matrix.better)

@@ -1,0 +1,1 @@
+"""The state of every node: compared with its contract, its sisters and its past."""

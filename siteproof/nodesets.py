@@ -1,0 +1,77 @@
+"""Node sets in ClusterShell's syntax, without its groups: no text may start a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from math import prod
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+MAX_NODES = 100_000
+_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_OPERATORS = "!&^"
+_OUTSIDE = re.compile(r",(?![^\[]*\])")
+
+
+def of(names: Iterable[str] = ()) -> NodeSet:
+    """The set of these nodes, each name taken as it is."""
+    return NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP)
+
+
+def parse(text: str) -> NodeSet:
+    """The set of nodes. Raises ValueError with a short reason."""
+    if "@" in text:
+        raise ValueError("'@' in a node set: groups are not looked up, so write the nodes out")
+    if not text.isascii() or len(text) > 100_000:
+        raise ValueError("a node set that is no short ASCII text")
+    if sum(_size(part) for part in _parts(text)) > MAX_NODES:
+        raise ValueError(f"more than {MAX_NODES} nodes")
+    try:
+        return NodeSet(text, resolver=RESOLVER_NOGROUP)
+    except (NodeSetException, ValueError) as error:
+        raise ValueError(f"bad node set: {error}") from None
+
+
+def problems(text: str) -> list[str]:
+    """What is wrong with a node set that a person wrote, in words; usually nothing."""
+    try:
+        nodes = parse(text)
+    except ValueError as error:
+        return [str(error)]
+    if not nodes:
+        return ["an empty node set"]
+    found = []
+    if bad := [name for name in nodes if not _NAME.fullmatch(name)]:
+        more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+        found.append(f"'{bad[0][:40]}'{more} is no host name")
+    if not set(_OPERATORS) & set(text) and (twice := _twice(text)):
+        found.append(f"{twice} more than once in the set")
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    for operator in _OPERATORS:
+        text = text.replace(operator, ",")
+    return _OUTSIDE.split(text)
+
+
+def _size(part: str) -> int:
+    """An upper bound of the nodes in one term, found without making them."""
+    return prod(sum(map(_width, ranges.split(","))) for ranges in _BRACKET.findall(part))
+
+
+def _width(term: str) -> int:
+    numbers = [int(n[:18]) for n in re.findall(r"\d+", term)[:2]]
+    return max(1, numbers[1] - numbers[0] + 1) if len(numbers) == 2 else 1
+
+
+def _twice(text: str) -> NodeSet | None:
+    """The nodes that more than one term names."""
+    seen, twice = NodeSet(resolver=RESOLVER_NOGROUP), NodeSet(resolver=RESOLVER_NOGROUP)
+    for part in _parts(text):
+        nodes = NodeSet(part, resolver=RESOLVER_NOGROUP)
+        twice.update(seen & nodes)
+        seen.update(nodes)
+    return twice or None

@@ -1,0 +1,1 @@
+"""Figures that others have published: read, judged and set side by side."""

@@ -1,0 +1,216 @@
+"""Figures that others have published, as samples: one file a campaign, date and check.
+
+They are marked by their mode, `published`, and by the condition of the same name, which says what
+kind of figure it is. They keep no criterion, and can show that one is missed (analysis/stated.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from siteproof import sites, units
+from siteproof.errors import UserError, UserErrors
+from siteproof.record import samples
+from siteproof.record.pair_units import LINK, PEER
+from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.schema.yamlfile import Document
+from siteproof.sites import printed, published_csv
+from siteproof.sites.lint import reference
+from siteproof.sites.published_csv import Published
+
+_BREAKS = re.compile(r"[^A-Za-z0-9_-]+")  # what no job's name has
+
+
+@dataclass
+class Import:
+    """What an import did. Each list holds files below perflogs.
+
+    obsolete: of an earlier import of a file of that name, which no line yields any more.
+    """
+
+    figures: int = 0
+    new: list[Path] = field(default_factory=list)
+    changed: list[Path] = field(default_factory=list)
+    same: list[Path] = field(default_factory=list)
+    obsolete: list[Path] = field(default_factory=list)
+
+
+def read(path: Path, system: str = "") -> dict[int, Published]:
+    """The figures of a file by their line, of one system or of all. Raises UserErrors."""
+    document, rows = published_csv.read(path)
+    by_system: dict[str, dict[int, Published]] = {}
+    for line, row in rows.items():
+        reference(document, (line, "system"), row.system, "system", sites.names())
+        by_system.setdefault(row.system, {})[line] = row
+    if system:
+        rows = by_system.get(system, {})
+        if not rows and not document.mistakes:
+            document.add((), f"no figure of {system}", sorted(by_system) or "no figure at all")
+    elif not rows and not document.mistakes:
+        document.add((), "no figure", "a line below that of the columns")
+    for name in by_system.keys() & set(sites.names()):
+        _lint(document, by_system[name], name)
+    if document.mistakes:
+        raise UserErrors(document.sorted_mistakes())
+    return rows
+
+
+def _lint(document: Document, rows: dict[int, Published], name: str) -> None:
+    site = sites.load(name)
+    published_csv.lint(document, rows, sites.inventory(site.system), site.catalogue)
+
+
+def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
+    """Write the figures of a file below perflogs. Raises OSError, UserError.
+
+    Each file is written whole or not at all. An import that was cut short is completed by the
+    next one, and one that has been done before changes nothing.
+    """
+    done, files = Import(), list(_samples(path, rows))
+    for head, found in files:
+        _refuse_twice(path, head, found, perflogs)
+    for head, found in files:
+        target, text = samples.path_of(perflogs, head), samples.dump(head, found)
+        before = target.read_bytes() if target.exists() else None
+        which = done.new if before is None else done.same if before == text else done.changed
+        if before != text:
+            samples.write_whole(target, text)
+        which.append(target)
+        done.figures += len(found)
+    done.obsolete += _obsolete(path, done, perflogs)
+    return done
+
+
+def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: Path) -> None:
+    """A figure under two files' names would be two values, and one value is no repetition."""
+    target = samples.path_of(perflogs, head)
+    mine = {_key(sample) for sample in found}
+    for file in sorted(set(target.parent.glob(f"{head.session}.{head.check}.*.jsonl")) - {target}):
+        there = {
+            s.header.provenance.get("imported"): s.metric
+            for s in samples.read(file)
+            if s.header.mode == PUBLISHED and _key(s) in mine
+        }
+        for name, metric in there.items():
+            raise UserError(
+                path,
+                f"{metric} of {head.campaign or head.time} is there already, from {name}",
+                f"the file under that name, or the removal of {file}",
+            )
+
+
+def _key(sample: Sample) -> tuple[object, ...]:
+    return (
+        sample.node,
+        sample.metric,
+        sample.value,
+        sample.unit,
+        sample.status,
+        sample.trial,
+        tuple(sorted(sample.dims.items())),
+        tuple(sorted(sample.own_conditions.items())),
+    )
+
+
+def _samples(path: Path, rows: Iterable[Published]) -> Iterator[tuple[Header, list[Sample]]]:
+    """Each file's header and samples."""
+    files: dict[tuple[str, str, str, str], list[Published]] = {}
+    order: dict[tuple[str, date], dict[str, int]] = {}  # a day's campaigns, as the file has them
+    for row in rows:
+        check = row.metric.partition(".")[0]
+        files.setdefault((row.system, row.campaign, row.date, check), []).append(row)
+        day = order.setdefault((row.system, published_csv.period(row.date)[1]), {})
+        day.setdefault(row.campaign, len(day))
+    for (system, campaign, days, check), found in files.items():
+        after = order[system, published_csv.period(days)[1]][campaign]
+        head = _header(path, check, found, timedelta(seconds=after))
+        trials = _Trials()
+        kept = []
+        for row in sorted(found, key=lambda row: row.trial is None):  # those with a place first
+            kept += [trials.place(sample, row.trial) for sample in _of_row(head, row)]
+        yield head, kept
+
+
+class _Trials:
+    """Which trials of a file's figures are taken; two figures of one metric may not share one."""
+
+    def __init__(self) -> None:
+        self._taken: set[tuple[object, ...]] = set()
+        self._free: Counter[tuple[object, ...]] = Counter()
+
+    def place(self, sample: Sample, asked: int | None) -> Sample:
+        """The sample under the trial that the source gives, or the next that is free."""
+        like = sample.node, sample.metric, tuple(sample.dims.items())
+        trial = asked - 1 if asked else self._free[like]
+        while (like, trial) in self._taken:
+            trial = self._free[like]
+            self._free[like] += 1
+        self._taken.add((like, trial))
+        return replace(sample, trial=trial)
+
+
+def _header(path: Path, check: str, rows: Sequence[Published], after: timedelta) -> Header:
+    """What a file's samples share. after: how long after midnight, to keep the file's order."""
+    first, last = published_csv.period(rows[0].date)
+    campaign, notes = rows[0].campaign, [f"{r.metric}: {r.note}" for r in rows if r.note]
+    told = {
+        "imported": path.name,
+        "date": rows[0].date,
+        "source": "; ".join(dict.fromkeys(r.source for r in rows)),
+        "note": "; ".join(notes),
+    }
+    return Header(
+        session=f"{first:%Y%m%d}T000000Z-{campaign or PUBLISHED}",
+        system=rows[0].system,
+        partition=PUBLISHED,
+        environment=PUBLISHED,
+        check=check,
+        job=_BREAKS.sub("-", path.stem),
+        time=(datetime.combine(last, time.min, UTC) + after).isoformat(),
+        mode=PUBLISHED,
+        campaign=campaign,
+        provenance={key: text for key, text in told.items() if text},
+    )
+
+
+def _of_row(head: Header, row: Published) -> Iterator[Sample]:
+    """A figure is one sample, a range are two: its ends; a failure is one without a value."""
+    conditions, dims = dict(row.conditions), {}
+    if row.peer:
+        dims[PEER] = row.peer
+    elif not row.node and LINK in conditions:  # of the link as a whole, as our own samples say it
+        dims[LINK] = conditions.pop(LINK)
+    bare = Sample(
+        head,
+        row.node,
+        row.metric,
+        unit=row.unit,
+        dims=dims,
+        own_conditions={**conditions, PUBLISHED: row.statistic},
+    )
+    if row.status != "ok":
+        told = "; ".join(filter(None, (f"printed as '{row.value}'" * bool(row.value), row.note)))
+        yield replace(bare, unit="", status=row.status, why=told)
+    elif units.kind(row.unit) == "text":
+        yield replace(bare, value=row.value)
+    else:
+        for digits, stated in printed.parts(row.value):
+            own = {**bare.own_conditions, **({printed.STATED: stated} if stated else {})}
+            yield replace(bare, value=Decimal(digits), own_conditions=own)
+
+
+def _obsolete(path: Path, done: Import, perflogs: Path) -> list[Path]:
+    """Files of an earlier import of such a file, in the systems that it speaks of."""
+    kept = {*done.new, *done.changed, *done.same}
+    near = {file for target in kept for file in target.parent.glob("[!.]*.jsonl")}
+    return sorted(
+        file
+        for file in near - kept
+        if any(s.header.provenance.get("imported") == path.name for s in samples.read(file)[:1])
+    )

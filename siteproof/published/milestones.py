@@ -1,0 +1,39 @@
+"""The milestones of a site's acceptance, and what their order says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from siteproof.errors import UserErrors
+from siteproof.sites import Site
+from siteproof.sites import timeline_csv as files
+from siteproof.sites.timeline_csv import Milestone
+
+__all__ = ["Milestone", "read", "remarks"]
+
+
+def read(site: Site) -> list[Milestone]:
+    """The site's milestones, in the order of its file; none without one. Raises UserErrors."""
+    path = site.folder / files.NAME
+    if not path.exists():
+        return []
+    document, found = files.read(path)
+    files.lint(document, found, site.name)
+    if document.mistakes:
+        raise UserErrors(document.sorted_mistakes())
+    return list(found.values())
+
+
+def remarks(milestones: Sequence[Milestone]) -> list[str]:
+    """One sentence for each milestone without a day, and each that precedes one that it needs."""
+    by_name = {one.milestone: one for one in milestones}
+    told = [f"{one.milestone} has no date" for one in milestones if not one.date]
+    for one in milestones:
+        for needed in (by_name[name] for name in one.needs if name in by_name):
+            if one.days and needed.days and one.days[1] < needed.days[0]:
+                early = (needed.days[0] - one.days[1]).days
+                told.append(
+                    f"{one.milestone} ({one.date}) precedes {needed.milestone} ({needed.date}), "
+                    f"which it needs, by {early} day{'s' * (early != 1)}"
+                )
+    return told

@@ -1,0 +1,1 @@
+"""What was measured and kept: samples, sessions, series, campaigns, manifests."""

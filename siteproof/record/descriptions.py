@@ -1,0 +1,161 @@
+"""Descriptions of nodes: thousands of texts a node, kept once for all that are alike.
+
+Beside a job's samples lies `<session>.<check>.<job>.fields.json.gz`: what most nodes of the job
+say, and for each node only what it says otherwise. It is written before the samples, whole or not
+at all, so a sample that counts fields always has them beside it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from siteproof.errors import UserError, harmless
+from siteproof.record import samples as perflog
+from siteproof.record.samples import Header, Sample
+
+DIGEST = "SystemDescription.digest"  # proves that the fields are those of the sample
+CHECK = "SystemDescription"
+COUNT = "SystemDescription.fields"  # a node with this sample has its fields in the file
+FORMAT = 1
+UNREADABLE = "unreadable "  # before the name of what could not be read; names hold no blank
+LARGEST = 256 * 2**20  # bytes unpacked: no campaign needs more, and no broken file fills the memory
+
+Fields = dict[str, str]
+
+
+def of(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
+    """The fields of each node that was described, from its newest sample.
+
+    Raises UserError where the fields of a sample are gone, broken or those of another one.
+    """
+    newest = described(samples)
+    proofs = {
+        (s.header.session, s.header.job, s.node): s.value for s in samples if s.metric == DIGEST
+    }
+    found: dict[str, Fields] = {}
+    for node, kept in _newest(samples, perflogs).items():
+        found[node] = {k: v for k, v in kept.items() if not k.startswith(UNREADABLE)}
+        header = newest[node].header
+        proof = proofs.get((header.session, header.job, node))
+        if proof is not None and proof != digest(found[node]):
+            raise UserError(path_of(perflogs, header), f"fields of {node} are not those measured")
+    return found
+
+
+def unreadable(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
+    """What each described node could not read, and why."""
+    return {
+        node: {k.removeprefix(UNREADABLE): v for k, v in kept.items() if k.startswith(UNREADABLE)}
+        for node, kept in _newest(samples, perflogs).items()
+    }
+
+
+def digest(fields: Mapping[str, str]) -> str:
+    """A short proof of a node's fields, kept among its samples."""
+    text = "\n".join(sorted(f"{name} = {value}" for name, value in fields.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def described(samples: Iterable[Sample]) -> dict[str, Sample]:
+    """The newest sample of each node that says that it was described."""
+    found: dict[str, Sample] = {}
+    for sample in samples:
+        if sample.metric == COUNT and sample.status == "ok":
+            other = found.get(sample.node)
+            if other is None or _order(other) < _order(sample):
+                found[sample.node] = sample
+    return found
+
+
+def path_of(perflogs: Path, header: Header) -> Path:
+    """Where the fields of a job lie."""
+    name = perflog.file_name(header).removesuffix(".jsonl")
+    return perflogs / header.system / header.partition / f"{name}.fields.json.gz"
+
+
+def write(perflogs: Path, header: Header, kept: Mapping[str, Mapping[str, str]]) -> Path:
+    """Write what the nodes of a job say of themselves, whole or not at all. Raises OSError."""
+    target = path_of(perflogs, header)
+    common = _common(kept.values())
+    record = {
+        "siteproof": FORMAT,
+        "common": common,
+        "nodes": {node: _difference(common, kept[node]) for node in sorted(kept)},
+    }
+    text = json.dumps(record, separators=(",", ":"), sort_keys=True)
+    perflog.write_whole(target, gzip.compress(text.encode(), mtime=0))
+    return target
+
+
+def read(path: Path) -> dict[str, Fields]:
+    """What each node of a job says of itself. Raises UserError."""
+    try:
+        with gzip.open(path, "rb") as stream:
+            text = stream.read(LARGEST + 1)
+        record = json.loads(text) if len(text) <= LARGEST else None
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise UserError(path, f"the nodes' fields cannot be read: {error}") from None
+    if not isinstance(record, dict) or record.get("siteproof") != FORMAT:
+        raise UserError(path, "no fields of nodes, or of another version of the format")
+    common, nodes = record.get("common"), record.get("nodes")
+    if not (_texts(common) and isinstance(nodes, dict) and all(map(_texts, nodes.values()))):
+        raise UserError(path, "no object of texts")
+    assert isinstance(common, dict)
+    shared = _printable(common)
+    return {
+        node: {k: v for k, v in {**shared, **_printable(own)}.items() if v is not None}
+        for node, own in nodes.items()
+    }
+
+
+def _printable(record: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {harmless(k): v and harmless(v) for k, v in record.items()}
+
+
+def _newest(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
+    files: dict[Path, dict[str, Fields]] = {}
+    found: dict[str, Fields] = {}
+    for node, sample in sorted(described(samples).items()):
+        path = path_of(perflogs, sample.header)
+        if path not in files:
+            files[path] = read(path)
+        if node not in files[path]:
+            raise UserError(path, f"no fields of {node}")
+        found[node] = files[path][node]
+    return found
+
+
+def _order(sample: Sample) -> tuple[str, str, str]:
+    return sample.header.time, sample.header.session, sample.header.job
+
+
+def _common(descriptions: Iterable[Mapping[str, str]]) -> Fields:
+    """The commonest value of each field that at least half of the nodes have."""
+    held = list(descriptions)
+    counts: dict[str, Counter[str]] = {}
+    for fields in held:
+        for name, value in fields.items():
+            counts.setdefault(name, Counter())[value] += 1
+    return {
+        name: values.most_common(1)[0][0]
+        for name, values in counts.items()
+        if 2 * values.total() >= len(held)
+    }
+
+
+def _difference(common: Fields, own: Mapping[str, str]) -> dict[str, str | None]:
+    """What differs; None for a common field that the node does not have."""
+    other: dict[str, str | None] = {k: v for k, v in own.items() if common.get(k) != v}
+    return other | {name: None for name in common if name not in own}
+
+
+def _texts(record: object) -> bool:
+    return isinstance(record, dict) and all(
+        v is None or isinstance(v, str) for v in record.values()
+    )

@@ -1,0 +1,329 @@
+"""The sample: a reading with its context, written to and read from perflogs.
+
+One file a session and job, `perflogs/<system>/<partition>/<session>.<check>.<job>.jsonl`: a header
+line with what all samples share, then a short line a sample. A file is written once and renamed
+into place, so a reader sees it whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from siteproof.errors import UserError, UserErrors, harmless
+from siteproof.units import UNITS
+
+FORMAT = 1
+STATUSES = (
+    "ok",
+    "login",
+    "timeout",
+    "checksum",
+    "invalid",
+    "parse",
+    "node_lost",
+    "tool_missing",
+    "generic",
+    "interrupted",
+)
+INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says nothing of the node
+PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
+MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
+_OBJECTS = ("conditions", "provenance")
+_HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What all samples of one job share.
+
+    time: when the job ended, UTC, ISO 8601. mode: quick, maintenance, acceptance, or published.
+    campaign: a name that groups sessions; empty unless somebody gave one.
+    expected: the nodes that the site's inventory says the job had to measure, as a node set.
+    conditions: what makes two values comparable. provenance: suite revision, tools, user …
+    """
+
+    session: str
+    system: str
+    partition: str
+    environment: str
+    check: str
+    job: str
+    time: str
+    mode: str = ""
+    campaign: str = ""
+    expected: str = ""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def began(self) -> float | None:
+        """When the session began, as its name says, in seconds since 1970; None if it does not."""
+        try:
+            moment = datetime.strptime(self.session[:16], "%Y%m%dT%H%M%SZ")
+        except ValueError:
+            return None
+        return moment.replace(tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measured value, or why there is none.
+
+    metric: with its check, such as `Stream.triad`; `Stream.*` where a failure speaks of them all.
+    value: the tool's digits; None unless status is `ok`.
+    """
+
+    header: Header
+    node: str
+    metric: str
+    value: Decimal | str | None = None
+    unit: str = ""
+    status: str = "ok"
+    why: str = ""
+    trial: int = 0
+    dims: Mapping[str, str] = field(default_factory=dict)
+    own_conditions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """The header's conditions, and those in which this node differs."""
+        return {**self.header.conditions, "mode": self.header.mode, **self.own_conditions}
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int, str]:
+        """What makes a sample the same one when it is collected again."""
+        dims = json.dumps(dict(self.dims), sort_keys=True)
+        head = self.header
+        return (head.session, head.job, self.node, self.metric, self.trial, dims)
+
+    @property
+    def number(self) -> Decimal:
+        """The value as an exact number. Raises UserError where it is text or missing."""
+        if not isinstance(self.value, Decimal):
+            raise UserError(self.metric, f"'{self.value}' on {self.node} is no number")
+        return self.value
+
+
+def file_name(header: Header) -> str:
+    """The name of the header's file within perflogs/<system>/<partition>/."""
+    return f"{header.session}.{header.check}.{header.job}.jsonl"
+
+
+def path_of(folder: Path, header: Header) -> Path:
+    """The header's file under perflogs."""
+    return folder / header.system / header.partition / file_name(header)
+
+
+def write(folder: Path, header: Header, samples: Iterable[Sample]) -> Path:
+    """Write one job's samples under perflogs, whole or not at all. Raises OSError."""
+    target = path_of(folder, header)
+    write_whole(target, dump(header, samples))
+    return target
+
+
+def dump(header: Header, samples: Iterable[Sample]) -> bytes:
+    """What a file with these samples holds."""
+    lines = [_dumps({"siteproof": FORMAT, **_without_empty(vars(header))})]
+    lines += [_dumps(_line(sample)) for sample in sorted(samples, key=lambda s: s.key)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def write_whole(target: Path, data: bytes) -> None:
+    """Write a file below perflogs, whole or not at all. Raises OSError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path) -> list[Sample]:
+    """All samples of one file. Raises UserError with file and line."""
+    try:
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(path, f"cannot be read: {error}") from None
+    header = header_of(f"{path}:1", lines[0])
+    return [
+        _read_line(f"{path}:{number}", header, _loads(f"{path}:{number}", line))
+        for number, line in enumerate(lines[1:], start=2)
+    ]
+
+
+def read_header(path: Path) -> Header:
+    """What all samples of one file share. Raises UserError."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            line = stream.readline().removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(path, f"cannot be read: {error}") from None
+    return header_of(f"{path}:1", line)
+
+
+def header_of(where: str, line: str) -> Header:
+    """The header that a file's first line holds. Raises UserError."""
+    return _read_header(where, _loads(where, line))
+
+
+def read_all(folder: Path, system: str) -> list[Sample]:
+    """All samples of a system, oldest file first. Raises UserErrors naming each broken file."""
+    samples: list[Sample] = []
+    broken: list[UserError] = []
+    for path in files(folder, system):
+        try:
+            samples += read(path)
+        except UserError as error:
+            broken.append(error)
+    if broken:
+        raise UserErrors(broken)
+    return samples
+
+
+def files(folder: Path, system: str) -> Iterator[Path]:
+    """The sample files of a system in order of their sessions. Raises UserError."""
+    top = folder / system
+    try:
+        found = [path for part in top.iterdir() if part.is_dir() for path in part.iterdir()]
+    except FileNotFoundError:
+        return iter(())
+    except OSError as error:
+        raise UserError(error.filename or top, f"cannot be read: {error.strerror}") from None
+    kept = [p for p in found if p.suffix == ".jsonl" and not p.name.startswith(".")]
+    return iter(sorted(kept, key=lambda path: path.name))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _dumps(record: Mapping[str, object]) -> str:
+    return json.dumps(record, ensure_ascii=True, separators=(",", ":"))
+
+
+def _loads(where: str, line: str) -> dict[str, object]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        raise UserError(where, "broken line", "one JSON object a line") from None
+    if not isinstance(record, dict):
+        raise UserError(where, "broken line", "one JSON object a line")
+    # A control character can hide behind a backslash only: "\\u001b" in JSON.
+    return record if line.isprintable() and "\\" not in line else _harmless(record)
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {harmless(key): _harmless(held) for key, held in value.items()}
+    return harmless(value) if isinstance(value, str) else value
+
+
+def _without_empty(record: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in record.items() if value not in ("", {}, None)}
+
+
+def _line(sample: Sample) -> dict[str, object]:
+    record: dict[str, object] = {"node": sample.node, "metric": sample.metric}
+    if sample.status == "ok":
+        record |= {"value": str(sample.value), "unit": sample.unit}
+    else:
+        record |= {"status": sample.status}
+    rest = {
+        "why": sample.why,
+        "trial": sample.trial or "",
+        "dims": dict(sample.dims),
+        "conditions": dict(sample.own_conditions),
+    }
+    return record | _without_empty(rest)
+
+
+def _read_header(where: str, record: dict[str, object]) -> Header:
+    if missing := [key for key in _HEADER if key not in record]:
+        raise UserError(where, f"header without {', '.join(missing)}", _HEADER)
+    if record.pop("siteproof") != FORMAT:
+        raise UserError(where, "written by another version of the format", str(FORMAT))
+    if unknown := set(record) - set(Header.__dataclass_fields__):
+        raise UserError(where, f"unknown key '{min(unknown)}'", Header.__dataclass_fields__)
+    for key, value in record.items():
+        if key in _OBJECTS:
+            _texts(where, record, key)
+        elif not isinstance(value, str):
+            raise UserError(where, f"'{key}' is no text")
+    _check_time(where, str(record["time"]))
+    return Header(**record)  # type: ignore[arg-type]
+
+
+def _check_time(where: str, text: str) -> None:
+    try:
+        zone = datetime.fromisoformat(text).tzinfo
+    except ValueError:
+        zone = None
+    if zone is None:
+        raise UserError(where, f"'{text}' is no time with its zone", "2026-11-21T18:00:00+00:00")
+
+
+def _texts(where: str, record: Mapping[str, object], key: str) -> dict[str, str]:
+    """An object of texts, empty where there is none."""
+    if key not in record:
+        return {}
+    held = record[key]
+    if not (isinstance(held, dict) and all(isinstance(value, str) for value in held.values())):
+        raise UserError(where, f"'{key}' is no object of texts")
+    return held
+
+
+def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
+    status = str(record.get("status", "ok"))
+    if status not in STATUSES:
+        raise UserError(where, f"unknown status '{status}'", STATUSES)
+    if missing := [key for key in ("node", "metric") if not isinstance(record.get(key), str)]:
+        raise UserError(where, f"sample without {', '.join(missing)}")
+    if status == "ok" and not {"value", "unit"} <= set(record):
+        raise UserError(where, "sample without value or unit")
+    unit, trial = str(record.get("unit", "")), record.get("trial", 0)
+    if status == "ok" and unit not in UNITS:
+        raise UserError(where, f"unknown unit '{unit}'", UNITS)
+    if not isinstance(trial, int):
+        raise UserError(where, f"trial '{trial}' is no whole number")
+    return Sample(
+        header=header,
+        node=str(record["node"]),
+        metric=str(record["metric"]),
+        status=status,
+        value=_value(where, record["value"], unit) if status == "ok" else None,
+        unit=unit,
+        why=str(record.get("why", "")),
+        trial=trial,
+        dims=_texts(where, record, "dims"),
+        own_conditions=_texts(where, record, "conditions"),
+    )
+
+
+def _value(where: str, text: object, unit: str) -> Decimal | str:
+    if unit == "text":
+        return str(text)
+    try:
+        value = Decimal(str(text))
+    except InvalidOperation:
+        raise UserError(where, f"'{text}' is no number") from None
+    if not value.is_finite():
+        raise UserError(where, f"'{text}' is no finite number")
+    if value and abs(value.adjusted()) > MOST_DIGITS:
+        raise UserError(where, f"'{text}' is no figure that any tool prints")
+    return value

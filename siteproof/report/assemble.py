@@ -1,0 +1,39 @@
+"""A report is built: every chapter in its order, and what the first lines say."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from siteproof.errors import UserError, UserErrors
+from siteproof.report import CHAPTERS
+from siteproof.report.chapters import summary
+from siteproof.report.material import Material
+from siteproof.report.sections import Report, Section
+
+AT_LAST = ("nodes", "summary", "changes", "trend")  # they wait for the search for steps
+
+
+def build(material: Material) -> Report:
+    """The report on a system. Raises UserErrors where samples cannot be read at all."""
+    material.begin()
+    ordered = sorted(CHAPTERS, key=lambda name: name in AT_LAST)
+    made = {name: _chapter(name, material) for name in ordered}
+    sections = [section for name in CHAPTERS if (section := made[name])]
+    return Report(
+        material.system,
+        summary.mark(material),
+        summary.headline(material),
+        summary.facts(material),
+        sections,
+    )
+
+
+def _chapter(name: str, material: Material) -> Section | None:
+    """A chapter; where a file that it alone needs is broken, it says so, and the others stand."""
+    material.told(f"chapter {name}")
+    made = import_module(f"siteproof.report.chapters.{name}")
+    try:
+        section: Section | None = made.chapter(material)
+    except (UserError, UserErrors) as error:
+        return Section(name, name.capitalize(), f"This chapter could not be made: {error}")
+    return section

@@ -1,0 +1,264 @@
+"""A YAML file as plain data that knows its lines; every mistake in it is collected, not raised.
+
+All scalars stay the text that the person wrote ("806.4", "off", "001"), except below a key
+`reframe`, whose content is handed on verbatim and therefore has YAML's own types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from siteproof.errors import UserError
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CONSTRUCT = yaml.constructor.SafeConstructor()
+_TAG = "tag:yaml.org,2002:"
+_TYPES: dict[str, Callable[[yaml.ScalarNode], Any]] = {
+    f"{_TAG}int": _CONSTRUCT.construct_yaml_int,
+    f"{_TAG}float": _CONSTRUCT.construct_yaml_float,
+    f"{_TAG}bool": _CONSTRUCT.construct_yaml_bool,
+}
+_TEXT_TAGS = {f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "timestamp", "value")}
+_NULL = f"{_TAG}null"
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+MAX_BYTES = 2_000_000  # a thousand times a site of 347 nodes
+MAX_NODES = 200_000  # after aliases are followed: what stops a YAML bomb
+MAX_DEPTH = 40
+
+Loc = tuple[Any, ...]
+
+
+class Stop(Exception):
+    """The file cannot be read any further."""
+
+
+class _TooDeep(Exception):
+    """More levels than a site file has any use for."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
+class Document:
+    """One file: its data (None if unreadable), the line of each key, and its mistakes so far."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data: Any = None
+        self.mistakes: list[UserError] = []
+        self._lines: dict[Loc, int] = {(): 1}
+        self._spoilt: set[Loc] = set()
+
+    def line(self, loc: Loc) -> int:
+        """The line of a key, or of the nearest key around it."""
+        while loc not in self._lines:
+            loc = loc[:-1]
+        return self._lines[loc]
+
+    def place(self, loc: Loc, line: int) -> None:
+        """Remember the line of a key."""
+        self._lines[loc] = line
+
+    def add(
+        self, loc: Loc, what: str, allowed: Any = (), *, line: int = 0, inside: bool = False
+    ) -> None:
+        """Note a mistake at a key; the line shown is the key's, if none is given.
+
+        inside: the mistake is the key itself, so it is told of the mapping that holds it.
+        """
+        named = [p for p in (loc[:-1] if inside else loc) if isinstance(p, str)]
+        place = clip(".".join(named)) or self.path.name
+        where = f"{shown(self.path)}:{line or self.line(loc)}"
+        self.mistakes.append(UserError(where, f"{what} in {place}", allowed))
+
+    def spoil(self, loc: Loc) -> None:
+        """Remember that a key is wrong, so that nothing more is said of it."""
+        self._spoilt.add(loc)
+
+    def spoilt(self, loc: Loc) -> bool:
+        """Whether a key, or one around it, is known to be wrong."""
+        return any(loc[:n] in self._spoilt for n in range(1, len(loc) + 1))
+
+    def follow_up(self, loc: Loc, what: str, allowed: Any = ()) -> None:
+        """Note a mistake, unless it is only the consequence of one at the same key."""
+        if not self.spoilt(loc):
+            self.add(loc, what, allowed)
+
+    def sorted_mistakes(self) -> list[UserError]:
+        """The mistakes in the order of their lines, each once."""
+        unique = {str(error): error for error in self.mistakes}
+        return sorted(unique.values(), key=lambda e: int(e.where.rpartition(":")[2]))
+
+
+def shown(path: Path) -> Path:
+    """The path as a person would write it: relative if it is below the current folder."""
+    cwd = Path.cwd()
+    return path.relative_to(cwd) if path.is_relative_to(cwd) else path
+
+
+def clip(text: object) -> str:
+    """The text, shortened so that a mistake stays one readable line."""
+    words = " ".join(_UNPRINTABLE.sub("?", str(text)).split())
+    return words if len(words) <= 60 else f"{words[:57]}..."
+
+
+def read(path: Path) -> Document:
+    """Read a file that must hold one mapping. Never raises: see Document.mistakes."""
+    document = Document(path)
+    try:
+        root = _compose(document)
+        document.data = _Reader(document).plain(root, (), typed=False)
+    except Stop:
+        return document
+    if not isinstance(document.data, dict):
+        document.add((), "no mapping of keys")
+        document.data = None
+    return document
+
+
+def _compose(document: Document) -> yaml.Node:
+    text = text_of(document)
+    try:
+        _check_depth(text)
+        root = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = f"bad YAML: {clip(error.problem or error.context)}"
+        document.add((), what, line=mark.line + 1 if mark else 1)
+    except yaml.reader.ReaderError as error:
+        document.add((), f"bad YAML: {clip(error.reason)}")
+    except _TooDeep as error:
+        document.add((), "nested too deeply", line=error.line)
+    else:
+        if root is not None:
+            return root
+        document.add((), "no content", "a mapping of keys, or '{}'")
+    raise Stop
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what would overflow the C stack of libyaml's composer: events use none."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _TooDeep(event.start_mark.line + 1 if event.start_mark else 1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def text_of(document: Document, most: int = MAX_BYTES) -> str:
+    """The file's text, of at most so many bytes. Raises Stop where a mistake says why not."""
+    try:
+        with document.path.open("rb") as file:
+            raw = file.read(most + 1)
+    except FileNotFoundError:
+        nothing = "a file with '{}' if there is nothing to say"
+        document.add((), "no such file", nothing if document.path.suffix == ".yaml" else "")
+        raise Stop from None
+    except OSError as error:
+        document.add((), f"cannot be read: {error.strerror}")
+        raise Stop from None
+    if len(raw) > most:
+        document.add((), f"more than {most} bytes")
+        raise Stop
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        document.add((), "bytes that are not UTF-8", line=raw[: error.start].count(b"\n") + 1)
+        raise Stop from None
+    if match := _UNPRINTABLE.search(text):
+        line = text.count("\n", 0, match.start()) + 1
+        document.add((), "a control character", line=line)
+        raise Stop
+    return text
+
+
+class _Reader:
+    """Turns YAML's nodes into data and notes the line of each key."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._budget = MAX_NODES
+        self._open: set[int] = set()
+
+    def plain(self, node: yaml.Node, loc: Loc, *, typed: bool) -> Any:
+        self._budget -= 1
+        if id(node) in self._open:
+            self._stop(node, loc, "an alias that contains itself")
+        if self._budget < 0:
+            self._stop(node, loc, f"more than {MAX_NODES} values, aliases followed")
+        if len(loc) > MAX_DEPTH:  # by way of aliases
+            self._stop(node, loc, "nested too deeply")
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
+                return self._mapping(node, loc, typed=typed)
+            if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
+                return self._sequence(node, loc, typed=typed)
+            return self._scalar(node, loc, typed=typed)
+        finally:
+            self._open.discard(id(node))
+
+    def _stop(self, node: yaml.Node, loc: Loc, what: str) -> None:
+        self._document.add(loc[:3], what, line=node.start_mark.line + 1)
+        raise Stop
+
+    def _mapping(self, node: yaml.MappingNode, loc: Loc, *, typed: bool) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            key = self._key(key_node, loc, line)
+            if key is None:
+                continue
+            if key in result:
+                first = self._document.line((*loc, key))
+                what = f"key '{clip(key)}' a second time (first on line {first})"
+                self._document.add(loc, what, line=line)
+                continue
+            self._document._lines[(*loc, key)] = line
+            below = typed or key == "reframe"
+            result[key] = self.plain(value_node, (*loc, key), typed=below)
+        return result
+
+    def _key(self, node: yaml.Node, loc: Loc, line: int) -> str | None:
+        if isinstance(node, yaml.ScalarNode) and node.tag in _TEXT_TAGS:
+            text: str = node.value
+            if not _UNPRINTABLE.search(text):
+                return text
+        what = "a merge key '<<'" if getattr(node, "value", "") == "<<" else "a key that is no text"
+        self._document.add(loc, what, line=line)
+        return None
+
+    def _sequence(self, node: yaml.SequenceNode, loc: Loc, *, typed: bool) -> list[Any]:
+        result = []
+        for index, item in enumerate(node.value):
+            self._document._lines[(*loc, index)] = item.start_mark.line + 1
+            result.append(self.plain(item, (*loc, index), typed=typed))
+        return result
+
+    def _scalar(self, node: yaml.Node, loc: Loc, *, typed: bool) -> Any:
+        if node.tag == _NULL and isinstance(node, yaml.ScalarNode):
+            return None
+        line = node.start_mark.line + 1
+        if node.tag not in _TEXT_TAGS or not isinstance(node, yaml.ScalarNode):
+            self._document.add(loc, f"YAML tag '{clip(node.tag)}'", "plain values", line=line)
+            self._document.spoil(loc)
+            return None
+        if _UNPRINTABLE.search(node.value):
+            self._document.add(loc, "a control character", line=line)
+            self._document.spoil(loc)
+            return None
+        if typed and node.tag in _TYPES:
+            try:
+                return _TYPES[node.tag](node)
+            except (ValueError, KeyError):
+                return node.value
+        return node.value

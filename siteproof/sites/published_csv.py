@@ -1,0 +1,207 @@
+"""published.csv: figures that a report, a paper or somebody's table states, one a line.
+
+The first line names the columns, in any order; lines that begin with # are remarks. What a column
+means is said once, in `Published`. A figure stays as it was printed: its digits, its unit, its
+date, and whether it is a mean, a maximum or a single value. A bound such as >166 and a range such
+as 15-20 stay what they are, and a failure is no figure.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ClusterShell.NodeSet import NodeSet
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from siteproof import units
+from siteproof.errors import UserError
+from siteproof.record.samples import STATUSES
+from siteproof.schema import csvfile, shapes
+from siteproof.schema.yamlfile import Document
+from siteproof.sites import printed
+from siteproof.sites.catalogue import Metric
+from siteproof.sites.lint import reference
+from siteproof.sites.system import Model, mistake, plausible
+
+NAME = "published.csv"
+PROGRAM = "program"  # a condition of every figure
+ROLE, NETWORK = "role", "network"  # of whom it speaks; lan or wan, where a source has both
+OF_ALL = (PROGRAM, ROLE, NETWORK)
+_DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
+_CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+_DATES = "a date such as 2016-08-04, 2016-08 or 2016, or two with / between them"
+
+
+Days = tuple[date, date]  # first and last
+
+
+def _ends(text: str) -> Days:
+    """First and last day of a date, month or year. Raises ValueError."""
+    match = _DAY.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    year, month, day = (int(part) if part else 0 for part in match.groups())
+    if day:
+        return date(year, month, day), date(year, month, day)
+    last = month or 12
+    return date(year, month or 1, 1), date(year, last, monthrange(year, last)[1])
+
+
+def period(text: str) -> Days:
+    """First and last day of what a `date` cell says. Raises ValueError."""
+    first, _, last = text.partition("/")
+    return _ends(first)[0], _ends(last or first)[1]
+
+
+def said_period(text: str) -> str:
+    """The cell itself, if it is a date. Raises pydantic's error for a mistake."""
+    try:
+        first, last = period(text)
+    except ValueError:
+        raise mistake(f"'{text[:40]}' is no date", _DATES) from None
+    if first > last or first > datetime.now(UTC).date():
+        raise mistake(f"'{text}' ends before it begins, or is still to come", _DATES)
+    return text
+
+
+def _campaign(text: str) -> str:
+    if not _CAMPAIGN.fullmatch(text):
+        raise mistake(f"'{text[:40]}' is no name of a campaign", "letters, digits, ._-")
+    return text
+
+
+def _pairs(cell: object) -> dict[str, str]:
+    """`direct=yes; tasks=1` as a mapping."""
+    found: dict[str, str] = {}
+    for part in filter(None, (p.strip() for p in str(cell).split(";"))):
+        key, equals, text = (word.strip() for word in part.partition("="))
+        if not (key and equals and text) or key in found:
+            raise mistake(
+                f"'{part[:40]}' is no condition, or is given twice",
+                "key=value, with ; between several",
+            )
+        found[key] = text
+    return found
+
+
+class Published(Model):
+    """One figure that others have measured."""
+
+    system: str = Field(description="The site's name.")
+    date: Annotated[str, AfterValidator(said_period)] = Field(
+        description="When it was measured, as the source says: 2016-08-04, 2016-08, "
+        "2016-08-04/2016-08-05."
+    )
+    campaign: Annotated[str, AfterValidator(_campaign)] = Field(
+        "",
+        description="A name that groups figures, for 'siteproof compare'; two campaigns may "
+        "bear the same date, and then the one further down is the later.",
+    )
+    metric: str = Field(description="A metric of the catalogue.")
+    value: str = Field(
+        "",
+        description="The figure, with the digits that the source prints; also >166, <25, ~60 "
+        "and 15-20. Of a failure what is printed instead, such as N/A.",
+    )
+    unit: str = Field(description="The unit that the source prints, of the metric's kind.")
+    statistic: Literal["mean", "median", "maximum", "minimum", "one value", "rank", "landmark"] = (
+        Field(
+            description="What the figure is of the values behind it; rank: one of several that are "
+            "printed sorted; landmark: where a curve turns that is not printed."
+        )
+    )
+    status: Literal[STATUSES] = Field(  # type: ignore[valid-type]
+        "ok", description="Why there is no figure, where the source says so; parse: it is lost."
+    )
+    trial: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
+        None, description="Which of several like values it is, from 1 on."
+    )
+    node: str = Field("", description="The node that it belongs to; empty: no single node's.")
+    peer: str = Field("", description="The node that received, where node is the one that sent.")
+    conditions: Annotated[dict[str, str], BeforeValidator(_pairs)] = Field(
+        {}, description="What was asked for, as far as the source says it: key=value; key=value."
+    )
+    source: str = Field(description="The document, and the paragraph or table in it.")
+    note: str = Field("", description="What a reader must know, such as a contradiction.")
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What no two figures of a file share."""
+        return (
+            self.system,
+            self.date,
+            self.campaign,
+            self.metric,
+            self.statistic,
+            self.node,
+            self.peer,
+            self.trial,
+            tuple(sorted(self.conditions.items())),
+        )
+
+
+def read(path: Path) -> tuple[Document, dict[int, Published]]:
+    """The figures by their line, and the file with its mistakes."""
+    document = Document(path)
+    found: dict[int, Published] = {}
+    seen: dict[tuple[object, ...], int] = {}
+    required = [name for name, f in Published.model_fields.items() if f.is_required()] + ["value"]
+    for line, cells in csvfile.rows(document, list(Published.model_fields), required):
+        mistakes = len(document.mistakes)
+        row = shapes.validate(document, (line,), Published, cells)
+        if row is not None and row.status == "ok" and not row.value:
+            document.add((line,), "missing key 'value'", "a figure, or a status")
+        if row is None or len(document.mistakes) > mistakes:
+            continue
+        if (other := seen.setdefault(row.identity, line)) != line:
+            document.add((line,), f"the same figure as in line {other}", "each figure once")
+        found[line] = row
+    return document, found
+
+
+def lint(
+    document: Document,
+    rows: dict[int, Published],
+    nodes: NodeSet | None,
+    catalogue: dict[str, Metric],
+) -> None:
+    """Note what does not agree with a site's inventory, where that is known, and the catalogue."""
+    for line, row in rows.items():
+        reference(document, (line, "metric"), row.metric, "metric", list(catalogue))
+        if metric := catalogue.get(row.metric):
+            _figure(document, line, row, metric)
+            _conditions(document, line, row, metric)
+        for key, name in (("node", row.node), ("peer", row.peer)):
+            if nodes is not None and name and name not in nodes:
+                document.add((line, key), f"no node '{name}'", str(nodes))
+        if row.peer and row.peer == row.node or row.peer and not row.node:
+            document.add(
+                (line, "peer"), f"'{row.peer}' is no other node than the sender", "two nodes"
+            )
+
+
+def _figure(document: Document, line: int, row: Published, metric: Metric) -> None:
+    if row.unit not in units.UNITS or units.kind(row.unit) != units.kind(metric.unit):
+        known = [u for u in units.UNITS if units.kind(u) == units.kind(metric.unit)]
+        document.add((line, "unit"), f"'{row.unit}' is no unit of {row.metric}", known)
+        return
+    if units.kind(row.unit) == "text" or row.status != "ok":
+        return
+    try:
+        for digits, _ in printed.parts(row.value):
+            plausible(f"{digits} {row.unit}")
+    except (UserError, ValueError):
+        document.add((line, "value"), f"'{row.value}' is no figure", printed.FORMS)
+
+
+def _conditions(document: Document, line: int, row: Published, metric: Metric) -> None:
+    known = [*OF_ALL, *metric.conditions]
+    for key in row.conditions:
+        reference(document, (line, "conditions"), key, "condition", known)
+    if program := row.conditions.get(PROGRAM):
+        programs = [*metric.programs, *metric.formerly]
+        reference(document, (line, "conditions"), program, "program", programs)

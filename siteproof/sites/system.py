@@ -1,0 +1,437 @@
+"""What system.yaml may say: the keys, each with the sentence that the manual prints."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from ClusterShell.NodeSet import NodeSet
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from siteproof import nodesets, units
+from siteproof.errors import UserError
+
+Mode = Literal["quick", "maintenance", "acceptance"]
+
+
+class Model(BaseModel):
+    """Every mapping of a site file: unknown keys are mistakes, and nothing changes it later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def mistake(what: str, allowed: str = "") -> PydanticCustomError:
+    """A mistake in our own words, for a validator to raise."""
+    values = {"what": what, "allowed": allowed}
+    return PydanticCustomError("siteproof", "{what}", values)
+
+
+def plausible(text: object) -> units.Quantity:
+    """Read a quantity whose exact arithmetic ends: 1e999999999 GB has as many digits."""
+    quantity = units.parse(text)
+    if quantity.value and abs(quantity.value.adjusted()) > 30:
+        raise UserError("quantity", f"'{quantity}' is out of all proportion")
+    return quantity
+
+
+def _quantity(kind: str, example: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """What the type of a quantity of one kind, such as a size, says of it."""
+    known = ", ".join(unit for unit in units.UNITS if units.kind(unit) == kind)
+
+    def check(text: object) -> units.Quantity:
+        try:
+            quantity = plausible(text)
+        except UserError as error:
+            raise mistake(error.what, f"for example '{example}'; units: {known}") from None
+        if units.kind(quantity.unit) != kind:
+            what = f"'{quantity.unit}' measures a {units.kind(quantity.unit)}, not a {kind}"
+            raise mistake(what, known)
+        if quantity.value <= 0:
+            raise mistake(f"'{quantity}' is not above 0")
+        return quantity
+
+    schema = WithJsonSchema({"type": "string", "examples": [example], "x-kind": kind})
+    return BeforeValidator(check), schema
+
+
+Size = Annotated[units.Quantity, *_quantity("size", "128 GiB")]
+Rate = Annotated[units.Quantity, *_quantity("rate", "10 Gb/s")]
+Flops = Annotated[units.Quantity, *_quantity("flops", "806.4 GFLOPS")]
+Frequency = Annotated[units.Quantity, *_quantity("frequency", "2.1 GHz")]
+Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+
+
+def blanks(text: str) -> str:
+    """The text with each run of blanks as one space: how host parameters are compared."""
+    return " ".join(text.split())
+
+
+class Expected(Model):
+    """What a value must be; a plain text stands for `exact`, a list for `one_of`."""
+
+    exact: str | None = Field(None, description="The value, as text; blanks do not count.")
+    at_least: str | None = Field(
+        None, description="The lowest number allowed; of several numbers, each is compared."
+    )
+    at_most: str | None = Field(
+        None, description="The highest number allowed; of several numbers, each is compared."
+    )
+    one_of: list[str] | None = Field(None, description="The values allowed, as text.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            return {"exact": data}
+        if isinstance(data, list):
+            return {"one_of": data}
+        keys = [key for key in cls.model_fields if isinstance(data, dict) and key in data]
+        if len(keys) != 1 and not (isinstance(data, dict) and set(data) - set(cls.model_fields)):
+            what = f"both {' and '.join(keys)}" if keys else "no value"
+            raise mistake(what, "a value, a list of values, or one of at_least, at_most, one_of")
+        return data
+
+    @model_validator(mode="after")
+    def _numbers(self) -> Expected:
+        for text in (self.at_least, self.at_most):
+            if text is not None and _numbers(text) is None:
+                raise mistake(f"'{text}' is no number")
+        if self.one_of == []:
+            raise mistake("an empty list", "at least one value")
+        return self
+
+    def met_by(self, value: object) -> bool:
+        """Whether a value as read meets this; a value that is no number meets no bound."""
+        text = blanks(str(value))
+        if self.exact is not None:
+            return text == blanks(self.exact) or _same_number(text, self.exact)
+        if self.one_of is not None:
+            return any(text == blanks(v) or _same_number(text, v) for v in self.one_of)
+        bound, found = _numbers(self.at_least or self.at_most or ""), _numbers(text)
+        if not bound or not found or len(bound) != len(found):
+            return False
+        pairs = zip(found, bound, strict=True)
+        return all(f >= b if self.at_least is not None else f <= b for f, b in pairs)
+
+    def __str__(self) -> str:
+        if self.exact is not None:
+            return blanks(self.exact)
+        if self.one_of is not None:
+            return " or ".join(self.one_of)
+        return f">= {self.at_least}" if self.at_least is not None else f"<= {self.at_most}"
+
+
+def _numbers(text: str) -> list[Decimal] | None:
+    try:
+        numbers = [Decimal(word) for word in text.split()]
+    except InvalidOperation:
+        return None
+    return numbers if numbers and all(n.is_finite() for n in numbers) else None
+
+
+def _same_number(one: str, other: str) -> bool:
+    """Whether both are numbers and equal, so that a condition 0.50 is met by 0.5."""
+    return (numbers := _numbers(one)) is not None and numbers == _numbers(other)
+
+
+Value = Annotated[
+    Expected,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": ["string", "number", "boolean"]},
+                {"type": "array", "items": {"type": ["string", "number"]}},
+                {
+                    "type": "object",
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "properties": {
+                        "at_least": {},
+                        "at_most": {},
+                        "one_of": {"type": "array"},
+                        "exact": {},
+                    },
+                },
+            ]
+        }
+    ),
+]
+
+
+class Recognise(Model):
+    """How a machine is known to belong to this system; all that is given must hold."""
+
+    cluster: str | None = Field(None, description="ClusterName in the machine's slurm.conf.")
+    hostname: str | None = Field(
+        None, description="A regular expression that the whole short host name must match."
+    )
+    file: str | None = Field(None, description="A path that exists on this system only.")
+    fallback: bool = Field(
+        False, description="True: the machine that no other site recognises and without Slurm."
+    )
+
+
+class Nic(Model):
+    """A network interface of the hardware."""
+
+    speed: Rate | None = Field(None, description="Line rate, for example 10 Gb/s.")
+    mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
+
+
+class Hardware(Model):
+    """The facts of one kind of node; criteria may ask for a share of memory, peak and the like."""
+
+    description: str = Field("", description="Maker and model, for the report.")
+    sockets: Count | None = Field(None, description="Processor sockets of a node.")
+    cores_per_socket: Count | None = Field(None, description="Cores of each processor.")
+    threads_per_core: Count | None = Field(
+        None, description="Hardware threads of a core that the system shows; 1 if switched off."
+    )
+    memory: Size | None = Field(None, description="Memory of a node, all sockets together.")
+    last_level_cache: Size | None = Field(
+        None, description="Last-level cache of a node, all sockets together."
+    )
+    peak: Flops | None = Field(
+        None, description="Peak of a node in double precision, as the contract counts it."
+    )
+    avx_base: Frequency | None = Field(
+        None, description="Guaranteed clock under vector load, which is not what lscpu prints."
+    )
+    flops_per_cycle: Count | None = Field(
+        None, description="Double-precision operations of a core in a cycle."
+    )
+    nics: dict[str, Nic] = Field({}, description="Network interfaces, by name.")
+
+    @cached_property
+    def facts(self) -> dict[str, units.Quantity]:
+        """The quantities of which a criterion may ask for a share."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: v for name, v in values.items() if isinstance(v, units.Quantity)}
+
+    def __hash__(self) -> int:
+        return hash((self.description, *self.facts.items()))
+
+
+SHARE_OF = ("memory", "last_level_cache", "peak", "avx_base")
+
+
+class Role(Model):
+    """The nodes that do one work."""
+
+    set: str = Field(description="The nodes, in ClusterShell's syntax: node[001-320].")
+    hardware: str | None = Field(None, description="The kind of node, a key of `hardware`.")
+    overlaps: list[str] = Field([], description="Roles with which it shares nodes on purpose.")
+
+    @cached_property
+    def nodes(self) -> NodeSet:
+        """The nodes as a set; group names are never looked up."""
+        return nodesets.parse(self.set)
+
+
+class NicParameters(Model):
+    """Expected settings of a network interface."""
+
+    mtu: Value | None = Field(None, description="Maximum transmission unit in bytes.")
+    txqueuelen: Value | None = Field(None, description="Length of the transmit queue, packets.")
+    speed: Value | None = Field(None, description="Link rate in Mb/s, as the kernel prints it.")
+    flow_control: Value | None = Field(None, description="Pause frames, 'on' or 'off'.")
+
+
+class BondParameters(Model):
+    """Expected state of a bond of network interfaces."""
+
+    mode: Value | None = Field(None, description="Bonding mode, for example 802.3ad.")
+    members: list[str] | None = Field(
+        None, description="Interfaces that must be in the bond and up, in any order."
+    )
+
+
+class HostParameters(Model):
+    """What the hosts of a role must be set to."""
+
+    sysctl: dict[str, Value] = Field({}, description="Kernel parameters by their dotted name.")
+    nic: dict[str, NicParameters] = Field({}, description="Network interfaces, by name.")
+    bond: dict[str, BondParameters] = Field({}, description="Bonds of interfaces, by name.")
+
+    def by_name(self) -> dict[str, Expected]:
+        """Each expected value under one name: sysctl.KEY, nic.eth0.mtu, bond.bond0.members.
+
+        A bond's members are one text, sorted.
+        """
+        found = {f"sysctl.{key}": rule for key, rule in self.sysctl.items()}
+        for kind, devices in (("nic", self.nic), ("bond", self.bond)):
+            for device, settings in devices.items():
+                for key in type(settings).model_fields:
+                    rule = getattr(settings, key)
+                    if isinstance(rule, list):
+                        rule = Expected(exact=" ".join(sorted(rule)))
+                    if rule is not None:
+                        found[f"{kind}.{device}.{key}"] = rule
+        return found
+
+
+class FileSystem(Model):
+    """A file system that checks may use."""
+
+    path: str = Field(description="Where it is mounted, an absolute path.")
+    kind: str = Field(
+        description="Its type as the kernel names it: lustre, ceph, nfs, xfs. A node on which the "
+        "path is of another kind is not measured; 'any' takes what is there."
+    )
+    shared: bool = Field(False, description="True if all nodes see the same files.")
+    description: str = Field("", description="What it is for.")
+    roles: list[str] | None = Field(
+        None, description="Roles whose nodes measure it, keys of `nodes`; all, if not given."
+    )
+    at_once: Count = Field(
+        4,
+        description="How many nodes of a partition measure it at the same time, if it is "
+        "shared; at least one of each job.",
+    )
+    servers: str | None = Field(
+        None,
+        description="The role whose nodes serve it, a key of `nodes`: their network bounds "
+        "what a sweep can reach.",
+    )
+    server_memory: Size | None = Field(
+        None,
+        description="Memory of all its servers together; what fits in there may be read from "
+        "it. Without it that of the nodes of `servers`.",
+    )
+    storage_version: str = Field(
+        "", description="Version of the software that serves it; figures are kept apart by it."
+    )
+
+    def used_by(self, role: str) -> bool:
+        """Whether nodes of this role measure it."""
+        return self.roles is None or role in self.roles
+
+
+class Partition(Model):
+    """A ReFrame partition: where and how jobs run."""
+
+    description: str = Field(description="What it is, for the report.")
+    role: str = Field(description="The nodes that it runs on, a key of `nodes`.")
+    scheduler: Literal["slurm", "local"] = Field("slurm", description="slurm, or local: no jobs.")
+    access: list[str] = Field([], description="Options that each job needs to get in.")
+    environments: list[str] = Field(description="Software to run with, keys of `environments`.")
+    links_only: bool = Field(
+        False, description="True: only what `links` asks for runs on it, so no node runs twice."
+    )
+    tuning: bool = Field(
+        False,
+        description="True: sweeps may change settings of its nodes for a while, as root. "
+        "Never where others rely on them.",
+    )
+    reframe: dict[str, Any] = Field(
+        {}, description="Verbatim, merged into ReFrame's entry of this partition."
+    )
+
+
+PATTERNS = ("star", "all", "together", "random:3")
+PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
+
+
+class Link(Model):
+    """A network between two sets of nodes, and which pairs of them measure it."""
+
+    description: str = Field(description="What it is, for the report.")
+    partition: str = Field(
+        description="The partition whose jobs run on it: it has all nodes of the link, and Slurm."
+    )
+    servers: str = Field(description="The ends that answer: a role, or a set of nodes.")
+    clients: str = Field(description="The ends that ask: a role, or a set of nodes.")
+    pattern: str = Field(
+        "star",
+        description="star: each client with one server in turn, one pair at a time; all: every "
+        "two nodes, in rounds; random:3: three random rounds; together: as star, all at once.",
+    )
+    speed: Rate | None = Field(None, description="What its narrowest part carries: 10 Gb/s.")
+    mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
+    round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
+    address: str = Field(
+        "{node}", description="How a node is addressed on this network, for example {node}-ib."
+    )
+
+    @field_validator("pattern")
+    @classmethod
+    def _known_pattern(cls, text: str) -> str:
+        if not PATTERN.fullmatch(text):
+            raise mistake(f"unknown pattern '{text}'", ", ".join(PATTERNS))
+        return text
+
+    @field_validator("address")
+    @classmethod
+    def _harmless_address(cls, text: str) -> str:
+        if not _ADDRESS.fullmatch(text):
+            allowed = "{node} with letters, digits, '.', '_' and '-' around it"
+            raise mistake(f"'{text}' is no address of a node", allowed)
+        return text
+
+    def address_of(self, node: str) -> str:
+        """How this node is addressed on the link."""
+        return self.address.replace("{node}", node)
+
+
+class Environment(Model):
+    """A ReFrame environment: the software that checks run with."""
+
+    description: str = Field(description="What it is, for the report.")
+    features: list[str] = Field([], description="The programs that it provides.")
+    spack: str | None = Field(
+        None,
+        description="The folder of spack-envs/ that 'siteproof build' builds for it; its "
+        "features come with it.",
+    )
+    modules: list[str] = Field([], description="Environment modules to load.")
+    variables: dict[str, str] = Field({}, description="Environment variables to set.")
+    reframe: dict[str, Any] = Field(
+        {}, description="Verbatim, merged into ReFrame's entry of this environment."
+    )
+
+
+class System(Model):
+    """What the system is."""
+
+    system: str = Field(description="The system's name, which is the folder's.")
+    description: str = Field(description="What it is, for the report.")
+    recognise: Recognise = Field(description="How its machines are known.")
+    mode: Mode = Field("maintenance", description="The mode of a run that names none.")
+    hardware: dict[str, Hardware] = Field({}, description="Kinds of nodes, by name.")
+    nodes: dict[str, Role] = Field(description="The inventory: sets of nodes, by role.")
+    groups: dict[str, str] = Field(
+        {}, description="Nodes that share something, such as a rack or a switch: sets, by name."
+    )
+    parameters: dict[str, HostParameters] = Field(
+        {}, description="Expected host parameters, by role."
+    )
+    file_systems: dict[str, FileSystem] = Field({}, description="File systems, by name.")
+    partitions: dict[str, Partition] = Field(description="Where checks run, by name.")
+    environments: dict[str, Environment] = Field(description="Software, by name.")
+    links: dict[str, Link] = Field(
+        {}, description="Networks that are measured between two nodes at a time, by name."
+    )
+    reframe: dict[str, Any] = Field(
+        {}, description="Verbatim, merged into ReFrame's entry of this system."
+    )
+
+    def group(self, name: str) -> NodeSet:
+        """The nodes of a group."""
+        return nodesets.parse(self.groups[name])
+
+    def members(self, text: str) -> NodeSet:
+        """The nodes of a role, or of a set of nodes as written. Raises ValueError."""
+        return self.nodes[text].nodes.copy() if text in self.nodes else nodesets.parse(text)

@@ -1,0 +1,154 @@
+"""Slurm's commands, run without a shell and with a time limit; a failure is a UserError."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from siteproof import nodesets
+from siteproof.errors import UserError, harmless
+from siteproof.slurm import records
+from siteproof.slurm.records import Node, Reservation
+
+TIMEOUT = 60  # seconds: a dead controller makes a client wait for ever
+SHORT = 30  # seconds, where an answer only saves a wait
+_DENIED = re.compile(r"Invalid user id|permission denied", re.IGNORECASE)
+
+
+def allocation() -> NodeSet:
+    """The nodes of the job inside which this process runs; none on a login node."""
+    held = os.environ.get("SLURM_JOB_NODELIST", "") if os.environ.get("SLURM_JOB_ID") else ""
+    return NodeSet(held, resolver=RESOLVER_NOGROUP)
+
+
+def node_states(nodes: NodeSet | None = None) -> dict[str, Node]:
+    """The nodes as sinfo sees them, all if none are named. Raises UserError."""
+    command = ["sinfo", "-h", "-N", "-o", records.SINFO_FORMAT]
+    found = records.parse_sinfo(_ask(command + ([f"--nodes={nodes}"] if nodes else [])))
+    if not found and not nodes:
+        raise UserError("sinfo", "lists no node")
+    return found
+
+
+@functools.cache
+def first_look() -> dict[str, Node]:
+    """The state of all nodes when the session first asked. Raises UserError."""
+    return node_states()
+
+
+def all_nodes() -> dict[str, Node]:
+    """The nodes as scontrol sees them, with their comments. Raises UserError."""
+    return records.parse_nodes(_ask(["scontrol", "-o", "show", "nodes"]))
+
+
+def reservations() -> dict[str, Reservation]:
+    """All reservations, by name. Raises UserError."""
+    return records.parse_reservations(_ask(["scontrol", "-o", "show", "reservations"]))
+
+
+@functools.cache
+def reserved(name: str) -> NodeSet:
+    """The nodes of a reservation, of several with commas between. Raises UserError.
+
+    Asked once a session: no job of the reservation can have others.
+    """
+    held = nodesets.of()
+    for one in name.split(","):
+        text = _ask(["scontrol", "-o", "show", f"reservation={one}"])
+        for reservation in records.parse_reservations(text).values():
+            held.update(reservation.nodes)
+    return held
+
+
+def jobs_on(nodes: str) -> list[str]:
+    """The jobs that run on nodes, as 'job of user on nodes'. Raises UserError."""
+    text = _ask(
+        [
+            "squeue",
+            "-h",
+            "-t",
+            "running,completing,suspended",
+            "-w",
+            nodes,
+            "-o",
+            "job %A of %u on %N",
+        ]
+    )
+    return [harmless(line) for line in text.splitlines()]
+
+
+def queued(jobs: Sequence[str]) -> set[str]:
+    """Those of the jobs that Slurm still holds or runs; all of them if Slurm does not answer."""
+    if not jobs:
+        return set()
+    try:
+        done = _run(["squeue", "-h", "-o", "%A", "-j", ",".join(jobs)], SHORT)
+    except (OSError, subprocess.TimeoutExpired):
+        return set(jobs)
+    if done.returncode and "Invalid job id" not in done.stderr:
+        return set(jobs)
+    return set(done.stdout.split())
+
+
+def version() -> str:
+    """Slurm's version; empty where no Slurm says it."""
+    try:
+        done = _run(["sinfo", "--version"], SHORT)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.split()[-1] if done.returncode == 0 and done.stdout.split() else ""
+
+
+def change(argv: Sequence[str]) -> str:
+    """Run one scontrol command. Returns what went wrong in a line; empty: nothing did.
+
+    Raises UserError where there is no such command.
+    """
+    try:
+        done = _run(argv, TIMEOUT)
+    except FileNotFoundError:
+        raise _missing(argv[0]) from None
+    except subprocess.TimeoutExpired:
+        return f"no answer from Slurm within {TIMEOUT} s"
+    if done.returncode == 0:
+        return ""
+    said = " ".join(harmless(" ".join((done.stderr or done.stdout).split())).split())
+    if _DENIED.search(said):  # Slurm says the same of a user that it does not know
+        said += "; reservations are for root, SlurmUser and operators to make, for users it knows"
+    return said or f"exit code {done.returncode}"
+
+
+def _ask(argv: Sequence[str]) -> str:
+    """What a command prints. Raises UserError."""
+    try:
+        done = _run(argv, TIMEOUT)
+    except FileNotFoundError:
+        raise _missing(argv[0]) from None
+    except subprocess.TimeoutExpired:
+        raise UserError(argv[0], f"no answer from Slurm within {TIMEOUT} s") from None
+    if done.returncode:
+        raise UserError(argv[0], harmless(" ".join(done.stderr.split())) or "failed")
+    return done.stdout
+
+
+def _missing(program: str) -> UserError:
+    return UserError(program, "not found here; the scheduler of the site is Slurm")
+
+
+def _run(argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """Times in seconds since 1970, words in English."""
+    return subprocess.run(
+        list(argv),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        env=os.environ | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"},
+    )

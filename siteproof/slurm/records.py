@@ -1,0 +1,125 @@
+"""Nodes and reservations as sinfo and scontrol print them: text in, records out.
+
+Only forms that are the same from Slurm 22.05 to 25.05 are read: `sinfo -o` with our own format, and
+`scontrol -o`. Their JSON has another shape with each release's plugin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import nodesets
+from siteproof.errors import UserError, harmless
+from siteproof.slurm.spelling import NodeState, node_state
+
+SINFO_FORMAT = "%N|%T|%E"
+_STATE = re.compile(r" State=(\S+)(?=\s)")  # a blank must follow, or the line was cut within it
+# What people write comes last, and may hold what looks like a field. 25.05 ends with these.
+_LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationName)=")
+_STAMP = re.compile(r" \[[^\s\]]+@\d[\dT:.-]*\]")  # behind a reason: who and when
+_FIELD = re.compile(r" \w+=")
+_RESERVATION = re.compile(
+    r"ReservationName=(\S+) StartTime=(\d+) .*? Nodes=(\S*) NodeCnt=", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as Slurm sees it. reason, comment: what people or Slurm wrote; sinfo has none."""
+
+    name: str
+    state: NodeState = node_state("IDLE")
+    reason: str = ""
+    comment: str = ""
+
+    def __str__(self) -> str:
+        """State and reason in words."""
+        reason = self.reason or ("not responding" if self.state.silent else "")
+        return f"{self.state.said}: {reason}" if reason else self.state.said
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A reservation. start: seconds since 1970, which with the name tells whose it is."""
+
+    name: str
+    start: int
+    nodes: NodeSet
+
+
+def parse_sinfo(text: str) -> dict[str, Node]:
+    """Read `sinfo -h -N -o SINFO_FORMAT`; of a node in several partitions the worst line stays."""
+    found: dict[str, Node] = {}
+    for line in text.splitlines():
+        name, _, rest = line.strip().partition("|")
+        state, bar, reason = rest.partition("|")
+        if not name or not bar:
+            continue  # a cut line, or no line of sinfo's
+        if name not in found or found[name].state.usable:
+            found[name] = Node(name, node_state(state), "" if reason == "none" else reason)
+    return found
+
+
+def parse_nodes(text: str) -> dict[str, Node]:
+    """Read `scontrol -o show nodes`. Raises UserError for a node that is listed twice."""
+    found: dict[str, Node] = {}
+    for line in text.splitlines(keepends=True):
+        name, _, rest = line.removeprefix("NodeName=").partition(" ")
+        state = _STATE.search(f" {rest}")
+        if not line.startswith("NodeName=") or state is None:
+            continue  # the second line of somebody's comment
+        if name in found:
+            raise UserError("scontrol", f"tells of node {harmless(name)} twice")
+        found[name] = Node(name, node_state(state[1]), *_words(rest))
+    return found
+
+
+def _words(rest: str) -> tuple[str, str]:
+    """Reason and comment of a node."""
+    match = _LAST.search(rest)
+    if match is None:
+        return "", ""
+    reason, text = "", rest[match.start() :]
+    if match[1] == "Reason":
+        reason, text = rest[match.end() :], ""
+        if stamp := _STAMP.search(reason):
+            reason, text = reason[: stamp.start()], reason[stamp.end() :]
+    behind = _LAST.search(text)
+    comment = text[behind.end() :] if behind and behind[1] == "Comment" else ""
+    # Ours holds no '=', so the next field ends it; of another's only the beginning matters.
+    comment = _FIELD.split(comment, maxsplit=1)[0].strip() or comment.strip()
+    return harmless(reason.strip()), harmless(comment)
+
+
+def parse_reservations(text: str) -> dict[str, Reservation]:
+    """Read `scontrol -o show reservations`, times in seconds. Raises UserError."""
+    found = {}
+    for name, start, nodes in _RESERVATION.findall(text):
+        try:
+            held = nodesets.parse("" if nodes == "(null)" else nodes)
+        except ValueError as error:
+            raise UserError("scontrol", f"reservation {harmless(name)}: {error}") from None
+        found[name] = Reservation(name, int(start), held)
+    return found
+
+
+def unusable(
+    expected: Iterable[str], nodes: Mapping[str, Node], *, outside: bool = False
+) -> dict[str, str]:
+    """The expected nodes that cannot take a job, each with the reason.
+
+    outside: the job runs in no reservation, so it would wait for a reserved node for ever.
+    """
+    lost = {}
+    for name in expected:
+        if name not in nodes:
+            lost[name] = "unknown to Slurm"
+        elif not nodes[name].state.usable:
+            lost[name] = str(nodes[name])
+        elif outside and nodes[name].state.reserved:
+            lost[name] = f"{nodes[name]}: in a reservation, and -J reservation=NAME is not given"
+    return lost

@@ -1,0 +1,132 @@
+"""Every mistake in what Spack is to read: spack-envs/, our recipes, a site's spack/ folder."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from siteproof.errors import UserError, UserErrors
+from siteproof.schema import shapes, yamlfile
+from siteproof.schema.yamlfile import Document, clip
+from siteproof.sites import folder as site_folder
+from siteproof.spack import env_files
+from siteproof.spack.model import Package
+
+SCOPE = "spack"  # a site's folder of Spack's configuration
+# What a site may say there. Repositories: where its own copy of Spack's packages is.
+SECTIONS = ("packages", "config", "mirrors", "concretizer", "repos", "upstreams", "toolchains")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_FROM = ("spack.package", "spack_repo.")
+
+
+def refuse(environments: Iterable[str], site: Path) -> None:
+    """Raises UserErrors with every mistake in these environments and in the site's folder."""
+    documents = [d for name in environments for d in env_files.examine(name)]
+    mistakes = [e for d in [*documents, *scope(site / SCOPE)] for e in d.sorted_mistakes()]
+    if mistakes := [*mistakes, *recipes()]:
+        raise UserErrors(mistakes)
+
+
+def everything() -> list[UserError]:
+    """Every mistake in spack-envs/."""
+    env_files.versions()
+    documents = [d for name in env_files.names() for d in env_files.examine(name)]
+    return [*(e for d in documents for e in d.sorted_mistakes()), *recipes()]
+
+
+def sites(names: Iterable[str]) -> list[UserError]:
+    """Every mistake in the spack/ folders of these sites."""
+    documents = [d for name in names for d in scope(site_folder() / name / SCOPE)]
+    return [e for d in documents for e in d.sorted_mistakes()]
+
+
+def scope(folder: Path) -> list[Document]:
+    """A site's folder of Spack's configuration: a file a section; none is no mistake."""
+    documents = []
+    for path in sorted(folder.glob("*")) if folder.is_dir() else ():
+        document = yamlfile.read(path)
+        documents.append(document)
+        section = path.name.removesuffix(".yaml")
+        if f"{section}.yaml" != path.name or section not in SECTIONS:
+            document.mistakes.clear()
+            allowed = (f"{name}.yaml" for name in SECTIONS)
+            document.add((), f"Spack reads no such file: '{clip(path.name)}'", allowed)
+        elif document.data is not None:
+            _section(document, section)
+    return documents
+
+
+def _section(document: Document, section: str) -> None:
+    """The one key that the file must have, and of packages.yaml what we know of it."""
+    for key in document.data:
+        if key.rstrip(":") != section:
+            document.add((key,), f"unknown key '{clip(key)}'", section, inside=True)
+    content = document.data.get(section)
+    if not isinstance(content, dict):
+        document.add((section,), "no mapping of keys")
+    elif section == "packages":
+        for name, raw in content.items():
+            _package(document, name, raw)
+
+
+def _package(document: Document, name: str, raw: object) -> None:
+    loc = ("packages", name)
+    package = shapes.validate(document, loc, Package, raw)
+    for number, external in enumerate(package.externals if package else ()):
+        here = (*loc, "externals", number)
+        found = re.match(r"[a-z0-9_-]*", external.spec.strip())
+        if found and found[0] != name.rstrip(":"):
+            document.add(here, f"'{clip(external.spec)}' is not {clip(name)}", f"{clip(name)}@…")
+        if "@" not in external.spec:
+            document.add(here, f"'{clip(external.spec)}' without a version", f"{clip(name)}@…")
+        if external.prefix is None and not external.modules:
+            document.add(here, "neither prefix nor modules", "the folder above its bin and lib")
+
+
+def absent(folder: Path) -> list[str]:
+    """The externals whose folder is not on this machine, as 'spec in prefix'."""
+    document = yamlfile.read(folder / "packages.yaml")
+    packages = (document.data or {}).get("packages") or {}
+    found = [shapes.validate(document, (), Package, raw) for raw in packages.values()]
+    return [
+        f"{e.spec.split()[0]} in {e.prefix}"
+        for package in found
+        if package
+        for e in package.externals
+        if e.prefix and not Path(e.prefix).is_dir()
+    ]
+
+
+def recipes(folder: Path = env_files.RECIPES) -> list[UserError]:
+    """Mistakes in our own recipes, as far as they can be seen without Spack."""
+    found = []
+    for path in sorted(folder.glob("packages/*/package.py")):
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+        except (OSError, SyntaxError, ValueError) as error:
+            found.append(UserError(path, f"cannot be read: {error}"))
+            continue
+        found += [
+            UserError(f"{yamlfile.shown(path)}:{line}", what, allowed)
+            for line, what, allowed in _recipe(tree, path.parent.name)
+        ]
+    return found
+
+
+def _recipe(tree: ast.Module, name: str) -> list[tuple[int, str, str]]:
+    """Line, what is wrong, what would be right."""
+    mistakes = []
+    wanted = "".join(word.capitalize() for word in name.split("_"))
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    if classes != [wanted]:
+        mistakes.append((1, f"class {', '.join(classes) or 'none'}", f"one class {wanted}"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not f"{node.module}".startswith(_FROM):
+            mistakes.append((node.lineno, f"imports from {node.module}", "spack.package"))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "version":
+            given = {k.arg: getattr(k.value, "value", "") for k in node.keywords}
+            if not _SHA256.fullmatch(str(given.get("sha256", ""))):
+                mistakes.append((node.lineno, "a version without its checksum", "sha256=…"))
+    return mistakes

@@ -1,0 +1,248 @@
+"""What a sweep file may say: the keys, each with the sentence that the manual prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from siteproof import units
+from siteproof.errors import UserError
+from siteproof.record.point import KNOB
+from siteproof.schema.shapes import hint
+from siteproof.sites.system import Model, mistake
+from siteproof.sweeps import knobs
+from siteproof.sweeps.constraints import Constraint
+from siteproof.sweeps.tools import TOOLS, Axis
+
+MOST_SECONDS = 86400  # of a point
+MOST_VALUES = 1000  # of an axis
+_WORD = re.compile(r"[A-Za-z0-9._:/+-]{1,64}")
+_LIMIT = re.compile(r"([1-9][0-9]{0,4})\s*(s|m|min|h)")
+_BUDGET = re.compile(r"([0-9]+(?:\.[0-9]+)?) node-hours")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+
+Values = list[str]
+Axes = dict[str, Values]
+
+
+def _seconds(text: object) -> int:
+    found = _LIMIT.fullmatch(str(text))
+    if not found:
+        raise mistake(f"'{text}' is no length of time", "whole numbers such as 30s, 5m, 1h")
+    seconds = int(found[1]) * _SECONDS[found[2]]
+    if seconds > MOST_SECONDS:
+        raise mistake(f"'{text}' is more than a day")
+    return seconds
+
+
+def _node_hours(text: object) -> Decimal:
+    found = _BUDGET.fullmatch(str(text))
+    if not found or not Decimal(found[1]):
+        raise mistake(f"'{text}' is no budget", "for example '500 node-hours'")
+    return Decimal(found[1])
+
+
+def _list(raw: object) -> object:
+    """A single value stands for a list of one."""
+    return [raw] if isinstance(raw, str) else raw
+
+
+def _union(raw: object) -> object:
+    """One mapping stands for a list of one."""
+    return [raw] if isinstance(raw, dict) else raw
+
+
+OneOrMore = Annotated[Values, BeforeValidator(_list), Field(max_length=MOST_VALUES)]
+Limit = Annotated[
+    int, BeforeValidator(_seconds), WithJsonSchema({"type": "string", "examples": ["5m"]})
+]
+Budget = Annotated[
+    Decimal,
+    BeforeValidator(_node_hours),
+    WithJsonSchema({"type": "string", "examples": ["500 node-hours"]}),
+]
+
+
+class Knobs(Model):
+    """Tuning axes of which only one at a time leaves the machine's own value."""
+
+    one_at_a_time: dict[str, OneOrMore] = Field(
+        description="Each of these knobs alone, at each of its values; the others stay as they are."
+    )
+    corners: bool = Field(
+        False, description="Also all combinations of each knob's first and last value."
+    )
+
+
+class Sweep(Model):
+    """A parallel sweep: one tool over all points of its axes. It names no system."""
+
+    description: str = Field(description="What it shows, for the report.")
+    tool: Literal[tuple(TOOLS)] = Field(description="What measures a point.")  # type: ignore[valid-type]
+    axes: Annotated[list[dict[str, OneOrMore]], BeforeValidator(_union)] = Field(
+        description="Values by axis: every combination is a point. A list of such mappings: the "
+        "points of all of them. knob.KIND.NAME is a setting of the nodes."
+    )
+    fixed: dict[str, str] = Field(
+        {},
+        description="Values that all points share, by axis; that of a knob may take numbers "
+        "from axes: '4096 87380 {buffer}'.",
+    )
+    constraints: list[str] = Field(
+        [],
+        description="What every point must keep: A OP B, where A and B are products (*) of "
+        "axes and numbers; other points are left out.",
+    )
+    against: str = Field(description="The axis of the figure.")
+    lines: str = Field("", description="An axis of which each value is a curve of its own.")
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = Field(
+        1, description="How often each point is measured."
+    )
+    order: Literal["ascending", "random"] = Field(
+        "random",
+        description="In which order; random: within each repetition, and another one in "
+        "each session.",
+    )
+    point_limit: Limit = Field(description="Longest time of a point: 30s, 5m, 1h.")
+    budget: Budget | None = Field(
+        None, description="Most node-hours of a run, such as 500 node-hours; more is refused."
+    )
+    knobs: Knobs | None = Field(None, description="Tuning, one knob at a time.")
+
+    @field_validator("fixed", mode="before")
+    @classmethod
+    def _no_lists(cls, raw: Any) -> Any:
+        if isinstance(raw, dict):
+            for key, value in raw.items():
+                if isinstance(value, list):
+                    raise mistake(f"'{key}' has several values", "one value; several under axes")
+        return raw
+
+    @field_validator("axes", "fixed", "knobs")
+    @classmethod
+    def _known_axes(cls, found: Any, info: ValidationInfo) -> Any:
+        """Each axis is one of the tool's, and each value one that it can have."""
+        if "tool" in info.data:
+            known = TOOLS[info.data["tool"]].all_axes
+            place = found.one_at_a_time if isinstance(found, Knobs) else found or {}
+            for axes in place if isinstance(place, list) else [place]:
+                for name, values in axes.items():
+                    _check_axis(name, known)
+                    for value in _several(values):
+                        plain(name, value, known.get(name))
+        return found
+
+    @model_validator(mode="after")
+    def _points(self) -> Sweep:
+        """The keys fit together."""
+        knobs.check_fixed(
+            self.fixed, {name for axes in self.axes for name in axes}, TOOLS[self.tool].for_knobs
+        )
+        self._must_vary()
+        self._must_hold()
+        return self
+
+    def _must_vary(self) -> None:
+        """The axes of the figure exist, and those that the tool needs have a value."""
+        if (
+            not self.axes
+            or not all(self.axes)
+            or not all(v for axes in self.axes for v in axes.values())
+        ):
+            raise mistake("an axis without a value", "at least one value an axis")
+        for name in filter(None, (self.against, self.lines)):
+            if name not in self.varied:
+                raise mistake(
+                    f"'{name}' is no axis of this sweep{hint(name, self.varied)}",
+                    ", ".join(self.varied),
+                )
+        for name, axis in TOOLS[self.tool].axes.items():
+            values = {value for axes in self.axes for value in axes.get(name, [])}
+            if axis.one and len(values) > 1:
+                raise mistake(f"several values of '{name}'", f"the largest one; {axis.sentence}")
+            if axis.needed and not all(name in axes or name in self.fixed for axes in self.axes):
+                raise mistake(f"{self.tool} needs '{name}'", "a value in axes or fixed")
+        alone = set(self.knobs.one_at_a_time) if self.knobs else set()
+        if twice := sorted(alone & {name for axes in self.axes for name in axes}):
+            raise mistake(f"'{twice[0]}' in axes and in knobs")
+        if not alone and self.knobs:
+            raise mistake("one_at_a_time without a knob", "at least one knob")
+        if strange := sorted(name for name in alone if not name.startswith(KNOB)):
+            raise mistake(f"'{strange[0]}' in knobs", "knob.KIND.NAME")
+
+    def _must_hold(self) -> None:
+        names = {*self.varied, *self.fixed, "nodes", "tasks", "tasks_per_node"}
+        for text in self.constraints:
+            Constraint(text).check_names(names)
+
+    @property
+    def varied(self) -> list[str]:
+        """The axes, in the order of the file; tasks and tasks_per_node always."""
+        alone = self.knobs.one_at_a_time if self.knobs else {}
+        found = [name for axes in (*self.axes, alone) for name in axes]
+        return list(dict.fromkeys(["tasks", "tasks_per_node", *found]))
+
+    @property
+    def turns_knobs(self) -> bool:
+        """Whether it changes settings of the nodes."""
+        return any(name.startswith(KNOB) for name in (*self.varied, *self.fixed))
+
+
+def _several(values: str | Iterable[str]) -> Iterable[str]:
+    return [values] if isinstance(values, str) else values
+
+
+def _check_axis(name: str, known: Mapping[str, Axis]) -> None:
+    if name.startswith(KNOB):
+        knobs.check_name(name)
+    elif name not in known:
+        raise mistake(
+            f"unknown axis '{name}'{hint(name, known)}", f"{', '.join(known)}, knob.KIND.NAME"
+        )
+
+
+def plain(name: str, text: str, axis: Axis | None) -> str:
+    """A value as points hold it: sizes in bytes, numbers without leading zeros; words as they are.
+
+    axis: None for a knob. Raises a mistake of pydantic's.
+    """
+    if axis is None:
+        return knobs.plain(name, text)
+    if axis.kind == "word":
+        if axis.words and text not in axis.words:
+            raise mistake(f"{name} '{text}'{hint(text, axis.words)}", ", ".join(axis.words))
+        if not _WORD.fullmatch(text):
+            raise mistake(f"{name} '{text}'", "letters, digits and . _ : / + -")
+        return text
+    number = whole(text, sizes=axis.kind == "size")
+    if number is None or not 1 <= number <= 2**63 - 1:
+        raise mistake(
+            f"{name} '{text}'",
+            "a number of bytes, or a size such as '1 MiB'" if axis.kind == "size" else "1, 2, 3 …",
+        )
+    return str(number)
+
+
+def whole(text: str, *, sizes: bool) -> int | None:
+    """The whole number that a text says, or the bytes of a size."""
+    if re.fullmatch(r"[0-9]{1,19}", text):
+        return int(text)
+    if not sizes:
+        return None
+    try:
+        value: Fraction = units.parse(text).to("B")
+    except UserError:
+        return None
+    return int(value) if value.denominator == 1 else None

@@ -1,0 +1,153 @@
+"""What a trend says: alerts, each with its place, its size, its runs and what changed there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof.record.series import Series
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Kind = Literal["step", "drift", "out of control"]
+CONFIRMS = 5  # runs on each side of a step; what rests on fewer is provisional
+
+
+def counted(count: int, thing: str) -> str:
+    """1 run, 2 runs."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A run: when it ended (UTC), and its session."""
+
+    time: datetime
+    session: str
+
+    def __str__(self) -> str:
+        return f"{self.time:%Y-%m-%d %H:%M}"
+
+
+@dataclass(frozen=True)
+class Ack:
+    """A person's word that a change is known: from it on a new control region begins.
+
+    alert: its id. when: UTC, ISO 8601.
+    """
+
+    alert: str
+    who: str
+    why: str
+    when: str
+
+
+@dataclass(frozen=True)
+class Alert:
+    """A change of one figure, on nodes that changed in the same runs.
+
+    before, after: medians in `unit`. relative: of the change, signed: -0.1 is a tenth less;
+    of nodes that are beside a fleet, what the fleet did is taken away first. place: the rack,
+    role, link or system. n_before, n_after: runs of one node that it rests on.
+    changed: what else differs between the two moments, a line each.
+    made_good: the run from which on the figure was again what it had been.
+    """
+
+    id: str
+    kind: Kind
+    metric: str
+    series_name: str
+    environment: str
+    role: str
+    nodes: NodeSet
+    place: str
+    before: float
+    after: float
+    unit: str
+    relative: float
+    worse: bool
+    confidence: str
+    provisional: bool
+    n_before: int
+    n_after: int
+    last_before: Moment
+    first_after: Moment
+    series: Series
+    better: str = "neither"
+    of_fleet: bool = False
+    changed: Sequence[str] = ()
+    made_good: Moment | None = None
+    ack: Ack | None = None
+
+    @property
+    def improved(self) -> bool:
+        """Whether it went in the good direction."""
+        return self.better != "neither" and not self.worse
+
+    @property
+    def open(self) -> bool:
+        """Whether it is worse, still so, and nobody has said that he knows."""
+        return self.worse and self.ack is None and self.made_good is None
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """A figure that changes with weekday, hour or time of the year; that is no step.
+
+    size: of the swing, as a share of the median.
+    """
+
+    metric: str
+    series_name: str
+    role: str
+    nodes: NodeSet
+    name: str
+    size: float
+
+    def __str__(self) -> str:
+        return f"{self.series_name} of {self.nodes}: {self.name}, {self.size * 100:.1f} % wide"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The runs of a node (or link, or the system) in one series, oldest first.
+
+    times: datetime64[us], UTC. values: in `unit`. changes: of the alerts that speak of it.
+    """
+
+    series: Series
+    node: str
+    unit: str
+    times: np.ndarray
+    values: np.ndarray
+    changes: Sequence[Alert] = ()
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Everything that changed, the gravest first.
+
+    fleet: steps of a whole fleet, told once. gaps: what could not be judged, a sentence each.
+    series: lines that were looked at, one a node and series. points: their runs.
+    long_enough: lines with enough runs for a step to be seen.
+    """
+
+    alerts: list[Alert] = field(default_factory=list)
+    fleet: list[Alert] = field(default_factory=list)
+    drifts: list[Alert] = field(default_factory=list)
+    seasons: list[Rhythm] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+    acknowledged: list[Alert] = field(default_factory=list)
+    series: int = 0
+    points: int = 0
+    long_enough: int = 0
+
+    @property
+    def all(self) -> list[Alert]:
+        """Every alert that nobody has acknowledged."""
+        return [*self.fleet, *self.alerts, *self.drifts]

@@ -1,0 +1,193 @@
+"""A fleet in one series: its own line, and each node beside it.
+
+What the whole fleet does in a run is the doing of no node: it is taken away before nodes are
+judged, and told once. Each node counts by its share of its own usual value, so that a run from
+which good nodes are missing moves nothing. A fleet whose median moves because a part of it moved
+did not move: that part is left out, and the rest is the fleet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from siteproof.analysis import shape
+from siteproof.analysis.slow_nodes import MIN_FLEET
+from siteproof.analysis.spread import robust_sd
+from siteproof.nodes.speeds import COVERS
+from siteproof.trend.lines import Floats, Group, Ints
+
+ROUNDS = 2  # of usual values and fleet's level in turns, so that neither hides in the other
+PARTS = 3  # that are left out of a fleet one after the other, before it is taken as it is
+HALF = 0.5  # of the fleet's step: a node that moved by less did not take part
+NEARLY_ALL = 0.8  # of the nodes take part in a step of the whole fleet …
+SPARSE = 8  # times more places than values: then no table of nodes and runs is made
+MOST = 0.5  # … where runs are so few that their noise hides who did
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The line of a fleet. columns: runs that enough nodes were in. values: in the unit.
+
+    count: nodes behind each value.
+    """
+
+    columns: Ints
+    values: Floats
+    count: Ints
+
+
+def beside(group: Group) -> tuple[Floats, Fleet | None]:
+    """Values without what the fleet did, and the fleet; of too few nodes there is none."""
+    if len(group.nodes) < MIN_FLEET or not group.values.size:
+        return group.values, None
+    frame = _Frame(group)
+    line = _whole(frame)
+    if line is None:
+        return group.values, None
+    columns, levels, count = line
+    level = _everywhere(columns, levels, len(group.runs))
+    usual = float(np.median(frame.usual(level)))
+    own = levels * usual if frame.ratio else levels + usual
+    return frame.without(level), Fleet(columns, own, count)
+
+
+def _whole(frame: _Frame) -> Line | None:
+    """The line of the fleet without those parts of it that moved."""
+    kept = np.ones(len(frame.group.nodes), dtype=bool)
+    line = frame.line(kept)
+    for _ in range(PARTS - 1):
+        moved = frame.part(line, kept) if line else None
+        if moved is None or (kept & ~moved).sum() < MIN_FLEET:
+            break
+        kept &= ~moved
+        line = frame.line(kept)
+    return line
+
+
+Line = tuple[Ints, Floats, Ints]  # columns, levels beside the usual, nodes
+
+
+class _Frame:
+    """Medians by node and by run of one group. ratio: shares of the usual, else differences."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.ratio = bool((group.values > 0).all())
+        begin, end = group.begin[:-1], group.begin[1:]
+        some = end > begin
+        first, last = group.column[begin[some]], group.column[end[some] - 1]
+        runs = len(group.runs)
+        change = np.bincount(first, minlength=runs + 1) - np.bincount(last + 1, minlength=runs + 1)
+        self.alive = np.cumsum(change)[:runs]
+
+    def usual(self, level: Floats) -> Floats:
+        """The median of each node, without what the fleet did."""
+        group = self.group
+        found = medians(group.owner, group.column, self.without(level), len(group.nodes))
+        return np.where(np.isnan(found), 1.0 if self.ratio else 0.0, found)
+
+    def line(self, kept: NDArray[np.bool_]) -> Line | None:
+        """The fleet of some nodes, in the runs of which enough of them are."""
+        group, runs = self.group, len(self.group.runs)
+        here = kept[group.owner]
+        column = group.column[here]
+        count = np.bincount(column, minlength=runs)
+        alive = self.alive * kept.mean()
+        columns = np.flatnonzero((count >= MIN_FLEET) & (count >= COVERS * alive))
+        if not columns.size:
+            return None
+        level = np.ones(runs) if self.ratio else np.zeros(runs)
+        for _ in range(ROUNDS):
+            usual = self.usual(level)[group.owner]
+            share = group.values / usual if self.ratio else group.values - usual
+            middle = medians(column, group.owner[here], share[here], runs)
+            level = _everywhere(columns, middle[columns], runs)
+        return columns, level[columns], count[columns]
+
+    def part(self, line: Line, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """The nodes that made a step of the fleet's line alone; None: all its steps are its own."""
+        columns, levels, _ = line
+        found = shape.tell(None, levels).steps
+        bounds = [0, *found, levels.size]
+        for at, step in enumerate(found):
+            runs = [
+                int(columns[bounds[at]]),
+                int(columns[step]),
+                int(columns[bounds[at + 2] - 1]) + 1,
+            ]
+            moved = self._moved(
+                runs, kept, *(np.median(levels[bounds[i] : bounds[i + 1]]) for i in (at, at + 1))
+            )
+            if moved is not None:
+                return moved
+        return None
+
+    def _moved(
+        self, runs: list[int], kept: NDArray[np.bool_], before: float, after: float
+    ) -> NDArray[np.bool_] | None:
+        """Who moved from the runs before a step to those after it, unless nearly all did."""
+        group, nodes = self.group, len(self.group.nodes)
+        sides, noise = [], 0.0
+        for first, end in pairwise(runs):
+            here = (group.column >= first) & (group.column < end)
+            middle = medians(
+                group.owner[here], group.column[here] - first, group.values[here], nodes
+            )
+            away = group.values[here] - middle[group.owner[here]]
+            scale = np.abs(middle[group.owner[here]]) if self.ratio else 1.0
+            each = here.sum() / max(1, np.unique(group.owner[here]).size)
+            noise += robust_sd(away / scale, 1.0) ** 2 * pi / 2 / each
+            sides.append(middle)
+        known = kept & ~np.isnan(sides[0]) & ~np.isnan(sides[1])
+        change = sides[1] / sides[0] - 1 if self.ratio else sides[1] - sides[0]
+        step = after / before - 1 if self.ratio else after - before
+        took = known & (np.where(known, change, 0) * np.sign(step) >= HALF * abs(step))
+        clear = sqrt(noise) < abs(step) / 3
+        share = took.sum() / max(1, known.sum())
+        return None if share >= (NEARLY_ALL if clear else MOST) or not took.any() else took
+
+    def without(self, level: Floats) -> Floats:
+        """The values without what the fleet did in their runs."""
+        here = level[self.group.column]
+        return self.group.values / here if self.ratio else self.group.values - here
+
+
+def medians(place: Ints, other: Ints, values: Floats, places: int) -> Floats:
+    """The median of the values at each place; NaN where there are none.
+
+    other: with the place, each value's own: it is where a value stands in a table.
+    """
+    width = int(other.max(initial=-1)) + 1
+    if places * width > SPARSE * values.size:
+        order = np.argsort(place, kind="stable")
+        begin = np.cumsum(count := np.bincount(place, minlength=places)) - count
+        other = np.empty_like(place)
+        other[order] = np.arange(place.size) - begin[place[order]]
+        width = int(count.max(initial=0))
+    table = np.full((places, width), np.nan)
+    table[place, other] = values
+    return row_medians(table)
+
+
+def row_medians(table: Floats) -> Floats:
+    """The median of each row without its NaN; NaN for an empty row."""
+    if not table.shape[1]:
+        return np.full(len(table), np.nan)
+    ranked, rows = np.sort(table, axis=1), np.arange(len(table))
+    count = table.shape[1] - np.isnan(table).sum(axis=1)
+    middle: Floats = (
+        ranked[rows, np.maximum(count - 1, 0) // 2]
+        + ranked[rows, np.minimum(count // 2, table.shape[1] - 1)]
+    ) / 2
+    return middle
+
+
+def _everywhere(columns: Ints, levels: Floats, runs: int) -> Floats:
+    """The level of each run: where there is none, that of the last run before, or of the first."""
+    at = np.searchsorted(columns, np.arange(runs), side="right") - 1
+    return levels[np.maximum(at, 0)]

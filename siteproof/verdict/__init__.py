@@ -1,0 +1,1 @@
+"""The criteria of a system, judged from the samples of a campaign."""

@@ -1,0 +1,296 @@
+"""A system's criteria judged from its samples: what `verdict`, `why` and reports start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cache
+
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import files, nodesets, sites
+from siteproof.curves import sweep_runs, whole_sweep
+from siteproof.curves.whole_sweep import Derived
+from siteproof.errors import ExitCode
+from siteproof.judge.criterion import CriterionVerdict, judge, not_here, of_system, refusal
+from siteproof.judge.gravity import Verdict, exit_code, gravest
+from siteproof.record import campaign, pair_units
+from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.record.series import SWEEP
+from siteproof.record.sessions import Sessions
+from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, pairs
+from siteproof.sites.promise import CONTRACT_MODES
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdicts on one system. chosen: which samples they rest on, in words.
+
+    unjudged: headline metrics that were measured, and of which no criterion speaks.
+    warnings: what a figure was measured under and should not have been, waivers that have expired,
+    and `not_here` of what was measured, with the nodes. sessions: all of the system, where older
+    ones are wanted.
+    """
+
+    site: Site
+    chosen: str
+    verdicts: Sequence[CriterionVerdict]
+    samples: Sequence[Sample]
+    unjudged: Sequence[str]
+    warnings: Mapping[str, NodeSet]
+    sessions: Sessions | None = None
+
+    @property
+    def gravest(self) -> Verdict | None:
+        """The gravest verdict on any criterion that decides; None if nothing is decided at all."""
+        return gravest(v.verdict for v in self.verdicts if not v.excused)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What `siteproof verdict` ends with."""
+        return exit_code(v.verdict for v in self.verdicts if not v.excused)
+
+
+def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgement:
+    """Judge every criterion of a system. Raises UserError and UserErrors for bad input."""
+    site = sites.load(system or sites.recognise())
+    files.must_exist()
+    record = Record.of(site)
+    start = campaign.since(since, datetime.now(UTC)) if since else None
+
+    shown = _without_criteria(record.headers)
+
+    @cache
+    def answers(session: str) -> bool:
+        if not site.criteria:
+            return session in shown
+        return any(_answers_any(site, s) for s in record.samples(lambda h: h.session == session))
+
+    wanted, chosen = campaign.choose(
+        record.headers, campaign=name, start=start, answers=lambda job: answers(job.session)
+    )
+    judged = judge_samples(site, record.samples(wanted), chosen, record.swept)
+    return replace(judged, sessions=record.sessions)
+
+
+def _without_criteria(jobs: Sequence[Header]) -> set[str]:
+    """The sessions that are worth showing where nothing is promised: quick ones if all are."""
+    own = [job for job in jobs if job.mode != PUBLISHED]
+    return {job.session for job in own if job.mode in CONTRACT_MODES} or {
+        job.session for job in own
+    }
+
+
+@dataclass(frozen=True)
+class Record:
+    """All that was measured on a system, with what its sweeps give as a whole."""
+
+    sessions: Sessions
+    swept: Derived
+
+    @staticmethod
+    def of(site: Site) -> Record:
+        """The record of a site. Raises UserErrors for broken files."""
+        sessions = Sessions(files.perflogs(), site.system.system)
+        swept = sessions.of(lambda h: SWEEP in h.conditions, needed=False)
+        return Record(sessions, whole_sweep.of_all(site, swept))
+
+    @property
+    def headers(self) -> list[Header]:
+        """What the samples of each job, or of each whole sweep, share."""
+        return [*self.sessions.headers, *(sample.header for sample in self.swept.samples)]
+
+    def samples(self, wanted: Callable[[Header], bool]) -> list[Sample]:
+        """The samples of some of them, the oldest session first."""
+        whole = [sample for sample in self.swept.samples if wanted(sample.header)]
+        return self.sessions.of(wanted) + whole
+
+
+def judge_samples(
+    site: Site, found: Sequence[Sample], chosen: str, swept: Derived | None = None
+) -> Judgement:
+    """Judge every criterion of a site from these samples. chosen: which they are, in words.
+
+    swept: what sweeps gave, and why they gave nothing.
+    """
+    today = datetime.now(UTC).date()
+    verdicts = [
+        _judge(site, key, criterion, found, today) for key, criterion in site.criteria.items()
+    ]
+    if swept:
+        sessions = {s.header.session for s in found}
+        verdicts = [_with_reason(verdict, swept, sessions) for verdict in verdicts]
+    warnings = _warnings(found) | _expired(site, today) | _here_after_all(verdicts)
+    return Judgement(site, chosen, verdicts, found, _unjudged(site, found), warnings)
+
+
+def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[Waiver]]:
+    """The nodes that may miss a criterion today, each with its waivers."""
+    found: dict[str, list[Waiver]] = {}
+    for waiver in site.waivers.values():
+        if waiver.holds(today) and waiver.speaks_of(name, metric):
+            for node in waiver.set:
+                found.setdefault(node, []).append(waiver)
+    return found
+
+
+def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
+    """Every node of whom a criterion speaks, with its hardware; the system, if of it as a whole."""
+    if of_system(criterion):
+        return {site.system.system: Hardware()}
+    return {
+        node: site.hardware_of(role)
+        for role in site.roles_of(criterion)
+        for node in site.expected(role)
+    }
+
+
+def expected_units(
+    site: Site, criterion: Criterion, found: Sequence[Sample]
+) -> dict[str, Hardware]:
+    """Every pair or link of which a criterion over links speaks, with the sender's hardware.
+
+    found: samples; they alone know the pairs of a random pattern. A node of such a link that was
+    in no pair stands alone: it should have been in one.
+    """
+    if criterion.subject == "system":
+        return {link: Hardware() for link in criterion.links}
+    spoken = set(site.promised(criterion))  # a look into a NodeSet parses the name
+    units: dict[str, Hardware] = {}
+    for key in criterion.links:
+        link = site.system.links[key]
+        asked = pairs.directed if _both_ways(site, criterion) else pairs.asked
+        known = [pair_units.name(criterion, *pair, key) for pair in asked(site, link)]
+        if not known:
+            known = _drawn(site, criterion, key, found)
+        units |= {
+            unit: _hardware(site, unit)
+            for unit in known
+            if any(node in spoken for node in pair_units.ends(unit))
+        }
+    return units
+
+
+def _both_ways(site: Site, criterion: Criterion) -> bool:
+    """Whether a pair owes a figure of each direction."""
+    return criterion.subject == "pair" and site.catalogue[criterion.metric].directed
+
+
+def _drawn(site: Site, criterion: Criterion, key: str, found: Sequence[Sample]) -> list[str]:
+    """The pairs that were drawn for a link, as samples tell, and the nodes that were in none."""
+    check, link = criterion.metric.partition(".")[0], site.system.links[key]
+    seen = [
+        (s.node, s.dims[pair_units.PEER])
+        for s in found
+        if s.header.check == check and pair_units.of_pairs(s) and pair_units.link_of(s) in ("", key)
+    ]
+    if _both_ways(site, criterion):
+        seen = [turn for a, b in seen for turn in ((a, b), (b, a))]
+    drawn = {node for pair in seen for node in pair}
+    rest = pairs.servers(site, link) | pairs.clients(site, link) if seen else ()
+    told = dict.fromkeys(pair_units.name(criterion, *pair, key) for pair in seen)
+    return [*told, *(node for node in rest if node not in drawn)]
+
+
+def _hardware(site: Site, unit: str) -> Hardware:
+    role = site.role_of(pair_units.ends(unit)[0])
+    return site.hardware_of(role) if role else Hardware()
+
+
+def _answers_any(site: Site, sample: Sample) -> bool:
+    check = sample.metric.partition(".")[0]
+    return any(
+        not refusal(criterion, sample)
+        for criterion in site.criteria.values()
+        if criterion.metric == sample.metric
+        or sample.status != "ok"
+        and criterion.metric.partition(".")[0] == check
+    )
+
+
+def _judge(
+    site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
+) -> CriterionVerdict:
+    entry = site.catalogue[criterion.metric]
+    if not entry.check and not criterion.report_only:
+        why = f"no check yields {criterion.metric} yet"
+        return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, why), ())
+    if criterion.links:
+        return _judge_units(site, name, criterion, found, today)
+    baselines: dict[str, list[Baseline]] = {}
+    for baseline in site.baselines.values():
+        for node in site.promised(baseline) if baseline.metric == criterion.metric else ():
+            baselines.setdefault(node, []).append(baseline)
+    excused = waived(site, name, criterion.metric, today)
+    if criterion.metric in whole_sweep.METRICS:  # what fails outside of a sweep is no attempt
+        found = [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
+    return judge(name, criterion, found, expected_nodes(site, criterion), baselines, excused)
+
+
+def _with_reason(
+    verdict: CriterionVerdict, swept: Derived, sessions: Collection[str]
+) -> CriterionVerdict:
+    """Why a sweep of these sessions gave no figure, where nothing else tells why there is none."""
+    why = swept.reason(verdict.criterion.metric, sessions)
+    if (
+        not why
+        or verdict.verdict is not Verdict.INCOMPLETE
+        or any(node.sample for node in verdict.nodes)
+    ):
+        return verdict
+    return replace(verdict, why=why, nodes=[replace(node, why=why) for node in verdict.nodes])
+
+
+def _judge_units(
+    site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
+) -> CriterionVerdict:
+    """A criterion over links. A waiver of a node excuses the pairs in which it takes part."""
+    expected = expected_units(site, criterion, found)
+    usual = [b for b in site.baselines.values() if b.metric == criterion.metric and b.links]
+    nodes = waived(site, name, criterion.metric, today)
+    excused = {
+        unit: [w for node in pair_units.ends(unit) for w in nodes.get(node, ())]
+        for unit in expected
+    }
+    return judge(name, criterion, found, expected, dict.fromkeys(expected, usual), excused)
+
+
+def _expired(site: Site, today: date) -> dict[str, NodeSet]:
+    """The waivers that hold no longer, in words, and their nodes."""
+    return {
+        f"waiver {key} of {waiver.owner} expired on {waiver.expires}: {waiver.problem}": waiver.set
+        for key, waiver in site.waivers.items()
+        if not waiver.holds(today)
+    }
+
+
+def _here_after_all(verdicts: Sequence[CriterionVerdict]) -> dict[str, NodeSet]:
+    """Criteria that the site says cannot be measured here, and that were, with the nodes."""
+    return {
+        f"{v.id} says not_here ({v.criterion.not_here}), and was measured": nodesets.of(
+            end for n in v.nodes if n.sample for end in pair_units.ends(n.node)
+        )
+        for v in verdicts
+        if v.criterion.not_here and not v.excused
+    }
+
+
+def _warnings(found: Sequence[Sample]) -> dict[str, NodeSet]:
+    """Each condition that is a warning, such as blas_warning, and the nodes that it is about."""
+    told: dict[str, NodeSet] = {}
+    for sample in found:
+        for key, text in sample.conditions.items() if sample.status == "ok" else ():
+            if key.endswith("_warning"):
+                told.setdefault(text, nodesets.of()).add(sample.node)
+    return told
+
+
+def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:
+    promised = {criterion.metric for criterion in site.criteria.values()}
+    measured = {s.metric for s in found if s.status == "ok" and s.header.mode != PUBLISHED}
+    return sorted(
+        name
+        for name in measured - promised
+        if name in site.catalogue and site.catalogue[name].headline
+    )

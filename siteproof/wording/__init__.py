@@ -1,0 +1,1 @@
+"""Sentences made of verdicts and findings; nothing reads them back."""

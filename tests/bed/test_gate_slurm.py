@@ -1,0 +1,297 @@
+"""The gate on a real Slurm cluster: what it quarantines, tests, frees, and what it leaves alone."""
+
+import re
+import shutil
+from decimal import Decimal
+
+import pytest
+from clone import TOP
+
+from siteproof.gate import log
+from siteproof.record import samples
+from siteproof.record.samples import Header, Sample
+
+pytest_plugins = ["testbed_fixture"]
+pytestmark = pytest.mark.testbed
+
+NODES = [f"node{number:03}" for number in range(1, 9)]
+NAME = "siteproof-compute"
+CRITERIA = """TB-PARAMETERS:
+  description: Every node is configured as the site says
+  metric: HostParameters.mismatches
+  at_most: 0 count
+  conditions: {mode: [quick, maintenance, acceptance]}
+  source: test bed
+"""
+
+
+class Gate:
+    """The gate on the login node, with a site and data of its own."""
+
+    program = "siteproof"
+
+    def __init__(self, testbed, folder):
+        self.testbed, self.folder = testbed, folder
+        self.data, self.sites = folder / "data", folder / "sites"
+        self.data.mkdir()
+        shutil.copytree(TOP / "site-config" / "testbed", self.sites / "testbed")
+        (self.sites / "testbed" / "criteria.yaml").write_text(CRITERIA)
+
+    def measured(self, bad=("node003", "node006"), session="s1", campaign="winter", why=""):
+        """A session of the campaign in which some nodes are configured wrongly."""
+        head = Header(
+            session,
+            "testbed",
+            "compute",
+            "system",
+            "HostParameters",
+            "1",
+            "2026-11-20T00:00:00+00:00",
+            mode="quick",
+            campaign=campaign,
+        )
+        found = [
+            Sample(head, n, "HostParameters.mismatches", Decimal(int(n in bad)), "count")
+            for n in NODES
+        ]
+        found += [
+            Sample(
+                head,
+                n,
+                "HostParameters.mismatch",
+                why or "expected 9000, found 1500",
+                "text",
+                dims={"parameter": "nic.eth0.mtu"},
+            )
+            for n in bad
+        ]
+        samples.write(self.data / "perflogs", head, found)
+
+    def __call__(self, *words, code=None, user=None):
+        line = " ".join(f"'{word}'" for word in words)
+        where = f"SITEPROOF_DATA='{self.data}' SITEPROOF_SITES='{self.sites}'"
+        line = f"cd '{TOP}' && . ./activate && {where} {self.program} gate {line}"
+        done = self.testbed.run(["sh", "-c", line], user=user)
+        assert "Traceback" not in done.stdout + done.stderr
+        assert code is None or done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def scontrol(self, *words):
+        return self.testbed.run(["scontrol", *words]).stdout
+
+    def reservations(self):
+        """The nodes of each reservation."""
+        said = self.scontrol("-o", "show", "reservations")
+        fields = [
+            dict(word.partition("=")[::2] for word in line.split())
+            for line in said.splitlines()
+            if line.startswith("ReservationName=")
+        ]
+        return {f["ReservationName"]: f["Nodes"] for f in fields}
+
+    def node(self, name):
+        return self.scontrol("-o", "show", "node", name)
+
+    def reserve(self, name, nodes):
+        said = self.scontrol(
+            "create",
+            "reservation",
+            f"ReservationName={name}",
+            "StartTime=now",
+            "Duration=60",
+            "Users=root",
+            f"Nodes={nodes}",
+            "Flags=maint",
+        )
+        assert "created" in said
+
+    @property
+    def log(self):
+        return log.read(self.data / "perflogs/testbed/gate.jsonl")
+
+    def everything(self):
+        """What Slurm holds that a gate could change."""
+        keys = ("NodeName", "State", "Reason", "Comment")
+        said = self.scontrol("-o", "show", "nodes")
+        said = re.sub(r"\+(MAINTENANCE|RESERVED|PLANNED)", "", said)  # Slurm takes its time
+        nodes = [word for word in said.split() if word.startswith(keys)]
+        return self.scontrol("show", "reservations"), nodes
+
+
+@pytest.fixture
+def gate(testbed, tmp_path):
+    made = Gate(testbed, tmp_path)
+    yield made
+    for name in made.reservations():
+        made.scontrol("delete", f"ReservationName={name}")
+    testbed.run(["scontrol", "update", "NodeName=ALL", "Comment="])
+    drained = testbed.run(["sinfo", "-h", "-N", "-t", "drain", "-o", "%N"]).stdout.split()
+    for name in set(drained):
+        testbed.run(["scontrol", "update", f"NodeName={name}", "State=RESUME"])
+    for _ in range(60):
+        if testbed.command("status").returncode == 0:
+            return
+        testbed.run(["sleep", "0.5"])
+
+
+def test_a_plan_shows_every_command_and_changes_nothing(gate):
+    gate.measured()
+    before = gate.everything()
+    told = gate(code=1)
+    assert f"ReservationName={NAME}" in told
+    assert "'Nodes=node[003,006]'" in told
+    assert "--apply would refuse: 2 of 8 nodes of compute would stay out, more than 10 %" in told
+    assert told.endswith("6 of 8 nodes go back, 2 stay out (node[003,006])\n")
+    assert gate.everything() == before
+    assert gate.log == []
+
+
+def test_above_the_limit_it_refuses_and_says_how(gate):
+    gate.measured()
+    before = gate.everything()
+    told = gate("--apply", code=1)
+    assert "probably not in the nodes; if it is, --limit 25%" in told
+    assert gate.everything() == before
+    assert gate.log == []
+
+
+def test_exactly_the_failed_nodes_are_reserved_tested_and_freed(gate, testbed):
+    gate.measured()
+    gate("--limit", "25%", "--apply", code=1)
+    assert gate.reservations() == {NAME: "node[003,006]"}
+    assert "Comment=siteproof: FAILED: TB-PARAMETERS: " in gate.node("node003")
+    assert "see: siteproof why node006" in gate.node("node006")
+
+    before, records = gate.everything(), len(gate.log)
+    assert "nothing to change" in gate("--limit", "25%", "--apply", code=1)
+    assert gate.everything() == before
+    assert len(gate.log) == records
+
+    told = gate("--release", "--apply", code=1)
+    assert "0 of 2 nodes freed, 2 stay (node[003,006])" in told
+    assert "TB-PARAMETERS" in told
+
+    testbed.run(["ip", "link", "set", "eth0", "mtu", "1500"], node="node006")
+    try:
+        shown = gate("--retest", "--", "-n", "HostParameters", code=0)
+        assert f"-J reservation={NAME}" in shown
+        assert "SITEPROOF_CAMPAIGN=winter reframe" in shown
+        gate("--retest", "--apply", "--", "-n", "HostParameters")
+    finally:
+        testbed.run(["ip", "link", "set", "eth0", "mtu", "9000"], node="node006")
+    found = samples.read_all(gate.data / "perflogs", "testbed")
+    new = {
+        s.node: s.number
+        for s in found
+        if s.metric == "HostParameters.mismatches" and s.header.session != "s1"
+    }
+    assert new == {"node003": 0, "node006": 1}
+    assert {s.header.campaign for s in found} == {"winter"}
+
+    told = gate("--release", code=1)
+    assert "1 of 2 nodes may be freed (node003), 1 stay (node006)" in told
+    assert gate.reservations() == {NAME: "node[003,006]"}
+    assert "1 of 2 nodes freed (node003)" in gate("--release", "--apply", code=1)
+    assert gate.reservations() == {NAME: "node006"}
+    assert "Comment" not in gate.node("node003")
+
+    log_of = [(r["action"], r.get("what"), r["phase"], r.get("error")) for r in gate.log]
+    assert ("quarantine", "create", "before", None) in log_of
+    assert ("quarantine", "create", "after", "") in log_of
+    assert ("retest", "reframe", "after", None) in log_of
+    assert ("release", "update", "after", "") in log_of
+    assert all({"time", "user", "host", "samples_of"} <= r.keys() for r in gate.log)
+    assert gate.log[0]["out"] == {"node003": "FAILED", "node006": "FAILED"}
+
+
+def test_the_last_node_takes_the_reservation_with_it(gate):
+    gate.measured(bad=["node003"])
+    gate("--apply", code=1)
+    gate.measured(bad=[], session="s2")
+    assert "passed: node003; 'siteproof gate --release' frees" in gate("--apply", code=0)
+    assert gate.reservations() == {NAME: "node003"}
+    assert "1 of 1 nodes freed (node003)" in gate("--release", "--apply", code=0)
+    assert gate.reservations() == {}
+    assert "nothing is in quarantine" in gate("--release", "--apply", code=0)
+
+
+def test_what_others_have_drained_or_reserved_is_left_alone_and_named(gate):
+    gate.measured(bad=["node003", "node005", "node006"])
+    gate.scontrol("update", "NodeName=node003", "State=DRAIN", "Reason=bad $(DIMM), a=b")
+    gate.scontrol("update", "NodeName=node006", "Comment=bought = 2021")
+    gate.reserve("class", "node005")
+    told = gate("--limit", "100%", "--apply", "--drain", code=1)
+    assert "node003  left alone: drain+idle: bad $(DIMM), a=b" in told
+    assert "node005  left alone: in reservation class" in told
+    assert told.endswith("3 stay out (node[003,005-006]); left to others: node[003,005]\n")
+    assert gate.reservations() == {"class": "node005", NAME: "node006"}
+    assert "Reason=bad $(DIMM), a=b" in gate.node("node003")
+    assert "Comment=bought = 2021" in gate.node("node006")
+    assert "State=IDLE+DRAIN" in gate.node("node006")
+    assert "Reason=siteproof: FAILED" in gate.node("node006")
+
+
+def test_a_reservation_of_our_name_that_somebody_else_made_is_refused(gate):
+    gate.measured(bad=["node003"])
+    gate.reserve(NAME, "node008")
+    told = gate(code=1)
+    assert f"--apply would refuse: reservation {NAME} was made by somebody else" in told
+    assert told.endswith("7 of 8 nodes go back, 1 stay out (node003)\n")
+    for words in (["--apply"], ["--release", "--apply"], ["--retest", "--apply"]):
+        told = gate(*words, code=1)
+        assert f"reservation {NAME} was made by somebody else" in told
+    assert gate.reservations() == {NAME: "node008"}
+
+
+def test_our_own_drains_are_resumed_for_a_retest(gate):
+    gate.measured(bad=["node003"])
+    gate("--apply", "--drain", code=1)
+    assert "Reason=siteproof: FAILED" in gate.node("node003")
+    told = gate("--retest", "--apply", "--", "-n", "HostParameters", code=0)
+    assert "done: scontrol update NodeName=node003 State=RESUME" in told
+    assert "then: siteproof gate --campaign winter --release" in told
+    assert "1 of 1 nodes freed (node003)" in gate("--release", "--apply", code=0)
+
+
+def test_a_job_that_still_runs_there_is_told(gate, testbed):
+    gate.measured(bad=["node003"])
+    testbed.run(["sbatch", "-w", "node003", "-o", "/dev/null", "--wrap", "sleep 60"])
+    for _ in range(40):
+        if "node003" in testbed.run(["squeue", "-h", "-t", "running", "-o", "%N"]).stdout:
+            break
+        testbed.run(["sleep", "0.3"])
+    told = gate("--apply", code=1)
+    assert "runs there still, and no reservation ends it: job" in told
+    assert gate.reservations() == {NAME: "node003"}
+    testbed.run(["scancel", "--user=root"])
+
+
+def test_an_ordinary_user_is_told_that_slurm_refuses(gate, testbed):
+    home = testbed.path / "gate"
+    shutil.copytree(gate.sites, home / "sites")
+    gate.sites, gate.data = home / "sites", home / "data"
+    gate.data.mkdir()
+    gate.measured(bad=["node003"])
+    testbed.run(["chmod", "-R", "a+rwX", str(home)])
+    packages = next((TOP / ".venv" / "lib").glob("python*/site-packages"))
+    # The clone's interpreter may lie in root's home; Debian's own reads the same packages.
+    gate.program = (
+        f"HOME=/tmp PYTHONPATH='{packages}:{TOP}' /usr/bin/python3 -c "
+        "'from siteproof.cli import main; main()'"
+    )
+    told = gate("--apply", code=1, user="nobody")
+    assert "reservations are for root, SlurmUser and operators to make" in told
+    assert gate.reservations() == {}
+    assert "Invalid user id" in gate.log[-1]["error"]
+    assert gate.log[-1]["user"] == "nobody"
+
+
+@pytest.mark.parametrize("why", ['a "b" $(touch x) `id` \\', "x\nState=DOWN Reason=y\x1b[31m"])
+def test_hostile_reasons_reach_slurm_as_harmless_words(gate, why):
+    gate.measured(bad=["node003"], why=why)
+    told = gate("--apply", "--drain", code=1)
+    assert "\x1b" not in told
+    said = gate.node("node003")
+    assert said.count("\n") == 1
+    assert "State=IDLE+DRAIN" in said
+    assert not set("\"'`$\\\x1b") & set(said.partition("Reason=")[2])

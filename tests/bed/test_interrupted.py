@@ -1,0 +1,115 @@
+"""What somebody else has ended says nothing of a node: no failure, no attempt, only no figure."""
+
+import json
+
+import pytest
+from clone import PATIENCE
+from fleets import broken, furnish, good, judged, load, names, run_of
+from test_run_slurm import NODES, slow_on, suite  # noqa: F401 - the fixture
+
+from siteproof.judge.criterion import Verdict
+from siteproof.nodes import states
+
+pytest_plugins = ["testbed_fixture"]
+CRITERIA = """\
+C-TRIAD:
+  {description: d, metric: Stream.triad, at_least: 60 MB/s, source: s, scope: every node}
+"""
+
+
+def ended(run=1, nodes=None):
+    return [
+        broken(n, "interrupted", run, "left no result (job CANCELLED)") for n in nodes or names(8)
+    ]
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    return load(tmp_path, monkeypatch, criteria=CRITERIA)
+
+
+def test_an_interrupted_job_leaves_its_nodes_untested_and_accuses_none(site):
+    report = states.report(judged(site, ended()), [])
+    assert str(report.of(states.State.UNTESTED)) == "n[001-008]"
+    assert report.nodes["n001"].reasons[0] == "Stream: not measured: left no result (job CANCELLED)"
+    assert report.nodes["n001"].untested
+
+
+def test_it_is_said_also_of_a_check_that_nobody_asks_for(site):
+    report = states.report(
+        judged(site, [*good(), *(broken(n, "interrupted", check="Health") for n in names(8))]), []
+    )
+    assert str(report.of(states.State.UNTESTED)) == "n[001-008]"
+
+
+def test_what_was_measured_before_still_counts(site):
+    found = [*good(1), *ended(2)]
+    assert str(states.report(judged(site, found), []).of(states.State.OK)) == "n[001-008]"
+    [verdict] = judged(site, found).verdicts
+    assert (verdict.verdict, verdict.ok) == (Verdict.PASS, 8)
+
+
+def test_a_failure_before_is_not_taken_back(site):
+    found = [*run_of({n: 100 for n in names(8)[1:]}), broken("n001", "timeout", 1), *ended(2)]
+    report = states.report(judged(site, found), [])
+    assert str(report.of(states.State.FAILED)) == "n001"
+
+
+def test_a_wrong_answer_before_is_not_forgotten_because_of_interruptions(site):
+    found = [
+        *run_of({n: 100 for n in names(8)[1:]}),
+        broken("n001", "invalid", 1),
+        *ended(2),
+        *ended(3),
+        *ended(4),
+        *good(5),
+    ]
+    assert str(states.report(judged(site, found), []).of(states.State.FAILED)) == "n001"
+
+
+def test_the_verdict_is_incomplete_with_the_reason(site):
+    [verdict] = judged(site, ended()).verdicts
+    assert verdict.verdict is Verdict.INCOMPLETE
+    assert verdict.why == "interrupted: left no result (job CANCELLED)"
+
+
+@pytest.fixture
+def world_of_eight(world):
+    return furnish(world)
+
+
+def test_an_interrupted_session_is_the_one_that_is_spoken_of(world_of_eight):
+    world_of_eight.keep([*good(1), *ended(2)])
+    assert world_of_eight.ask("verdict").code == 3, "the newest session, not an older one"
+    told = world_of_eight.ask("why", "n003")
+    assert "interrupted: left no result" in told.out
+    assert "does not count: interrupted" in told.out
+    assert world_of_eight.ask("nodes", "--untested").out == "n[001-008]\n"
+
+
+def test_the_gate_keeps_an_interrupted_node_out_as_untested(world_of_eight):
+    world_of_eight.keep([*run_of({n: 100 for n in names(7)}), *ended(1, ["n008"])])
+    done = world_of_eight.ask("gate")
+    assert done.out.splitlines()[-1] == "7 of 8 nodes go back, 1 stay out (n008)"
+    assert "UNTESTED" in done.out
+    assert "FAILED" not in done.out
+
+
+@pytest.mark.testbed
+@pytest.mark.parametrize("how", ["scancel", "session and job"])
+def test_a_job_that_is_ended_while_its_nodes_measure_accuses_none(suite, how):  # noqa: F811
+    suite.likwid(slow_on(*NODES, seconds=100))
+    process = suite.start("-n", "Stream", "-S", "time_limit=3m")
+    suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
+    if how == "scancel":
+        suite.testbed.run(["scancel", "--user=root"])
+    else:
+        suite.testbed.run(["pkill", "-KILL", "-f", "reframe -c checks"])
+        suite.testbed.run(["scancel", "--user=root"])
+    process.communicate(timeout=PATIENCE)
+    suite.wait_for(lambda: not suite.jobs())
+    suite.siteproof("collect")
+    assert set(suite.lost()) == set(NODES)
+    assert {why.partition(":")[0] for why in suite.lost().values()} == {"interrupted"}
+    done = suite.siteproof("nodes", "--json")
+    assert {n["state"] for n in json.loads(done.stdout)["nodes"]} == {"UNTESTED"}

@@ -1,0 +1,54 @@
+"""UDP between two nodes of the test bed, each in a network namespace of its own."""
+
+from decimal import Decimal
+
+import pytest
+from clone import before_others
+from test_run_slurm import suite  # noqa: F401
+
+pytest_plugins = ["testbed_fixture"]
+pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm", "nuttcp", "iperf3")]
+WAYS = {("node001", "node002"), ("node002", "node001")}
+PAIR = ("-S", "nodes=node[001-002]")
+LOST = 2  # % of the packets, each way
+
+
+def by_way(suite, metric):  # noqa: F811
+    """The newest session's values of a metric, by sender and receiver; all are there."""
+    newest = max(s.header.session for s in suite.samples())
+    samples = [s for s in suite.samples() if s.header.session == newest]
+    assert [s.why for s in samples if s.status != "ok"] == []
+    found = {(s.node, s.dims["peer"]): s for s in samples if s.metric == metric}
+    assert set(found) == WAYS
+    return found
+
+
+def test_udp_is_measured_both_ways_and_says_with_what(suite):  # noqa: F811
+    done = suite.reframe("-n", "UdpBandwidth", *PAIR)
+    assert done.returncode == 0, done.stdout + done.stderr
+    sent, lost = by_way(suite, "UdpBandwidth.sent"), by_way(suite, "UdpBandwidth.loss")
+    for way, sample in by_way(suite, "UdpBandwidth.throughput").items():
+        arrived = sent[way].value * (1 - lost[way].value / 100)
+        assert sample.value > 0
+        assert abs(arrived / sample.value - 1) < Decimal("0.05")  # the same datagrams, two clocks
+        told = {key: sample.conditions[key] for key in ("program", "datagram", "mtu", "link")}
+        assert told == {"program": "nuttcp", "datagram": "8972", "mtu": "9000", "link": "lan"}
+
+
+def test_bursts_over_a_lossy_link_lose_and_none_is_called_lossless(suite):  # noqa: F811
+    urgent = suite.programs / "iperf3"  # a busy machine would slow the bursts
+    urgent.write_text(f'#!/bin/sh\nexec {" ".join(before_others())} /usr/bin/iperf3 "$@"\n')
+    urgent.chmod(0o755)
+    suite.testbed.fault("lossy-link", "node002", value=f"{LOST}%")
+    try:
+        for _ in range(4):  # the link may lose the datagram with which iperf3 begins: it hangs
+            done = suite.reframe("-n", "UdpBurst", "-S", "UdpBurst.bursts=100", *PAIR)
+            if not (done.returncode == 1 and "hung: ended after its time limit" in done.stdout):
+                break
+    finally:
+        suite.testbed.mend("node002")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for metric in ("UdpBurst.loss_small", "UdpBurst.loss_large"):
+        assert all(s.value > LOST / 2 for s in by_way(suite, metric).values())
+    for sample in by_way(suite, "UdpBurst.largest_lossless").values():
+        assert (sample.value, sample.dims["burst_bound"]) == (0, "100")

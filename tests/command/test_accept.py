@@ -1,0 +1,164 @@
+"""Acceptances: who, why and when; and what stands in the way of one."""
+
+import json
+
+import pytest
+from fleets import furnish, good, names, run_of
+
+
+@pytest.fixture
+def here(world):
+    return furnish(world)
+
+
+def test_nothing_is_accepted_before_somebody_does(here):
+    done = here.ask("accept", "--list")
+    assert (done.code, done.out) == (0, "nothing accepted yet\n")
+
+
+def test_a_campaign_is_accepted_with_who_and_why(here):
+    here.keep([*good(1, campaign="winter"), *good(2, campaign="winter")])
+    done = here.ask("accept", "winter", "--why", "new firmware", USER="ann")
+    assert (done.code, done.out) == (0, "accepted by ann: winter, 1 PASS\n")
+    (path,) = here.records()
+    record = json.loads(path.read_text())
+    assert record["name"] == "winter"
+    assert record["sessions"] == ["s0001", "s0002"]
+    assert (record["who"], record["why"]) == ("ann", "new firmware")
+    assert record["verdicts"] == {"PASS": 1}
+    assert record["despite"] == []
+    told = here.ask("accept", "--list").out.splitlines()
+    assert told[0].endswith("UTC  winter  by ann: new firmware (1 PASS)")
+    assert told[1] == "the comparison is winter"
+
+
+def test_counts_stand_in_the_order_of_gravity_also_in_an_older_record(here):
+    here.keep(good(1, campaign="winter"))
+    here.ask("accept", "winter", "--why", "checked", "--who", "ann")
+    (path,) = here.records()
+    record = json.loads(path.read_text())
+    record["verdicts"] = {"PASS": 2, "PENDING": 1, "FAIL": 1, "LATER": 1}
+    path.write_text(json.dumps(record))
+    told = here.ask("accept", "--list").out.splitlines()[0]
+    assert told.endswith("(1 FAIL, 1 PENDING, 2 PASS, 1 LATER)")
+
+
+def test_a_second_acceptance_leaves_the_first_alone(here):
+    here.keep([*good(1), *good(2)])
+    here.ask("accept", "s0001", "--why", "first", "--who", "ann")
+    (first,) = here.records()
+    text = first.read_text()
+    here.ask("accept", "latest", "--why", "second", "--who", "bob")
+    assert first.read_text() == text
+    assert len(here.records()) == 2
+    assert here.ask("accept", "--list").out.splitlines()[-1] == "the comparison is s0002"
+
+
+def test_what_is_not_kept_is_not_accepted_unless_despite(here):
+    here.keep(run_of({**dict.fromkeys(names(8), 100), "n003": 10}))
+    done = here.ask("accept", "s0001", "--why", "x")
+    assert done.code == 1
+    assert done.out == "not accepted: C-TRIAD FAIL; --despite accepts it nevertheless\n"
+    assert here.records() == []
+    assert here.ask("accept", "s0001", "--why", "x", "--who", "a", "--despite").code == 0
+    assert "despite C-TRIAD FAIL" in here.ask("accept", "--list").out
+
+
+def test_a_node_that_is_missing_stands_in_the_way(here):
+    here.keep(run_of({"n001": 100}))
+    assert "C-TRIAD INCOMPLETE" in here.ask("accept", "latest", "--why", "x").out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["s0001"], "what is accepted, and why, is not given"),
+        (["s0001", "--why", " "], "what is accepted, and why, is not given"),
+        (["--why", "x"], "what is accepted, and why, is not given"),
+        (["summer", "--why", "x"], "summer: no campaign and no session"),
+        (["accepted", "--why", "x"], "accepted: nothing has been accepted yet"),
+        (["previous", "--why", "x"], "previous: there are 1 campaigns and sessions"),
+    ],
+)
+def test_a_wrong_word_is_refused_in_one_line(here, words, told):
+    here.keep(good())
+    assert told in here.ask("accept", *words).refused()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"siteproof": 1}',
+        '{"siteproof": 2}',
+        '{"siteproof": 1, "name": 5}',
+        "\x00",
+    ],
+)
+def test_a_broken_record_is_named(here, text):
+    here.keep(good())
+    here.ask("accept", "latest", "--why", "x", "--who", "ann")
+    (path,) = here.records()
+    path.write_text(text)
+    assert str(path) in here.ask("accept", "--list").refused()
+
+
+def test_a_record_cannot_steer_the_terminal(here):
+    here.keep(good())
+    here.ask("accept", "latest", "--why", "red \x1b[31m", "--who", "ann")
+    assert "\x1b" not in here.ask("accept", "--list").out
+
+
+def test_records_are_no_samples(here):
+    here.keep(good())
+    here.ask("accept", "latest", "--why", "x", "--who", "ann")
+    assert here.ask("verdict").code == 0
+
+
+# ---- compare, as a command
+
+
+def test_the_accepted_campaign_is_what_is_compared_with(here):
+    here.keep([*good(1), *good(2), *run_of(dict.fromkeys(names(8), 80), 3)])
+    here.ask("accept", "s0001", "--why", "x", "--who", "ann")
+    done = here.ask("compare")
+    assert "A: s0001, B: s0003" in done.out
+    assert done.out.splitlines()[-1] == "from A to B: 1 worse"
+    assert done.code == 1
+
+
+def test_without_an_acceptance_it_is_the_one_before(here):
+    here.keep([*good(1), *good(2), *good(3)])
+    done = here.ask("compare")
+    assert "A: s0002, B: s0003" in done.out
+    assert (done.code, done.out.splitlines()[-1]) == (0, "from A to B: 1 same")
+
+
+def test_nothing_in_both_is_incomplete(here):
+    here.keep([*good(1), *good(2, mode="quick")])
+    done = here.ask("compare", "s0001", "s0002")
+    assert (done.code, done.out.splitlines()[-1]) == (3, "no figure is in both")
+
+
+def test_compare_for_programs(here):
+    here.keep([*good(1), *run_of({**dict.fromkeys(names(8), 100), "n004": 60}, 2)])
+    done = here.ask("compare", "s0001", "s0002", "--json")
+    record = json.loads(done.out)
+    assert (done.code, record["exit_code"]) == (1, 1)
+    assert record["rows"][0]["worst"] == {"n004": pytest.approx(-0.4)}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nothing", "latest"], "nothing: no campaign and no session"),
+        (["s0001", "s0001"], "A and B are both s0001"),
+        ([], "previous: there are 1 campaigns and sessions"),
+        (["accepted", "latest"], "nothing has been accepted yet"),
+    ],
+)
+def test_compare_refuses_in_one_line(here, words, told):
+    here.keep(good())
+    assert told in here.ask("compare", *words).refused()

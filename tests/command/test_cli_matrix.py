@@ -1,0 +1,231 @@
+"""`siteproof matrix`: pairs, their days, and a last line that says who is behind the bad ones."""
+
+import random
+
+import nets
+import pytest
+from nets import METRIC, failed, ok
+
+from siteproof.record import samples
+
+
+@pytest.fixture
+def net(world):
+    """A world with a network; `keep` writes samples, `ask` runs the command on METRIC."""
+
+    def keep(found):
+        for job in dict.fromkeys((s.header.session, s.header.check) for s in found):
+            mine = [s for s in found if (s.header.session, s.header.check) == job]
+            samples.write(world.data / "perflogs", mine[0].header, mine)
+
+    def site(**keys):
+        nets.write_site(world.sites, **keys)
+
+    world.data.mkdir()
+    site()
+    world.keep, world.describe = keep, site
+    world.ask = lambda *words, metric=METRIC: world.siteproof(
+        "matrix", metric, "--system", "here", *words
+    )
+    return world
+
+
+def star(noise=0.01, count=12, seed=1, **keys):
+    chance = random.Random(seed)
+    found = nets.star(count=count, **keys)
+    return [
+        ok(f"{s.node}>{s.dims['peer']}", f"{float(s.value) * chance.gauss(1, noise):.3f}")
+        for s in found
+    ]
+
+
+def everyone(count, noise=0.01):
+    chance = random.Random(1)
+    nodes = [f"n{i}" for i in range(1, count + 1)] + ["s1"]
+    return [
+        ok(f"{a}>{b}", f"{9.4 * chance.gauss(1, noise):.3f}")
+        for a in nodes
+        for b in nodes
+        if a != b
+    ]
+
+
+def test_a_healthy_star_is_shown_whole_and_is_exit_code_0(net):
+    net.describe(count=12, criteria="{}\n")
+    net.keep(star())
+    done = net.ask()
+    assert (done.code, done.out.splitlines()[-1]) == (0, f"{METRIC} over lan: no bad pair")
+    assert any(" n12 " in line and line.count(" 9.") == 2 for line in done.out.splitlines())
+    assert "24 pairs of 13 nodes, usual 9.4" in done.out
+
+
+def test_a_bad_client_is_named_with_its_side_and_marked(net):
+    net.describe(count=12, criteria="{}\n")
+    net.keep(star(slow={"n4>s1": 4}))
+    done = net.ask("--link", "lan")
+    assert done.code == 1
+    assert done.out.splitlines()[-1] == (f"{METRIC} over lan: behind the bad pairs: n4 (as sender)")
+    assert "3.959*" in done.out
+    assert "s1>n4 9.265 Gb/s, n4>s1 3.959: 57% apart" in done.out
+
+
+def test_a_bad_pair_is_a_link_told_once_for_both_directions(net):
+    net.describe(count=6, criteria="{}\n", pattern="all")
+    found = [s for s in everyone(6) if {s.node, s.dims["peer"]} != {"n2", "n5"}]
+    net.keep([*found, ok("n2>n5", 2), ok("n5>n2", 2.1)])
+    done = net.ask()
+    assert (done.code, done.out.splitlines()[-1]) == (
+        1,
+        f"{METRIC} over lan: bad alone, no node is to blame: n2<>n5",
+    )
+
+
+def test_a_broken_contract_is_bad_even_if_all_are_alike(net):
+    net.keep(nets.star(8.0))
+    assert net.ask().out.splitlines()[-1] == (
+        f"{METRIC} over lan: behind the bad pairs: s1 (as sender and receiver)"
+    )
+
+
+def test_failed_and_missing_pairs_are_told(net):
+    found = [s for s in nets.star() if "n3" not in (s.node, s.dims["peer"])]
+    net.keep([*found, failed("n3>s1", "timeout", why="no answer")])
+    done = net.ask()
+    assert done.code == 1
+    assert "n3>s1: timeout: no answer" in done.out
+    assert "n3 (as sender and receiver)" in done.out.splitlines()[-1]
+
+
+def test_a_pair_whose_server_died_is_missing_and_blames_nobody(net):
+    found = [s for s in nets.star() if "n3" not in (s.node, s.dims["peer"])]
+    net.keep([*found, failed("n3>s1", "interrupted", why="s1 went")])
+    done = net.ask()
+    assert "n3>s1: interrupted: s1 went" in done.out
+    assert (done.code, done.out.splitlines()[-1]) == (
+        3,
+        f"{METRIC} over lan: no bad pair; 2 pairs without a figure",
+    )
+
+
+def test_of_320_nodes_only_what_is_bad_is_shown(net):
+    slow = {f"n{i}": 4.7 for i in (7, 211)}
+    net.describe(count=320, criteria="{}\n")
+    net.keep(star(count=320, slow=slow))
+    lines = net.ask().out.splitlines()
+    assert len(lines) < 30
+    assert max(map(len, lines)) <= 132
+    assert lines[-1].endswith(
+        "n7 (as sender and receiver), n211 (as sender and receiver)"
+    ) or lines[-1].endswith("n211 (as sender and receiver), n7 (as sender and receiver)")
+
+
+def test_each_message_size_is_a_matrix(net):
+    net.describe(count=6, criteria="{}\n")
+    net.keep(
+        [
+            ok(
+                f"n{i}>s1",
+                v * (1 + i / 1000),
+                metric="MpiPingPong.latency",
+                unit="us",
+                dims={"size": size},
+            )
+            for size, v in (("8", 2), ("1024", 5))
+            for i in range(1, 7)
+        ]
+    )
+    lines = net.ask(metric="MpiPingPong.latency").out.splitlines()
+    assert lines[-2:] == [
+        "MpiPingPong.latency [size 1024] over lan: no bad pair",
+        "MpiPingPong.latency [size 8] over lan: no bad pair",
+    ]
+    assert any("[size 8] over lan, us" in line for line in lines[:-2])
+
+
+def test_the_newest_job_of_a_pair_counts(net):
+    net.keep([*nets.star(1, run=1, campaign="c"), *nets.star(9.4, run=2, campaign="c")])
+    assert net.ask("--campaign", "c").code == 0
+
+
+def test_a_count_that_no_criterion_bounds_is_not_judged(net):
+    net.keep(
+        [
+            ok(f"n{i}>s1", i * 10, metric="TcpBandwidth.retransmits", unit="count")
+            for i in range(1, 7)
+        ]
+    )
+    done = net.ask(metric="TcpBandwidth.retransmits")
+    assert (done.code, done.out.splitlines()[-1]) == (
+        3,
+        "TcpBandwidth.retransmits over lan: no criterion says which of 6 pairs are bad",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "metric", "told"),
+    [
+        ((), "TcpBandwith.throughput", "unknown metric 'TcpBandwith.throughput'"),
+        ((), "Stream.triad", "'Stream.triad' is no figure of a pair of nodes. Allowed: Tcp"),
+        (("--link", "lann"), METRIC, "no link 'lann' (did you mean 'lan'?). Allowed: lan, wan."),
+        (("--campaign", "none"), METRIC, "--campaign: no sample of 'none'"),
+        (("--since", "soon"), METRIC, "--since: 'soon' is no time"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(net, words, metric, told):
+    net.keep(nets.star())
+    assert told in net.ask(*words, metric=metric).refused()
+
+
+@pytest.mark.parametrize("words", [(), ("--daily",), ("--link", "wan"), ("--since", "7d")])
+def test_nothing_measured_is_one_line_and_exit_code_3(net, words):
+    done = net.ask(*words)
+    assert done.code == 3
+    (line,) = done.out.splitlines()
+    assert line.startswith(f"{METRIC}: no pair was measured")
+
+
+# ---- day by day
+
+
+def test_the_days_of_a_pair_with_classes_and_failures(net):
+    # Gb/s: 0.6 is 75 MB/s, 0.32 is 40 MB/s, 0.16 is 20 MB/s
+    net.keep(
+        [
+            ok("n1>s1", 0.6, run=1, trial=1),
+            ok("n1>s1", 0.32, run=1, trial=2),
+            ok("n1>s1", 0.16, run=2),
+            ok("n2>s1", 0.6, run=2),
+            failed("n1>s1", "login", run=3),
+        ]
+    )
+    done = net.ask("--daily")
+    lines = done.out.splitlines()
+    assert done.code == 1
+    row = next(line for line in lines if "n1 > s1" in line)
+    assert "75.0+ 40.0o 57.5+" in row
+    assert "20.0- 20.0- 20.0-" in row
+    assert "login login N/A" in row
+    assert lines[-1] == f"{METRIC}: below 25 MB/s or failed on some day: n1>s1"
+    assert "failures: 1 login" in lines
+
+
+def test_good_days_are_exit_code_0_and_the_last_seven_are_shown(net):
+    for run in range(1, 10):
+        net.keep(nets.star(9.4, run=run))
+    done = net.ask("--daily")
+    assert (done.code, done.out.splitlines()[-1]) == (
+        0,
+        f"{METRIC}: none of 12 pairs was below 25 MB/s or failed on any day",
+    )
+    assert "2026-11-04" in done.out and "2026-11-03" not in done.out
+
+
+def test_a_latency_has_days_without_classes(net):
+    net.keep([ok("n1>s1", 120, metric="Latency.round_trip", unit="us")])
+    done = net.ask("--daily", metric="Latency.round_trip")
+    assert "120.0 120.0 120.0" in done.out
+    assert done.out.splitlines()[-1] == "Latency.round_trip: none of 1 pairs failed on any day"
+
+
+def test_the_help_ends_in_an_example(net):
+    assert net.siteproof("matrix", "--help").out.count("siteproof matrix TcpBandwidth") == 2

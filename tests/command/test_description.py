@@ -1,0 +1,376 @@
+"""Descriptions: kept once beside the samples, read back whole, and compared node by node."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import subprocess
+import time
+from dataclasses import asdict, replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from clone import PATIENCE, TOP
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from siteproof.compare.accepted import Acceptance
+from siteproof.errors import UserError
+from siteproof.record import descriptions, samples
+from siteproof.record.samples import Header, Sample
+
+pytest_plugins = ["testbed_fixture"]
+
+HEAD = Header(
+    "20261121T000000Z-1",
+    "thishost",
+    "node",
+    "system",
+    "SystemDescription",
+    "7",
+    "2026-11-21T00:00:00+00:00",
+    mode="quick",
+)
+NODES = [f"node{number:03}" for number in range(1, 9)]
+
+
+def counted(fields, header=HEAD):
+    """The samples that say that each node has been described."""
+    return [
+        sample
+        for node, said in fields.items()
+        for sample in (
+            Sample(header, node, descriptions.COUNT, Decimal(len(said)), "count"),
+            Sample(header, node, descriptions.DIGEST, descriptions.digest(said), "text"),
+        )
+    ]
+
+
+def keep(folder, fields, header=HEAD):
+    """Fields and samples as the collector leaves them."""
+    descriptions.write(folder, header, fields)
+    samples.write(folder, header, counted(fields, header))
+
+
+names = st.text("abc.", min_size=1, max_size=5)
+
+
+@settings(max_examples=50)
+@given(
+    fields=st.dictionaries(
+        st.sampled_from(NODES), st.dictionaries(names, st.sampled_from(["1", "2", ""])), max_size=5
+    )
+)
+def test_what_was_written_is_read_back_whatever_differs(tmp_path_factory, fields):
+    folder = tmp_path_factory.mktemp("perflogs")
+    descriptions.write(folder, HEAD, fields)
+    assert descriptions.read(descriptions.path_of(folder, HEAD)) == fields
+
+
+def test_the_newest_description_of_each_node_counts(tmp_path):
+    later = replace(HEAD, session="20261122T000000Z-1", time="2026-11-22T00:00:00+00:00")
+    keep(tmp_path, {"a": {"x": "1"}, "b": {"x": "1"}})
+    keep(tmp_path, {"b": {"x": "2"}}, later)
+    found = samples.read_all(tmp_path, "thishost")
+    assert descriptions.of(found, tmp_path) == {"a": {"x": "1"}, "b": {"x": "2"}}
+
+
+def test_what_could_not_be_read_stands_apart_from_the_fields(tmp_path):
+    said = {"a": {"x": "1"}}
+    descriptions.write(tmp_path, HEAD, {"a": {"x": "1", "unreadable memory.dimm": "needs root"}})
+    assert descriptions.of(counted(said), tmp_path) == said
+    assert descriptions.unreadable(counted(said), tmp_path) == {"a": {"memory.dimm": "needs root"}}
+
+
+def test_without_a_description_there_is_none(tmp_path):
+    failed = Sample(HEAD, "a", "SystemDescription.*", status="timeout", why="hung")
+    assert descriptions.of([failed], tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no gzip",
+        gzip.compress(b"{}")[:-6],
+        gzip.compress(b"no json"),
+        gzip.compress(b"[]"),
+        gzip.compress(b'{"siteproof":1,"common":{"x":1},"nodes":{}}'),
+        gzip.compress(b'{"siteproof":1,"common":{},"nodes":{"a":[]}}'),
+        gzip.compress(b'{"siteproof":2,"common":{},"nodes":{}}'),
+        gzip.compress(b'{"siteproof":1,"common":{},"nodes":{"a":{"x":"other"}}}'),
+        gzip.compress(b'{"siteproof":1,"common":{},"nodes":{"b":{"x":"1"}}}'),
+        gzip.compress(b"x" * 100)[:12] + b"\x00" * 20,
+    ],
+    ids=[
+        "empty",
+        "no gzip",
+        "cut",
+        "no json",
+        "no object",
+        "number",
+        "list",
+        "version",
+        "other",
+        "node missing",
+        "broken inside",
+    ],
+)
+def test_fields_that_are_broken_or_not_those_measured_are_refused_by_file(tmp_path, content):
+    path = descriptions.path_of(tmp_path, HEAD)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="fields.json.gz"):
+        descriptions.of(counted({"a": {"x": "1"}}), tmp_path)
+
+
+def test_fields_that_are_gone_are_told_by_file(tmp_path):
+    with pytest.raises(UserError, match="fields.json.gz"):
+        descriptions.of(counted({"a": {"x": "1"}}), tmp_path)
+
+
+def test_no_escape_sequence_of_a_kept_file_reaches_a_reader(tmp_path):
+    path = descriptions.path_of(tmp_path, HEAD)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(
+        gzip.compress(
+            json.dumps(
+                {"siteproof": 1, "common": {"x": "\x1b[31m"}, "nodes": {"a": {"y\x07": "\x1b"}}}
+            ).encode()
+        )
+    )
+    assert descriptions.read(path) == {"a": {"x": "?[31m", "y?": "?"}}
+
+
+def test_320_nodes_with_3000_fields_stay_far_below_five_megabytes(tmp_path):
+    dice = random.Random(1)
+    common = {f"package.lib{n}": f"{dice.random()}-1+deb12u{n}" for n in range(3000)}
+    size = 0
+    for job in range(5):
+        header = replace(HEAD, job=str(job))
+        fields = {
+            f"node{job * 64 + n:03}": common
+            | {f"nic.eth{i}.mac": f"{dice.getrandbits(48):012x}" for i in range(4)}
+            | {f"memory.dimm.{i}.serial": f"{dice.getrandbits(32):08x}" for i in range(16)}
+            for n in range(64)
+        }
+        keep(tmp_path, fields, header)
+    size = sum(path.stat().st_size for path in tmp_path.rglob("*.*") if path.is_file())
+    begun = time.process_time()
+    read = descriptions.of(samples.read_all(tmp_path, "thishost"), tmp_path)
+    assert (len(read), len(read["node000"])) == (320, 3020)
+    assert size < 10**6
+    assert time.process_time() - begun < 20
+
+
+# The command, on descriptions made by hand
+
+
+def fleet(world, **changed):
+    """Eight described nodes of the site testbed; changed: fields of a node, None to leave out."""
+    world.site("testbed")
+    fields = {node: {"cpu.model": "EPYC", "sysctl.vm.swappiness": "60"} for node in NODES}
+    for node, own in changed.items():
+        if own is None:
+            del fields[node]
+        else:
+            fields[node] |= own
+    keep(world.data / "perflogs", fields, replace(HEAD, system="testbed", partition="compute"))
+    return world.siteproof("describe", "--system", "testbed")
+
+
+def test_eight_nodes_alike(world):
+    done = fleet(world)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "8 nodes alike")
+    assert "cpu.model = EPYC" in done.out
+
+
+def test_an_odd_node_is_named_with_field_found_and_majority(world):
+    done = fleet(world, node003={"sysctl.vm.swappiness": "10"})
+    assert done.code == 1
+    assert "odd: node003: sysctl.vm.swappiness: found '10', majority '60'" in done.out
+    assert done.out.splitlines()[-1] == "node003 is odd in 1 field, 7 nodes alike"
+    alone = world.siteproof("describe", "node003", "--system", "testbed")
+    assert alone.code == 1
+    assert "sysctl.vm.swappiness = 10  [odd: majority '60']" in alone.out
+    assert world.siteproof("describe", "node001", "--system", "testbed").code == 0
+
+
+def test_a_node_that_was_not_described_is_incomplete(world):
+    done = fleet(world, node005=None)
+    assert done.code == 3
+    assert "not described: node005: nobody has asked it" in done.out
+    assert done.out.splitlines()[-1] == "node005 not described, 7 nodes alike"
+
+
+def test_two_nodes_that_differ_have_no_majority(world):
+    odd = {"cpu.model": "Xeon"}
+    done = fleet(world, **dict.fromkeys(NODES[4:], odd))
+    assert done.code == 1
+    assert "no majority: cpu.model: 'EPYC' (node[001-004]); 'Xeon' (node[005-008])" in done.out
+
+
+def test_what_has_changed_since_the_last_acceptance_is_told_once(world):
+    before = replace(
+        HEAD,
+        system="testbed",
+        partition="compute",
+        mode="acceptance",
+        session="20261101T000000Z-1",
+        time="2026-11-01T00:00:00+00:00",
+    )
+    record = Acceptance("autumn", [before.session], "eva", "all well", before.time, {}, [], [])
+    accepted = world.data / "perflogs" / "testbed" / "accepted" / "20261101T010000Z.json"
+    accepted.parent.mkdir(parents=True)
+    accepted.write_text(json.dumps({"siteproof": 1, **asdict(record)}))
+    keep(
+        world.data / "perflogs",
+        {node: {"cpu.model": "EPYC", "sysctl.vm.swappiness": "30"} for node in NODES},
+        before,
+    )
+    done = fleet(world)
+    assert "since autumn, accepted by eva: 1 change, 8 nodes compared" in done.out
+    assert "changed: node[001-008]: sysctl.vm.swappiness: '30' -> '60'" in done.out
+
+
+def test_without_any_description_nothing_is_alike(world):
+    world.data.mkdir()
+    done = world.siteproof("describe", "--system", "thishost")
+    assert done.code == 3
+    assert "reframe -c checks/ -r -n SystemDescription" in done.out
+
+
+@pytest.mark.parametrize("words", [["node999"], ["--against", "none"], ["--campaign", "none"]])
+def test_strangers_are_refused_in_a_line(world, words):
+    fleet(world)
+    assert world.siteproof("describe", "--system", "testbed", *words).code == 2
+
+
+def test_what_grew_around_a_campaign_is_told(world):
+    fleet(world)
+    for hour, count in ((1, 3), (2, 8)):
+        header = replace(
+            HEAD,
+            system="testbed",
+            partition="compute",
+            check="Health",
+            job=str(hour),
+            time=f"2026-11-21T0{hour}:00:00+00:00",
+        )
+        samples.write(
+            world.data / "perflogs",
+            header,
+            [
+                Sample(header, "node002", "Health.edac_ce", Decimal(count), "count"),
+                Sample(header, "node002", "Health.boot", "b", "text"),
+            ],
+        )
+    told = world.siteproof("describe", "--system", "testbed")
+    assert "health, first to last look: node002: edac_ce +5" in told.out
+    assert told.code == 0
+
+
+# This machine, and the test bed
+
+
+def test_this_machine_describes_itself_in_seconds(world):
+    begun = sum(os.times()[2:4])
+    done = world.reframe("-r", "-n", "SystemDescription|Health")
+    assert done.code == 0, done.out + done.err
+    assert sum(os.times()[2:4]) - begun < 60  # s of processor: others may keep it busy
+    told = world.siteproof("describe")
+    assert (told.code, told.out.splitlines()[-1]) == (0, "1 node described")
+    found = samples.read_all(world.data / "perflogs", "thishost")
+    fields = descriptions.of(found, world.data / "perflogs")["localhost"]
+    assert fields["kernel.release"] == os.uname().release
+    assert fields["sysctl.kernel.ostype"] == "Linux"
+    assert not [name for name in fields if "boot_id" in name or "stable_secret" in name]
+
+
+def test_a_script_needs_neither_root_nor_other_tools_and_says_what_did(world):
+    world.without("ethtool", "dpkg-query", "rpm", "dmidecode", "gcc", "mpirun", "python3")
+    for script in ("description", "health"):
+        folder = world.folder / script
+        folder.mkdir(mode=0o777)
+        done = subprocess.run(
+            ["sh", TOP / f"checks/system/{script}.sh"],
+            cwd=folder,
+            text=True,
+            env={"PATH": str(world.path), "LC_ALL": "C"},
+            capture_output=True,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0
+        assert done.stdout.endswith(f"end {script}\n")
+        assert "not installed" in done.stdout
+        assert done.stderr == ""
+        assert len(done.stdout) < 500_000
+
+
+TOOLS = {
+    "dmidecode": r"""Handle 0x1, DMI type 17\n\tSize: 16 GB\n\tLocator: DIMM A1\n\tType: DDR4
+\tSpeed: 2133 MT/s\n\tManufacturer: Hynix\n\tSerial Number: 123\n\tPart Number: HMA\n""",
+    "perccli64": r"Controller = 0\nProduct Name = PERC H730P\nFW Version = 4.27\n",
+    "chronyc": r"System time     : 0.000004217 seconds slow of NTP time\nLeap status : Normal\n",
+    "ethtool": r"NIC statistics:\n  rx_pause: 7\n  tx_prio3_pause: 3\n  tx_prio4_pause: 2\n",
+}
+
+
+@pytest.mark.parametrize("awk", ["mawk", "gawk"])
+def test_what_other_tools_tell_is_read_by_any_awk(tmp_path, awk):
+    if not Path("/usr/bin", awk).exists():
+        pytest.skip(f"{awk} is not installed")
+    for name, text in TOOLS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '{text}'\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "awk").symlink_to(f"/usr/bin/{awk}")
+    env = {"PATH": f"{tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+    told = ""
+    for script in ("description", "health"):
+        done = subprocess.run(
+            ["sh", TOP / f"checks/system/{script}.sh"],
+            cwd=tmp_path,
+            text=True,
+            env=env,
+            capture_output=True,
+            timeout=PATIENCE,
+        )
+        assert done.stderr == ""
+        told += done.stdout
+    assert "count time_offset = -0.004217\n" in told
+    assert "nic.eth0" not in told or "count nic.eth0.tx_pause = 5\n" in told
+    if os.geteuid() == 0:
+        assert "memory.dimm.1_DIMM_A1 = 16 GB, DDR4 2133 MT/s, at , Hynix HMA\n" in told
+        assert "field raid.controller0.fw_version = 4.27\n" in told
+
+
+@pytest.mark.testbed
+def test_one_node_with_another_sysctl_is_named_on_the_test_bed(testbed, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+
+    def run(*words):
+        said = " ".join(f"'{word}'" for word in words)
+        return testbed.run(
+            ["sh", "-c", f"cd '{TOP}' && . ./activate && SITEPROOF_DATA='{data}' {said}"]
+        )
+
+    measure = ("reframe", "-c", "checks/", "-r", "-n", "SystemDescription|Health")
+    key = "net.ipv4.tcp_timestamps"
+    done = run(*measure)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = run("siteproof", "describe")
+    assert told.stdout.splitlines()[-1] == "8 nodes alike", told.stdout
+    testbed.run(["sysctl", "-w", f"{key}=0"], node="node003")
+    try:
+        done = run(*measure)
+    finally:
+        testbed.run(["sysctl", "-w", f"{key}=1"], node="node003")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = run("siteproof", "describe")
+    assert told.returncode == 1
+    assert f"odd: node003: sysctl.{key}: found '0', majority '1'" in told.stdout
+    assert told.stdout.splitlines()[-1] == "node003 is odd in 1 field, 7 nodes alike"

@@ -1,0 +1,287 @@
+"""Published figures become samples: as printed, marked, once; and a bad file changes nothing."""
+
+import json
+
+import pytest
+
+from siteproof import sites
+from siteproof.errors import UserErrors
+from siteproof.published import imported
+from siteproof.record import samples
+from siteproof.sites import manual, published_csv
+
+HEAD = "system,date,campaign,metric,value,unit,statistic,node,conditions,source,note\n"
+LINE = "thishost,2016-08-04,a,Stream.triad,113.1,GB/s,mean,,,Table 2,\n"
+
+
+@pytest.fixture
+def bring(world):
+    """Imports a CSV of these lines."""
+    world.data.mkdir()
+
+    def write(*lines, head=HEAD, name="old.csv", raw=None):
+        path = world.folder / name
+        path.write_bytes(raw if raw is not None else (head + "".join(lines)).encode())
+        return world.siteproof("import", path)
+
+    return write
+
+
+def kept(world, system="thishost"):
+    return samples.read_all(world.data / "perflogs", system)
+
+
+def files(world):
+    return {p: p.read_bytes() for p in (world.data / "perflogs").rglob("*") if p.is_file()}
+
+
+# ---- what a line becomes
+
+
+def test_a_figure_keeps_its_digits_its_unit_its_date_and_its_source(world, bring):
+    line = (
+        "thishost,2016-08-04/2016-08-05,before,Stream.triad,113.10,GB/s,maximum,localhost,"
+        'threads=24; program=stream,"PTI, Table 2","one, two"\n'
+    )
+    assert bring(line).code == 0
+    (one,) = kept(world)
+    assert (str(one.value), one.unit, one.node) == ("113.10", "GB/s", "localhost")
+    assert one.header.campaign == "before"
+    assert one.header.time == "2016-08-05T00:00:00+00:00"
+    assert one.conditions == {
+        "mode": "published",
+        "published": "maximum",
+        "threads": "24",
+        "program": "stream",
+    }
+    assert one.header.provenance == {
+        "imported": "old.csv",
+        "date": "2016-08-04/2016-08-05",
+        "source": "PTI, Table 2",
+        "note": "Stream.triad: one, two",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2016-08-04", "2016-08-04", "2016-08-04"),
+        ("2016-02", "2016-02-01", "2016-02-29"),
+        ("2010", "2010-01-01", "2010-12-31"),
+        ("2016-12/2017-01-03", "2016-12-01", "2017-01-03"),
+    ],
+)
+def test_a_date_may_be_as_vague_as_its_source(text, first, last):
+    assert tuple(map(str, published_csv.period(text))) == (first, last)
+
+
+def test_importing_twice_changes_nothing_and_a_corrected_file_is_told(world, bring):
+    other = LINE.replace("Stream.triad", "Hpl.gflops").replace("GB/s", "GFLOPS")
+    assert "2 figures; files of samples: 2 new" in bring(LINE, other).out
+    before = files(world)
+    assert bring(LINE, other).out.strip() == "old.csv: 2 figures; files of samples: 2 as they were"
+    assert files(world) == before
+    told = bring(LINE.replace("113.1", "113.2")).out
+    assert "changed: perflogs/thishost/published/20160804T000000Z-a.Stream.old.jsonl" in told
+    assert "no longer in it, to be removed by hand: perflogs/thishost/published/" in told
+    assert sorted(str(s.value) for s in kept(world)) == ["113.1", "113.2"]
+
+
+def test_a_mean_and_a_maximum_of_one_day_are_two_samples(world, bring):
+    assert bring(LINE, LINE.replace("mean", "maximum")).code == 0
+    found = kept(world)
+    assert {s.conditions["published"] for s in found} == {"mean", "maximum"}
+    assert len({s.key for s in found}) == 2
+
+
+def test_remarks_blank_lines_quotes_a_bom_and_any_order_of_columns(world, bring):
+    text = (
+        "\ufeff# by hand\r\n\r\nunit,value,metric,date,system,source,statistic\r\n"
+        'GB/s,113.1,Stream.triad,2016,thishost,"Table 2,\r\nleft",one value\r\n# end\r\n'
+    )
+    assert bring(raw=text.encode()).code == 0
+    assert kept(world)[0].header.provenance["source"] == "Table 2, left"
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([LINE.replace("113.1", "fast")], "old.csv:2: 'fast' is no figure in value"),
+        ([LINE.replace("113.1", "166>")], "old.csv:2: '166>' is no figure in value"),
+        ([LINE.replace("113.1", "1-2-3")], "old.csv:2: '1-2-3' is no figure in value"),
+        ([LINE.replace("113.1", "nan")], "old.csv:2: 'nan' is no figure"),
+        ([LINE.replace("113.1", "1e99")], "old.csv:2: '1e99' is no figure"),
+        ([LINE.replace("113.1", "")], "old.csv:2: missing key 'value'"),
+        (
+            [LINE.replace("GB/s", "GFLOPS")],
+            "old.csv:2: 'GFLOPS' is no unit of Stream.triad in unit",
+        ),
+        (
+            [LINE.replace("mean", "avg")],
+            "old.csv:2: 'avg' is not known in statistic. Allowed: mean",
+        ),
+        (
+            [LINE.replace("Stream.triad", "Stream.tirad")],
+            "old.csv:2: unknown metric 'Stream.tirad' (did you mean 'Stream.triad'?)",
+        ),
+        ([LINE.replace("thishost", "thathost")], "old.csv:2: unknown system 'thathost'"),
+        ([LINE.replace("thishost", "../../etc")], "old.csv:2: unknown system '../../etc'"),
+        ([LINE.replace(",a,", ",../x,")], "old.csv:2: '../x' is no name of a campaign"),
+        ([LINE.replace("2016-08-04", "2016-02-30")], "old.csv:2: '2016-02-30' is no date in date"),
+        ([LINE.replace("2016-08-04", "2016-08-04/2016-08-01")], "ends before it begins"),
+        ([LINE.replace("2016-08-04", "9999")], "is still to come"),
+        ([LINE.replace("mean,,", "mean,node9,")], "old.csv:2: no node 'node9' in node"),
+        ([LINE.replace("mean,,,", "mean,,threads,")], "old.csv:2: 'threads' is no condition"),
+        ([LINE.replace("mean,,,", "mean,,n=1,")], "old.csv:2: unknown condition 'n'"),
+        ([LINE.replace("mean,,,", "mean,,program=xhpl,")], "old.csv:2: unknown program 'xhpl'"),
+        ([LINE.replace("mean,,,", "mean,,,,")], "old.csv:2: 12 cells under 11 columns"),
+        ([LINE, LINE], "old.csv:3: the same figure as in line 2"),
+        ([LINE, '"open,2016'], "bad CSV: unexpected end of data"),
+        ([LINE, "x\x00y\n"], "old.csv:3: a control character"),
+        (["\x1b[2J" + LINE], "old.csv:2: a control character"),
+        ([], "old.csv:1: no figure"),
+    ],
+)
+def test_a_bad_line_is_named_and_nothing_is_written(world, bring, lines, told):
+    good = LINE.replace("2016-08-04", "2015-01-01")
+    done = bring(*([good] if lines else []), *lines)
+    # The good line before it moves a bad one by a line.
+    place = (
+        told.replace(":3:", ":4:").replace("line 2", "line 3").replace(":2:", ":3:")
+        if lines
+        else told
+    )
+    assert done.code == 2
+    assert place in done.err
+    assert "Traceback" not in done.said
+    assert files(world) == {}
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b"", "old.csv:1: no columns"),
+        (b"\xff\xfe\x00", "old.csv:1: bytes that are not UTF-8"),
+        (b"system;date;metric\n", "old.csv:1: unknown column 'system;date;metric'"),
+        (HEAD.replace("value", "valeu").encode(), "unknown column 'valeu' (did you mean 'value'?)"),
+        (HEAD.replace("node", "unit").encode(), "old.csv:1: column 'unit' twice"),
+        (b"system,metric\n", "old.csv:1: no column 'date'"),
+        (
+            HEAD.encode() + b'"' + b"x" * 200_000,
+            "old.csv:2: bad CSV: field larger than field limit",
+        ),
+    ],
+)
+def test_a_file_that_is_no_table_of_figures_is_refused(world, bring, raw, told):
+    done = bring(raw=raw)
+    assert done.code == 2
+    assert told in done.err
+    assert files(world) == {}
+
+
+def test_a_file_that_is_not_there_is_refused(world):
+    done = world.siteproof("import", "nowhere.csv")
+    assert (done.code, "nowhere.csv:1: no such file" in done.err) == (2, True)
+    done = world.siteproof("import", "--system", "thishost")
+    assert (done.code, "site thishost has no published.csv" in done.err) == (2, True)
+
+
+def test_all_mistakes_of_a_file_are_told_at_once(world, bring):
+    done = bring(LINE.replace("mean", "avg"), LINE.replace("113.1", "x"))
+    assert len(done.err.splitlines()) == 2
+
+
+# ---- what a site publishes
+
+
+def test_the_published_file_of_a_site_is_part_of_lint(world):
+    path = world.sites / "thishost" / published_csv.NAME
+    path.write_text(HEAD + LINE.replace("thishost", "testbed"))
+    done = world.siteproof("lint", "thishost")
+    assert (done.code, "of 'testbed', which say nothing of" in done.out) == (2, True)
+    path.write_text(HEAD + LINE)
+    assert world.siteproof("lint", "thishost").code == 0
+    world.data.mkdir()
+    assert world.siteproof("import", "--system", "thishost").code == 0
+    assert len(kept(world)) == 1
+
+
+def test_the_fullest_example_has_every_column():
+    text = (sites.folder().parent / "tests/unit/sites/sites/fullest/published.csv").read_text()
+    assert text.splitlines()[1].split(",") == [key.place for key in manual.keys("published.csv")]
+
+
+def test_a_published_mean_answers_no_criterion_on_nodes(world, bring):
+    world.site(
+        criteria="HERE: {metric: Stream.triad, at_least: 1 GB/s, description: Fast, "
+        "source: contract}\n"
+    )
+    assert bring(LINE, LINE.replace("mean,,", "one value,localhost,")).code == 0
+    done = world.siteproof("verdict", "--campaign", "a", "--json")
+    (found,) = [c for c in json.loads(done.out)["criteria"] if c["id"] == "HERE"]
+    assert found["verdict"] == "INCOMPLETE"
+    assert "per-node values not published" in done.out
+    assert done.code == 3
+
+
+def test_a_published_maximum_of_the_system_is_told_and_answers_nothing(world, bring):
+    world.site(
+        criteria="HERE: {metric: Ior.read_max, subject: system, at_least: 1 MB/s, "
+        "description: Fast, source: contract}\n"
+    )
+    assert bring(LINE.replace("Stream.triad", "Ior.read_max")).code == 0
+    (found,) = json.loads(world.siteproof("verdict", "--campaign", "a", "--json").out)["criteria"]
+    assert (found["verdict"], found["why"]) == (
+        "INCOMPLETE",
+        "mean; published, and not measured here; 113.1 GB/s keeps it",
+    )
+
+
+def test_table_2_of_the_seeds_as_printed(monkeypatch):
+    """Traps J19, J20, J22: dates, units and maxima as the table has them."""
+    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
+    rows = imported.read(sites.folder() / "jetstream-tacc" / published_csv.NAME).values()
+    tuned = {(r.campaign, r.metric): r for r in rows if r.campaign.endswith("tuning")}
+    rates = [r for r in rows if "Table 2" in r.source and r.statistic != "landmark"]
+    assert len(rates) == 18
+    assert {r.unit for r in rates} == {"MB/s"}
+    assert {r.statistic for r in rates if r.campaign.endswith("tuning")} == {"maximum"}
+    assert {r.statistic for r in rates if r.date < "2016-07"} == {"mean"}
+    single = [tuned[c, "IorSingle.read"] for c in ("before-tuning", "after-tuning")]
+    assert single[0].date == single[1].date
+    assert "the date is that of the row before tuning" in single[1].note
+
+
+def test_another_system_than_that_of_the_file_is_refused(monkeypatch):
+    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
+    with pytest.raises(UserErrors, match="no figure of testbed in published.csv"):
+        imported.read(sites.folder() / "jetstream-tacc" / published_csv.NAME, "testbed")
+
+
+def test_what_jetstream_states_of_its_tuning_is_compared_by_two_commands(world):
+    world.site("jetstream-tacc")
+    world.data.mkdir()
+    assert world.siteproof("import", "--system", "jetstream-tacc").code == 0
+    done = world.siteproof("compare", "before-tuning", "after-tuning", "--system", "jetstream-tacc")
+    lines = {line.split()[1]: line for line in done.out.splitlines() if "(one value)" in line}
+    for metric, told in {
+        "Ior.write_max": "885 MB/s │ 1253 MB/s │ +41.6 % │ unknown │ better (one value)",
+        "IorSingle.read": "239 MB/s │ 95 MB/s │ -60.3 % │ unknown │ worse (one value)",
+        "IorSingle.write": "96 MB/s │ 68 MB/s │ -29.2 % │ unknown │ worse (one value)",
+        "Ior.read_max": "14611 MB/s │ 14217 MB/s │ -2.7 % │ unknown │ undecidable (one value)",
+    }.items():
+        assert told in " ".join(lines[metric].split())
+    assert done.code == 1
+
+
+def test_a_figure_under_two_files_names_would_be_two_values(world, bring):
+    assert bring(LINE).code == 0
+    before = files(world)
+    done = bring(LINE, name="copy.csv")
+    assert done.code == 2
+    assert "Stream.triad of a is there already, from old.csv" in done.err
+    assert files(world) == before
+    assert bring(LINE.replace("113.1", "97"), name="copy.csv").code == 0

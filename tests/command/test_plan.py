@@ -1,0 +1,170 @@
+"""What a run will cost, told before it starts."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+from clone import TOP
+
+from siteproof.checks import timetable
+from siteproof.cli.plan import plan
+
+
+def planned(*words, monkeypatch, tmp_path):
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    monkeypatch.setenv("RFM_CONFIG_FILES", str(TOP / "reframe_settings.py"))
+    done = CliRunner().invoke(plan, words)
+    return done, " ".join(done.output.split())
+
+
+def test_320_nodes_are_five_jobs_a_check_with_their_node_hours(monkeypatch, tmp_path):
+    done, told = planned(
+        "--system", "jetstream-iu", "-n", "Stream", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert done.exit_code == 0, done.output
+    assert "5 jobs on 320 nodes, at most 53.3 node-hours, 0 GB" in told
+    assert "iu-c[257-320]" in told
+    assert str(tmp_path) in done.output.replace("\n", "")
+
+
+def test_nothing_is_made_or_run(monkeypatch, tmp_path):
+    planned("--system", "testbed", monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_reframe_refuses_is_told_in_one_line(monkeypatch, tmp_path):
+    done, _ = planned("--mode", "fast", monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert "unknown mode 'fast'" in str(done.exception)
+
+
+def test_a_plan_without_a_check_is_a_mistake(monkeypatch, tmp_path):
+    done, _ = planned("-n", "Nothing", monkeypatch=monkeypatch, tmp_path=tmp_path)
+    assert "no check is selected" in str(done.exception)
+
+
+def test_a_check_of_pairs_is_one_job_on_both_sides_of_its_link(monkeypatch, tmp_path):
+    done, told = planned(
+        "--system", "testbed", "-n", "TcpBandwidth", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert done.exit_code == 0, done.output
+    assert "1 jobs on 8 nodes" in told
+
+
+def test_the_pairs_of_all_hosts_of_jetstream_take_hours_and_the_plan_says_so(monkeypatch, tmp_path):
+    done, told = planned(
+        "--system", "jetstream-iu", "-n", "TcpBandwidth", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert done.exit_code == 0, done.output
+    line = done.output.splitlines()[0]
+    found = re.fullmatch(
+        r"TcpBandwidth over ethernet: (\d+) pairs in (\d+) rounds \(star\), "
+        r"([\d.]+) h",
+        line,
+    )
+    assert found, line
+    pairs, rounds, hours = map(float, found.groups())
+    assert pairs == rounds > 300
+    turn = 2 * (5 + 1 + 3) + 1 + timetable.AROUND  # maintenance: 2 runs of 5 s, and around them
+    assert hours == pytest.approx(rounds * turn / 3600, rel=0.01)
+    assert "TcpBandwidth ethernet" in told
+
+
+def test_fewer_nodes_are_fewer_pairs_and_strangers_to_a_link_skip(monkeypatch, tmp_path):
+    options = "--system", "testbed", "-n", "TcpBandwidth", "--mode", "acceptance"
+    done, told = planned(
+        *options, "-S", "nodes=3", "-S", "trials=3", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert "TcpBandwidth over lan: 3 pairs in 3 rounds (star), 3 times over, 0.3 h" in told
+    assert "1 jobs on 4 nodes" in told
+    done, told = planned(
+        *options, "-S", "nodes=node001", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert done.exit_code == 0
+    assert (
+        "TcpBandwidth over lan: SKIP, -S nodes: no pair of this link is asked for by node001. "
+        "Allowed: node[001-008]."
+    ) in told
+    assert "0 jobs on 0 nodes" in told
+
+
+def test_nodes_that_no_site_has_are_refused(monkeypatch, tmp_path):
+    done, _ = planned(
+        "--system",
+        "testbed",
+        "-n",
+        "TcpBandwidth",
+        "-S",
+        "nodes=node099",
+        monkeypatch=monkeypatch,
+        tmp_path=tmp_path,
+    )
+    assert "node099 is not in the inventory" in str(done.exception)
+
+
+def test_a_check_of_file_systems_names_each(monkeypatch, tmp_path):
+    _, told = planned(
+        "--system", "testbed", "-n", "BlockStorage", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert "BlockStorage scratch" in told
+    assert "BlockStorage memory" in told
+
+
+def test_nodes_that_may_not_use_a_file_system_cost_nothing_on_it(monkeypatch, tmp_path):
+    _, told = planned(
+        "--system", "jetstream-iu", "-n", "RandomIo", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert "8 jobs on 486 nodes" in told  # 166 instances on volume, 320 blades on benchmarks
+
+
+def test_a_variable_of_no_check_is_refused_and_not_left_out(monkeypatch, tmp_path):
+    done, _ = planned(
+        "--system", "testbed", "-S", "Tcp.pattern=all", monkeypatch=monkeypatch, tmp_path=tmp_path
+    )
+    assert "-S Tcp.pattern: no check 'Tcp'" in str(done.exception)
+
+
+def test_a_pair_is_tried_as_often_as_its_criterion_asks_for(monkeypatch, tmp_path):
+    options = "--system", "nebula-sriov", "-n", "TcpBandwidth"
+    told = planned(*options, "--mode", "acceptance", monkeypatch=monkeypatch, tmp_path=tmp_path)[1]
+    assert "TcpBandwidth over sriov: 1 pairs in 1 rounds (star), 10 times over" in told
+    told = planned(*options, "--mode", "quick", monkeypatch=monkeypatch, tmp_path=tmp_path)[1]
+    assert "times over" not in told
+
+
+def test_a_sweep_that_turns_knobs_skips_where_none_may_be_and_the_plan_says_why(
+    monkeypatch, tmp_path
+):
+    done, told = planned(
+        "-c",
+        str(TOP / "sweeps"),
+        "--system",
+        "testbed",
+        "-n",
+        "HostBuffers",
+        monkeypatch=monkeypatch,
+        tmp_path=tmp_path,
+    )
+    assert done.exit_code == 0, done.output
+    assert (
+        "HostBuffers 2-8 lan on testbed:compute: SKIP, it changes settings of nodes, and "
+        "compute has no 'tuning: true' in system.yaml"
+    ) in told
+
+
+def test_points_over_a_file_system_of_each_nodes_own_are_left_out_for_that_reason(
+    monkeypatch, tmp_path
+):
+    _, told = planned(
+        "-c",
+        str(TOP / "sweeps"),
+        "--system",
+        "testbed",
+        "-n",
+        "Io500Mdtest",
+        monkeypatch=monkeypatch,
+        tmp_path=tmp_path,
+    )
+    assert (
+        "Io500Mdtest 2-8 memory on testbed:compute: 0 points, 6 left out, as there are too "
+        "few nodes, or as they see no common files"
+    ) in told

@@ -1,0 +1,419 @@
+"""The report of a made-up fleet: each question that a reader asks is answered on the page."""
+
+import json
+import re
+from contextlib import closing
+
+import fleets
+import pytest
+import years
+from click.testing import CliRunner
+from clone import TOP
+from pages import Page
+
+from siteproof import sites
+from siteproof.cli.report import report
+from siteproof.errors import UserError, UserErrors
+from siteproof.published import imported
+from siteproof.record import samples
+from siteproof.report import CHAPTERS, assemble, html, markdown, material
+
+CHAPTERS_FOLDER = TOP / "siteproof/report/chapters"
+CRITERIA = """\
+C-HPL: {description: HPL on every node, metric: Hpl.gflops, at_least: 2200 GFLOPS,
+  rounding: nearest 10 GFLOPS, source: 'contract, 4.1.1', scope: every node}
+C-TRIAD: {description: Memory of every node, metric: Stream.triad, at_least: 165 GB/s,
+  source: 'contract, 4.1.2', scope: every node}
+C-READ: {description: Random reads, metric: RandomIo.read, at_least: 300 MB/s,
+  source: 'contract, 5', scope: every node}
+C-UPTIME: {description: It is there, metric: Availability.overall, subject: system, at_least: 95 %,
+  source: 'contract, 6'}
+"""
+RUNS, NODES = 24, 16
+MODULES = {path.stem: path.read_text() for path in CHAPTERS_FOLDER.glob("[a-z]*.py")}
+# The timeline's figure is quick to draw, and a test looks at that chapter.
+TEXTS = tuple(
+    name for name in CHAPTERS if name == "timeline" or "siteproof.figure" not in MODULES[name]
+)
+HPL = {"n": "180000", "nb": "192", "p": "8", "q": "6", "blas": "openblas", "memory_share": "0.9412"}
+
+
+def world(folder, monkeypatch, count=NODES, criteria=CRITERIA, more=""):
+    """A site and its data; the folder below which samples are kept."""
+    fleets.write_site(folder / "sites", count, criteria=criteria, more=more)
+    (folder / "data" / "perflogs").mkdir(parents=True)
+    for name, path in (("SITES", "sites"), ("DATA", "data"), ("CACHE", "cache")):
+        monkeypatch.setenv(f"SITEPROOF_{name}", str(folder / path))
+    return folder / "data" / "perflogs"
+
+
+def write(perflogs, **keys):
+    """A campaign in spring and one in winter, in which n003 is slow and n005 has no reads."""
+    plan = {
+        "nodes": NODES,
+        "runs": RUNS,
+        "metrics": ("Stream.triad", "Hpl.gflops", "RandomIo.read"),
+        "steps": [years.Step("Stream.triad", 12, -0.12, ("n003",))],
+        "gaps": [years.Gap(RUNS - 1, RUNS - 1, ("n005",), "RandomIo.read", "timeout")],
+        "changes": [years.Change(0, key, text, "conditions", "Hpl") for key, text in HPL.items()]
+        + [years.Change(12, "kernel", "6.1.0-99")],
+        "campaigns": {5: "spring", RUNS - 1: "winter"},
+    }
+    years.write(perflogs, **plan | keys)
+
+
+@pytest.fixture(autouse=True)
+def texts(monkeypatch):
+    """Most tests look at no figure, and figures take most of a report's time."""
+    monkeypatch.setattr(assemble, "CHAPTERS", TEXTS)
+
+
+def test_the_page_has_every_chapter_of_the_folder_and_some_have_no_figure():
+    assert set(MODULES) == set(CHAPTERS)
+    assert {"summary", "results"} <= set(TEXTS) < set(CHAPTERS)
+
+
+def made(**keys):
+    found = material.gather("here", **keys)
+    try:
+        return assemble.build(found), found
+    finally:
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def winter(tmp_path_factory):
+    """The report on the campaign in winter, as a page and as Markdown."""
+    with pytest.MonkeyPatch.context() as patch:
+        write(world(tmp_path_factory.mktemp("winter"), patch))
+        built, found = made()
+        yield Page(html.page(built, found.now)), markdown.page(built, found.now)
+
+
+def test_it_says_at_once_whether_it_passed(winter):
+    page, text = winter
+    begin = page.text[:600]
+    assert "FAIL It did not pass" in begin
+    assert "campaign winter" in begin
+    assert "16 of 16 have a value" in page.text
+    assert "0123456789ab" in begin
+    answer = page.answer("Did it pass?")
+    assert "C-TRIAD (FAIL)" in answer
+    assert "C-READ (ERROR)" in answer
+    assert text.startswith("# here: FAIL")
+
+
+def test_it_says_which_nodes_stay_out_and_why(winter):
+    answer = winter[0].answer("Which nodes stay out, and why?")
+    assert answer.startswith("2 of 16 nodes stay out")
+    assert "n003 (FAILED: C-TRIAD: Stream.triad is " in answer
+    assert "n005 (FAILED: RandomIo: no value: timeout: planted" in answer
+
+
+def test_it_says_what_got_worse_since_the_last_time(winter):
+    answer = winter[0].answer("What got worse since the last time?")
+    assert answer.startswith("Compared with campaign spring of 2025-11-26 02:15 UTC: none")
+    assert re.search(r"fell by themselves: Stream\.triad of n003 -1[123]\.\d %", answer)
+    assert "kernel: 6.1.0-12 \N{RIGHTWARDS ARROW} 6.1.0-99" in winter[0].text
+
+
+def test_it_says_what_was_not_tested(winter):
+    answer = winter[0].answer("What was not tested?")
+    assert "1 node (n005)" in answer
+    assert "1 criterion (C-UPTIME)" in answer
+    assert "no check yields its figure yet" in winter[0].text
+    assert "sweeps of the suite" in answer
+
+
+def test_it_says_under_which_conditions_hpl_was_run(winter):
+    answer = winter[0].answer("Under which conditions was HPL run?")
+    for told in (
+        "maintenance",
+        "environment system",
+        "16 nodes",
+        "problem size N 180000",
+        "block size NB 192",
+        "process rows P 8",
+        "94.12 %",
+        "BLAS openblas",
+        "xhpl",
+        "2025-12-14 02:15 UTC",
+    ):
+        assert told in answer, told
+
+
+def test_each_criterion_has_its_bound_its_paragraph_and_its_worst_value(winter):
+    row = next(row for row in winter[0].rows if row[0] == "C-TRIAD" and len(row) > 5)
+    assert "FAIL" in row[1]
+    assert "Stream.triad >= 165 GB/s; every node" in row[3]
+    assert row[4].endswith("by stream")
+    assert row[5].startswith("15 of 16 nodes; n003")
+    assert row[6] == "contract, 4.1.2"
+
+
+def test_the_page_is_whole_and_its_links_lead_somewhere(winter):
+    page, _ = winter
+    assert len(page.ids) == len(set(page.ids))
+    leads = {a.removeprefix("#") for a in page.addresses if not a.startswith("data:image/png;")}
+    assert leads <= set(page.ids)
+    levels = [level for level, _ in page.headings]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+def test_markdown_says_what_the_page_says(winter):
+    page, text = winter
+    plain = " ".join(re.sub(r"\\(.)", r"\1", text).split())
+    for question in (
+        "Which nodes stay out, and why?",
+        "What was not tested?",
+        "What got worse since the last time?",
+        "Under which conditions was HPL run?",
+    ):
+        assert page.answer(question).replace("\N{RIGHTWARDS ARROW}", "->") in plain
+
+
+def test_no_figure_has_more_digits_than_a_tool_prints(winter):
+    assert re.search(r"\d\.\d{9}", winter[0].text) is None
+
+
+def test_without_any_sample_the_page_says_so(tmp_path, monkeypatch):
+    world(tmp_path, monkeypatch)
+    built, found = made()
+    page = Page(html.page(built, found.now))
+    assert built.mark == "INCOMPLETE"
+    assert "No node of 16 was measured" in page.answer("Which nodes stay out, and why?")
+    assert "Nothing was measured" in page.answer("What got worse since the last time?")
+    assert "HPL was not run" in page.answer("Under which conditions was HPL run?")
+    assert "16 nodes (n[001-016])" in page.answer("What was not tested?")
+
+
+def test_before_the_first_run_there_is_no_folder_of_samples_and_yet_a_page(tmp_path, monkeypatch):
+    world(tmp_path, monkeypatch).rmdir()
+    assert made()[0].mark == "INCOMPLETE"
+
+
+def test_without_any_criterion_the_newest_run_is_shown(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch, criteria="{}\n")
+    write(perflogs, campaigns={})
+    years.write(
+        perflogs, nodes=NODES, runs=RUNS + 1, first=RUNS, mode="quick", metrics=("Stream.triad",)
+    )
+    built, found = made()
+    page = Page(html.page(built, found.now))
+    assert built.mark == "UNDECIDED"
+    assert found.judged.chosen == f"session {years.session_of(RUNS - 1)}"  # the quick one is newer
+    assert "Stream.triad" in page.answer("What got worse since the last time?")
+    assert "HPL (maintenance" in page.answer("Under which conditions was HPL run?")
+
+
+def test_of_one_session_without_history_there_is_nothing_to_compare(tmp_path, monkeypatch):
+    write(world(tmp_path, monkeypatch), runs=1, steps=(), gaps=(), campaigns={})
+    built, found = made()
+    page = Page(html.page(built, found.now))
+    assert "There is no earlier measurement" in page.answer("What got worse since the last time?")
+    assert page.answer("Which nodes stay out, and why?") == "No node stays out: all 16 go back."
+
+
+def test_a_site_that_promises_nothing_passes_nothing(tmp_path, monkeypatch):
+    world(tmp_path, monkeypatch, criteria="{}\n")
+    built, _ = made()
+    assert built.mark == "UNDECIDED"
+    assert "promises nothing" in built.headline
+
+
+def test_alike_reasons_are_one_line_with_the_least_and_the_largest_figure(tmp_path, monkeypatch):
+    write(
+        world(tmp_path, monkeypatch),
+        gaps=(),
+        steps=[years.Step("Stream.triad", 12, -0.12, ("n003", "n004", "n005", "n006"))],
+    )
+    built, _ = made()
+    rows = next(s for s in built.sections if s.name == "nodes").tables[0].rows
+    assert [row[0] for row in rows] == ["n[003-006]"]
+    assert re.search(r"Stream\.triad is \d+\.\d\d to \d+\.\d\d MB/s, the contract", rows[0][4])
+
+
+def test_a_figure_that_the_whole_fleet_lost_is_told_with_its_size(tmp_path, monkeypatch):
+    write(
+        world(tmp_path, monkeypatch),
+        steps=[years.Step("Hpl.gflops", 12, -0.08)],
+        changes=[years.Change(12, "kernel", "6.1.0-99")],
+    )
+    built, found = made()
+    answer = Page(html.page(built, found.now)).answer("What got worse since the last time?")
+    assert "1 of 3 figures is worse: Hpl.gflops -" in answer
+    assert "compute, 16 values)" in answer
+    assert "1 change for the worse still holds: Hpl.gflops -" in answer
+
+
+def test_what_was_accepted_is_the_last_time(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch)
+    write(perflogs)
+    record = {
+        "siteproof": 1,
+        "name": "third",
+        "sessions": [years.session_of(3)],
+        "who": "Ann",
+        "why": "new <b>",
+        "when": "2025-11-30T10:00:00+00:00",
+        "verdicts": {"PASS": 3},
+        "suite": ["0123"],
+        "despite": [],
+    }
+    (perflogs / "here" / "accepted").mkdir()
+    (perflogs / "here/accepted/20251130T100000.000000Z.json").write_text(json.dumps(record))
+    built, found = made()
+    page = Page(html.page(built, found.now))
+    answer = page.answer("What got worse since the last time?")
+    assert answer.startswith("Compared with third, accepted by Ann on 2025-11-30 10:00 UTC")
+    assert "new <b>" in page.text
+
+
+def test_a_broken_record_of_one_chapter_leaves_the_others(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch)
+    write(perflogs, runs=2)
+    (perflogs / "here" / "accepted").mkdir()
+    (perflogs / "here/accepted/20251130T100000.000000Z.json").write_text("{")
+    built, found = made()
+    told = {s.name: s.lead for s in built.sections}
+    assert told["timeline"].startswith("This chapter could not be made: ")
+    assert "T100000.000000Z.json: cannot be read" in told["timeline"]
+    assert told["nodes"].endswith("go back.")
+    page = Page(html.page(built, found.now))
+    assert "cannot be told" in page.answer("What got worse since the last time?")
+    assert "HPL (maintenance" in page.answer("Under which conditions was HPL run?")
+
+
+@pytest.mark.skipif(not material.spare_processor(), reason="one processor")
+def test_what_a_process_beside_finds_is_what_would_be_found_here(tmp_path, monkeypatch):
+    monkeypatch.setattr(assemble, "CHAPTERS", CHAPTERS)
+    write(world(tmp_path, monkeypatch))
+    here, _ = made()
+    monkeypatch.setattr(material, "MANY_JOBS", 0)
+    there, found = made()
+    assert found._begun is not None
+    assert there.sections == here.sections
+
+
+@pytest.mark.skipif(not material.spare_processor(), reason="one processor")
+def test_the_mistake_that_ends_a_process_beside_is_told(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch)
+    write(perflogs, runs=2)
+    (perflogs / "here" / "trend").mkdir()
+    (perflogs / "here/trend/20251130T100000.000000Z.json").write_text("{")
+    monkeypatch.setattr(material, "MANY_JOBS", 0)
+    built, _ = made()
+    told = next(s for s in built.sections if s.name == "changes").lead
+    assert "trend/20251130T100000.000000Z.json" in told
+
+
+def test_a_broken_old_file_is_left_out_and_named(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch)
+    write(perflogs)
+    old = next(perflogs.rglob(f"{years.session_of(9)}.Hpl.*.jsonl"))
+    old.write_text(old.read_text() + "{broken\n")
+    built, _ = made()
+    part = next(s for s in built.sections if s.name == "changes").sections[0]
+    assert [point for point in part.points if f"{old.name}:{NODES + 2}: broken line" in point]
+
+
+def test_what_tools_and_people_wrote_is_shown_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(assemble, "CHAPTERS", CHAPTERS)
+    text = '<script>alert("1")</script>|{{ 2 * 3 }}'
+    criteria = CRITERIA.replace("Memory of every node", json.dumps(text))
+    perflogs = world(tmp_path, monkeypatch, criteria=criteria)
+    write(
+        perflogs,
+        runs=2,
+        changes=[
+            years.Change(0, "blas", text, "conditions", "Hpl"),
+            years.Change(0, "kernel", text),
+        ],
+    )
+    samples.write(
+        perflogs,
+        fleets.header(400, "Health", job="9"),
+        [fleets.broken("n001", "timeout", 400, text, "Health", job="9")],
+    )
+    built, found = made(since="2025-01-01")
+    page = Page(html.page(built, found.now))
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert page.text.count(text) >= 4
+    assert text not in markdown.page(built, found.now)
+
+
+def test_of_published_figures_alone_it_says_that_nothing_was_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(assemble, "CHAPTERS", CHAPTERS)
+    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
+    monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    path = sites.folder() / "jetstream-tacc" / "published.csv"
+    imported.keep(path, imported.read(path).values(), tmp_path / "perflogs")
+    found = material.gather("jetstream-tacc")
+    with closing(found):
+        built = assemble.build(found)
+    page = Page(html.page(built, found.now))
+    assert built.mark == "FAIL"
+    assert "All of it was published by others" in page.text
+    assert "0 of 513 have a value" in page.text
+    assert dict(built.facts)["Published"] == (
+        "120 figures and texts of 2016-02-24 to 2016-08, by PTI-TR16-005"
+    )
+    assert dict(built.facts)["Measured"] == "never"
+    assert "its figure is published" in page.answer("Under which conditions was HPL run?")
+    shown = [s.name for s in built.sections]
+    assert {"timeline", "results"} <= set(shown)
+    assert shown == [name for name in CHAPTERS if name in shown]
+
+
+def test_the_file_is_named_and_is_whole(tmp_path, monkeypatch):
+    write(world(tmp_path, monkeypatch), runs=2)
+    for name in ("page.html", "page.md"):
+        done = CliRunner().invoke(report, ["--system", "here", "--output", str(tmp_path / name)])
+        assert done.exit_code == 0, done.output
+        assert name in done.output
+    assert (tmp_path / "page.html").read_text().endswith("</html>")
+    assert (tmp_path / "page.md").read_text().startswith("# here")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(report, ["--system", "here"])
+    assert re.fullmatch(r"here-\d{4}-\d\d-\d\d\.html: .*\n", done.output)
+    assert {p.name for p in tmp_path.glob("*.html")} == {"page.html", done.output.split(":")[0]}
+    assert [p for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
+
+
+@pytest.mark.parametrize(
+    "output, allowed",
+    [
+        ("page.pdf", "FILE.html, FILE.md"),
+        ("no/page.html", "a file in a folder"),
+        ("data/", "a file"),
+        ("some.html", "a file"),
+    ],
+)
+def test_a_page_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path, monkeypatch, output, allowed
+):
+    world(tmp_path, monkeypatch)
+    (tmp_path / "some.html").mkdir()
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(report, ["--system", "here", "--output", output])
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception).endswith(f"Allowed: {allowed}.")
+
+
+def test_an_earlier_page_stays_where_a_new_one_cannot_be_made(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch)
+    write(perflogs, runs=2)
+    (tmp_path / "page.html").write_text("before")
+    max(perflogs.rglob("*.Stream.*.jsonl")).write_text("{")
+    done = CliRunner().invoke(report, ["--system", "here", "--output", str(tmp_path / "page.html")])
+    assert isinstance(done.exception, UserErrors)
+    assert (tmp_path / "page.html").read_text() == "before"
+
+
+def test_an_unknown_campaign_is_a_mistake(tmp_path, monkeypatch):
+    write(world(tmp_path, monkeypatch), runs=2)
+    done = CliRunner().invoke(report, ["--system", "here", "--campaign", "summer"])
+    assert isinstance(done.exception, UserError)
+    assert "summer" in str(done.exception)

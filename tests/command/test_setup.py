@@ -1,0 +1,422 @@
+"""The way from a fresh clone to a run: setup/, activate and the lock. No network, no package."""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+
+import pytest
+from clone import PATIENCE, TOP
+
+PARTS = ("setup", "activate", "Makefile", "pyproject.toml")
+SHELLS = ("sh", "bash")
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A fresh clone, as far as setup goes, in a folder with a blank in its name."""
+    folder = tmp_path / "my clone"
+    folder.mkdir()
+    for part in PARTS:
+        copy = shutil.copytree if (TOP / part).is_dir() else shutil.copy
+        copy(TOP / part, folder / part)
+    return folder
+
+
+@pytest.fixture
+def ready(clone):
+    """A clone whose .venv is what setup/venv leaves behind, with programs that do nothing."""
+    venv = clone / ".venv"
+    (venv / "bin").mkdir(parents=True)
+    for name in ("python", "reframe", "siteproof", "pytest", "ruff", "mypy"):
+        program(venv / "bin" / name, "exit 0")
+    digest = hashlib.sha256((clone / "setup/requirements.lock").read_bytes()).hexdigest()
+    (venv / "siteproof-stamp").write_text(f"{clone}\n{digest}  -\n")
+    shutil.copy(clone / "pyproject.toml", venv)
+    return clone
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A bare Debian machine of root's: /etc and /proc are empty, apt-get only writes down calls."""
+    bin_ = tmp_path / "bin"
+    (tmp_path / "machine" / "proc").mkdir(parents=True)
+    for name in (
+        "sh",
+        "bash",
+        "awk",
+        "cat",
+        "cmp",
+        "cut",
+        "date",
+        "dirname",
+        "env",
+        "flock",
+        "git",
+        "grep",
+        "head",
+        "ldconfig",
+        "make",
+        "mktemp",
+        "python3",
+        "readlink",
+        "rm",
+        "sed",
+        "sha256sum",
+        "sleep",
+        "sort",
+        "tail",
+        "tee",
+        "timeout",
+        "tr",
+        "mv",
+    ):
+        path = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+        bin_.mkdir(exist_ok=True)
+        (bin_ / name).symlink_to(path)
+    program(bin_ / "id", "echo 0")
+    program(bin_ / "apt-cache", "exit 0")
+    program(bin_ / "apt-get", f'echo "$*" >>"{tmp_path}/apt-calls"')
+    return tmp_path
+
+
+@pytest.fixture
+def cluster(machine):
+    """A machine that belongs to a cluster: nothing may be installed."""
+    conf = machine / "machine/etc/slurm/slurm.conf"
+    conf.parent.mkdir(parents=True)
+    conf.touch()
+    return machine
+
+
+def program(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def run(*command, machine=None, cwd=None, **variables):
+    """Run a command in an environment of its own. Returns it, with all its words in stdout."""
+    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
+    if machine:
+        env |= {"PATH": str(machine / "bin"), "SITEPROOF_ROOT": str(machine / "machine")}
+    return subprocess.run(
+        [str(c) for c in command],
+        cwd=cwd,
+        env=env,
+        text=True,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def sourced(shell, script, **variables):
+    return run(shell, "-c", script, cwd="/", **variables)
+
+
+def apt_calls(machine):
+    calls = machine / "apt-calls"
+    return calls.read_text().splitlines() if calls.exists() else []
+
+
+# activate
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_activate_in_a_clone_that_is_not_set_up_says_what_to_do(shell, clone):
+    done = sourced(shell, f'. "{clone}/activate"; echo "code $?"')
+    assert done.stdout == f"siteproof: {clone} has no .venv: run 'make venv' first\ncode 2\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_activate_works_from_any_directory_and_twice(shell, ready):
+    done = sourced(
+        shell,
+        f"""set -eu; . "{ready}/activate"; . "{ready}/activate"
+        echo "$PATH"; echo "$RFM_CONFIG_FILES"; echo "$SITEPROOF_SITES"; echo "$SITEPROOF_DATA"
+        set | grep ^_siteproof || true""",
+    )
+    path, *others = done.stdout.splitlines()
+    assert path.startswith(f"{ready}/.venv/bin:")
+    assert path.count(".venv") == os.environ["PATH"].count(".venv") + 1
+    assert others == [f"{ready}/reframe_settings.py", f"{ready}/site-config", str(ready)]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_activate_leaves_sites_and_data_that_the_user_chose(shell, ready):
+    done = sourced(
+        shell,
+        f'. "{ready}/activate"; echo "$SITEPROOF_SITES $SITEPROOF_DATA"',
+        SITEPROOF_SITES="/srv/sites",
+        SITEPROOF_DATA="/srv/data",
+    )
+    assert done.stdout == "/srv/sites /srv/data\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_activate_takes_over_from_another_clone(shell, ready):
+    done = sourced(
+        shell,
+        f'. "{ready}/activate"; echo "$SITEPROOF_SITES $SITEPROOF_DATA"',
+        SITEPROOF_CLONE="/old",
+        SITEPROOF_SITES="/old/site-config",
+        SITEPROOF_DATA="/old",
+    )
+    assert done.stdout == f"{ready}/site-config {ready}\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_activate_refuses_a_virtual_environment_that_was_moved(shell, ready):
+    moved = ready.rename(ready.with_name("moved"))
+    done = sourced(shell, f'. "{moved}/activate"; echo "code $?"')
+    assert done.stdout.startswith(f"siteproof: .venv was made for {ready}: run 'make venv'")
+    assert done.stdout.endswith("code 2\n")
+
+
+# setup/venv
+
+
+def test_venv_does_nothing_where_it_is_current(ready):
+    done = run(ready / "setup/venv")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_venv_waits_for_the_one_who_makes_it(ready):
+    with (ready / "setup/requirements.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = subprocess.Popen([ready / "setup/venv"], stdout=subprocess.PIPE, text=True)
+        told = second.stdout.readline()
+    assert told == "siteproof: another session makes .venv: waiting\n"
+    assert second.wait(timeout=PATIENCE) == 0
+
+
+def test_venv_refuses_an_old_python_in_one_line(clone, tmp_path):
+    program(tmp_path / "python", "exit 1")
+    done = run(clone / "setup/venv", PYTHON=str(tmp_path / "python"))
+    assert done.returncode == 2
+    assert done.stdout.startswith("siteproof: Python 3.11 or newer is needed")
+    assert done.stdout.count("\n") == 1
+
+
+def test_venv_names_a_folder_of_wheels_that_is_not_there(clone):
+    done = run(clone / "setup/venv", "--wheels", "/nonexistent")
+    assert done.returncode == 2
+    assert done.stdout.startswith("siteproof: no folder of wheels: /nonexistent")
+    assert done.stdout.count("\n") == 1
+
+
+def test_venv_runs_no_pip_that_the_lock_does_not_know(clone, tmp_path):
+    (tmp_path / "pip-1.0-py3-none-any.whl").write_bytes(b"foreign")
+    done = run(clone / "setup/venv", SITEPROOF_WHEELS=str(tmp_path))
+    assert done.returncode == 2
+    assert "has not the pip of requirements.lock" in done.stdout
+    assert not (clone / ".venv").exists()
+
+
+def test_venv_of_before_comes_back_when_a_new_one_fails(ready, tmp_path):
+    (ready / "setup/requirements.lock").write_text("# another lock\n")
+    done = run(ready / "setup/venv", SITEPROOF_WHEELS=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stdout.endswith("siteproof: the .venv of before is back\n")
+    assert (ready / ".venv/bin/reframe").exists()
+    assert not (ready / ".venv.old").exists()
+
+
+# setup/packages
+
+
+def test_packages_lists_what_is_lost_without_each(clone, machine):
+    done = run(clone / "setup/packages", "--list", machine=machine)
+    assert done.returncode == 3
+    assert re.search(r"^hpcc +missing: Hpl", done.stdout, re.MULTILINE)
+    assert apt_calls(machine) == []
+
+
+def test_every_package_of_a_run_serves_a_check():
+    rows = (TOP / "setup/packages.list").read_text().splitlines()
+    proofs = {row.split()[2] for row in rows if row.startswith("run ")}
+    scripts = " ".join(script.read_text() for script in (TOP / "checks").rglob("*.sh"))
+    assert {p for p in proofs if p not in scripts} <= {"lib:libopenblas.so.0"}  # hpcc's library
+
+
+def test_packages_says_so_before_it_installs(clone, machine):
+    program(
+        machine / "bin/apt-get",
+        """echo "apt-get got: $*" >>"$TMPDIR/said"
+        case $* in *install*) for c in ethtool fio hpcc mpirun likwid-bench ping qperf; do
+        printf '#!/bin/sh\\n' >"${0%/*}/$c"; /bin/chmod +x "${0%/*}/$c"; done ;; esac""",
+    )
+    program(machine / "bin/ldconfig", "echo libopenblas.so.0")
+    done = run(clone / "setup/packages", "--yes", machine=machine, TMPDIR=str(machine))
+    assert done.returncode == 0
+    first, last = done.stdout.splitlines()
+    assert "belongs to no cluster: Debian packages to install: " in first
+    assert last.startswith("siteproof: installed: ")
+    said = (machine / "said").read_text()
+    assert re.search(r"install --yes --no-install-recommends .*hpcc .*likwid", said)
+
+
+def test_packages_without_network_is_one_line_and_no_end(clone, machine):
+    program(machine / "bin/apt-get", 'echo "E: Unable to fetch some archives"; exit 100')
+    done = run(clone / "setup/packages", "--yes", machine=machine, TMPDIR=str(machine))
+    assert done.returncode == 3
+    assert done.stdout.count("E: Unable to fetch some archives") == 1
+    assert "siteproof: missing: hpcc: Hpl" in done.stdout
+
+
+def test_packages_installs_nothing_when_there_is_nobody_to_ask(clone, machine):
+    done = run(clone / "setup/packages", machine=machine)
+    assert "no terminal to ask on" in done.stdout
+    assert apt_calls(machine) == []
+
+
+def test_packages_installs_nothing_for_an_ordinary_user(clone, machine):
+    program(machine / "bin/id", "echo 1000")
+    done = run(clone / "setup/packages", "--yes", machine=machine)
+    assert done.returncode == 3
+    assert "no package is installed: this is not root" in done.stdout
+    assert "siteproof: missing: hpcc: Hpl" in done.stdout
+    assert apt_calls(machine) == []
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "etc/slurm/slurm.conf",
+        "etc/slurm/gres.conf",
+        "etc/slurm-llnl/slurm.conf",
+        "run/slurm/conf",
+        "etc/pbs.conf",
+    ],
+)
+def test_packages_installs_nothing_where_a_file_speaks_of_a_cluster(sign, clone, machine):
+    path = machine / "machine" / sign
+    path.parent.mkdir(parents=True)
+    path.touch()
+    done = run(clone / "setup/packages", "--yes", machine=machine)
+    assert f"this machine belongs to a cluster: {path} is there" in done.stdout
+    assert apt_calls(machine) == []
+
+
+def test_packages_installs_nothing_where_slurm_conf_is_set(clone, machine):
+    done = run(clone / "setup/packages", "--yes", machine=machine, SLURM_CONF="/opt/s/slurm.conf")
+    assert "belongs to a cluster: SLURM_CONF is set" in done.stdout
+    assert apt_calls(machine) == []
+
+
+def test_packages_installs_nothing_beside_a_parallel_file_system(clone, machine):
+    (machine / "machine/proc/mounts").write_text("mgs:/home /home lustre rw 0 0\n")
+    done = run(clone / "setup/packages", "--yes", machine=machine)
+    assert "belongs to a cluster: /home is a lustre file system" in done.stdout
+    assert apt_calls(machine) == []
+
+
+@pytest.mark.parametrize(("namespace", "belongs"), [("pid:[1]", True), ("pid:[2]", False)])
+def test_a_slurmd_counts_unless_it_runs_in_a_namespace_of_its_own(
+    namespace, belongs, clone, machine
+):
+    for process, space in (("self", "pid:[1]"), ("77", namespace)):
+        (machine / f"machine/proc/{process}/ns").mkdir(parents=True)
+        (machine / f"machine/proc/{process}/ns/pid").symlink_to(space)
+    (machine / "machine/proc/77/comm").write_text("slurmd\n")
+    done = run(clone / "setup/packages", "--yes", machine=machine, TMPDIR=str(machine))
+    assert ("belongs to a cluster: slurmd runs" in done.stdout) == belongs
+    assert bool(apt_calls(machine)) != belongs
+
+
+def test_debians_own_empty_slurm_folder_is_no_cluster(clone, machine):
+    (machine / "machine/etc/slurm/plugstack.conf.d").mkdir(parents=True)
+    done = run(clone / "setup/packages", machine=machine)
+    assert "root on a machine that belongs to no cluster" in done.stdout
+
+
+# setup/run and setup/test
+
+
+@pytest.mark.parametrize(
+    ("checks", "verdict", "code"),
+    [(0, 0, 0), (0, 3, 3), (1, 1, 1), (1, 3, 3), (1, 0, 1), (0, 2, 2)],
+)
+def test_run_ends_with_the_verdict_and_never_well_if_reframe_failed(
+    checks, verdict, code, ready, cluster
+):
+    program(ready / ".venv/bin/reframe", f'echo "reframe $*"; exit {checks}')
+    program(ready / ".venv/bin/siteproof", f'echo "siteproof $*"; exit {verdict}')
+    done = run(ready / "setup/run", machine=cluster, SITEPROOF_DATA="/srv/data")
+    assert done.returncode == code
+    assert "\nreframe -c checks/ -r --mode quick\nsiteproof verdict" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith(f"siteproof: make run: exit code {code}: ")
+
+
+def test_run_refuses_a_data_folder_that_reframe_cannot_work_in(ready, cluster):
+    done = run(ready / "setup/run", machine=cluster)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1].startswith("siteproof: ReFrame cannot run jobs in")
+
+
+@pytest.mark.parametrize(
+    ("closing", "pytest_code", "last", "code"),
+    [
+        ("3 passed in 0.12s", 0, "9 passed, 0 failed, 0 skipped", 0),
+        ("1 failed, 3 passed, 2 skipped in 61.0s (0:01:01)", 1, "9 passed, 2 failed, 4 skipped", 1),
+        ("2 passed, 1 error in 0.12s", 1, "7 passed, 2 failed, 0 skipped", 1),
+        ("no tests ran in 0.01s", 5, "3 passed, 2 failed, 0 skipped", 1),
+        ("Segmentation fault", 139, "3 passed, 2 failed, 0 skipped", 1),
+    ],
+)
+def test_the_last_line_of_make_test_is_honest(closing, pytest_code, last, code, ready, cluster):
+    program(ready / ".venv/bin/pytest", f"echo '{closing}'; exit {pytest_code}")
+    done = run(ready / "setup/test", machine=cluster)
+    assert done.stdout.splitlines()[-1] == last
+    assert done.returncode == code
+    assert "LEFT OUT: the test bed's tests, because this machine belongs" in done.stdout
+
+
+def test_make_test_says_that_shellcheck_is_missing(ready, cluster):
+    program(ready / ".venv/bin/pytest", "echo '3 passed in 0.12s'")
+    done = run(ready / "setup/test", machine=cluster)
+    assert "LEFT OUT: shellcheck, because it is not installed" in done.stdout
+
+
+def test_make_test_fails_if_a_linter_does(ready, cluster):  # ruff is two of the three
+    program(ready / ".venv/bin/pytest", "echo '3 passed in 0.12s'")
+    program(ready / ".venv/bin/ruff", "exit 1")
+    done = run(ready / "setup/test", machine=cluster)
+    assert done.stdout.splitlines()[-1] == "7 passed, 2 failed, 0 skipped"
+    assert done.returncode == 1
+
+
+def test_shell_scripts_are_found_by_name_first_line_or_directive(clone):
+    run("git", "init", "-q", clone)
+    (clone / "a.sh").write_text("true\n")
+    program(clone / "b", "true")
+    (clone / "c").write_text("#!/usr/bin/env bash\n")
+    (clone / "d.py").write_text("#!/usr/bin/env python3\n")
+    found = run(clone / "setup/shell-scripts").stdout.split()
+    assert {"a.sh", "b", "c", "activate", "setup/lib.sh", "setup/test"} <= set(found)
+    assert "d.py" not in found
+
+
+# the lock
+
+
+def test_the_lock_has_a_hash_for_every_package_and_no_address():
+    text = (TOP / "setup/requirements.lock").read_text()
+    packages = re.split(r"^(?=[a-z])", text, flags=re.MULTILINE)[1:]
+    assert len(packages) > 20
+    assert [p.split()[0] for p in packages if "--hash=sha256:" not in p] == []
+    assert "://" not in text
+    assert "index" not in text
+
+
+def test_the_lock_holds_what_the_project_asks_for():
+    lock = (TOP / "setup/requirements.lock").read_text().lower()
+    wanted = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["dependencies"]
+    pinned = (TOP / "setup/requirements.in").read_text()
+    pins = re.findall(r"^[\w-]+==[\w.]+$", pinned, re.MULTILINE)
+    assert [p for p in pins if f"\n{p.lower()} " not in lock] == []
+    assert [w for w in wanted if f"\n{re.split('[<>=~ ]', w)[0].lower()}==" not in lock] == []

@@ -1,0 +1,114 @@
+"""The fixture `testbed`: one 8-node Slurm cluster for all tests of a pytest run."""
+
+import os
+import subprocess
+import warnings
+from pathlib import Path
+
+import pytest
+from clone import PATIENCE
+
+PROGRAM = Path(__file__).parents[2] / "testbed" / "testbed"
+VARIABLE = "SITEPROOF_TESTBED_STATE"
+_PREFIX = "/run/siteproof-testbed-pytest-"  # never the folder of a testbed made by hand
+_UNAVAILABLE = ("needs root", "missing Debian packages")
+
+
+class Testbed:
+    """A testbed with a state folder of its own.
+
+    program: the command. state: its state folder.
+    environment: what to set so that the command means this testbed.
+    """
+
+    __test__ = False
+    program = PROGRAM
+
+    def __init__(self, name=""):
+        self.state = Path(f"{_PREFIX}{os.getpid()}{name}")
+        self.environment = {VARIABLE: str(self.state)}
+
+    @property
+    def path(self):
+        """A folder that every user can write and every node sees; it goes with the testbed."""
+        return next(Path("/var/tmp").glob(f"siteproof-testbed.{self.mark}/scratch"))
+
+    @property
+    def mark(self):
+        """What is in the name of everything that this testbed makes."""
+        return (self.state / "testbed.json").read_text().split('"mark": "')[1].split('"')[0]
+
+    def command(self, *words, timeout=3 * PATIENCE, **kw):
+        """Run `testbed WORDS…`."""
+        env = os.environ | self.environment | kw.pop("env", {})
+        options = {"text": True, "capture_output": True} | kw
+        return subprocess.run([PROGRAM, *map(str, words)], timeout=timeout, env=env, **options)
+
+    def must(self, *words, **kw):
+        """As command, but it has to succeed. Returns stdout."""
+        done = self.command(*words, **kw)
+        assert done.returncode == 0, f"testbed {words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def up(self, *words):
+        """Make it, or skip the test, loudly, where no testbed can be."""
+        done = self.command("up", *words)
+        if done.returncode == 2 and any(reason in done.stderr for reason in _UNAVAILABLE):
+            reason = f"NO TESTBED, NOT TESTED: {done.stderr.strip()}"
+            warnings.warn(reason, stacklevel=2)
+            pytest.skip(reason)
+        assert done.returncode == 0, done.stderr
+
+    def run(self, argv, user=None, node=None, timeout=3 * PATIENCE, **kw):
+        """Run argv on the login node, or on node, as root or as user; in .path unless cwd says."""
+        words = ["run", *(["--user", user] if user else []), *(["--node", node] if node else [])]
+        return self.command(*words, "--", *argv, timeout=timeout, **{"cwd": self.path} | kw)
+
+    def power_off(self, *nodes):
+        """Kill nodes as by a power loss."""
+        self.must("power-off", *nodes)
+
+    def power_on(self, *nodes):
+        """Boot nodes and wait until Slurm has them back."""
+        self.must("power-on", *nodes)
+
+    def fault(self, name, *nodes, value=None):
+        """Inject a fault; `testbed fault` lists them."""
+        self.must("fault", name, *nodes, *(["--value", value] if value else []))
+
+    def mend(self, *nodes):
+        """Undo all faults of nodes and wait until Slurm has them back."""
+        self.must("mend", *nodes)
+
+    def restart_slurmctld(self):
+        """Stop and start slurmctld; wait until it has its nodes back."""
+        self.must("restart-slurmctld")
+
+    def down(self):
+        """Take it away."""
+        self.must("down")
+
+
+def _clear_stale():
+    """Take away what a killed pytest run has left; others' that still run are left alone."""
+    for folder in Path("/run").glob(f"{Path(_PREFIX).name}*"):
+        pid = folder.name.removeprefix(Path(_PREFIX).name).partition("-")[0]
+        if not Path(f"/proc/{pid}").exists():
+            subprocess.run([PROGRAM, "down"], env=os.environ | {VARIABLE: str(folder)})
+
+
+@pytest.fixture(scope="session")
+def testbed(tmp_path_factory):
+    """Eight idle nodes. Leave them idle; who breaks one mends it.
+
+    All nodes see tmp_path at its own path. Ordinary users cannot enter it: use testbed.path.
+    """
+    if os.geteuid() == 0:
+        _clear_stale()
+    bed = Testbed()
+    try:
+        bed.up("8", "--share", tmp_path_factory.getbasetemp())
+        yield bed
+    finally:
+        if bed.state.exists():
+            bed.down()

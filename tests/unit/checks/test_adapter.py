@@ -1,0 +1,446 @@
+"""Every patch of ReFrame: that plain ReFrame needs it, what it does, and that no other is made."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import reframe
+
+from siteproof.checks import adapter
+from siteproof.errors import UserError
+
+pytestmark = pytest.mark.command  # ReFrame is started again and again
+
+TOP = next(p for p in Path(__file__).resolve().parents if (p / "reframe_settings.py").exists())
+REFRAME = Path(sys.executable).with_name("reframe")
+CONFIG = """
+site_configuration = {
+    "systems": [{"name": "plain", "hostnames": [".*"], "partitions": [{
+        "name": "node", "scheduler": "local", "launcher": "local", "environs": ["plain"]}]}],
+    "environments": [{"name": "plain"}], "general": [{"remote_detect": False}],
+}
+"""
+CHECK = """
+import reframe as rfm
+from reframe.core.builtins import sanity_function
+
+@rfm.simple_test
+class First(rfm.RunOnlyRegressionTest):
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    executable = "true"
+
+    @sanity_function
+    def fine(self):
+        return True
+"""
+# Written before a script: the patches, with hooks that print.
+PATCHED = """
+from siteproof.checks import adapter
+adapter.apply(adapter.Hooks(*(
+    lambda *what, name=name: print("hook:", name) for name in
+    ("file_loaded", "file_broken", "all_loaded", "before_run", "log_lost"))))
+"""
+SCHEDULER = """
+from types import SimpleNamespace
+from reframe.core import config, runtime
+settings = config.load_config("config.py")
+settings.select_subconfig("plain")
+runtime.init_runtime(settings)
+from reframe.core.schedulers.slurm import SlurmJobScheduler, _SlurmJob, slurm_state_pending
+job = _SlurmJob("x")
+"""
+COUNT = """
+import sys
+from reframe.core import fields, variables
+calls = {fields.__name__: 0, variables.__name__: 0}
+def counting(module, warn):
+    def called(*words, **more):
+        calls[module.__name__] += warn.__name__ == "user_deprecation_warning"
+        return warn(*words, **more)
+    return called
+for module in (fields, variables):
+    module.user_deprecation_warning = counting(module, module.user_deprecation_warning)
+from reframe.frontend.cli import main
+sys.argv = ["reframe", "-C", "config.py", "-c", "first.py", "-r"]
+try:
+    main()
+except SystemExit:
+    print("calls:", *(name for name, count in calls.items() if count))
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a check and settings of plain ReFrame."""
+    (tmp_path / "config.py").write_text(CONFIG)
+    (tmp_path / "first.py").write_text(CHECK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(TOP))
+    for name in ("RFM_CONFIG_FILES", "RFM_CHECK_SEARCH_PATH", "RFM_SYSTEM"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def plain(*words):
+    """Run plain ReFrame; it must end with exit code 0. Returns what it prints."""
+    done = subprocess.run(
+        [REFRAME, "-C", "config.py", *words, "--nocolor"],
+        timeout=120,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def python(script):
+    """The last word that a script prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1] if done.stdout else ""
+
+
+def program(here, name, text, monkeypatch):
+    """A program that goes before others of its name."""
+    (here / name).write_text(f"#!/bin/sh\necho called >> {here}/calls\n{text}\n")
+    (here / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(here), prepend=":")
+
+
+# ---- what plain ReFrame does; a test that fails here names a patch to delete
+
+
+def broken_files(here, _monkeypatch):
+    (here / "first.py").write_text(f"{CHECK}\nimport not_there\n")
+    said = plain("-c", "first.py", "-r")
+    assert "skipping test file" in said
+    assert "PASSED" in said
+
+
+def unknown_variables(_here, _monkeypatch):
+    said = plain("-c", "first.py", "-r", "-S", "Frist.executable=false")
+    assert "PASSED" in said
+    assert "Frist" not in "".join(said.splitlines(keepends=True)[8:])  # above is the command
+
+
+def start_of_a_run(_here, _monkeypatch):
+    assert "PASSED" in plain("-c", "first.py", "-r", "-n", "Nothing")
+
+
+def dropped_signals(_here, _monkeypatch):
+    """A log record asks for the user's name: osext.osuser swallows whatever comes then."""
+    assert python(SIGNAL) == "went on, and hears no further signal"
+
+
+SIGNAL = """
+import getpass, os, signal
+from reframe.frontend import executors
+from reframe.utility import osext
+signal.signal(signal.SIGTERM, executors._force_exit)
+getpass.getuser = lambda: os.kill(os.getpid(), signal.SIGTERM)
+osext.osuser()
+ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+print("went on, and hears", "no further signal" if ignored else "others")
+"""
+
+
+def resized_jobs(here, monkeypatch):
+    """The recording of a job that lost a node: ReFrame waits for its RESIZING record."""
+    assert polled(here, monkeypatch, "10") == "RESIZING,CANCELLED True"
+
+
+def polled(here, monkeypatch, job, before=""):
+    """State of a recorded job as ReFrame reads it, and whether it takes it for pending."""
+    recorded = next(TOP.glob("tests/**/22.05/jobs.sacct"))
+    program(here, "sacct", f"cat {recorded}", monkeypatch)
+    return python(f"""{before}{SCHEDULER}
+scheduler = object.__new__(SlurmJobScheduler)
+vars(scheduler).update(
+    _sacct="sacct", _max_sacct_failures=0, _num_sacct_failures=0, _update_state_count=0,
+    _pending_job_reason_poll_freq=9, _cancel_if_pending_too_long=lambda jobs: None)
+job._jobid, job._submit_time = "{job}", 1795317800.0
+scheduler.poll(job)
+print(job.state, slurm_state_pending(job.state))
+""")
+
+
+def nodes_of_a_job(here, monkeypatch):
+    assert hostnames(here, monkeypatch) == 3
+
+
+def hostnames(here, monkeypatch, before=""):
+    """How often three log records of a job that has ended ask Slurm for its nodes."""
+    program(here, "scontrol", "echo node001", monkeypatch)
+    python(f"""{before}{SCHEDULER}
+job._state, job._nodespec = "COMPLETED", "node001"
+for _ in range(3):
+    assert job.nodelist == ["node001"]
+""")
+    return (here / "calls").read_text().count("called")
+
+
+def second_job(_here, _monkeypatch):
+    """What is submitted again is over before it has begun."""
+    assert (
+        python(f"""{SCHEDULER}
+scheduler = SimpleNamespace(
+    _sched_access_in_submit=False, _resubmit_on_errors=[],
+    sbatch=lambda words: SimpleNamespace(stdout="Submitted batch job 2"))
+job._jobid, job._state = "1", "NODE_FAIL"
+SlurmJobScheduler.submit(scheduler, job)
+print(job.jobid, job.state)
+""")
+        == "2 NODE_FAIL"
+    )
+
+
+def full_disk(here, _monkeypatch):
+    assert "No space left" in python(CLOSE.format("except OSError as error: print(error)"))
+
+
+CLOSE = """
+from reframe.core.logging import MultiFileHandler
+handler = MultiFileHandler("log", mode="w")
+full = open("/dev/full", "w")
+full.write("a record")
+handler._MultiFileHandler__streams = {{"log": full}}
+try:
+    handler.close()
+    print("closed")
+{}
+"""
+
+
+def deprecations_of_fields(_here, _monkeypatch):
+    assert "reframe.core.fields" in python(COUNT)
+
+
+def deprecations_of_variables(_here, _monkeypatch):
+    assert "reframe.core.variables" in python(COUNT)
+
+
+NEEDED = {
+    test.__name__.replace("_", " "): test
+    for test in (
+        broken_files,
+        unknown_variables,
+        start_of_a_run,
+        dropped_signals,
+        resized_jobs,
+        nodes_of_a_job,
+        second_job,
+        full_disk,
+        deprecations_of_fields,
+        deprecations_of_variables,
+    )
+}
+
+
+@pytest.mark.parametrize("name", [patch.name for patch in adapter.PATCHES])
+def test_plain_reframe_needs_the_patch(name, here, monkeypatch):
+    NEEDED[name](here, monkeypatch)
+
+
+# ---- what the patches do; what the hooks refuse, test_run_local.py tells
+
+
+@pytest.mark.parametrize(
+    ("words", "hook"),
+    [([], "file_loaded"), ([], "all_loaded"), (["-r", "-n", "Nothing"], "before_run")],
+)
+def test_a_hook_is_called(words, hook, here):
+    (here / "config.py").write_text(f"{PATCHED}{CONFIG}")
+    said = plain("-c", "first.py", *(words or ["-l"]))
+    assert f"hook: {hook}\n" in said
+
+
+def test_a_file_that_is_no_python_is_told(here):
+    (here / "config.py").write_text(f"{PATCHED}{CONFIG}")
+    (here / "first.py").write_text("def (")
+    done = subprocess.run(
+        [REFRAME, "-C", "config.py", "-c", "first.py", "-l"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "hook: file_broken\n" in done.stdout
+
+
+def test_a_dropped_signal_is_raised_again(here):
+    script = SIGNAL.replace("executors._force_exit)", "executors._force_exit)", 1)
+    again = "\ntry:\n    adapter.repeat_signal()\nexcept BaseException as error:\n    print(error)"
+    assert python(f"{PATCHED}{script}{again}") == "received signal 15"
+
+
+def test_a_resized_job_ends(here, monkeypatch):
+    assert polled(here, monkeypatch, "10", PATCHED) == "CANCELLED False"
+
+
+def test_the_nodes_of_a_job_are_asked_for_once(here, monkeypatch):
+    assert hostnames(here, monkeypatch, PATCHED) == 1
+
+
+def test_a_full_disk_is_told_to_the_hook(here):
+    script = CLOSE.format("except OSError as error: print(error)").replace(
+        'print("closed")', "pass"
+    )
+    assert python(PATCHED + script) == "hook: log_lost"
+
+
+def test_nothing_is_warned_of_when_patched(here):
+    assert python(PATCHED + COUNT) == "calls:"
+
+
+# ---- another ReFrame
+
+
+@pytest.fixture
+def unpatched(monkeypatch):
+    """Patches that change nothing, so that this process keeps its ReFrame."""
+    from dataclasses import replace
+
+    monkeypatch.setattr(
+        adapter,
+        "PATCHES",
+        tuple(replace(patch, put=lambda hooks: None) for patch in adapter.PATCHES),
+    )
+
+
+def test_the_verified_version_is_the_pin_and_is_not_told(unpatched, capsys):
+    pins = next(TOP.glob("**/requirements.in")).read_text()
+    assert f"ReFrame-HPC=={adapter.VERIFIED}\n" in pins
+    adapter.apply(None)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("version", ["4.10.5", "4.11.0", "5.0.0-dev.1", "4.9.2"])
+def test_another_version_is_told_in_one_line(version, unpatched, monkeypatch, capsys):
+    monkeypatch.setattr(reframe, "VERSION", version)
+    adapter.apply(None)
+    assert capsys.readouterr().err == (
+        f"siteproof: ReFrame {version} is not the version that Siteproof was verified with, "
+        f"{adapter.VERIFIED}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("patch", "needed"),
+    [(patch.name, needed) for patch in adapter.PATCHES for needed in patch.needs],
+)
+def test_a_reframe_without_a_name_that_a_patch_needs_is_refused(
+    patch, needed, unpatched, monkeypatch
+):
+    there = adapter._there
+    monkeypatch.setattr(adapter, "_there", lambda name: name != needed and there(name))
+    with pytest.raises(UserError, match=f"the patch '{patch}' needs"):
+        adapter.apply(None, [patch])
+
+
+@pytest.mark.parametrize(
+    "needed",
+    [
+        "reframe.not_there:x",
+        "reframe.frontend.loader:NotThere.load_all",
+        "reframe.frontend.loader:RegressionCheckLoader.not_there",
+        "reframe.frontend.loader:RegressionCheckLoader.__init__/_not_used",
+        "reframe.core.schedulers.slurm:_SlurmJob.nodelist/fget",
+    ],
+)
+def test_a_name_that_is_gone_is_noticed(needed):
+    assert not adapter._there(needed)
+
+
+def test_the_refusal_is_one_line_without_a_traceback(here, monkeypatch):
+    (here / "sitecustomize.py").write_text(
+        "from reframe.core.logging import MultiFileHandler\ndel MultiFileHandler.close\n"
+        "from reframe.frontend import executors\ndel executors._force_exit\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{here}:{TOP}")
+    done = subprocess.run(
+        [REFRAME, "-C", TOP / "reframe_settings.py", "--system=thishost", "-l"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2, done
+    assert "has no reframe.frontend.executors._force_exit, which the patch 'dropped signals'" in (
+        done.stderr
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
+# ---- nobody else
+
+
+def files():
+    """Every file of ours that may meet ReFrame's objects, but for the adapter."""
+    for folder in ("siteproof", "checks", "sweeps"):
+        for path in (TOP / folder).rglob("*.py"):
+            text = path.read_text()
+            checks = "checks" in path.relative_to(TOP).parts
+            if path.name != "adapter.py" and (checks or "import reframe" in text):
+                yield path, ast.parse(text)
+
+
+def from_reframe(tree):
+    """The names of ReFrame's that a file imports, each with the name that it has there."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", None)
+            for name in node.names:
+                if (module or name.name).split(".")[0] == "reframe":
+                    yield name.name, (name.asname or name.name).split(".")[0]
+
+
+def own(tree):
+    """What a file itself defines: functions, classes, names, and attributes of self."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and (ast.unparse(node.value) == "self")
+        ):
+            yield node.attr
+
+
+def strange(tree):
+    """Names of ReFrame's internals that a file uses, and what it assigns to ReFrame's."""
+    yield from (name for name, _ in from_reframe(tree) if name.startswith("_"))
+    theirs, mine = {name for _, name in from_reframe(tree)}, set(own(tree))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        if node.attr.startswith("_") and not node.attr.endswith("__") and node.attr not in mine:
+            yield node.attr
+        root = ast.unparse(node).split(".")[0]
+        if isinstance(node.ctx, ast.Store) and root in theirs:
+            yield f"{ast.unparse(node)} ="
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from reframe.core.schedulers.slurm import _SlurmJob", "_SlurmJob"),
+        ("import reframe.frontend.executors as e\ne.Runner.runall = 1", "e.Runner.runall ="),
+        ("class A:\n def f(self):\n  self.job._state = 1", "_state"),
+        ("class A:\n def f(self):\n  self._setup_run_job()", "_setup_run_job"),
+    ],
+)
+def test_the_rule_notices(text, found):
+    assert list(strange(ast.parse(text))) == [found]
+
+
+def test_no_other_file_touches_reframes_internals():
+    found = {f"{path.relative_to(TOP)}: {name}" for path, tree in files() for name in strange(tree)}
+    assert found == set()

@@ -1,0 +1,58 @@
+"""What a sweep costs, how far it is, and what came to nothing: told in one line each."""
+
+import pytest
+
+from siteproof.checks import budget
+from siteproof.checks.contract_sweep import tell_failed, tell_progress
+from siteproof.checks.settings import of_sweeps
+from siteproof.record.samples import Header, Sample
+
+HEAD = Header("s", "here", "node", "system", "Ior", "7", "2026-11-21T12:00:00+00:00")
+
+
+def test_the_cost_is_that_of_the_jobs_that_run():
+    told = budget.of([(1, 3600, 10, 0), (8, 1800, 4, 0), (0, 120, 0, 7)])
+    assert (told.jobs, told.points, told.nodes, told.left_out) == (2, 14, 8, 7)
+    assert told.node_hours == 5
+    assert str(told) == (
+        "14 points in 2 jobs, on 8 nodes at most, 5.0 node-hours at most; "
+        "7 points left out, as there are too few nodes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("done", "points", "seconds", "line"),
+    [
+        (12, 42, 336, "12 of 42 points, about 14 min left"),
+        (41, 42, 410, "41 of 42 points, about a minute left"),
+        (42, 42, 410, "42 of 42 points"),
+    ],
+)
+def test_progress_says_how_long_the_rest_will_take(done, points, seconds, line):
+    assert tell_progress(done, points, seconds) == line
+
+
+def test_failed_points_are_told_by_their_axes():
+    failed = [
+        Sample(HEAD, "", "Ior.*", status="timeout", why="hung", trial=t, dims={"tasks": str(n)})
+        for n in (1, 2)
+        for t in (1, 2)
+    ]
+    assert tell_failed(failed, 10) == (
+        "6 of 10 points measured. tasks=1 trial=1: timeout: hung; tasks=1 trial=2: timeout: hung; "
+        "tasks=2 trial=1: timeout: hung; and 1 more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["-c", "sweeps/", "-r"], True),
+        (["-c", "/x/sweeps/sweeps.py"], True),
+        (["--checkpath=sweeps"], True),
+        (["-c", "checks/", "-r"], False),
+        ([], False),
+    ],
+)
+def test_jobs_take_turns_where_sweeps_run(words, answer):
+    assert of_sweeps(words) is answer

@@ -1,0 +1,50 @@
+"""What is recorded beside the figures, so that a change of it can be named."""
+
+import fleets
+import pytest
+
+from siteproof.checks import session
+from siteproof.compare import changes
+
+
+def around(before, after):
+    """The same node before and after, with another provenance."""
+    return [
+        fleets.run_of({"n001": 1.0}, run, provenance=told)
+        for run, told in ((1, before), (2, after))
+    ]
+
+
+@pytest.mark.parametrize("key", changes.PROVENANCE)
+def test_each_word_of_the_provenance_is_compared(key, tmp_path):
+    sides = around({key: "1"}, {key: "2"})
+    assert changes.between(*sides, tmp_path) == [f"{key}: 1 -> 2"]
+
+
+def test_what_was_not_recorded_before_is_told_as_unknown(tmp_path):
+    assert changes.between(*around({}, {"slurm": "23.11.4"}), tmp_path) == [
+        "slurm: unknown -> 23.11.4"
+    ]
+
+
+def test_who_ran_it_is_no_change_of_the_machine(tmp_path):
+    assert changes.between(*around({"user": "a"}, {"user": "b"}), tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "script, told",
+    [
+        ("echo slurm 23.11.4", {"slurm": "23.11.4"}),
+        ("echo 'slurm-wlm 22.05.8'", {"slurm": "22.05.8"}),
+        ("echo no configuration >&2; exit 1", {}),
+        ("true", {}),
+        (None, {}),
+    ],
+)
+def test_slurms_version_is_recorded_where_it_says_it(script, told, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if script:
+        path = tmp_path / "sinfo"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    assert session._slurm() == told

@@ -1,0 +1,94 @@
+"""Node sets: no group is looked up, no set fills the memory, and no node is lost."""
+
+import pytest
+from ClusterShell.NodeSet import NodeSet
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siteproof.nodesets import MAX_NODES, parse, problems
+
+names = st.from_regex(r"[a-z]{1,3}", fullmatch=True)
+hosts = st.lists(st.tuples(names, st.integers(0, 999)), min_size=1, max_size=30)
+
+
+@given(hosts)
+def test_a_folded_set_has_the_same_nodes(pairs):
+    expected = {f"{name}{number:03}" for name, number in pairs}
+    folded = str(NodeSet.fromlist(sorted(expected)))
+    assert set(parse(folded)) == expected
+    assert problems(folded) == []
+
+
+@given(st.text(alphabet="ab@[]0123456789-,!&^/ %*{}.", max_size=20))
+def test_any_text_is_a_set_or_a_reason(text):
+    found = problems(text)
+    assert all(isinstance(problem, str) and problem for problem in found)
+    if not found:
+        assert "@" not in text
+        assert 0 < len(parse(text)) <= MAX_NODES
+
+
+@given(names, st.integers(0, 50), st.integers(1, 50), st.integers(0, 50))
+def test_a_node_that_is_named_twice_is_found(name, start, length, offset):
+    first = f"{name}[{start}-{start + length}]"
+    second = f"{name}[{start + offset}-{start + offset + length}]"
+    overlap = len(range(offset, length + 1))
+    (problem,) = problems(f"{first},{second}") if overlap else ("",)
+    assert bool(overlap) == ("more than once" in problem)
+    if not overlap:
+        assert problems(f"{first},{second}") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("node[001-320]", 320),
+        ("a[1-3]b[1-2]", 6),
+        ("n[1-10]!n[2-9]", 2),
+        ("n[1-10/2]", 5),
+        ("localhost", 1),
+        ("a.b-c_d", 1),
+    ],
+)
+def test_count(text, count):
+    assert problems(text) == []
+    assert len(parse(text)) == count
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@all",
+        "a,@compute:x",
+        "n@1",
+        "n[1-100000000000]",
+        "n[1-1000]m[1-1000]",
+        "n[1-2",
+        "n[2-1]",
+        "",
+        " ",
+        "a b",
+        "-n",
+        "n[1-2]-",
+        "n;reboot",
+        "$(reboot)",
+        "ä[1-2]",
+        "n[1-3],n2",
+        "%s",
+    ],
+)
+def test_what_is_no_set_of_nodes(text):
+    assert problems(text)
+
+
+def test_no_group_is_looked_up(monkeypatch):
+    """Not even through the resolver that ClusterShell would use by itself."""
+
+    def called(*args, **kwargs):
+        raise AssertionError("a group was looked up")
+
+    monkeypatch.setattr("ClusterShell.NodeUtils.UpcallGroupSource._upcall_read", called)
+    for text in ("@all", "@x:y", "a,@b", "@*"):
+        assert problems(text) == [
+            "'@' in a node set: groups are not looked up, so write the nodes out"
+        ]

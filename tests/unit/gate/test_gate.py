@@ -1,0 +1,569 @@
+"""The decision, the commands that follow from it, and the log: without Slurm."""
+
+import json
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from fleets import broken, furnish, names, run_of
+
+from siteproof import nodesets
+from siteproof.analysis.slow_nodes import WrongAnswer
+from siteproof.errors import UserError
+from siteproof.gate import act, commands, log
+from siteproof.gate.commands import Cluster, Wish
+from siteproof.gate.decision import STATES, Decision, Excuse, Ruling, decide, too_many
+from siteproof.record import samples
+from siteproof.record.samples import Header, Sample
+from siteproof.slurm.records import Node, Reservation
+from siteproof.slurm.spelling import node_state
+
+WAIVER = "waived until 2999-12-31 by A. Colleague: fan"
+WISH = Wish("root", "campaign winter")
+INVENTORY = nodesets.of(f"n{i}" for i in range(1, 9))
+
+
+@dataclass
+class Report:
+    state: str
+    reasons: list = field(default_factory=list)
+    wrong: list = field(default_factory=list)
+
+
+def excuse(*things, wrong_answers=()):
+    return Excuse(frozenset(things), frozenset(wrong_answers), WAIVER)
+
+
+def decided(**states):
+    """A decision with these states; every other node is OK."""
+    reports = {n: Report("OK") for n in INVENTORY}
+    return decide(reports | {n: Report(s, [f"Stream.triad: {s}"]) for n, s in states.items()})
+
+
+def cluster(*reservations, **nodes):
+    """A cluster of idle nodes, but for those given."""
+    known = {n: Node(n) for n in INVENTORY} | nodes
+    return Cluster(known, {r.name: r for r in reservations})
+
+
+def held(*names, name="siteproof-compute", start=5):
+    return Reservation(name, start, nodesets.of(names))
+
+
+def planned(decision, seen, ours=None, wish=WISH, moved=None):
+    plan = commands.quarantine("compute", INVENTORY, decision, seen, ours, wish, moved or {})
+    return [
+        c.argv[1:] for c in plan.commands if c.what not in ("comment", "drain")
+    ], plan.left_alone
+
+
+# ---- the decision
+
+
+@pytest.mark.parametrize(
+    ("state", "back"),
+    [
+        ("OK", True),
+        ("UNSTABLE", True),
+        ("SLOW", False),
+        ("FAILED", False),
+        ("ODD", False),
+        ("UNTESTED", False),
+    ],
+)
+def test_each_state_goes_back_or_stays_out(state, back):
+    assert (decided(n3=state).out == nodesets.of()) is back
+
+
+def test_a_site_may_choose_which_states_stay_out():
+    reports = {s: Report(s) for s in STATES}
+    chosen = ["FAILED", "UNSTABLE"]
+    assert decide(reports, keep_out=chosen).out == nodesets.of(chosen)
+
+
+def test_the_answer_is_one_line():
+    assert str(decided(n3="FAILED", n7="SLOW")) == "6 of 8 nodes go back, 2 stay out (n[3,7])"
+    assert str(decided()) == "8 of 8 nodes go back"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "waived", "back"),
+    [
+        (["anything"], "all", True),
+        (["TB-HPL: 1 GFLOPS"], "TB-HPL", True),
+        (["Stream.triad is 12 % below"], "Stream.triad", True),
+        (["TB-HPL-ANY: 1 GFLOPS"], "TB-HPL", False),
+        (["TB-HPL: slow", "TB-STREAM: slow"], "TB-HPL", False),
+        ([], "TB-HPL", False),
+    ],
+)
+def test_a_waiver_excuses_only_what_it_speaks_of(reasons, waived, back):
+    ruling = decide({"n1": Report("FAILED", reasons)}, {"n1": [excuse(waived)]}).rulings["n1"]
+    assert ruling.back is back
+    assert ruling.waived == (WAIVER if back else "")
+
+
+@pytest.mark.parametrize(
+    ("excuses", "back"),
+    [
+        ([excuse("all")], False),
+        ([excuse("Stream", "Stream.triad", "wrong answer", "invalid", "Hpl")], False),
+        ([excuse("all", wrong_answers=["checksum"])], False),
+        ([excuse("Hpl", wrong_answers=["invalid"]), excuse("Stream")], False),
+        ([excuse("Stream", "Stream.triad", wrong_answers=["invalid"])], True),
+        ([excuse("all", wrong_answers=["invalid", "checksum"])], True),
+    ],
+)
+def test_a_wrong_answer_keeps_a_node_out_unless_its_status_is_waived(excuses, back):
+    told = "Stream: wrong answer: invalid: the word Hpl is in it"
+    report = Report(
+        "FAILED", [told, "Stream.triad: no value"], [WrongAnswer(told, "Stream", "invalid")]
+    )
+    assert decide({"n1": report}, {"n1": excuses}).rulings["n1"].back is back
+
+
+def test_a_node_that_nobody_measured_never_leaves_a_quarantine():
+    decision = decide({"n1": Report("UNTESTED")}, keep_out=["FAILED"])
+    assert (decision.back, decision.passed) == (nodesets.of(["n1"]), nodesets.of())
+
+
+@pytest.mark.parametrize(
+    ("out", "limit", "refused"),
+    [
+        (1, 10, False),  # one of eight is 12.5 %, and always allowed
+        (2, 10, True),
+        (2, 25, False),
+        (3, 25, True),
+        (8, 100, False),
+        (0, 0, False),
+        (1, 0, False),
+    ],
+)
+def test_more_than_a_share_of_a_partition_is_refused(out, limit, refused):
+    nodes = nodesets.of(list(INVENTORY)[:out])
+    assert bool(too_many(nodes, {"compute": INVENTORY}, Fraction(limit, 100))) is refused
+
+
+# ---- the commands
+
+
+def test_failed_nodes_come_under_a_reservation():
+    done, left = planned(decided(n3="FAILED", n6="FAILED"), cluster())
+    assert done == [
+        (
+            "create",
+            "reservation",
+            "ReservationName=siteproof-compute",
+            "StartTime=now",
+            "Duration=UNLIMITED",
+            "Users=root",
+            "Nodes=n[3,6]",
+            "Flags=MAINT,IGNORE_JOBS",
+        )
+    ]
+    assert left == {}
+
+
+def test_nothing_is_done_twice():
+    decision = decided(n3="FAILED")
+    comment = commands.text(decision.rulings["n3"], WISH.campaign)
+    seen = cluster(held("n3"), n3=Node("n3", comment=comment))
+    plan = commands.quarantine("compute", INVENTORY, decision, seen, held("n3"), WISH, {})
+    assert plan.commands == []
+
+
+def test_a_new_failure_is_added_and_who_has_passed_waits_for_its_release():
+    done, _ = planned(decided(n3="FAILED"), cluster(held("n6")), held("n6"))
+    assert done == [("update", "ReservationName=siteproof-compute", "Nodes=n[3,6]")]
+
+
+@pytest.mark.parametrize(
+    ("node", "others", "told"),
+    [
+        (Node("n3", node_state("IDLE+DRAIN"), "bad DIMM"), [], "drain+idle: bad DIMM"),
+        (Node("n3", node_state("DOWN"), "Not responding"), [], "down: Not responding"),
+        (Node("n3"), [held("n3", name="class")], "in reservation class"),
+    ],
+)
+def test_what_is_somebody_elses_is_left_alone_and_named(node, others, told):
+    done, left = planned(decided(n3="FAILED", n6="FAILED"), cluster(*others, n3=node))
+    assert done[0][-2] == "Nodes=n6"
+    assert left == {"n3": told}
+
+
+def test_a_node_that_slurm_does_not_know_is_named():
+    seen = Cluster({n: Node(n) for n in INVENTORY if n != "n3"})
+    assert planned(decided(n3="FAILED"), seen) == ([], {"n3": "unknown to Slurm"})
+
+
+def test_the_maintenances_own_reservation_may_be_overlapped_if_it_is_named():
+    wish = Wish("root", "c", beside=("maint",))
+    done, left = planned(decided(n3="FAILED"), cluster(held("n3", name="maint")), wish=wish)
+    assert (len(done), left) == (1, {})
+
+
+def test_a_node_that_changed_since_the_plan_is_left_alone():
+    before, now = cluster(), cluster(n3=Node("n3", node_state("DOWN"), "power"))
+    moved = commands.changed(before, now, ["n3", "n6"])
+    assert moved == {"n3": "changed meanwhile: down: power"}
+    done, left = planned(decided(n3="FAILED", n6="FAILED"), now, moved=moved)
+    assert (done[0][-2], list(left)) == ("Nodes=n6", ["n3"])
+
+
+def test_a_job_that_begins_is_no_change():
+    now = cluster(n3=Node("n3", node_state("ALLOCATED")))
+    assert commands.changed(cluster(), now, ["n3"]) == {}
+
+
+def test_a_reservation_that_comes_between_is_a_change():
+    assert list(commands.changed(cluster(), cluster(held("n3", name="x")), ["n3"])) == ["n3"]
+
+
+@pytest.mark.parametrize(
+    ("comment", "written"),
+    [("", True), ("siteproof: FAILED: something older", True), ("bought in 2021", False)],
+)
+def test_a_comment_of_somebody_else_stays(comment, written):
+    seen = cluster(n3=Node("n3", comment=comment))
+    plan = commands.quarantine("compute", INVENTORY, decided(n3="FAILED"), seen, None, WISH, {})
+    assert ("comment" in [c.what for c in plan.commands]) is written
+
+
+def test_a_drain_is_offered_and_not_repeated():
+    wish = Wish("root", "campaign winter", drain=True)
+    decision = decided(n3="FAILED")
+    plan = commands.quarantine("compute", INVENTORY, decision, cluster(), None, wish, {})
+    assert plan.commands[-1].argv == (
+        "scontrol",
+        "update",
+        "NodeName=n3",
+        "State=DRAIN",
+        "Reason=siteproof: FAILED: Stream.triad: FAILED; campaign winter; see: siteproof why n3",
+    )
+    drained = cluster(held("n3"), n3=Node("n3", node_state("IDLE+DRAIN"), "siteproof: x"))
+    again = commands.quarantine("compute", INVENTORY, decision, drained, held("n3"), wish, {})
+    assert "drain" not in [c.what for c in again.commands]
+
+
+def test_release_takes_out_what_has_passed_and_names_the_rest():
+    plan = commands.release(decided(n6="FAILED"), cluster(), held("n3", "n6"), INVENTORY, {})
+    assert [c.argv[1:] for c in plan.commands] == [
+        ("update", "ReservationName=siteproof-compute", "Nodes=n6")
+    ]
+    assert plan.left_alone == {"n6": "FAILED: Stream.triad: FAILED"}
+
+
+def test_the_last_node_takes_the_reservation_with_it():
+    """An empty `Nodes=` would let Slurm choose nodes."""
+    seen = cluster(n3=Node("n3", node_state("IDLE+DRAIN"), "siteproof: x", "siteproof: x"))
+    plan = commands.release(decided(), seen, held("n3"), INVENTORY, {})
+    assert [c.argv[1:] for c in plan.commands] == [
+        ("delete", "ReservationName=siteproof-compute"),
+        ("update", "NodeName=n3", "Comment="),
+        ("update", "NodeName=n3", "State=RESUME"),
+    ]
+
+
+def test_release_keeps_a_stranger_in_the_reservation():
+    seen = held("n3", "n4", "gone9")
+    plan = commands.release(decided(), cluster(), seen, nodesets.of(["n3", "gone9"]), {})
+    assert plan.left_alone == {"gone9": "not in the inventory", "n4": "put there by somebody else"}
+    assert plan.commands[0].nodes == "gone9,n4"
+
+
+def test_only_our_own_drains_are_resumed():
+    drained = node_state("IDLE+DRAIN")
+    seen = cluster(n3=Node("n3", drained, "siteproof: x"), n6=Node("n6", drained, "bad DIMM"))
+    plan = commands.resume(seen, held("n3", "n6"), {})
+    assert [c.argv[2] for c in plan.commands] == ["NodeName=n3"]
+    assert plan.left_alone == {"n6": "drain+idle: bad DIMM"}
+
+
+@pytest.mark.parametrize(
+    "reason", ['a "b" $(id) `id` \\ |', "x\nState=DOWN Reason=y", "\x1b[31m", "é\u202e", "w" * 5000]
+)
+def test_no_reason_ends_a_field_or_steers_a_terminal(reason):
+    words = commands.text(Ruling("n1", "FAILED", False, (reason,)), 'c "; $(id)')
+    assert words.isascii()
+    assert words.isprintable()
+    assert not set(words) & set("\"'`$\\|=\n")
+    assert len(words) <= commands.MOST
+    assert words.endswith("see: siteproof why n1")
+
+
+@pytest.mark.parametrize(
+    ("partition", "name"),
+    [("compute", "siteproof-compute"), ("gpu a/b$(x)", "siteproof-gpu_a_b__x_")],
+)
+def test_the_reservation_has_a_name_that_slurm_takes(partition, name):
+    assert commands.reservation_name(partition) == name
+
+
+# ---- at work, beside a Slurm that is made up
+
+
+class Slurm:
+    """Answers what it is told to, and keeps what it is asked to do."""
+
+    def __init__(self, *looks):
+        self.looks, self.ran, self.errors = list(looks), [], {}
+
+    def look(self):
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    def run(self, argv):
+        self.ran.append(argv[1:3])
+        return self.errors.get(argv[1], "")
+
+
+@pytest.fixture
+def scene(tmp_path, monkeypatch):
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    return act.Scene(
+        "here",
+        decided(n3="FAILED", n6="FAILED"),
+        {"compute": INVENTORY},
+        WISH,
+        "campaign winter",
+        "me",
+    )
+
+
+def quarantine(scene, monkeypatch, fake, seen):
+    monkeypatch.setattr(act, "look", fake.look)
+    monkeypatch.setattr(act.client, "change", fake.run)
+    return act.act(scene, "quarantine", act.plan_quarantine, seen)
+
+
+def test_it_looks_again_right_before_it_acts(scene, monkeypatch):
+    now = cluster(n3=Node("n3", node_state("IDLE+DRAIN"), "bad DIMM"))
+    fake = Slurm(now, cluster(held("n6")))
+    done = quarantine(scene, monkeypatch, fake, cluster())
+    assert done.commands[0].nodes == "n6"
+    assert done.left_alone == {"n3": "changed meanwhile: drain+idle: bad DIMM"}
+    assert [r["phase"] for r in log.read(scene.log)[:3]] == ["plan", "before", "after"]
+    assert log.read(scene.log)[2]["start"] == 5
+
+
+def test_after_an_error_nothing_more_is_done_and_the_log_has_it(scene, monkeypatch):
+    fake = Slurm(cluster())
+    fake.errors["create"] = "Duplicate reservation name"
+    done = quarantine(scene, monkeypatch, fake, cluster())
+    assert (fake.ran, done.commands) == ([("create", "reservation")], [])
+    assert "Duplicate reservation name" in done.errors[0]
+    assert log.read(scene.log)[-1]["error"] == "Duplicate reservation name"
+
+
+def test_a_reservation_that_is_not_as_asked_for_is_an_error(scene, monkeypatch):
+    fake = Slurm(cluster(), cluster(held("n1", "n3")))
+    done = quarantine(scene, monkeypatch, fake, cluster())
+    assert "Slurm has n[1,3] where n[3,6] was asked for" in done.errors[0]
+    assert len(fake.ran) == 1
+
+
+def test_without_a_log_nothing_is_done(scene, monkeypatch):
+    scene.log.mkdir(parents=True)
+    fake = Slurm(cluster())
+    with pytest.raises(UserError, match="cannot be"):
+        quarantine(scene, monkeypatch, fake, cluster())
+    assert fake.ran == []
+
+
+def test_a_quarantine_of_somebody_else_is_refused(scene, monkeypatch):
+    with pytest.raises(commands.Refusal, match="somebody else"):
+        quarantine(scene, monkeypatch, Slurm(cluster(held("n8"))), cluster(held("n8")))
+
+
+# ---- the log
+
+
+def entry(**keys):
+    return {"what": "create", "reservation": "r", "unix": 100, "phase": "before"} | keys
+
+
+@pytest.mark.parametrize(
+    ("records", "ours"),
+    [
+        ([], False),
+        ([entry(), entry(phase="after", error="", start=102)], True),
+        ([entry(), entry(phase="after", error="", start=99)], False),
+        ([entry(), entry(phase="after", error="Duplicate name")], False),
+        ([entry()], True),  # the gate died while it made it
+        ([entry(unix=9)], False),
+        ([entry(reservation="other")], False),
+        ([entry(what="update")], False),
+        ([entry(unix="soon")], False),
+    ],
+)
+def test_the_log_knows_whose_a_reservation_is(records, ours):
+    assert log.made_by_us(records, "r", 102) is ours
+
+
+def test_the_log_knows_which_nodes_the_gate_put_in():
+    records = [
+        entry(added="n[1-2]"),
+        entry(what="update", added="n5"),
+        entry(added=""),
+        entry(reservation="other", added="n7"),
+        entry(added=3),
+        entry(added="n["),
+    ]
+    assert log.put_in(records, "r") == nodesets.of(["n1", "n2", "n5"])
+
+
+def test_the_log_is_appended_to_and_a_broken_line_costs_only_itself(tmp_path):
+    path = tmp_path / "new" / log.NAME
+    with log.held(path) as journal:
+        journal.add({"one": "\x1b\n"})
+    with path.open("a") as file:
+        file.write('{"half')
+    with log.held(path) as journal:
+        journal.add({"two": 2})
+    assert log.read(path) == [{"one": "\x1b\n"}, {"two": 2}]
+    assert "\x1b" not in path.read_text()
+
+
+def test_two_gates_never_act_at_a_time(tmp_path):
+    path = tmp_path / log.NAME
+    with log.held(path), pytest.raises(UserError, match="at work"), log.held(path):
+        pass
+
+
+def test_a_log_that_leads_elsewhere_is_refused(tmp_path):
+    (tmp_path / log.NAME).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="cannot be written"), log.held(tmp_path / log.NAME):
+        pass
+
+
+def test_a_group_of_operators_shares_the_log(tmp_path):
+    tmp_path.chmod(0o2775)
+    with log.held(tmp_path / log.NAME):
+        assert (tmp_path / log.NAME).stat().st_mode & 0o020
+
+
+# ---- the command, on a machine without Slurm
+
+
+def measure(world, mismatches, **keys):
+    """A session in which this machine was found with so many mismatches."""
+    head = Header(
+        **{
+            "session": "s1",
+            "system": "thishost",
+            "partition": "node",
+            "environment": "system",
+            "check": "HostParameters",
+            "job": "1",
+            "time": "2026-11-21T00:00:00+00:00",
+            "mode": "quick",
+            **keys,
+        }
+    )
+    one = Sample(head, "localhost", "HostParameters.mismatches", Decimal(mismatches), "count")
+    samples.write(world.data / "perflogs", head, [one])
+
+
+CRITERION = """HERE-PARAMETERS:
+  description: The machine is configured as the site says
+  metric: HostParameters.mismatches
+  at_most: 0 count
+  conditions: {mode: [quick, maintenance, acceptance]}
+  source: here
+"""
+
+
+@pytest.fixture
+def here(world):
+    world.site(criteria=CRITERION, baselines="{}\n")
+    world.data.mkdir()
+    return world
+
+
+def test_nothing_measured_is_exit_code_3(here):
+    done = here.siteproof("gate")
+    assert (done.code, "nothing was measured" in done.out) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("mismatches", "code", "last"),
+    [(0, 0, "1 of 1 nodes go back"), (2, 1, "0 of 1 nodes go back, 1 stay out (localhost)")],
+)
+def test_the_decision_needs_no_slurm(here, mismatches, code, last):
+    measure(here, mismatches)
+    done = here.siteproof("gate")
+    assert (done.code, done.out.splitlines()[-1]) == (code, last)
+    assert not (here.data / "perflogs/thishost/gate.jsonl").exists()
+
+
+def test_where_slurm_cannot_be_asked_the_commands_are_shown_nevertheless(here):
+    here.edit("system", "scheduler: local", "scheduler: slurm")
+    here.fake("scontrol", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    measure(here, 2)
+    done = here.siteproof("gate")
+    assert done.code == 1
+    assert "Slurm does not answer here (Unable to contact" in done.out
+    assert "Nodes=localhost" in done.out
+    refused = here.siteproof("gate", "--apply", "--limit", "100%")
+    assert (refused.code, "Unable to contact" in refused.said) == (2, True)
+
+
+def test_a_waived_failure_goes_back_and_says_why(here):
+    measure(here, 2)
+    here.site(
+        waivers="W:\n  {nodes: localhost, waives: HERE-PARAMETERS, problem: fan, "
+        "owner: me, expires: 2999-12-31}\n"
+    )
+    done = here.siteproof("gate")
+    assert done.code == 0, done.said
+    assert "waived until 2999-12-31 by me: fan" in done.out
+
+
+@pytest.mark.parametrize("waives", ["all", "C-TRIAD", "Stream.triad"])
+def test_a_waiver_of_slowness_frees_no_node_whose_answers_are_wrong(world, waives):
+    here = furnish(world)
+    here.keep([*run_of({n: 100 for n in names(8) if n != "n003"}), broken("n003", "invalid")])
+    text = f"W: {{nodes: n003, waives: {waives}, problem: fan, owner: me, expires: 2999-12-31}}\n"
+    path = world.sites / "here/waivers.yaml"
+    path.write_text(text)
+    done, verdict = here.ask("gate"), here.ask("verdict")
+    assert (done.code, "stay out: n003" in done.out) == (1, True), done
+    assert (verdict.code, "invalid: because" in verdict.out) == (1, True), verdict
+    path.write_text(text.replace("problem", "wrong_answers: [invalid], problem"))
+    assert (here.ask("gate").code, here.ask("verdict").code) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--apply"], "no partition with Slurm"),
+        (["--retest"], "no partition with Slurm"),
+        (["--release", "--apply"], "no partition with Slurm"),
+        (["--retest", "--release"], "at once"),
+        (["--limit", "many"], "--limit: 'many' is no share"),
+        (["--limit", "101%"], "no share"),
+        (["--keep-out", "OK"], "'OK' is no state"),
+        (["--keep-out", ""], "is no state"),
+        (["--users", "root $(id)"], "no list of users"),
+        (["-n"], ""),
+        (["x"], "'x' without --retest"),
+    ],
+)
+def test_a_wrong_word_is_refused(here, words, told):
+    measure(here, 2)
+    done = here.siteproof("gate", *words)
+    assert done.code == 2
+    assert told in done.said
+    assert "Traceback" not in done.said
+
+
+def test_every_record_is_one_line_of_json(tmp_path):
+    with log.held(tmp_path / log.NAME) as journal:
+        journal.add({"error": "a\nb"})
+    assert [json.loads(x) for x in (tmp_path / log.NAME).read_text().splitlines()] == [
+        {"error": "a\nb"}
+    ]
+
+
+def test_a_decision_on_nothing_is_empty():
+    assert str(Decision({})) == "0 of 0 nodes go back"

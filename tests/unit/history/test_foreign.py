@@ -1,0 +1,481 @@
+"""What plain ReFrame has left behind is read as it was written, or refused by name."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import pytest
+from batches import columns, rows
+from clone import FOREIGN
+
+from siteproof import units
+from siteproof.checks import settings
+from siteproof.errors import UserError
+from siteproof.history import tables, views
+from siteproof.history.foreign import batches, joined, perflog
+
+LOGS = sorted(p for p in FOREIGN.glob("[34]*/*") if p.is_file())
+REPORTS = sorted(FOREIGN.glob("reports/*.json"))
+STREAM = {"StreamTest.copy": "24939.4", "StreamTest.triad": "25001.0"}
+HEAD = "job_completion_time|display_name|system|partition|environ|jobid|copy_value|copy_unit"
+LINE = "2026-11-21T19:39:48|Test %n=4|old|compute|gnu|7|24939.4|MB/s"
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Rows of a perflog of these lines; a line without its end is one."""
+
+    def read(*lines, name="Test.log", **told):
+        path = tmp_path / name
+        path.write_bytes(
+            b"".join(line if isinstance(line, bytes) else f"{line}\n".encode() for line in lines)
+        )
+        return rows(path, **told)
+
+    return read
+
+
+def column(batch, name):
+    return columns(batch)[name].tolist()
+
+
+def figures(batch):
+    held = columns(batch)
+    return list(zip(held["metric"], held["digits"], held["unit"], held["status"], strict=True))
+
+
+def conditions(batch, which=0):
+    return json.loads(columns(batch)["conditions"][which])
+
+
+# ---- recordings
+
+
+@pytest.mark.parametrize("path", LOGS + REPORTS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_every_recording_is_read_whole(path):
+    batch = rows(path)
+    assert len(batch) > 0
+    assert batch.refused == []
+    assert batch.systems == {"oldsys"}
+    held = columns(batch)
+    assert set(held) == {c.name for c in views.SAMPLES}
+    assert set(held["partition"]) == {"compute"}
+    assert set(held["environment"]) == {"gnu"}
+    assert set(held["source"]) == {"reframe"}
+    assert set(held["mode"]) == {"imported"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        p
+        for p in LOGS + REPORTS
+        if p.stem.startswith("Stream") or p.name in ("3.4.json", "4.10.json")
+    ],
+    ids=lambda p: f"{p.parent.name}/{p.name}",
+)
+def test_the_tools_digits_and_units_stay(path):
+    for metric, digits, unit, status in figures(rows(path)):
+        if metric in STREAM and digits != "25010.5":  # the second run of the changed test
+            assert (digits, unit, status) == (STREAM[metric], "MB/s", "ok")
+
+
+def test_base_is_the_value_in_the_base_unit_of_its_kind():
+    held = columns(rows(FOREIGN / "4.10-default" / "PipeTest.log"))
+    assert held["kind"].tolist() == ["time", "time"]
+    assert held["base"][0] == pytest.approx(1.52e-6)
+
+
+def test_a_parameter_is_a_dimension_and_a_loggable_variable_a_condition():
+    batch = rows(FOREIGN / "4.10-default" / "StreamTest.log")
+    assert set(column(batch, "dims")) == {'{"threads":"1"}', '{"threads":"4"}'}
+    assert conditions(batch)["size"] == "80"
+    assert column(batch, "check_name")[0] == "StreamTest"
+
+
+def test_a_changed_header_is_another_series_and_its_old_file_is_read_too():
+    old, new = (rows(FOREIGN / "4.10-default" / f"StreamTest.log{end}") for end in (".h0", ""))
+    assert not set(column(old, "series")) & set(column(new, "series"))
+
+
+def test_a_delimiter_in_the_description_is_put_back_where_it_belongs():
+    batch = rows(FOREIGN / "4.10-default" / "PipeTest.log")
+    assert figures(batch)[0] == ("PipeTest.latency", "1.52", "us", "ok")
+    assert column(batch, "node") == ["node017", "node017"]
+
+
+def test_what_is_no_finite_number_and_what_is_missing_are_told_apart():
+    odd = rows(FOREIGN / "4.10-default" / "OddTest.log")
+    assert {status for *_, status in figures(odd)} == {"invalid"}
+    failed = rows(FOREIGN / "4.10-default" / "FailTest.log")
+    assert figures(failed)[0] == ("FailTest.copy", None, "", "generic")
+    assert np.isnan(columns(odd)["value"]).all()
+
+
+def test_a_perflog_and_the_report_of_the_same_run_agree():
+    log = columns(rows(FOREIGN / "4.10-default" / "StreamTest.log.h0"))
+    report = columns(rows(FOREIGN / "reports" / "4.10.json"))
+    for i in range(4):
+        for name in ("metric", "digits", "unit", "job", "time", "node", "dims", "series"):
+            assert log[name][i] == report[name][i], name
+
+
+def test_several_rows_a_variable_and_one_row_agree():
+    one = columns(rows(FOREIGN / "4.10-comma" / "StreamTest.log"))
+    each = columns(rows(FOREIGN / "4.10-multiline" / "StreamTest.log"))
+    for name in ("metric", "digits", "unit", "dims", "series"):
+        assert one[name].tolist() == each[name].tolist()
+
+
+def test_extras_of_excalibur_are_conditions():
+    told = conditions(rows(FOREIGN / "4.3-excalibur" / "StreamTest.log"))
+    assert told["spack_spec"] == "stream@5.10 +openmp"
+    assert json.loads(told["env_vars"]) == {"OMP_NUM_THREADS": "4"}
+    assert "tags" not in told
+
+
+def test_retries_of_a_case_are_trials_of_its_session():
+    held = columns(rows(FOREIGN / "reports" / "4.10-retries.json"))
+    assert held["trial"].tolist() == [0, 0, 1, 1]
+    assert len(set(held["session"])) == 1
+
+
+def test_a_case_of_3_x_ends_with_its_session_which_is_named_with_its_zone():
+    held = columns(rows(FOREIGN / "reports" / "3.4.json"))
+    assert str(held["time"][0]) == "2026-11-21T20:01:26.000000"
+    assert held["session"][0] == "20261121T200125Z-reframe"
+
+
+# ---- times
+
+
+def test_a_time_with_its_zone_needs_none(log):
+    batch = log(HEAD, LINE.replace(":48|", ":48+01:00|"), LINE.replace(":48|", ":48.25Z|"))
+    assert list(map(str, column(batch, "time"))) == [
+        "2026-11-21 18:39:48",
+        "2026-11-21 19:39:48.250000",
+    ]
+    assert batch.told == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "summer", "winter"),
+    [
+        ("", "12:00", "12:00"),
+        ("Europe/Zurich", "10:00", "11:00"),
+        ("Asia/Kolkata", "06:30", "06:30"),
+    ],
+)
+def test_a_time_without_zone_is_of_the_zone_that_is_told(log, zone, summer, winter):
+    lines = [
+        LINE.replace("2026-11-21T19:39:48", f"2026-{day}T12:00:00") for day in ("07-01", "12-01")
+    ]
+    batch = log(HEAD, *lines, zone=zone)
+    assert [f"{t:%H:%M}" for t in column(batch, "time")] == [summer, winter]
+    assert batch.told == [f"times without a zone are taken as {zone or 'UTC'}"]
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-02-30T12:00:00",
+        "2026-11-21T25:00:00",
+        "1926-11-21T19:39:48",
+        "2026-11-21",
+        "null",
+        "21.11.2026 19:39:48",
+        "2026-11-21T19:39:48 CET",
+    ],
+)
+def test_what_is_no_time_is_refused(log, time):
+    batch = log(HEAD, LINE.replace("2026-11-21T19:39:48", time), LINE)
+    assert len(batch) == 1
+    (told,) = batch.refused
+    assert ":2: no time" in told
+
+
+def test_two_times_of_a_line_that_differ_by_no_zone_are_refused(log):
+    head, unix = f"job_completion_time_unix|{HEAD}", 1795289988
+    assert datetime.fromtimestamp(unix, UTC).isoformat() == "2026-11-21T19:39:48+00:00"
+    batch = log(head, f"{unix}.36|{LINE}", f"{unix + 3600}.36|{LINE}", f"{unix + 100}.0|{LINE}")
+    assert [str(t) for t in column(batch, "time")] == [
+        "2026-11-21 19:39:48.360000",
+        "2026-11-21 20:39:48.360000",
+    ]
+    assert "two times differ" in batch.refused[0]
+
+
+# ---- lines
+
+
+def test_the_last_line_without_an_end_is_refused_however_whole_it_looks(log):
+    batch = log(HEAD, LINE, LINE.encode()[:-1])
+    assert len(batch) == 1
+    assert "Test.log:3: its line has no end" in batch.refused[0]
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (LINE.replace("24939.4", "24939,4"), "is no number"),
+        (LINE.replace("24939.4", "0x17"), "is no number"),
+        (LINE.replace("24939.4", "1e99"), "is no number"),
+        (LINE.replace("MB/s", "25000"), "is no copy_unit"),
+        (LINE.replace("Test %n=4", ""), "no name"),
+        (LINE.replace("Test %n=4", "Te\x1b[31mst"), "control characters"),
+        (LINE.replace("Test", "Te\x00st"), "control characters"),
+        (LINE.replace("compute", "com pute"), "is no partition"),
+        (LINE.replace("|compute", ""), "7 columns, 8 in the line of names"),
+        (LINE + "|more", "no text to which a '|' could belong"),
+        (LINE.encode().replace(b"Test", b"T\xffst") + b"\n", "not UTF-8"),
+        ("garbage", "1 columns"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_number_and_the_others_count(log, bad, why):
+    batch = log(HEAD, LINE, bad, LINE)
+    assert len(batch) == 2
+    (told,) = batch.refused
+    assert "Test.log:3: " in told
+    assert why in told
+    assert told.isprintable()
+
+
+def test_lines_of_windows_and_empty_lines_change_nothing(log):
+    batch = log(HEAD + "\r", LINE + "\r", "", LINE + "\r")
+    assert figures(batch) == [("Test.copy", "24939.4", "MB/s", "ok")] * 2
+    assert batch.refused == []
+
+
+def test_another_line_of_names_in_a_file_is_followed(log):
+    other = HEAD.replace("copy_value|copy_unit", "rate_unit|rate_value")
+    batch = log(HEAD, LINE, other, LINE.replace("24939.4|MB/s", "GB/s|7"), LINE)
+    assert [f[:3] for f in figures(batch)] == [
+        ("Test.copy", "24939.4", "MB/s"),
+        ("Test.rate", "7", "GB/s"),
+    ]
+    assert len(batch.refused) == 1
+
+
+def test_a_very_long_line_among_short_ones_is_read(log):
+    long = "x" * 300_000
+    batch = log("descr|" + HEAD, f"d|{LINE}", f"{long}|{LINE}", *[f"d|{LINE}"] * 50)
+    assert len(batch) == 52
+    assert batch.refused == []
+
+
+def test_as_many_columns_as_a_check_of_5000_nodes_are_read(log):
+    names = "|".join(f"node{i}_value|node{i}_unit" for i in range(1000))
+    values = "|".join(f"{i}.5|GB/s" for i in range(1000))
+    head, line = HEAD.rsplit("|", 2)[0], LINE.rsplit("|", 2)[0]
+    batch = log(f"{head}|{names}", f"{line}|{values}")
+    assert len(batch) == 1000
+    assert figures(batch)[999] == ("Test.node999", "999.5", "GB/s", "ok")
+
+
+def test_a_test_that_measures_nothing_gives_no_figure_and_is_told(log):
+    batch = log(
+        HEAD.replace("copy_value", "perf_var|perf_value").replace("copy_", "perf_"),
+        LINE.replace("24939.4|MB/s", "null|null|null"),
+        LINE.replace("24939.4", "copy|24939.4"),
+    )
+    assert figures(batch) == [("Test.copy", "24939.4", "MB/s", "ok")]
+    assert "1 lines of tests that measure nothing" in batch.told
+
+
+def test_a_system_of_another_name_is_a_condition_so_that_machines_stay_apart(log):
+    other = LINE.replace("|old|", "|older|")
+    batch = log(HEAD, LINE, other, system="site")
+    assert column(batch, "system") == ["site", "site"]
+    assert [conditions(batch, i)["system"] for i in (0, 1)] == ["old", "older"]
+    assert len(set(column(batch, "series"))) == 2
+    assert "system" not in conditions(log(HEAD, LINE, system="old"))
+
+
+@pytest.mark.parametrize(
+    ("cell", "kept", "name"),
+    [
+        ("25000", "25000", 25000.0),
+        ("1e3", "1e3", 1000.0),
+        ("-0.5", "-0.5", -0.5),
+        ("0.30000000000000004", "0.30000000000000004", 0.1 + 0.2),
+        (".5", ".5", 0.5),
+        ("2.50", "2.50", 2.5),
+        ("007.5", "007.5", 7.5),
+        ("-0.0", "-0.0", 0.0),
+    ],
+)
+def test_digits_stay_as_they_were_printed(log, cell, kept, name):
+    batch = log(HEAD, LINE.replace("24939.4", cell))
+    assert (column(batch, "digits"), column(batch, "value")) == ([kept], [name])
+
+
+def test_lines_without_names_may_have_columns_of_their_own(log):
+    line = (
+        "2020-10-14T10:07:38+01:00|reframe 3.3-dev0 (rev: 3b375092)|Hpl_single on csd3:ib "
+        "using intel|jobid=300|Gflops=1098.87|Gflops|ref=None (l=None, u=None)|num_nodes=1"
+    )
+    batch = log(line, "garbage", line.replace("1098.87", "x"))
+    assert figures(batch) == [("Hpl_single.Gflops", "1098.87", "GFLOPS", "ok")]
+    assert column(batch, "job") == ["300"]
+    assert column(batch, "environment") == ["intel"]
+    assert len(batch.refused) == 2
+
+
+# ---- units
+
+
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("MB/s", "MB/s"),
+        ("GB/sec", "GB/s"),
+        ("MBytes/sec", "MB/s"),
+        ("KB/s", "kB/s"),
+        ("GiB/s", "GiB/s"),
+        ("Gbps", "Gb/s"),
+        ("Mbit/s", "Mbit/s"),
+        ("Gflop/s", "GFLOPS"),
+        ("GFlops/s", "GFLOPS"),
+        ("GFLOPS", "GFLOPS"),
+        ("Gflops/seconds", "GFLOPS"),
+        ("usec", "us"),
+        ("\u00b5s", "us"),
+        ("seconds", "s"),
+        ("%", "%"),
+        ("iterations", ""),
+        ("ns", "ns"),
+        ("turns", ""),
+        ("text", ""),
+        ("", ""),
+        ("Gflop", ""),
+        ("mB/s", ""),
+    ],
+)
+def test_units_have_their_names_here_or_none(printed, name):
+    assert joined.known(printed) == name
+    assert name == "" or name in units.UNITS
+
+
+def test_an_unknown_unit_is_kept_and_told(log):
+    batch = log(HEAD, LINE.replace("MB/s", "furlongs"))
+    assert figures(batch)[0] == ("Test.copy", "24939.4", "furlongs", "ok")
+    assert column(batch, "kind") == [""]
+    assert any("'furlongs'" in text for text in batch.told)
+
+
+# ---- files
+
+
+def test_the_perflogs_of_our_own_checks_are_derived_and_refused(log):
+    names = (
+        settings.LOG_LINE.replace("%(check_", "").replace("%(version", "version").replace(")s", "")
+    )
+    assert names == perflog.OURS
+    with pytest.raises(UserError, match="Siteproof's own checks"):
+        log(names, "x")
+
+
+def test_the_run_reports_of_our_own_checks_are_refused(tmp_path):
+    path = tmp_path / "report.json"
+    text = (FOREIGN / "reports" / "4.10.json").read_text()
+    path.write_text(text.replace("/home/user/reframe/cfg.py", "/home/user/reframe_settings.py"))
+    with pytest.raises(UserError, match="Siteproof's own checks"):
+        rows(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "neither"),
+        ("garbage\n", "neither"),
+        ("{}", "neither"),
+        ('{"session_info": 1}', "no run report"),
+        ('{"session_info": {}, "runs": []}', "no time_start"),
+        ('{"session_info": {"time_start_unix": 1e9, "time_end_unix": 1e9}, "runs": 3}', "no list"),
+        ('{"session_info": {"time_start_unix": 1e99, "time_end_unix": 1e9}}', "no time_start"),
+    ],
+)
+def test_what_is_neither_is_refused_whole(tmp_path, text, why):
+    path = tmp_path / "file"
+    path.write_text(text)
+    with pytest.raises(UserError, match=why):
+        rows(path)
+
+
+def test_a_report_cut_short_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "report.json"
+    path.write_text("\n".join((FOREIGN / "reports" / "4.10.json").read_text().split("\n")[:90]))
+    with pytest.raises(UserError, match=r"report\.json:9\d: broken JSON"):
+        rows(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"perfvalues": 3},
+        {"perfvalues": {"a:b:c": [1]}},
+        {"perfvalues": {"a:b:c": [[], 0, 0, 0, ""]}},
+        {"perfvalues": {"a:b:c": ["7", 0, 0, 0, ""]}},
+        {"name": 7, "display_name": [], "unique_name": ""},
+        {"job_completion_time_unix": "soon"},
+        {"job_completion_time_unix": -1e300},
+        {"perfvalues": {"a:b:c": [10**99, 0, 0, 0, ""]}},
+    ],
+)
+def test_a_strange_case_of_a_report_is_refused_and_the_others_count(tmp_path, change):
+    report = json.loads((FOREIGN / "reports" / "4.10.json").read_text())
+    report["runs"][0]["testcases"][0].update({"short_name": ""} | change)
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report))
+    batch = rows(path)
+    assert len(batch) == 6
+    assert len(batch.refused) == 1
+    assert "test case 1: " in batch.refused[0]
+
+
+# ---- the store
+
+
+def test_the_store_holds_what_the_columns_say(log):
+    batch = log(
+        HEAD,
+        LINE,
+        LINE.replace("24939.4", "2.50"),
+        LINE.replace("24939.4", "nan"),
+        LINE.replace("MB/s", "furlongs"),
+        system="site",
+        file="site/imported/Test.log",
+    )
+    connection = duckdb.connect()
+    tables.clear(connection)
+    batches.add_all(connection, [(batch, 7 << views.RUN_SHIFT)])
+    found = connection.execute(
+        "SELECT r.system, r.session, r.job, r.time, r.file, s.metric, "
+        "CASE WHEN s.status = 'ok' THEN coalesce(s.digits, s.value::VARCHAR) END, s.unit, "
+        "s.value * s.factor, s.status, s.series, c.conditions "
+        "FROM new_samples s JOIN new_runs r USING (run) JOIN new_contexts c USING (context) "
+        "ORDER BY run"
+    ).fetchall()
+    held = columns(batch)
+    names = (
+        "system",
+        "session",
+        "job",
+        "time",
+        "file",
+        "metric",
+        "digits",
+        "unit",
+        "base",
+        "status",
+        "series",
+        "conditions",
+    )
+    wanted = list(zip(*(held[name].tolist() for name in names), strict=True))
+    assert [[None if v != v else v for v in row] for row in wanted] == [list(r) for r in found]
+    assert [row[6] for row in found] == ["24939.4", "2.50", None, "24939.4"]
+    assert Decimal(found[0][6]) * 10**6 == Decimal(found[0][8])

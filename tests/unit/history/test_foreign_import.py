@@ -1,0 +1,207 @@
+"""Files of plain ReFrame become history: copied as they are, once, and told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import pytest
+from clone import FOREIGN, Done
+from test_foreign import HEAD, LINE
+
+from siteproof import cli, history
+
+
+@pytest.fixture
+def siteproof(world, monkeypatch, capsys):
+    """The command, in this process."""
+    world.data.mkdir()
+    for name in ("SITEPROOF_SITES", "SITEPROOF_DATA", "SITEPROOF_SYSTEM"):
+        monkeypatch.setenv(name, world.environment()[name])
+    monkeypatch.setenv("SITEPROOF_CACHE", str(world.folder / "cache"))
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["siteproof", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Done(ended.value.code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def bring(siteproof):
+    """Imports paths for thishost."""
+    return lambda *paths: siteproof("import", *paths, "--system", "thishost")
+
+
+def kept(world):
+    top = world.data / "perflogs"
+    return {str(p.relative_to(top)): p.read_bytes() for p in top.rglob("*") if p.is_file()}
+
+
+def write(world, *lines, name="Test.log"):
+    path = world.folder / "old" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_a_folder_is_copied_as_it_is_and_told(world, bring):
+    done = bring(FOREIGN / "4.10-default")
+    assert done.code == 0
+    assert kept(world) == {
+        f"thishost/imported/{p.name}": p.read_bytes() for p in (FOREIGN / "4.10-default").iterdir()
+    }
+    assert "new: StreamTest.log.h0: 4 figures of 4 series, 2026-11-21 to 2026-11-21" in done.out
+    assert "system oldsys, as the files say: taken as thishost" in done.out
+    assert done.out.splitlines()[-1] == (
+        "16 figures of 12 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 5 new"
+    )
+
+
+def test_names_below_the_folder_stay_and_what_is_neither_is_told(world, bring):
+    write(world, HEAD, LINE, name="sys/part/Test.log")
+    write(world, "nothing", name="sys/part/out.txt")
+    done = bring(world.folder / "old")
+    assert list(kept(world)) == ["thishost/imported/sys/part/Test.log"]
+    assert "a file that is neither a perflog nor a run report" in done.out
+
+
+def test_importing_twice_changes_nothing_and_a_grown_file_is_continued(world, bring):
+    path = write(world, HEAD, LINE)
+    assert bring(path).code == 0
+    before = kept(world)
+    assert "1 as it was" in bring(path).out
+    assert kept(world) == before
+    write(world, HEAD, LINE, LINE.replace("24939.4", "25000.1").replace("|7|", "|8|"))
+    assert "grown: Test.log: 2 figures" in bring(path).out
+    assert kept(world)["thishost/imported/Test.log"] == path.read_bytes()
+
+
+def test_another_content_under_the_name_is_refused_and_changes_nothing(world, bring):
+    bring(write(world, HEAD, LINE))
+    before = kept(world)
+    done = bring(write(world, HEAD, LINE.replace("24939.4", "1.5")))
+    assert done.code == 2
+    assert "a file of that name and another content is there already" in done.err
+    assert kept(world) == before
+
+
+def test_the_same_runs_under_another_name_or_in_a_report_are_not_counted_twice(world, bring):
+    bring(FOREIGN / "4.10-default")
+    before = kept(world)
+    again = world.folder / "again.log"
+    shutil.copy(FOREIGN / "4.10-default" / "StreamTest.log", again)
+    done = bring(again, FOREIGN / "reports" / "4.10.json")
+    assert done.code == 0
+    told = "left out: {}: {} values are there already, from {}"
+    assert told.format("again.log", "4 of its 4", "StreamTest.log") in done.out
+    assert told.format("4.10.json", "5 of its 5", "PipeTest.log") in done.out
+    assert kept(world) == before
+
+
+def test_refused_lines_are_told_by_line_twenty_at_most(world, bring):
+    done = bring(write(world, HEAD, LINE, *["garbage"] * 30))
+    assert done.code == 0
+    assert done.out.count("refused: ") == 21
+    assert "Test.log:3: 1 columns" in done.out
+    assert "refused: 10 more lines" in done.out
+    assert "30 lines refused" in done.out
+
+
+def test_a_file_of_which_nothing_can_be_read_changes_nothing(world, bring):
+    good = write(world, HEAD, LINE)
+    bad = write(world, HEAD, "garbage", name="Bad.log")
+    done = bring(good, bad)
+    assert done.code == 2
+    assert "no line of it can be read; the first: " in done.err
+    assert "Bad.log:2: 1 columns" in done.err
+    assert kept(world) == {}
+
+
+def test_a_dry_run_says_the_same_and_does_nothing(world, bring):
+    path = write(world, HEAD, LINE)
+    done = bring("--dry-run", path)
+    assert "new: Test.log: 1 figure of 1 series" in done.out
+    assert "nothing was written" in done.out
+    assert kept(world) == {}
+
+
+def test_the_zone_is_kept_beside_the_file_and_another_one_is_refused(world, bring):
+    path = write(world, HEAD, LINE)
+    assert bring(path, "--zone", "Europe/Zurich").code == 0
+    assert kept(world)["thishost/imported/Test.log.zone"] == b"Europe/Zurich\n"
+    assert bring(path, "--zone", "Europe/Zurich").code == 0
+    done = bring(path)
+    assert done.code == 2
+    assert "it is there already with times in Europe/Zurich" in done.err
+    with history.open_history(world.data / "perflogs") as held:
+        rows = held.sql("SELECT time::VARCHAR, source, file FROM samples")
+    assert rows == [("2026-11-21 18:39:48", "reframe", "thishost/imported/Test.log")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--system", "nowhere"], "'nowhere' is no system that is described"),
+        ([], "needed for files of ReFrame"),
+        (["--system", "thishost", "--zone", "Middle/Earth"], "'Middle/Earth' is no time zone"),
+        (["--system", "thishost", "--zone", "../../etc/passwd"], "is no time zone"),
+    ],
+)
+def test_a_wrong_option_is_one_line(world, siteproof, arguments, why):
+    done = siteproof("import", write(world, HEAD, LINE), *arguments)
+    assert done.code == 2
+    assert why in done.err
+    assert done.err.count("\n") == 1
+    assert kept(world) == {}
+
+
+@pytest.mark.parametrize("name", ["Test.jsonl", "Test.zone", "Te\x1bst.log"])
+def test_a_name_that_would_be_taken_for_something_else_is_refused(world, bring, name):
+    done = bring(write(world, HEAD, LINE, name=name))
+    assert done.code == 2
+    assert "a name that imported files cannot have" in done.err
+
+
+def test_a_link_in_a_folder_is_left_out_as_latest_json_is(world, bring):
+    write(world, HEAD, LINE)
+    (world.folder / "old" / "latest.log").symlink_to("Test.log")
+    bring(world.folder / "old")
+    assert list(kept(world)) == ["thishost/imported/Test.log"]
+
+
+def test_our_own_perflogs_are_refused_with_the_reason(world, bring):
+    from siteproof.history.foreign.perflog import OURS
+
+    done = bring(write(world, OURS, "x"))
+    assert done.code == 2
+    assert "ReFrame's perflog of Siteproof's own checks" in done.err
+
+
+def test_imported_figures_are_rows_of_the_history(world, bring):
+    bring(FOREIGN / "4.10-default")
+    with history.open_history(world.data / "perflogs", ["thishost"]) as held:
+        rows = held.sql(
+            "SELECT metric, digits, unit, dims, status FROM samples "
+            "WHERE metric LIKE 'StreamTest%' ORDER BY time, job, metric"
+        )
+        count = held.sql("SELECT count(*) FROM samples")[0][0]
+        assert held.refused == []
+    assert count == 16
+    assert rows[0] == (
+        "StreamTest.copy",
+        "24939.4",
+        "MB/s",
+        json.dumps({"threads": "1"}, separators=(",", ":")),
+        "ok",
+    )
+
+
+def test_lines_that_cannot_be_read_are_named_by_the_history_too(world, bring):
+    bring(write(world, HEAD, LINE, "garbage"))
+    with history.open_history(world.data / "perflogs", ["thishost"]) as held:
+        (told,) = held.refused
+    assert "imported/Test.log:3: 1 columns" in told

@@ -1,0 +1,372 @@
+"""ReFrame, the verdict and arithmetic by hand say the same of a value, on and beside the bound.
+
+The contracts are random: bounds and shares of a fact, rounding steps, units of one kind mixed. What
+is expected is worked out here in fractions, without Siteproof's units, rounding or limits.
+"""
+
+import json
+import random
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import reframe.utility.sanity as sn
+from reframe.core.exceptions import SanityError
+
+from siteproof.checks import contract
+from siteproof.judge.criterion import Verdict, judge
+from siteproof.record.samples import Header, Sample
+from siteproof.sites import Baseline, Criterion, Metric, Site, System
+
+CONTRACTS = 10_000
+# Sizes in base units, written down here once more on purpose.
+KINDS = {
+    "rate": {
+        "MB/s": Fraction(10**6),
+        "GB/s": Fraction(10**9),
+        "MiB/s": Fraction(2**20),
+        "GiB/s": Fraction(2**30),
+        "Gb/s": Fraction(10**9, 8),
+        "Mb/s": Fraction(10**6, 8),
+        "B/s": Fraction(1),
+        "kB/s": Fraction(1000),
+    },
+    "flops": {"GFLOPS": Fraction(10**9), "TFLOPS": Fraction(10**12), "MFLOPS": Fraction(10**6)},
+    "time": {
+        "s": Fraction(1),
+        "ms": Fraction(1, 1000),
+        "us": Fraction(1, 10**6),
+        "min": Fraction(60),
+    },
+    "count": {"count": Fraction(1)},
+    "share": {"%": Fraction(1, 100), "x": Fraction(1)},
+}
+HEADER = Header(
+    "s",
+    "here",
+    "all",
+    "system",
+    "Check",
+    "1",
+    "2026-11-21T00:00:00+00:00",
+    mode="acceptance",
+    conditions={"program": "tool"},
+)
+
+
+def site(criteria, unit, better="higher", baselines=None, peak=None, nodes="n[1-3]"):
+    """A site of one role whose only metric is Check.figure."""
+    system = System(
+        system="here",
+        description="here",
+        recognise={"hostname": "here"},
+        nodes={"node": {"set": nodes, "hardware": "kind"}},
+        hardware={"kind": {"peak": peak} if peak else {}},
+        partitions={"all": {"description": "all", "role": "node", "environments": ["e"]}},
+        environments={"e": {"description": "e"}},
+    )
+    metric = Metric(check="Check", file="x.py", unit=unit, better=better, description="A figure.")
+    return Site("here", Path("here"), system, criteria, baselines or {}, {"Check.figure": metric})
+
+
+def criterion(**keys):
+    return Criterion(
+        **{
+            "description": "d",
+            "metric": "Check.figure",
+            "source": "s",
+            "scope": "every node",
+            **keys,
+        }
+    )
+
+
+def samples(values, unit, **keys):
+    return [
+        Sample(HEADER, f"n{i}", "Check.figure", value, unit, **keys)
+        for i, value in enumerate(values, 1)
+    ]
+
+
+def reframe_says(described, measured, mode="acceptance"):
+    """Whether ReFrame's own assertions hold with our references."""
+    try:
+        for _, value, _, reference in contract.headline(
+            described, "node", "Check", "figure", mode, measured
+        ):
+            sn.evaluate(sn.assert_reference(value, *reference))
+    except SanityError:
+        return False
+    return True
+
+
+def verdict_says(described, measured):
+    """The verdict on each criterion, and whether all of them pass."""
+    facts = {n: described.hardware_of("node") for n in described.expected("node")}
+    usual = {n: list(described.baselines.values()) for n in facts}
+    return [judge(key, c, measured, facts, usual).verdict for key, c in described.criteria.items()]
+
+
+def by_hand(kind, bound, step, value):
+    """ASTM E29 in plain arithmetic; all in one unit. Half goes away from zero."""
+    if step:
+        steps = value / step
+        whole = int(abs(steps) + Fraction(1, 2))
+        value = whole * step * (1 if steps >= 0 else -1)
+    return (
+        value >= bound
+        if kind == "at_least"
+        else value <= bound
+        if kind == "at_most"
+        else value == bound
+    )
+
+
+def decimal_text(rng, digits=4, places=3):
+    places = rng.randint(0, places)
+    number = Decimal(rng.randint(1, 10**digits - 1)).scaleb(-places)
+    return f"{number:f}"
+
+
+def printed(value, digits):
+    """A fraction as a tool prints it, cut to so many significant digits."""
+    if value == 0:
+        return Decimal(0)
+    text = f"{Decimal(value.numerator) / Decimal(value.denominator):.{digits}g}"
+    return Decimal(f"{Decimal(text):f}")
+
+
+def values_near(rng, exact):
+    """On the bound where a decimal can say so, just above, just below, and far from it."""
+    on = printed(exact, 12)
+    near = Decimal(1).scaleb(on.adjusted() - rng.choice([3, 6, 11]))
+    far = Decimal(rng.randint(1, 3))
+    return [on, on + near, on - near, on * far, on / 2 if on.adjusted() < 30 else on]
+
+
+@pytest.mark.deep
+def test_ten_thousand_random_contracts_are_judged_alike_three_times(record_property):
+    rng = random.Random(20261121)
+    compared = passed = 0
+    for _ in range(CONTRACTS):
+        sizes = KINDS[rng.choice(list(KINDS))]
+        unit, theirs, of_step = (rng.choice(list(sizes)) for _ in range(3))
+        kind = rng.choice(["at_least", "at_most", "equals"])
+        text, step = decimal_text(rng), None
+        keys = {kind: f"{text} {theirs}"}
+        if rng.random() < 0.6:
+            step_text = rng.choice(["1", "0.1", "0.5", "10", "5", "0.05", "3", "100", "0.25"])
+            keys["rounding"] = f"nearest {step_text} {of_step}"
+            step = Fraction(step_text) * sizes[of_step]
+        bound = Fraction(text) * sizes[theirs]
+        described = site({"C": criterion(**keys)}, unit, rng.choice(["higher", "lower"]))
+        edges = [bound] + ([bound - step / 2, bound + step / 2] if step else [])
+        for value in values_near(rng, rng.choice(edges) / sizes[unit]):
+            expected = by_hand(kind, bound, step, Fraction(value) * sizes[unit])
+            measured = samples([value] * 3, unit)
+            told = verdict_says(described, measured) == [Verdict.PASS]
+            reframe = reframe_says(described, measured)
+            assert told is expected, (keys, unit, value)
+            assert reframe is expected, (
+                keys,
+                unit,
+                value,
+                contract.headline(described, "node", "Check", "figure", "acceptance", measured),
+            )
+            compared, passed = compared + 1, passed + expected
+    record_property(
+        "told",
+        f"{compared} values of {CONTRACTS} random contracts: ReFrame, verdict "
+        f"and hand agree, {passed} pass",
+    )
+
+
+@pytest.mark.deep
+def test_shares_of_a_fact_are_judged_alike(record_property):
+    rng = random.Random(4)
+    compared = 0
+    for _ in range(2000):
+        peak, share = decimal_text(rng), str(rng.randint(1, 100))
+        step = rng.choice([None, "1", "0.1", "5", "0.5"])
+        keys = {"at_least": f"{share} % of peak"} | (
+            {"rounding": f"nearest {step} %"} if step else {}
+        )
+        described = site({"C": criterion(**keys)}, "GFLOPS", peak=f"{peak} GFLOPS")
+        edge = Fraction(share) - (Fraction(step) / 2 if step else 0)
+        for value in values_near(rng, edge * Fraction(peak) / 100):
+            percent = Fraction(value) / Fraction(peak) * 100
+            expected = by_hand("at_least", Fraction(share), step and Fraction(step), percent)
+            measured = samples([value] * 3, "GFLOPS")
+            assert (verdict_says(described, measured) == [Verdict.PASS]) is expected
+            assert reframe_says(described, measured) is expected, (keys, peak, value)
+            compared += 1
+    record_property("told", f"{compared} shares of a peak: ReFrame, verdict and hand agree")
+
+
+@pytest.mark.deep
+def test_two_bounds_on_one_metric_hold_at_once_and_exactly():
+    rng = random.Random(5)
+    for _ in range(1000):
+        low, high = sorted(Decimal(decimal_text(rng)) for _ in range(2))
+        described = site(
+            {"L": criterion(at_least=f"{low} s"), "H": criterion(at_most=f"{high} s")},
+            "s",
+            rng.choice(["higher", "lower"]),
+        )
+        for value in [*values_near(rng, Fraction(low)), *values_near(rng, Fraction(high))]:
+            measured = samples([value] * 3, "s")
+            expected = low <= value <= high
+            assert (set(verdict_says(described, measured)) == {Verdict.PASS}) is expected
+            assert reframe_says(described, measured) is expected, (low, high, value)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-3, -1), (-1.5, 0), (0, 0), (-1, 1), (0, 7.3), (2, 2), (1.1, 1.9), (0.1, 300)],
+)
+def test_bounds_of_any_sign_are_exact(low, high):
+    reference = contract._between(float(low), float(high))
+    assert sn.evaluate(sn.assert_reference(float(low), *reference))
+    assert sn.evaluate(sn.assert_reference(float(high), *reference))
+    for value in (low - 1e-9, high + 1e-9):
+        with pytest.raises(SanityError):
+            sn.evaluate(sn.assert_reference(value, *reference))
+
+
+def test_zero_mismatches_and_not_one():
+    for keys in ({"at_most": "0 count"}, {"equals": "0 count"}):
+        described = site({"C": criterion(**keys)}, "count", "lower")
+        assert reframe_says(described, samples([Decimal(0)] * 3, "count"))
+        assert not reframe_says(described, samples([Decimal(0), Decimal(1), Decimal(0)], "count"))
+
+
+def test_contracts_that_contradict_each_other_let_nothing_pass():
+    described = site({"L": criterion(at_least="5 s"), "H": criterion(at_most="3 s")}, "s")
+    for value in (2, 3, 4, 5, 6):
+        assert not reframe_says(described, samples([Decimal(value)] * 3, "s"))
+
+
+def test_the_worst_node_decides_for_both():
+    described = site({"C": criterion(at_least="5 s")}, "s")
+    measured = samples([Decimal(9), Decimal(4), Decimal(9)], "s")
+    assert verdict_says(described, measured) == [Verdict.FAIL]
+    assert not reframe_says(described, measured)
+
+
+def test_a_node_measured_with_another_program_hides_no_failure():
+    described = site({"C": criterion(at_least="5 s", programs=["tool"])}, "s")
+    stand_in = Sample(
+        HEADER, "n1", "Check.figure", Decimal(1), "s", own_conditions={"program": "stand-in"}
+    )
+    measured = [stand_in, *samples([Decimal(9), Decimal(4), Decimal(9)], "s")[1:]]
+    assert not reframe_says(described, measured)
+    assert verdict_says(described, measured) == [Verdict.FAIL]
+
+
+@pytest.mark.deep
+def test_medians_and_means_are_judged_alike():
+    rng = random.Random(6)
+    for _ in range(1000):
+        values = [Decimal(rng.randint(1, 40)) / 4 for _ in range(rng.choice([1, 2, 3, 4]))]
+        nodes = f"n[1-{len(values)}]" if len(values) > 1 else "n1"
+        middle = sorted(map(Fraction, values))
+        half = len(values) // 2
+        median = middle[half] if len(values) % 2 else (middle[half - 1] + middle[half]) / 2
+        for scope, figure in (("median", median), ("mean", sum(middle) / len(middle))):
+            bound = rng.choice([Decimal(5), printed(figure, 4)])
+            for kind in ("at_least", "at_most"):
+                described = site(
+                    {"C": criterion(**{kind: f"{bound} s"}, scope=scope)},
+                    "s",
+                    rng.choice(["higher", "lower"]),
+                    nodes=nodes,
+                )
+                expected = by_hand(kind, Fraction(bound), None, figure)
+                assert (verdict_says(described, samples(values, "s")) == [Verdict.PASS]) is expected
+                assert reframe_says(described, samples(values, "s")) is expected
+
+
+def test_a_median_of_more_nodes_than_one_job_has_is_left_to_the_verdict():
+    described = site({"C": criterion(at_least="5 s", scope="median")}, "s", nodes="n[1-9]")
+    assert reframe_says(described, samples([Decimal(1)] * 3, "s"))
+    assert verdict_says(described, samples([Decimal(1)] * 3, "s")) == [Verdict.INCOMPLETE]
+
+
+def test_a_baseline_counts_in_a_maintenance_and_regresses():
+    usual = Baseline(
+        metric="Check.figure", at_least="10 s", tolerance="5 %", source="s", taken="2026-11-21"
+    )
+    described = site({"C": criterion(at_least="5 s")}, "s", baselines={"B": usual})
+    for value, verdict in (
+        (Decimal("9.5"), Verdict.PASS),
+        (Decimal("9.4999"), Verdict.REGRESSED),
+        (Decimal("4.9"), Verdict.FAIL),
+    ):
+        measured = samples([value] * 3, "s")
+        assert verdict_says(described, measured) == [verdict]
+        assert reframe_says(described, measured, "maintenance") is (verdict is Verdict.PASS)
+        assert reframe_says(described, measured, "acceptance") is (verdict is not Verdict.FAIL)
+
+
+def test_a_baseline_of_the_median_says_nothing_of_a_node():
+    usual = Baseline(
+        metric="Check.figure", at_least="10 s", scope="median", source="s", taken="2026-11-21"
+    )
+    each = site({"C": criterion(at_least="5 s")}, "s", baselines={"B": usual})
+    middle = site({"C": criterion(at_least="5 s", scope="median")}, "s", baselines={"B": usual})
+    measured = samples([Decimal(9), Decimal(11), Decimal(12)], "s")
+    assert verdict_says(each, measured) == verdict_says(middle, measured) == [Verdict.PASS]
+    assert reframe_says(each, measured, "maintenance")
+    low = samples([Decimal(9), Decimal(9), Decimal(12)], "s")
+    assert verdict_says(each, low) == [Verdict.PASS]
+    assert verdict_says(middle, low) == [Verdict.REGRESSED]
+    assert not reframe_says(middle, low, "maintenance")
+
+
+# ---- where only the verdict can decide, ReFrame says that it could not
+
+
+def test_a_node_that_left_nothing_fails_in_reframe_and_is_incomplete(good):
+    good.edit("system", "set: localhost", "set: 'localhost,other'")
+    done = good.reframe("-r", "-n", "Stream")
+    assert done.code == 1, done
+    assert "1 of 2 nodes measured. other: node_lost: left no result" in done.out
+    assert good.verdicts()["HERE-STREAM"] == "INCOMPLETE"
+    assert good.siteproof("verdict").code == 3
+
+
+def test_a_criterion_without_a_check_is_pending_and_reframe_has_no_case_of_it(good):
+    good.site(
+        criteria="""
+        NET:
+          description: A cloud
+          metric: Cloud.instances
+          subject: system
+          at_least: 10 VMs
+          source: test
+    """
+    )
+    assert good.reframe("-r", "-n", "HostParameters").code == 0
+    assert good.verdicts() == {"NET": "PENDING"}
+    assert good.siteproof("verdict").code == 3
+
+
+@pytest.mark.parametrize(
+    ("bound", "verdict", "code"),
+    [
+        ("5288.04 MB/s", "PASS", 0),
+        ("5288.041 MB/s", "FAIL", 1),
+        ("5.28804 GB/s", "PASS", 0),
+        ("42.30432 Gb/s", "PASS", 0),
+        ("42.30433 Gb/s", "FAIL", 1),
+        ("5043.06 MiB/s", "PASS", 0),
+        ("5043.07 MiB/s", "FAIL", 1),
+    ],
+)
+def test_a_real_run_agrees_with_its_verdict_on_the_bound(good, bound, verdict, code):
+    good.edit("criteria", "at_least: 2 GB/s", f"at_least: {bound}")
+    done = good.reframe("-r", "-n", "Stream")
+    assert done.code == code, done
+    judged = json.loads(good.siteproof("verdict", "--json").out)["criteria"]
+    assert next(c["verdict"] for c in judged if c["id"] == "HERE-STREAM") == verdict

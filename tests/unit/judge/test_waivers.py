@@ -1,0 +1,331 @@
+"""Waivers: what they excuse, how long, and each mistake in their file told in a line."""
+
+import shutil
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from clone import SITES
+from test_agreement import criterion, site
+from test_agreement import samples as three
+
+from siteproof.checks import contract
+from siteproof.judge.criterion import judge
+from siteproof.judge.gravity import WRONG, Verdict
+from siteproof.record import samples
+from siteproof.record.samples import Header, Sample
+from siteproof.sites import Baseline, Criterion, Hardware, Waiver, load, manual
+from siteproof.sites.site import examine
+from siteproof.verdict.judgement import waived
+
+NODES = {node: Hardware() for node in ("n1", "n2", "n3")}
+HEAD = Header(
+    "s1", "here", "all", "system", "Stream", "1", "2026-11-21T00:00:00+00:00", mode="acceptance"
+)
+WAIVER = Waiver(nodes="n1", waives="all", problem="fan", owner="me", expires="2999-12-31")
+UNTIL = str(WAIVER)
+WAIVED = {"n1": [WAIVER]}
+
+
+def sample(node, value):
+    return Sample(HEAD, node, "Stream.triad", Decimal(value), "GB/s")
+
+
+def verdict(values, waived=None, baselines=None, **keys):
+    criterion = Criterion(
+        **{
+            "description": "d",
+            "metric": "Stream.triad",
+            "source": "s",
+            "scope": "every node",
+            "at_least": "65 GB/s",
+            **keys,
+        }
+    )
+    found = [
+        sample(n, v) if v.isdigit() else Sample(HEAD, n, "Stream.*", status=v, why="x")
+        for n, v in values.items()
+    ]
+    return judge("C", criterion, found, NODES, baselines, waived)
+
+
+def naming(*statuses):
+    return WAIVER.model_copy(update={"wrong_answers": list(statuses)})
+
+
+def of(result, node):
+    return next(n for n in result.nodes if n.node == node)
+
+
+# ---- what they excuse
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"n1": "60"}, {"n1": "timeout"}, {"n1": "node_lost"}, {}, {"n1": "tool_missing"}],
+    ids=str,
+)
+def test_what_a_waived_node_misses_is_skip_and_the_others_decide(bad):
+    result = verdict(bad | {"n2": "70", "n3": "70"}, WAIVED)
+    assert (of(result, "n1").verdict, of(result, "n1").why) == (Verdict.SKIP, UNTIL)
+    assert (result.verdict, result.ok, result.why) == (Verdict.PASS, 2, UNTIL)
+
+
+@pytest.mark.parametrize("scope", ["every node", "median"])
+@pytest.mark.parametrize("status", WRONG)
+def test_a_wrong_answer_is_waived_by_the_name_of_its_status_only(status, scope):
+    values = {"n1": status, "n2": "70", "n3": "70"}
+    other = naming(*(word for word in WRONG if word != status))
+    for waivers in ([WAIVER], [other], [other, WAIVER]):
+        result = verdict(values, {"n1": waivers}, scope=scope)
+        assert (result.verdict, result.why) == (Verdict.FAIL, f"{status}: x") or scope == "median"
+        assert result.verdict is Verdict.FAIL
+    result = verdict(values, {"n1": [naming(status), WAIVER]}, scope=scope)
+    assert (result.verdict, of(result, "n1").verdict) == (Verdict.PASS, Verdict.SKIP)
+
+
+def test_where_some_nodes_are_waived_and_no_other_has_the_tool_nobody_answers_for_it():
+    result = verdict(dict.fromkeys(NODES, "tool_missing"), WAIVED)
+    assert (result.verdict, result.excused) == (Verdict.SKIP, False)
+
+
+def test_a_waived_regression_is_skip():
+    usual = Baseline(metric="Stream.triad", at_least="90 GB/s", source="s", taken="2026-01-01")
+    result = verdict({"n1": "70", "n2": "95", "n3": "95"}, WAIVED, {"n1": [usual]})
+    assert (of(result, "n1").verdict, result.verdict) == (Verdict.SKIP, Verdict.PASS)
+
+
+def test_a_waived_node_that_keeps_its_promise_passes():
+    result = verdict({"n1": "70", "n2": "70", "n3": "70"}, WAIVED)
+    assert (of(result, "n1").verdict, result.ok) == (Verdict.PASS, 3)
+
+
+def test_a_waiver_hides_no_other_nodes_failure():
+    result = verdict({"n1": "60", "n2": "60", "n3": "70"}, WAIVED)
+    assert (result.verdict, of(result, "n2").verdict) == (Verdict.FAIL, Verdict.FAIL)
+    assert result.why == ""
+
+
+def test_a_criterion_of_which_every_node_is_waived_is_skip():
+    result = verdict({"n1": "60", "n2": "60", "n3": "60"}, dict.fromkeys(NODES, [WAIVER]))
+    assert (result.verdict, result.why, result.excused) == (Verdict.SKIP, UNTIL, True)
+
+
+@pytest.mark.parametrize("value", ["10", "timeout"])
+def test_a_waived_node_is_left_out_of_a_median(value):
+    values = {"n1": value, "n2": "66", "n3": "70"}
+    result = verdict(values, WAIVED, scope="mean", subject="system")
+    assert (result.verdict, result.worst.node) == (Verdict.PASS, "mean of 2")
+    assert verdict(values, scope="mean", subject="system").verdict in (Verdict.FAIL, Verdict.ERROR)
+
+
+# ---- how long, and of what
+
+
+def waiver(**keys):
+    return Waiver(
+        **{
+            "nodes": "n[1-2]",
+            "waives": "all",
+            "problem": "fan",
+            "owner": "me",
+            "expires": "2026-11-21",
+            **keys,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("today", "holds"),
+    [(date(2026, 11, 20), True), (date(2026, 11, 21), True), (date(2026, 11, 22), False)],
+)
+def test_it_holds_until_the_end_of_its_last_day(today, holds):
+    assert waiver().holds(today) is holds
+
+
+@pytest.mark.parametrize(
+    ("waives", "speaks"),
+    [("all", True), ("TB-STREAM", True), ("Stream.triad", True), ("TB-HPL", False)],
+)
+def test_it_speaks_of_a_criterion_a_metric_or_all(waives, speaks):
+    assert waiver(waives=waives).speaks_of("TB-STREAM", "Stream.triad") is speaks
+
+
+def test_it_says_until_when_by_whom_and_why():
+    told = str(waiver(ticket="HD-1"))
+    assert told == "waived until 2026-11-21 by me: fan (HD-1)"
+
+
+@pytest.fixture
+def fullest(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SITEPROOF_SITES", "site-config")
+    return shutil.copytree(SITES / "fullest", tmp_path / "site-config" / "fullest")
+
+
+def test_the_fullest_example_has_every_key(fullest):
+    text = (fullest / "waivers.yaml").read_text()
+    assert all(f"{k.place.rpartition('.')[2]}:" in text for k in manual.keys("waivers.yaml"))
+    site = load("fullest")
+    found = waived(site, "F-HPL", "Hpl.gflops", date(2026, 11, 21))
+    assert found == dict.fromkeys(("iu-c007", "iu-c008"), [site.waivers["W-FAN"]])
+    assert tuple(site.waivers["W-FAN"].wrong_answers) == WRONG
+    assert waived(site, "F-HPL", "Hpl.gflops", date(3000, 1, 1)) == {}
+
+
+def test_a_site_without_the_file_waives_nothing(fullest):
+    (fullest / "waivers.yaml").unlink()
+    assert load("fullest").waivers == {}
+
+
+# ---- mistakes
+
+MISTAKES = [
+    (
+        "nodes: iu-c[007-008]",
+        "nodes: iu-c[007-999]",
+        "iu-c[321-999] not in the inventory in W-FAN.nodes",
+    ),
+    ("nodes: iu-c[007-008]", "nodes: 'iu-c[007'", "bad node set"),
+    ("nodes: iu-c[007-008]", "nodes: '@all'", "groups are not looked up"),
+    ("nodes: iu-c[007-008]", "nodes: ''", "an empty node set in W-FAN.nodes"),
+    ("waives: F-HPL", "waives: F-HPLL", "(did you mean 'F-HPL'?)"),
+    ("waives: F-HPL", "waives: everything", "'everything' is neither a criterion nor a metric"),
+    ("wrong_answers: [invalid, checksum]", "wrong_answers: [timeout]", "'timeout'"),
+    ("wrong_answers: [invalid, checksum]", "wrong_answers: invalid", "W-FAN.wrong_answers"),
+    ("expires: 2999-12-31", "expires: soon", "'soon' is no date in W-FAN.expires"),
+    ("  expires: 2999-12-31\n", "", "missing key 'expires' in W-FAN"),
+    ("  owner: A. Colleague\n", "", "missing key 'owner' in W-FAN"),
+    ("owner: A. Colleague", "owner: ' '", "an empty text in W-FAN.owner"),
+    ("problem: Fan", "problm: Fan", "unknown key 'problm' (did you mean 'problem'?) in W-FAN"),
+    ("problem: Fan at half speed, spare part ordered", 'problem: "a\\eb"', "a control character"),
+    ("ticket: HD-4711", "ticket: [1]", "a list is no text in W-FAN.ticket"),
+    ("W-FAN:", "- W-FAN:", "no mapping of keys in waivers.yaml"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "told"), MISTAKES)
+def test_each_mistake_is_told_with_file_and_line(fullest, old, new, told):
+    path = fullest / "waivers.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    site, documents = examine("fullest")
+    lines = [str(e) for document in documents for e in document.sorted_mistakes()]
+    assert site is None
+    assert any(told in line for line in lines), lines
+    assert all(line.startswith("site-config/fullest/waivers.yaml:") for line in lines)
+
+
+def test_a_metric_may_be_waived(fullest):
+    path = fullest / "waivers.yaml"
+    path.write_text(path.read_text().replace("waives: F-HPL", "waives: Hpl.gflops"))
+    assert load("fullest").waivers["W-FAN"].waives == "Hpl.gflops"
+
+
+def test_a_broken_inventory_says_nothing_of_the_waivers_nodes(fullest):
+    path = fullest / "system.yaml"
+    path.write_text(path.read_text().replace("iu-c[001-320]", "iu-c[001-3"))
+    _, documents = examine("fullest")
+    assert not any("waivers.yaml" in str(e) for d in documents for e in d.sorted_mistakes())
+
+
+# ---- the verdict
+
+
+CRITERION = """HERE-PARAMETERS:
+  description: The machine is configured as the site says
+  metric: HostParameters.mismatches
+  at_most: 0 count
+  conditions: {mode: [quick, maintenance, acceptance]}
+  source: here
+"""
+
+
+@pytest.mark.parametrize(
+    ("expires", "word", "told"),
+    [
+        ("2999-12-31", "SKIP", "waived until 2999-12-31 by me: fan"),
+        ("2020-01-01", "FAIL", "waiver W of me expired on 2020-01-01: fan"),
+    ],
+)
+def test_the_verdict_honours_a_waiver_until_it_expires(world, expires, word, told):
+    world.site(
+        criteria=CRITERION,
+        baselines="{}\n",
+        waivers="W: {nodes: localhost, waives: all, "
+        f"problem: fan, owner: me, expires: {expires}}}\n",
+    )
+    head = Header(
+        "s1",
+        "thishost",
+        "node",
+        "system",
+        "HostParameters",
+        "1",
+        "2026-11-21T00:00:00+00:00",
+        mode="quick",
+    )
+    samples.write(
+        world.data / "perflogs",
+        head,
+        [Sample(head, "localhost", "HostParameters.mismatches", Decimal(2), "count")],
+    )
+    assert world.verdicts() == {"HERE-PARAMETERS": word}
+    assert told in " ".join(world.siteproof("verdict").out.split())
+
+
+# ---- what ReFrame compares with
+
+
+@pytest.mark.parametrize(
+    ("waives", "expires", "worst"),
+    [
+        ("all", "2999-01-01", 20),
+        ("C", "2999-01-01", 20),
+        ("Check.figure", "2999-01-01", 20),
+        ("D", "2999-01-01", 10),
+        ("all", "2001-01-01", 10),
+    ],
+)
+def test_reframe_compares_the_worst_node_that_is_not_waived(waives, expires, worst):
+    described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
+    described.waivers["W"] = waiver(nodes="n1", waives=waives, expires=expires)
+    [(name, value, _, reference), _] = contract.headline(
+        described,
+        "node",
+        "Check",
+        "figure",
+        "acceptance",
+        three([Decimal(10), Decimal(20), Decimal(30)], "GB/s"),
+    )
+    assert (name, value, reference[0]) == ("figure", worst, 15)
+
+
+def test_where_all_nodes_are_waived_reframe_has_a_figure_and_no_bound():
+    described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
+    described.waivers["W"] = waiver(nodes="n[1-3]", expires="2999-01-01")
+    assert contract.headline(
+        described,
+        "node",
+        "Check",
+        "figure",
+        "acceptance",
+        three([Decimal(10), Decimal(20)], "GB/s"),
+    ) == [("figure", 10.0, "GB/s", contract.UNBOUNDED)]
+
+
+def test_a_waived_node_is_left_out_of_reframes_mean():
+    described = site({"C": criterion(at_least="15 GB/s", scope="mean")}, "GB/s")
+    described.waivers["W"] = waiver(nodes="n1", expires="2999-01-01")
+    found = {
+        name: (value, reference)
+        for name, value, _, reference in contract.headline(
+            described,
+            "node",
+            "Check",
+            "figure",
+            "acceptance",
+            three([Decimal(1), Decimal(20), Decimal(30)], "GB/s"),
+        )
+    }
+    assert found["figure_mean"] == (25.0, (15.0, 0.0, None))

@@ -1,0 +1,513 @@
+"""Slow nodes: the edges first, then each state, then fleets of which the bad ones are known."""
+
+import gzip
+import json
+
+import fleets
+import pytest
+from fleets import Fleet, broken, judged, names, run_of
+
+from siteproof.analysis import slow_nodes as rules
+from siteproof.analysis.slow_nodes import Slow
+from siteproof.nodes import states
+from siteproof.nodes.states import State
+from siteproof.record import descriptions
+from siteproof.record.samples import Sample
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Makes a site of so many nodes; what the nodes say of themselves lies beside it."""
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    return lambda count=8, **keys: fleets.load(tmp_path / "sites", monkeypatch, count=count, **keys)
+
+
+def report(site, now, before=()):
+    now = list(now)
+    return states.report(judged(site, now), [*before, *now])
+
+
+def slow(found):
+    return set(found.of(State.SLOW))
+
+
+def even(count=8, **different):
+    """All nodes alike, but for those that are given."""
+    return {**dict.fromkeys(names(count), 100.0), **different}
+
+
+# ---- the rules alone
+
+
+@pytest.mark.parametrize("values", [[5.0], [5.0, 5.0], [5.0] * 8, [0.0] * 8, [0.0, 0.0, 5.0]])
+def test_no_node_is_slow_when_there_is_nothing_to_compare(values):
+    middle = rules.middle(values)
+    assert not any(rules.is_slow(*rules.standing(v, middle, "higher")) for v in values)
+    assert rules.spread(values) >= 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_of_three_nodes_none_is_accused(count):
+    middle = rules.middle([100.0] * (count - 1) + [10.0])
+    z, deficit = rules.standing(10.0, middle, "higher")
+    assert z is None
+    assert deficit >= 0
+
+
+def test_a_mad_of_zero_leaves_the_deficit_to_decide():
+    middle = rules.middle([100.0] * 7 + [97.0])
+    assert rules.is_slow(*rules.standing(97.0, middle, "higher"))
+    assert not rules.is_slow(*rules.standing(98.1, middle, "higher"))
+
+
+def test_what_is_far_off_and_small_is_no_reason_for_a_repair():
+    middle = rules.middle([100.0, 100.01, 99.99, 100.02, 99.98, 100.0, 100.0])
+    z, deficit = rules.standing(98.5, middle, "higher")
+    assert z < rules.Z_LIMIT
+    assert not rules.is_slow(z, deficit)
+
+
+def test_where_low_is_good_the_high_one_is_slow():
+    middle = rules.middle([10.0, 10.1, 9.9, 10.0, 10.05])
+    assert rules.is_slow(*rules.standing(14.0, middle, "lower"))
+    assert not rules.is_slow(*rules.standing(7.0, middle, "lower"))
+
+
+@pytest.mark.parametrize(
+    ("runs", "deficit", "fell", "said"),
+    [
+        ("", 0.3, True, Slow.NO),
+        ("0", 0.3, True, Slow.NO),
+        ("1", 0.1, False, Slow.UNCONFIRMED),
+        ("1", 0.2, False, Slow.ONCE),
+        ("1", 0.1, True, Slow.ONCE),
+        ("11", 0.1, False, Slow.CONFIRMED),
+        ("101", 0.1, False, Slow.CONFIRMED),
+        ("110", 0.0, False, Slow.CONFIRMED),
+        ("1100", 0.0, False, Slow.UNCONFIRMED),
+        ("11000", 0.0, False, Slow.NO),
+        ("010", 0.0, True, Slow.UNCONFIRMED),
+        ("001", 0.2, False, Slow.ONCE),
+    ],
+)
+def test_two_of_the_last_three_runs_decide_or_one_clear_one(runs, deficit, fell, said):
+    assert rules.retest_rule([r == "1" for r in runs], deficit, fell) is said
+
+
+def test_of_two_earlier_values_no_change_is_told():
+    assert rules.paired([100.0, 100.0], [50.0], "higher") is None
+    assert rules.paired([], [50.0], "higher") is None
+    assert rules.paired([100.0] * 3, [], "higher") is None
+    assert rules.paired([0.0] * 3, [5.0], "higher") is None
+    assert rules.paired([100.0] * 3, [90.0], "higher").change == pytest.approx(-0.1)
+    assert rules.paired([100.0] * 3, [90.0], "lower").change == pytest.approx(0.1)
+
+
+def test_a_fall_of_the_whole_fleet_is_no_fall_of_a_node():
+    change = rules.paired([100.0] * 10, [70.0] * 3, "higher", 0.01)
+    assert rules.fell(change, 0.0)
+    assert rules.fell_alone(change, 0.0)
+    assert not rules.fell(change, -0.3)
+    assert not rules.fell_alone(change, -0.3)
+
+
+# ---- each state
+
+
+def test_without_any_sample_every_node_is_ok_where_nothing_is_promised(site):
+    found = report(site(), [])
+    assert {n.state for n in found.nodes.values()} == {State.OK}
+    assert found.suspect_share == 0
+
+
+def test_a_node_that_is_thirty_per_cent_below_is_slow_at_once(site):
+    found = report(site(), run_of(even(n003=70)))
+    node = found.nodes["n003"]
+    assert slow(found) == {"n003"}
+    assert node.reasons == [
+        "Stream.triad 70 MB/s is 30.0% below the fleet's median 100, z -150.0, seen once, retest"
+    ]
+    assert str(found.retest) == "n003"
+
+
+def test_ten_per_cent_want_a_second_run(site):
+    place = site()
+    once = report(place, run_of(even(n003=90)))
+    assert slow(once) == set()
+    assert "retest" in once.nodes["n003"].notes[0]
+    assert str(once.retest) == "n003"
+    twice = report(place, [*run_of(even(n003=90)), *run_of(even(n003=90), 2)])
+    assert slow(twice) == {"n003"}
+    assert twice.nodes["n003"].metrics["Stream.triad"].slow_runs == 2
+
+
+def test_a_retest_of_the_slow_ones_alone_is_compared_with_the_whole_fleet(site):
+    found = report(site(), [*run_of(even(n003=90, n004=90)), *run_of({"n003": 90, "n004": 100}, 2)])
+    assert slow(found) == {"n003"}
+
+
+def test_one_slow_run_counts_beside_a_fall_of_its_own(site):
+    before = [s for run in range(1, 6) for s in run_of(even(), run)]
+    found = report(site(), run_of(even(n003=88), 9), before)
+    assert slow(found) == {"n003"}
+    assert "fell 12.0% against its own history" in found.nodes["n003"].reasons[0]
+    assert found.nodes["n001"].metrics["Stream.triad"].change == 0
+
+
+def test_what_was_measured_later_is_not_its_history(site):
+    later = [s for run in range(10, 16) for s in run_of(even(), run)]
+    found = report(site(), run_of(even(n003=88), 9), later)
+    assert found.nodes["n003"].metrics["Stream.triad"].change is None
+
+
+def test_a_step_of_the_whole_fleet_is_told_once_and_accuses_nobody(site):
+    before = [s for run in range(1, 6) for s in run_of(even(), run)]
+    now = {node: value * 0.8 for node, value in even().items()}
+    found = report(site(), run_of(now, 9), before)
+    assert slow(found) == set()
+    assert found.warnings == [
+        "Stream.triad: compute as a whole fell 20.0% against its history; "
+        "no node is accused of that"
+    ]
+
+
+def test_other_conditions_are_another_series(site):
+    fast = run_of(even(), 1, conditions={"program": "stream", "threads": "8"})
+    slower = run_of(even(), 2, conditions={"program": "stream", "threads": "1"}, mode="quick")
+    both = report(site(), [*fast, *[s for s in slower if s.node != "n001"]])
+    assert slow(both) == set()
+
+
+def test_a_warning_or_a_block_more_is_no_other_condition(site):
+    head = fleets.header(1, conditions={"n": "92736", "memory_share": "0.5001"})
+    own = {"n003": {"n": "92928", "memory_share": "0.5021", "blas_warning": "unknown processor"}}
+    found = report(
+        site(),
+        [
+            Sample(head, s.node, s.metric, s.value, s.unit, own_conditions=own.get(s.node, {}))
+            for s in run_of(even(n003=50))
+        ],
+    )
+    assert slow(found) == {"n003"}
+    assert "n003" not in found.of(State.ODD)
+
+
+def test_a_node_that_hides_in_a_series_of_its_own_is_odd(site):
+    head = fleets.header(1, conditions={"program": "stream", "blas_kernel": "SkylakeX"})
+    found = report(
+        site(),
+        [
+            Sample(
+                head,
+                s.node,
+                s.metric,
+                s.value,
+                s.unit,
+                own_conditions={"blas_kernel": "Prescott"} if s.node == "n003" else {},
+            )
+            for s in run_of(even(n003=10))
+        ],
+    )
+    assert found.nodes["n003"].state is State.ODD
+    assert found.nodes["n003"].reasons == [
+        "Stream ran with blas_kernel Prescott, on most nodes with SkylakeX: not compared with them"
+    ]
+
+
+CRITERIA = """\
+C-TRIAD:
+  {description: d, metric: Stream.triad, at_least: 60 MB/s, source: s, scope: every node}
+"""
+
+
+def test_a_node_below_the_contract_has_failed(site):
+    found = report(site(criteria=CRITERIA), run_of(even(n003=50)))
+    assert found.nodes["n003"].state is State.FAILED
+    assert found.nodes["n003"].reasons[0] == (
+        "C-TRIAD: Stream.triad is 50.00 MB/s, the contract asks for at least 60 MB/s"
+    )
+    assert "below the fleet's median" in found.nodes["n003"].reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("invalid", "Stream: wrong answer: invalid: because"),
+        ("checksum", "Stream: wrong answer: checksum: because"),
+        ("timeout", "Stream: no value: timeout: because"),
+        ("node_lost", "Stream: did not answer: because"),
+    ],
+)
+def test_a_node_without_an_answer_or_with_a_wrong_one_has_failed(site, status, told):
+    rest = {n: v for n, v in even().items() if n != "n003"}
+    found = report(site(), [*run_of(rest), broken("n003", status)])
+    assert found.nodes["n003"].state is State.FAILED
+    assert found.nodes["n003"].reasons[0] == told
+    assert found.nodes["n003"].untested
+
+
+def test_a_missing_tool_is_no_failure_of_the_node(site):
+    rest = {n: v for n, v in even().items() if n != "n003"}
+    found = report(site(), [*run_of(rest), broken("n003", "tool_missing")])
+    assert found.nodes["n003"].state is State.UNTESTED
+
+
+def test_one_right_answer_does_not_take_a_wrong_one_back_and_three_do(site):
+    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
+    runs = [*run_of(rest), broken("n003", "invalid"), *run_of(even(), 2)]
+    assert report(place, runs).nodes["n003"].reasons == [
+        "Stream: wrong answer in 1 of 2 runs; 3 right ones in a row would take it back"
+    ]
+    runs += [*run_of(even(), 3), *run_of(even(), 4)]
+    assert report(place, runs).nodes["n003"].state is State.OK
+
+
+@pytest.mark.parametrize("status", ["timeout", "tool_missing", "node_lost"])
+def test_a_run_without_an_answer_neither_hides_a_wrong_one_nor_takes_it_back(site, status):
+    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
+    runs = [*run_of(rest), broken("n003", "invalid")]
+    for session in (2, 3, 4):
+        runs += [*run_of(rest, session), broken("n003", status, session)]
+    (wrong,) = report(place, runs).nodes["n003"].wrong
+    assert (wrong.check, wrong.status) == ("Stream", "invalid")
+    assert wrong.reason in report(place, runs).nodes["n003"].reasons
+
+
+def test_the_gravest_status_of_a_run_decides_in_whatever_order_it_was_written(site):
+    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
+    for statuses in (["tool_missing", "invalid"], ["invalid", "tool_missing"]):
+        runs = [*run_of(rest), *(broken("n003", status) for status in statuses)]
+        node = report(place, runs).nodes["n003"]
+        assert (node.state, [w.status for w in node.wrong]) == (State.FAILED, ["invalid"])
+
+
+def test_a_failure_is_healed_by_a_newer_run_and_not_by_a_quick_one(site):
+    place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
+    runs = [*run_of(rest), broken("n003", "timeout")]
+    quick = report(place, [*runs, *run_of(even(), 2, mode="quick")])
+    assert quick.nodes["n003"].state is State.FAILED
+    again = report(place, [*runs, *run_of({"n003": 100}, 2)])
+    assert again.nodes["n003"].state is State.OK
+
+
+def test_a_wrong_answer_enters_no_median(site):
+    """A sample that is not ok has no value; here it is even given one."""
+    head = fleets.header(1)
+    wrong = [
+        Sample(head, n, "Stream.triad", run_of({n: 9e9})[0].value, "MB/s", status="invalid")
+        for n in names(8)[:3]
+    ]
+    found = report(site(), [*run_of({n: 100 for n in names(8)[3:]}), *wrong])
+    assert found.nodes["n004"].metrics["Stream.triad"].median == 100
+    assert "Stream.triad" not in found.nodes["n001"].metrics
+    assert set(found.of(State.FAILED)) == {"n001", "n002", "n003"}
+
+
+def test_a_host_parameter_that_is_wrong_makes_a_node_odd_by_name(site):
+    head = fleets.header(1, "HostParameters", conditions={"program": "proc"})
+    counts = run_of(
+        {**dict.fromkeys(names(8), 0), "n003": 1}, metric="HostParameters.mismatches", unit="count"
+    )
+    text = Sample(
+        head,
+        "n003",
+        "HostParameters.mismatch",
+        "expected 9000, found 1500",
+        "text",
+        dims={"parameter": "nic.em1.mtu"},
+    )
+    found = report(site(), [*counts, text])
+    assert found.nodes["n003"].state is State.ODD
+    assert found.nodes["n003"].reasons == ["nic.em1.mtu: expected 9000, found 1500"]
+    assert "HostParameters.mismatches" not in found.nodes["n001"].metrics
+
+
+def test_a_contract_on_host_parameters_says_which_are_wrong(site):
+    promise = (
+        "C-HOST:\n  {description: d, metric: HostParameters.mismatches, at_most: 0 count, "
+        "source: s, scope: every node}\n"
+    )
+    head = fleets.header(1, "HostParameters", conditions={"program": "proc"})
+    counts = run_of(
+        {**dict.fromkeys(names(8), 0), "n003": 1}, metric="HostParameters.mismatches", unit="count"
+    )
+    text = Sample(
+        head,
+        "n003",
+        "HostParameters.mismatch",
+        "expected 9000, found 1500",
+        "text",
+        dims={"parameter": "nic.em1.mtu"},
+    )
+    found = report(site(criteria=promise), [*counts, text])
+    assert found.nodes["n003"].state is State.FAILED
+    assert found.nodes["n003"].reasons[0].endswith("(nic.em1.mtu: expected 9000, found 1500)")
+
+
+def test_a_field_that_others_have_otherwise_makes_a_node_odd(site, tmp_path):
+    head = fleets.header(1, "SystemDescription")
+    kept = {n: {"bios.version": "2.1", "kernel": "6.1"} for n in names(8)}
+    kept["n003"] = {"bios.version": "1.9"}
+    descriptions.write(tmp_path / "perflogs", head, kept)
+    found = report(
+        site(), run_of(dict.fromkeys(names(8), 2), metric=descriptions.COUNT, unit="count")
+    )
+    assert found.nodes["n003"].state is State.ODD
+    assert found.nodes["n003"].reasons == [
+        "bios.version is 1.9, on most nodes of compute 2.1",
+        "kernel is missing, on most nodes of compute 6.1",
+    ]
+    path = descriptions.path_of(tmp_path / "perflogs", head)
+    assert json.loads(gzip.decompress(path.read_bytes()))
+
+
+def test_a_node_that_jumps_from_run_to_run_is_unstable(site):
+    runs = [
+        s
+        for run, own in enumerate([100, 118, 82, 119, 84, 101, 100, 100], 1)
+        for s in run_of(even(n003=own), run)
+    ]
+    found = report(site(), [s for s in runs if s.header.session < "s0006"])
+    assert found.nodes["n003"].state in (State.UNSTABLE, State.SLOW)
+    assert any("varies by" in reason for reason in found.nodes["n003"].reasons)
+
+
+def test_three_runs_show_no_spread():
+    assert not rules.is_unstable([100, 50, 150], 0)
+    assert rules.is_unstable([100, 50, 150, 100, 60], 0)
+    assert not rules.is_unstable([100, 94, 106, 95, 105], 0.02)
+
+
+def test_who_was_not_measured_is_untested(site):
+    found = report(site(), run_of({n: 100 for n in names(8)[:6]}))
+    assert str(found.of(State.UNTESTED)) == "n[007-008]"
+    assert found.nodes["n007"].reasons == ["Stream.triad: no value"]
+    promised = report(site(criteria=CRITERIA), [])
+    assert len(promised.of(State.UNTESTED)) == 8
+
+
+def test_what_keeps_a_node_out_hides_behind_nothing_that_does_not():
+    states = list(State)
+    assert states.index(State.ODD) < states.index(State.UNSTABLE)
+    assert states.index(State.UNTESTED) < states.index(State.UNSTABLE)
+
+
+def test_a_node_that_the_site_does_not_know_is_left_out(site):
+    found = report(site(), run_of({**even(), "stranger": 1}))
+    assert "stranger" not in found.nodes
+
+
+# ---- racks
+
+RACKS = "groups: {rack1: 'n[001-008]', rack2: 'n[009-032]'}"
+
+
+def test_a_rack_that_is_slow_as_a_whole_is_named(site):
+    made = Fleet(32, 0.02, 1)
+    lost = {n: 0.955 if n in names(8) else 1.0 for n in names(32)}
+    now = run_of({n: made.level[n] * lost[n] for n in made.names})
+    told = [w for w in report(site(32, more=RACKS), now).warnings if w.startswith("rack")]
+    assert len(told) == 1
+    assert told[0].startswith("rack1: Stream.triad is 4.")
+
+
+def test_a_rack_full_of_bad_nodes_is_named(site):
+    now = run_of(even(32, **dict.fromkeys(names(5), 50)))
+    told = [w for w in report(site(32, more=RACKS), now).warnings if w.startswith("rack")]
+    assert told[-1] == "rack1: 5 of 8 nodes are bad; look at what they share"
+
+
+# ---- fleets of which the bad nodes are known
+
+
+def tally(place, count, cv, seeds, bad, deficit, runs, history=0):
+    """Of all bad nodes the share found, how many good ones were accused, and the last report."""
+    hits = accused = total = 0
+    for seed in range(seeds):
+        made = Fleet(count, cv, seed, bad, deficit, since=history + 1)
+        before = made.runs(1, history)
+        found = report(place, made.runs(history + 1, history + runs), before)
+        hits += len(slow(found) & made.bad)
+        accused += len(slow(found) - made.bad)
+        total += len(made.bad)
+    return hits / max(1, total), accused, found
+
+
+SEEDS = {8: 60, 16: 40, 320: 3}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("cv", [0.01, 0.02, 0.04])
+@pytest.mark.parametrize("count", [8, 16, 320])
+def test_a_healthy_fleet_is_not_accused(site, record_property, count, cv):
+    place, told = site(count), []
+    for runs, history in ((1, 0), (3, 0), (1, 10), (3, 10)):
+        _, accused, _ = tally(place, count, cv, SEEDS[count], 0, 0, runs, history)
+        told.append(f"{accused} after {runs}+{history} runs")
+        assert accused <= 0.005 * count * SEEDS[count]
+    record_property(
+        "told",
+        f"healthy fleet of {count}, CV {cv:.0%}: falsely accused of "
+        f"{count * SEEDS[count]}: {', '.join(told)}",
+    )
+
+
+@pytest.mark.parametrize("bad", [0.125, 0.1875])
+@pytest.mark.parametrize("cv", [0.01, 0.02])
+@pytest.mark.parametrize("count", [8, 16, 320])
+def test_thirty_per_cent_are_found_in_one_run(site, record_property, count, cv, bad):
+    recall, accused, found = tally(site(count), count, cv, SEEDS[count], bad, 0.3, 1)
+    record_property(
+        "told",
+        f"30 % lost, one run, {count} nodes, CV {cv:.0%}, {bad:.0%} bad: "
+        f"recall {recall:.2f}, {accused} false",
+    )
+    assert recall >= 0.99
+    assert accused == 0
+    assert found.suspect_share <= 0.25
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("bad", [0.1, 0.2, 0.35])
+@pytest.mark.parametrize("cv", [0.01, 0.02, 0.04])
+@pytest.mark.parametrize("count", [16, 320])
+def test_ten_per_cent_are_found_from_ten_paired_repetitions(site, record_property, count, cv, bad):
+    recall, accused, _ = tally(site(count), count, cv, min(10, SEEDS[count]), bad, 0.1, 10, 10)
+    record_property(
+        "told",
+        f"10 % lost, 10 runs after 10, {count} nodes, CV {cv:.0%}, "
+        f"{bad:.0%} bad: recall {recall:.2f}, {accused} false",
+    )
+    assert recall >= (0.99 if cv < 0.04 else 0.7)
+    assert accused <= 1
+
+
+@pytest.mark.parametrize("deficit", [0.05, 0.1, 0.3])
+@pytest.mark.parametrize("bad", [0.1, 0.2, 0.35])
+def test_recall_of_three_runs_in_a_large_fleet(site, record_property, bad, deficit):
+    recall, accused, _ = tally(site(320), 320, 0.01, 3, bad, deficit, 3)
+    record_property(
+        "told",
+        f"{deficit:.0%} lost, three runs, 320 nodes, CV 1 %, {bad:.0%} bad: "
+        f"recall {recall:.2f}, {accused} false",
+    )
+    assert accused == 0
+    assert recall >= (0.99 if deficit == 0.3 or deficit == 0.1 and bad < 0.3 else 0)
+
+
+def test_when_a_third_is_bad_it_says_so_and_the_past_still_finds_them(site, record_property):
+    recall, accused, found = tally(site(320), 320, 0.04, 2, 0.35, 0.3, 1, 10)
+    assert found.suspect_share >= 0.34
+    assert found.warnings[0].startswith(
+        "35% of compute is slow against the fleet: the median itself may be bad; trust the "
+        "contract and the paired change"
+    )
+    record_property("told", f"30 % lost, one run after 10, CV 4 %, 35 % bad: {recall:.2f}")
+    assert recall > 0.9
+    assert accused == 0
+
+
+def test_when_most_are_bad_the_good_ones_give_it_away(site):
+    found = report(site(16), run_of(even(16, **dict.fromkeys(names(16)[:10], 70.0))))
+    assert slow(found) == set()
+    assert any("far better than the median" in w for w in found.warnings)

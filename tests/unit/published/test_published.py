@@ -1,0 +1,347 @@
+"""What the five reports state, judged: who misses, who keeps, and what cannot be said."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from siteproof import sites
+from siteproof.judge.criterion import Verdict
+from siteproof.nodes import states
+from siteproof.published import imported, landmarks, results
+from siteproof.published.judging import KEEPS, MISSES
+from siteproof.record import samples
+from siteproof.record.samples import Sample
+from siteproof.sites import printed
+from siteproof.verdict.judgement import judge_samples
+
+SEEDS = ("jetstream-iu", "jetstream-tacc", "sc11-wan", "magellan", "extenci", "nebula-sriov")
+STORAGE = ("BlockStorage", "IorSingle")
+
+
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory):
+    """A site by its name and the samples of what is published of it, both read once."""
+    held, folder = {}, tmp_path_factory.mktemp("perflogs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SITEPROOF_SITES", raising=False)
+        for name in SEEDS:
+            site = sites.load(name)
+            path = site.folder / "published.csv"
+            imported.keep(path, imported.read(path, name).values(), folder)
+            held[name] = site, results.stated(folder, name)
+    return held.__getitem__
+
+
+def table(seed, name, title):
+    """The rows of a table, each by its columns."""
+    (found,) = [t for t in results.tables(*seed(name)) if t.title.startswith(title)]
+    return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+
+
+def judged(seed, name, says, checks=None):
+    return {
+        (one.criterion_id, one.sample.header.campaign, str(one.sample.value))
+        for one in results.judged(*seed(name))
+        if one.says == says and (not checks or one.sample.metric.startswith(checks))
+    }
+
+
+# ---- seed 000: Jetstream
+
+
+def test_trap_J18_five_figures_of_storage_miss_their_target_and_no_other_does(seed):
+    assert judged(seed, "jetstream-tacc", MISSES, STORAGE) == {
+        ("JS-4.1.2-READ", "review-2016-05", "198"),
+        ("JS-4.1.2-WRITE", "review-2016-05", "90"),
+        ("JS-5.1.2.1-IORSINGLE-W", "before-tuning", "96"),
+        ("JS-5.1.2.1-IORSINGLE-R", "after-tuning", "95"),
+        ("JS-5.1.2.1-IORSINGLE-W", "after-tuning", "68"),
+    }
+    assert judged(seed, "jetstream-iu", MISSES, STORAGE) == set()
+    assert len(judged(seed, "jetstream-tacc", KEEPS, STORAGE)) == 8
+    assert len(judged(seed, "jetstream-iu", KEEPS, STORAGE)) == 10
+
+
+def test_beside_storage_only_what_was_tuned_later_and_slips_of_the_pen_miss(seed):
+    def rest(name):
+        return judged(seed, name, MISSES) - judged(seed, name, MISSES, STORAGE)
+
+    slips = {
+        ("JS-2-TOTALS-CORES-M630", "", "15360"),  # trap J4
+        ("JS-2-TOTALS-CORES-R730", "", "960"),  # trap J5
+        ("JS-2-TOTALS-RAM-R730", "", "1.2"),
+    }  # 20 * 64 GB
+    assert rest("jetstream-iu") == slips | {  # trap J14: the goal of May 2016, the mean of 2015
+        ("JS-5.1.1.4-TCP", "performance-pass", "1.0")
+    }
+    assert rest("jetstream-tacc") == slips | {
+        ("JS-5.1.1.4-UDP", "network-before-tuning", "0.9"),
+        ("JS-5.1.1.4-BURSTS", "network-before-tuning", "15"),
+        ("JS-5.1.1.4-BURSTS", "network-before-tuning", "20"),
+        ("JS-5.1.1.4-BURSTL", "network-before-tuning", "60"),
+    }
+
+
+def test_trap_J20_the_other_unit_turns_one_of_the_five_and_is_told(seed):
+    rows = table(seed, "jetstream-tacc", "Published figures against")
+    told = {r["figure"]: r["remarks"] for r in rows if "MiB/s" in r["remarks"]}
+    assert told == {"maximum 96 MB/s": "read as MiB/s it would be 100.7 MB/s, and keep it"}
+    rows = table(seed, "jetstream-iu", "Printed in one unit")
+    assert [
+        (r["as printed"], r["if it is the tool's unit"], r["more"])
+        for r in rows
+        if r["metric"] == "Ior.read_max"
+    ] == [("29766 MB/s", "31212 MB/s", "+4.86 %")]
+
+
+def test_memory_printed_in_TB_is_what_the_blades_have_in_GiB(seed):
+    rows = table(seed, "jetstream-iu", "Published figures against")
+    (ram,) = [r for r in rows if r["figure"] == "40 TB"]
+    assert (ram["says"], ram["remarks"]) == (
+        KEEPS,
+        "40 TiB is what the bound is, rounded as printed",
+    )
+
+
+def test_a_mean_that_keeps_a_promise_on_each_node_says_that_theirs_are_not_published(seed):
+    rows = table(seed, "jetstream-iu", "Published figures against")
+    (hpl,) = [r for r in rows if r["criterion"] == "JS-4.1.1-HPL"]
+    assert (hpl["says"], hpl["figure"]) == (KEEPS, "mean 697 GFLOPS")
+    assert hpl["remarks"] == "each one's is not published; not said: memory_share"
+
+
+def test_trap_J19_what_the_tuning_did(seed):
+    rows = table(seed, "jetstream-tacc", "Before and after")
+    assert {r["metric"].partition(" ")[0]: r["change"] for r in rows if r["change"]} == {
+        "IorSingle.read": "-60.3 %",
+        "IorSingle.write": "-29.2 %",
+        "Ior.read_max": "-2.7 %",
+        "Ior.write_max": "+41.6 %",
+        "Ior.write_max_tasks": "-33.3 %",
+        "Ior.write_plateau": "+0.0 %",
+    }
+    (loss,) = [r for r in rows if r["metric"].startswith("UdpBurst.loss_small")]
+    assert (loss["before"], loss["after"], loss["change"]) == ("15 to 20 %", "0 %", "")
+
+
+def test_trap_J22_means_and_maxima_are_told_apart(seed):
+    rows = table(seed, "jetstream-iu", "Means and maxima")
+    assert [r["figures"] for r in rows if r["metric"].startswith("IorSingle.read")] == [
+        "mean: 279 MB/s (2016-06-14)",
+        "maximum: 281 MB/s (2016-08-06/2016-08-07)",
+    ]
+
+
+def test_trap_J35_random_access_worked_out_beside_the_stated_order(seed):
+    told = [
+        [(r["worked out"], r["stated"]) for r in table(seed, name, "Random access")]
+        for name in ("jetstream-iu", "jetstream-tacc")
+    ]
+    assert told == [
+        [("0.187", "~ 0.2 x"), ("0.098", "~ 0.1 x")],
+        [("0.239", "~ 0.2 x"), ("0.080", "~ 0.1 x")],
+    ]
+
+
+def test_trap_J23_landmarks_are_labelled_and_what_contradicts_itself_is_told(seed):
+    site, stated = seed("jetstream-iu")
+    assert landmarks.remarks(stated) == [
+        "august-2016: the plateau of read begins at 396 tasks, beyond the maximum at 394",
+        "august-2016: read at its maximum is 75.5 MB/s for each of 394 tasks",  # trap J24
+        "august-2016: write at its maximum is 8.03 MB/s for each of 414 tasks",
+    ]
+    rows = table(seed, "jetstream-iu", "Published landmarks")
+    assert "350 to 400 tasks" in {r["landmark"] for r in rows}
+    assert "> 166 tasks" in {r["landmark"] for r in table(seed, "jetstream-tacc", "Published land")}
+
+
+# ---- what verdict says of them
+
+
+@pytest.mark.parametrize(
+    ("campaign", "verdicts"),
+    [
+        ("review-2016-05", {"JS-4.1.2-READ": "FAIL", "JS-4.1.2-WRITE": "FAIL"}),
+        (
+            "before-tuning",
+            {"JS-5.1.2.1-IORSINGLE-R": "INCOMPLETE", "JS-5.1.2.1-IORSINGLE-W": "FAIL"},
+        ),
+        ("after-tuning", {"JS-5.1.2.1-IORSINGLE-R": "FAIL", "JS-5.1.2.1-IORSINGLE-W": "FAIL"}),
+        ("performance-pass", {"JS-4.1.1-HPL": "INCOMPLETE", "JS-4.1.1-STREAM": "INCOMPLETE"}),
+    ],
+)
+def test_a_figure_that_misses_fails_and_one_that_keeps_decides_nothing(seed, campaign, verdicts):
+    site, stated = seed("jetstream-tacc")
+    chosen = [s for s in stated if s.header.campaign == campaign]
+    found = {v.id: v for v in judge_samples(site, chosen, campaign).verdicts}
+    assert {key: found[key].verdict for key in verdicts} == verdicts
+    assert all("per-node values not published" in found[key].why for key in verdicts)
+    assert not any(n.verdict is Verdict.FAIL for v in found.values() for n in v.nodes)
+    if campaign == "review-2016-05":
+        assert found["JS-4.1.2-READ"].why == (
+            "mean; per-node values not published; 198 MB/s misses it, so at least one of them does"
+        )
+
+
+def test_of_two_campaigns_of_one_date_the_one_further_down_is_the_later(seed):
+    """Trap J19: after tuning bears the date of before, and is what the tuning led to."""
+    site, stated = seed("jetstream-tacc")
+    found = judge_samples(site, stated, "all").verdicts
+    assert {v.id: v.why for v in found if v.verdict is Verdict.FAIL} == {
+        f"JS-5.1.2.1-IORSINGLE-{kind}": "maximum; per-node values not published; "
+        f"{figure} MB/s misses it, so at least one of them does"
+        for kind, figure in (("R", 95), ("W", 68))
+    }
+
+
+def test_without_any_session_verdict_speaks_of_what_others_published(world):
+    world.site("jetstream-iu")
+    world.data.mkdir()
+    world.inside("import", "--system", "jetstream-iu")
+    done = world.inside("verdict", "--system", "jetstream-iu", "--json")
+    found = json.loads(done.out)
+    assert found["samples_of"] == "what others have published; no session yet"
+    assert done.code == 3  # nothing is decided: what keeps a promise is a mean or a maximum
+    (hpl,) = [c for c in found["criteria"] if c["id"] == "JS-4.1.1-HPL"]
+    assert (hpl["verdict"], hpl["why"]) == (
+        "INCOMPLETE",
+        "mean; per-node values not published; 697 GFLOPS keeps it",
+    )
+
+
+def test_no_published_figure_of_any_seed_passes_a_criterion(seed):
+    for name in SEEDS:
+        site, stated = seed(name)
+        found = {v.verdict for v in judge_samples(site, stated, "all").verdicts}
+        assert Verdict.PASS not in found
+
+
+def test_a_pair_whose_own_published_rate_misses_fails_alone(seed):
+    site, stated = seed("extenci")
+    (found,) = [v for v in judge_samples(site, stated, "all").verdicts if v.id == "EXT-IPERF-INT"]
+    assert found.verdict is Verdict.FAIL
+    assert {n.node: str(n.sample.value) for n in found.nodes if n.verdict is Verdict.FAIL} == {
+        "mds00w.psc.jwan>mds01w.psc.jwan": "940",
+        "mds01w.psc.jwan>mds00w.psc.jwan": "939",
+        "mds02w.psc>oss01w.psc.jwan": "978",
+        "mds02w.psc>mds00w.psc.jwan": "978",
+    }
+
+
+def test_a_published_rate_makes_no_node_good_and_keeps_none_out(seed):
+    site, stated = seed("extenci")
+    nodes = states.report(judge_samples(site, stated, "all"), []).nodes
+    assert {nodes[name].state for name in ("mds00w.psc.jwan", "mgs.jwan")} == {
+        states.State.UNTESTED
+    }
+
+
+def test_published_is_a_command_whose_last_line_answers(world):
+    world.site("jetstream-tacc")
+    world.data.mkdir()
+    done = world.inside("published", "--system", "jetstream-tacc")
+    assert (done.code, "'siteproof import --system jetstream-tacc' first" in done.err) == (2, True)
+    world.inside("import", "--system", "jetstream-tacc")
+    done = world.siteproof("published", "--system", "jetstream-tacc")
+    assert done.code == 1
+    assert done.out.splitlines()[-1] == (
+        "published of jetstream-tacc: 120 figures and texts; against a criterion: 12 misses "
+        "(BlockStorage 2, UdpBurst 3, UdpBandwidth 1, IorSingle 3, Inventory 3), 30 keeps"
+    )
+    assert (
+        len(
+            json.loads(world.inside("published", "--system", "jetstream-tacc", "--json").out)[
+                "figures"
+            ]
+        )
+        == 42
+    )
+
+
+# ---- the form
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("113.1", [("113.1", "")]),
+        (">166", [("166", printed.MORE)]),
+        ("166<", [("166", printed.MORE)]),
+        ("<25", [("25", printed.LESS)]),
+        ("~60", [("60", printed.ABOUT)]),
+        ("15-20", [("15", printed.LOW), ("20", printed.HIGH)]),
+        ("-5", [("-5", "")]),
+    ],
+)
+def test_a_bound_and_a_range_stay_what_they_are(text, told):
+    assert printed.parts(text) == told
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_every_file_of_a_seed_imports_and_reads_back(seed, name):
+    _, stated = seed(name)
+    assert {s.header.mode for s in stated} == {"published"}
+    assert len({s.key + (s.header.check,) for s in stated}) == len(stated)
+    assert all(s.header.provenance["source"] for s in stated)
+
+
+def test_a_failure_is_no_zero(seed):
+    _, stated = seed("extenci")
+    failed = [s for s in stated if s.status != "ok"]
+    assert {s.value for s in failed} == {None}
+    assert not any(s.value == Decimal(0) for s in stated)
+    assert {s.why for s in failed if s.status == "generic"} == {
+        "printed as 'gen'",
+        "printed as 'N/A'; no transfer of the day succeeded, so there is no mean",
+    }
+
+
+def test_what_is_printed_sorted_keeps_its_place_and_no_order_in_time(seed):
+    _, stated = seed("nebula-sriov")
+    ranks = sorted((s for s in stated if s.dims.get("link") == "bare"), key=lambda s: s.trial)
+    assert [s.trial for s in ranks] == list(range(10))
+    assert {s.own_conditions["published"] for s in ranks} == {"rank"}
+    assert (str(ranks[0].value), str(ranks[-1].value)) == ("4418.8401", "9415.2675")
+
+
+def test_samples_are_written_and_read_without_loss(seed, tmp_path):
+    _, stated = seed("extenci")
+    header = stated[0].header
+    mine = [s for s in stated if s.header == header]
+    path = samples.write(tmp_path, header, mine)
+    assert sorted(samples.read(path), key=lambda s: s.key) == sorted(mine, key=lambda s: s.key)
+
+
+def test_what_is_published_is_not_told_as_measured(seed):
+    for name in SEEDS:
+        site, found = seed(name)
+        assert judge_samples(site, found, "all").unjudged == [], name
+
+
+def test_what_was_published_years_before_hides_no_nodes_past(seed):
+    site, stated = seed("jetstream-tacc")
+    node = "tacc-c001"
+
+    def run(day):
+        head = replace(
+            stated[0].header,
+            session=f"202601{day}T000000Z",
+            check="Stream",
+            time=f"2026-01-{day}T00:00:00+00:00",
+            mode="maintenance",
+            job="1",
+        )
+        return Sample(head, node, "Stream.triad", Decimal(100), "MB/s")
+
+    class Known:
+        headers = [run("01").header, *(s.header for s in stated)]
+
+        @staticmethod
+        def of(wanted, **_):
+            return [s for s in (run("01"), *stated) if wanted(s.header)]
+
+    found = [run("02"), *stated]
+    told = states.lately(replace(judge_samples(site, found, "all"), sessions=Known))
+    assert [s.header.session for s in told] == ["20260101T000000Z"]

@@ -1,0 +1,128 @@
+"""The record: what is written is read again, and what is broken is named with file and line."""
+
+from decimal import Decimal
+
+import pytest
+
+from siteproof.errors import UserError, UserErrors
+from siteproof.record import samples
+from siteproof.record.samples import Header, Sample
+
+HEADER = Header(
+    "20261121T000000Z-abc",
+    "testbed",
+    "compute",
+    "system",
+    "Stream",
+    "12",
+    "2026-11-21T00:10:00+00:00",
+    mode="acceptance",
+    expected="node[001-002]",
+    conditions={"program": "stream"},
+    provenance={"suite": "1234"},
+)
+GOOD = Sample(HEADER, "node001", "Stream.triad", Decimal("17542.0"), "MB/s")
+ODD = Sample(
+    HEADER,
+    "node002",
+    "Stream.triad",
+    Decimal("17001.5"),
+    "MB/s",
+    own_conditions={"program": "likwid-bench"},
+    dims={"size": "8"},
+    trial=2,
+)
+BROKEN = Sample(HEADER, "node003", "Stream.*", status="node_lost", why="down: no power")
+
+
+def write(folder, text):
+    path = folder / "testbed" / "compute" / "s.Stream.1.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_what_is_written_is_read_again_digit_by_digit(tmp_path):
+    path = samples.write(tmp_path, HEADER, [GOOD, ODD, BROKEN])
+    assert sorted(samples.read(path), key=lambda s: s.node) == [GOOD, ODD, BROKEN]
+    assert '"17542.0"' in path.read_text()
+
+
+def test_writing_twice_leaves_one_file_with_the_same_bytes(tmp_path):
+    path = samples.write(tmp_path, HEADER, [GOOD, BROKEN])
+    before = path.read_bytes()
+    samples.write(tmp_path, HEADER, [BROKEN, GOOD])
+    assert path.read_bytes() == before
+    assert len(list(path.parent.iterdir())) == 1
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(samples.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(OSError, match="full"):
+        samples.write(tmp_path, HEADER, [GOOD])
+    assert not list((tmp_path / "testbed" / "compute").iterdir())
+
+
+def test_a_half_written_file_is_invisible_to_readers(tmp_path):
+    samples.write(tmp_path, HEADER, [GOOD])
+    (tmp_path / "testbed" / "compute" / ".x.tmp").write_text("half a li")
+    assert samples.read_all(tmp_path, "testbed") == [GOOD]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"node":"n","metric":"m","value":"1,5","unit":"s"}', "'1,5' is no number"),
+        ('{"node":"n","metric":"m","value":"NaN","unit":"s"}', "no finite number"),
+        ('{"node":"n","metric":"m"}', "without value or unit"),
+        ('{"node":"n","value":"1","unit":"s"}', "without metric"),
+        ('{"node":"n","metric":"m","status":"fine"}', "unknown status 'fine'"),
+        ('{"node":"n","met', "broken line"),
+        ("[1]", "broken line"),
+    ],
+)
+def test_a_broken_line_is_named_with_file_and_line(tmp_path, line, told):
+    good = samples.write(tmp_path, HEADER, [GOOD]).read_text()
+    path = write(tmp_path, good + line + "\n")
+    with pytest.raises(UserError, match=r"jsonl:3: ") as caught:
+        samples.read(path)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("", "broken line"),
+        ("{}", "header without"),
+        ('{"siteproof":1,"session":"s"}', "header without system"),
+        (
+            '{"siteproof":9,"session":"s","system":"t","partition":"p","environment":"e","check":"c",'
+            '"job":"1","time":"t"}',
+            "another version",
+        ),
+        (
+            '{"siteproof":1,"session":"s","system":"t","partition":"p","environment":"e","check":"c",'
+            '"job":"1","time":"t","colour":"red"}',
+            "unknown key 'colour'",
+        ),
+    ],
+)
+def test_a_broken_header_is_named(tmp_path, head, told):
+    with pytest.raises(UserError, match=r"jsonl:1: ") as caught:
+        samples.read(write(tmp_path, head))
+    assert told in str(caught.value)
+
+
+def test_all_broken_files_are_named_at_once(tmp_path):
+    for name in ("a", "b"):
+        path = tmp_path / "testbed" / "compute" / f"{name}.Stream.1.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UserErrors) as caught:
+        samples.read_all(tmp_path, "testbed")
+    assert len(caught.value.errors) == 2
+
+
+def test_a_node_that_differs_keeps_its_own_conditions():
+    assert ODD.conditions["program"] == "likwid-bench"
+    assert GOOD.conditions == {"program": "stream", "mode": "acceptance"}

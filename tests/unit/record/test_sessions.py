@@ -1,0 +1,92 @@
+"""Sessions: a verdict tonight reads what it speaks of, and not the years before it."""
+
+from dataclasses import replace
+
+import fleets
+import pytest
+from fleets import header, judged, names, run_of
+
+from siteproof.errors import UserErrors
+from siteproof.nodes import states
+from siteproof.record import samples
+from siteproof.record.sessions import Sessions
+
+
+def keep(folder, run, check="Stream", **keys):
+    metric = {"Stream": "Stream.triad", "Health": "Health.load"}[check]
+    found = run_of(dict.fromkeys(names(2), 100.0 + run), run, metric, **keys)
+    return samples.write(folder, found[0].header, found)
+
+
+def test_only_the_jobs_that_are_wanted_are_read(tmp_path):
+    old = keep(tmp_path, 1)
+    keep(tmp_path, 2)
+    old.write_text(old.read_text() + "{\n")
+    sessions = Sessions(tmp_path, "here")
+    assert [h.session for h in sessions.headers] == ["s0001", "s0002"]
+    assert {s.header.session for s in sessions.of(lambda h: h.session == "s0002")} == {"s0002"}
+    with pytest.raises(UserErrors, match=r"s0001\.Stream\.1\.jsonl:4: broken line"):
+        sessions.of(lambda _: True)
+
+
+def test_broken_headers_of_the_newest_session_are_named_all_at_once(tmp_path):
+    keep(tmp_path, 1)
+    for check in ("Stream", "Health"):
+        keep(tmp_path, 2, check).write_text("{\n")
+    with pytest.raises(UserErrors) as raised:
+        _ = Sessions(tmp_path, "here").headers
+    assert str(raised.value).count("broken line") == 2
+
+
+@pytest.mark.parametrize("text", ["", "{", "\0" * 100])
+def test_an_old_file_that_is_torn_is_left_out_and_told(tmp_path, text):
+    torn = keep(tmp_path, 1)
+    keep(tmp_path, 2)
+    torn.write_text(text)
+    sessions = Sessions(tmp_path, "here")
+    assert [h.session for h in sessions.headers] == ["s0002"]
+    assert len(sessions.of(lambda _: True)) == 2
+    assert len(sessions.left_out) == 1
+    assert str(torn) in sessions.left_out[0]
+
+
+def test_a_torn_file_stops_whoever_asks_for_its_session(tmp_path):
+    keep(tmp_path, 1)
+    torn = keep(tmp_path, 1, "Health")
+    keep(tmp_path, 2)
+    torn.write_text("")
+    sessions = Sessions(tmp_path, "here")
+    with pytest.raises(UserErrors, match="broken line"):
+        sessions.of(lambda h: h.session == "s0001")
+    assert len(sessions.of(lambda h: h.session == "s0001", needed=False)) == 2
+
+
+def test_a_nodes_past_is_that_of_the_newest_sessions_of_checks_that_rank_nodes(
+    tmp_path, monkeypatch
+):
+    site = fleets.load(tmp_path / "sites", monkeypatch, count=2)
+    for run in range(1, 41):
+        keep(tmp_path, run)
+        keep(tmp_path, run, "Health")
+    sessions = Sessions(tmp_path, "here")
+    now = sessions.of(lambda h: h.session == "s0039")
+    told = replace(judged(site, now), sessions=sessions)
+    past = states.lately(told)
+    assert {s.header.check for s in past} == {"Stream"}
+    assert sorted({s.header.session for s in past}) == [f"s{run:04}" for run in range(9, 39)]
+
+
+def test_other_modes_have_a_past_of_their_own(tmp_path, monkeypatch):
+    site = fleets.load(tmp_path / "sites", monkeypatch, count=2)
+    for run in range(1, 41):
+        keep(tmp_path, run, mode="quick" if run > 4 else "maintenance")
+    sessions = Sessions(tmp_path, "here")
+    told = replace(judged(site, sessions.of(lambda h: h.session == "s0040")), sessions=sessions)
+    modes = [s.header.mode for s in states.lately(told)]
+    assert modes.count("maintenance") == 4 * 2
+    assert modes.count("quick") == states.RECENT * 2
+
+
+def test_header_alone_says_what_the_whole_file_says(tmp_path):
+    path = samples.write(tmp_path, header(1), [])
+    assert samples.read_header(path) == header(1)

@@ -1,0 +1,257 @@
+"""Chapters of a fleet's figures: who is where, in every run, and over time."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import fleets
+import numpy as np
+import pytest
+import years
+
+from siteproof.record import samples
+from siteproof.report import material, past
+from siteproof.report.chapters import distribution, heatmap, links, matrix, modes, sweeps, trend
+
+RUNS, NODES = 40, 12
+CRITERIA = """\
+C-TRIAD: {description: Memory, metric: Stream.triad, at_least: 160 GB/s, rounding: nearest 1 GB/s,
+  source: s, scope: every node}
+"""
+BASELINES = """\
+system: here
+B-TRIAD: {metric: Stream.triad, at_least: 175 GB/s, tolerance: 2 %, source: s, taken: 2026-01-01}
+"""
+RACKS = "groups:\n  r1: 'n[001-006]'\n  r2: 'n[007-012]'\n"
+
+
+def furnish(folder, patch, criteria=CRITERIA, more=RACKS, count=NODES):
+    fleets.write_site(folder / "sites", count, more, criteria)
+    (folder / "sites/here/baselines.yaml").write_text(BASELINES)
+    perflogs = folder / "data/perflogs"
+    perflogs.mkdir(parents=True)
+    for name, path in (("SITES", "sites"), ("DATA", "data"), ("CACHE", "cache")):
+        patch.setenv(f"SITEPROOF_{name}", str(folder / path))
+    return perflogs
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """n002 breaks the contract from run 25 on, n003 has timeouts, the fleet's HPL steps at 20."""
+    with pytest.MonkeyPatch.context() as patch:
+        perflogs = furnish(tmp_path_factory.mktemp("chapters"), patch)
+        years.write(
+            perflogs,
+            nodes=NODES,
+            runs=RUNS,
+            metrics=("Stream.triad", "Hpl.gflops"),
+            steps=[
+                years.Step("Stream.triad", 25, -0.2, ("n002",)),
+                years.Step("Hpl.gflops", 20, -0.06),
+            ],
+            gaps=[
+                years.Gap(30, RUNS, ("n003",), "Stream.triad", "timeout"),
+                years.Gap(33, 34, ("n004",), "", "node_lost"),
+                years.Gap(10, 12),
+            ],
+            changes=[
+                years.Change(20, "kernel", "6.6.1-1"),
+                years.Change(0, "n", "180000", "conditions", "Hpl"),
+                years.Change(20, "n", "179808", "conditions", "Hpl"),
+            ],
+        )  # a block less
+        held = material.gather("here")
+        yield held
+        held.close()
+
+
+@pytest.fixture(scope="module")
+def told(made):
+    """The chapters, made once."""
+    return {c.__name__.rpartition(".")[2]: c.chapter(made) for c in (distribution, heatmap, trend)}
+
+
+def texts(figure):
+    root = ElementTree.fromstring(figure.svg)
+    return [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def named(section, name):
+    return next(f for f in section.all_figures() if f.name == name)
+
+
+def row(figure, first):
+    return next(r for r in figure.table.rows if r[0].startswith(first))
+
+
+def test_the_figure_with_broken_bounds_comes_first_and_says_how_many(told):
+    section = told["distribution"]
+    first = section.figures[0]
+    assert first.name == distribution.anchor("Stream.triad") == "distribution-stream-triad"
+    assert list(first.metrics) == ["Stream.triad"]
+    assert re.match(
+        r"11 nodes between 14\d.* GB/s and 18\d.* GB/s, median 18\d.*; 1 beyond the "
+        r"bound, the worst n002; 1 node of compute without a value\.",
+        first.says,
+    )
+    assert "in 1 of them some node is beyond its bound" in section.lead
+
+
+def test_the_table_of_a_distribution_tells_what_is_drawn(made, told):
+    first = told["distribution"].figures[0]
+    words = texts(first)
+    assert "C-TRIAD ≥ 160 GB/s (nearest 1 GB/s)" in words
+    assert "usual B-TRIAD ≥ 171.5 GB/s" in words
+    median = float(row(first, "median of 11 nodes")[1])
+    assert f"median {median:.4g} GB/s" in words
+    assert row(first, "bound C-TRIAD")[1] == "159.5"  # the worst that rounds to 160
+    bad = row(first, "n002")
+    assert f"n002 {bad[2]}" in words and bad[3] == "FAILED"
+    newest = [s for s in made.judged.samples if s.metric == "Stream.triad" and s.node == "n002"]
+    assert float(bad[1]) == pytest.approx(float(newest[-1].number) / 1000, rel=1e-5)
+    assert float(bad[1]) / median - 1 == pytest.approx(
+        float(bad[2].removesuffix(" %")) / 100, abs=0.001
+    )
+
+
+def test_a_metric_without_a_bound_is_drawn_with_its_median(told):
+    hpl = named(told["distribution"], "distribution-hpl-gflops")
+    assert "bound" not in hpl.says
+    assert any(t.startswith("median 2") for t in texts(hpl))
+
+
+def test_every_node_in_every_run_is_one_map_and_the_worst_stand_on_top(told):
+    section = told["heatmap"]
+    whole = named(section, "heatmap-nodes")
+    assert re.match(r"12 nodes on 37 days with runs from 2025-11-21 to 2025-12-30", whole.says)
+    assert "beyond a bound 1" in whole.says and "failed 1" in whole.says
+    assert [r[0] for r in whole.table.rows[:3]] == ["n002", "n003", "n004"]
+    assert "n002, n003" in section.lead
+    assert len(whole.svg) < 60_000
+
+
+def test_runs_that_have_no_room_in_the_map_are_named(made, monkeypatch):
+    assert not [p for p in heatmap.chapter(made).points if "not drawn" in p]
+    monkeypatch.setattr(heatmap, "COLUMNS", 10)
+    section = heatmap.chapter(made)
+    assert "12 nodes on 10 days with runs from 2025-12-21" in section.figures[0].says
+    assert section.points[-1] == "Runs before 2025-12-21 are not drawn."
+
+
+def test_the_table_of_the_map_counts_its_cells(told):
+    triad = named(told["heatmap"], "heatmap-stream-triad")
+    bad, lost = row(triad, "n002"), row(triad, "n003")
+    names = triad.table.columns
+    assert dict(zip(names, bad, strict=True)) | {"lowest share": ""} == {
+        "node": "n002",
+        "state": "FAILED",
+        "days with runs": "37",
+        "more than 2 % worse": "15",
+        "beyond a bound": "15",
+        "failed": "0",
+        "cut short": "0",
+        "lowest share": "",
+        "worse since": "2025-12-16",
+    }
+    assert float(bad[7].removesuffix(" %")) < -18
+    assert (lost[5], lost[8]) == ("10", "2025-12-21")
+    assert row(triad, "n004")[6] == "2"
+
+
+def test_a_step_of_the_whole_fleet_accuses_no_node_in_the_map(made):
+    found = made.once(past.read)
+    kinds, _ = heatmap._judged(made, found)
+    hpl = found.metric == found.metrics.index("Hpl.gflops")
+    assert (kinds[hpl] > 0).mean() < 0.02
+
+
+def test_the_fleet_over_time_shows_its_step_and_what_changed(told):
+    section = told["trend"]
+    hpl = named(section, "trend-hpl-gflops-compute")
+    assert "step of -6" in hpl.says
+    assert any(t.startswith("-6") and "kernel" in t for t in texts(hpl))
+    assert [r[2] for r in hpl.table.rows] == ["17", "20"]
+    before, after = (float(r[3]) for r in hpl.table.rows)
+    assert after / before - 1 == pytest.approx(-0.06, abs=0.005)
+    triad = named(section, "trend-stream-triad-compute")
+    assert "no step of the whole fleet" in triad.says
+
+
+def test_the_gravest_change_of_a_node_stands_beside_the_fleet(told):
+    section = told["trend"]
+    change = next(f for f in section.figures if f.title == "Stream.triad of n002")
+    assert change.says.startswith("Step of -19.9 % ")
+    assert "between 2025-12-15 02:15 and 2025-12-16 02:15 UTC" in change.says
+    assert {"n002", "median of 11 nodes"} <= set(texts(change))
+    node, before, one, after, two, by = change.table.rows[0]
+    assert (node, before, after) == ("n002", "22", "15")
+    assert float(two) / float(one) - 1 == pytest.approx(
+        float(by.removesuffix(" %")) / 100, abs=0.001
+    )
+
+
+def test_figures_have_names_of_their_own_and_each_says_something(told):
+    found = [f for section in told.values() for f in section.all_figures()]
+    assert len({f.name for f in found}) == len(found) >= 7
+    for figure in found:
+        assert figure.says.endswith(".") and figure.table.rows and figure.svg.startswith("<svg")
+        assert not re.search(r"\d\.\d{7}", figure.says + str(figure.table.rows))
+
+
+@pytest.mark.parametrize("chapter", [sweeps, links, matrix, modes])
+def test_a_chapter_without_anything_to_tell_is_left_out(made, chapter):
+    assert chapter.chapter(made) is None
+
+
+def test_the_median_of_trials_is_one_figure():
+    held = {
+        "place": [0, 0, 0, 1],
+        "metric": [0] * 4,
+        "series": [7] * 4,
+        "session": [3] * 4,
+        "time": [5, 5, 5, 5],
+        "status": [0] * 4,
+        "base": [1.0, 9.0, 2.0, 4.0],
+    }
+    found = past._by_job({key: np.array(values) for key, values in held.items()})
+    assert found["value"].tolist() == [2.0, 4.0]
+
+
+def test_quantiles_of_groups_are_those_of_numpy():
+    rng = np.random.default_rng(1)
+    groups = [np.sort(rng.random(n)) for n in (1, 2, 3, 10, 57)]
+    starts = np.cumsum([0, *map(len, groups)])[:-1]
+    for share in (0.05, 0.5, 0.95):
+        told = past.quantile(np.concatenate(groups), starts, share)
+        assert told == pytest.approx([np.quantile(g, share) for g in groups])
+
+
+def test_hostile_names_stay_texts(tmp_path, monkeypatch):
+    evil = "<b>&amp;</b>"
+    perflogs = furnish(tmp_path, monkeypatch, more="", count=2)
+    for run in range(3):
+        found = [
+            replace(s, dims={"of": evil})
+            for s in fleets.run_of({"n001": 100 + run, "n002": 99}, run)
+        ]
+        samples.write(perflogs, found[0].header, found)
+    held = material.gather("here")
+    try:
+        figure = distribution.chapter(held).figures[0]
+        title = ElementTree.fromstring(figure.svg).find("{http://www.w3.org/2000/svg}title")
+        assert evil in figure.title and evil in title.text
+        assert re.fullmatch("[a-z0-9-]+", figure.name)
+        assert heatmap.chapter(held).figures
+    finally:
+        held.close()
+
+
+def test_a_single_run_and_a_single_node_have_no_such_chapter(tmp_path, monkeypatch):
+    perflogs = furnish(tmp_path, monkeypatch, more="", count=1)
+    found = fleets.run_of({"n001": 100}, 1)
+    samples.write(perflogs, found[0].header, found)
+    held = material.gather("here")
+    try:
+        assert [c.chapter(held) for c in (distribution, heatmap, trend)] == [None, None, None]
+    finally:
+        held.close()

@@ -1,0 +1,345 @@
+"""Chapters on what others have published and on links, pairs and sweeps that were measured."""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from decimal import Decimal
+
+import fleets
+import pytest
+import sweeps_made
+from clone import TOP
+
+from siteproof.published import imported
+from siteproof.record import samples
+from siteproof.record.samples import Sample
+from siteproof.report import material, published_sweeps
+from siteproof.report.chapters import (
+    distribution,
+    heatmap,
+    links,
+    matrix,
+    modes,
+    summary,
+    sweeps,
+    trend,
+    untested,
+)
+
+SITES = TOP / "site-config"
+
+
+def texts(figure):
+    root = ElementTree.fromstring(figure.svg)
+    return [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def rows(figure):
+    return {row[0]: row[1:] for row in figure.table.rows}
+
+
+@pytest.fixture
+def seed(tmp_path, monkeypatch):
+    """The material of a site of which others have published figures."""
+    monkeypatch.setenv("SITEPROOF_SITES", str(SITES))
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    opened = []
+
+    def of(name, *others):
+        for system in (name, *others):
+            file = SITES / system / "published.csv"
+            imported.keep(file, imported.read(file, system).values(), tmp_path / "perflogs")
+        opened.append(material.gather(name))
+        return opened[-1]
+
+    yield of
+    for held in opened:
+        held.close()
+
+
+def test_seed_001_keeps_its_rates_over_the_wan_and_not_its_round_trip(seed):
+    section = links.chapter(seed("sc11-wan"))
+    (figure,) = section.figures
+    assert figure.says == (
+        "Of 8 rates 68 % to 100 % of the LAN's are left over the WAN; "
+        "Latency.round_trip takes 210 times as long."
+    )
+    held = rows(figure)
+    assert held["Ior.undirected, 30 clients, 16 servers"][:3] == ("9.6 GB/s", "6.5 GB/s", "67.7 %")
+    assert held["Lnet.undirected, 10 clients, 10 servers"][2] == "79.8 %"
+    assert held["TcpBandwidth.aggregate, 30 at once"][2] == "98.0 %"
+    told = texts(figure)
+    for row in held.values():
+        if row[2].endswith("%"):
+            assert row[0] in told
+            assert any(t.startswith(f"{row[1]} (") for t in told)
+
+
+def test_seed_003s_directions_differ_and_nobody_is_accused_of_it(seed):
+    section = matrix.chapter(seed("extenci"))
+    assert section.lead.endswith("no bad pair.")
+    wan = next(f for f in section.figures if f.name.endswith("psc-tacc"))
+    held = rows(wan)
+    assert held["mds18.psc > oss1.tacc"][2:4] == ("58.60 %", "0.546")
+    assert held["oss1.tacc > mds18.psc"][2:4] == ("54.60 %", "0.586")
+    assert [row[0] for row in wan.table.rows][0] == "oss1.tacc > mds18.psc"  # the worst first
+    assert {"0.586", "0.546"} <= set(texts(wan))
+    lan = next(f for f in section.figures if f.name.endswith("-psc"))
+    assert "34 not measured" in lan.says and "not measured" in texts(lan)
+
+
+def test_seed_004_by_medians_and_by_means(seed):
+    section = modes.chapter(seed("nebula-sriov"))
+    assert "sriov at 97.9 %" in section.lead
+    (figure,) = section.figures
+    assert "sriov has 97.9 % of bare by the medians and 104.6 % by the means" in figure.says
+    held = {name.partition(":")[0]: row for name, row in rows(figure).items()}
+    assert held["bare"] == ("10", "9403.72", "8761.06", "4418.84", "9415.27", "100.0 %", "100.0 %")
+    assert held["sriov"][0] == "10" and held["sriov"][5:] == ("97.9 %", "104.6 %")
+    assert "median of bare: 9404 Mb/s" in texts(figure)
+
+
+def test_seed_000s_landmarks_stand_where_no_curve_is_printed_and_means_are_no_nodes(seed):
+    given = seed("jetstream-iu", "jetstream-tacc")
+    assert [c.chapter(given) for c in (distribution, heatmap, trend)] == [None, None, None]
+    section = sweeps.chapter(given)
+    write, read = section.figures
+    held = rows(write)
+    assert held["published landmark: jetstream-iu august-2016"] == (
+        "-",
+        "3325 MB/s",
+        "414 tasks",
+        "32 tasks",
+    )
+    assert held["published landmark: jetstream-tacc before-tuning"][1:3] == ("885 MB/s", "48 tasks")
+    assert rows(read)["published landmark: jetstream-tacc after-tuning"] == (
+        "-",
+        "14217 MB/s",
+        "> 166 tasks",
+        "> 166 tasks",
+    )
+    assert "plateau →" in texts(read)
+    assert "Ior.write_max" in write.metrics
+    assert "no figures of the curves" in write.says
+
+
+@pytest.fixture
+def swept(tmp_path, monkeypatch):
+    """A system with a sweep before and after tuning, beside jetstream-tacc's landmarks."""
+    sweeps_made.write_site(tmp_path / "sites")
+    (tmp_path / "sites/jetstream-tacc").symlink_to(SITES / "jetstream-tacc")
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
+    file = sweeps_made.write_sweep(tmp_path / "sweeps", monkeypatch)
+    perflogs = tmp_path / "data/perflogs"
+    for run, campaign, factor in ((1, "before", 0.7), (5, "after", 1.0)):
+        found = sweeps_made.of(
+            file,
+            {"Ior.write": lambda t, p, f=factor: f * 1300 * t / (t + 9)},
+            run,
+            0.01,
+            campaign=campaign,
+        )
+        samples.write(perflogs, found[0].header, found)
+    csv = SITES / "jetstream-tacc/published.csv"
+    imported.keep(csv, imported.read(csv).values(), perflogs)
+    held = material.gather("here")
+    yield held
+    held.close()
+
+
+def test_campaigns_and_landmarks_of_others_stand_in_one_figure(swept):
+    section = sweeps.chapter(swept)
+    figure = section.figures[0]
+    assert section.lead == "2 runs of sweeps of this system (made_tasks)."
+    assert figure.name == "sweep-made-tasks-ior-write"
+    assert "2 published landmarks, whose curves nobody printed" in figure.says
+    told = " ".join(texts(figure))
+    for text in (
+        "here after, tasks_per_node 1",
+        "here before, tasks_per_node 1",
+        "published landmark: jetstream-tacc before-tuning:",
+    ):
+        assert text in told
+    held = rows(figure)
+    before, after = (held[f"here {name}, tasks_per_node 1"] for name in ("before", "after"))
+    assert before[0] == after[0] == "9"
+    assert float(before[1].split()[0]) / float(after[1].split()[0]) == pytest.approx(0.7, abs=0.02)
+    assert held["published landmark: jetstream-tacc after-tuning"][1:3] == ("1253 MB/s", "32 tasks")
+    assert any(text.startswith("made_tasks: Ior.write") for text in section.points)
+
+
+def test_landmarks_far_from_the_curves_have_a_figure_of_their_own(swept):
+    figure = next(f for f in sweeps.chapter(swept).figures if f.name == "landmarks-ior-read")
+    assert "14611 MB/s at 128 tasks" in figure.says
+
+
+def test_a_broken_site_beside_it_is_named_and_the_figures_stand(swept, tmp_path):
+    (tmp_path / "sites/jetstream-tacc").unlink()
+    section = sweeps.chapter(swept)
+    assert section.figures
+    assert any(p.startswith("jetstream-tacc is not shown beside it: ") for p in section.points)
+
+
+LINKS = """\
+links:
+  near: {description: Here, partition: compute, servers: n001, clients: 'n[002-004]'}
+  far: {description: There, partition: compute, servers: n001, clients: 'n[005-008]',
+        round_trip: 50 ms, speed: 10 Gb/s}
+"""
+
+
+@pytest.fixture
+def linked(tmp_path, monkeypatch):
+    """Two links of a star; n006 is slow over the far one, n008 failed."""
+    fleets.write_site(tmp_path / "sites", 8, LINKS.replace("links:", "links:"))
+    site = tmp_path / "sites/here/system.yaml"
+    site.write_text(site.read_text().replace("scheduler: local", "scheduler: slurm"))
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
+    rates = {"n002": 9.4, "n003": 9.4, "n004": 9.3, "n005": 4.7, "n006": 1.0, "n007": 4.6}
+    for check, metric, unit in (
+        ("TcpBandwidth", "throughput", "Gb/s"),
+        ("Latency", "round_trip", "us"),
+    ):
+        for job, (link, nodes) in enumerate((("near", range(2, 5)), ("far", range(5, 8)))):
+            head = fleets.header(
+                1,
+                check,
+                job=str(job),
+                conditions={"program": "iperf3", "link": link, "pattern": "star"},
+            )
+            found = []
+            for name in (f"n{n:03}" for n in nodes):
+                rate = rates[name] if unit == "Gb/s" else 200 if link == "near" else 50_000
+                for pair in ((name, "n001"), ("n001", name)):
+                    found.append(
+                        Sample(
+                            head,
+                            pair[0],
+                            f"{check}.{metric}",
+                            Decimal(str(rate)),
+                            unit,
+                            dims={"peer": pair[1]},
+                        )
+                    )
+            if link == "far":
+                found.append(
+                    Sample(
+                        head,
+                        "n008",
+                        f"{check}.*",
+                        status="timeout",
+                        why="hung",
+                        dims={"peer": "n001"},
+                    )
+                )
+            samples.write(tmp_path / "data/perflogs", head, found)
+    held = material.gather("here", since="2026-01-01T00:00")
+    yield held
+    held.close()
+
+
+def test_measured_links_are_compared_by_the_medians_of_their_pairs(linked):
+    section = links.chapter(linked)
+    (figure,) = section.figures
+    held = rows(figure)
+    assert figure.name == "links-measured"
+    assert held["TcpBandwidth.throughput"] == (
+        "9.4 Gb/s",
+        "4.6 Gb/s",
+        "48.9 %",
+        "medians of 6 near and 6 far pairs",
+    )
+    assert held["Latency.round_trip"][2] == "250 times"
+    assert "4.6 Gb/s (49%)" in texts(figure)
+
+
+def test_a_bad_pair_and_a_failed_one_come_first_in_the_table(linked):
+    figure = next(
+        f for f in matrix.chapter(linked).figures if f.name == "matrix-tcpbandwidth-throughput-far"
+    )
+    assert [(row[0], row[1]) for row in figure.table.rows[:4]] == [
+        ("n001 > n008", "-"),
+        ("n008 > n001", "-"),
+        ("n001 > n006", "1"),
+        ("n006 > n001", "1"),
+    ]
+    assert figure.table.rows[2][3] == "10.00 %"
+    assert {"timeout", "1", "4.7", "n006", "n001"} <= set(texts(figure))
+    assert "2 failed" in figure.says
+
+
+def test_landmarks_keep_what_was_printed():
+    head = fleets.header(1, "Ior", mode="published", campaign="x")
+    found = published_sweeps.of(
+        [
+            Sample(
+                head,
+                "",
+                "Ior.read_plateau",
+                Decimal(n),
+                "tasks",
+                own_conditions={"published": "landmark", "stated": f"{end} end of a range"},
+            )
+            for n, end in ((350, "low"), (400, "high"))
+        ]
+        + [
+            Sample(head, "", "Ior.read_max", Decimal("29766"), "MB/s"),
+            Sample(head, "", "Stream.triad", Decimal(1), "MB/s"),
+        ]
+    )
+    (one,) = found
+    assert (one.metric, one.flat, one.value, one.place) == (
+        "Ior.read",
+        "from 350 to 400 tasks",
+        "29766 MB/s",
+        "-",
+    )
+    drawn = one.drawn("MiB/s")
+    assert drawn.highest is None and [x for x, _ in drawn.plateaus] == [350, 400]
+
+
+def test_names_of_figures_are_slugs(linked):
+    found = [f for c in (links, matrix) for f in c.chapter(linked).figures]
+    assert all(re.fullmatch("[a-z0-9-]+", f.name) for f in found)
+    assert json.dumps([f.says for f in found]).count("nan") == 0
+
+
+def test_what_was_measured_between_two_nodes_is_a_value_of_both_and_of_the_link(linked):
+    section = untested.chapter(linked)
+    told = [row for table in section.tables for row in table.rows]
+    assert not [row for row in told if row[0] == "link"]
+    assert linked.measured == {f"n{n:03}" for n in range(1, 8)}
+    (failed,) = [t for t in section.tables if t.title == "Checks that gave no value"]
+    assert {row[3] for row in failed.rows} == {"n008"}
+
+
+def test_a_node_that_only_received_was_measured(tmp_path, monkeypatch):
+    fleets.write_site(
+        tmp_path / "sites",
+        3,
+        criteria=("C-1: {description: d, metric: Stream.triad, at_least: 1 MB/s, source: s}\n"),
+    )
+    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
+    for check, metric in (("Stream", "Stream.triad"), ("TcpBandwidth", "TcpBandwidth.throughput")):
+        head = fleets.header(1, check)
+        dims = {"peer": "n002"} if check != "Stream" else {}
+        samples.write(
+            tmp_path / "data/perflogs",
+            head,
+            [Sample(head, "n001", metric, Decimal(9), "Gb/s" if dims else "MB/s", dims=dims)],
+        )
+    held = material.gather("here")
+    try:
+        assert held.measured == {"n001", "n002"}
+        assert dict(summary.facts(held))["Nodes"] == "2 of 3 have a value"
+    finally:
+        held.close()
+
+
+def test_runs_of_a_sweep_that_have_no_room_are_named(swept, monkeypatch):
+    monkeypatch.setattr(sweeps, "RUNS", 1)
+    section = sweeps.chapter(swept)
+    assert [p for p in section.points if "more run" in p and "not drawn" in p]

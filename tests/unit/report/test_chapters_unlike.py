@@ -1,0 +1,189 @@
+"""Figures of values that are not alike: two environments, and bounds that judge no single node."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from itertools import compress
+
+import fleets
+import numpy as np
+import pytest
+import years
+
+from siteproof.record import samples
+from siteproof.record.series import Series
+from siteproof.report import material, promised
+from siteproof.report.chapters import changes, distribution, heatmap, trend
+
+RUNS = 30
+STEP = 15
+
+
+@contextmanager
+def world(folder, patch, criteria="{}\n", baselines="{}\n"):
+    """Where samples are kept, and what a report is made from once they are."""
+    fleets.write_site(folder / "sites", 8, criteria=criteria)
+    (folder / "sites/here/baselines.yaml").write_text(baselines)
+    perflogs = folder / "data/perflogs"
+    perflogs.mkdir(parents=True)
+    for name, path in (("SITES", "sites"), ("DATA", "data"), ("CACHE", "cache")):
+        patch.setenv(f"SITEPROOF_{name}", str(folder / path))
+    made = cache(lambda: material.gather("here"))
+    yield perflogs, made
+    made().close()
+
+
+def keep(perflogs, found):
+    samples.write(perflogs, found[0].header, found)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """Two environments on the same nodes; the fleet fell in one of them, n002 in the other."""
+    folder = tmp_path_factory.mktemp("two")
+    criteria = (
+        "C-1: {description: d, metric: Stream.triad, at_least: 100 GB/s, source: s,\n"
+        "  scope: every node}\n"
+    )
+    with pytest.MonkeyPatch.context() as patch, world(folder, patch, criteria) as (perflogs, made):
+        own = {"nodes": 8, "runs": RUNS, "metrics": ("Stream.triad",)}
+        years.write(perflogs, **own, steps=[years.Step("Stream.triad", STEP, -0.1, ("n002",))])
+        years.write(
+            perflogs,
+            **own,
+            environment="gnu",
+            partition="other",
+            seed=2,
+            steps=[years.Step("Stream.triad", STEP, -0.3)],
+        )
+        yield distribution.chapter(made()), trend.chapter(made()), made()
+
+
+def test_two_environments_are_told_apart_by_their_names(two):
+    for section in two[:2]:
+        titles = [f.title for f in section.figures if "of n0" not in f.title]
+        assert sorted(titles) == ["Stream.triad of compute, gnu", "Stream.triad of compute, system"]
+        assert len({f.name for f in section.figures}) == len(section.figures)
+
+
+def test_each_environment_has_its_own_past(two):
+    for figure in two[1].figures[:2]:
+        fell = "gnu" in figure.title
+        assert ("step of -30" in figure.says) is fell
+        assert ("no step of the whole fleet" in figure.says) is not fell
+        newest = next(f for f in two[0].figures if f.title == figure.title)
+        middle = float(newest.table.rows[0][1])
+        assert f"and {middle:.6g} GB/s in the last run" in figure.says
+
+
+def test_a_node_stands_beside_the_fleet_of_its_own_environment(two):
+    change = next(f for f in two[1].figures if f.title == "Stream.triad of n002")
+    fleet = next(
+        m
+        for m in (
+            trend._middle(two[2].once(trend.past.read), one)
+            for one in two[2].once(distribution.fleets)
+        )
+        if m.one.key.environment == "system"
+    )
+    assert change.says.startswith("Step of -10")
+    assert trend._speaks_of(two[2].survey.alerts[0], fleet.one)
+    assert "gnu" not in change.svg
+
+
+MIDDLE = """\
+C-MEDIAN: {description: d, metric: Stream.triad, at_least: 100 MB/s, source: s, scope: median}
+"""
+
+
+def test_the_bound_of_a_median_accuses_no_node(tmp_path, monkeypatch):
+    usual = (
+        "system: here\nB-MEDIAN: {metric: Stream.triad, at_least: 100 MB/s, source: s, "
+        "scope: median, taken: 2026-01-01}\n"
+    )
+    with world(tmp_path, monkeypatch, MIDDLE, usual) as (perflogs, made):
+        for run in range(3):
+            keep(perflogs, fleets.run_of({n: 104 - i for i, n in enumerate(fleets.names(8))}, run))
+        section = distribution.chapter(made())
+        assert made().judged.verdicts[0].verdict == "PASS"  # 100.5 is the median of 104 to 97
+        assert section.lead.endswith("none has a bound.")
+        assert "beyond" not in section.figures[0].says
+        assert "C-MEDIAN ≥ 100 MB/s, median" in section.figures[0].svg
+        told = heatmap.chapter(made())
+        assert "none was beyond a bound" in told.figures[0].says
+        assert "none was clearly worse" in told.lead
+
+
+@pytest.mark.parametrize(
+    ("rule", "beyond"),
+    [
+        (
+            "metric: Stream.triad, equals: 100 MB/s, rounding: nearest 10 MB/s",
+            {"n004", "n005", "n006"},
+        ),
+        ("metric: Hpl.time, at_most: 104.99 s", {"n005", "n006"}),
+        ("metric: Hpl.time, at_most: 100 s, rounding: nearest 10 s", {"n005", "n006"}),
+        ("metric: Stream.triad, at_least: 0.1 GB/s", {"n001", "n004"}),
+    ],
+)
+def test_a_bound_has_the_sides_that_the_contract_gives_it(tmp_path, monkeypatch, rule, beyond):
+    criteria = f"C-1: {{description: d, {rule}, source: s}}\n"
+    metric, unit = ("Hpl.time", "s") if "Hpl" in rule else ("Stream.triad", "MB/s")
+    values = {"n001": 99.99, "n002": 100.01, "n003": 100, "n004": 94.99, "n005": 105, "n006": 106}
+    with world(tmp_path, monkeypatch, criteria) as (perflogs, made):
+        for run in range(2):
+            keep(perflogs, fleets.run_of(values, run, metric, unit))
+        verdict = made().judged.verdicts[0]
+        assert {
+            n.node for n in verdict.nodes if n.value is not None and n.verdict == "FAIL"
+        } == beyond
+        found = made().site, Series(metric, (), "system", "compute", ()), made().site.criteria
+        mark = [m.beyond(list(values.values())) for m in promised.marks(*found, unit)]
+        assert set(compress(values, np.any(mark, axis=0))) == beyond
+        if metric == "Hpl.time":
+            return  # no headline figure, so no chapter has it
+        assert set(distribution.fleets(made())[0].broken()) == beyond
+        worst = heatmap.chapter(made()).figures[0].table
+        column = worst.columns.index("beyond a bound")
+        assert {row[0] for row in worst.rows if row[column] != "0"} == beyond
+
+
+def test_values_under_other_conditions_are_told_apart(tmp_path, monkeypatch):
+    with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, made):
+        for run in range(2):
+            found = fleets.run_of(dict.fromkeys(fleets.names(4), 100 + run), run)
+            keep(
+                perflogs,
+                [
+                    replace(s, own_conditions={"array_size": size}, trial=trial)
+                    for trial, size in enumerate(("8", "16"))
+                    for s in found
+                ],
+            )
+        titles = distribution.titles(distribution.fleets(made()))
+        assert sorted(titles) == [f"Stream.triad of compute, array_size {n}" for n in (16, 8)]
+
+
+def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
+    with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, made):
+        years.write(
+            perflogs,
+            nodes=8,
+            runs=200,
+            metrics=("Stream.triad",),
+            drifts=[years.Drift("Stream.triad", -0.2, ("n004",))],
+        )
+        held = made()
+        drawn = next(f for f in trend.chapter(held).figures if f.title.endswith("of n004"))
+        told = changes.chapter(held)
+    assert drawn.says.startswith("Drift of -")
+    assert "confidence" not in drawn.says and "a year, most likely" in drawn.says
+    ((node, runs, one, two, by),) = drawn.table.rows
+    assert (node, runs) == ("n004", "200")
+    assert -11.5 < float(by.removesuffix(" %")) < -8.5  # 10 % in 200 days, the ends' middles 90 %
+    assert float(two) / float(one) - 1 == pytest.approx(
+        float(by.removesuffix(" %")) / 100, abs=0.001
+    )
+    assert " on 2026-06-08" not in drawn.svg
+    assert "from 2025-11-21 02:15 UTC" in told.lead  # its first run, not its last
+    assert "(n 200)" in str(told.sections[0].tables[0].rows)

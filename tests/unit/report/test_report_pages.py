@@ -1,0 +1,181 @@
+"""Pages made of sections: what is on them, and what no hostile text can put there."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from pages import Page
+
+from siteproof.gate.decision import Ruling
+from siteproof.report import html, markdown
+from siteproof.report.chapters import description, nodes
+from siteproof.report.sections import Figure, Report, Section, Table
+
+NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
+SVG = (
+    '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "a" "b">\n<svg role="img" '
+    'xmlns="http://www.w3.org/2000/svg"><title id="t">A title</title><defs><path id="p" '
+    'd="M0 0"/></defs><g clip-path="url(#p)"><use href="#p"/></g></svg>'
+)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "a|b `c` *d* _e_ [f](g)",
+    "{{ 7 * 7 }}",
+    "]]><!--",
+    "</style><b>",
+    "\\u001b[31m",
+    "https://example.org/x",
+    "&lt;",
+)
+
+
+def figure(name="curve", **keys):
+    return Figure(
+        name,
+        "A figure",
+        SVG,
+        "3 values in MB/s.",
+        Table(("node", "MB/s"), [("n001", "100")], numeric=("MB/s",)),
+        **keys,
+    )
+
+
+def report(*sections, system="here", headline="It did not pass."):
+    return Report(system, "FAIL", headline, [("Measured", "2026-11-21 18:00 UTC")], sections)
+
+
+def pages(made):
+    return html.page(made, NOW), markdown.page(made, NOW)
+
+
+def read(made):
+    return Page(html.page(made, NOW))
+
+
+def test_every_hostile_text_is_shown_as_it_is():
+    for text in HOSTILE:
+        table = Table((text, "b"), [(text, text)], text, title=text)
+        made = report(
+            Section(
+                "one",
+                text,
+                text,
+                [table],
+                points=[text],
+                figures=[Figure("f", text, SVG, text, table)],
+            ),
+            system=text,
+            headline=text,
+        )
+        page = read(made)
+        assert page.text.count(" ".join(text.split())) >= 10, text
+        assert not {"script", "img"} & {tag for tag, _ in page.tags}
+        assert not any(name.startswith("on") for _, held in page.tags for name in held)
+
+
+def test_hostile_texts_are_no_markup_in_markdown():
+    for text in HOSTILE:
+        plain = markdown.text(text)
+        assert not re.search(r"(?<!\\)[`*_\[\]<>|]", plain), plain
+        assert "https:" not in plain
+
+
+def test_a_cell_with_a_bar_or_a_line_break_does_not_end_its_row():
+    made = report(Section("one", "One", "", [Table(("a", "b"), [("1|2\n3", "4")])]))
+    assert r"| 1\|2 3 | 4 |" in markdown.page(made, NOW)
+
+
+def test_the_page_asks_for_no_other_file_and_runs_no_script():
+    text, _ = pages(report(Section("one", "One", "", figures=[figure()])))
+    page = Page(text)
+    assert all(address.startswith("#") for address in page.addresses)
+    assert "@import" not in text
+    assert not re.search(r"url\((?![\"']?#)", text)
+    assert not {"script", "link", "iframe", "object"} & {tag for tag, _ in page.tags}
+    assert "default-src 'none'" in text
+
+
+def test_ids_are_single_and_every_link_leads_somewhere():
+    page = read(
+        report(
+            Section("one", "One", "", [Table(("a", "see"), [("1", "two"), ("2", "Stream.triad")])]),
+            Section("two", "Two", "", figures=[figure("f", metrics=["Stream.triad"]), figure("g")]),
+        )
+    )
+    assert len(page.ids) == len(set(page.ids))
+    assert {a.removeprefix("#") for a in page.addresses} <= set(page.ids)
+    assert "#section-two" in page.addresses
+    assert "#figure-f" in page.addresses
+
+
+def test_headings_are_in_order_and_numbered():
+    deep = Section("a", "A", "", sections=[Section("b", "B", "", sections=[Section("c", "C", "")])])
+    page = read(report(deep, Section("d", "D", "")))
+    assert page.headings == [(1, "here"), (2, "1 A"), (3, "1.1 B"), (4, "1.1.1 C"), (2, "2 D")]
+
+
+def test_tables_say_whose_cells_they_are_and_figures_have_theirs():
+    page = read(report(Section("one", "One", "", [Table(("a", "b"), [("1", "2")])], [figure()])))
+    scopes = [held["scope"] for tag, held in page.tags if tag == "th"]
+    assert scopes == ["col", "col", "row"] * 2
+    tags = [tag for tag, _ in page.tags]
+    assert tags.index("figcaption") < tags.index("svg") < tags.index("details")
+    assert "Figure 1. A figure. 3 values in MB/s." in page.text
+
+
+def test_a_verdict_is_told_in_words_and_by_a_mark():
+    page = read(report(Section("one", "One", "", [Table(("a", "b"), [("x", "FAILED")])])))
+    assert "\N{BALLOT X} FAIL It did not pass." in page.text
+    assert page.rows[-1] == ["x", "\N{BALLOT X} FAILED"]
+
+
+def test_columns_that_hold_and_refer_to_nothing_are_left_out():
+    table = Table(("a", "none", "see"), [("1", "-", "Hpl.gflops"), ("2", "", "nothing")])
+    for text in pages(report(Section("one", "One", "", [table]))):
+        assert "none<" not in text
+        assert "| none" not in text
+
+
+def test_both_pages_say_the_same():
+    table = Table(("node", "why"), [("n[001-003]", "C-X: is 1.5 MB/s, asked 2 -> 3")], "A note.")
+    made = report(Section("one", "One", "A lead.", [table], [figure()], ["A point."]))
+    page, text = read(made), markdown.page(made, NOW)
+    plain = re.sub(r"\\(.)", r"\1", text)
+    told = [" ".join(cell.split()) for row in page.rows for cell in row]
+    for words in (*told, "A lead.", "A note.", "A point.", "3 values in MB/s.", "1 One"):
+        assert words.replace("\N{RIGHTWARDS ARROW}", "->") in plain, words
+
+
+def test_the_running_head_of_the_print_holds_any_name():
+    text = html.page(report(system='a"; } body { display: none'), NOW)
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert re.search(r"\}\s*body \{ display", style) is None
+    assert style.count('"') % 2 == 0
+
+
+def test_a_row_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="another length"):
+        Table(("a", "b"), [("1",)])
+
+
+def test_the_same_report_is_the_same_page():
+    made = report(Section("one", "One", "", figures=[figure()]))
+    assert pages(made) == pages(made)
+
+
+def test_of_many_lines_those_that_are_left_out_are_counted():
+    lines = [f"line {n}" for n in range(description.MOST + 3)]
+    assert description._first(lines)[-1] == "3 more such lines are left out"
+    assert description._first(lines[:2]) == lines[:2]
+
+
+def test_reasons_with_signs_of_their_own_are_put_together_all_the_same():
+    rulings = [
+        Ruling(node, "FAILED", False, (reason,))
+        for node, reason in (("n1", "bank # #"), ("n2", "bank 3 #"), ("n3", "bank 5 #"))
+    ]
+    assert {reasons: names for (_, reasons, _), names in nodes._alike(rulings).items()} == {
+        ("bank # #",): ["n1"],
+        ("bank 3 to 5 #",): ["n2", "n3"],
+    }

@@ -1,0 +1,194 @@
+"""Every kind of mistake in a site is told in one line, with its place and what is allowed."""
+
+import re
+import shutil
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from clone import SITES
+
+from siteproof.cli.lint import lint
+from siteproof.errors import UserErrors
+from siteproof.sites import catalogue, load, names
+from siteproof.sites.site import examine
+
+CASES = yaml.safe_load((SITES / "mistakes.yaml").read_text())
+
+
+@pytest.fixture
+def example(tmp_path, monkeypatch):
+    """A copy of the example, in the current folder's site-config."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SITEPROOF_SITES", "site-config")
+    return shutil.copytree(SITES / "example", tmp_path / "site-config" / "example")
+
+
+def change(example, file, pairs):
+    path = example / f"{file}.yaml"
+    text = path.read_text()
+    for old, new in pairs.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    path.write_text(text)
+
+
+def told(name="example"):
+    _, documents = examine(name)
+    return [str(error) for document in documents for error in document.sorted_mistakes()]
+
+
+def test_the_example_has_no_mistake(example):
+    assert told() == []
+    assert load("example").system.system == "example"
+
+
+def checks():
+    """The beginnings of all metrics, as a hint has them."""
+    return ", ".join(sorted({f"{name.partition('.')[0]}.*" for name in catalogue.read()[0]}))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_mistake(name, example):
+    case = CASES[name]
+    if "whole" in case:
+        (example / f"{case['file']}.yaml").write_text(case["whole"])
+    else:
+        change(example, case["file"], case["change"])
+    lines = [line.removeprefix("site-config/example/") for line in told()]
+    if "bad YAML" in case["told"][0]:  # the rest is the YAML library's own
+        assert len(lines) == 1
+        assert lines[0].startswith(case["told"][0].partition("bad YAML: ")[0] + "bad YAML: ")
+    else:
+        assert lines == [line.replace("{checks}", checks()) for line in case["told"]]
+    with pytest.raises(UserErrors):
+        load("example")
+
+
+@pytest.mark.parametrize("file", ["system", "criteria", "baselines"])
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (None, "1: no such file in {0}. Allowed: a file with '{{}}' if there is nothing to say."),
+        (b"a: b\nc: \xff\n", "2: bytes that are not UTF-8 in {0}"),
+        (b"a: b\nc: \x00\n", "2: a control character in {0}"),
+        (b"x: " + b"[" * 300_000, "1: nested too deeply in {0}"),
+        (b"- " * 300_000, "1: nested too deeply in {0}"),
+        (b"#" * 3_000_000, "1: more than 2000000 bytes in {0}"),
+    ],
+)
+def test_unreadable_file(file, content, what, example):
+    path = example / f"{file}.yaml"
+    path.unlink() if content is None else path.write_bytes(content)
+    assert told() == [f"site-config/example/{path.name}:{what.format(path.name)}"]
+
+
+def test_file_that_is_a_folder(example):
+    (example / "criteria.yaml").unlink()
+    (example / "criteria.yaml").mkdir()
+    assert told() == [
+        "site-config/example/criteria.yaml:1: cannot be read: Is a directory in criteria.yaml"
+    ]
+
+
+def test_aliases_are_allowed_but_no_bomb(example):
+    change(example, "system", {"features: [hpl]": "features: &f [hpl], modules: *f"})
+    assert told() == []
+    lines = ["x: &a [x, x, x, x, x, x, x, x, x, x]"]
+    for before, after in zip("abcdef", "bcdefg", strict=True):
+        lines.append(f"{before}: &{after} [{', '.join([f'*{before}'] * 10)}]")
+    (example / "criteria.yaml").write_text("\n".join(lines))
+    assert told() == [
+        "site-config/example/criteria.yaml:1: more than 200000 values, aliases followed in e"
+    ]
+
+
+def test_a_number_of_many_digits_is_a_mistake(example):
+    change(example, "system", {"sockets: 2": f"sockets: {'9' * 5000}"})
+    (line,) = told()
+    assert "is no whole number in hardware.blade.sockets" in line
+    assert len(line) < 200
+
+
+def test_all_mistakes_are_told_at_once(example):
+    change(example, "system", {"sockets: 2": "sockets: two", "kind: lustre": "knd: lustre"})
+    change(example, "criteria", {"xhpl": "hpl", "at_most: 0 %": "at_most: 0 apples"})
+    change(example, "baselines", {"Stream.triad": "Stream.tried"})
+    assert [line.partition(": ")[0] for line in told()] == [
+        "site-config/example/system.yaml:7",
+        "site-config/example/system.yaml:22",
+        "site-config/example/system.yaml:22",
+        "site-config/example/criteria.yaml:7",
+        "site-config/example/criteria.yaml:14",
+        "site-config/example/baselines.yaml:2",
+    ]
+
+
+def test_lint_ends_in_the_answer(example):
+    result = CliRunner().invoke(lint, ["example"])
+    assert (result.exit_code, result.output) == (0, "1 site, no mistake\n")
+    change(example, "criteria", {"xhpl": "hpl", "at_most: 0 %": "at_most: 0 apples"})
+    change(example, "baselines", {"Stream.triad": "Stream.tried"})
+    result = CliRunner().invoke(lint, ["example"])
+    *lines, answer = result.output.splitlines()
+    assert result.exit_code == 2
+    assert answer == "3 mistakes in 2 files"
+    assert len(lines) == 3
+    assert all(line.startswith("siteproof: site-config/example/") for line in lines)
+
+
+def test_lint_names_a_folder_without_files(example):
+    (example.parent / "empty").mkdir()
+    result = CliRunner().invoke(lint, [])
+    assert result.exit_code == 2
+    assert "site-config/empty/system.yaml:1: no such file in system.yaml" in result.output
+
+
+def test_lint_tells_what_a_copied_site_still_has_of_its_sister(example):
+    other = shutil.copytree(example, example.parent / "other")
+    change(other, "system", {"system: example": "system: other"})
+    result = CliRunner().invoke(lint, [])
+    assert result.output.splitlines() == [
+        "siteproof: site-config/other/system.yaml:3: the same machines as site 'example' in "
+        "recognise. Allowed: what tells the two apart.",
+        "siteproof: site-config/other/baselines.yaml:7: baselines of 'example', which say nothing "
+        "of other in system. Allowed: '{}' until it has a history of its own.",
+        "2 mistakes in 2 files",
+    ]
+
+
+def test_lint_prints_the_schema(example):
+    schema = yaml.safe_load(CliRunner().invoke(lint, ["--schema"]).output)
+    assert list(schema) == [
+        "system.yaml",
+        "criteria.yaml",
+        "baselines.yaml",
+        "waivers.yaml",
+        "published.csv",
+        "timeline.csv",
+        "sweeps/NAME.yaml",
+    ]
+    assert schema["system.yaml"]["additionalProperties"] is False
+
+
+def test_the_shipped_sites_have_no_mistake(monkeypatch):
+    monkeypatch.delenv("SITEPROOF_SITES", raising=False)
+    result = CliRunner().invoke(lint, [])
+    assert result.exit_code == 0, result.output
+    assert re.fullmatch(rf"{len(names())} sites, \d+ sweeps, no mistake\n", result.output)
+
+
+def test_criteria_may_stand_in_several_files(example):
+    text = (example / "criteria.yaml").read_text()
+    (example / "criteria.yaml").write_text(text.partition("E-LOSS:")[0])
+    (example / "criteria-network.yaml").write_text("E-LOSS:" + text.partition("E-LOSS:")[2])
+    assert told() == []
+    assert list(load("example").criteria) == ["E-HPL", "E-LOSS"]
+
+
+def test_an_id_stands_in_one_file_only(example):
+    (example / "criteria-more.yaml").write_text((example / "criteria.yaml").read_text())
+    assert told()[0] == (
+        "site-config/example/criteria-more.yaml:1: 'E-HPL' is an id in another file, too in E-HPL."
+        " Allowed: an id of its own."
+    )

@@ -1,0 +1,128 @@
+"""The client beside programs that are made up: time-outs, errors, and how often it asks."""
+
+import pytest
+
+from siteproof.errors import UserError
+from siteproof.slurm import client
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """Makes a program of Slurm's; `calls` keeps its words."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    client.first_look.cache_clear()
+    client.reserved.cache_clear()
+
+    def program(name, text):
+        path = tmp_path / name
+        path.write_text(f'#!/bin/sh\necho "$SLURM_TIME_FORMAT $*" >> {tmp_path}/calls\n{text}\n')
+        path.chmod(0o755)
+
+    program.calls = lambda: (tmp_path / "calls").read_text().splitlines()
+    return program
+
+
+QUESTIONS = {
+    "sinfo": [client.node_states],
+    "squeue": [lambda: client.jobs_on("n1")],
+    "scontrol": [client.all_nodes, client.reservations, lambda: client.reserved("x")],
+}
+ALL = [(name, ask) for name, asks in QUESTIONS.items() for ask in asks]
+
+
+@pytest.mark.parametrize(("name", "ask"), ALL)
+def test_an_error_is_told_in_one_line(name, ask, slurm):
+    slurm(name, "printf 'no \\033[31mcontroller\\n  here\\n' >&2; exit 1")
+    with pytest.raises(UserError) as told:
+        ask()
+    assert str(told.value) == f"{name}: no ?[31mcontroller here"
+
+
+@pytest.mark.parametrize(("name", "ask"), ALL)
+def test_an_error_without_a_word_is_told(name, ask, slurm):
+    slurm(name, "exit 3")
+    with pytest.raises(UserError, match=f"^{name}: failed"):
+        ask()
+
+
+@pytest.mark.parametrize(("name", "ask"), ALL)
+def test_a_controller_that_does_not_answer_is_told(name, ask, slurm, monkeypatch):
+    monkeypatch.setattr(client, "TIMEOUT", 0.2)
+    slurm(name, "exec sleep 20")
+    with pytest.raises(UserError, match="no answer from Slurm within"):
+        ask()
+
+
+@pytest.mark.parametrize(("name", "ask"), ALL)
+def test_a_machine_without_slurm_is_told(name, ask, slurm, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UserError, match=f"^{name}: not found"):
+        ask()
+
+
+def test_bytes_that_are_no_text_are_no_traceback(slurm):
+    slurm("sinfo", "printf 'n1|idle|\\377\\376\\n'")
+    assert client.node_states()["n1"].state.usable
+
+
+def test_an_answer_without_a_node_is_no_cluster_whose_nodes_are_all_usable(slurm):
+    slurm("sinfo", "echo 'Cluster: x'")
+    with pytest.raises(UserError, match="lists no node"):
+        client.node_states()
+
+
+def test_each_question_is_one_call_with_times_in_seconds(slurm):
+    slurm("sinfo", "echo 'n1|idle|none'")
+    slurm("scontrol", "echo 'ReservationName=a StartTime=17 x=y Nodes=n[1-2] NodeCnt=2'")
+    client.node_states()
+    client.first_look()
+    client.first_look()
+    client.all_nodes()
+    assert str(client.reserved("a,b")) == "n[1-2]"
+    client.reserved("a,b")
+    assert slurm.calls() == [
+        "%s -h -N -o %N|%T|%E",
+        "%s -h -N -o %N|%T|%E",
+        "%s -o show nodes",
+        "%s -o show reservation=a",
+        "%s -o show reservation=b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "left"),
+    [
+        ("echo 5", {"5"}),
+        ("exit 1", {"5", "6"}),
+        ("true", set()),
+        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", set()),
+    ],
+)
+def test_jobs_that_slurm_still_holds(script, left, slurm):
+    slurm("squeue", script)
+    assert client.queued(["5", "6"]) == left
+
+
+def test_without_jobs_slurm_is_not_asked(slurm):
+    slurm("squeue", "echo 5")
+    assert client.queued([]) == set()
+    with pytest.raises(FileNotFoundError):
+        slurm.calls()
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("true", ""),
+        ("exit 4", "exit code 4"),
+        ("echo a; exit 1", "a"),
+        (
+            "echo 'Invalid user id' >&2; exit 1",
+            "Invalid user id; reservations are for root, SlurmUser "
+            "and operators to make, for users it knows",
+        ),
+    ],
+)
+def test_what_became_of_a_change(script, told, slurm):
+    slurm("scontrol", script)
+    assert client.change(["scontrol", "update"]) == told

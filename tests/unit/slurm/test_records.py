@@ -1,0 +1,276 @@
+"""What sinfo, scontrol and sacct print, recorded and composed, and what is made of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from siteproof import nodesets
+from siteproof.collect import outcome
+from siteproof.errors import UserError
+from siteproof.gate import commands
+from siteproof.gate.commands import Cluster
+from siteproof.slurm.records import (
+    Node,
+    Reservation,
+    parse_nodes,
+    parse_reservations,
+    parse_sinfo,
+    unusable,
+)
+from siteproof.slurm.spelling import Flag, node_state
+
+OUTPUTS = Path(__file__).parent / "outputs"
+RECORDED = sorted(OUTPUTS.glob("*/*.scontrol_nodes"))
+NODE = "NodeName=n1 Arch=x86_64 OS=Linux #1 State={} ThreadsPerCore=1 Partitions=a"
+
+
+def names(paths):
+    return [f"{path.parent.name}/{path.stem}" for path in paths]
+
+
+@pytest.fixture(params=RECORDED, ids=names(RECORDED))
+def scontrol(request):
+    """A recording of all nodes."""
+    return request.param
+
+
+# ---- recordings
+
+
+def test_every_release_has_recordings():
+    assert {path.parent.name for path in RECORDED} == {"22.05", "23.11", "24.05", "24.11", "25.05"}
+
+
+def test_every_node_of_a_recording_is_read(scontrol):
+    text = scontrol.read_text()
+    found = parse_nodes(text)
+    assert list(found) == re.findall(r"^NodeName=(\S+)", text, re.MULTILINE)
+    for node in found.values():
+        assert f" State={node.state.said} " in text
+
+
+def test_checks_and_gate_judge_a_node_alike(scontrol):
+    """The checks ask sinfo, the gate scontrol: of each node both have the same answer."""
+    for ours, short in ((".sinfo", ""), (".sinfo_short", "short")):
+        path = scontrol.with_suffix(ours)
+        if short and not path.exists():
+            continue
+        gate, checks = parse_nodes(scontrol.read_text()), parse_sinfo(path.read_text())
+        assert list(gate) == list(checks)
+        for name in gate:
+            seen, told = gate[name], checks[name]
+            assert seen.state.usable == told.state.usable, (seen, told)
+            hidden = told.state.said == "maint" and Flag.PLANNED in seen.state.flags
+            assert seen.state.idle == told.state.idle or hidden, (seen, told)
+            assert seen.state.drains == told.state.drains or told.state.said == "inval"
+            assert seen.state.reserved == told.state.reserved, (seen, told)
+            assert seen.reason == told.reason
+
+
+def test_a_node_that_the_gate_leaves_to_others_is_lost_for_the_checks(scontrol):
+    nodes = parse_nodes(scontrol.read_text())
+    seen = parse_sinfo(scontrol.with_suffix(".sinfo").read_text())
+    lost = unusable(seen, seen)
+    ours = [name for name, node in nodes.items() if node.state.taken_out]
+    assert set(ours) <= set(lost)
+    cluster = Cluster(nodes)
+    for name in ours:
+        if not nodes[name].reason.startswith(commands.MARK):
+            assert commands._untouchable(name, cluster, "siteproof-compute", ())
+
+
+def test_what_is_cut_off_is_unknown_and_never_judged_otherwise(scontrol):
+    for path, parse in ((scontrol, parse_nodes), (scontrol.with_suffix(".sinfo"), parse_sinfo)):
+        text = path.read_text()
+        whole = parse(text)
+        for end in range(len(text)):
+            for name, node in parse(text[:end]).items():
+                assert whole[name].state == node.state, text[:end][-60:]
+
+
+def test_the_reservations_of_a_recording_are_read(scontrol):
+    text = scontrol.with_suffix(".scontrol_reservations").read_text()
+    found = parse_reservations(text)
+    assert list(found) == re.findall(r"^ReservationName=(\S+)", text, re.MULTILINE)
+    known = parse_nodes(scontrol.read_text())
+    for reservation in found.values():
+        assert reservation.start == 1795317814 or scontrol.parent.name == "22.05"
+        assert set(reservation.nodes) == {n for n in reservation.nodes if known[n].state.reserved}
+
+
+@pytest.mark.parametrize(
+    ("release", "node", "reason", "comment"),
+    [
+        ("22.05/mixed_lot", "node001", "bad $(DIMM), a=b | rack 7", "bought = 2021, ask"),
+        ("23.11/nodes", "cn03", "NHC: check_hw_ib: no port is ACTIVE", "RMA=4711 sent, see"),
+        ("24.05/nodes", "st-1", "Reboot ASAP : reboot issued", "firmware of May"),
+        ("24.11/nodes", "worker-0", "", ""),
+        ("25.05/nodes", "hpc-1", "Maintain Minimum Number Of Instances", ""),
+        ("25.05/nodes", "hpc-2", "", '{"namespace":"slurm","podName":"worker-0"}'),
+        (
+            "25.05/nodes",
+            "hpc-7",
+            "fan",
+            "siteproof: FAILED: Stream.triad 12 %; winter; see: siteproof why hpc-7",
+        ),
+    ],
+)
+def test_words_with_blanks_and_the_fields_behind_them(release, node, reason, comment):
+    found = parse_nodes((OUTPUTS / f"{release}.scontrol_nodes").read_text())[node]
+    assert (found.reason, found.comment) == (reason, comment)
+
+
+@pytest.mark.parametrize(
+    ("job", "state", "by_somebody"),
+    [
+        ("1", "CANCELLED by 0", True),
+        ("3", "COMPLETED", False),
+        ("8", "TIMEOUT", False),
+        ("12", "FAILED", False),
+        ("14", "NODE_FAIL", True),
+        ("10", "RESIZING", True),
+    ],
+)
+def test_who_has_ended_a_recorded_job(job, state, by_somebody):
+    text = (OUTPUTS / "22.05/jobs.sacct").read_text()
+    assert re.search(rf"^{job}\|([^|]*)\|", text, re.MULTILINE)[1] == state
+    assert outcome.by_somebody(state) == by_somebody
+
+
+@pytest.mark.parametrize(
+    ("state", "by_somebody"),
+    [
+        ("CANCELLED by 1000", True),
+        ("OUT_OF_MEMORY", False),
+        ("OUT_OF_ME+", False),
+        ("DEADLINE", True),
+        ("BOOT_FAIL", True),
+        ("REVOKED", True),
+        ("PREEMPTED", True),
+        ("NODE_FAIL", True),
+        ("TIMEOUT", False),
+        ("SUSPENDED", True),
+        ("", False),
+    ],
+)
+def test_who_has_ended_a_job(state, by_somebody):
+    assert outcome.by_somebody(state) == by_somebody
+
+
+# ---- what people write, and what is no output
+
+
+@pytest.mark.parametrize(
+    ("tail", "reason", "comment"),
+    [
+        ("", "", ""),
+        (" Comment=bought = 2021 Reason=x State=DOWN", "", "bought = 2021"),
+        (" Comment= a=b", "", "a=b"),
+        (
+            " Reason=bad [x] Comment=y [root@1795227520] Comment=a State=DOWN",
+            "bad [x] Comment=y",
+            "a",
+        ),
+        (
+            " Reason=bad [root@17] Comment=siteproof: FAILED: x Extra=z",
+            "bad",
+            "siteproof: FAILED: x",
+        ),
+        (" Reason=bad [root@2026-11-22T03:12:54] Comment=x", "bad", "x"),
+        (" Reason=first line [root@17]         second line Comment=x", "first line", "x"),
+        (" Extra=a Comment=no comment", "", ""),
+        (" Reason=\x1b[31mred [root@17]", "?[31mred", ""),
+    ],
+)
+def test_reasons_and_comments_that_look_like_fields(tail, reason, comment):
+    node = parse_nodes(NODE.format("IDLE+DRAIN") + tail + "\n")["n1"]
+    assert node == Node("n1", node_state("IDLE+DRAIN"), reason, comment)
+
+
+def test_a_comment_of_several_lines_makes_no_node():
+    said = NODE.format("IDLE") + " Comment=a\nn2 State=DOWN\n"
+    assert list(parse_nodes(said)) == ["n1"]
+
+
+def test_a_node_that_is_listed_twice_is_refused():
+    with pytest.raises(UserError, match="twice"):
+        parse_nodes(f"{NODE.format('IDLE')} Comment=a\n{NODE.format('DOWN')}\n")
+
+
+def test_reservations_are_read():
+    said = (
+        "ReservationName=a StartTime=17 EndTime=18 Duration=1 Nodes=n[1-2] NodeCnt=2 Users=x\n"
+        "ReservationName=b StartTime=19 EndTime=20 Duration=1 Nodes=(null) NodeCnt=0\n"
+    )
+    found = parse_reservations(said)
+    assert found["a"] == Reservation("a", 17, nodesets.parse("n[1-2]"))
+    assert not found["b"].nodes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "No nodes in the system\n",
+        "No reservations in the system\n",
+        "\0\n",
+        "|||\n",
+        "slurm_load_node error: Unable to contact slurm controller (connect failure)\n",
+        "sinfo: error: Invalid node format specification: x\n",
+        "NodeName=\n",
+        "NodeName=n1 State=\n",
+        "<html>502</html>\n",
+        "ReservationName=a\n",
+    ],
+)
+def test_what_is_no_output_is_no_node_and_no_reservation(text):
+    assert parse_nodes(text) == {}
+    assert parse_sinfo(text) == {}
+    assert parse_reservations(text) == {}
+
+
+# ---- which nodes can take a job
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("n1|idle*|none", "idle*: not responding"),
+        ("n1|down*|Not responding", "down*: Not responding"),
+        ("n1|drained|bad DIMM", "drained: bad DIMM"),
+        ("n1|reboot^|kernel", "reboot^: kernel"),
+        ("n1|drng|x", "drng: x"),
+        ("n1|quarantined|x", "quarantined: x"),
+        ("n1|idle", "unknown to Slurm"),
+        ("n2|idle|none", "unknown to Slurm"),
+    ],
+)
+def test_a_node_that_can_take_no_job_is_told_with_its_reason(line, why):
+    assert unusable(["n1"], parse_sinfo(f"{line}\n")) == {"n1": why}
+
+
+@pytest.mark.parametrize("line", ["n1|idle|none", "n1|allocated|none", "n1|reserved|none"])
+def test_a_node_that_can_take_a_job_is_not_told(line):
+    assert unusable(["n1"], parse_sinfo(line)) == {}
+
+
+@pytest.mark.parametrize("state", ["maint", "reserved", "allocated$", "mixed$"])
+def test_a_reserved_node_takes_no_job_from_outside(state):
+    seen = parse_sinfo(f"n1|{state}|x")
+    assert "-J reservation=NAME" in unusable(["n1"], seen, outside=True)["n1"]
+
+
+def test_of_a_node_in_two_partitions_the_worst_line_stays():
+    assert str(parse_sinfo("n1|idle|none\nn1|drained|x\nn1|idle|none\n")["n1"]) == "drained: x"
+
+
+@pytest.mark.parametrize(
+    "state", ["IDLE+NOT_RESPONDING", "IDLE+CLOUD+POWERED_DOWN", "IDLE+INVALID_REG", "DOWN+DRAIN"]
+)
+def test_the_gate_takes_what_comes_back_by_itself(state):
+    """A failed node that sleeps or is silent now would be back among the others unseen."""
+    cluster = Cluster({"n1": Node("n1", node_state(state), "x")})
+    left = commands._untouchable("n1", cluster, "siteproof-compute", ())
+    assert bool(left) == (state == "DOWN+DRAIN")

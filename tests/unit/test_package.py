@@ -1,0 +1,64 @@
+"""What an installed copy holds: every file of the package, and what it imports."""
+
+import ast
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from clone import TOP
+from setuptools import Distribution
+
+PACKAGE = TOP / "siteproof"
+NAMES = {  # of what a library is a part, or with what it comes
+    "ClusterShell": "clustershell",
+    "reframe": "reframe-hpc",
+    "yaml": "pyyaml",
+    "PIL": "matplotlib",
+    "markupsafe": "jinja2",
+    "pydantic_core": "pydantic",
+    "scipy": "ruptures",
+}
+
+
+@pytest.fixture
+def package(monkeypatch):
+    """The package as setuptools reads it; nothing is built or written."""
+    monkeypatch.chdir(TOP)
+    found = Distribution({"script_name": "setup.py"})
+    found.parse_config_files(["pyproject.toml"])
+    found.include_package_data = False  # or a manifest is written into the clone
+    return found
+
+
+def test_every_file_of_the_package_is_installed(package):
+    build = package.get_command_obj("build_py")
+    build.ensure_finalized()
+    held = {Path(folder, name) for _, folder, _, names in build.data_files for name in names}
+    held |= {Path(file) for _, _, file in build.find_all_modules()}
+    there = {
+        path.relative_to(TOP)
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {path.suffix for path in there} >= {".css", ".j2", ".json", ".py", ".sh"}
+    assert held == there
+
+
+def test_every_library_that_is_imported_is_a_requirement():
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+    required = {name.lower() for name in project["dependencies"]}
+    used = {
+        name.partition(".")[0]
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module]
+            if isinstance(node, ast.ImportFrom) and node.module
+            else []
+        )
+    }
+    used -= {"siteproof", *sys.stdlib_module_names}
+    assert {NAMES.get(name, name) for name in used} <= required

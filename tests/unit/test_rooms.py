@@ -1,0 +1,216 @@
+"""The house of DESIGN.md: who may import whom, and why. Types alone are no import."""
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+from clone import TOP
+
+PACKAGE = TOP / "siteproof"
+FOUNDATIONS = ("errors", "files", "nodesets", "rounding", "units")
+FLOORS = {  # a floor knows those below it; 1 at the bottom
+    8: ("cli",),
+    7: ("export", "figure", "report"),
+    6: ("gate", "wording"),
+    5: ("compare", "curves", "links", "nodes", "published", "trend", "verdict"),
+    4: ("history",),
+    3: ("checks", "collect", "slurm", "spack", "sweeps"),
+    2: ("analysis", "derive", "judge", "parsers", "record", "schema", "sites"),
+    1: FOUNDATIONS,
+}
+NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
+    ("report", "figure"): "a chapter shows its figures",
+    ("compare", "verdict"): "a campaign is accepted with its verdict",
+    ("nodes", "links"): "a node that explains bad pairs is a bad node",
+    ("nodes", "verdict"): "a node that breaks the contract is a bad node",
+    ("trend", "compare"): "what changed beside a figure explains its step",
+    ("trend", "nodes"): "a node is judged against the others of its role by one rule",
+    ("verdict", "curves"): "a criterion may speak of what only a whole sweep has",
+    ("checks", "collect"): "a check collects its job's raw files when it ends",
+    ("checks", "slurm"): "a check asks which nodes can work",
+    ("checks", "spack"): "a check takes the software that is built here",
+    ("checks", "sweeps"): "a sweep is a check over many points",
+    ("collect", "slurm"): "a lost session is collected when its jobs have left the queue",
+    ("collect", "sweeps"): "the raw files of a tuning sweep name its knobs",
+    ("analysis", "record"): "restarts and counters are read from samples",
+    ("derive", "analysis"): "the rates of all pairs together are one figure",
+    ("derive", "parsers"): "what follows from one node's readings begins with the readings",
+    ("derive", "record"): "a description is one reading, by its digest",
+    ("derive", "sites"): "a host parameter is judged by the value that the site expects",
+    ("judge", "record"): "a criterion is judged from samples",
+    ("judge", "sites"): "a criterion is what a site promises",
+    ("record", "sites"): "a series follows the catalogue of the site's metrics",
+    ("sites", "record"): "published.csv names the status of what has no figure",
+    ("sites", "schema"): "a site is YAML with lines and shapes",
+    ("files", "errors"): "a folder that is not there is a user's mistake",
+    ("units", "errors"): "an unknown unit is a user's mistake",
+}
+PURE = {  # stricter than the floors: all of ours that a room may know
+    "parsers": (("errors", "parsers"), "text in, readings out"),
+    "analysis": (
+        ("analysis", "errors", "record", "rounding", "units"),
+        "pure functions: no file, site or job",
+    ),
+    "figure": (("figure", "units"), "plain data in, a picture out"),
+    "slurm": (("errors", "nodesets", "slurm"), "one client, which knows no check and no gate"),
+}
+HOME = {  # a library, and the rooms that may know it
+    "reframe": ("checks",),
+    "click": ("cli",),
+    "rich": ("cli",),
+    "matplotlib": ("figure",),
+    "duckdb": ("history",),
+    "ruptures": ("analysis",),
+    "jinja2": ("report",),
+    "pydantic": ("record", "schema", "sites", "spack", "sweeps"),
+    "yaml": ("schema", "spack", "trend"),
+}
+OWN_NAMES = ("parsers", "derive", "cli", "report/chapters")  # a file a tool, command or chapter
+
+
+@cache
+def modules():
+    return {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def room_of(path):
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+@cache
+def imported(path):
+    """What a file imports, by its whole name, but for types."""
+    tree = modules()[path]
+    types = {
+        id(below)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for below in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if id(node) in types:
+            continue
+        if isinstance(node, ast.Import):
+            found += [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [f"{node.module}.{name.name}" for name in node.names]
+    return found
+
+
+@cache
+def relations():
+    """Each room with those that it imports, and by which files."""
+    found = defaultdict(set)
+    for path in modules():
+        for name in imported(path):
+            if name.startswith("siteproof."):
+                other = name.split(".")[1]
+                if other not in (room_of(path), "__version__"):
+                    found[room_of(path), other].add(str(path.relative_to(PACKAGE)))
+    return found
+
+
+def floor_of(room):
+    return next(floor for floor, rooms in FLOORS.items() if room in rooms)
+
+
+def test_at_the_root_stand_the_foundations_and_every_room_has_a_floor():
+    there = {
+        path.stem
+        for path in PACKAGE.iterdir()
+        if path.name != "__init__.py" and (path.suffix == ".py" or any(path.glob("*.py")))
+    }
+    assert there == {room for rooms in FLOORS.values() for room in rooms}
+    assert {path.stem for path in PACKAGE.glob("*.py")} == {*FOUNDATIONS, "__init__"}
+
+
+def test_a_floor_knows_only_the_floors_below_it():
+    upward = {
+        pair: files for pair, files in relations().items() if floor_of(pair[1]) > floor_of(pair[0])
+    }
+    assert upward == {}
+
+
+def test_rooms_of_one_floor_know_each_other_only_for_a_reason():
+    level = {pair for pair in relations() if floor_of(pair[0]) == floor_of(pair[1])}
+    assert level - NEIGHBOURS.keys() == set()
+
+
+def test_no_reason_is_left_that_nobody_needs():
+    types = {("judge", "sites"), ("record", "sites")}  # these know each other's types only
+    assert NEIGHBOURS.keys() - relations().keys() - types == set()
+
+
+def test_no_room_is_reached_from_itself():
+    below = defaultdict(set)
+    for room, other in relations():
+        below[room].add(other)
+
+    def reached(room, seen):
+        for other in below[room] - seen:
+            seen.add(other)
+            reached(other, seen)
+        return seen
+
+    assert [room for room in list(below) if room in reached(room, set())] == []
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_a_pure_room_knows_nothing_else(room):
+    allowed, why = PURE[room]
+    known = {other for mine, other in relations() if mine == room}
+    assert known <= set(allowed), why
+
+
+@pytest.mark.parametrize("library", HOME)
+def test_a_library_is_known_in_its_own_place_only(library):
+    users = {
+        room_of(path)
+        for path in modules()
+        if any(name.split(".")[0] == library for name in imported(path))
+    }
+    assert users == set(HOME[library])
+
+
+def test_a_name_is_said_of_one_file_only():
+    held = defaultdict(list)
+    for path in modules():
+        place = str(path.relative_to(PACKAGE))
+        if path.stem != "__init__" and not place.startswith(OWN_NAMES):
+            held[path.stem].append(place)
+    rooms = {room for rooms in FLOORS.values() for room in rooms} - set(FOUNDATIONS)
+    assert {name: places for name, places in held.items() if len(places) > 1} == {}
+    assert held.keys() & rooms == set()
+
+
+def test_no_name_begins_with_that_of_its_room():
+    assert [
+        str(path.relative_to(PACKAGE))
+        for path in modules()
+        if path.parent != PACKAGE and path.stem.startswith(f"{path.parent.name}_")
+    ] == []
+
+
+def test_a_command_has_one_file_of_its_name():
+    from siteproof.cli import COMMANDS
+
+    files = {path.stem.removesuffix("_") for path in (PACKAGE / "cli").glob("[a-z]*.py")}
+    assert files == {*COMMANDS, "shared"}
+
+
+def test_every_module_says_first_what_it_is_for():
+    assert [str(path) for path, tree in modules().items() if not ast.get_docstring(tree)] == []
+
+
+def test_tests_lie_as_the_rooms_do():
+    rooms = {room for rooms in FLOORS.values() for room in rooms}
+    folders = {
+        path.name
+        for path in (TOP / "tests/unit").iterdir()
+        if path.is_dir() and path.name != "__pycache__"
+    }
+    assert folders <= rooms | {"foundations"}
+    assert Path(__file__).parent == TOP / "tests/unit"

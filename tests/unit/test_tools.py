@@ -1,0 +1,40 @@
+"""The table of tools says only what a run has shown."""
+
+import tools
+
+
+def test_a_tool_counts_as_run_only_where_a_passed_test_has_said_so():
+    rows = tools.table(["iperf3"]).splitlines()
+    assert "| iperf3 | x | x |  |" in rows
+    assert "| nuttcp |  | x | x |" in rows
+    assert "| OpenStack |  |  | x |" in rows
+
+
+def test_a_tool_that_nobody_named_has_a_row_and_our_own_scripts_have_none(monkeypatch, tmp_path):
+    assert "host_parameters" not in tools.table([])
+    monkeypatch.setattr(tools.recorded, "OUTPUTS", tmp_path)
+    (tmp_path / "newtool").mkdir()
+    (tmp_path / "newtool/1.0.txt").write_text("")
+    assert "| newtool |  | x | x |" in tools.table([]).splitlines()
+
+
+def test_only_passed_tests_are_noted(tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    monkeypatch.setenv(tools.LOG, str(log))
+
+    class Report:
+        when, passed, user_properties = "call", False, [("tool", "fio"), ("told", "x")]
+
+    tools.pytest_runtest_logreport(Report)
+    assert not log.exists()
+    Report.passed = True
+    tools.pytest_runtest_logreport(Report)
+    assert log.read_text() == "fio\n"
+
+
+def test_the_table_is_written_between_its_marks_and_nowhere_else(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{tools.BEGIN}old\n{tools.END}after\n")
+    assert tools.write(readme, "new\n")
+    assert readme.read_text() == f"before\n{tools.BEGIN}new\n{tools.END}after\n"
+    assert not tools.write(readme, "new\n")

@@ -1,0 +1,478 @@
+"""Trend on made-up years: what was planted is found where it was planted, and nothing else."""
+
+import json
+from decimal import Decimal
+
+import fleets
+import pytest
+import years
+from years import Change, Drift, Gap, Season, Step
+
+from siteproof import history, trend
+from siteproof.record import descriptions, samples
+from siteproof.record.samples import Header, Sample
+
+TRIAD, GFLOPS, SECONDS, IO = "Stream.triad", "Hpl.gflops", "Hpl.time", "RandomIo.read"
+COPY, SCALE, ADD, READ, WRITE = (
+    "Stream.copy",
+    "Stream.scale",
+    "Stream.add",
+    "Lnet.read",
+    "Lnet.write",
+)
+RACKS = "groups:\n  rack1: 'n[001-006]'\n  rack2: 'n[007-012]'\n  rack3: 'n[013-018]'\n"
+RACK2 = [f"n{n:03}" for n in range(7, 13)]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    return Here(tmp_path, monkeypatch)
+
+
+class Here:
+    """A site of 18 nodes in three racks, and its made-up years."""
+
+    def __init__(self, folder, monkeypatch, count=18):
+        self.site = fleets.load(folder / "sites", monkeypatch, count=count, more=RACKS)
+        self.perflogs = folder / "data" / "perflogs"
+        self.perflogs.mkdir(parents=True)
+        monkeypatch.setenv("SITEPROOF_DATA", str(folder / "data"))
+        monkeypatch.setenv("SITEPROOF_CACHE", str(folder / "cache"))
+
+    def year(self, metrics=(TRIAD,), nodes=18, runs=60, **planted):
+        years.write(self.perflogs, nodes=nodes, runs=runs, metrics=metrics, **planted)
+        return self
+
+    def keep(self, header, *found):
+        samples.write(
+            self.perflogs,
+            header,
+            [Sample(header, *one) if isinstance(one, tuple) else one for one in found],
+        )
+
+    def survey(self, **keys):
+        with history.open_history(self.perflogs, ["here"]) as h:
+            return trend.survey(self.site, h, **keys)
+
+    def lines(self, metric, **keys):
+        with history.open_history(self.perflogs, ["here"]) as h:
+            return trend.history_of(self.site, h, metric, **keys)
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """What is seen of a year in which each figure has a change of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        here = Here(tmp_path_factory.mktemp("planted"), patch)
+        here.year(
+            (TRIAD, GFLOPS, SECONDS, IO, COPY, SCALE, ADD, READ, WRITE),
+            steps=[
+                Step(TRIAD, 30, -0.08, RACK2),
+                Step(GFLOPS, 12, -0.1, ["n005"]),
+                Step(IO, 12, -0.2, ["n002"]),
+                Step(COPY, 40, -0.05),
+                Step(COPY, 20, -0.1, ["n001"]),
+                Step(SCALE, 12, -0.05, RACK2),
+                Step(SCALE, 12, -0.3, ["n001"]),
+                Step(SECONDS, 12, 0.1, ["n001"]),
+                Step(SECONDS, 12, -0.1, ["n002"]),
+                Step(ADD, 20, -0.1, ["n001"], last=39),
+                Step(READ, 57, -0.2, ["n001"]),
+                Step(WRITE, 59, -0.3, ["n001"]),
+            ],
+            changes=[
+                Change(30, "kernel", "6.1.0-13"),
+                Change(50, "kernel", "6.1.0-14"),
+                Change(40, "software_lock", "bbbb2222"),
+            ],
+        )
+        yield here.survey()
+
+
+def of(seen, metric):
+    """The alerts of a figure, the gravest first."""
+    return [alert for alert in seen.all if alert.metric == metric]
+
+
+def day(run):
+    return years.time_of(run).replace(tzinfo=None)
+
+
+def only(found):
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_nothing_is_told_of_a_healthy_fleet(here):
+    seen = here.year((TRIAD, IO)).survey()
+    assert seen.all == []
+    assert (seen.series, seen.long_enough, seen.points) == (36, 36, 36 * 60)
+    assert seen.gaps == []
+
+
+def test_a_step_of_a_rack_is_one_alert_with_its_runs_and_its_cause(planted):
+    found = only(of(planted, TRIAD))
+    assert found.place == "rack2" and str(found.nodes) == "n[007-012]"
+    assert (found.kind, found.worse, found.provisional, found.open) == ("step", True, False, True)
+    assert found.relative == pytest.approx(-0.08, abs=0.01)
+    assert found.after / found.before == pytest.approx(0.92, abs=0.01)
+    assert (found.last_before.time, found.first_after.time) == (day(29), day(30))
+    assert found.first_after.session == years.session_of(30)
+    assert (found.n_before, found.n_after) == (30, 30)
+    assert found.changed == ["kernel: 6.1.0-12 -> 6.1.0-13"]
+
+
+def test_where_nothing_else_changed_that_is_said(planted):
+    found = only(of(planted, GFLOPS))
+    assert found.changed == ["nothing that is recorded changed"]
+    assert (str(found.nodes), found.place) == ("n005", "rack1")
+
+
+def test_a_step_of_the_whole_fleet_is_told_once(planted):
+    fleet, node = only(planted.fleet), only([a for a in planted.alerts if a.metric == COPY])
+    assert fleet.of_fleet and len(fleet.nodes) == 18 and fleet.place == "compute"
+    assert fleet.relative == pytest.approx(-0.05, abs=0.01)
+    assert fleet.changed == ["software_lock: aaaa1111 -> bbbb2222"]
+    assert str(node.nodes) == "n001" and node.first_after.time == day(20)
+
+
+@pytest.mark.parametrize("share", [7, 12])
+def test_a_part_of_the_fleet_is_not_the_fleet_and_the_rest_did_not_gain(here, share):
+    part = years.names(share)
+    seen = here.year(steps=[Step(TRIAD, 30, -0.1, part)]).survey()
+    assert seen.fleet == []
+    assert {str(n) for a in seen.alerts for n in a.nodes} == set(part)
+    assert all(a.worse for a in seen.alerts)
+
+
+def test_steps_of_other_sizes_on_the_same_day_are_alerts_of_their_own(planted):
+    assert {(a.place, len(a.nodes)) for a in of(planted, SCALE)} == {("rack2", 6), ("rack1", 1)}
+
+
+def test_the_gravest_comes_first(planted):
+    proven = [a for a in planted.alerts if a.open and not a.provisional]
+    assert [(a.metric, str(a.nodes)) for a in proven[:2]] == [(SCALE, "n001"), (IO, "n002")]
+    assert [a.open for a in planted.alerts] == sorted(
+        (a.open for a in planted.alerts), reverse=True
+    )
+
+
+def test_longer_is_worse_where_less_is_better(planted):
+    assert {str(a.nodes): (a.worse, a.improved) for a in of(planted, SECONDS)} == {
+        "n001": (True, False),
+        "n002": (False, True),
+    }
+
+
+def test_what_was_made_good_is_no_open_alert(planted):
+    fall = next(a for a in of(planted, ADD) if a.worse)
+    assert not fall.open and fall.made_good.time == day(40)
+
+
+def test_a_fall_of_the_last_runs_is_provisional(planted):
+    found = only(of(planted, READ))
+    assert (found.kind, found.provisional, found.n_after) == ("out of control", True, 3)
+    assert found.first_after.time == day(57)
+
+
+def test_one_bad_run_is_no_alert(planted):
+    assert of(planted, WRITE) == []
+
+
+def test_a_step_in_a_short_history_is_found(here):
+    seen = here.year(runs=14, steps=[Step(TRIAD, 8, -0.1, ["n001"])]).survey()
+    assert only(seen.all).first_after.time == day(8)
+
+
+def test_a_drift_and_a_rhythm_of_the_week_are_called_by_their_names(here):
+    seen = here.year(
+        (TRIAD, GFLOPS),
+        runs=120,
+        drifts=[Drift(TRIAD, -0.3, ["n003"])],
+        seasons=[Season(GFLOPS, 0.05)],
+    ).survey()
+    found = only(seen.drifts)
+    assert seen.alerts == seen.fleet == []
+    assert found.worse and str(found.nodes) == "n003" and found.metric == TRIAD
+    assert found.relative == pytest.approx(-0.1, abs=0.02)
+    assert "a year" in found.confidence
+    assert only(seen.seasons).name.startswith("weekday") and seen.seasons[0].metric == GFLOPS
+
+
+def test_changed_conditions_begin_another_series_unless_the_machine_brought_them_along(here):
+    changes = [
+        Change(0, "nb", "192", "conditions", "Hpl"),
+        Change(30, "nb", "384", "conditions", "Hpl"),
+        Change(0, "blas_version", "0.3.21", "conditions", "Stream"),
+        Change(30, "blas_version", "0.3.26", "conditions", "Stream"),
+    ]
+    seen = here.year(
+        (GFLOPS, TRIAD), changes=changes, steps=[Step(GFLOPS, 30, -0.2), Step(TRIAD, 30, -0.2)]
+    ).survey()
+    found = only(seen.all)
+    assert found.metric == TRIAD
+    assert found.changed == ["Stream: blas_version: 0.3.21 -> 0.3.26"]
+    assert only(seen.gaps).startswith(
+        f"another series since {day(30):%Y-%m-%d %H:%M} (session {years.session_of(30)}): "
+        "nb 192 -> 384; Hpl.gflops of compute"
+    )
+
+
+def test_quick_runs_stay_apart(here):
+    here.year(runs=40).year(runs=70, first=40, mode="quick", steps=[Step(TRIAD, 40, -0.2)])
+    seen = here.survey()
+    assert seen.all == [] and seen.series == 36
+
+
+def test_acceptance_and_maintenance_are_one_series(here):
+    here.year(runs=40).year(runs=70, first=40, mode="acceptance", steps=[Step(TRIAD, 40, -0.2)])
+    found = only(here.survey().all)
+    assert found.of_fleet and found.changed == ["Stream: mode: maintenance -> acceptance"]
+
+
+def test_published_figures_stay_apart(here):
+    here.year(runs=20)
+    for run in range(20, 40):
+        head = Header(
+            f"p{run}",
+            "here",
+            "published",
+            "published",
+            "Stream",
+            "x",
+            years.time_of(run).isoformat(),
+            mode="published",
+        )
+        here.keep(head, ("n001", TRIAD, Decimal(90_000), "MB/s"))
+    seen = here.survey()
+    assert seen.all == [] and seen.points == 360
+    assert "20 published figures are not the suite's own and stay apart" in seen.gaps
+
+
+def test_what_is_missing_is_named_with_a_count(here):
+    here.year(
+        (TRIAD, GFLOPS),
+        gaps=[
+            Gap(40, 59, ["n003", "n004"]),
+            Gap(10, 20, ["n005"], TRIAD),
+            Gap(30, 33, ["n006"], GFLOPS, "timeout"),
+            Gap(22, 28),
+        ],
+    )
+    here.keep(
+        Header(
+            "s",
+            "here",
+            "compute",
+            "system",
+            "Stream",
+            "1",
+            "2026-01-01T00:00:00+00:00",
+            mode="maintenance",
+        ),
+        ("stranger", TRIAD, Decimal(1), "MB/s"),
+        ("n001", "Stream.made_up", Decimal(1), "x"),
+        ("n001", "Stream.copy", Decimal(1), "MB/s"),
+        ("n001", "Stream.scale", Decimal(1), "s"),
+    )
+    told = "\n".join(here.survey().gaps)
+    for text in (
+        f"not measured since {day(39):%Y-%m-%d}: n[003-004], Hpl.gflops of compute and 1 ",
+        f"no run between {day(21):%Y-%m-%d} and {day(29):%Y-%m-%d}, where one every day "
+        "is usual: Hpl.gflops of compute, Stream.triad of compute",
+        "1 hole of 5 runs or more in a line, for example n005, Stream.triad of compute",
+        "4 samples of 1 node without a value: timeout; the newest: Hpl on n006",
+        "1 of 37 lines have fewer than 10 runs, too few for a step: for example "
+        "Stream.copy of compute, n001 with 1",
+        "nodes of no role: stranger; 1 value left out",
+        "metrics of no catalogue: Stream.made_up; 1 value left out",
+        "Stream.scale: 1 values in s, which is no rate",
+    ):
+        assert text in told
+
+
+def test_units_are_converted_and_named(here):
+    here.year(runs=20)
+    for run in range(20, 40):
+        path = next(here.perflogs.glob(f"*/*/{years.session_of(run - 20)}*"))
+        head = samples.read(path)[0].header
+        head = Header(
+            **{
+                **vars(head),
+                "session": f"t{run}",
+                "job": "x",
+                "time": years.time_of(run).isoformat(),
+            }
+        )
+        here.keep(head, *((s.node, s.metric, s.value / 1000, "GB/s") for s in samples.read(path)))
+    seen = here.survey()
+    assert seen.all == [] and seen.series == 18
+    assert only(seen.gaps) == "printed in GB/s and MB/s, compared in MB/s: Stream.triad of compute"
+
+
+def test_runs_of_one_session_count_one_by_one_and_trials_by_their_median(here):
+    for job in range(12):
+        head = fleets.header(1, job=str(job), time=f"2026-11-02T{job:02}:00:00+00:00")
+        level = 100 if job < 6 else 50
+        here.keep(
+            head,
+            *(
+                Sample(head, "n001", TRIAD, Decimal(level + trial), "MB/s", trial=trial)
+                for trial in (-1, 0, 1)
+            ),
+        )
+    line = only(here.lines(TRIAD))
+    assert line.values.tolist() == [100] * 6 + [50] * 6
+    found = only(here.survey().all)
+    assert (found.before, found.after) == (100, 50)
+
+
+def test_a_link_is_a_place_of_its_own(here):
+    for run in range(24):
+        head = fleets.header(run, "TcpBandwidth", conditions={"link": "wan"})
+        level = 9.0 if run < 12 else 7.0
+        here.keep(
+            head,
+            Sample(
+                head,
+                "",
+                "TcpBandwidth.throughput",
+                Decimal(f"{level + run / 1e4}"),
+                "Gb/s",
+                dims={"link": "wan"},
+            ),
+        )
+    found = only(here.survey().all)
+    assert (found.role, found.place, str(found.nodes)) == ("link", "link", "wan")
+
+
+def test_logs_of_plain_reframe_have_lines_of_their_own(here):
+    here.year(runs=40)
+    columns = (
+        "job_completion_time_unix|version|display_name|system|partition|environ|jobid|"
+        "result|job_nodelist|perf_var|perf_value|perf_unit|perf_ref|perf_lower_thres|"
+        "perf_upper_thres|perf_result"
+    )
+    rows = [
+        f"{years.time_of(run).timestamp()}|4.10.4|{test}|here|compute|gnu|{run}|pass|{node}|{figure}"
+        f"|{(100 if run < 20 else 80) + run * 7 % 5 / 10}|{unit}|1|0|null|pass"
+        for run in range(40)
+        for test, node, figure, unit in (
+            ("Probe", "n001", "speed", "GB/s"),
+            ("Probe", "other1", "wall", "s"),
+            ("Probe", "n002", "odd", "furlongs"),
+            ("Stream", "n001", "triad", "MB/s"),
+        )
+    ]
+    path = here.perflogs / "here" / "imported" / "old.log"
+    path.parent.mkdir()
+    path.write_text("\n".join([columns, *rows, ""]))
+    seen = here.survey()
+    assert {(a.metric, str(a.nodes), a.role, a.worse) for a in seen.alerts} == {
+        ("Probe.speed", "n001", "compute", True),
+        ("Probe.wall", "other1", "imported", False),
+        ("Stream.triad", "n001", "compute", True),
+    }
+    assert {tuple(a.changed) for a in seen.alerts} == {
+        ("not known: logs of others record nothing beside the figure",)
+    }
+    assert seen.series == 18 + 3
+    assert only(seen.gaps).startswith("Probe.odd: 40 values in 'furlongs', a unit that nobody")
+
+
+def test_what_changed_in_another_environment_is_no_cause(here):
+    here.year(nodes=4, runs=30, environment="gnu", steps=[Step(TRIAD, 15, -0.1, ["n001"])])
+    here.year(
+        nodes=4,
+        runs=30,
+        environment="intel",
+        partition="other",
+        changes=[
+            Change(0, "blas_version", "0.3.21", "conditions"),
+            Change(15, "blas_version", "0.3.26", "conditions"),
+        ],
+    )
+    found = only(here.survey().all)
+    assert found.environment == "gnu"
+    assert found.changed == ["nothing that is recorded changed"]
+
+
+def test_host_parameters_and_firmware_are_causes_also_when_they_are_measured_less_often(here):
+    here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
+    for run, text in ((10, "10"), (45, "60")):
+        head = Header(
+            f"h{run}",
+            "here",
+            "compute",
+            "system",
+            "HostParameters",
+            "1",
+            years.time_of(run).isoformat(),
+            mode="maintenance",
+        )
+        here.keep(
+            head,
+            ("n001", "HostParameters.sysctl", f"vm.swappiness {text}", "text"),
+            ("n002", "HostParameters.sysctl", f"vm.other {text}", "text"),
+        )
+    assert only(here.survey().all).changed == [
+        "HostParameters.sysctl: vm.swappiness 10 -> vm.swappiness 60 on n001"
+    ]
+
+
+def test_firmware_that_changed_between_two_descriptions_is_a_cause(here):
+    here.year(nodes=4, runs=30, steps=[Step(TRIAD, 15, -0.1, ["n001"])])
+    for run, version in ((5, "1.2"), (10, "1.3"), (15, "2.0"), (25, "2.1")):
+        head = Header(
+            f"d{run}",
+            "here",
+            "compute",
+            "system",
+            "SystemDescription",
+            "1",
+            years.time_of(run).isoformat(),
+            mode="maintenance",
+        )
+        kept = {"n001": {"bios.version": version, "cpu": "x"}, "n002": {"bios.version": version}}
+        descriptions.write(here.perflogs, head, kept)
+        here.keep(
+            head,
+            *(
+                (node, descriptions.COUNT, Decimal(len(held)), "count")
+                for node, held in kept.items()
+            ),
+        )
+    assert only(here.survey().all).changed == ["bios.version: 1.3 -> 2.0 on n001"]
+    next(here.perflogs.rglob("d10*.fields.json.gz")).write_bytes(b"broken")
+    told = only(only(here.survey().all).changed)
+    assert told.startswith("not known: ") and "d10.SystemDescription.1.fields.json.gz" in told
+
+
+def test_since_tells_only_what_came_later_and_metric_and_node_only_theirs(here):
+    here.year(
+        (TRIAD, GFLOPS), steps=[Step(TRIAD, 20, -0.1, ["n001"]), Step(GFLOPS, 40, -0.1, ["n002"])]
+    )
+    assert [a.metric for a in here.survey(since=years.time_of(30)).all] == [GFLOPS]
+    assert [a.metric for a in here.survey(metric=TRIAD).all] == [TRIAD]
+    assert [a.metric for a in here.survey(node="n002").all] == [GFLOPS]
+    assert here.survey(now=years.time_of(15)).all == []
+
+
+def test_lines_are_given_with_their_changes(here):
+    here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])])
+    seen = here.survey()
+    first, second = (only(here.lines(TRIAD, node=n, seen=seen)) for n in ("n001", "n002"))
+    assert [a.id for a in first.changes] == [only(seen.all).id] and not second.changes
+    assert first.unit == "MB/s" and first.values.size == first.times.size == 60
+
+
+def test_a_system_without_history_is_told_as_such(here):
+    seen = here.survey()
+    assert (seen.all, seen.series, seen.long_enough) == ([], 0, 0)
+
+
+def test_every_alert_is_plain_data(here):
+    from siteproof.trend import acks
+
+    found = only(here.year(steps=[Step(TRIAD, 30, -0.1, ["n001"])]).survey().all)
+    assert json.loads(json.dumps(acks.as_record(found)))["nodes"] == "n001"

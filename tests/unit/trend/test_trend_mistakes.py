@@ -1,0 +1,88 @@
+"""`siteproof trend` and `siteproof history`: what is told of a drift, and what Ctrl-C does."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+from clone import PATIENCE, wait_for
+from test_trend import TRIAD, Here
+from test_trend_ack import ask
+from years import Drift
+
+from siteproof.history.questions import interruptible
+
+FOREVER = "SELECT sum(sqrt(range)) FROM range(100000000000)"  # hours
+LONG = "SELECT sum(sqrt(range)) FROM range(2000000000)"  # seconds
+AT_WORK = 3.0  # s of CPU, which the start alone never takes
+
+
+def cpu(pid):
+    """User and system time that a process has used, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    return Here(tmp_path, monkeypatch)
+
+
+def test_a_drift_holds_since_its_first_run(here):
+    here.year(nodes=8, runs=200, drifts=[Drift(TRIAD, -0.2, ("n004",))])
+    name = here.survey().drifts[0].id
+    assert "since 2025-11-21 02:15" in ask("trend", "ack", name, "--why", "known")[1]
+
+
+@pytest.mark.deep
+def test_ctrl_c_within_a_question_is_no_traceback(here):
+    here.year(nodes=2, runs=2)
+    command = [
+        sys.executable,
+        "-c",
+        "from siteproof.cli import main; main()",
+        "history",
+        "--sql",
+        FOREVER,
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    ) as asked:
+        try:
+            wait_for(lambda: cpu(asked.pid) > AT_WORK)
+            assert asked.poll() is None
+            asked.send_signal(signal.SIGINT)
+            _, told = asked.communicate(timeout=PATIENCE)
+        finally:
+            asked.kill()
+    assert asked.returncode == 1
+    assert told.strip() == "Aborted!"
+
+
+class Early:
+    """A connection that tells when it was interrupted first."""
+
+    def __init__(self, connection):
+        self.connection, self.interrupted = connection, threading.Event()
+
+    def interrupt(self):
+        self.connection.interrupt()
+        self.interrupted.set()
+
+
+def test_a_ctrl_c_that_comes_before_duckdb_is_at_work_ends_the_question():
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # DuckDB's interrupt alone ends it
+    try:
+        with duckdb.connect() as connection:
+            early = Early(connection)
+            with interruptible(early):
+                signal.raise_signal(signal.SIGINT)
+                early.interrupted.wait()
+                with pytest.raises(duckdb.InterruptException):
+                    connection.execute(LONG).fetchall()
+    finally:
+        signal.signal(signal.SIGINT, before)
