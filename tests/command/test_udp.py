@@ -165,7 +165,7 @@ class Job:
     check, parsers = "Udp", {"nuttcp": "nuttcp", "iperf3": "iperf3"}
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "program",
     [pytest.param("nuttcp", marks=needs("nuttcp")), pytest.param("iperf3", marks=needs("iperf3"))],
@@ -187,7 +187,7 @@ def test_udp_goes_both_ways_in_datagrams_that_fill_the_link_and_each_end_is_know
         assert int(conditions["window"]) <= 4194304
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("program", [pytest.param("iperf3", marks=needs("iperf3"))])
 def test_bursts_are_sent_at_the_rate_that_was_asked_for(tmp_path, server, program):
     runs = [
@@ -211,7 +211,7 @@ def test_bursts_are_sent_at_the_rate_that_was_asked_for(tmp_path, server, progra
         assert conditions["rate"] == "300 Mb/s"
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("program", [pytest.param("iperf3", marks=needs("iperf3"))])
 def test_the_first_loss_ends_the_search_and_is_the_receivers(tmp_path, server, program):
     narrow = "fill 300 100 16384 until_loss"  # room for hardly one of a hundred datagrams
