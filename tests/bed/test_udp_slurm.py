@@ -11,6 +11,8 @@ pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm", "nuttcp"
 WAYS = {("node001", "node002"), ("node002", "node001")}
 PAIR = ("-S", "nodes=node[001-002]")
 LOST = 2  # % of the packets, each way
+# What is told of an iperf3 whose first datagram, or the answer to it, was lost.
+NOT_BEGUN = ("hung: ended after its time limit", "unable to read from stream socket")
 
 
 def by_way(suite, metric):  # noqa: F811
@@ -41,9 +43,9 @@ def test_bursts_over_a_lossy_link_lose_and_none_is_called_lossless(suite):  # no
     urgent.chmod(0o755)
     suite.testbed.fault("lossy-link", "node002", value=f"{LOST}%")
     try:
-        for _ in range(4):  # the link may lose the datagram with which iperf3 begins: it hangs
+        for _ in range(8):  # the link may lose the datagrams with which iperf3 begins
             done = suite.reframe("-n", "UdpBurst", "-S", "UdpBurst.bursts=100", *PAIR)
-            if not (done.returncode == 1 and "hung: ended after its time limit" in done.stdout):
+            if done.returncode == 0 or not any(words in done.stdout for words in NOT_BEGUN):
                 break
     finally:
         suite.testbed.mend("node002")

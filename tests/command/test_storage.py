@@ -444,7 +444,7 @@ def test_files_of_a_killed_run_are_removed_at_the_next_start(disk):
     process = disk.start("reframe", "-c", "checks/", *RUN, "BlockStorage")
     wait_for(lambda: list(disk.disk.glob("*/test.1")))
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.wait()  # not for its pipes' end: what it has left holds them
     disk.end_processes()
     wait_for(lambda: not disk.processes())
     assert list(disk.disk.glob("siteproof-test.*/test.1"))

@@ -277,7 +277,8 @@ def copy_clone(folder: Path) -> Path:
     for name in CLONE:
         source = TOP / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            # Compiled files too, but not those that another process writes just now.
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("*.pyc.*"))
         else:
             shutil.copy(source, folder)
     return folder
