@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from clone import PATIENCE, wait_for
+from clone import PATIENCE, rises_above, wait_for
 
 pytest_plugins = ["testbed_fixture"]
 pytestmark = pytest.mark.testbed
@@ -155,8 +155,8 @@ def test_a_capped_link_is_slow_each_way(testbed, source, target):
 
     with faulty(testbed, "capped-link", "50mbit"):
         # The queue holds 20 ms; of 256 ms at 50 Mbit/s the rest is lost, and the rate is the cap.
-        assert 40 < rate() < 70
-    assert rate() > 200
+        rises_above(40, rate, 70)
+    rises_above(200, rate)
 
 
 def test_a_full_disk_takes_no_byte_and_loses_none(testbed):
@@ -185,11 +185,12 @@ def test_a_slow_disk_is_slow_for_jobs_and_only_there(testbed):
     if done.returncode == 2:
         pytest.skip(f"NO SLOW DISK, NOT TESTED: {done.stderr.strip()}")
     try:
-        assert 1.8 < seconds(NODE) < 6
-        assert seconds("node004") < 1.5
+        assert seconds(NODE) > 1.8
+        eventually(lambda: seconds("node004") < 1.5)
+        eventually(lambda: 1.8 < seconds(NODE) < 6)
     finally:
         testbed.mend(NODE)
-    assert seconds(NODE) < 1.5
+    eventually(lambda: seconds(NODE) < 1.5)
 
 
 def test_a_slow_cpu_gives_a_job_its_share(testbed):
@@ -201,7 +202,7 @@ def test_a_slow_cpu_gives_a_job_its_share(testbed):
     with faulty(testbed, "slow-cpu", "0.2"):
         share = float(job(testbed, "python3", "-c", spin))
     assert share < 0.4
-    assert float(job(testbed, "python3", "-c", spin)) > 1.2 * share  # others may keep it busy
+    rises_above(1.2 * share, lambda: float(job(testbed, "python3", "-c", spin)))
 
 
 # Outages
@@ -348,13 +349,11 @@ def test_down_leaves_nothing_of_faults(testbed):
         bed.down()
     assert Path("/proc/self/mountinfo").read_text() == mounts
     assert not [*Path("/sys/fs/cgroup").glob(f"**/*{mark}*"), *Path("/var/tmp").glob(f"*{mark}*")]
-    assert not any(
-        mark.encode() in path.read_bytes() for path in _environments() if path.parent.name != "self"
-    )
+    assert not any(mark.encode() in held for held in _environments())
 
 
 def _environments():
+    """Of every process that is still there when it is looked at."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            path.read_bytes()
-            yield path
+            yield path.read_bytes()

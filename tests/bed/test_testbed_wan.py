@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from clone import rises_above, wait_for
 
 pytest_plugins = ["testbed_fixture"]
 pytestmark = pytest.mark.testbed
@@ -90,15 +91,18 @@ def test_one_site_has_all_nodes(testbed):
 
 @pytest.mark.parametrize(("source", "target"), [("node001", "node004"), ("node003", "login")])
 def test_the_round_trip_between_sites_is_the_wans(bed, source, target):
-    times = round_trips(bed, source, target)
-    assert len(times) == 20
-    assert RTT <= times[0] < RTT * 1.02
-    assert times[10] < RTT * 1.05  # the median: others may keep the machine busy
+    def close():
+        times = round_trips(bed, source, target)
+        assert len(times) == 20
+        assert times[0] >= RTT
+        return times[0] < RTT * 1.02 and times[10] < RTT * 1.05
+
+    wait_for(close)  # a busy machine can make them longer, and nothing shorter
 
 
 def test_within_a_site_no_packet_crosses_the_wan(bed):
     for pair in (("node001", "node002"), ("node003", "node004")):
-        assert round_trips(bed, *pair)[10] < 5
+        wait_for(lambda pair=pair: round_trips(bed, *pair)[10] < 5)
 
 
 def test_slurm_works_across(bed):
@@ -108,21 +112,22 @@ def test_slurm_works_across(bed):
 
 
 def test_a_small_window_fills_a_small_part_of_the_wan(bed):
+    limit = 2 * 2**20 * 8 / (RTT / 1000)  # the whole buffer in flight; the kernel keeps some back
+    words = (bed, "node002", "node003", "-t", "4", "-O", "1")
     for node in ("node002", "node003"):
         bed.fault("small-buffers", node, value="2MiB")
     try:
-        rate = stream(bed, "node002", "node003", "-t", "4", "-O", "1")
+        rises_above(0.2 * limit, lambda: stream(*words), 1.02 * limit)
     finally:
         bed.mend("node002", "node003")
-    limit = 2 * 2**20 * 8 / (RTT / 1000)  # the whole buffer in flight; the kernel keeps some back
-    assert 0.2 * limit < rate < 1.02 * limit
 
 
 @pytest.mark.slow
 def test_one_stream_with_big_buffers_fills_much_of_the_wan(bed):
     big_buffers(bed, "node001", "node004")
-    rate = stream(bed, "node001", "node004", "-t", "8", "-O", "3")
-    assert 1.5e9 < rate < 10e9  # on two idle cores 8e9; what is tested is that a window grows
+    words = (bed, "node001", "node004", "-t", "8", "-O", "3")
+    # On two idle cores 8e9; what is tested is that a window grows.
+    rises_above(1.5e9, lambda: stream(*words), 10e9)
 
 
 def test_the_rate_is_a_cap_and_loss_is_lost(testbed):
@@ -131,7 +136,7 @@ def test_the_rate_is_a_cap_and_loss_is_lost(testbed):
         assert 0.82 * 400 < len(round_trips(bed, "node001", "node003", 400)) < 0.98 * 400
         assert len(round_trips(bed, "node003", "node004")) == 20
         send = ["-u", "-b", "200M", "-l", "8000", "-t", "2"]
-        assert 80e6 < datagram_rate(bed, "node001", "node004", send) < 100e6
+        rises_above(80e6, lambda: datagram_rate(bed, "node001", "node004", send), 100e6)
 
 
 def datagram_rate(bed, source, target, words):
@@ -161,9 +166,7 @@ def test_status_tells_that_the_wan_has_died(testbed):
         if program is None:
             pytest.skip("the kernel's netem is the WAN here, and cannot die")
         os.kill(program, signal.SIGKILL)
-        deadline = time.monotonic() + 5
-        while "wan          5ms,1gbit  DEAD\n" not in bed.command("status").stdout:
-            assert time.monotonic() < deadline
+        wait_for(lambda: "wan          5ms,1gbit  DEAD\n" in bed.command("status").stdout)
         assert bed.command("status").returncode == 1
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from unittest import mock
 
@@ -225,7 +226,8 @@ class World:
     def end_processes(self) -> None:
         """End what a test has left behind."""
         for pid in self.processes():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it may end by itself just now
+                os.kill(pid, signal.SIGKILL)
 
 
 class Done:
@@ -259,6 +261,17 @@ def wait_for(what, every: float = 0.02):
         assert time.monotonic() < end, f"{what} does not hold after {PATIENCE} s"
         time.sleep(every)
     return answer
+
+
+def rises_above(least: float, rate, most: float = math.inf) -> None:
+    """Measure until a rate is high enough: a busy machine can lower it, and nothing raises it."""
+
+    def reached() -> bool:
+        measured = rate()
+        assert measured < most
+        return measured > least
+
+    wait_for(reached)
 
 
 def before_others() -> list[str]:
