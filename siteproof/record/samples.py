@@ -35,6 +35,7 @@ STATUSES = (
 )
 INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says nothing of the node
 PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
+LAST_PLACE = 10**9  # sessions that a system will never have
 MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
 _OBJECTS = ("conditions", "provenance")
 _HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
@@ -44,7 +45,8 @@ _HEADER = ("siteproof", "session", "system", "partition", "environment", "check"
 class Header:
     """What all samples of one job share.
 
-    time: when the job ended, UTC, ISO 8601. mode: quick, maintenance, acceptance, or published.
+    place: the session's number in the order of sessions, which no clock can change; 0 where the
+    session has none, as it is older than numbers. time: when the job ended, UTC, ISO 8601. mode: quick, maintenance, acceptance, or published.
     campaign: a name that groups sessions; empty unless somebody gave one.
     expected: the nodes that the site's inventory says the job had to measure, as a node set.
     conditions: what makes two values comparable. provenance: suite revision, tools, user …
@@ -57,11 +59,17 @@ class Header:
     check: str
     job: str
     time: str
+    place: int = 0
     mode: str = ""
     campaign: str = ""
     expected: str = ""
     conditions: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[int, str, str]:
+        """By what sessions are sorted: those without a number first, by the clock among themselves."""
+        return self.place, self.time, self.session
 
     @property
     def began(self) -> float | None:
@@ -235,7 +243,7 @@ def _harmless(value: Any) -> Any:
 
 
 def _without_empty(record: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in record.items() if value not in ("", {}, None)}
+    return {key: value for key, value in record.items() if value not in ("", {}, None, 0)}
 
 
 def _line(sample: Sample) -> dict[str, object]:
@@ -263,6 +271,9 @@ def _read_header(where: str, record: dict[str, object]) -> Header:
     for key, value in record.items():
         if key in _OBJECTS:
             _texts(where, record, key)
+        elif key == "place":
+            if type(value) is not int or not 0 < value < LAST_PLACE:
+                raise UserError(where, f"'place' {str(value)[:20]} is no number of a session")
         elif not isinstance(value, str):
             raise UserError(where, f"'{key}' is no text")
     _check_time(where, str(record["time"]))
