@@ -1,13 +1,39 @@
-"""Where the data lives: SITEPROOF_DATA, or the clone."""
+"""Where the data lives, and the one way in which a file that others may have written is read.
+
+A file below perflogs/ or stage/ may have been written by a node, another user or a broken file
+system. It is read only if it is a regular file, reached without a link below the folder that the
+site names, of an owner whom that folder's owner trusts, and no larger than such a file can be.
+"""
 
 from __future__ import annotations
 
+import errno
+import functools
+import grp
+import json
+import math
 import os
+import pwd
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from siteproof.errors import UserError
 
 CLONE = Path(__file__).resolve().parents[1]
+
+MIB = 1 << 20
+OUTPUT = 64 * MIB  # what a tool printed on a node
+ACCOUNT = MIB  # KEY=VALUE lines of a node, and what people keep in a file
+SAMPLES = 1024 * MIB  # of one job: 10,000 nodes with 100 samples of 1 KiB each
+DEEPEST = 50  # arrays and objects within each other in JSON
+LONGEST_NUMBER = 400  # digits; a float has at most 309 before its point
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_trusted: set[int] = set()
 
 
 def folder() -> Path:
@@ -29,3 +55,192 @@ def perflogs() -> Path:
 def stages() -> Path:
     """The folder of all stage directories, one below it a session."""
     return folder() / "stage"
+
+
+def trust(owners: Collection[int]) -> None:
+    """Read files of these users, too: the site's `trusted_owners`."""
+    _trusted.update(owners)
+
+
+def read(
+    path: Path, *, below: Path, limit: int = ACCOUNT, owners: Collection[int] | None = None
+) -> bytes:
+    """What a file holds that somebody else may have written.
+
+    below: the folder that the site or the user names; links above it are theirs, below it there
+    is none. limit: in bytes. owners: whose files alone are read; by default those of this user,
+    of root, of the owner of `below`, of the site's `trusted_owners`, and of the members of its
+    group where the group may write to it.
+    Raises FileNotFoundError where there is none, UserError for whatever else is wrong with it.
+    """
+    with opened(path, below=below, limit=limit, owners=owners) as handle:
+        try:
+            data = _read_all(handle, limit + 1)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+    if len(data) > limit:
+        raise _too_large(path, limit)
+    return data
+
+
+def read_text(
+    path: Path, *, below: Path, limit: int = ACCOUNT, owners: Collection[int] | None = None
+) -> str:
+    """The same as text; bytes that are not UTF-8 are replaced."""
+    return read(path, below=below, limit=limit, owners=owners).decode("utf-8", "replace")
+
+
+def read_json(
+    path: Path, *, below: Path, limit: int = ACCOUNT, owners: Collection[int] | None = None
+) -> Any:
+    """The same as JSON: see `loads`."""
+    return loads(path, read(path, below=below, limit=limit, owners=owners))
+
+
+@contextmanager
+def opened(
+    path: Path, *, below: Path, limit: int, owners: Collection[int] | None = None
+) -> Iterator[int]:
+    """A file descriptor for reading, closed at the end. Arguments and errors as those of `read`."""
+    parts = path.relative_to(below).parts
+    held: list[int] = []
+    try:
+        # The root itself may be a link, and lie behind links: the site has named it.
+        held.append(os.open(below, _FOLDER & ~os.O_NOFOLLOW))
+        root = os.fstat(held[0])
+        for part in parts[:-1]:
+            held.append(os.open(_plain(part, path), _FOLDER, dir_fd=held[-1]))
+        held.append(os.open(_plain(parts[-1], path), _FILE, dir_fd=held[-1]))
+        found = os.fstat(held[-1])
+    except OSError as error:
+        _close(held)
+        raise _unreadable(path, error) from None
+    except BaseException:
+        _close(held)
+        raise
+    try:
+        if not stat.S_ISREG(found.st_mode):
+            raise UserError(path, "refused: it is no regular file")
+        if not _is_trusted(found.st_uid, root, owners):
+            raise UserError(
+                path, f"refused: it belongs to {name_of(found.st_uid)}", "see trusted_owners"
+            )
+        if found.st_size > limit:
+            raise _too_large(path, limit)
+        yield held[-1]
+    finally:
+        _close(held)
+
+
+def loads(where: object, text: str | bytes) -> Any:
+    """JSON that somebody else may have written: no deep nesting, no endless number, no NaN.
+
+    Raises UserError.
+    """
+    try:
+        text = text.decode() if isinstance(text, bytes) else text
+        held = json.loads(text, parse_int=_whole, parse_float=_float, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise UserError(where, "broken JSON", "one whole JSON value") from None
+    if text.count("[") + text.count("{") > DEEPEST and _depth(held) > DEEPEST:
+        raise UserError(where, "broken JSON", f"at most {DEEPEST} levels")
+    return held
+
+
+@functools.cache
+def name_of(uid: int) -> str:
+    """A user's name; the number where the machine does not know it."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OSError):
+        return f"user {uid}"
+
+
+def _is_trusted(uid: int, root: os.stat_result, owners: Collection[int] | None) -> bool:
+    if owners is not None:
+        return uid in owners or uid in _trusted
+    if uid in (0, os.geteuid(), root.st_uid) or uid in _trusted:
+        return True
+    return bool(root.st_mode & stat.S_IWGRP) and _in_group(uid, root.st_gid)
+
+
+@functools.cache
+def _in_group(uid: int, gid: int) -> bool:
+    try:
+        user = pwd.getpwuid(uid)
+        return gid in os.getgrouplist(user.pw_name, user.pw_gid) or user.pw_name in (
+            grp.getgrgid(gid).gr_mem
+        )
+    except (KeyError, OSError):
+        return False
+
+
+def _plain(part: str, path: Path) -> str:
+    if part in ("..", ".", "") or "/" in part or "\0" in part:
+        raise UserError(path, "refused: it leads out of its folder")
+    return part
+
+
+def _read_all(handle: int, most: int) -> bytes:
+    parts = []
+    while most and (part := os.read(handle, min(most, MIB))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
+
+
+def _close(handles: Collection[int]) -> None:
+    for handle in handles:
+        os.close(handle)
+
+
+def _unreadable(path: Path, error: OSError) -> Exception:
+    if error.errno == errno.ENOENT:
+        return FileNotFoundError(errno.ENOENT, "no such file", str(path))
+    if error.errno in (errno.ELOOP, errno.ENXIO):
+        return UserError(path, "refused: it is a link, or no regular file")
+    if error.errno == errno.ENOTDIR:
+        return UserError(path, "refused: a part of its path is a link, or no folder")
+    return UserError(path, f"cannot be read: {error.strerror}")
+
+
+def _too_large(path: Path, limit: int) -> UserError:
+    return UserError(path, "refused: it is too large", f"at most {limit // MIB} MiB")
+
+
+def _whole(text: str) -> int:
+    return int(_short(text))
+
+
+def _float(text: str) -> float:
+    value = float(_short(text))
+    if not math.isfinite(value):
+        raise ValueError("a number beyond all measure")
+    return value
+
+
+def _short(text: str) -> str:
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError("a number of too many digits")
+    return text
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _depth(held: Any) -> int:
+    """How many arrays and objects lie within each other, found without recursion."""
+    deepest, level = 0, [held]
+    while level:
+        inner = [
+            part
+            for value in level
+            if isinstance(value, (dict, list))
+            for part in (value.values() if isinstance(value, dict) else value)
+        ]
+        deepest += any(isinstance(value, (dict, list)) for value in level)
+        level = inner
+        if deepest > DEEPEST:
+            break
+    return deepest
