@@ -46,7 +46,8 @@ class Header:
     """What all samples of one job share.
 
     place: the session's number in the order of sessions, which no clock can change; 0 where the
-    session has none, as it is older than numbers. time: when the job ended, UTC, ISO 8601. mode: quick, maintenance, acceptance, or published.
+    session has none, as it is older than numbers.
+    time: when the job ended, UTC, ISO 8601. mode: quick, maintenance, acceptance, or published.
     campaign: a name that groups sessions; empty unless somebody gave one.
     expected: the nodes that the site's inventory says the job had to measure, as a node set.
     conditions: what makes two values comparable. provenance: suite revision, tools, user …
@@ -68,7 +69,7 @@ class Header:
 
     @property
     def order(self) -> tuple[int, str, str]:
-        """By what sessions are sorted: those without a number first, by the clock among themselves."""
+        """The key by which sessions are sorted: those without a number first, by their clocks."""
         return self.place, self.time, self.session
 
     @property
