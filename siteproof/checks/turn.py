@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
+import atexit
+import re
+import socket
 import sys
 import time
 from pathlib import Path
 
+from siteproof import locks
 from siteproof.errors import UserError
+from siteproof.locks import Lock
 from siteproof.record import manifest
+
+LOOK_EVERY = 0.5  # seconds
+_turns: dict[Path, Lock] = {}  # of this process
 
 
 def take(stages: Path) -> None:
     """Wait for the session, or the job of a lost session, that measures from this data folder.
 
-    The turn ends with this process, however it ends.
+    The turn ends with this process, however it ends. Raises UserError where it cannot be taken.
     """
-    folder = os.open(stages, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        _tell("another session measures on this machine; waiting for its end")
-        fcntl.flock(folder, fcntl.LOCK_EX)
-    except OSError:
-        _tell(f"{stages} knows no locks: run one session at a time")
+    # Of two machines that share the folder each has its own turns.
+    folder = stages / f".turn-{re.sub(r'[^A-Za-z0-9._-]', '_', socket.gethostname())}"
+    if folder not in _turns:
+        _turns[folder] = _wait(folder)
+        atexit.register(_turns[folder].release)
     for stage in manifest.pending(stages):
         _outwait(stage)
+
+
+def _wait(folder: Path) -> Lock:
+    told = ""
+    while True:
+        try:
+            return locks.take(folder)
+        except locks.Taken as error:
+            if str(error) != told:
+                told = str(error)
+                _tell(f"another session measures on this machine; waiting for its end: {told}")
+        time.sleep(LOOK_EVERY)
 
 
 def _outwait(stage: Path) -> None:

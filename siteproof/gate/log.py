@@ -5,10 +5,10 @@ It is also the proof of whose a reservation is: name and start of each that the 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,10 +16,12 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import nodesets
+from siteproof import locks, nodesets
 from siteproof.errors import UserError
 
 NAME = "gate.jsonl"
+LOCK = ".gate"  # beside it
+LOOK_EVERY = 0.2  # seconds
 GRACE = 60  # seconds that a create may take, for one of which the log holds only the beginning
 
 
@@ -54,13 +56,28 @@ def held(path: Path, *, wait: bool = False) -> Iterator[Log]:
         raise UserError(path, f"cannot be written: {error.strerror}") from None
     try:
         _share(path, handle)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise UserError(path, "another 'siteproof gate' is at work") from None
-        yield Log(path, handle)
+        with _alone(path, wait):
+            yield Log(path, handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def _alone(path: Path, wait: bool) -> Iterator[None]:
+    """One gate at a time. Raises UserError."""
+    while True:
+        try:
+            lock = locks.take(path.with_name(LOCK))
+            break
+        except locks.Taken as error:
+            if not wait:
+                what = f"another 'siteproof gate' is at work: {error.where} is {error.what}"
+                raise UserError(path, what, error.allowed) from None
+        time.sleep(LOOK_EVERY)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _share(path: Path, handle: int) -> None:

@@ -6,7 +6,6 @@ registration is written last.
 
 from __future__ import annotations
 
-import fcntl
 import re
 import subprocess
 import time
@@ -15,12 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from siteproof import locks
 from siteproof.errors import UserError
 from siteproof.spack import command, env_files, lock, merge, offer, places, registered
 from siteproof.spack.command import Failed, Spack
 from siteproof.spack.registered import Registered
 
 _STEP = re.compile(r"\[(.)\] (\w{7}) (\S+) (.*?) ?(?:\((\d\S*)\))?")
+BUILDING = ".building"  # the lock
 _WORTH_TELLING = ("build", "configure", "cmake")  # steps that may take minutes
 
 
@@ -132,17 +133,17 @@ def _tag(repository: str) -> str:
 def _alone(folder: Path) -> Iterator[None]:
     """One build of an environment at a time. Raises UserError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "building").open("a")
-    except OSError as error:
-        what = f"cannot be written: {error.strerror}"
-        raise UserError(folder, what, "SITEPROOF_DATA may name another folder") from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(folder, "is being built by somebody else") from None
+        lock = locks.take(folder / BUILDING)
+    except locks.Taken as error:
+        raise UserError(
+            folder, f"is being built by somebody else: {error.where} is {error.what}", error.allowed
+        ) from None
+    except UserError as error:
+        raise UserError(folder, error.what, "SITEPROOF_DATA may name another folder") from None
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def state(system: str, name: str, scope: Path) -> str:

@@ -9,7 +9,7 @@ import pytest
 from clone import TOP
 
 PACKAGE = TOP / "siteproof"
-FOUNDATIONS = ("errors", "files", "nodesets", "rounding", "units")
+FOUNDATIONS = ("errors", "files", "locks", "nodesets", "rounding", "units")
 FLOORS = {  # a floor knows those below it; 1 at the bottom
     8: ("cli",),
     7: ("export", "figure", "report"),
@@ -45,6 +45,8 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("sites", "record"): "published.csv names the status of what has no figure",
     ("sites", "schema"): "a site is YAML with lines and shapes",
     ("files", "errors"): "a folder that is not there is a user's mistake",
+    ("locks", "errors"): "a lock that somebody holds is told as a user's mistake is",
+    ("locks", "files"): "a lock file may be written by somebody else",
     ("units", "errors"): "an unknown unit is a user's mistake",
 }
 PURE = {  # stricter than the floors: all of ours that a room may know

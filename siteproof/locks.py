@@ -1,0 +1,332 @@
+"""Locks and numbers that also hold on NFS, and where `flock` is not to be had, as on some Lustre.
+
+Both rest on one step: a file that is whole already gets its name by link(2), which one process
+alone can do. A lock is a folder of numbered files; the highest says who holds the lock, or that
+nobody does. The numbers only rise, so whoever was slow to look never takes what another holds.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import secrets
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from siteproof import files
+from siteproof.errors import UserError, harmless
+
+LAST = 999_999_999
+FREE = b"{}\n"  # of a lock file: nobody holds it
+NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
+MOST_BYTES = 4096
+WRITTEN = 60  # seconds after which an empty file is no longer being written
+LEFTOVER = 3600  # the same for a draft
+HIDDEN = -1  # a process that lives, of which the kernel tells nothing else
+TRIES = 1000  # as many others may take the lock before this process sees who has it
+_NUMBER = re.compile(r"[0-9]{6,9}")  # ASCII, which \d is not
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process that holds a lock.
+
+    machine: of the installation; boot: of its kernel since it was started; space: where its
+    process numbers count; start: when the process began, in the kernel's ticks.
+    """
+
+    user: str
+    host: str
+    machine: str
+    boot: str
+    space: str
+    pid: int
+    start: int
+    since: str
+    token: str
+
+    def __str__(self) -> str:
+        told = f"{self.user} on {self.host}, process {self.pid}, since {self.since}"
+        return harmless(told)[:200]
+
+    def can_be_asked(self) -> bool:
+        """Whether this process sees the other one, if it lives."""
+        here = _myself()
+        return (self.boot, self.space) == (here.boot, here.space)
+
+    def is_gone(self) -> bool:
+        """Whether it has ended for certain; of another machine's processes nothing is certain."""
+        if self.can_be_asked():
+            return _start_of(self.pid) not in (self.start, HIDDEN)
+        here = _myself()
+        rebooted = (self.host, self.machine) == (here.host, here.machine)
+        return rebooted and bool(self.machine) and self.boot != here.boot
+
+
+class Taken(UserError):
+    """Somebody else holds the lock."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A lock that this process holds."""
+
+    path: Path
+    holder: Holder
+
+    def release(self) -> None:
+        """Give it back. A process that only ends has also done so, for those who can see that."""
+        with suppress(OSError, UserError):
+            if os.getpid() == self.holder.pid and _read(self.path) == self.holder:
+                _draft(self.path, FREE).replace(self.path)  # not removed: the numbers must rise
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[Lock]:
+    """Hold a lock until the end. Raises Taken, and UserError where it cannot be written."""
+    lock = take(folder)
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def take(folder: Path) -> Lock:
+    """Take a lock, also after a process that has ended without giving it back.
+
+    Raises Taken, and UserError where the folder cannot be written.
+    """
+    try:
+        make_folder(folder)
+        return _take(folder)
+    except OSError as error:
+        raise UserError(folder, f"cannot be written: {error.strerror}") from None
+
+
+def _take(folder: Path) -> Lock:
+    mine, known = _as_holder(), 0
+    for _ in range(TRIES):
+        number = max([known, *numbers(folder)])
+        known = 0
+        if number and not _is_free(folder / name_of(number)):
+            continue
+        if number >= LAST:
+            raise UserError(folder / name_of(number), "is the last number", "remove this file")
+        path = folder / name_of(number + 1)
+        if not create(path, json.dumps(asdict(mine)).encode()):
+            known = number + 1  # a listing may be older than that on NFS
+        elif max(numbers(folder)) > number + 1:
+            path.unlink(missing_ok=True)  # this process was slow: others have been here since
+        else:
+            _clear(folder, number + 1)
+            return Lock(path, mine)
+    raise UserError(folder, "is wanted by too many at once", "once more, later")
+
+
+def _is_free(path: Path) -> bool:
+    """Whether nobody holds the lock; false: a later file says that. Raises Taken."""
+    try:
+        holder = _read(path)
+    except FileNotFoundError:
+        return False
+    except UserError as error:
+        raise Taken(path, error.what, "remove this file if nobody is at work") from None
+    if holder and not holder.is_gone():
+        allowed = "" if holder.can_be_asked() else "remove this file if that process has ended"
+        raise Taken(path, f"held by {holder}", allowed)
+    return True
+
+
+def _read(path: Path) -> Holder | None:
+    """Who holds a lock; None: nobody. Raises UserError, FileNotFoundError."""
+    data = files.read(path, below=path.parent, limit=MOST_BYTES)
+    if data == FREE:
+        return None
+    if not data:  # only a file system without links shows a file before it is whole
+        if _age(path) > WRITTEN:
+            return None
+        raise UserError(path, "is being written just now")
+    held = files.loads(path, data)
+    kinds = {field.name: int if field.type == "int" else str for field in fields(Holder)}
+    if not (
+        isinstance(held, dict)
+        and held.keys() == kinds.keys()
+        and all(type(held[name]) is kind for name, kind in kinds.items())
+        and held["pid"] > 0
+    ):
+        raise UserError(path, "is no lock file of ours")
+    return Holder(**held)
+
+
+# ---- numbered files
+
+
+def name_of(number: int) -> str:
+    """The file of a number."""
+    return f"{number:06}"
+
+
+def numbers(folder: Path) -> list[int]:
+    """The numbers that are taken in a folder; what has another name is none. Raises OSError."""
+    with os.scandir(folder) as found:
+        names = [entry.name for entry in found if _NUMBER.fullmatch(entry.name)]
+    return [int(name) for name in names if name == name_of(int(name)) and int(name)]
+
+
+def create(path: Path, data: bytes) -> bool:
+    """Create a file, whole, unless its name is taken; whether this call did. Raises OSError."""
+    draft = _draft(path, data)
+    try:
+        os.link(draft, path, follow_symlinks=False)
+    except FileExistsError:
+        return _is_one(path, draft)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        return _create_without_links(path, data)
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
+def _is_one(path: Path, draft: Path) -> bool:
+    """On NFS the answer to a link may be lost, and the client asks once more."""
+    try:
+        return os.path.samestat(path.lstat(), draft.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _create_without_links(path: Path, data: bytes) -> bool:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except FileExistsError:
+        return False
+    _fill(handle, data)
+    return True
+
+
+def _draft(path: Path, data: bytes) -> Path:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with suppress(OSError):
+            os.fchmod(handle, 0o644)  # whoever waits may read for whom
+        _fill(handle, data)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return draft
+
+
+def _fill(handle: int, data: bytes) -> None:
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def make_folder(folder: Path) -> None:
+    """A folder in which those may write who may write where it lies. Raises OSError."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir()
+        above = stat.S_IMODE(folder.parent.stat().st_mode)
+        folder.chmod(stat.S_IMODE(folder.stat().st_mode) | above & (stat.S_IWGRP | stat.S_ISGID))
+    if not stat.S_ISDIR(folder.lstat().st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "is no folder", str(folder))
+
+
+def _clear(folder: Path, number: int) -> None:
+    """Remove what is over: lower numbers, and drafts of processes that were killed."""
+    for lower in numbers(folder):
+        if lower < number:
+            with suppress(OSError):
+                (folder / name_of(lower)).unlink()
+    for draft in folder.glob(".*.tmp"):
+        with suppress(OSError):
+            if _age(draft) > LEFTOVER:
+                draft.unlink()
+
+
+def _age(path: Path) -> float:
+    """Seconds since a file was changed, by the clock of the file system alone."""
+    now = _draft(path, b"")
+    try:
+        return now.stat().st_mtime - path.lstat().st_mtime
+    finally:
+        now.unlink()
+
+
+# ---- processes
+
+
+def _as_holder() -> Holder:
+    here, now = _myself(), datetime.now(UTC)
+    return Holder(
+        here.user,
+        here.host,
+        here.machine,
+        here.boot,
+        here.space,
+        os.getpid(),
+        _start_of(os.getpid()),
+        f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        secrets.token_hex(8),
+    )
+
+
+@dataclass(frozen=True)
+class _Here:
+    user: str
+    host: str
+    machine: str
+    boot: str
+    space: str
+
+
+@cache
+def _myself() -> _Here:
+    """What all processes of this user on this machine share."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    return _Here(
+        files.name_of(os.geteuid()),
+        socket.gethostname(),
+        _line("/etc/machine-id"),
+        _line("/proc/sys/kernel/random/boot_id") or socket.gethostname(),
+        space,
+    )
+
+
+def _line(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _start_of(pid: int) -> int:
+    """When a process began, in the kernel's ticks; 0 if there is none; HIDDEN."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return 0
+    except PermissionError:
+        pass  # it lives, and is another user's
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return HIDDEN
+    words = text.rpartition(")")[2].split()
+    return 0 if words[0] in ("Z", "X") else int(words[19])
