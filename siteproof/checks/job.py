@@ -229,6 +229,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         return Manifest(
             session=active.name,
             campaign=active.campaign,
+            place=active.place,
             system=active.site.system.system,
             partition=self.current_partition.name,
             environment=self.current_environ.name,

@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ import reframe
 from siteproof import files
 from siteproof.checks import software
 from siteproof.errors import UserError
+from siteproof.record import numbering
 from siteproof.sites import Site
 from siteproof.slurm import client
 from siteproof.spack.registered import Registered
@@ -28,13 +29,19 @@ from siteproof.spack.registered import Registered
 
 @dataclass(frozen=True)
 class Session:
-    """One run of ReFrame on one system."""
+    """One run of ReFrame on one system.
+
+    continued: of a session that --restore-session names. place: its number in the order of
+    sessions, taken when it begins to measure; 0 until then.
+    """
 
     site: Site
     folder: Path = field(default_factory=files.folder)
     campaign: str = field(default_factory=lambda: os.environ.get("SITEPROOF_CAMPAIGN", ""))
     name: str = field(default_factory=lambda: _name(datetime.now(UTC)))
     software: dict[str, Registered] = field(default_factory=dict)  # built, by environment
+    continued: bool = False
+    place: int = 0
 
 
 def _name(now: datetime) -> str:
@@ -55,9 +62,28 @@ def start(site: Site, report: str | None = None) -> Session:
         name = "" if report is None else _restored(report, files.stages())
         found = software.built(site)
         _current = Session(
-            software.offering(site, found), software=found, name=name or _name(datetime.now(UTC))
+            software.offering(site, found),
+            software=found,
+            name=name or _name(datetime.now(UTC)),
+            continued=bool(name),
         )
     return _current
+
+
+def take_place() -> list[str]:
+    """Give the session its number, once; what is odd about the numbers. Raises UserError."""
+    global _current
+    active = current()
+    if active.place:
+        return []
+    place, odd = numbering.take(
+        active.folder / "perflogs",
+        active.site.system.system,
+        active.name,
+        continued=active.continued,
+    )
+    _current = replace(active, place=place)
+    return odd
 
 
 def _restored(report: str, stages: Path) -> str:

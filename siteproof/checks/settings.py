@@ -69,9 +69,17 @@ def hooks(catalogue: Mapping[str, Metric]) -> adapter.Hooks:
 
 
 def before_run(testcases: Sequence[Any]) -> None:
-    """Refuse a run of nothing, and tell what its sweeps cost."""
+    """Refuse a run of nothing, tell what its sweeps cost, and take the session's number."""
     loading.refuse_empty_run(testcases)
     budget.tell_costs(testcases)
+    if testcases[0].check.is_dry_run():
+        return
+    try:
+        odd = session.take_place()
+    except UserError as error:
+        loading.refuse(error)
+    for line in odd:
+        print(f"siteproof: {line}", file=sys.stderr)
 
 
 def tell_full_disk(error: OSError) -> None:

@@ -110,6 +110,7 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
         check=job.check,
         job=job.id,
         time=when,
+        place=job.place,
         mode=job.mode,
         campaign=job.campaign,
         expected="" if job.points else job.expected,  # a sweep measures no node on its own

@@ -44,6 +44,7 @@ class Manifest:
     facts: the role's hardware and expected parameters, for `derive`.
     lost: expected nodes that could not be asked, each with the reason. spared: those of them of
     which Slurm says nothing bad, as they are reserved for others or outside the job.
+    place: the session's number in the order of sessions; 0: older than numbers.
     limit: seconds that the job may run. pid, host: the session that watches the job.
     turns: of a job over pairs, (trial, client, server) each; a turn's place is its number.
     points: of a sweep, by number; those that this job was to measure.
@@ -63,6 +64,7 @@ class Manifest:
     derive: str = ""
     scheduler: str = "local"
     campaign: str = ""
+    place: int = 0
     limit: int = 0
     started: float = 0.0
     facts: Mapping[str, object] = field(default_factory=dict)

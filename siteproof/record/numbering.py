@@ -1,0 +1,81 @@
+"""The order of sessions: the number that each takes as it begins to measure; no clock changes it.
+
+`perflogs/<system>/.sessions/NNNNNN` holds the name of the session that has the number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from siteproof import files, locks
+from siteproof.errors import UserError
+from siteproof.record import samples
+
+FOLDER = ".sessions"
+LEAP = 10_000  # as many sessions in a row leave neither a number nor a sample
+LONGEST = 200  # bytes of a session's name
+
+
+def take(
+    perflogs: Path, system: str, session: str, *, continued: bool = False
+) -> tuple[int, list[str]]:
+    """The next number, or the one that a continued session has; and what is odd about the others.
+
+    Raises UserError where none can be taken.
+    """
+    folder = perflogs / system / FOLDER
+    try:
+        locks.make_folder(folder)
+        taken = locks.numbers(folder)
+        if continued and session in (known := _of_sessions(folder, taken)):
+            return known[session], []
+        last, beyond = highest([*taken, *_of_samples(perflogs, system)])
+        odd = [
+            f"{folder / locks.name_of(number)}: far beyond the last session's number, {last}; "
+            "it does not count"
+            for number in beyond[:1]
+        ]
+        for number in range(last + 1, samples.LAST_PLACE):
+            if locks.create(folder / locks.name_of(number), f"{session}\n".encode()):
+                return number, odd
+    except OSError as error:
+        raise UserError(
+            folder,
+            f"no number for this session: {error.strerror}",
+            "a folder in which whoever runs checks may write",
+        ) from None
+    raise UserError(folder, "no number is left for a session", f"1 to {samples.LAST_PLACE - 1}")
+
+
+def highest(numbers: Iterable[int]) -> tuple[int, list[int]]:
+    """The last number before a leap that no sessions have made, and those beyond it."""
+    last, found = 0, sorted(set(numbers))
+    for at, number in enumerate(found):
+        if number - last > LEAP:
+            return last, found[at:]
+        last = number
+    return last, []
+
+
+def _of_sessions(folder: Path, numbers: Iterable[int]) -> dict[str, int]:
+    """The number of each session; what is no file of ours names none."""
+    found: dict[str, int] = {}
+    for number in sorted(numbers, reverse=True):
+        path = folder / locks.name_of(number)
+        try:
+            text = files.read_text(path, below=folder.parents[1], limit=LONGEST)
+        except (UserError, FileNotFoundError):
+            continue
+        found[text.removesuffix("\n")] = number
+    return found
+
+
+def _of_samples(perflogs: Path, system: str) -> Iterable[int]:
+    """The numbers that samples have: files of numbers may be gone. One file a session tells."""
+    first = {path.name.partition(".")[0]: path for path in samples.files(perflogs, system)}
+    for path in first.values():
+        try:
+            yield samples.read_header(path).place
+        except UserError:
+            continue  # told by whatever reads it for its samples
