@@ -23,6 +23,7 @@ import reframe
 from siteproof.errors import UserError
 from siteproof.slurm.spelling import without_resizing
 
+_CLI = "reframe.frontend.cli"
 VERIFIED = "4.10.4"  # the pin of requirements.in, with which the patches were tried
 
 
@@ -95,6 +96,40 @@ def _there(needed: str) -> bool:
         return not used or used in found.__code__.co_names
     except (ImportError, AttributeError):
         return False
+
+
+# ---- options
+
+
+def given() -> Any:
+    """ReFrame's options as it has read them itself: shortened ones and variables included."""
+    frame: FrameType | None = sys._getframe()
+    while frame and (frame.f_globals.get("__name__"), frame.f_code.co_name) != (_CLI, "main"):
+        frame = frame.f_back
+    if frame is None or "options" not in frame.f_locals:
+        raise UserError(
+            f"ReFrame {reframe.VERSION}",
+            "its settings are not read by its own command, so its options are not known",
+            f"ReFrame {VERIFIED}: 'make venv'",
+        )
+    return frame.f_locals["options"]
+
+
+def _parse_args(_hooks: Hooks) -> None:
+    from reframe.frontend.argparse import ArgumentParser
+
+    original = ArgumentParser.parse_args
+
+    def parse_args(
+        self: Any, args: Any = None, namespace: Any = None, suppress_required: bool = False
+    ) -> Any:
+        if namespace is not None:
+            for name, default in vars(self._defaults).items():
+                if getattr(namespace, name, None) is default:
+                    setattr(namespace, name, None)
+        return original(self, args, namespace, suppress_required)
+
+    ArgumentParser.parse_args = parse_args
 
 
 # ---- loading
@@ -235,9 +270,26 @@ def _nothing(_hooks: Hooks) -> None:
     """Of a patch that is called where it is needed."""
 
 
+_ARGUMENTS = "reframe.frontend.argparse:ArgumentParser"
 _LOADER = "reframe.frontend.loader:RegressionCheckLoader"
 _JOB = "reframe.core.schedulers.slurm:_SlurmJob"
 PATCHES = (
+    Patch(
+        "options beside a mode",
+        "parse_args takes no default for a value that was given",
+        "with --mode the command line is read a second time and -p added to its own default, "
+        "which is every environment: hours of jobs that nobody wanted",
+        (f"{_ARGUMENTS}.parse_args", f"{_ARGUMENTS}.parse_args/_update_defaults"),
+        _parse_args,
+    ),
+    Patch(
+        "options as read",
+        "given() tells the options of the command that runs",
+        "the settings are read without them, and what reads the command line once more knows no "
+        "shortened option (--ru) and no variable (RFM_STAGE_DIR)",
+        ("reframe.frontend.cli:main",),
+        _nothing,
+    ),
     Patch(
         "broken files",
         "load_from_file tells which checks a file has, or why it has none",

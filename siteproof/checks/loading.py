@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from siteproof.checks import options
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.schema.shapes import hint
 from siteproof.sites import Metric
@@ -76,16 +77,14 @@ def refuse_lost_checks(
         )
 
 
-def refuse_unknown_variables(
-    promised: Collection[str], checks: Sequence[object], options: Iterable[str]
+def refuse_unknown(
+    given: object, promised: Collection[str], checks: Sequence[object], variables: Iterable[str]
 ) -> None:
-    """End the run at `-S Chekc.variable=…`; of a wrong variable of a right check ReFrame warns."""
-    names = {*promised, *(type(check).__name__ for check in checks)}
-    for option in options:
-        scope, dot, _ = option.partition(".")
-        if dot and scope not in names:
-            what = f"no check '{scope}'{hint(scope, names)}"
-            refuse(UserError(f"-S {option}", what, sorted(names)))
+    """End the run at -S, -P, -n, -x or -T that speaks of no check."""
+    try:
+        options.refuse_unknown(given, promised, checks, variables)
+    except UserError as error:
+        refuse(error)
 
 
 def refuse_empty_run(testcases: Sequence[object]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import stat
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from siteproof import files, sites
-from siteproof.checks import adapter, budget, loading, selection, session, turn
+from siteproof.checks import adapter, budget, loading, options, selection, session, turn
 from siteproof.collect import stages
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import Metric, machine
@@ -33,19 +32,18 @@ LOG_LINE = (
 def configuration(arguments: list[str]) -> dict[str, Any]:
     """ReFrame's configuration of the active system; a user's mistake ends here, in one line."""
     try:
-        given = options(arguments)
-        if given.mode and given.mode not in MODES:
-            raise UserError("--mode", f"unknown mode '{given.mode}'", MODES)
-        site = sites.load(given.system.partition(":")[0] or sites.recognise())
+        given = adapter.given()
+        site = sites.load((given.system or "").partition(":")[0] or sites.recognise())
+        options.refuse(given, site)
         active = session.start(site, given.restore_session)
-        if _runs(arguments):
+        if given.run:
             machine.refuse_stranger(site.name, site.system.recognise)
-        if _runs(arguments) or "--dry-run" in arguments:
+        if given.run or given.dry_run:
             make_folders(active)
         settings = build(active, one_at_a_time=of_sweeps(arguments))
-        if _runs(arguments):
+        if given.run:
             collect_lost(active)
-        adapter.apply(hooks(active.site.catalogue))
+        adapter.apply(hooks(given, active.site.catalogue))
     except (UserError, UserErrors) as error:
         for line in str(error).splitlines():
             print(f"siteproof: {line}", file=sys.stderr)
@@ -55,14 +53,14 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
     return settings
 
 
-def hooks(catalogue: Mapping[str, Metric]) -> adapter.Hooks:
+def hooks(given: Any, catalogue: Mapping[str, Metric]) -> adapter.Hooks:
     """What ends a run that ReFrame would let go on."""
     by_file = loading.promised(catalogue, files.CLONE)
     names = {metric.check for metric in catalogue.values() if metric.check}
     return adapter.Hooks(
         file_loaded=partial(loading.refuse_lost_checks, by_file),
         file_broken=loading.refuse_broken_file,
-        all_loaded=partial(loading.refuse_unknown_variables, names),
+        all_loaded=partial(loading.refuse_unknown, given, names),
         before_run=before_run,
         log_lost=tell_full_disk,
     )
@@ -85,19 +83,6 @@ def before_run(testcases: Sequence[Any]) -> None:
 def tell_full_disk(error: OSError) -> None:
     """A full disk under ReFrame's own logs is told in a line, and not by tracebacks."""
     print(f"siteproof: ReFrame's perflogs are not complete: {error.strerror}", file=sys.stderr)
-
-
-def options(arguments: list[str]) -> argparse.Namespace:
-    """The system, the mode and the report that ReFrame's options name."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--system", default=os.environ.get("RFM_SYSTEM", ""))
-    parser.add_argument("--mode", default="")
-    parser.add_argument("--restore-session", nargs="?", const="")
-    return parser.parse_known_args(arguments)[0]
-
-
-def _runs(arguments: list[str]) -> bool:
-    return any(a == "--run" or (a[:1] == "-" and a[1:2] != "-" and "r" in a) for a in arguments)
 
 
 def of_sweeps(arguments: list[str]) -> bool:

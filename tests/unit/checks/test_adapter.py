@@ -117,6 +117,25 @@ def program(here, name, text, monkeypatch):
 # ---- what plain ReFrame does; a test that fails here names a patch to delete
 
 
+MODE = CONFIG.replace(
+    '"environments": [', '"modes": [{"name": "m", "options": ["-S x=1"]}], "environments": ['
+)
+
+
+def options_beside_a_mode(here, _monkeypatch):
+    (here / "config.py").write_text(MODE)
+    assert "Found 0 check(s)" in plain("-c", "first.py", "-l", "-p", "other")
+    assert "Found 1 check(s)" in plain("-c", "first.py", "-l", "-p", "other", "--mode=m")
+
+
+def options_as_read(here, _monkeypatch):
+    """The settings are read by a command that has its options; nothing hands them over."""
+    (here / "config.py").write_text(f"import sys\nprint('settings:', sys.argv[1:]){CONFIG}")
+    assert "'--dry'" in next(
+        line for line in plain("-c", "first.py", "--dry").splitlines() if "settings:" in line
+    )
+
+
 def broken_files(here, _monkeypatch):
     (here / "first.py").write_text(f"{CHECK}\nimport not_there\n")
     said = plain("-c", "first.py", "-r")
@@ -229,6 +248,8 @@ def deprecations_of_variables(_here, _monkeypatch):
 NEEDED = {
     test.__name__.replace("_", " "): test
     for test in (
+        options_beside_a_mode,
+        options_as_read,
         broken_files,
         unknown_variables,
         start_of_a_run,
@@ -249,6 +270,25 @@ def test_plain_reframe_needs_the_patch(name, here, monkeypatch):
 
 
 # ---- what the patches do; what the hooks refuse, test_run_local.py tells
+
+
+@pytest.mark.parametrize(("environment", "found"), [("other", 0), ("plain", 1)])
+def test_an_environment_is_chosen_in_a_mode_too(here, environment, found):
+    (here / "config.py").write_text(PATCHED + MODE)
+    said = plain("-c", "first.py", "-l", "-p", environment, "--mode=m")
+    assert f"Found {found} check(s)" in said
+
+
+def test_options_are_known_as_reframe_has_read_them(here, monkeypatch):
+    told = "given = adapter.given()\nprint('given:', given.dry_run, given.system, given.run)"
+    (here / "config.py").write_text(f"{PATCHED}{told}{CONFIG}")
+    monkeypatch.setenv("RFM_SYSTEM", "plain")
+    assert "given: True plain None\n" in plain("-c", "first.py", "--dry")
+
+
+def test_settings_that_another_command_reads_are_refused():
+    with pytest.raises(UserError, match="its options are not known"):
+        adapter.given()
 
 
 @pytest.mark.parametrize(
