@@ -22,7 +22,7 @@ from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import files, nodesets
-from siteproof.checks import adapter, contract, loading, session, software, watch
+from siteproof.checks import adapter, contract, loading, session, sight, software, watch
 from siteproof.collect import stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
@@ -206,7 +206,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             lost |= dict.fromkeys(others, f"not in the reservation {within}")
         if self.held:
             lost |= dict.fromkeys(mine - self.held, "not in the job inside which the check runs")
-        bad = unusable(mine, states) if states else {}
+        blind = {n: why for n, why in session.current().blind.items() if n in mine}
+        lost |= blind
+        bad = unusable(mine, states) | blind if states else blind
         self.plan = self.make_plan(mine, lost)
         self.plan.spared = [node for node in lost if node not in bad]
         self.asked = mine - nodesets.of(lost)
@@ -366,7 +368,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         ended = (self.blocked or self.job.state or "") if self.in_batch else ""
         perflogs = session.current().folder / "perflogs"
         stage = Path(self.stagedir)
-        dead = self.watcher.lost(self.measured()) if self.in_batch else {}
+        measured = self.measured()
+        dead = self.watcher.lost(measured) if self.in_batch else {}
+        if self.in_batch and (left := self.asked - nodesets.of({*measured, *dead})):
+            said = [word for option in self.job.cli_options for word in shlex.split(option)]
+            dead |= sight.again(self.current_partition, left, said)
         try:
             if dead:
                 self.plan.lost |= dead

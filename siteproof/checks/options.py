@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -155,6 +156,20 @@ def job_option(word: str) -> str:
     said = word.removeprefix("#SBATCH").strip()
     name = re.split(r"[=\s]", said.lstrip("-"), maxsplit=1)[0]
     return name[:1] if said.startswith("-") and not said.startswith("--") else name
+
+
+def of_jobs(words: Iterable[str] | None) -> list[str]:
+    """What -J passes on, as words of a command line; ReFrame writes them into a script."""
+    found = []
+    for word in words or ():
+        name, _, value = word.partition("=")
+        if word.startswith("#") and not word.startswith("#SBATCH"):
+            continue  # of another scheduler
+        if word.startswith(("-", "#")):
+            found += shlex.split(word.removeprefix("#SBATCH"))
+        else:
+            found += [f"-{name}", *([value] if value else [])] if len(name) == 1 else [f"--{word}"]
+    return found
 
 
 def refuse_unknown(

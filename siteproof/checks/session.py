@@ -42,6 +42,8 @@ class Session:
     software: dict[str, Registered] = field(default_factory=dict)  # built, by environment
     continued: bool = False
     place: int = 0
+    seen: set[str] = field(default_factory=set)  # nodes that see the folder
+    blind: dict[str, str] = field(default_factory=dict)  # nodes that cannot see the folder, why
 
 
 def _name(now: datetime) -> str:

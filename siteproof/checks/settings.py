@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from siteproof import files, sites
-from siteproof.checks import adapter, budget, loading, options, selection, session, turn
+from siteproof.checks import adapter, budget, loading, options, selection, session, sight, turn
 from siteproof.collect import stages
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.sites import Metric, machine
@@ -61,17 +61,21 @@ def hooks(given: Any, catalogue: Mapping[str, Metric]) -> adapter.Hooks:
         file_loaded=partial(loading.refuse_lost_checks, by_file),
         file_broken=loading.refuse_broken_file,
         all_loaded=partial(loading.refuse_unknown, given, names),
-        before_run=before_run,
+        before_run=partial(before_run, options.of_jobs(given.job_options)),
         log_lost=tell_full_disk,
     )
 
 
-def before_run(testcases: Sequence[Any]) -> None:
-    """Refuse a run of nothing, tell what its sweeps cost, and take the session's number."""
+def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
+    """Refuse a run of nothing or of blind nodes, tell what sweeps cost, take the session's number.
+
+    job_options: what -J adds to each job.
+    """
     loading.refuse_empty_run(testcases)
     budget.tell_costs(testcases)
     if testcases[0].check.is_dry_run():
         return
+    sight.look(testcases, job_options)
     try:
         odd = session.take_place()
     except UserError as error:

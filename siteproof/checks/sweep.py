@@ -259,6 +259,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         selected = selected & mine or selected
         outside = not self.held and not within
         bad = unusable(selected, states, outside=outside) if states else {}
+        bad |= {n: why for n, why in session.current().blind.items() if n in selected}
         able = sorted(
             (node for node in selected if node not in bad),
             key=lambda node: not (states and states[node].state.idle),

@@ -6,7 +6,11 @@ import functools
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from tempfile import TemporaryFile
+from typing import IO
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
@@ -16,6 +20,9 @@ from siteproof.slurm import records
 from siteproof.slurm.records import Node, Reservation
 
 TIMEOUT = 60  # seconds: a dead controller makes a client wait for ever
+AT_ONCE = 10  # seconds in which Slurm starts a step on idle nodes, if it ever does
+A_MOMENT = 5  # seconds that srun has to end when all has been said
+MOST = 2**20  # bytes that are read of what nodes print
 SHORT = 30  # seconds, where an answer only saves a wait
 _DENIED = re.compile(r"Invalid user id|permission denied", re.IGNORECASE)
 
@@ -102,6 +109,60 @@ def version() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.split()[-1] if done.returncode == 0 and done.stdout.split() else ""
+
+
+def on_each(
+    nodes: NodeSet, options: Sequence[str], script: Sequence[str], answered: Callable[[str], int]
+) -> subprocess.CompletedProcess[str]:
+    """Run a short script once on each node, which must be free, and wait for no busy one.
+
+    answered: how many nodes have answered by what was printed; srun itself would wait for one that
+    hangs.
+    """
+    argv = [
+        "srun",
+        *(["--overlap"] if allocation() else [f"--immediate={AT_ONCE}", "--time=2"]),
+        *options,
+        f"--nodelist={nodes}",
+        f"--nodes={len(nodes)}",
+        f"--ntasks={len(nodes)}",
+        "--ntasks-per-node=1",
+        "--no-kill",
+        "--kill-on-bad-exit=0",
+        "--wait=0",
+        "--cpu-bind=none",
+        "--chdir=/",
+        "--input=none",
+        *script,
+    ]
+    with TemporaryFile("w+", errors="replace") as out, TemporaryFile("w+", errors="replace") as err:
+        try:
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        except OSError as error:
+            return subprocess.CompletedProcess(argv, 1, "", f"srun: {error.strerror}")
+        end = time.monotonic() + TIMEOUT
+        try:
+            while process.poll() is None and time.monotonic() < end:
+                if answered(_told(out)) >= len(nodes):
+                    end = min(end, time.monotonic() + A_MOMENT)
+                time.sleep(0.05)
+        finally:
+            _end(process)
+        return subprocess.CompletedProcess(argv, process.returncode, _told(out), _told(err))
+
+
+def _told(file: IO[str]) -> str:
+    """What a command has printed so far, as far as anybody will read."""
+    return os.pread(file.fileno(), MOST, 0).decode(errors="replace")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End srun, which ends its step; a signal that it may catch goes first."""
+    for end in (process.terminate, process.kill):
+        if process.poll() is None:
+            end()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(A_MOMENT)
 
 
 def change(argv: Sequence[str]) -> str:

@@ -376,6 +376,22 @@ def test_the_last_line_of_make_test_is_honest(closing, pytest_code, last, code, 
     assert "LEFT OUT: the test bed's tests, because this machine belongs" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("processor", "reason"),
+    [
+        ("aarch64", "no MKL for aarch64: Intel makes it for x86_64 only"),
+        ("x86_64", "pip could not install mkl.lock: see above"),
+    ],
+)
+def test_make_test_installs_mkl_and_says_why_where_it_cannot(processor, reason, ready, cluster):
+    program(cluster / "bin/uname", f"echo {processor}")
+    program(ready / ".venv/bin/pytest", "echo '3 passed in 0.12s'")
+    program(ready / ".venv/bin/python", 'case "$*" in *pip*) exit 1 ;; esac')
+    done = run(ready / "setup/test", machine=cluster)
+    assert f"\nLEFT OUT: HPL on the real MKL, because {reason}" in done.stdout
+    assert done.returncode == 0, done.stdout
+
+
 def test_make_test_says_that_shellcheck_is_missing(ready, cluster):
     program(ready / ".venv/bin/pytest", "echo '3 passed in 0.12s'")
     done = run(ready / "setup/test", machine=cluster)
