@@ -374,7 +374,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             said = [word for option in self.job.cli_options for word in shlex.split(option)]
             dead |= sight.again(self.current_partition, left, said)
         try:
-            if dead:
+            self.plan.over = float(self.job.completion_time or 0) if self.in_batch else 0.0
+            if dead or self.plan.over:
                 self.plan.lost |= dead
                 self.plan.save(stage)
             self.samples = stages.collect(stage, perflogs, ended=ended)

@@ -8,16 +8,14 @@ from decimal import Decimal
 from importlib import import_module
 from typing import Any
 
-from siteproof.collect import raw
-from siteproof.collect.raw import Raw, Run
+from siteproof.collect import ending
+from siteproof.collect.raw import KILLED, Raw, Run
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 from siteproof.parsers.iperf3 import Interval
+from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 
-NOT_FOUND = 127
-SIGNALS = ("129", "130", "137", "143")  # exit codes: hung up, Ctrl-C, killed, terminated
-BY_ITSELF = ("COMPLETED", "FAILED", "OUT_OF_ME")  # words of Slurm for jobs that nobody ended
 MOST_DIGITS = 6  # of a trial's number
 SAID = ("invalid", "interrupted")  # statuses that a script may write into its facts, with a reason
 
@@ -49,7 +47,13 @@ def judge(
     for run in runs:
         must_have_ended(run, left, job)
     runs = runs or [Run({}, 0, left.stdout, left.stderr)]
-    parsed = [parse(run, left, job) for run in runs]
+    try:
+        parsed = [parse(run, left, job) for run in runs]
+    except OutputError as error:
+        lost = ending.lost_output(left.meta, str(error), left.facts.get("program", job.check))
+        if error.status != "parse" or lost is None:
+            raise
+        raise OutputError(lost[1], lost[0]) from None
     readings = [reading for _, found in parsed for reading in found]
     conditions = {**left.facts, **agreed([own for own, _ in parsed])}
     aside: Mapping[str, str] = {}
@@ -70,14 +74,18 @@ def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
     }
 
 
-def by_somebody(ended: str) -> bool:
-    """Whether neither the job itself nor its time limit has ended it."""
-    return bool(ended) and not ended.startswith((*BY_ITSELF, "TIMEOUT"))
+def status_of(
+    error: OutputError, left: Raw | None, job: Manifest, ended: str, codes: Iterable[object] = ()
+) -> str:
+    """The status of what came to nothing: `interrupted` where its job's end has ended it.
 
-
-def with_its_job(ended: str, codes: Iterable[object]) -> bool:
-    """Whether a signal ended what has one of these exit codes, in a job that somebody ended."""
-    return by_somebody(ended) and any(str(code) in SIGNALS for code in codes)
+    codes: exit codes besides that of the script.
+    """
+    meta = left.meta if left else {}
+    texts = (left.stdout, left.stderr) if left else ("", "")
+    known = [meta.get("exit", ""), *codes]
+    with_job = ending.with_its_job(ended, known, meta, texts, job.over)
+    return samples.INTERRUPTED if with_job else error.status
 
 
 def must_not_deny(left: Raw) -> None:
@@ -91,25 +99,22 @@ def must_have_worked(left: Raw, job: Manifest) -> None:
     """Raises OutputError unless the node's script ended with 0, and says nothing else itself."""
     must_not_deny(left)
     code = left.number("exit")
-    program = left.facts.get("program", "") or job.check
-    if left.timed_out(code):
-        raise OutputError(f"{program} hung: ended after its time limit", "timeout")
-    if code == NOT_FOUND:
-        raise OutputError(left.last_words, "tool_missing")
     if code != 0:
-        raise OutputError(f"{program} exited with {code}: {left.last_words}", "generic")
+        program = left.facts.get("program", "") or job.check
+        status, why = ending.failure(code, left.stdout, left.stderr, left.meta, program)
+        raise OutputError(why, status)
 
 
 def must_have_ended(run: Run, left: Raw, job: Manifest) -> None:
     """Raises OutputError unless one command of a script ended with 0."""
     told = " ".join(run.dims.values())
     what = f"{program_of(run, left) or job.check}{' ' if told else ''}{told}"
-    if run.exit is None or run.exit == raw.ENDED:
+    if run.exit is None and left.meta.get("exit") != str(KILLED):
         raise OutputError(f"{what} hung: ended after its time limit", "timeout")
-    if run.exit == NOT_FOUND:
-        raise OutputError(run.last_words, "tool_missing")
     if run.exit != 0:
-        raise OutputError(f"{what} exited with {run.exit}: {run.last_words}", "generic")
+        code = left.number("exit") if run.exit is None else run.exit
+        status, why = ending.failure(code, run.stdout, run.stderr, left.meta, what)
+        raise OutputError(why, status)
 
 
 def program_of(run: Run, left: Raw) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
-from siteproof.collect import outcome, raw, together
+from siteproof.collect import ending, outcome, raw, together
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Raw, Run
 from siteproof.collect.together import Way
@@ -109,14 +109,14 @@ class _Turn:
             code = served.number("exit")
         except OutputError as broken:
             return None, OutputError(f"the server on {self.server}: {broken}", "generic")
-        if code == outcome.NOT_FOUND:
-            why = f"on {self.server}: {served.last_words}"
-            return served, OutputError(why, "tool_missing")
-        if code not in SERVED:
-            why = f"the server on {self.server} exited with {code}: {served.last_words}"
-            with_job = outcome.with_its_job(self.ended, [code])
-            return served, OutputError(why, samples.INTERRUPTED if with_job else "generic")
-        return served, None
+        if code in SERVED:
+            return served, None
+        what = f"the server on {self.server}"
+        status, why = ending.failure(code, served.stdout, served.stderr, served.meta, what)
+        told = f"on {self.server}: {why}" if status == "tool_missing" else why
+        error = OutputError(told, status)
+        error.status = outcome.status_of(error, served, self.job, self.ended)
+        return served, error
 
     def missing(self, anything: bool, last: int) -> tuple[str, Way]:
         """Why the client left nothing. last: the last turn of which there is a result."""
@@ -167,8 +167,10 @@ class _Turn:
             outcome.must_have_worked(left, self.job)
         elif left.number("end") - left.number("start") >= left.number("limit"):
             raise OutputError("its turn was over before its runs were", "timeout")
-        elif left.meta["exit"] in outcome.SIGNALS and left.runs[-1].exit is None:
-            raise OutputError("a signal ended its script before its runs were over", "generic")
+        elif left.meta["exit"] in ending.SIGNALS and left.runs[-1].exit is None:
+            code = left.number("exit")
+            status, why = ending.failure(code, left.stdout, left.stderr, left.meta, "its script")
+            raise OutputError(f"a signal ended its script before its runs were over: {why}", status)
 
     def _directions(self, left: Raw) -> dict[str, list[Run]]:
         """The runs of each direction, without that word. Raises OutputError."""
@@ -196,9 +198,8 @@ class _Turn:
     def _explained(self, error: OutputError, left: Raw | None, runs: Sequence[Run] = ()) -> Outcome:
         """A failure, laid at the server's door where the server could not serve."""
         if self.not_served is None or self.not_served is error:
-            codes = [*([left.meta.get("exit")] if left else []), *(run.exit for run in runs)]
-            with_job = outcome.with_its_job(self.ended, codes)
-            status = samples.INTERRUPTED if with_job else error.status
+            codes = [run.exit for run in runs]
+            status = outcome.status_of(error, left, self.job, self.ended, codes)
             return Outcome(status=status, why=str(error))
         return Outcome(status=self.not_served.status, why=f"{self.not_served}; {error}")
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from siteproof.collect import cause
 from siteproof.errors import OutputError, harmless
 
 ENDED, KILLED = 124, 137  # exit codes of coreutils' timeout; of anything killed, the second
-TAIL = 300  # characters of a tool's last words that are worth keeping
 MOST_RUNS = 10_000  # more are no measurement
 
 
@@ -30,8 +30,8 @@ class Run:
 
     @property
     def last_words(self) -> str:
-        """The end of what it printed, errors first."""
-        return last_words(self.stdout, self.stderr)
+        """The first cause that it told; otherwise the end of what it printed, errors first."""
+        return cause.told(self.stdout, self.stderr)
 
 
 @dataclass(frozen=True)
@@ -50,17 +50,6 @@ class Raw:
         if not (text.isascii() and text.isdigit() and len(text) < 20):
             raise OutputError(f"the node's own account says {key} '{text[:20]}'")
         return int(text)
-
-    def timed_out(self, code: int) -> bool:
-        """Whether the time limit ended the program, and not the kernel for want of memory."""
-        return code == ENDED or (
-            code == KILLED and self.number("end") - self.number("start") >= self.number("limit")
-        )
-
-    @property
-    def last_words(self) -> str:
-        """The end of what the script printed, errors first."""
-        return last_words(self.stdout, self.stderr)
 
 
 def read_meta(folder: Path) -> dict[str, str]:
@@ -92,12 +81,6 @@ def _run(folder: Path) -> Run:
     written = _text(folder / "exit").strip() if (folder / "exit").exists() else ""
     code = int(written) if written.isascii() and written.isdigit() and len(written) < 4 else None
     return Run(_pairs(folder / "dims"), code, _text(folder / "stdout"), _text(folder / "stderr"))
-
-
-def last_words(stdout: str, stderr: str) -> str:
-    """The end of what a tool printed, on one line, errors first."""
-    words = " ".join((stderr.strip() or stdout.strip())[-10 * TAIL :].split())
-    return harmless(words[-TAIL:]) or "without a word"
 
 
 def _pairs(path: Path) -> dict[str, str]:

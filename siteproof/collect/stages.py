@@ -5,6 +5,7 @@ Every expected node is accounted for by name: with its readings, or with the rea
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections import Counter
@@ -14,7 +15,9 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof.collect import outcome, pair_turns, raw, sweep_points
+from siteproof import files
+from siteproof.collect import cause, ending, outcome, pair_turns, raw, sweep_points
+from siteproof.collect.cause import Cause
 from siteproof.collect.outcome import Outcome
 from siteproof.errors import OutputError, UserError
 from siteproof.record import descriptions, manifest, samples
@@ -82,6 +85,7 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     if not folder.is_dir():
         return _no_result(stage, job, node, ended)
     meta: Mapping[str, str] = {}
+    left = None
     try:
         meta = raw.read_meta(folder)
         left = raw.read(folder)
@@ -90,8 +94,7 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
         outcome.must_have_worked(left, job)
         conditions, readings, aside = outcome.judge(left, left.runs, job)
     except OutputError as error:
-        with_job = outcome.with_its_job(ended, [meta.get("exit", "")])
-        status = samples.INTERRUPTED if with_job else error.status
+        status = outcome.status_of(error, left, job, ended, [meta.get("exit", "")])
         return Outcome(status=status, why=str(error), host=meta)
     return Outcome(readings, conditions, host=meta, aside=aside)
 
@@ -162,16 +165,38 @@ def _no_result(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     A job that somebody has ended (Ctrl-C, scancel, a lost session) holds nothing against a node,
     nor does one in which no node could do anything.
     """
+    told = _ends(stage).get(node)
+    began = any((stage / "raw").glob(f".{node}.*")) if ended.startswith("OUT_OF_ME") else False
+    if own := ending.without_result(told, began, ended, job.check):
+        return Outcome(status=own[0], why=own[1])
     if node in job.lost:
         return Outcome(status=job.fate(node), why=job.lost[node])
     if ended.startswith("TIMEOUT"):
         return Outcome(status="timeout", why="no result when the job reached its time limit")
     why = f"left no result (job {ended or 'ended'})"
-    if outcome.by_somebody(ended):
+    if ending.by_somebody(ended):
         return Outcome(status=samples.INTERRUPTED, why=why)
     if not measured(stage) and len(expected(job)) - len(job.lost) > 1:
         return Outcome(status=samples.INTERRUPTED, why=f"{why}, and neither did any other node")
     return Outcome(status="node_lost", why=why)
+
+
+def _ends(stage: Path) -> Mapping[str, Cause]:
+    """What srun wrote of the ends of tasks into the job's output, by node."""
+    path = stage / "rfm_job.err"
+    try:
+        return _ends_in(path, path.lstat().st_mtime_ns)
+    except OSError:
+        return {}
+
+
+@functools.lru_cache(maxsize=4)  # read once a job, and not once a node
+def _ends_in(path: Path, _changed: int) -> Mapping[str, Cause]:
+    try:
+        text = files.read_text(path, below=path.parent, limit=files.OUTPUT)
+    except (OSError, UserError):
+        return {}
+    return cause.ended_by_slurm(text)
 
 
 def _common(records: list[Mapping[str, str]]) -> dict[str, str]:

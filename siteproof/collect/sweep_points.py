@@ -66,9 +66,7 @@ def of_point(stage: Path, job: Manifest, number: int, ended: str) -> Outcome:
         of_point = replace(job, facts={**job.facts, **point.values})  # what `derive` may ask for
         conditions, readings, _ = outcome.judge(left, left.runs, of_point)
     except OutputError as error:
-        codes = [left.meta.get("exit", "")] if left else []
-        with_job = outcome.with_its_job(ended, codes)
-        status = samples.INTERRUPTED if with_job else error.status
+        status = outcome.status_of(error, left, job, ended)
         return Outcome(status=status, why=str(error), host=_host(left), dims=dims)
     return Outcome(readings, {**point.fixed, **conditions}, host=_host(left), dims=dims)
 

@@ -32,6 +32,7 @@ OF_STATUS = {  # what a node without a value is; its sample says why there is no
     "login": Verdict.ERROR,
     "timeout": Verdict.ERROR,
     "parse": Verdict.ERROR,
+    "killed": Verdict.ERROR,  # by a signal that nobody sent on purpose, as where memory runs out
     "generic": Verdict.ERROR,
     "node_lost": Verdict.INCOMPLETE,
     "interrupted": Verdict.INCOMPLETE,

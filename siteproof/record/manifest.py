@@ -50,6 +50,7 @@ class Manifest:
     points: of a sweep, by number; those that this job was to measure.
     together: whether the turns of a trial ran at the same time.
     jobs: scheduler's ids, in the order of submission; empty for the local scheduler.
+    over: when the scheduler says the last job ended, seconds since 1970; 0 where it is not known.
     """
 
     session: str
@@ -76,6 +77,7 @@ class Manifest:
     together: bool = False
     points: dict[int, Point] = field(default_factory=dict)
     jobs: list[str] = field(default_factory=list)
+    over: float = 0.0
     pid: int = field(default_factory=os.getpid)
     host: str = field(default_factory=socket.gethostname)
 

@@ -28,6 +28,7 @@ STATUSES = (
     "checksum",
     "invalid",
     "parse",
+    "killed",
     "node_lost",
     "tool_missing",
     "generic",

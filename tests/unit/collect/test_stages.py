@@ -197,7 +197,7 @@ def test_results_of_strangers_are_left_out(job):
     [
         ({"exit": "124"}, "timeout", "likwid-bench hung: ended after its time limit"),
         ({"exit": "137", "end": "1100"}, "timeout", "hung"),
-        ({"exit": "137", "err": "Killed"}, "generic", "exited with 137: Killed"),
+        ({"exit": "137", "err": "Killed"}, "killed", "signal 9 (SIGKILL) ended likwid-bench"),
         (
             {"exit": "127", "err": "likwid-bench is not installed"},
             "tool_missing",

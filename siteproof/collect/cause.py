@@ -1,0 +1,322 @@
+"""What ended a program first, as its output and that of its launchers tell. Text in, cause out.
+
+A launcher ends the other ranks when one has failed, and speaks of itself last and longest. So the
+last words are mostly its own, and the exit code may be that of a rank that it ended.
+Read: Open MPI 4 and 5, MPICH's and Intel's hydra, srun and slurmstepd, shells, Python, the loader.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from siteproof import nodesets
+from siteproof.errors import harmless
+
+TAIL = 300  # characters of a tool's words that are worth keeping
+MOST_LINES = 20_000  # at the beginning, and as many at the end: where a program fails, and why
+TERMINATED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # by which one asks a program to end
+# What only the program itself or the kernel sends, so that no launcher's cleanup looks like it.
+FAULTS = (
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGILL,
+    signal.SIGFPE,
+    signal.SIGSYS,
+    signal.SIGTRAP,
+    signal.SIGXCPU,
+    signal.SIGXFSZ,
+)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The first signal or error. words: the line that tells it; empty where only a number does.
+
+    signal: its number, 0 of an error. code: the exit code of the rank. node, rank: whose it is,
+    as far as it is told. memory: whether Slurm or the kernel says that memory ran out.
+    reported: by a launcher that has seen the end of its rank; a line of a shell may be of anything.
+    """
+
+    words: str = ""
+    signal: int = 0
+    code: int = 0
+    node: str = ""
+    rank: str = ""
+    memory: bool = False
+    reported: bool = False
+
+    @property
+    def fault(self) -> bool:
+        """Whether only the program itself can have brought it about."""
+        return self.memory or self.signal in FAULTS
+
+    @property
+    def whose(self) -> str:
+        """Rank and node, such as 'rank 1 on node002'; empty where nobody says it."""
+        rank = f"rank {self.rank}" if self.rank else ""
+        return " on ".join(part for part in (rank, self.node) if part)
+
+
+def name_of(number: int) -> str:
+    """A signal as people know it, such as 'signal 9 (SIGKILL)'."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
+# The words of strsignal(3), with which launchers and shells name a signal.
+_SIGNALS = {
+    "Killed": signal.SIGKILL,
+    "Segmentation fault": signal.SIGSEGV,
+    "Bus error": signal.SIGBUS,
+    "Illegal instruction": signal.SIGILL,
+    "Floating point exception": signal.SIGFPE,
+    "Floating-point exception": signal.SIGFPE,
+    "Arithmetic exception": signal.SIGFPE,
+    "Aborted": signal.SIGABRT,
+    "Bad system call": signal.SIGSYS,
+    "Trace/breakpoint trap": signal.SIGTRAP,
+    "CPU time limit exceeded": signal.SIGXCPU,
+    "File size limit exceeded": signal.SIGXFSZ,
+    "Terminated": signal.SIGTERM,
+    "Hangup": signal.SIGHUP,
+    "Interrupt": signal.SIGINT,
+}
+_NAMES = "|".join(map(re.escape, _SIGNALS))
+_CORE = r"(?: \(core dumped\))?"
+_SRUN = r"^srun: error: (?P<node>[^\s:]+): tasks? (?P<rank>[^\s:]+): "
+# Each gives a cause of its named groups; the first that fits a line speaks of it.
+_SIGNAL_LINES = (
+    re.compile(_SRUN + rf"(?P<name>Out Of Memory|{_NAMES}){_CORE}$"),
+    re.compile(
+        r"^(?:mpirun|mpiexec|prterun|orterun|prun) noticed that process rank (?P<rank>\d+) "
+        r"with PID \d+ on node (?P<node>\S+) exited on signal (?P<number>\d{1,2})"
+    ),
+    re.compile(
+        r"^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: .*\(signal (?P<number>\d{1,2})\)$"
+    ),
+    re.compile(r"^\[(?P<node>[^\s:\]]+):\d+\] (?:\*\*\* )?Signal: .*\((?P<number>\d{1,2})\)$"),
+    re.compile(r"^Program received signal SIG\w+: (?P<shell>[^.-]+?)(?: - .*)?\.?$"),
+    re.compile(rf"^(?:\S+: line \d+: +\d+ |\S+: \d+: )?(?P<shell>{_NAMES}){_CORE}(?:  .*)?$"),
+)
+_MEMORY = re.compile(
+    r"^slurmstepd(?:-(?P<node>\S+))?: error: (?:.*[Dd]etected \d+ oom[-_]kill event"
+    r"|(?:Step|Job|StepId|JobId)\b.*exceeded (?:job |step )?memory limit)"
+)
+_ERROR_LINES = (
+    re.compile(_SRUN + r"Exited with exit code (?P<code>\d{1,3})$"),
+    re.compile(r"^(?P<words>.*error while loading shared libraries: .*)$"),
+    re.compile(r"^(?P<words>.*\b(?:command not found|No such file or directory))$"),
+    re.compile(
+        r"^(?P<words>(?!\d+ )(?!.*\b(?:no|0) errors?\b).*"
+        r"(?i:\berror\b|\bfatal\b|\bfail(?:ed|ure)\b|\bcannot\b|\bunable to\b|\bno space\b"
+        r"|\bdenied\b|bad_alloc|out of memory).*)$"
+    ),
+)
+_ABORT = re.compile(r"^MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator")
+_ABORT_CODE = re.compile(r"^.*errorcode:? (?P<code>-?\d{1,10})\b")
+_MPICH_ABORT = re.compile(
+    r"^Abort\((?P<code>-?\d{1,10})\) on node \d+ \(rank (?P<rank>\d+) in comm"
+)
+_WRAPPED = re.compile(r" exited\s+on\s+signal ")  # some versions break the line there
+_BARE = (signal.SIGABRT, signal.SIGBUS, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
+_RULE = re.compile(r"^[-=*]{20,}$")
+_TRACE = "Traceback (most recent call last):"
+_HYDRA = re.compile(r"^=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES")
+_HYDRA_WHERE = re.compile(r"^=   (?:RANK (?P<rank>\d+) )?PID \d+ RUNNING AT (?P<node>\S+)")
+_HYDRA_END = re.compile(
+    r"^=   (?:EXIT CODE: (?P<code>\d{1,3})|KILLED BY SIGNAL: (?P<number>\d{1,2}))"
+)
+# What launchers say of themselves, and of ranks that they have ended.
+_NOISE = re.compile(
+    r"^(?:[-=*]{20,}$|=   |srun: (?!error: )|srun: error: \S+: tasks? \S+: Terminated"
+    r"|srun: error: (?:Timed out waiting for job step|Node failure on)"
+    r"|slurmstepd\S*: error: \*\*\* (?:STEP|JOB) "
+    r"|(?:mpirun|mpiexec|prterun|orterun|prun) (?:noticed|detected|has exited)"
+    r"|Primary job  terminated|a non-zero exit code\. Per user-direction"
+    r"|the job to be terminated\. The first process|  Process name: |  Exit code: "
+    r"|NOTE: invoking MPI_ABORT|You may or may not see output|exactly when Open MPI kills"
+    r"|YOUR APPLICATION TERMINATED WITH|This typically refers to a problem"
+    r"|Please see the FAQ page|with errorcode|MPI_ABORT was invoked"
+    r"|\[\S+\] \*\*\* (?:End of error|Process received)|\[\S+:\d+\] (?:\[ ?\d+\] |Signal|Failing)"
+    r"|\[(?:proxy|mpiexec)[:@]|\d+ total processes (?:killed|failed))"
+)
+
+
+def first(*texts: str) -> Cause | None:
+    """The cause that the first of these texts tells that tells one: errors first, then output.
+
+    Memory goes before all, as everything else follows from it; a fault before an error, which
+    other ranks may have printed when they lost it; words before a mere exit code. A request to end
+    is the cause where nothing else is told. Among equals the first.
+    """
+    found = [cause for text in texts for cause in _causes(_lines(text))]
+    if not found:
+        return None
+    return _with_place(min(found, key=_rank), found)  # the first of equals
+
+
+def told(stdout: str, stderr: str) -> str:
+    """The first cause on a line; otherwise the last words, errors first, without a launcher's."""
+    for text in (stderr, stdout):
+        cause = first(text)
+        if cause is not None and cause.words:
+            where = f"{cause.whose}: " if cause.whose and cause.whose not in cause.words else ""
+            return _short(where + cause.words)
+        if words := last_words(text):
+            return words
+    return "without a word"
+
+
+def last_words(text: str) -> str:
+    """The end of a text on one line, without what a launcher says of itself, if there is more."""
+    lines = list(_lines(text[-100 * TAIL :]))
+    kept = [line for line in lines if not _NOISE.match(line)] or lines
+    return harmless(" ".join(" ".join(kept).split())[-TAIL:])
+
+
+def ended_by_slurm(text: str) -> dict[str, Cause]:
+    """What srun says of the ends of tasks, by node; a job of ours has one task a node.
+
+    Requests to end are left out.
+    """
+    found: dict[str, Cause] = {}
+    for cause in _causes(_lines(text)):
+        if not cause.reported or not cause.signal or cause.signal in TERMINATED:
+            continue
+        for node in _nodes(cause.node):
+            if node not in found or cause.memory:
+                found[node] = replace(cause, node=node)
+    return found
+
+
+def _nodes(told: str) -> Iterable[str]:
+    try:
+        return list(nodesets.parse(told)) if told else ()
+    except ValueError:
+        return ()
+
+
+def _rank(cause: Cause) -> int:
+    """How far a cause is from the beginning of it all."""
+    if cause.signal:
+        return 0 if cause.memory else 1 if cause.fault else 4 if cause.signal in TERMINATED else 2
+    return 3 if cause.code else 2
+
+
+def _with_place(chosen: Cause, found: Iterable[Cause]) -> Cause:
+    """With the node of another line that speaks of the same end: slurmstepd may not name it."""
+    if chosen.node:
+        return chosen
+    same = (c for c in found if c.node and c.signal == chosen.signal)
+    placed = next(same, None)
+    if placed is None:
+        return chosen
+    reported = chosen.reported or placed.reported
+    rank = placed.rank or chosen.rank
+    return replace(chosen, node=placed.node, rank=rank, code=placed.code, reported=reported)
+
+
+def _causes(lines: Iterable[str]) -> Iterator[Cause]:
+    """Every signal and error, in the order of the lines."""
+    rest = iter(lines)
+    for line in rest:
+        if _HYDRA.match(line):
+            yield _of_hydra(rest)
+        elif line == _TRACE:
+            yield Cause(words=_last_of_trace(rest))
+        elif found := _ABORT.match(line) or _MPICH_ABORT.match(line):
+            named = found.groupdict()
+            code = named.get("code") or _code_of(next(rest, ""))
+            yield Cause(f"MPI_Abort with code {code}", 0, int(code) or 1, rank=named["rank"])
+        elif cause := _signal_in(line) or _error_in(line):
+            yield cause
+
+
+def _signal_in(line: str) -> Cause | None:
+    if found := _MEMORY.match(line):
+        return Cause(
+            _short(line), signal.SIGKILL, node=found["node"] or "", memory=True, reported=True
+        )
+    for pattern in _SIGNAL_LINES:
+        if not (found := pattern.match(line)):
+            continue
+        named = found.groupdict()
+        memory = named.get("name") == "Out Of Memory"
+        by_name = _SIGNALS.get(named.get("name") or named.get("shell") or "", signal.SIGKILL)
+        return Cause(
+            _short(line) if named.get("shell") else "",
+            int(named.get("number") or by_name),
+            node=named.get("node") or "",
+            rank=named.get("rank") or "",
+            memory=memory,
+            reported=not named.get("shell"),
+        )
+    return None
+
+
+def _error_in(line: str) -> Cause | None:
+    if _NOISE.match(line):
+        return None
+    for pattern in _ERROR_LINES:
+        if not (found := pattern.match(line)):
+            continue
+        named = found.groupdict()
+        code = int(named.get("code") or 0)
+        words = named.get("words") or f"exited with {code}"
+        return Cause(_short(words), 0, code, named.get("node") or "", named.get("rank") or "")
+    return None
+
+
+def _of_hydra(rest: Iterator[str]) -> Cause:
+    """The box that follows: where, and by which code or signal; 128 and more is a shell's."""
+    node = rank = ""
+    for line in rest:
+        if _RULE.match(line):
+            break
+        if found := _HYDRA_WHERE.match(line):
+            node, rank = found["node"], found["rank"] or ""
+        elif found := _HYDRA_END.match(line):
+            number = int(found["number"] or 0) or _signal_of(int(found["code"]))
+            if number:
+                return Cause("", number, node=node, rank=rank, reported=True)
+            code = int(found["code"])
+            return Cause(f"exited with {code}", 0, code, node, rank)
+    return Cause("a rank ended badly", node=node, rank=rank)
+
+
+def _signal_of(code: int) -> int:
+    """The signal in a code of hydra's: a shell's, or a bare number that hardly is an exit code."""
+    number = code - 128 if code > 128 else code
+    if code > 128:
+        return number if number in set(_SIGNALS.values()) else 0
+    return number if number in _BARE else 0
+
+
+def _code_of(line: str) -> str:
+    found = _ABORT_CODE.match(line)
+    return found["code"] if found else "1"
+
+
+def _last_of_trace(rest: Iterator[str]) -> str:
+    """The exception: the first line of a traceback that is not indented."""
+    for line in rest:
+        if line and not line[0].isspace() and not _NOISE.match(line) and line != _TRACE:
+            return _short(line)
+    return "an exception of Python"
+
+
+def _lines(text: str) -> Iterator[str]:
+    lines = _WRAPPED.sub(" exited on signal ", text).splitlines()
+    if len(lines) > 2 * MOST_LINES:
+        lines = [*lines[:MOST_LINES], *lines[-MOST_LINES:]]
+    return (line.rstrip()[: 10 * TAIL] for line in lines)
+
+
+def _short(line: str) -> str:
+    words = " ".join(line.split())
+    return harmless(words if len(words) <= TAIL else words[:TAIL])
