@@ -84,16 +84,17 @@ class Controller:
 
 CPU = Controller(("cpu", "cpu,cpuacct"), "cpu", "quota", "a CPU quota")
 DISK = Controller(("blkio",), "io", "disk", "a slow disk")
+MEMORY = Controller(("memory",), "memory", "memory", "a limit on memory")
 
 
 def join(state: State, name: str) -> None:
     """Put this process, and so its children, under all limits that the node has."""
-    for controller in (CPU, DISK):
+    for controller in (CPU, DISK, MEMORY):
         controller.join(state, name)
 
 
 def remove_all(state: State) -> None:
     """Delete the groups of all nodes, after their processes have ended."""
-    for top in (_TOP, *(_TOP / name for kind in (CPU, DISK) for name in kind.v1)):
+    for top in (_TOP, *(_TOP / name for kind in (CPU, DISK, MEMORY) for name in kind.v1)):
         for group in top.glob(f"siteproof-testbed.{state.settings.mark}.*"):
             group.rmdir()

@@ -12,6 +12,7 @@ from typing import Any
 
 import disguises
 import disks
+import limits
 import links
 import node
 import outages
@@ -73,6 +74,9 @@ _TABLE = (
           disks.fill, disks.empty, "0", values.size),
     Fault("slow-disk", "reads and writes of the disk under /var/tmp go at this rate each",
           disks.slow, disks.unslow, "10MB/s", values.disk_rate, lasts=True),
+    Fault("little-memory", "the node's processes have this much memory; the kernel kills what "
+          "needs more, and the limit is to be seen below /sys/fs/cgroup",
+          limits.limit_memory, limits.unlimit_memory, "512MiB", limits.check, lasts=True),
     Fault("hung", "no process of the node runs; its kernel answers ping",
           outages.hang, outages.wake, outage=True),
     Fault("power-loss", "links and processes are gone at once; mend boots the node",

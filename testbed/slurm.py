@@ -12,6 +12,7 @@ from accounting import PATIENCE, wait_for
 from errors import TestbedError
 from state import LOGIN, State
 
+_MOST_MEMORY, _LEAST_MEMORY = 4096, 64  # MiB of a node
 _SMALL = 16  # nodes; more than these need a patient slurmctld on one machine
 
 
@@ -62,9 +63,15 @@ AccountingStorageHost={LOGIN}
 AccountingStoragePass={state.path}/munge/socket
 AccountingStoreFlags=job_comment
 NodeName=node[001-{size:03}] CPUs={cores} Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 \
-RealMemory=4096 State=UNKNOWN
+RealMemory={memory_of_node(size)} State=UNKNOWN
 PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """)
+
+
+def memory_of_node(size: int) -> int:
+    """MiB that Slurm says of each of so many nodes: half of the machine's memory is for all."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return max(_LEAST_MEMORY, min(_MOST_MEMORY, machine // 2 // size))
 
 
 def start_munge(state: State) -> None:

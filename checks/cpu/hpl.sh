@@ -3,10 +3,13 @@
 # SHARE is the share of the memory that the matrix takes, or N fixes the problem; NB the block.
 # BLAS=mkl: on the MKL below MKLROOT, or below CLONE_MKL where that is not set.
 # Run by siteproof's node.sh in the node's own folder; prints the tool's output, notes facts.
-cores=${CORES:-$(nproc)}
-memory=$(awk '$1 == "MemTotal:" { printf "%.0f", $2 * 1024 }' /proc/meminfo)
-# The kernel keeps some of the memory for itself; a contract speaks of what was bought.
-[ "${MEMORY:-0}" -gt "$memory" ] && memory=$MEMORY
+cores=${CORES:-$(sed -n 's/^cpus=//p' meta)}
+memory=$(awk -F = '$1 == "memory_given_kib" { printf "%.0f", $2 * 1024 }' meta)
+# What the kernel and Slurm keep is little; a contract speaks of what was bought. Where the job has
+# much less than that, it is what the job has that the matrix must fit into.
+if [ "${MEMORY:-0}" -gt "$memory" ] && [ $((MEMORY * 8 / 10)) -le "$memory" ]; then
+    memory=$MEMORY
+fi
 # N is rounded up to the block, so that "at least half of the memory" stays true.
 n=${N:-$(awk -v m="$memory" -v s="$SHARE" -v nb="$NB" \
     'BEGIN { n = sqrt(m * s / 8); printf "%d", (int(n / nb) + (n % nb > 0)) * nb }')}

@@ -12,7 +12,7 @@ cache=$(caches)
 [ "${CACHE:-0}" -gt "$cache" ] && cache=$CACHE
 wanted=$((4 * cache))
 [ "$wanted" -ge 80000000 ] || wanted=80000000 # ten million elements, STREAM's own default
-threads=${CORES:-$(nproc)}
+threads=${CORES:-$(sed -n 's/^cpus=//p' meta)}
 echo "last_level_cache=$cache" >>facts
 OMP_NUM_THREADS=$threads OMP_PROC_BIND=close OMP_PLACES=cores
 export OMP_NUM_THREADS OMP_PROC_BIND OMP_PLACES

@@ -52,7 +52,7 @@ else
     direct=no
 fi
 
-# Whether memory can have held all of it.
+# Whether memory can have held all of it: all of the node's, as what Slurm gives binds no page cache.
 clients=$(awk -F = -v nodes="$NODE_COUNT" \
     '$1 == "memory_kib" { printf "%.0f", $2 * 1024 * nodes }' meta)
 [ "$direct" = no ] || clients=0

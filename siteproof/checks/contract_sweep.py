@@ -55,11 +55,15 @@ def _point(sample: Sample) -> str:
     return f"{told} trial={sample.trial}" if sample.trial else told
 
 
-def tell_progress(done: int, points: int, seconds: float) -> str:
-    """So many points in so many seconds, and how long the rest will take at that pace."""
+def tell_progress(done: int, points: int, seconds: float, failed: int = 0) -> str:
+    """So many points in so many seconds, and how long the rest will take at that pace.
+
+    done: with those that failed, which take their time, too.
+    """
     left = points - done
+    told = f"{done - failed} of {points} points" + (f", {failed} failed" if failed else "")
     if not left:
-        return f"{done} of {points} points"
+        return told
     minutes = seconds / done * left / 60
     about = f"{math.ceil(minutes)} min" if minutes > 1 else "a minute"
-    return f"{done} of {points} points, about {about} left"
+    return f"{told}, about {about} left"

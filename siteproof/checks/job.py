@@ -11,6 +11,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -260,6 +261,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         (stage / "raw").mkdir(exist_ok=True)
         self.write_work(missing=False)
         self.write_settings(attempt=1)
+        self.write_memory()
         self.executable_opts = [f"./{self.runs_on_node}"]
         self.plan.started = time.time()
         if not self.is_dry_run():  # or it would be taken for a lost session
@@ -292,6 +294,15 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         }
         lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
         (Path(self.stagedir) / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def write_memory(self) -> None:
+        """What slurm.conf says of each node's memory, for jobs that asked for no other share."""
+        known = {}
+        if self.on_slurm and not self.is_dry_run():
+            with suppress(UserError):  # a controller that restarts: then the node says what it has
+                known = client.memory()
+        lines = [f"{node} {known[node]}\n" for node in self.asked if node in known]
+        (Path(self.stagedir) / "memory_of_nodes").write_text("".join(lines), encoding="utf-8")
 
     def seconds(self) -> float:
         """The job's time limit."""
@@ -342,7 +353,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def progress(self, measured: set[str]) -> str:
         """A line of progress, if there is news."""
-        return self.watcher.progress(measured)
+        return self.watcher.progress(measured, self.has_measured)
+
+    def has_measured(self, node: str) -> bool:
+        """Whether a node that is done says itself that it has measured."""
+        return stages.succeeded(Path(self.stagedir), node)
 
     def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
         """The nodes of a second job; none where it would be in vain."""

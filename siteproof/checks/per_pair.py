@@ -202,6 +202,15 @@ class PerPairCheck(JobCheck, special=True):
         there = stages.measured(Path(self.stagedir))
         return set(self.asked) - pair_turns.waiting(self.table.turns, there, self.watcher.gone())
 
+    def has_measured(self, node: str) -> bool:
+        """Whether the client of each of its turns says so."""
+        stage = Path(self.stagedir)
+        return all(
+            stages.succeeded(stage, pair_turns.name(number))
+            for number, turn in enumerate(self.table.turns)
+            if node in turn[1:]
+        )
+
     def settings(self) -> dict[str, str]:
         """The length of a turn, and what the site says of the link."""
         values = {

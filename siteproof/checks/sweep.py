@@ -387,7 +387,10 @@ class SweepCheck(JobCheck, Tuning, special=True):
             getlogger().info(
                 f"{self.display_name}: "
                 + contract_sweep.tell_progress(
-                    len(self.known), len(self.points), now - (self.began or self.plan.started)
+                    len(self.known),
+                    len(self.points),
+                    now - (self.began or self.plan.started),
+                    failed=sum(point.status != "ok" for point in self.known.values()),
                 )
             )
 

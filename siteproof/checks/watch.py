@@ -7,7 +7,7 @@ their results are files already. So the job is ended as soon as only dead nodes 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
@@ -37,6 +37,7 @@ class Watcher:
         self._drains: set[str] = set()  # those of them that were only drained
         self._looked = self._changed = time.time()
         self._seen = self._told = 0
+        self._good: dict[str, bool] = {}  # whether a node that is done has measured
         self._told_at = started
 
     def runs(self, state: str | None) -> bool:
@@ -50,13 +51,19 @@ class Watcher:
         """Seconds left of the first job's limit; all of it if that job has never begun."""
         return self.limit if not self._runs else self.deadline - time.time()
 
-    def progress(self, done: AbstractSet[str]) -> str:
-        """How many nodes have measured, if that is news; at most every TELL_EVERY seconds."""
+    def progress(self, done: AbstractSet[str], measured: Callable[[str], bool]) -> str:
+        """How many nodes have measured, if that is news; at most every TELL_EVERY seconds.
+
+        measured: whether a node that is done has; asked once of each.
+        """
         now = time.time()
         if len(done) == self._told or now - self._told_at < TELL_EVERY:
             return ""
         self._told, self._told_at = len(done), now
-        return f"{len(done)} of {len(self.asked)} nodes measured"
+        self._good |= {node: measured(node) for node in done - self._good.keys()}
+        good = sum(self._good[node] for node in done)
+        failed = f", {len(done) - good} failed" if good < len(done) else ""
+        return f"{good} of {len(self.asked)} nodes measured{failed}"
 
     def waits_for_the_dead(self) -> bool:
         """Whether the job cannot start, because a node went down while it waited.

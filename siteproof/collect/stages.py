@@ -79,6 +79,14 @@ def measured(stage: Path) -> set[str]:
     )
 
 
+def succeeded(stage: Path, name: str) -> bool:
+    """Whether a result's own account says that the script ended well; nothing else is read."""
+    try:
+        return raw.read_meta(stage / "raw" / name).get("exit") == "0"
+    except OutputError:
+        return False
+
+
 def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     """What became of one node."""
     folder = stage / "raw" / node

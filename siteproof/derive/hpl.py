@@ -39,7 +39,7 @@ def derive(
         raise OutputError(
             f"the node offers {raw.meta['cpus']} processors, the site says {cores} cores", "invalid"
         )
-    memory = max(raw.number("memory_kib") * 1024, int(str(facts.get("memory") or 0)))
+    memory = max(_memory_of_job(raw), int(str(facts.get("memory") or 0)))
     share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
     conditions["memory_share"] = f"{share:.4f}"
     kernel = conditions.get("blas_kernel", "")
@@ -50,6 +50,15 @@ def derive(
     if peak := facts.get("peak"):
         readings = [*readings, _share_of_peak(readings, str(peak))]
     return readings, conditions
+
+
+def _memory_of_job(raw: Raw) -> int:
+    """Bytes that the job had of the node: what the problem was made for; not all of it is ours."""
+    total = raw.number("memory_kib")
+    given = raw.number("memory_given_kib") if "memory_given_kib" in raw.meta else total
+    if not 0 < given <= total:
+        raise OutputError(f"the node's own account says memory_given_kib {given} of {total}")
+    return given * 1024
 
 
 def _refuse_other_blas(conditions: Mapping[str, str], stderr: str) -> None:

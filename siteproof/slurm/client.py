@@ -43,6 +43,12 @@ def node_states(nodes: NodeSet | None = None) -> dict[str, Node]:
 
 
 @functools.cache
+def memory() -> dict[str, int]:
+    """MiB of memory that slurm.conf says of each node; asked once a session. Raises UserError."""
+    return records.parse_memory(_ask(["sinfo", "-h", "-N", "-o", records.MEMORY_FORMAT]))
+
+
+@functools.cache
 def first_look() -> dict[str, Node]:
     """The state of all nodes when the session first asked. Raises UserError."""
     return node_states()

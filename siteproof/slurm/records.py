@@ -17,6 +17,8 @@ from siteproof.errors import UserError, harmless
 from siteproof.slurm.spelling import NodeState, node_state
 
 SINFO_FORMAT = "%N|%T|%E"
+NOT_SET = 1  # MiB: RealMemory of nodes for which slurm.conf has none
+MEMORY_FORMAT = "%N|%m"
 _STATE = re.compile(r" State=(\S+)(?=\s)")  # a blank must follow, or the line was cut within it
 # What people write comes last, and may hold what looks like a field. 25.05 ends with these.
 _LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationName)=")
@@ -61,6 +63,16 @@ def parse_sinfo(text: str) -> dict[str, Node]:
             continue  # a cut line, or no line of sinfo's
         if name not in found or found[name].state.usable:
             found[name] = Node(name, node_state(state), "" if reason == "none" else reason)
+    return found
+
+
+def parse_memory(text: str) -> dict[str, int]:
+    """Read `sinfo -h -N -o MEMORY_FORMAT`: MiB by node; none of a node of which nothing is set."""
+    found = {}
+    for line in text.splitlines():
+        name, _, size = line.strip().partition("|")
+        if name and size.isascii() and size.isdigit() and len(size) < 13 and int(size) > NOT_SET:
+            found[name] = int(size)
     return found
 
 

@@ -5,6 +5,7 @@
 # The step's variables would make an mpirun below reach for the other nodes of the job. What a
 # step of one's own needs stays: job and kind of MPI by other names, and where Slurm's settings lie.
 forget_step() {
+    slurm_memory
     SITEPROOF_JOB=${SLURM_JOB_ID:-} SITEPROOF_MPI=${SLURM_MPI_TYPE:-}
     export SITEPROOF_JOB SITEPROOF_MPI
     for name in $(set | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|SLURMD_[A-Za-z0-9_]*\|PMIX\{0,1\}_[A-Za-z0-9_]*\)=.*/\1/p'); do
@@ -35,11 +36,14 @@ begin_account() {
         echo "host=$host"
         echo "kernel=$kernel"
         echo "job=$2"
-        echo "cpus=$(nproc)"
+        processors_given
         processor_and_memory
+        memory_given
+        oom_kills before
         echo "limit=$3"
         echo "start=$(date +%s)"
     } >meta
+    read -r began _ <"$proc/uptime"
     : >facts # the script adds KEY=VALUE lines: program, n, threads …
 }
 
@@ -48,6 +52,8 @@ end_account() {
     {
         echo "exit=$1"
         awk '$1 == "pswpout" { print "swap_after=" $2 }' /proc/vmstat
+        oom_kills after
+        [ "$1" -eq 0 ] || oom_log "$began"
         echo "end=$(date +%s)"
     } >>meta && grep -q '^end=[0-9]' meta
 }
@@ -65,4 +71,110 @@ run() {
     set -- $?
     echo "$1" >"run.$runs/exit"
     return "$1"
+}
+
+# ---- how much of the node the job has, and what the kernel killed for want of memory
+
+proc=${SITEPROOF_TEST_PROC:-/proc} cgroups=${SITEPROOF_TEST_CGROUPS:-/sys/fs/cgroup}
+
+# slurm_memory: sets slurm_mib, MiB of this node that Slurm gives the job: what was asked for, or all
+# that slurm.conf says of the node (memory_of_nodes: NODE MIB lines; 1 is Slurm's word for unknown).
+slurm_memory() {
+    slurm_mib=$(whole "${SLURM_MEM_PER_NODE:-}")
+    if [ "$slurm_mib" -eq 0 ]; then
+        each=$(whole "${SLURM_MEM_PER_CPU:-}") many=$(whole "${SLURM_CPUS_ON_NODE:-}")
+        slurm_mib=$((each * many))
+    fi
+    if [ "$slurm_mib" -eq 0 ] && [ -r memory_of_nodes ]; then
+        slurm_mib=$(awk -v me="${SLURMD_NODENAME:-}" \
+            '$1 == me && $2 > 1 { found = $2 } END { printf "%d", found }' memory_of_nodes)
+    fi
+}
+
+whole() { # WORD: it, if it is a whole number; otherwise 0
+    case $1 in
+    '' | 0* | *[!0-9]* | ?????????????*) echo 0 ;;
+    *) echo "$1" ;;
+    esac
+}
+
+# in_groups CONTROLLER V1FILE V2FILE [job]: what these files say of every group that holds this
+# process, the innermost first; with `job` of none above the job's own.
+in_groups() {
+    while IFS=: read -r number controllers path; do
+        case $number:,$controllers, in
+        0:,,) top=$cgroups file=$3 ;;
+        *,"$1",*)
+            top=$cgroups/$1 file=$2
+            [ -d "$top" ] || top=$cgroups/$controllers
+            ;;
+        *) continue ;;
+        esac
+        path=${path%/}
+        while :; do
+            [ ! -r "$top$path/$file" ] || cat "$top$path/$file"
+            case ${4:-},$path in
+            ,* | job,*/job_[0-9]*/*) ;;
+            job,*) break ;;
+            esac
+            [ -n "$path" ] || break
+            path=${path%/*}
+        done
+    done 2>/dev/null <"$proc/self/cgroup"
+}
+
+# The least of what the kernel has, the groups allow and Slurm gives, and whose word that is.
+memory_given() {
+    {
+        awk '$1 == "MemTotal:" { print "kernel", $2 }' "$proc/meminfo"
+        in_groups memory memory.limit_in_bytes memory.max |
+            awk '/^[0-9]+$/ { printf "cgroup %.0f\n", $1 / 1024 }'
+        echo "Slurm ${slurm_mib:-0}" | awk '{ printf "%s %.0f\n", $1, $2 * 1024 }'
+    } | awk '$2 > 0 && (!least || $2 < least) { least = $2; by = $1 }
+        END { if (least) printf "memory_given_kib=%.0f\nmemory_given_by=%s\n", least, by }'
+}
+
+# Processors on which this process may run; fewer where a quota gives it less time than they have.
+processors_given() {
+    {
+        echo "cpus $(nproc)"
+        in_groups cpu cpu.cfs_quota_us cpu.max # QUOTA, and in v2 its PERIOD; -1 or max: none
+        in_groups cpu cpu.cfs_period_us none | sed 's/^/period /'
+    } | awk '
+        function take(share) {
+            share = int(share) + (share > int(share))
+            if (share < least) least = share
+        }
+        $1 == "cpus" { least = $2; next }
+        $1 == "period" { if (quota[++at] + 0 > 0) take(quota[at] / $2); next }
+        NF == 1 { quota[++count] = $1 }
+        NF == 2 && $1 + 0 > 0 { take($1 / $2) }
+        END { print "cpus=" least }'
+}
+
+# oom_kills WHEN: how many processes the kernel has killed by now, on the node and of the job. In v2
+# a group counts those of the groups within it, in v1 only its own.
+oom_kills() {
+    awk -v key="oom_kills_$1" '$1 == "oom_kill" { print key "=" $2 }' "$proc/vmstat"
+    in_groups memory memory.oom_control memory.events job | awk -v key="job_oom_kills_$1" '
+        $1 == "oom_kill_disable" { v1 = 1 }
+        $1 == "oom_kill" { seen = 1; sum += $2; if ($2 > most) most = $2 }
+        END { if (seen) print key "=" (v1 ? sum : most) + 0 }'
+}
+
+# oom_log UPTIME: the kernel's last word of a kill since then, where users may read its log.
+oom_log() {
+    dmesg 2>/dev/null | awk -v since="$1" '
+        /[Oo]ut of memory.*[Kk]illed process/ {
+            time = line = $0
+            sub(/^\[ */, "", time)
+            sub(/^\[[^]]*\] */, "", line)
+            if (time + 0 >= since) last = line
+        }
+        END { if (last != "") print "oom_log=" substr(last, 1, 200) }'
+}
+
+# first_to_go: what this shell starts dies before the scripts that account for it.
+first_to_go() {
+    { echo 500 >"$proc/self/oom_score_adj"; } 2>/dev/null || :
 }

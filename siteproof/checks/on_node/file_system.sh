@@ -29,6 +29,7 @@ begin_test() {
     free=$(df -P -k -- "$top" | awk 'END { printf "%.0f", $4 * 1024 }')
     [ "$free" -ge "$NEEDED" ] ||
         stop "$FS_PATH: $((NEEDED / 1000000)) MB are needed, $((free / 1000000)) MB are free"
+    case $kind in tmpfs | ramfs) must_have_memory ;; esac
     folder=$(folder_of "$node")
     mkdir -m 700 -- "$folder" 2>/dev/null || stop "$FS_PATH: no folder can be made there"
     trap 'exit 143' HUP INT TERM
@@ -41,6 +42,13 @@ begin_test() {
         echo "kind=$kind"
         echo "at_once=$TOGETHER"
     } >>facts
+}
+
+# What is written to a file system in memory is the job's memory.
+must_have_memory() {
+    given=$(awk -F = '$1 == "memory_given_kib" { printf "%.0f", $2 * 1024 }' meta)
+    [ -z "$given" ] || [ "$given" -ge "$NEEDED" ] ||
+        stop "$FS_PATH: $((NEEDED / 1000000)) MB are needed, the job has $((given / 1000000)) MB of memory"
 }
 
 end_test() {

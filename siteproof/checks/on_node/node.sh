@@ -22,6 +22,6 @@ trap 'exit 143' HUP INT TERM # a job that somebody ends leaves no result, rather
 # In the foreground: a process group of its own would outlive a job that is ended.
 # shellcheck disable=SC2016  # $1 is the inner shell's
 timeout --foreground -k 10 "$SITEPROOF_LIMIT" \
-    sh -c '. "$1/account.sh"; . "$1/measure.sh"' measure "$stage" >stdout 2>stderr </dev/null
+    sh -c '. "$1/account.sh"; first_to_go; . "$1/measure.sh"' measure "$stage" >stdout 2>stderr </dev/null
 end_account $? || exit 1
 cd "$stage" && mv -T "$mine" "raw/$node"

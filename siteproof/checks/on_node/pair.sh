@@ -31,7 +31,7 @@ measure() { # FOLDER END: one side of a turn, until END at most; SIDE, PEER, ADD
     export SIDE PEER ADDRESS PORT
     # shellcheck disable=SC2016  # $1 is the inner shell's
     timeout -k "$SITEPROOF_KILL" "$limit" \
-        sh -c '. "$1/account.sh"; . "$1/network.sh"; . "$1/measure.sh"' measure "$stage" \
+        sh -c '. "$1/account.sh"; first_to_go; . "$1/network.sh"; . "$1/measure.sh"' measure "$stage" \
         >stdout 2>stderr </dev/null
     end_account $? || return
     # In a second job there may be the account of a turn that came to nothing.

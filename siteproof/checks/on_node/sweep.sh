@@ -46,7 +46,8 @@ look_at_clock() {
 make_account() {
     mkdir -p raw/.account && cd raw/.account || exit 1
     begin_account "$node" "$job" 0
-    account=$(grep -v '^limit=\|^start=\|^swap_before=' meta)
+    account=$(grep -v '^limit=\|^start=\|^swap_before=\|oom_kills_before=' meta)
+    kills=$(grep 'oom_kills_before=' meta)
     cd "$SWEEP_STAGE" || exit 1
 }
 
@@ -158,7 +159,14 @@ in_point() {
         SITEPROOF_POINT
     # shellcheck disable=SC2016  # $1 is the inner shell's
     exec timeout -k 10 "$limit" \
-        sh -c '. "$1/account.sh"; . "$1/launch.sh"; . "$1/measure.sh"' measure "$SWEEP_STAGE"
+        sh -c '. "$1/account.sh"; first_to_go; . "$1/launch.sh"; . "$1/measure.sh"' measure "$SWEEP_STAGE"
+}
+
+# What the kernel has killed on this node since the last look; only a point that failed asks.
+kills_of_point() {
+    kills=$(oom_kills after)
+    echo "$kills" >>meta
+    kills=$(echo "$kills" | sed 's/_after=/_before=/')
 }
 
 measure() { # KEY=VALUE...
@@ -166,7 +174,7 @@ measure() { # KEY=VALUE...
     [ ! -e "$mine" ] || rm -rf "$mine"
     mkdir "$mine" && cd "$mine" || return
     look_at_clock
-    printf '%s\n' "$account" "limit=$limit" "start=$now" >meta
+    printf '%s\n' "$account" "$kills" "limit=$limit" "start=$now" >meta
     if [ "$knobs" -ne 0 ]; then cat "$stage/knobs.facts"; fi >facts
     if [ -n "$knob_trouble" ]; then
         cat "$stage/knobs.err" >stderr
@@ -182,6 +190,7 @@ measure() { # KEY=VALUE...
         child=''
         case $code in 124 | 137) end_strays ;; esac
         [ "$knobs" -eq 0 ] || knobs_still_set 2>"$stage/knobs.err" || deny
+        [ "$code" -eq 0 ] || kills_of_point
         # A dead node ends the job, once Slurm has noticed; its point is measured elsewhere.
         [ "$code" -eq 0 ] || wait_for_slurm
     fi
