@@ -252,7 +252,8 @@ def test_a_failing_tool_is_an_error_with_its_last_words(world):
 
 def test_a_killed_tool_did_not_hang(world):
     world.fake("likwid-bench", "kill -9 $$")
-    assert "killed: signal 9 (SIGKILL) ended likwid-bench" in reason(world.reframe("-r", "-n", "Stream"))
+    done = world.reframe("-r", "-n", "Stream")
+    assert "killed: signal 9 (SIGKILL) ended likwid-bench" in reason(done)
 
 
 def test_a_hanging_tool_is_ended_and_named_within_its_limit(world):

@@ -1,4 +1,4 @@
-"""What nodes answer when they are asked whether they see the data folder, and what is made of it."""
+"""What nodes answer when asked whether they see the data folder, and what is made of it."""
 
 import os
 import shutil
