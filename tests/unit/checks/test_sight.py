@@ -167,7 +167,7 @@ def test_no_srun_is_no_answer(srun, monkeypatch):
 def test_no_node_of_a_machine_without_a_scheduler_is_asked(monkeypatch, tmp_path):
     monkeypatch.setattr(sight, "_ask", lambda *_: pytest.fail("asked"))
     site = SimpleNamespace(partition=lambda _name: SimpleNamespace(scheduler="local"))
-    active = SimpleNamespace(site=site, folder=tmp_path, name="s")
+    active = SimpleNamespace(site=site, folder=tmp_path, name="s", seen=set(), blind={})
     monkeypatch.setattr(session, "current", lambda: active)
     case = SimpleNamespace(partition=SimpleNamespace(name="node"))
     sight.look([case])
