@@ -1,25 +1,35 @@
-"""Rounding for the judgement of a measured value against a bound: ASTM E29.
+"""Rounding for the judgement of a measured value against a bound.
 
-E29 knows two methods. Absolute: the value as measured against the bound. Rounding: the value is
-first rounded to the step that the contract names, half away from zero, and then compared. All
-arithmetic is exact (fractions of the decimal text that the tool printed): binary floating point
-turns 64.5 into a failure of "65, to the nearest 1".
+The value is first rounded to the step that the contract names, and then compared. A value half-way
+between two multiples of the step is a tie: it goes away from zero, as most contracts mean, or to
+the even multiple, which is the rounding method of ASTM E29 (6.4.3). All arithmetic is exact
+(fractions of the decimal text that the tool printed): binary floating point turns 64.5 into a
+failure of "65, to the nearest 1".
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import Literal
 
 Number = Fraction | Decimal | int
+Ties = Literal["away", "even"]
+# Any decimal of so many digits is told from its neighbours by its float (DBL_DIG of C), so what a
+# tool prints with no more is judged as a float exactly as it is judged as a decimal.
+PRINTED_DIGITS = 15
+_DOWN = Context(prec=PRINTED_DIGITS, rounding=ROUND_FLOOR)
 
 
-def round_to(value: Number, step: Number) -> Fraction:
-    """The multiple of step nearest to value; a value half-way goes away from zero."""
+def round_to(value: Number, step: Number, ties: Ties = "away") -> Fraction:
+    """The multiple of step nearest to value; one half-way goes where ties says."""
     ratio = abs(Fraction(value)) / Fraction(step)
-    whole = math.floor(ratio + Fraction(1, 2))
+    whole = math.floor(ratio)
+    beyond = ratio - whole - Fraction(1, 2)
+    if beyond > 0 or beyond == 0 and (ties == "away" or whole % 2 == 1):
+        whole += 1
     return whole * Fraction(step) * (1 if value >= 0 else -1)
 
 
@@ -31,22 +41,29 @@ class Limit:
     inclusive: bool
 
     def as_float(self, *, lowest: bool) -> float:
-        """The float nearest to the limit that meets it, for an inclusive comparison of floats."""
-        if self.inclusive:
-            return float(self.value)
-        return math.nextafter(float(self.value), math.inf if lowest else -math.inf)
+        """The float nearest to the limit that judges as it does, in an inclusive comparison.
+
+        Every decimal of at most PRINTED_DIGITS digits is on the same side of both.
+        """
+        if not lowest:
+            return -Limit(-self.value, self.inclusive).as_float(lowest=True)
+        nearest = float(self.value)
+        below = _DOWN.divide(Decimal(self.value.numerator), Decimal(self.value.denominator))
+        passes = self.inclusive and below == self.value
+        return nearest if passes or float(below) < nearest else math.nextafter(nearest, math.inf)
 
 
-def lowest_passing(bound: Number, step: Number | None) -> Limit:
+def lowest_passing(bound: Number, step: Number | None, ties: Ties = "away") -> Limit:
     """What a raw value must reach so that, rounded to step, it is at least bound."""
     if step is None:
         return Limit(Fraction(bound), True)
     step = Fraction(step)
-    target = math.ceil(Fraction(bound) / step) * step
-    return Limit(target - step / 2, target > 0)
+    multiple = math.ceil(Fraction(bound) / step)
+    tie_passes = multiple % 2 == 0 if ties == "even" else multiple > 0
+    return Limit(multiple * step - step / 2, tie_passes)
 
 
-def highest_passing(bound: Number, step: Number | None) -> Limit:
+def highest_passing(bound: Number, step: Number | None, ties: Ties = "away") -> Limit:
     """What a raw value must not exceed so that, rounded to step, it is at most bound."""
-    mirrored = lowest_passing(-Fraction(bound), step)
+    mirrored = lowest_passing(-Fraction(bound), step, ties)
     return Limit(-mirrored.value, mirrored.inclusive)

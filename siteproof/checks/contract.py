@@ -14,6 +14,8 @@ from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
+from reframe.utility.sanity import reference_bounds
+
 from siteproof.errors import UserError, harmless
 from siteproof.judge.criterion import MIDDLES, why_not
 from siteproof.record.samples import Sample
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 Reference = tuple[float, float | None, float | None]
 UNBOUNDED: Reference = (0.0, None, None)
+NOTHING_PASSES: Reference = (math.inf, 0.0, None)  # of promises that contradict each other
 SHOWN = 3  # nodes that a one-line message names
 
 
@@ -65,7 +68,8 @@ def headline(
     # Nodes may have used different programs: those whose figure answers something go first.
     answers = [s for s in values if any(not why_not(rule, s) for rule in each)] or values
     worst = pick(answers, key=lambda s: s.number)
-    found = [(metric, float(worst.number), entry.unit, bounds(each, worst, facts))]
+    number, reference = compared(each, worst, facts)
+    found = [(metric, number, entry.unit, reference)]
     exact = [Fraction(s.number) for s in values]
     for scope, middle in (("median", median(exact)), ("mean", sum(exact) / len(exact))):
         spoken = [
@@ -75,9 +79,8 @@ def headline(
             and set(site.promised(rule)) - excused <= {s.node for s in values}
         ]
         if spoken or scope == "median" and len(values) > 1 and entry.better == "higher":
-            found.append(
-                (f"{metric}_{scope}", float(middle), entry.unit, bounds(spoken, worst, facts))
-            )
+            number, reference = compared(spoken, worst, facts, Fraction(middle))
+            found.append((f"{metric}_{scope}", number, entry.unit, reference))
     return found
 
 
@@ -100,32 +103,54 @@ def _excused(site: Site, rules: Sequence[Criterion | Baseline], name: str) -> se
     return set.intersection(*nodes)
 
 
-def bounds(
-    rules: Sequence[Criterion | Baseline], sample: Sample, facts: Hardware | None
-) -> Reference:
-    """The tightest of the bounds that the sample can answer."""
-    fitting = [rule for rule in rules if not why_not(rule, sample)]
-    return _reference([_floats(rule.limits(sample.unit, facts)) for rule in fitting])
+def compared(
+    rules: Sequence[Criterion | Baseline],
+    sample: Sample,
+    facts: Hardware | None,
+    figure: Fraction | None = None,
+) -> tuple[float, Reference]:
+    """A sample's figure and the tightest of the bounds that it can answer, as floats.
 
-
-def _floats(limits: tuple[Limit | None, Limit | None]) -> tuple[float | None, float | None]:
-    low, high = limits
-    return (
-        low.as_float(lowest=True) if low else None,
-        high.as_float(lowest=False) if high else None,
+    figure: another one that answers as the sample does, such as a median.
+    """
+    exact = Fraction(sample.number) if figure is None else figure
+    limits = [rule.limits(sample.unit, facts) for rule in rules if not why_not(rule, sample)]
+    lows = [low for low, _ in limits if low]
+    highs = [high for _, high in limits if high]
+    low = max(lows, key=lambda one: (one.value, not one.inclusive), default=None)
+    high = min(highs, key=lambda one: (one.value, one.inclusive), default=None)
+    reference = _reference(
+        low.as_float(lowest=True) if low else None, high.as_float(lowest=False) if high else None
     )
+    return _on_its_side(exact, low, high, reference), reference
 
 
-def _reference(bounds: Sequence[tuple[float | None, float | None]]) -> Reference:
+def _on_its_side(
+    exact: Fraction, low: Limit | None, high: Limit | None, reference: Reference
+) -> float:
+    """The float nearest to a figure that ReFrame finds on the side of the bounds where it is.
+
+    A median may have more digits than a float: just below 5 it must not become 5.
+    """
+    number = float(exact)
+    if reference == NOTHING_PASSES:
+        return number
+    lowest, highest = (float(bound) for bound in reference_bounds(*reference))
+    if low and (exact < low.value or exact == low.value and not low.inclusive):
+        return min(number, math.nextafter(lowest, -math.inf))
+    if high and (exact > high.value or exact == high.value and not high.inclusive):
+        return max(number, math.nextafter(highest, math.inf))
+    return min(max(number, lowest), highest)
+
+
+def _reference(low: float | None, high: float | None) -> Reference:
     """ReFrame's tuple: an inclusive bound is exact as the reference itself, with 0 beside it."""
-    lows = [low for low, _ in bounds if low is not None]
-    highs = [high for _, high in bounds if high is not None]
-    if lows and highs:
-        return _between(max(lows), min(highs))
-    if lows:
-        return (max(lows), 0.0, None)
-    if highs:
-        return (min(highs), None, 0.0)
+    if low is not None and high is not None:
+        return _between(low, high)
+    if low is not None:
+        return (low, 0.0, None)
+    if high is not None:
+        return (high, None, 0.0)
     return UNBOUNDED
 
 
@@ -135,8 +160,8 @@ def _between(low: float, high: float) -> Reference:
     Around zero the thresholds are absolute. A power of two between the bounds makes both factors
     exact; where there is none, low / high is above one half and comes back exactly, too.
     """
-    if low > high:  # promises that contradict each other: nothing passes
-        return (math.inf, 0.0, None)
+    if low > high:
+        return NOTHING_PASSES
     if low <= 0 <= high:
         return (0.0, low, high)
     if high < 0:

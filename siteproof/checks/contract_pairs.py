@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
 from siteproof import units
-from siteproof.checks.contract import SHOWN, Reference, bounds, spoken_of
+from siteproof.checks.contract import SHOWN, Reference, compared, spoken_of
 from siteproof.errors import harmless
 from siteproof.judge.criterion import MIDDLES, why_not
 from siteproof.record import pair_units
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from siteproof.sites import Baseline, Criterion, Site
 
 Pair = tuple[str, str]
+EXACT = 1000  # digits; the sum of two figures that a perflog may hold has fewer
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ def headline(
     for (told, subjects), values in sorted(groups.items()):
         speaking = [rule for rule in rules if rule.subject in subjects]
         worst, fitting, facts = worst_of(site, name, speaking, values)
-        found.append((told, float(worst.number), worst.unit, bounds(fitting, worst, facts)))
+        number, reference = compared(fitting, worst, facts)
+        found.append((told, number, worst.unit, reference))
     return found
 
 
@@ -125,9 +127,13 @@ def medians(samples: Iterable[Sample]) -> list[Sample]:
         key = (sample.node, pair_units.dimensions(sample), sample.unit)
         alike.setdefault(key, []).append(sample)
     return [
-        replace(trials[0], value=Decimal(median(s.number for s in trials)))
-        for trials in alike.values()
+        replace(trials[0], value=_middle([s.number for s in trials])) for trials in alike.values()
     ]
+
+
+def _middle(values: Sequence[Decimal]) -> Decimal:
+    with localcontext(prec=EXACT):
+        return Decimal(median(values))
 
 
 def tell_failed(failed: Sequence[Sample], turns: int) -> str:

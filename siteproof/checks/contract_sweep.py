@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from siteproof.checks.contract import Reference, bounds, spoken_of
+from siteproof.checks.contract import Reference, compared, spoken_of
 from siteproof.checks.contract_pairs import Rule, worst_of
 from siteproof.errors import harmless
 from siteproof.judge.criterion import of_system
@@ -37,7 +37,8 @@ def headline(
         if isinstance(promise, Criterion) and promise.subject == "system" and of_system(promise)
     ]
     worst, fitting, facts = worst_of(site, name, rules, values)
-    return [(metric, float(worst.number), worst.unit, bounds(fitting, worst, facts))]
+    number, reference = compared(fitting, worst, facts)
+    return [(metric, number, worst.unit, reference)]
 
 
 def tell_failed(failed: Sequence[Sample], expected: int) -> str:

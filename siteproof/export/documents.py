@@ -117,7 +117,7 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
         "kind": criterion.kind,
         "limit": limit
         and {"value": str(limit.quantity.value), "unit": limit.quantity.unit, "of": limit.fact},
-        "rounding": criterion.rounding,
+        "rounding": criterion.rounding_rule,
         "source": criterion.source,
         "note": criterion.note,
         "by_rounding": result.by_rounding,

@@ -1,7 +1,7 @@
 """Samples against criteria: did the system keep what it promised, and which nodes did not.
 
 A criterion is answered by the newest sample of each expected node that meets its conditions and
-comes from a program that may answer it; rounding is ASTM E29's (siteproof.rounding).
+comes from a program that may answer it; values are rounded as the criterion says.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A mean, a median or a maximum below `at_least` proves that some value is below it; one above it
 proves nothing of each. So a figure that misses decides, and one that keeps is only told. Rounding
-is the criterion's (ASTM E29).
+is the criterion's.
 """
 
 from __future__ import annotations

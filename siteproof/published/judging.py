@@ -108,7 +108,7 @@ def remarks(judged: Judged) -> list[str]:
     told = []
     sample, said, criterion = judged.sample, judged.said, judged.criterion
     if said.by_rounding:
-        told.append(f"only by rounding to the {criterion.rounding}")
+        told.append(f"only by rounding to the {criterion.rounding_rule}")
     if not said.keeps and judged.as_printed:
         told.append(f"{sample.value} {judged.as_printed} is what the bound is, rounded as printed")
     elif judged.other and judged.other.keeps != said.keeps:
@@ -152,7 +152,7 @@ def _figure(sample: Sample) -> str:
 
 
 def _bound(criterion: Criterion) -> str:
-    rounding = f", {criterion.rounding}" if criterion.step else ""
+    rounding = f", {criterion.rounding_rule}" if criterion.step else ""
     return f"{SIGNS[criterion.kind]} {criterion.bound}{rounding}"
 
 

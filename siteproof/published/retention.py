@@ -92,7 +92,7 @@ def _promises(site: Site, near: Sample, ratio: Fraction) -> Iterator[str]:
         if criterion.bound and _speaks(criterion, near):
             kept = criterion.met(ratio, "x")
             sign = SIGNS[criterion.kind]
-            rounds = f", {criterion.rounding}" if criterion.step else ""
+            rounds = f", {criterion.rounding_rule}" if criterion.step else ""
             yield f"{key} {sign} {criterion.bound}{rounds}: {'keeps' if kept else 'misses'}"
 
 

@@ -162,6 +162,8 @@ def _one_bound(
     document: Document, key: str, promise: Promise, metric: Metric, around: Around
 ) -> None:
     loc = (key, promise.kind)
+    if "ties" in promise.model_fields_set and promise.rounding == "none":
+        document.follow_up((key, "ties"), "ties without rounding", "rounding, or no ties")
     if promise.kind == "report_only" or metric.unit == "text":
         if promise.kind in ("at_least", "at_most"):
             document.follow_up(loc, f"'{promise.metric}' is text", "equals, report_only")

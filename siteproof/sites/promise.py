@@ -1,6 +1,6 @@
 """Criteria and baselines: a metric, a bound, and the exact arithmetic of meeting it.
 
-Rounding is ASTM E29's (see siteproof.rounding); nothing here is a float.
+Values are rounded as siteproof.rounding says; nothing here is a float.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from siteproof import units
 from siteproof.errors import UserError
-from siteproof.rounding import Limit, Number, highest_passing, lowest_passing, round_to
+from siteproof.rounding import Limit, Number, Ties, highest_passing, lowest_passing, round_to
 from siteproof.sites.system import Count, Hardware, Model, Value, plausible
 from siteproof.units import Quantity
 
@@ -83,7 +83,12 @@ class Promise(Model):
     )
     rounding: str = Field(
         "none",
-        description="'nearest 1 GB/s': round half up, then compare (ASTM E29); none: as measured.",
+        description="'nearest 1 GB/s': the value is rounded, then compared; none: as measured.",
+    )
+    ties: Ties = Field(
+        "away",
+        description="Where a value half-way between two steps goes: away from zero, or to the "
+        "even multiple of the step, as ASTM E29 (6.4.3) rounds.",
     )
     conditions: dict[str, Value] = Field(
         {"mode": CONTRACT_MODES},
@@ -129,8 +134,14 @@ class Promise(Model):
 
     @property
     def method(self) -> Literal["rounding", "absolute"]:
-        """ASTM E29's name of how value and bound are compared."""
+        """Whether value and bound are compared as measured, or after rounding."""
         return "absolute" if self.step is None else "rounding"
+
+    @property
+    def rounding_rule(self) -> str:
+        """The rounding in words, with its ties where they are not the usual ones."""
+        named = self.rounding != "none" and self.ties != "away"
+        return self.rounding + (f", ties to {self.ties}" if named else "")
 
     @property
     def _slack(self) -> Fraction:
@@ -162,7 +173,7 @@ class Promise(Model):
         scale, scale_unit = self._number().scale(facts)
         exact = units.convert(value, unit, scale_unit) / scale
         step = self._step()
-        return exact if step is None else round_to(exact, step)
+        return exact if step is None else round_to(exact, step, self.ties)
 
     def met(self, value: Number | str, unit: str, facts: Hardware | None = None) -> bool:
         """Whether a measured value, as the tool printed it, keeps the promise."""
@@ -189,8 +200,8 @@ class Promise(Model):
         def raw(limit: Limit) -> Limit:
             return Limit(units.convert(limit.value * scale, unit, metric_unit), limit.inclusive)
 
-        low = raw(lowest_passing(value, step)) if self.kind != "at_most" else None
-        high = raw(highest_passing(value, step)) if self.kind != "at_least" else None
+        low = raw(lowest_passing(value, step, self.ties)) if self.kind != "at_most" else None
+        high = raw(highest_passing(value, step, self.ties)) if self.kind != "at_least" else None
         return low, high
 
     def limit(self, metric_unit: str, facts: Hardware | None = None) -> tuple[Kind, Limit]:

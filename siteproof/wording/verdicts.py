@@ -31,7 +31,7 @@ def bound(judged: Judgement, result: CriterionVerdict) -> str:
     if criterion.bound and criterion.bound.fact:
         facts = {id(f): f for f in expected_nodes(judged.site, criterion).values()}
         text += "".join(f" = {criterion.bound_value(f)}" for f in facts.values())
-    return text + (f", {criterion.rounding}" if criterion.step else "")
+    return text + (f", {criterion.rounding_rule}" if criterion.step else "")
 
 
 def figure(result: NodeVerdict) -> str:

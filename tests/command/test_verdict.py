@@ -316,6 +316,12 @@ def test_it_passes_by_rounding_and_says_so():
     assert verdict(*all_three(64.49), rounding="nearest 1 GB/s").verdict is Verdict.FAIL
 
 
+def test_a_tie_passes_or_fails_as_the_contract_rounds():
+    even = {"rounding": "nearest 1 GB/s", "ties": "even"}
+    assert verdict(*all_three(64.5), **even).verdict is Verdict.FAIL
+    assert verdict(*all_three(65.5), at_least="66 GB/s", **even).by_rounding
+
+
 def test_the_highest_is_the_worst_where_low_is_good():
     found = verdict(ok("n1", 3), ok("n2", 9), ok("n3", 5), at_most="10 GB/s")
     assert found.worst.node == "n2"
@@ -508,6 +514,21 @@ def test_why_explains_a_criterion_with_bound_conditions_and_every_node(jetstream
     ):
         assert told in done.out
     assert done.out.splitlines()[-1] == "319 of 320 nodes keep it: FAIL"
+
+
+def test_verdict_and_why_say_where_ties_go_to_even(jetstream):
+    old = "rounding: nearest 1 %\n"
+    jetstream.edit("criteria", old, old + "  ties: even\n", name="jetstream-iu")
+    blades(jetstream, "641.088")  # 79.5 %: an exact tie
+    found, _ = jetstream.told("JS-4.1.1-HPL")
+    assert found["verdict"] == "REGRESSED"  # 80 is even; of its baseline it is short
+    assert found["rounding"] == "nearest 1 %, ties to even"
+    told = jetstream.siteproof("why", "JS-4.1.1-HPL", "--system", "jetstream-iu").out
+    assert ">= 80 % of peak = 645.12 GFLOPS, nearest 1 %, ties to even" in told
+    assert "passes from  >= 641.088 GFLOPS as measured" in told
+    jetstream.edit("criteria", "at_least: 80 %", "at_least: 79 %", name="jetstream-iu")
+    told = jetstream.siteproof("why", "JS-4.1.1-HPL", "--system", "jetstream-iu").out
+    assert "passes from  > 633.024 GFLOPS as measured" in told  # 78.5 % goes to 78
 
 
 def test_why_explains_a_node_with_each_sample_and_why_it_does_not_count(jetstream):

@@ -1,13 +1,13 @@
-"""rounding: ASTM E29 in exact arithmetic, also where binary floating point errs."""
+"""rounding: ties away or to even, in exact arithmetic, also where binary floating point errs."""
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from siteproof import units
@@ -37,10 +37,11 @@ STEPS = st.sampled_from(
 NUMBERS = st.decimals(min_value=-(10**6), max_value=10**6, places=4) | st.fractions(
     min_value=-(10**6), max_value=10**6, max_denominator=10**6
 )
-TWELVE_DIGITS = st.builds(
+TIES = st.sampled_from(["away", "even"])
+PRINTED = st.builds(  # whatever a tool prints: up to 15 digits, of any size
     lambda digits, power: Decimal(digits).scaleb(power),
-    st.integers(-(10**12) + 1, 10**12 - 1),
-    st.integers(-12, 6),
+    st.integers(-(10**15) + 1, 10**15 - 1),
+    st.integers(-60, 45),
 )
 
 
@@ -52,84 +53,128 @@ def meets_highest(value: Fraction, limit: Limit) -> bool:
     return value <= limit.value if limit.inclusive else value < limit.value
 
 
-@given(value=NUMBERS, bound=NUMBERS, step=STEPS)
+@given(value=NUMBERS, bound=NUMBERS, step=STEPS, ties=TIES)
 def test_a_raw_value_reaches_the_limit_exactly_if_its_rounding_reaches_the_bound(
-    value, bound, step
+    value, bound, step, ties
 ):
-    rounded = round_to(value, step) >= Fraction(bound)
-    assert rounded == meets_lowest(Fraction(value), lowest_passing(bound, step))
+    rounded = round_to(value, step, ties) >= Fraction(bound)
+    assert rounded == meets_lowest(Fraction(value), lowest_passing(bound, step, ties))
 
 
-@given(value=NUMBERS, bound=NUMBERS, step=STEPS)
-def test_a_raw_value_stays_below_the_limit_exactly_if_its_rounding_does(value, bound, step):
-    rounded = round_to(value, step) <= Fraction(bound)
-    assert rounded == meets_highest(Fraction(value), highest_passing(bound, step))
+@given(value=NUMBERS, bound=NUMBERS, step=STEPS, ties=TIES)
+def test_a_raw_value_stays_below_the_limit_exactly_if_its_rounding_does(value, bound, step, ties):
+    rounded = round_to(value, step, ties) <= Fraction(bound)
+    assert rounded == meets_highest(Fraction(value), highest_passing(bound, step, ties))
 
 
-@given(bound=NUMBERS, step=STEPS, nearness=st.integers(1, 10**15))
-def test_at_the_lowest_limit_itself_and_a_hair_beside_it(bound, step, nearness):
-    limit = lowest_passing(bound, step)
+@given(bound=NUMBERS, step=STEPS, nearness=st.integers(1, 10**15), ties=TIES)
+def test_at_the_lowest_limit_itself_and_a_hair_beside_it(bound, step, nearness, ties):
+    limit = lowest_passing(bound, step, ties)
     hair = Fraction(step) / (4 * nearness)
-    assert (round_to(limit.value, step) >= bound) == limit.inclusive
-    assert round_to(limit.value + hair, step) >= bound
-    assert round_to(limit.value - hair, step) < bound
+    assert (round_to(limit.value, step, ties) >= bound) == limit.inclusive
+    assert round_to(limit.value + hair, step, ties) >= bound
+    assert round_to(limit.value - hair, step, ties) < bound
 
 
-@given(bound=NUMBERS, step=STEPS, nearness=st.integers(1, 10**15))
-def test_at_the_highest_limit_itself_and_a_hair_beside_it(bound, step, nearness):
-    limit = highest_passing(bound, step)
+@given(bound=NUMBERS, step=STEPS, nearness=st.integers(1, 10**15), ties=TIES)
+def test_at_the_highest_limit_itself_and_a_hair_beside_it(bound, step, nearness, ties):
+    limit = highest_passing(bound, step, ties)
     hair = Fraction(step) / (4 * nearness)
-    assert (round_to(limit.value, step) <= bound) == limit.inclusive
-    assert round_to(limit.value - hair, step) <= bound
-    assert round_to(limit.value + hair, step) > bound
-
-
-@given(value=TWELVE_DIGITS, bound=TWELVE_DIGITS, step=STEPS.filter(lambda s: type(s) is Decimal))
-def test_a_comparison_of_floats_agrees_with_the_exact_one_up_to_twelve_digits(value, bound, step):
-    low, high = lowest_passing(bound, step), highest_passing(bound, step)
-    exact = Fraction(value)
-    for limit in (low, high):  # which may have more digits than a float or a tool
-        assume(exact == limit.value or abs(exact - limit.value) > abs(exact) / 10**12)
-    assert (float(value) >= low.as_float(lowest=True)) == meets_lowest(exact, low)
-    assert (float(value) <= high.as_float(lowest=False)) == meets_highest(exact, high)
+    assert (round_to(limit.value, step, ties) <= bound) == limit.inclusive
+    assert round_to(limit.value - hair, step, ties) <= bound
+    assert round_to(limit.value + hair, step, ties) > bound
 
 
 @given(
-    digits=st.integers(-(10**11), 10**11),
-    places=st.integers(0, 6),
-    step_places=st.integers(0, 3),
-    beside=st.integers(-3, 3),
+    limit=st.builds(Limit, NUMBERS.map(Fraction) | PRINTED.map(Fraction), st.booleans()),
+    hair=st.integers(-5, 5),
+    digits=st.integers(14, 40),
+    value=PRINTED,
 )
-def test_floats_beside_a_limit_of_a_contract_are_judged_as_decimals_are(
-    digits, places, step_places, beside
+def test_what_a_tool_prints_is_on_the_same_side_of_a_limit_and_of_its_float(
+    limit, hair, digits, value
 ):
-    step = Decimal(1).scaleb(-step_places)
-    bound = Decimal(digits).scaleb(-places)
-    for limit, lowest, meets in (
-        (lowest_passing(bound, step), True, meets_lowest),
-        (highest_passing(bound, step), False, meets_highest),
+    # The limit is moved by less than a float can show, so that it lies beside printed decimals.
+    size = Decimal(limit.value.numerator) / Decimal(limit.value.denominator)
+    moved = limit.value + hair * Fraction(Decimal(1).scaleb(size.adjusted() - digits))
+    limit = Limit(moved, limit.inclusive)
+    for printed in (value, *printed_beside(moved)):
+        exact = Fraction(printed)
+        assert (float(printed) >= limit.as_float(lowest=True)) == meets_lowest(exact, limit)
+        assert (float(printed) <= limit.as_float(lowest=False)) == meets_highest(exact, limit)
+
+
+@given(
+    digits=st.integers(-(10**15) + 1, 10**15 - 1),
+    places=st.integers(0, 20),
+    step_places=st.integers(0, 3),
+    ties=TIES,
+    factor=st.sampled_from([Fraction(1), Fraction(1000, 1024), Fraction(8), Fraction(1, 3)]),
+)
+def test_what_a_tool_prints_beside_a_limit_of_a_contract_is_judged_as_its_float(
+    digits, places, step_places, ties, factor
+):
+    step, bound = Decimal(1).scaleb(-step_places), Decimal(digits).scaleb(-places)
+    for find, lowest, meets in (
+        (lowest_passing, True, meets_lowest),
+        (highest_passing, False, meets_highest),
     ):
-        assert limit.value.denominator <= 2 * 10**9
-        near = Decimal(limit.value.numerator) / Decimal(limit.value.denominator)
-        value = near + beside * Decimal(1).scaleb(max(near.adjusted(), -3) - 11)
-        bound_as_float = limit.as_float(lowest=lowest)
-        passes = float(value) >= bound_as_float if lowest else float(value) <= bound_as_float
-        assert passes == meets(Fraction(value), limit)
+        limit = find(bound, step, ties)
+        limit = Limit(limit.value * factor, limit.inclusive)  # in another unit
+        threshold = limit.as_float(lowest=lowest)
+        for printed in printed_beside(limit.value):
+            passes = float(printed) >= threshold if lowest else float(printed) <= threshold
+            assert passes == meets(Fraction(printed), limit)
 
 
-@given(value=NUMBERS, step=STEPS)
+def printed_beside(limit: Fraction) -> list[Decimal]:
+    """The decimals of 15 digits next to a limit."""
+    down, up = (Context(prec=15, rounding=how) for how in (ROUND_FLOOR, ROUND_CEILING))
+    parts = Decimal(limit.numerator), Decimal(limit.denominator)
+    below, above = down.divide(*parts), up.divide(*parts)
+    if not limit:
+        return [below, Decimal("1e-290"), Decimal("-1e-290")]
+    return [down.next_minus(below), below, above, up.next_plus(above)]
+
+
+@pytest.mark.parametrize("inclusive", [True, False])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "0",
+        "0.1",
+        "-0.1",
+        "1.00000000000000001",
+        "0.99999999999999999",
+        "-1.00000000000000001",
+        "4.99999999999999999999",
+        "1e-30",
+        "-1e30",
+        "123456789012345.0000001",
+        "9007199254740993",
+    ],
+)
+def test_known_limits_beside_which_a_float_cannot_tell(limit, inclusive):
+    found = Limit(Fraction(limit), inclusive)
+    for printed in printed_beside(found.value):
+        exact = Fraction(printed)
+        assert (float(printed) >= found.as_float(lowest=True)) == meets_lowest(exact, found)
+        assert (float(printed) <= found.as_float(lowest=False)) == meets_highest(exact, found)
+
+
+@given(value=NUMBERS, step=STEPS, ties=TIES)
 def test_a_rounded_value_is_a_multiple_at_most_half_a_step_away_and_stays_when_rounded_again(
-    value, step
+    value, step, ties
 ):
-    rounded = round_to(value, step)
+    rounded = round_to(value, step, ties)
     assert (rounded / Fraction(step)).denominator == 1
     assert abs(rounded - Fraction(value)) <= Fraction(step) / 2
-    assert round_to(rounded, step) == rounded
+    assert round_to(rounded, step, ties) == rounded
 
 
-@given(value=NUMBERS, step=STEPS)
-def test_rounding_is_the_same_on_both_sides_of_zero(value, step):
-    assert round_to(-value, step) == -round_to(value, step)
+@given(value=NUMBERS, step=STEPS, ties=TIES)
+def test_rounding_is_the_same_on_both_sides_of_zero(value, step, ties):
+    assert round_to(-value, step, ties) == -round_to(value, step, ties)
 
 
 @given(count=st.integers(0, 10**6), step=STEPS)
@@ -139,10 +184,23 @@ def test_half_way_goes_away_from_zero(count, step):
     assert round_to(-half, step) == -(count + 1) * Fraction(step)
 
 
-@given(low=NUMBERS, high=NUMBERS, step=STEPS)
-def test_rounding_keeps_the_order(low, high, step):
+@given(count=st.integers(-(10**6), 10**6), step=STEPS)
+def test_half_way_goes_to_the_even_multiple_where_the_contract_says_so(count, step):
+    half = (count + Fraction(1, 2)) * Fraction(step)
+    even = count + count % 2
+    assert round_to(half, step, "even") == even * Fraction(step)
+
+
+@given(places=st.integers(0, 6), digits=st.integers(-(10**9), 10**9))
+def test_ties_to_even_are_those_of_the_decimal_arithmetic_standard(places, digits):
+    value, step = Decimal(digits).scaleb(-places - 1), Decimal(1).scaleb(-places)
+    assert round_to(value, step, "even") == Fraction(value.quantize(step, ROUND_HALF_EVEN))
+
+
+@given(low=NUMBERS, high=NUMBERS, step=STEPS, ties=TIES)
+def test_rounding_keeps_the_order(low, high, step, ties):
     low, high = sorted([Fraction(low), Fraction(high)])
-    assert round_to(low, step) <= round_to(high, step)
+    assert round_to(low, step, ties) <= round_to(high, step, ties)
 
 
 @given(bound=NUMBERS)
@@ -170,6 +228,40 @@ def test_without_a_step_the_bound_itself_is_the_limit(bound):
 )
 def test_examples_that_bankers_or_binary_rounding_gets_wrong(value, step, rounded):
     assert round_to(Decimal(value), Decimal(step)) == Fraction(rounded)
+
+
+@pytest.mark.parametrize(
+    ("value", "step", "rounded"),
+    [
+        ("64.5", "1", "64"),
+        ("65.5", "1", "66"),
+        ("-0.5", "1", "0"),
+        ("-1.5", "1", "-2"),
+        ("2.675", "0.01", "2.68"),
+        ("2.665", "0.01", "2.66"),
+        ("77500", "1000", "78000"),
+        ("64.50000000001", "1", "65"),
+        ("12.5", "5", "10"),  # ASTM E29: twice the value to the nearest 10 is 20, half of it 10
+        ("7.5", "5", "10"),
+    ],
+)
+def test_examples_of_ties_to_even(value, step, rounded):
+    assert round_to(Decimal(value), Decimal(step), "even") == Fraction(rounded)
+
+
+@pytest.mark.parametrize(
+    ("bound", "find", "limit", "inclusive"),
+    [
+        ("65", lowest_passing, "64.5", False),
+        ("66", lowest_passing, "65.5", True),
+        ("65", highest_passing, "65.5", False),
+        ("66", highest_passing, "66.5", True),
+        ("0", highest_passing, "0.5", True),
+        ("-1", lowest_passing, "-1.5", False),
+    ],
+)
+def test_a_tie_to_even_passes_where_the_bound_is_the_even_one(bound, find, limit, inclusive):
+    assert find(Decimal(bound), 1, "even") == Limit(Fraction(limit), inclusive)
 
 
 @pytest.mark.parametrize(

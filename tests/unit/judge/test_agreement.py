@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import reframe.utility.sanity as sn
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reframe.core.exceptions import SanityError
 
 from siteproof.checks import contract
@@ -108,11 +110,11 @@ def verdict_says(described, measured):
     return [judge(key, c, measured, facts, usual).verdict for key, c in described.criteria.items()]
 
 
-def by_hand(kind, bound, step, value):
-    """ASTM E29 in plain arithmetic; all in one unit. Half goes away from zero."""
+def by_hand(kind, bound, step, value, ties="away"):
+    """Rounding in plain arithmetic; all in one unit. Python rounds fractions half to even."""
     if step:
         steps = value / step
-        whole = int(abs(steps) + Fraction(1, 2))
+        whole = int(abs(steps) + Fraction(1, 2)) if ties == "away" else round(abs(steps))
         value = whole * step * (1 if steps >= 0 else -1)
     return (
         value >= bound
@@ -139,8 +141,8 @@ def printed(value, digits):
 
 def values_near(rng, exact):
     """On the bound where a decimal can say so, just above, just below, and far from it."""
-    on = printed(exact, 12)
-    near = Decimal(1).scaleb(on.adjusted() - rng.choice([3, 6, 11]))
+    on = printed(exact, rng.choice([12, 15]))
+    near = Decimal(1).scaleb(on.adjusted() - rng.choice([3, 6, 11, 14]))
     far = Decimal(rng.randint(1, 3))
     return [on, on + near, on - near, on * far, on / 2 if on.adjusted() < 30 else on]
 
@@ -153,17 +155,17 @@ def test_ten_thousand_random_contracts_are_judged_alike_three_times(record_prope
         sizes = KINDS[rng.choice(list(KINDS))]
         unit, theirs, of_step = (rng.choice(list(sizes)) for _ in range(3))
         kind = rng.choice(["at_least", "at_most", "equals"])
-        text, step = decimal_text(rng), None
+        text, step, ties = decimal_text(rng), None, rng.choice(["away", "even"])
         keys = {kind: f"{text} {theirs}"}
         if rng.random() < 0.6:
             step_text = rng.choice(["1", "0.1", "0.5", "10", "5", "0.05", "3", "100", "0.25"])
-            keys["rounding"] = f"nearest {step_text} {of_step}"
+            keys |= {"rounding": f"nearest {step_text} {of_step}", "ties": ties}
             step = Fraction(step_text) * sizes[of_step]
         bound = Fraction(text) * sizes[theirs]
         described = site({"C": criterion(**keys)}, unit, rng.choice(["higher", "lower"]))
         edges = [bound] + ([bound - step / 2, bound + step / 2] if step else [])
         for value in values_near(rng, rng.choice(edges) / sizes[unit]):
-            expected = by_hand(kind, bound, step, Fraction(value) * sizes[unit])
+            expected = by_hand(kind, bound, step, Fraction(value) * sizes[unit], ties)
             measured = samples([value] * 3, unit)
             told = verdict_says(described, measured) == [Verdict.PASS]
             reframe = reframe_says(described, measured)
@@ -180,6 +182,63 @@ def test_ten_thousand_random_contracts_are_judged_alike_three_times(record_prope
         f"{compared} values of {CONTRACTS} random contracts: ReFrame, verdict "
         f"and hand agree, {passed} pass",
     )
+
+
+PRINTED = st.builds(  # what a tool prints: up to 15 digits
+    lambda digits, places: Decimal(digits).scaleb(-places),
+    st.integers(1, 10**15 - 1),
+    st.integers(0, 24),
+)
+
+
+@given(
+    bound=PRINTED,
+    kind=st.sampled_from(["at_least", "at_most", "equals"]),
+    step=st.sampled_from([None, "1", "0.1", "5", "3"]),
+    ties=st.sampled_from(["away", "even"]),
+    units=st.sampled_from(
+        [("MB/s", "MB/s"), ("Gb/s", "MiB/s"), ("GiB/s", "kB/s"), ("B/s", "Mb/s")]
+    ),
+    away=st.integers(-2, 2),
+)
+@settings(max_examples=200)
+def test_all_that_a_tool_prints_beside_a_bound_is_judged_alike(
+    bound, kind, step, ties, units, away
+):
+    theirs, unit = units
+    sizes = KINDS["rate"]
+    step_size = Fraction(step) * sizes[theirs] if step else None
+    keys = {"rounding": f"nearest {step} {theirs}", "ties": ties} if step else {}
+    described = site({"C": criterion(**{kind: f"{bound} {theirs}"}, **keys)}, unit)
+    exact = Fraction(bound) * sizes[theirs]
+    for edge in [exact] + ([exact - step_size / 2, exact + step_size / 2] if step else []):
+        on = printed(edge / sizes[unit], 15)
+        value = on + away * Decimal(1).scaleb(on.adjusted() - 14)
+        if value <= 0:
+            continue
+        expected = by_hand(kind, exact, step_size, Fraction(value) * sizes[unit], ties)
+        measured = samples([value] * 3, unit)
+        assert (verdict_says(described, measured) == [Verdict.PASS]) is expected
+        assert reframe_says(described, measured) is expected
+
+
+@pytest.mark.parametrize("figure", ["4.99999999999999999999", "5", "5.00000000000000000001"])
+@pytest.mark.parametrize("kind", ["at_least", "at_most", "equals"])
+def test_a_figure_with_more_digits_than_a_float_is_judged_alike(kind, figure):
+    described = site({"C": criterion(**{kind: "5 s"})}, "s")
+    measured = samples([Decimal(figure)] * 3, "s")
+    passes = verdict_says(described, measured) == [Verdict.PASS]
+    assert passes is by_hand(kind, Fraction(5), None, Fraction(figure))
+    assert reframe_says(described, measured) is passes
+
+
+def test_a_mean_just_below_its_bound_is_below_it_for_reframe():
+    described = site({"C": criterion(at_least="5 s", scope="mean")}, "s")
+    measured = samples([Decimal(5), Decimal("4.99999999999999"), Decimal("5.00000000000001")], "s")
+    assert reframe_says(described, measured)
+    measured[2] = samples([Decimal("5.0000000000000099999")] * 3, "s")[2]
+    assert verdict_says(described, measured) == [Verdict.FAIL]
+    assert not reframe_says(described, measured)
 
 
 @pytest.mark.deep

@@ -43,6 +43,17 @@ def test_traps_J1_and_J2_hpl(gflops, passes):
     assert HPL.met(Decimal(gflops), "GFLOPS", M630) == passes
 
 
+def test_a_tie_is_rounded_as_the_contract_says():
+    usual = criterion(at_least="65 GB/s", rounding="nearest 1 GB/s")
+    even = criterion(at_least="65 GB/s", rounding="nearest 1 GB/s", ties="even")
+    assert usual.met(Decimal("64.5"), "GB/s")
+    assert not even.met(Decimal("64.5"), "GB/s")
+    assert even.met(Decimal("64.50001"), "GB/s")
+    assert usual.rounding_rule == "nearest 1 GB/s"
+    assert even.rounding_rule == "nearest 1 GB/s, ties to even"
+    assert even.limit("MB/s") == ("at_least", Limit(Fraction(64500), False))
+
+
 def test_trap_J2_the_limit_and_both_figures():
     assert HPL.limit("GFLOPS", M630) == ("at_least", Limit(Fraction("641.088"), True))
     assert str(HPL.bound_value(M630)) == "645.12 GFLOPS"
@@ -160,9 +171,10 @@ numbers = st.decimals(min_value=0, max_value=10**6, places=3)
     bound=numbers,
     step=st.sampled_from(["0.1", "1", "5", "0.25"]),
     kind=st.sampled_from(["at_least", "at_most", "equals"]),
+    ties=st.sampled_from(["away", "even"]),
 )
-def test_limits_agree_with_met(value, bound, step, kind):
-    promise = criterion(**{kind: f"{bound} GB/s"}, rounding=f"nearest {step} GB/s")
+def test_limits_agree_with_met(value, bound, step, kind, ties):
+    promise = criterion(**{kind: f"{bound} GB/s"}, rounding=f"nearest {step} GB/s", ties=ties)
     low, high = promise.limits("MB/s")
     raw = Fraction(value) * 1000
     inside = (low is None or raw > low.value or (low.inclusive and raw == low.value)) and (
