@@ -7,7 +7,7 @@ import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
 from siteproof import files
-from siteproof.checks import PerNodeCheck
+from siteproof.checks import PerNodeCheck, libraries
 from siteproof.parsers import hpcc, hpl
 
 MKL = files.CLONE / ".mkl"  # where 'make mkl' puts it
@@ -24,6 +24,8 @@ class Hpl(PerNodeCheck):
     features = ("hpl", "hpcc")
     parsers = {"xhpl": hpl, "hpcc": hpcc}
     derive = "hpl"
+    steering = libraries.ALL
+    clean = True
     metrics = ("gflops", "time", "residual")
     headline = ("gflops",)
     time_limit = "60m"

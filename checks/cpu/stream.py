@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from siteproof.checks import PerNodeCheck
+from siteproof.checks import PerNodeCheck, libraries
 from siteproof.parsers import likwid, stream
 
 
@@ -16,6 +16,8 @@ class Stream(PerNodeCheck):
     features = ("stream", "likwid")
     parsers = {"stream": stream, "likwid-bench": likwid}
     derive = "stream"
+    steering = libraries.ALL
+    clean = True
     metrics = ("copy", "triad")
     headline = ("triad",)
     time_limit = "10m"

@@ -23,7 +23,7 @@ from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import files, nodesets
-from siteproof.checks import adapter, contract, loading, session, sight, software, watch
+from siteproof.checks import adapter, contract, libraries, loading, session, sight, software, watch
 from siteproof.collect import stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
@@ -65,6 +65,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     derive = ""
     metrics: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()
+    steering = f"{libraries.OF_ANY} {libraries.OF_MPI}"  # variables that are recorded
+    clean = False  # whether what steers them is unset first, unless the site wants it
     measures = ""  # the class that the catalogue names, where this is not it
     blocked = ""  # why the job could not start
 
@@ -127,6 +129,12 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             name.lower(): value for name, value in self.hardware_variables().items()
         }
         return facts | ({"peak": str(self.hardware.peak)} if self.hardware.peak else {})
+
+    def wanted(self) -> list[str]:
+        """The variables, or beginnings of names with '*', that a clean set leaves as they are."""
+        place, environ = self.current_partition.local_env, self.current_environ
+        named = [*place.env_vars, *environ.env_vars, *self.env_vars]
+        return [*named, *self.site.system.environments[environ.name].keep_variables]
 
     # ---- before the job
 
@@ -290,6 +298,12 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_NODE": str(NodeSet(self.plan.expected, resolver=RESOLVER_NOGROUP)[0]),
             "SITEPROOF_ATTEMPT": str(attempt),
             "SITEPROOF_LIMIT": str(self.measuring_seconds()),
+            "SITEPROOF_STEERING": self.steering,
+            **(
+                {"SITEPROOF_CLEAN": "yes", "SITEPROOF_WANTED": " ".join(self.wanted())}
+                if self.clean
+                else {}
+            ),
             **self.settings(),
         }
         lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]

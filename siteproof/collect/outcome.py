@@ -15,8 +15,11 @@ from siteproof.parsers import Reading
 from siteproof.parsers.iperf3 import Interval
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
+from siteproof.record.series import VARIABLE
 
 MOST_DIGITS = 6  # of a trial's number
+MOST_VARIABLES = 50  # that steer libraries, and are conditions
+LONGEST = 200  # characters of such a variable
 SAID = ("invalid", "interrupted")  # statuses that a script may write into its facts, with a reason
 
 
@@ -55,7 +58,7 @@ def judge(
             raise
         raise OutputError(lost[1], lost[0]) from None
     readings = [reading for _, found in parsed for reading in found]
-    conditions = {**left.facts, **agreed([own for own, _ in parsed])}
+    conditions = {**left.facts, **agreed([own for own, _ in parsed]), **steered(left.meta)}
     aside: Mapping[str, str] = {}
     if job.derive:
         derive = import_module(f"siteproof.derive.{job.derive}")
@@ -72,6 +75,12 @@ def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
         for key, value in each[0].items()
         if all(other.get(key) == value for other in each)
     }
+
+
+def steered(meta: Mapping[str, str]) -> dict[str, str]:
+    """The variables of the node's environment that steer libraries, as conditions."""
+    names = sorted(key for key in meta if key.startswith(VARIABLE) and len(key) <= LONGEST)
+    return {key: meta[key][:LONGEST] for key in names[:MOST_VARIABLES]}
 
 
 def status_of(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from siteproof import units
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, blas
+from siteproof.record.series import VARIABLE
 
 if TYPE_CHECKING:
     from siteproof.collect.raw import Raw
@@ -43,8 +44,9 @@ def derive(
     share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
     conditions["memory_share"] = f"{share:.4f}"
     kernel = conditions.get("blas_kernel", "")
+    chosen = {k.removeprefix(VARIABLE): v for k, v in conditions.items() if k.startswith(VARIABLE)}
     if warning := blas.unknown_processor(
-        kernel, set(raw.meta.get("flags", "").split()), conditions.get("blas", "")
+        kernel, set(raw.meta.get("flags", "").split()), conditions.get("blas", ""), chosen
     ):
         conditions["blas_warning"] = warning
     if peak := facts.get("peak"):

@@ -18,6 +18,7 @@ from siteproof.judge.gravity import RANKS, UNDECIDED, WRONG, Verdict, gravest, o
 from siteproof.record import pair_units
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import PUBLISHED
+from siteproof.record.series import VARIABLE
 from siteproof.units import convert
 
 if TYPE_CHECKING:
@@ -390,9 +391,18 @@ def _judge_figure(
     for baseline in baselines if good else ():
         if not why_not(baseline, sample) and not baseline.met(value, sample.unit, facts):
             verdict, why = Verdict.REGRESSED, f"short of its baseline {baseline.bound}"
+    if not good:
+        why = _steered_by(sample)
     by_rounding = good and not meets_raw(criterion, value, sample.unit, facts)
     rounded = criterion.rounded(value, sample.unit, facts)
     return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
+
+
+def _steered_by(sample: Sample) -> str:
+    """The variables that steered a library while a figure was measured; empty if none did."""
+    held = {k: v for k, v in sample.conditions.items() if k.startswith(VARIABLE)}
+    told = " ".join(f"{name.removeprefix(VARIABLE)}={held[name]}" for name in sorted(held))
+    return f"measured with {told}" if told else ""
 
 
 def _judge_middle(

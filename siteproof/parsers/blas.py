@@ -9,6 +9,7 @@ checks/cpu/hpl.sh makes of what LD_DEBUG=files says of each rank ("2 ranks loade
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 # The last line counts: OpenBLAS says "Core not found: X" and then which other core it took.
 _OPENBLAS = re.compile(r"^Core: ([\w-]{1,40})[ \t\r]*$", re.MULTILINE)
@@ -49,6 +50,11 @@ _KERNELS = {
     "avx2": "haswell excavator zen zen2 zen3 avx2 def",
     "avx512f": "skylakex cooperlake sapphirerapids skx knl zen4 zen5 avx512 avx-512 avx10",
 }
+CHOOSE = {  # variables that name the kernel, by BLAS
+    "openblas": ("OPENBLAS_CORETYPE",),
+    "blis": ("BLIS_ARCH_TYPE", "BLIS_MODEL_TYPE"),
+    "mkl": ("MKL_CBWR", "MKL_DEBUG_CPU_TYPE", "MKL_ENABLE_INSTRUCTIONS"),
+}
 _LEVEL_OF = {name: level for level, names in _KERNELS.items() for name in names.split()}
 
 
@@ -83,10 +89,13 @@ def ranks_on_mkl(text: str) -> int:
     return sum(int(count) for count, _, _ in _MKL_RANKS.findall(text))
 
 
-def unknown_processor(kernel: str, flags: set[str], blas: str = "") -> str | None:
+def unknown_processor(
+    kernel: str, flags: set[str], blas: str = "", chosen: Mapping[str, str] | None = None
+) -> str | None:
     """One sentence if the kernel leaves out what the processor offers (flags of /proc/cpuinfo).
 
-    MKL knows other makers' processors, and still does not use all that they have.
+    MKL knows other makers' processors, and still does not use all that they have. chosen: the
+    variables of the environment, of which those of this BLAS may have chosen the kernel.
     """
     used = _LEVEL_OF.get(kernel.lower())
     if used is None:
@@ -94,6 +103,12 @@ def unknown_processor(kernel: str, flags: set[str], blas: str = "") -> str | Non
     offered = max((level for level in _LEVELS if _offers(level, flags)), key=_LEVELS.index)
     if _LEVELS.index(offered) <= _LEVELS.index(used):
         return None
+    deciding = CHOOSE.get(blas) or [name for names in CHOOSE.values() for name in names]
+    if named := sorted(f"{k}={v}" for k, v in (chosen or {}).items() if k in deciding):
+        return (
+            f"{' and '.join(named)} in the environment chose the kernel of the BLAS: {kernel} "
+            f"does not use {offered}, which the processor offers."
+        )
     what = (
         "MKL does not use all of this processor"
         if blas == "mkl"

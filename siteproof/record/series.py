@@ -36,6 +36,7 @@ OF_THE_SWEEP = ("sweep_hash",)  # a point is the same, whichever others there we
 # change of what was asked (the problem's size, the program) makes figures incomparable.
 OF_THE_MACHINE = ("blas", "hpcc", "mpi", "mtu", "version", "last_level_cache", "parameters")
 ENDINGS = ("_kernel", "_library", "_version")
+VARIABLE = "env."  # begins the condition of a variable that steers a library: env.UCX_TLS
 OF_A_RUN = ("peer", "trial")  # dimensions within a run, of which a node's median counts
 
 
@@ -163,7 +164,7 @@ def comparable(key: Series) -> Series:
 
 def of_the_machine(name: str) -> bool:
     """Whether a condition is brought along by the machine, and not asked for."""
-    return name in OF_THE_MACHINE or name.endswith(ENDINGS)
+    return name in OF_THE_MACHINE or name.endswith(ENDINGS) or name.startswith(VARIABLE)
 
 
 def conditions(sample: Sample) -> dict[str, str]:

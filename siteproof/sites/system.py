@@ -342,6 +342,7 @@ class Partition(Model):
 
 PATTERNS = ("star", "all", "together", "random:3")
 PATTERN = re.compile(r"star|all|together|random:[1-9][0-9]{0,5}")
+_VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
 
 
@@ -398,9 +399,23 @@ class Environment(Model):
     )
     modules: list[str] = Field([], description="Environment modules to load.")
     variables: dict[str, str] = Field({}, description="Environment variables to set.")
+    keep_variables: list[str] = Field(
+        [],
+        description="Variables of the user that steer a BLAS, OpenMP or MPI, by name or as "
+        "'UCX_*', that Hpl and Stream find as they are; they unset the others that neither "
+        "`variables` nor `reframe` sets.",
+    )
     reframe: dict[str, Any] = Field(
         {}, description="Verbatim, merged into ReFrame's entry of this environment."
     )
+
+    @field_validator("keep_variables")
+    @classmethod
+    def _names_of_variables(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if not _VARIABLES.fullmatch(name):
+                raise mistake(f"'{name[:40]}' names no variables", "UCX_TLS, UCX_*, *")
+        return names
 
 
 class System(Model):

@@ -316,6 +316,14 @@ def test_it_passes_by_rounding_and_says_so():
     assert verdict(*all_three(64.49), rounding="nearest 1 GB/s").verdict is Verdict.FAIL
 
 
+def test_a_failure_names_the_variables_that_steered_a_library():
+    steered = {"conditions": {"program": "stream", "env.OMP_NUM_THREADS": "2", "env.KMP_X": "1"}}
+    found = verdict(*all_three(60, **steered))
+    assert (found.verdict, found.why) == (Verdict.FAIL, "measured with KMP_X=1 OMP_NUM_THREADS=2")
+    assert verdict(*all_three(70, **steered)).why == ""
+    assert verdict(*all_three(60)).why == ""
+
+
 def test_a_tie_passes_or_fails_as_the_contract_rounds():
     even = {"rounding": "nearest 1 GB/s", "ties": "even"}
     assert verdict(*all_three(64.5), **even).verdict is Verdict.FAIL

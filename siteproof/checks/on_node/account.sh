@@ -13,6 +13,43 @@ forget_step() {
     done
 }
 
+# variables HOW: those that steer a library (SITEPROOF_STEERING: names, or beginnings with *).
+# names: which of them nobody wants (all but SITEPROOF_WANTED); values: env.NAME=VALUE, a line each.
+variables() {
+    how=$1 awk '
+        function named(name, list,    n, word, i, star) {
+            n = split(list, word, " ")
+            for (i = 1; i <= n; i++) {
+                star = sub(/[*]$/, "", word[i])
+                if ((star ? substr(name, 1, length(word[i])) : name) == word[i]) return 1
+            }
+            return 0
+        }
+        BEGIN {
+            for (name in ENVIRON) {
+                value = ENVIRON[name]
+                if (name !~ /^[A-Za-z_][A-Za-z0-9_]*$/) continue
+                if (!named(name, ENVIRON["SITEPROOF_STEERING"])) continue
+                # Where the software lies is no setting, and Slurm makes one up for each job.
+                if (name ~ /_(ROOT|DIR|HOME|PREFIX|PATH)$/ || name ~ /_precondition_transports$/)
+                    continue
+                gsub(/[^ -~]/, "?", value)
+                if (ENVIRON["how"] == "values") {
+                    if (value != "") print "env." name "=" substr(value, 1, 200)
+                } else if (!named(name, ENVIRON["SITEPROOF_WANTED"])) print name
+            }
+        }'
+}
+
+# A clean set, where the check asks for one: what a user has exported must not decide how fast a
+# node is.
+forget_variables() {
+    [ "${SITEPROOF_CLEAN:-no}" = yes ] || return 0
+    for name in $(variables names); do
+        unset "$name"
+    done
+}
+
 # One program reads what it can: this runs on every node, for every check.
 processor_and_memory() {
     awk '
@@ -40,6 +77,7 @@ begin_account() {
         processor_and_memory
         memory_given
         oom_kills before
+        variables values
         echo "limit=$3"
         echo "start=$(date +%s)"
     } >meta

@@ -13,6 +13,7 @@ job=${SLURM_JOB_ID:-local}
 node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
 [ -d "raw/$node" ] && exit 0 # measured already; this is the second submission
 forget_step
+forget_variables
 
 mine="$stage/raw/.$node.$SITEPROOF_ATTEMPT"
 [ ! -e "$mine" ] || rm -rf "$mine"

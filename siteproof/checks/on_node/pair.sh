@@ -14,6 +14,7 @@ stage=$(pwd)
 job=${SLURM_JOB_ID:-local}
 node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
 forget_step
+forget_variables
 read -r first <"begin.$SITEPROOF_ATTEMPT" || exit 1
 
 wait_until() { # TIME: seconds since 1970

@@ -28,6 +28,7 @@ stage=$(pwd) SWEEP_STAGE=$(pwd)
 job=${SLURM_JOB_ID:-local}
 node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
 forget_step
+forget_variables
 if [ -n "$SWEEP_SRUN" ] && [ -z "$SITEPROOF_MPI" ]; then
     SITEPROOF_MPI=$(scontrol show config 2>/dev/null | sed -n 's/^MpiDefault *= *//p')
 fi

@@ -445,3 +445,21 @@ def test_a_kernel_that_uses_all_or_that_nobody_knows_is_not_named(kernel, flags)
 def test_describing_the_blas_of_any_text_gives_text(text):
     known = {"blas", "blas_library", "blas_version", "blas_kernel"}
     assert set(blas.describe(f"{text}\nCore: Haswell\n/lib/libblas.so.3 {text}")) <= known
+
+
+@pytest.mark.parametrize(
+    ("kernel", "library", "chosen"),
+    [
+        ("Haswell", "openblas", {"OPENBLAS_CORETYPE": "Haswell"}),
+        ("Haswell", "", {"OPENBLAS_CORETYPE": "Haswell"}),
+        ("haswell", "blis", {"BLIS_ARCH_TYPE": "haswell"}),
+        ("avx2", "mkl", {"MKL_ENABLE_INSTRUCTIONS": "AVX2", "MKL_DEBUG_CPU_TYPE": "5"}),
+    ],
+)
+def test_a_kernel_that_the_environment_chose_is_told_by_its_variable(kernel, library, chosen):
+    flags = {"avx", "avx2", "fma", "avx512f"}
+    told = blas.unknown_processor(kernel, flags, library, chosen | {"OMP_PLACES": "cores"})
+    assert all(f"{name}={value}" in told for name, value in chosen.items())
+    assert "did not know" not in told and "OMP_PLACES" not in told
+    plain = blas.unknown_processor(kernel, flags, library, {"UCX_TLS": "tcp"})
+    assert "in the environment" not in plain
