@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from siteproof.record.samples import Sample
+from siteproof.record.samples import JobOrder, Sample
 
 CHECK = "Health"
 BOOT = "boot"
@@ -55,13 +55,12 @@ def deltas(before: Mapping[str, Look], after: Mapping[str, Look]) -> list[Delta]
 
 def around(samples: Sequence[Sample]) -> tuple[dict[str, Look], dict[str, Look]]:
     """The first and the last look at each node that was looked at twice."""
-    looks: dict[str, dict[tuple[str, str, str], dict[str, Decimal | str]]] = {}
+    looks: dict[str, dict[JobOrder, dict[str, Decimal | str]]] = {}
     for sample in samples:
         check, _, metric = sample.metric.partition(".")
         if check == CHECK and sample.status == "ok" and sample.value is not None:
             name = " ".join([metric, *sample.dims.values()])
-            head = sample.header
-            when = (head.time, head.session, head.job)
+            when = sample.header.job_order
             if metric != "not_read":
                 looks.setdefault(sample.node, {}).setdefault(when, {})[name] = sample.value
     twice = {node: [held[k] for k in sorted(held)] for node, held in looks.items() if len(held) > 1}

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from siteproof.analysis.counters import BOOT, CHECK
 from siteproof.analysis.slow_nodes import MANY, MIN_FLEET, RETESTS
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import Header, JobOrder, Sample
 
 SLURMD = "slurmd_age"
 SAME = 1.0  # seconds by which two readings of one start may differ
@@ -56,14 +56,14 @@ def restarted(nodes: Mapping[str, Sequence[Look]]) -> tuple[dict[str, str], str]
 
 def looks(samples: Sequence[Sample]) -> dict[str, list[Look]]:
     """The looks at each node, oldest first."""
-    held: dict[str, dict[tuple[str, str, str], dict[str, Decimal | str]]] = {}
-    heads: dict[tuple[str, str, str], Header] = {}
+    held: dict[str, dict[JobOrder, dict[str, Decimal | str]]] = {}
+    heads: dict[JobOrder, Header] = {}
     for sample in samples:
         check, _, metric = sample.metric.partition(".")
         if check != CHECK or sample.status != "ok" or sample.value is None:
             continue
         head = sample.header
-        key = (head.time, head.session, head.job)
+        key = head.job_order
         heads[key] = head
         name = " ".join([metric, *sample.dims.values()])
         held.setdefault(sample.node, {}).setdefault(key, {})[name] = sample.value

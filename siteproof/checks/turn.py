@@ -21,13 +21,16 @@ _turns: dict[Path, Lock] = {}  # of this process
 def take(stages: Path) -> None:
     """Wait for the session, or the job of a lost session, that measures from this data folder.
 
-    The turn ends with this process, however it ends. Raises UserError where it cannot be taken.
+    The turn ends with this process, however it ends.
     """
     # Of two machines that share the folder each has its own turns.
     folder = stages / f".turn-{re.sub(r'[^A-Za-z0-9._-]', '_', socket.gethostname())}"
     if folder not in _turns:
-        _turns[folder] = _wait(folder)
-        atexit.register(_turns[folder].release)
+        try:
+            _turns[folder] = _wait(folder)
+            atexit.register(_turns[folder].release)
+        except UserError as error:
+            _tell(f"{error}; run one session at a time")
     for stage in manifest.pending(stages):
         _outwait(stage)
 

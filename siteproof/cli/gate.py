@@ -228,7 +228,7 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
             str(nodesets.of(n for r in held.values() for n in r.nodes))
         )
         _print_left(silent)
-    newest = max((s.header for s in judged.samples), key=lambda h: (h.time, h.session))
+    newest = max((s.header for s in judged.samples), key=lambda h: h.order)
     for name, reservation in held.items():
         nodes = reservation.nodes - nodesets.of(plans[name].left_alone)
         if not nodes or code:
@@ -293,7 +293,7 @@ def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> Exit
 def _print_rulings(judged: Judgement, scene: Scene) -> None:
     click.echo(f"{scene.system}: {judged.chosen}")
     for text, nodes in judged.warnings.items():
-        click.echo(harmless(f"warning: {nodes}: {text}"))
+        click.echo(harmless(f"warning: {nodes or 'the system'}: {text}"))
     for ruling in scene.decision.rulings.values():
         more = len(ruling.reasons) - SHOWN
         why = "; ".join(ruling.reasons[:SHOWN]) + (f"; and {more} more" if more > 0 else "")

@@ -104,6 +104,9 @@ def history(
     with found:
         for note in found.notes:
             click.echo(f"siteproof: {note}", err=True)
+        for name in wanted.systems or found.systems:
+            for line in found.odd_clocks(name):
+                click.echo(f"siteproof: {name}: {line}", err=True)
         wanted.must_be_known(found)
         if query is not None:
             with interruptible(found.connection):

@@ -68,6 +68,12 @@ def tell_left_out(sessions: Sessions | None) -> None:
         click.echo(f"siteproof: left out: {line}", err=True)
 
 
+def tell_odd_clocks(sessions: Sessions) -> None:
+    """Name sessions whose clocks cannot be right, where nothing else tells them."""
+    for line in sessions.odd_clocks:
+        click.echo(f"siteproof: {line}", err=True)
+
+
 def refuse(file: Path) -> None:
     """A file that could not be written is refused before the work is done. Raises UserError."""
     target = file.resolve()

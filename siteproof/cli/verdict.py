@@ -77,7 +77,7 @@ def _print(judged: Judgement) -> None:
         )
     console.print(table)
     for text, nodes in judged.warnings.items():
-        console.print(f"warning: {nodes}: {text}", markup=False, highlight=False)
+        console.print(f"warning: {nodes or 'the system'}: {text}", markup=False, highlight=False)
     for metric in judged.unjudged:
         console.print(f"measured, and no criterion speaks of it: {metric}", markup=False)
     if skipped := [r.id for r in judged.verdicts if r.verdict is Verdict.SKIP and not r.excused]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from siteproof.errors import UserError, harmless
 from siteproof.judge.gravity import Verdict, in_order
 from siteproof.record import samples
-from siteproof.record.samples import Header
+from siteproof.record.samples import Header, Order
 from siteproof.verdict.judgement import Judgement
 
 FORMAT = 1
@@ -108,10 +108,10 @@ def jobs_of(name: str, headers: Sequence[Header]) -> Callable[[Header], bool]:
 
 def names(headers: Sequence[Header]) -> list[str]:
     """Campaigns, and sessions of no campaign, the one that was measured last at the end."""
-    newest: dict[str, str] = {}
+    newest: dict[str, Order] = {}
     for header in headers:
         name = header.campaign or header.session
-        newest[name] = max(newest.get(name, ""), header.time)
+        newest[name] = max(newest.get(name, header.order), header.order)
     return sorted(newest, key=lambda name: (newest[name], name))
 
 

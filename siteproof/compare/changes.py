@@ -11,7 +11,7 @@ from pathlib import Path
 from siteproof import nodesets
 from siteproof.analysis import uniformity
 from siteproof.record import descriptions
-from siteproof.record.samples import Sample
+from siteproof.record.samples import Order, Sample
 from siteproof.record.series import of_the_machine
 
 PROVENANCE = ("suite", "kernel", "processor", "reframe", "software_lock", "spack", "slurm")
@@ -83,17 +83,17 @@ def _sets(name: str, one: set[str], other: set[str]) -> str:
 
 def _newest_texts(samples: Sequence[Sample]) -> dict[tuple[str, str], str]:
     """Texts that a node's newest run of a check gave, by node and metric."""
-    newest: dict[tuple[str, str], str] = {}
+    newest: dict[tuple[str, str], Order] = {}
     for s in samples:
         key = (s.node, s.header.check)
-        newest[key] = max(newest.get(key, ""), s.header.time)
+        newest[key] = max(newest.get(key, s.header.order), s.header.order)
     return {
         (s.node, s.metric): str(s.value)
         for s in samples
         if s.status == "ok"
         and s.unit == "text"
         and "parameter" not in s.dims
-        and s.header.time == newest[s.node, s.header.check]
+        and s.header.order == newest[s.node, s.header.check]
     }
 
 

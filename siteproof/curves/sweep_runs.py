@@ -50,12 +50,12 @@ class SweepRun:
     @property
     def time(self) -> str:
         """When its newest job ended."""
-        return max(s.header.time for s in self.samples)
+        return self.newest.header.time
 
     @property
     def newest(self) -> Sample:
         """A sample of its newest job."""
-        return max(self.samples, key=lambda s: (s.header.time, s.header.job))
+        return max(self.samples, key=lambda s: s.header.job_order)
 
     @property
     def check(self) -> str:
@@ -66,7 +66,7 @@ class SweepRun:
     def good(self) -> list[Sample]:
         """Those with a figure, the newest where a point was measured twice."""
         found: dict[object, Sample] = {}
-        for sample in sorted(self.samples, key=lambda s: (s.header.time, s.header.session)):
+        for sample in sorted(self.samples, key=lambda s: s.header.order):
             if sample.status == "ok":
                 found[sample.metric, sample.node, sample.trial, _key(sample.dims)] = sample
         return list(found.values())
@@ -75,16 +75,16 @@ class SweepRun:
     def bad(self) -> list[Sample]:
         """Failures that no other attempt has made good, the newest of each point."""
         there = {(s.trial, _key(s.dims)) for s in self.good}
-        last = max((s.header.time for s in self.good), default="")
+        last = max((s.header.order for s in self.good), default=None)
         found: dict[object, Sample] = {}
-        for sample in sorted(self.samples, key=lambda s: (s.header.time, s.header.session)):
+        for sample in sorted(self.samples, key=lambda s: s.header.order):
             if sample.status == "ok":
                 continue
             # What speaks of a whole job is made good by any later one; its points tell the rest.
             cured = (
                 (sample.trial, _key(sample.dims)) in there
                 if sample.dims
-                else (sample.header.time < last)
+                else last is not None and sample.header.order < last
             )
             if not cured:
                 found[sample.metric, sample.trial, _key(sample.dims)] = sample
@@ -138,10 +138,14 @@ def collect(samples: Iterable[Sample], name: str = "") -> list[SweepRun]:
         held.setdefault((_of(sample), first), []).append(sample)
     found = []
     for (key, _), kept in held.items():
-        last = {s.header.session: s.header.time for s in sorted(kept, key=lambda s: s.header.time)}
-        sessions = tuple(sorted(last, key=lambda session: (last[session], session)))
+        order = {
+            s.header.session: s.header.order for s in sorted(kept, key=lambda s: s.header.order)
+        }
+        sessions = tuple(sorted(order, key=order.__getitem__))
         found.append(SweepRun(*key, sessions, kept))
-    return sorted(found, key=lambda run: (run.time, run.sessions, run.partition, run.place))
+    return sorted(
+        found, key=lambda run: (run.newest.header.order, run.sessions, run.partition, run.place)
+    )
 
 
 def choose(runs: Sequence[SweepRun], *, session: str = "", campaign: str = "") -> list[SweepRun]:

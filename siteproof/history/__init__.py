@@ -22,7 +22,13 @@ import numpy as np
 from siteproof.errors import UserError
 from siteproof.history import tables, views
 from siteproof.history.refresh import Refresh, Told, is_of
+from siteproof.record import clocks
+from siteproof.record.samples import Header
 
+_HEADS = """
+    SELECT session, check_name, strftime(time, '%Y-%m-%dT%H:%M:%S'), place,
+           provenance ->> ('$."' || $nodes || '"')
+    FROM runs WHERE system = $system AND source = 'siteproof'"""
 MOST_THREADS = 8  # a login node is not ours alone
 
 
@@ -62,6 +68,15 @@ class History:
                 str(error).splitlines()[0],
                 "'siteproof history --rebuild' makes it anew",
             ) from None
+
+    def odd_clocks(self, system: str) -> list[str]:
+        """What is wrong with the clocks and numbers of a system's sessions."""
+        found = self.sql(_HEADS, {"system": system, "nodes": clocks.NODES})
+        return clocks.told(
+            Header(session, system, "", "", check, "", f"{time}+00:00", place, provenance=held)
+            for session, check, time, place, off in found
+            for held in ({clocks.NODES: off} if off else {},)
+        )
 
     def close(self) -> None:
         """Give the memory back."""

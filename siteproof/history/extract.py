@@ -94,7 +94,7 @@ def export(history: History, file: Path, wanted: Wanted) -> int:
     columns = ", ".join(_column(c, target.suffix == ".csv") for c in views.SAMPLES)
     query = (
         f"SELECT {columns} FROM samples s WHERE {wanted.sql} "
-        "ORDER BY s.system, s.time, s.file, s.node, s.metric, s.trial, s.dims"
+        "ORDER BY s.system, s.place, s.time, s.file, s.node, s.metric, s.trial, s.dims"
     )
     handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
     os.close(handle)

@@ -77,6 +77,7 @@ def _screened(listed: Listed) -> tuple[Header, str] | None:
         if body is None or b"\r" in first:
             return None
         head = samples.header_of(f"{listed.path}:1", first.decode("utf-8"))
+        samples.must_lie_at(listed.path, head)
         rows.run_row(head, listed.file, listed.run, 0)  # there may be no such time in UTC
     except (OSError, UnicodeDecodeError, UserError):
         return None

@@ -65,6 +65,7 @@ def run_row(head: Header, file: str, run: int, count: int) -> dict[str, Any]:
         "time": _utc(head.time, file),
         "file": file,
         "source": PUBLISHED if head.mode == PUBLISHED else SITEPROOF,
+        "place": head.place,
         "expected": head.expected,
         "samples": count,
         "conditions": canonical(head.conditions),
@@ -85,6 +86,7 @@ def of_file(
     """The run, the narrow rows and the conditions of a file. Raises UserError with its line."""
     found = samples.read(path)
     head = found[0].header if found else samples.read_header(path)
+    samples.must_lie_at(path, head)
     contexts: dict[str, Context] = {}
     rows = []
     for line, sample in enumerate(found, start=2):

@@ -38,6 +38,11 @@ _HEADER = (
         "VARCHAR",
         "siteproof, published (figures of others), or reframe (logs of plain ReFrame).",
     ),
+    Column(
+        "place",
+        "INTEGER",
+        "The session's number in the order of sessions; 0 if it has none, and is older.",
+    ),
 )
 SAMPLES = (
     *_HEADER,

@@ -208,7 +208,7 @@ def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
 
 def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
     for attempts in found.values():
-        attempts.sort(key=lambda s: (s.header.time, s.header.session, s.trial), reverse=True)
+        attempts.sort(key=lambda s: (s.header.order, s.trial), reverse=True)
     return found
 
 

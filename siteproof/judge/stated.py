@@ -128,7 +128,7 @@ def newest(samples: Iterable[Sample], criterion: Criterion) -> list[Sample]:
         and PUBLISHED in s.own_conditions
         and _silent(criterion, s) is not None
     ]
-    return sorted(found, key=lambda s: (s.header.time, s.header.session, s.trial), reverse=True)
+    return sorted(found, key=lambda s: (s.header.order, s.trial), reverse=True)
 
 
 def facts_of(expected: Mapping[str, Hardware]) -> list[Hardware]:

@@ -22,7 +22,7 @@ from siteproof.judge.criterion import why_not
 from siteproof.judge.gravity import WRONG, broke
 from siteproof.record import campaign, series
 from siteproof.record.pair_units import PEER, job, link_of, of_pairs
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import Header, JobOrder, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.schema.shapes import hint
 from siteproof.sites import Criterion, Metric, Site, pairs
@@ -115,7 +115,7 @@ def select(
 
     start = campaign.since(since, datetime.now(UTC)) if since else None
     if days and not since and not name:
-        newest = sorted(jobs, key=lambda job: job.time, reverse=True)
+        newest = sorted(jobs, key=lambda job: job.order, reverse=True)
         start = next((_first_day(job) for job in newest if answers(job)), None)
     wanted, words = campaign.choose(jobs, campaign=name, start=start, answers=answers)
     found = sessions.of(lambda header: header.check == check and wanted(header))
@@ -260,7 +260,7 @@ def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix
 def _newest(held: Sequence[Sample], both: bool, unit: str) -> _Tried:
     """Each pair as its newest job leaves it."""
     tried = _Tried()
-    jobs: dict[tuple[str, str, str], list[Sample]] = {}
+    jobs: dict[JobOrder, list[Sample]] = {}
     for sample in held:
         jobs.setdefault(job(sample), []).append(sample)
     for name in sorted(jobs):

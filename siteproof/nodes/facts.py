@@ -11,7 +11,7 @@ from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.gravity import WRONG, Verdict, gravest_status, of_status
 from siteproof.record import descriptions, series
 from siteproof.record.pair_units import LINK
-from siteproof.record.samples import INTERRUPTED, Sample
+from siteproof.record.samples import INTERRUPTED, JobOrder, Sample
 from siteproof.verdict.judgement import Judgement
 
 Run = tuple[str, str, str]  # node, session, job
@@ -36,8 +36,9 @@ def facts(judged: Judgement) -> Iterator[Fact]:
 
 
 def warnings(judged: Judgement) -> list[str]:
-    """What is wrong with so many nodes that it is the fault of none."""
-    return [f"{role}: {warning}" for role, _, warning in _restarts(judged) if warning]
+    """What is wrong with so many nodes that it is the fault of none, and with clocks."""
+    told = [f"{role}: {warning}" for role, _, warning in _restarts(judged) if warning]
+    return [*told, *(judged.sessions.odd_clocks if judged.sessions else ())]
 
 
 def _restarts(judged: Judgement) -> Iterator[tuple[str, dict[str, str], str]]:
@@ -82,12 +83,11 @@ def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, ...], list[list[Samp
 
     A check that runs in two modes or environments is two: no quick run takes a failure back.
     """
-    runs: dict[tuple[str, ...], dict[tuple[str, str, str], list[Sample]]] = {}
+    runs: dict[tuple[str, ...], dict[JobOrder, list[Sample]]] = {}
     for sample in samples:
         head = sample.header
         key = (sample.node, head.check, head.mode, head.environment)
-        run = (head.time, head.session, head.job)
-        runs.setdefault(key, {}).setdefault(run, []).append(sample)
+        runs.setdefault(key, {}).setdefault(head.job_order, []).append(sample)
     return {key: [jobs[run] for run in sorted(jobs)] for key, jobs in runs.items()}
 
 
@@ -145,7 +145,7 @@ def _which(sample: Sample, texts: Mapping[Run, list[str]]) -> str:
 
 def _mismatches(samples: Sequence[Sample], texts: Mapping[Run, list[str]]) -> Iterator[Fact]:
     counts = [s for s in samples if s.metric == "HostParameters.mismatches" and s.status == "ok"]
-    newest = {s.node: s for s in sorted(counts, key=lambda s: s.header.time)}
+    newest = {s.node: s for s in sorted(counts, key=lambda s: s.header.order)}
     for node, sample in newest.items():
         if sample.number > 0:
             unnamed = [f"{sample.value} host parameters are not as expected"]
@@ -185,7 +185,7 @@ def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
     They are in a series of their own, where nobody compares them: a slow BLAS would hide there.
     """
     seen: set[tuple[str, str]] = set()
-    for sample in sorted(samples, key=lambda s: s.header.time, reverse=True):
+    for sample in sorted(samples, key=lambda s: s.header.order, reverse=True):
         check = sample.header.check
         if sample.status != "ok" or (sample.node, check) in seen:
             continue

@@ -90,11 +90,11 @@ class InSeries:
         for node, mine in self.runs.items():
             for run in mine:
                 by_session.setdefault(run.session, {}).setdefault(node, []).append(run.value)
-        times = {r.session: r.time for mine in self.runs.values() for r in mine}
+        order = {r.session: (r.place, r.time) for mine in self.runs.values() for r in mine}
         found: dict[str, Middle] = {}
         whole: Middle | None = None
         few = []
-        for session in sorted(by_session, key=lambda s: (times[s], s)):
+        for session in sorted(by_session, key=lambda s: (order[s], s)):
             nodes = by_session[session]
             if len(nodes) >= COVERS * len(self.runs):
                 whole = found[session] = rules.middle([median(v) for v in nodes.values()])

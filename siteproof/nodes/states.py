@@ -133,17 +133,17 @@ def lately(judged: Judgement) -> list[Sample]:
     ranked = {m.check for m in judged.site.catalogue.values() if series.is_speed(m)}
     mine = {s.header.session for s in measured}
     wanted = ranked & {s.header.check for s in measured}
-    start = min(s.header.time for s in measured)
-    earlier: dict[tuple[str, ...], set[str]] = {}
+    start = min(s.header.order for s in measured)
+    earlier: dict[tuple[str, ...], dict[str, None]] = {}  # sessions, the oldest first
     for header in judged.sessions.headers:
         if (
             header.mode != PUBLISHED
             and header.check in wanted
-            and header.time < start
+            and header.order < start
             and header.session not in mine
         ):
-            earlier.setdefault(_kind(header), set()).add(header.session)
-    recent = {kind: set(sorted(names)[-RECENT:]) for kind, names in earlier.items()}
+            earlier.setdefault(_kind(header), {})[header.session] = None
+    recent = {kind: set(list(names)[-RECENT:]) for kind, names in earlier.items()}
     return judged.sessions.of(lambda h: h.session in recent.get(_kind(h), ()), needed=False)
 
 
@@ -218,8 +218,8 @@ def _past(
     if not judged.samples:
         return {}
     sessions = {s.header.session for s in judged.samples}
-    start = min(s.header.time for s in judged.samples)
-    earlier = [s for s in history if s.header.time < start and s.header.session not in sessions]
+    start = min(s.header.order for s in judged.samples)
+    earlier = [s for s in history if s.header.order < start and s.header.session not in sessions]
     past = series.align(series.collect(judged.site, earlier), values)
     return {
         key: {node: runs[-RECENT:] for node, runs in past[key].items()}

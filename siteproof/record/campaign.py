@@ -49,7 +49,7 @@ def choose(
         return lambda h: h.campaign == campaign and _since(h, start), words
     if start is not None:
         return lambda h: _since(h, start), _told(start)
-    newest_first = sorted(headers, key=_order, reverse=True)
+    newest_first = sorted(headers, key=lambda header: header.order, reverse=True)
     newest = next((h for h in newest_first if answers(h)), None)
     if newest is None and any(header.mode == PUBLISHED for header in newest_first):
         return lambda h: h.mode == PUBLISHED, "what others have published; no session yet"
@@ -58,10 +58,6 @@ def choose(
     if newest.campaign:
         return lambda h: h.campaign == newest.campaign, f"campaign {newest.campaign}"
     return lambda h: h.session == newest.session, f"session {newest.session}"
-
-
-def _order(header: Header) -> tuple[str, str]:
-    return header.time, header.session
 
 
 def _told(start: datetime) -> str:

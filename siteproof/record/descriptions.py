@@ -17,7 +17,7 @@ from pathlib import Path
 
 from siteproof.errors import UserError, harmless
 from siteproof.record import samples as perflog
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import Header, JobOrder, Sample
 
 DIGEST = "SystemDescription.digest"  # proves that the fields are those of the sample
 CHECK = "SystemDescription"
@@ -131,8 +131,8 @@ def _newest(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
     return found
 
 
-def _order(sample: Sample) -> tuple[str, str, str]:
-    return sample.header.time, sample.header.session, sample.header.job
+def _order(sample: Sample) -> JobOrder:
+    return sample.header.job_order
 
 
 def _common(descriptions: Iterable[Mapping[str, str]]) -> Fields:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,8 +29,8 @@ def take(
     try:
         locks.make_folder(folder)
         taken = locks.numbers(folder)
-        if continued and session in (known := _of_sessions(folder, taken)):
-            return known[session], []
+        if continued and session in (has := _of_sessions(folder, taken)):
+            return has[session], []
         last, beyond = highest([*taken, *_of_samples(perflogs, system)])
         odd = [
             f"{folder / locks.name_of(number)}: far beyond the last session's number, {last}; "
@@ -37,7 +38,7 @@ def take(
             for number in beyond[:1]
         ]
         for number in range(last + 1, samples.LAST_PLACE):
-            if locks.create(folder / locks.name_of(number), f"{session}\n".encode()):
+            if _create(folder / locks.name_of(number), session):
                 return number, odd
     except OSError as error:
         raise UserError(
@@ -48,6 +49,16 @@ def take(
     raise UserError(folder, "no number is left for a session", f"1 to {samples.LAST_PLACE - 1}")
 
 
+def _create(path: Path, session: str) -> bool:
+    """On a full disk the number alone: there is room for samples perhaps when they are ready."""
+    try:
+        return locks.create(path, f"{session}\n".encode())
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return locks.create(path, b"")
+
+
 def highest(numbers: Iterable[int]) -> tuple[int, list[int]]:
     """The last number before a leap that no sessions have made, and those beyond it."""
     last, found = 0, sorted(set(numbers))
@@ -56,6 +67,15 @@ def highest(numbers: Iterable[int]) -> tuple[int, list[int]]:
             return last, found[at:]
         last = number
     return last, []
+
+
+def known(perflogs: Path, system: str) -> dict[str, int]:
+    """The number of each session of a system, as far as their folder says it."""
+    folder = perflogs / system / FOLDER
+    try:
+        return _of_sessions(folder, locks.numbers(folder))
+    except OSError:
+        return {}
 
 
 def _of_sessions(folder: Path, numbers: Iterable[int]) -> dict[str, int]:

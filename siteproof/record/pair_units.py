@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from siteproof.record.samples import Sample
+    from siteproof.record.samples import JobOrder, Sample
     from siteproof.sites import Criterion
 
 PEER, LINK = "peer", "link"  # dimensions of a sample; LINK is also the condition of a pair's
@@ -30,9 +30,9 @@ def link_of(sample: Sample) -> str:
     return sample.dims.get(LINK) or sample.conditions.get(LINK, "")
 
 
-def job(sample: Sample) -> tuple[str, str, str]:
+def job(sample: Sample) -> JobOrder:
     """The job that measured it; later jobs are greater."""
-    return sample.header.time, sample.header.session, sample.header.job
+    return sample.header.job_order
 
 
 def dimensions(sample: Sample) -> str:

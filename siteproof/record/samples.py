@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.units import UNITS
+
+Order = tuple[int, str, str]
+JobOrder = tuple[int, str, str, str]
 
 FORMAT = 1
 STATUSES = (
@@ -38,6 +42,8 @@ INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says no
 PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 LAST_PLACE = 10**9  # sessions that a system will never have
 MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
+_FAR = (datetime.now(UTC) + timedelta(days=366)).isoformat(timespec="seconds")
+_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
 _OBJECTS = ("conditions", "provenance")
 _HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
 
@@ -69,9 +75,17 @@ class Header:
     provenance: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def order(self) -> tuple[int, str, str]:
-        """The key by which sessions are sorted: those without a number first, by their clocks."""
-        return self.place, self.time, self.session
+    def order(self) -> Order:
+        """The key by which sessions are sorted: those without a number first, by their clocks.
+
+        What has no number and is of a year that has not begun comes before all others.
+        """
+        return self.place or -int(self.time > _FAR), self.time, self.session
+
+    @property
+    def job_order(self) -> JobOrder:
+        """The key by which jobs are sorted."""
+        return (*self.order, self.job)
 
     @property
     def began(self) -> float | None:
@@ -185,13 +199,27 @@ def read_header(path: Path) -> Header:
     return header_of(f"{path}:1", line)
 
 
+def must_lie_at(path: Path, header: Header) -> None:
+    """A file that was renamed, or copied from elsewhere, says other things than its name does.
+
+    Raises UserError.
+    """
+    for name, said, key in (
+        (path.name, file_name(header), "session, check and job"),
+        (path.parent.name, header.partition, "partition"),
+        (path.parent.parent.name, header.system, "system"),
+    ):
+        if name != said:
+            raise UserError(f"{path}:1", f"its header is of another {key}: '{said}', not '{name}'")
+
+
 def header_of(where: str, line: str) -> Header:
     """The header that a file's first line holds. Raises UserError."""
     return _read_header(where, _loads(where, line))
 
 
 def read_all(folder: Path, system: str) -> list[Sample]:
-    """All samples of a system, oldest file first. Raises UserErrors naming each broken file."""
+    """All samples of a system, the oldest first. Raises UserErrors naming each broken file."""
     samples: list[Sample] = []
     broken: list[UserError] = []
     for path in files(folder, system):
@@ -201,14 +229,19 @@ def read_all(folder: Path, system: str) -> list[Sample]:
             broken.append(error)
     if broken:
         raise UserErrors(broken)
-    return samples
+    return sorted(samples, key=lambda sample: sample.header.order)
 
 
 def files(folder: Path, system: str) -> Iterator[Path]:
-    """The sample files of a system in order of their sessions. Raises UserError."""
+    """The sample files of a system in the order of their names. Raises UserError."""
     top = folder / system
     try:
-        found = [path for part in top.iterdir() if part.is_dir() for path in part.iterdir()]
+        found = [
+            path
+            for part in top.iterdir()
+            if not part.name.startswith(".") and part.is_dir()
+            for path in part.iterdir()
+        ]
     except FileNotFoundError:
         return iter(())
     except OSError as error:
@@ -278,17 +311,19 @@ def _read_header(where: str, record: dict[str, object]) -> Header:
                 raise UserError(where, f"'place' {str(value)[:20]} is no number of a session")
         elif not isinstance(value, str):
             raise UserError(where, f"'{key}' is no text")
-    _check_time(where, str(record["time"]))
+    record["time"] = _in_utc(where, str(record["time"]))
     return Header(**record)  # type: ignore[arg-type]
 
 
-def _check_time(where: str, text: str) -> None:
+def _in_utc(where: str, text: str) -> str:
+    """Times are compared as texts, so all are of one zone and one form."""
     try:
-        zone = datetime.fromisoformat(text).tzinfo
-    except ValueError:
-        zone = None
-    if zone is None:
-        raise UserError(where, f"'{text}' is no time with its zone", "2026-11-21T18:00:00+00:00")
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return text if _UTC.fullmatch(text) else moment.astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        pass
+    raise UserError(where, f"'{text[:40]}' is no time with its zone", "2026-11-21T18:00:00+00:00")
 
 
 def _texts(where: str, record: Mapping[str, object], key: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from siteproof import units
 from siteproof.record.pair_units import LINK, of_link
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import Header, JobOrder, Sample
 
 if TYPE_CHECKING:
     from siteproof.sites import Metric, Site
@@ -60,9 +60,11 @@ class Series:
 class Run(NamedTuple):
     """A node's figure in one job: the median where the job measured it more than once.
 
-    each: all values that the job measured. printed: their own unit; empty if there are several.
+    place, time, session, job: as they order jobs. each: all values that the job measured.
+    printed: their own unit; empty if there are several.
     """
 
+    place: int
     time: str
     session: str
     job: str
@@ -73,7 +75,6 @@ class Run(NamedTuple):
 
 
 Values = dict[Series, dict[str, list[Run]]]
-Job = tuple[str, str, str]  # time, session and id: later ones are greater
 
 
 def is_speed(metric: Metric) -> bool:
@@ -94,7 +95,7 @@ def collect(
     of_system: bool = False,
 ) -> Values:
     """Each series with the runs of each node, oldest first, in the catalogue's unit."""
-    held: dict[Series, dict[str, dict[Job, list[tuple[float, str]]]]] = defaultdict(
+    held: dict[Series, dict[str, dict[JobOrder, list[tuple[float, str]]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
     unit_of = {name: metric.unit for name, metric in site.catalogue.items()}
@@ -114,7 +115,7 @@ def collect(
     }
 
 
-def _run(job: Job, values: list[tuple[float, str]], unit: str) -> Run:
+def _run(job: JobOrder, values: list[tuple[float, str]], unit: str) -> Run:
     if len(values) == 1:  # as nearly always, and there may be a million
         ((value, own),) = values
         return Run(*job, value, unit, (value,), own)
@@ -184,9 +185,9 @@ def deciding(held: Mapping[str, str]) -> dict[str, str]:
 
 def _wanted(
     site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool], of_system: bool
-) -> Iterator[tuple[Sample, Series, Job]]:
+) -> Iterator[tuple[Sample, Series, JobOrder]]:
     metrics = {name for name, metric in site.catalogue.items() if wanted(metric)}
-    known: dict[object, tuple[Series, Job]] = {}
+    known: dict[object, tuple[Series, JobOrder]] = {}
     headers: dict[int, Header] = {}  # holds each header, so that its id stays its own
     for sample in samples:
         role, head = site.role_of(sample.node), sample.header
@@ -200,7 +201,7 @@ def _wanted(
         key = (id(head), sample.metric, role, _pairs(sample.dims), _pairs(sample.own_conditions))
         place = known.get(key)
         if place is None:
-            place = known[key] = _series(sample, role), (head.time, head.session, head.job)
+            place = known[key] = _series(sample, role), head.job_order
         yield sample, *place
 
 

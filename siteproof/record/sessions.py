@@ -5,14 +5,14 @@ After years there are millions of samples, and a verdict speaks of some thousand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.record import samples
-from siteproof.record.samples import Header, Sample
+from siteproof.record import clocks, numbering, samples
+from siteproof.record.samples import Header, Order, Sample
 
 Read = TypeVar("Read")
 
@@ -28,13 +28,46 @@ class Sessions:
         self.perflogs, self.system = perflogs, system
         self._read: dict[Path, list[Sample]] = {}
         self._broken: dict[Path, UserError] = {}
+        self._claimed: dict[Path, Order] = {}  # of files that lie where they do not belong
 
     @cached_property
     def _files(self) -> list[tuple[Path, Header]]:
-        found = self._of_each(samples.files(self.perflogs, self.system), samples.read_header)
-        newest = max((_session(path) for path, _ in found), default="")
-        _stop_at(error for path, error in self._broken.items() if _session(path) >= newest)
-        return found
+        read = self._of_each(samples.files(self.perflogs, self.system), samples.read_header)
+        found = list(self._of_their_names(read))
+        begin: dict[str, Order] = {}
+        for _, header in found:
+            begin[header.session] = min(header.order, begin.get(header.session, header.order))
+        _stop_at(self._maybe_newest(begin))
+        return sorted(found, key=lambda one: (begin[one[1].session], one[0].name))
+
+    def _of_their_names(self, read: Iterable[tuple[Path, Header]]) -> Iterator[tuple[Path, Header]]:
+        """Those whose header says what their path says; the others are broken."""
+        for path, header in read:
+            try:
+                samples.must_lie_at(path, header)
+                yield path, header
+            except UserError as error:
+                self._broken[path] = error
+                if header.system == self.system:
+                    self._claimed[path] = header.order
+
+    def _maybe_newest(self, begin: Mapping[str, Order]) -> Iterator[UserError]:
+        """What is wrong with the files that may be of the newest session."""
+        if not self._broken:
+            return
+        places = numbering.known(self.perflogs, self.system)
+        newest = max(begin.values(), default=(0, "", ""))
+        for path, error in self._broken.items():
+            name = _session(path)
+            known, place = begin.get(name), places.get(name, 0)
+            if known is not None:
+                is_older = known < newest
+            elif place or (newest[0] and places):
+                is_older = place < newest[0]
+            else:
+                is_older = name < newest[2]
+            if not is_older or self._claimed.get(path, newest) > newest:
+                yield error
 
     @property
     def headers(self) -> list[Header]:
@@ -45,6 +78,11 @@ class Sessions:
     def left_out(self) -> list[str]:
         """The files that were left out, each with the reason."""
         return [str(error) for error in self._broken.values()]
+
+    @property
+    def odd_clocks(self) -> list[str]:
+        """What is wrong with the clocks and numbers of the sessions."""
+        return clocks.told(self.headers)
 
     def of(self, wanted: Callable[[Header], bool], *, needed: bool = True) -> list[Sample]:
         """The samples of some jobs, the oldest session first.

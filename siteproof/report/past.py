@@ -38,7 +38,7 @@ KINDS = """
 SELECT series, min(metric), min(environment), min(dims), min(conditions) FROM samples
 WHERE system = $system AND source = 'siteproof' AND status = 'ok'
   AND list_contains($metrics, metric)
-GROUP BY series ORDER BY max(time) DESC, series
+GROUP BY series ORDER BY max(place) DESC, max(time) DESC, series
 """
 
 Ints = NDArray[np.integer]
@@ -102,7 +102,7 @@ def read(material: Material) -> Past | None:
     nodes = list(dict.fromkeys(nodes))
     found = material.history.sql(
         "SELECT session, min(time) FROM runs WHERE system = ? AND source = 'siteproof' "
-        "GROUP BY session ORDER BY min(time), session",
+        "GROUP BY session ORDER BY min(place), min(time), session",
         [material.system],
     )[-SESSIONS:]
     if not (metrics and nodes and found):

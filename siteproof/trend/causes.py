@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,14 +28,17 @@ NOTHING = "nothing that is recorded changed"
 UNKNOWN = "not known: logs of others record nothing beside the figure"
 TEXTS, DESCRIPTION = "HostParameters", "SystemDescription"
 FILES = 64  # that are kept in memory: those of one night are behind many alerts
-# A row for each run of a check of texts on a node; the order is that of time.
+# A row for each run of a check of texts on a node; the order is that of sessions.
 _TEXTS = """
-    SELECT DISTINCT time, session, check_name, node, file FROM samples
+    SELECT DISTINCT place, time, session, check_name, node, file FROM samples
     WHERE system = $system AND check_name IN ($texts, $description) AND status = 'ok'
-    ORDER BY time, file"""
+    ORDER BY place, time, file"""
+_SESSIONS = """
+    SELECT session FROM runs WHERE system = $system
+    GROUP BY session ORDER BY min(place), min(time), session"""
 _FILES = """
     SELECT check_name, session, file FROM runs WHERE system = $system AND source = 'siteproof'
-    ORDER BY time, file"""
+    ORDER BY place, time, file"""
 
 
 class Causes:
@@ -109,26 +111,32 @@ class Causes:
         return found
 
     @cached_property
-    def _texts(self) -> dict[tuple[str, str], list[tuple[datetime, str, str]]]:
+    def _order(self) -> dict[str, int]:
+        """The number of each session, the oldest first."""
+        rows = self._h.sql(_SESSIONS, {"system": self._system})
+        return {session: number for number, (session,) in enumerate(rows)}
+
+    @cached_property
+    def _texts(self) -> dict[tuple[str, str], list[tuple[str, str]]]:
         """The runs of each check of texts on each node, oldest first."""
         rows = self._h.sql(
             _TEXTS, {"system": self._system, "texts": TEXTS, "description": DESCRIPTION}
         )
-        found: dict[tuple[str, str], list[tuple[datetime, str, str]]] = {}
-        for time, session, check, node, file in rows:
-            found.setdefault((check, node), []).append((time, session, file))
+        found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for _, _, session, check, node, file in rows:
+            found.setdefault((check, node), []).append((session, file))
         return found
 
     def _beside(self, nodes: set[str], moment: Moment, later: bool) -> Iterator[str]:
         """The files of the texts that are nearest to a moment, on its side of the change."""
         for node in sorted(nodes):
             for check in (TEXTS, DESCRIPTION):
-                held = self._texts.get((check, node), [])
+                here = self._order.get(moment.session, -1)
                 fit = [
                     file
-                    for time, session, file in held
+                    for session, file in self._texts.get((check, node), [])
                     if session == moment.session
-                    or (time >= moment.time if later else time <= moment.time)
+                    or (self._order[session] > here if later else self._order[session] < here)
                 ]
                 yield from fit[:1] if later else fit[-1:]
 

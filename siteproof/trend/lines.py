@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 FOREIGN = "imported"  # the role of nodes that only imported logs know
+AHEAD = np.timedelta64(1, "D")  # of now, that a time may be
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HIGHER, LOWER = ("rate", "flops", "iops", "frequency"), ("time",)  # better, where no catalogue says
 # A file of ours holds one job, a log of plain ReFrame many.
-_JOBS = "SELECT DISTINCT time, session, job, file FROM runs WHERE system = $system"
+_JOBS = "SELECT DISTINCT place, time, session, job, file FROM runs WHERE system = $system"
 # Only rows with a number of the right kind; `wanted` numbers the series in question.
 _POINTS = """
     WITH numbered AS (SELECT * FROM (VALUES {wanted}) AS w(series, kind, number)),
-    jobs AS (SELECT *, row_number() OVER (ORDER BY time, session, job, file) - 1 AS run
+    jobs AS (SELECT *, row_number() OVER (ORDER BY place, time, session, job, file) - 1 AS run
              FROM ({jobs})),
     names AS (SELECT node, row_number() OVER (ORDER BY node) - 1 AS place
               FROM (SELECT DISTINCT node FROM samples WHERE system = $system))
@@ -166,9 +167,27 @@ def read(
             "SELECT DISTINCT node FROM samples WHERE system = $system ORDER BY node", bind
         )
     ]
-    runs = h.columns(f"SELECT time, session FROM ({_JOBS}) ORDER BY time, session, job, file", bind)
+    runs = h.columns(
+        f"SELECT time, session FROM ({_JOBS}) ORDER BY place, time, session, job, file", bind
+    )
+    runs["time"] = in_order(runs["time"])
     found.groups.extend(_groups(site, kinds, points, names, runs, found))
     return found
+
+
+def in_order(times: np.ndarray) -> NDArray[np.datetime64]:
+    """The times of runs in the order of their sessions, none before an earlier one.
+
+    A time that a clock cannot have shown, as it is later than now and others follow, is that of
+    the run before.
+    """
+    found = np.asarray(times).astype("datetime64[us]")
+    possible = found <= np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us") + AHEAD
+    if not possible.any():
+        return np.maximum.accumulate(found)
+    last = int(np.flatnonzero(possible)[-1])
+    wrong = ~possible & (np.arange(found.size) < last)
+    return np.maximum.accumulate(np.where(wrong, found[possible].min(), found))
 
 
 def _kinds(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Kind]:
@@ -270,7 +289,7 @@ def _role(site: Site, one: _Kind, node: str) -> tuple[str | None, str]:
 
 
 def _sessions(names: np.ndarray) -> Ints:
-    """The number of each run's session, in the order in which they first ended a job."""
+    """The number of each run's session, in the order of their first jobs."""
     known: dict[str, int] = {}
     return np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
 

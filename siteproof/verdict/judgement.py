@@ -29,8 +29,8 @@ class Judgement:
 
     unjudged: headline metrics that were measured, and of which no criterion speaks.
     warnings: what a figure was measured under and should not have been, waivers that have expired,
-    and `not_here` of what was measured, with the nodes. sessions: all of the system, where older
-    ones are wanted.
+    and `not_here` of what was measured, with the nodes; clocks that are wrong.
+    sessions: all of the system, where older ones are wanted.
     """
 
     site: Site
@@ -71,7 +71,8 @@ def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgem
         record.headers, campaign=name, start=start, answers=lambda job: answers(job.session)
     )
     judged = judge_samples(site, record.samples(wanted), chosen, record.swept)
-    return replace(judged, sessions=record.sessions)
+    odd = dict.fromkeys(record.sessions.odd_clocks, nodesets.of())
+    return replace(judged, sessions=record.sessions, warnings={**judged.warnings, **odd})
 
 
 def _without_criteria(jobs: Sequence[Header]) -> set[str]:

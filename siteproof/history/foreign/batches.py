@@ -38,7 +38,8 @@ _RUNS = f"""
 INSERT INTO new_runs BY NAME
 SELECT i.run, h.* EXCLUDE (number), i.job::VARCHAR AS job,
        strftime(make_timestamp(i.began), '%Y%m%dT%H%M%SZ-{SOURCE}') AS session,
-       make_timestamp(i.time) AS time, '' AS expected, coalesce(c.samples, 0)::INTEGER AS samples,
+       make_timestamp(i.time) AS time, '' AS expected, 0 AS place,
+       coalesce(c.samples, 0)::INTEGER AS samples,
        '{{}}' AS conditions, '{{}}' AS provenance
 FROM foreign_lines i JOIN foreign_heads h ON h.number = i.head
 LEFT JOIN (SELECT run, count(*) AS samples FROM foreign_figures GROUP BY run) c

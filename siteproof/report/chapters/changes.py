@@ -90,11 +90,11 @@ def last_time(material: Material) -> Since | None:
     mine = [h for h in material.sessions.headers if h.session in set(material.names)]
     if not mine:
         return None
-    start, kinds = min(h.time for h in mine), {_kind(h) for h in mine}
+    start, kinds = min(h.order for h in mine), {_kind(h) for h in mine}
     earlier = [
         h
         for h in material.sessions.headers
-        if h.time < start
+        if h.order < start
         and h.session not in set(material.names)
         and not (h.campaign and h.campaign in {m.campaign for m in mine})
     ]

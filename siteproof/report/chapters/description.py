@@ -188,15 +188,15 @@ def _unread(unread: Mapping[str, Mapping[str, str]]) -> list[str]:
 def _changed(material: Material, told: Described) -> Section:
     """What is not what it was when the nodes were described before."""
     mine = {s.header.session for s in told.samples}
-    start = min(s.header.time for s in told.samples)
+    start = min(s.header.order for s in told.samples)
     before = [
         h
         for h in material.sessions.headers
-        if h.check == descriptions.CHECK and h.session not in mine and h.time < start
+        if h.check == descriptions.CHECK and h.session not in mine and h.order < start
     ]
     if not before:
         return Section("drift", "Since the last description", "There is no earlier description.")
-    last = max(before, key=lambda h: h.time)
+    last = max(before, key=lambda h: h.order)
     fields = descriptions.of(
         material.sessions.of(lambda h: h.check == descriptions.CHECK and h.session == last.session),
         material.perflogs,

@@ -94,7 +94,7 @@ def fleets(material: Material) -> list[Fleet]:
     judged, site = material.judged, material.site
     alone = pair_ends.alone(judged.samples)
     like: dict[tuple[str, str], list[Sample]] = {}
-    for sample in sorted(alone, key=lambda s: s.header.time, reverse=True):
+    for sample in sorted(alone, key=lambda s: s.header.order, reverse=True):
         if sample.status == "ok":
             like.setdefault((sample.metric, sample.node), []).append(sample)
     values = series.collect(site, alone, _wanted)

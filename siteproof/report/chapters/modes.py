@@ -110,8 +110,7 @@ def _trials(found: Sequence[Sample], metric: str, ways: Sequence[str]) -> dict[s
         way: [
             s
             for s in held
-            if s.header
-            == max((other.header for other in held), key=lambda h: (h.time, h.session, h.job))
+            if s.header == max((other.header for other in held), key=lambda h: h.job_order)
         ]
         for way, held in trials.items()
     }
