@@ -21,7 +21,7 @@ import reframe
 from siteproof import files
 from siteproof.checks import software
 from siteproof.errors import UserError
-from siteproof.record import numbering
+from siteproof.record import session_numbers
 from siteproof.sites import Site
 from siteproof.slurm import client
 from siteproof.spack.registered import Registered
@@ -78,7 +78,7 @@ def take_place() -> list[str]:
     active = current()
     if active.place:
         return []
-    place, odd = numbering.take(
+    place, odd = session_numbers.take(
         active.folder / "perflogs",
         active.site.system.system,
         active.name,

@@ -20,7 +20,7 @@ from siteproof.collect import cause, ending, outcome, pair_turns, raw, sweep_poi
 from siteproof.collect.cause import Cause
 from siteproof.collect.outcome import Outcome
 from siteproof.errors import OutputError, UserError
-from siteproof.record import descriptions, manifest, samples
+from siteproof.record import clocks, descriptions, manifest, samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.samples import Header, Sample
 from siteproof.slurm import client
@@ -113,6 +113,8 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
     host = _common([o.host for _, o in outcomes if o.status == "ok"])
     shared = {key: told for key, told in host.items() if key in ("kernel", "processor")}
     when = _ended(job, [o for _, o in outcomes], now).isoformat(timespec="seconds")
+    if off := clocks.of_nodes(((n, o.host) for n, o in outcomes), job.started, now):
+        shared[clocks.NODES] = off
     header = Header(
         session=job.session,
         system=job.system,
@@ -132,9 +134,10 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
 
 
 def _ended(job: Manifest, outcomes: Iterable[Outcome], now: float) -> datetime:
-    """When the last node was done, whenever it is collected; no node's clock runs ahead of ours."""
-    ends = [int(end) for o in outcomes if (end := o.host.get("end", "")).isdecimal()]
-    return datetime.fromtimestamp(min(now, max([*ends, int(job.started)])), UTC)
+    """When the last node was done, whenever it is collected, by the clocks that can be right."""
+    ends = [end for o in outcomes if (end := clocks.read(o.host.get("end", ""))) is not None]
+    right = [end for end in ends if end <= now + clocks.BOUND]
+    return datetime.fromtimestamp(min(now, max([*right, int(job.started)])), UTC)
 
 
 def _node_samples(header: Header, node: str, left: Outcome) -> Iterable[Sample]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from siteproof.record.numbering import highest
+from siteproof import nodesets
 from siteproof.record.samples import PUBLISHED, Header
+from siteproof.record.session_numbers import highest
 
 BOUND = 60  # seconds that two clocks may differ
 NODES = "clocks"  # provenance: the nodes whose clocks are off, each with by how much
+LONGEST = 12  # digits of such a time
 SHOWN = 5  # of a kind; the others are counted
 BY_PLACE = "judged by its place in the order of sessions"
 
@@ -36,6 +38,32 @@ def told(headers: Iterable[Header], now: datetime | None = None) -> list[str]:
         *_few(_numbers(own, spans)),
         *_few(_nodes(own)),
     ]
+
+
+def read(text: str) -> int | None:
+    """A time of a node's own account, in seconds since 1970; None: it is none."""
+    is_one = text.isascii() and text.isdigit() and len(text) <= LONGEST
+    return int(text) if is_one else None
+
+
+def of_nodes(accounts: Iterable[tuple[str, Mapping[str, str]]], started: float, now: float) -> str:
+    """Which nodes began before their job did, or ended after now, by more than the bound.
+
+    accounts: each node's own. started, now: by the login node's clock.
+    """
+    behind: dict[str, float] = {}
+    ahead: dict[str, float] = {}
+    for node, account in accounts:
+        begin, end = (read(account.get(key, "")) for key in ("start", "end"))
+        if begin is not None and begin < started - BOUND:
+            behind[node] = max(started - begin, behind.get(node, 0))
+        if end is not None and end > now + BOUND:
+            ahead[node] = max(end - now, ahead.get(node, 0))
+    return "; ".join(
+        f"{nodesets.of(held)} {'up to ' if len(held) > 1 else ''}{max(held.values()):.0f} s {word}"
+        for held, word in ((behind, "behind"), (ahead, "ahead"))
+        if held
+    )
 
 
 def _spans(headers: Sequence[Header]) -> list[Span]:
@@ -94,7 +122,7 @@ def _numbers(headers: Sequence[Header], spans: Sequence[Span]) -> Iterator[str]:
     for place in beyond:
         yield (
             f"session {min(sessions[place])} has the number {place}, far beyond {last}, "
-            "the last before it"
+            "the last before it: it does not count"
         )
 
 

@@ -6,12 +6,13 @@ After years there are millions of samples, and a verdict speaks of some thousand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.record import clocks, numbering, samples
+from siteproof.record import clocks, samples, session_numbers
 from siteproof.record.samples import Header, Order, Sample
 
 Read = TypeVar("Read")
@@ -28,17 +29,27 @@ class Sessions:
         self.perflogs, self.system = perflogs, system
         self._read: dict[Path, list[Sample]] = {}
         self._broken: dict[Path, UserError] = {}
+        self._written: list[Header] = []
+        self._leapt: dict[Path, Header] = {}
         self._claimed: dict[Path, Order] = {}  # of files that lie where they do not belong
 
     @cached_property
     def _files(self) -> list[tuple[Path, Header]]:
         read = self._of_each(samples.files(self.perflogs, self.system), samples.read_header)
         found = list(self._of_their_names(read))
+        self._written = [header for _, header in found]
+        found = self._without_leaps(found)
         begin: dict[str, Order] = {}
         for _, header in found:
             begin[header.session] = min(header.order, begin.get(header.session, header.order))
         _stop_at(self._maybe_newest(begin))
         return sorted(found, key=lambda one: (begin[one[1].session], one[0].name))
+
+    def _without_leaps(self, found: list[tuple[Path, Header]]) -> list[tuple[Path, Header]]:
+        """A number that no sessions can have led to does not count."""
+        beyond = set(session_numbers.highest(header.place for _, header in found)[1])
+        self._leapt = {p: replace(h, place=0) for p, h in found if h.place in beyond}
+        return [(path, self._leapt.get(path, header)) for path, header in found]
 
     def _of_their_names(self, read: Iterable[tuple[Path, Header]]) -> Iterator[tuple[Path, Header]]:
         """Those whose header says what their path says; the others are broken."""
@@ -55,7 +66,7 @@ class Sessions:
         """What is wrong with the files that may be of the newest session."""
         if not self._broken:
             return
-        places = numbering.known(self.perflogs, self.system)
+        places = session_numbers.known(self.perflogs, self.system)
         newest = max(begin.values(), default=(0, "", ""))
         for path, error in self._broken.items():
             name = _session(path)
@@ -82,7 +93,7 @@ class Sessions:
     @property
     def odd_clocks(self) -> list[str]:
         """What is wrong with the clocks and numbers of the sessions."""
-        return clocks.told(self.headers)
+        return clocks.told(self._written) if self._files else []
 
     def of(self, wanted: Callable[[Header], bool], *, needed: bool = True) -> list[Sample]:
         """The samples of some jobs, the oldest session first.
@@ -97,6 +108,9 @@ class Sessions:
         if needed and self._broken:
             asked = {_session(path) for path in paths}
             _stop_at(error for path, error in self._broken.items() if _session(path) in asked)
+        for path in self._leapt.keys() & set(paths):
+            head = self._leapt[path]
+            self._read[path] = [replace(s, header=head) for s in self._read.get(path, ())]
         return [sample for path in paths for sample in self._read.get(path, ())]
 
     def of_job(self, job: Header) -> list[Sample]:

@@ -447,3 +447,27 @@ def test_the_next_run_warns_of_a_broken_manifest_and_goes_on(good):
 def test_nothing_to_collect_is_said(world):
     done = world.siteproof("collect")
     assert (done.code, done.out) == (0, "nothing left to collect\n")
+
+
+# ---- clocks
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "told"),
+    [
+        (900, 1000, None),
+        (841, 1000, None),
+        (100, 200, "n2 800 s behind"),
+        (1000, 10**10, "s ahead"),
+        (1000, "9" * 5000, None),
+        ("٩", "١٠٠", None),
+    ],
+)
+def test_a_node_whose_clock_is_off_is_named_and_dates_nothing(tmp_path, start, end, told):
+    job = Job(tmp_path)
+    job.node("n1", start=950, end=1000)
+    job.node("n2", start=start, end=end)
+    (head, *_) = (s.header for s in job.collect().values())
+    assert head.time == "1970-01-01T00:16:40+00:00"
+    off = head.provenance.get("clocks", "")
+    assert told in off if told else not off

@@ -11,19 +11,19 @@ from fleets import header
 
 from siteproof import locks
 from siteproof.errors import UserError
-from siteproof.record import numbering, samples
+from siteproof.record import samples, session_numbers
 
 TAKE = """
 import sys
 from pathlib import Path
 from siteproof.record import numbering
 for turn in range(20):
-    print(numbering.take(Path(sys.argv[1]), "here", f"s{sys.argv[2]}-{turn}")[0])
+    print(session_numbers.take(Path(sys.argv[1]), "here", f"s{sys.argv[2]}-{turn}")[0])
 """
 
 
 def take(folder, session="s1", **keys):
-    return numbering.take(folder, "here", session, **keys)[0]
+    return session_numbers.take(folder, "here", session, **keys)[0]
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_number_that_samples_have_is_not_given_again(tmp_path):
 def test_a_number_far_beyond_the_others_does_not_count_and_is_named(tmp_path, numbers):
     take(tmp_path, "s1")
     (numbers / "999999998").write_text("mine\n")
-    place, odd = numbering.take(tmp_path, "here", "s2")
+    place, odd = session_numbers.take(tmp_path, "here", "s2")
     assert place == 2
     assert "999999998: far beyond the last session's number, 1" in odd[0]
     samples.write(tmp_path, header(1, place=900_000_000), [])
