@@ -42,6 +42,7 @@ INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says no
 PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 LAST_PLACE = 10**9  # sessions that a system will never have
 MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
+FIRST_YEAR, LAST_YEAR = "1970", "2199"  # where a clock begins; beyond all that one can be wrong
 _FAR = (datetime.now(UTC) + timedelta(days=366)).isoformat(timespec="seconds")
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
 _OBJECTS = ("conditions", "provenance")
@@ -320,7 +321,11 @@ def _in_utc(where: str, text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
-            return text if _UTC.fullmatch(text) else moment.astimezone(UTC).isoformat()
+            told = text if _UTC.fullmatch(text) else moment.astimezone(UTC).isoformat()
+            if FIRST_YEAR <= told[:4] <= LAST_YEAR:
+                return told
+            allowed = f"{FIRST_YEAR} to {LAST_YEAR}"
+            raise UserError(where, f"'{text}' is of a year that no clock shows", allowed)
     except (ValueError, OverflowError):
         pass
     raise UserError(where, f"'{text[:40]}' is no time with its zone", "2026-11-21T18:00:00+00:00")

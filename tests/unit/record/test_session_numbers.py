@@ -16,7 +16,7 @@ from siteproof.record import samples, session_numbers
 TAKE = """
 import sys
 from pathlib import Path
-from siteproof.record import numbering
+from siteproof.record import session_numbers
 for turn in range(20):
     print(session_numbers.take(Path(sys.argv[1]), "here", f"s{sys.argv[2]}-{turn}")[0])
 """
