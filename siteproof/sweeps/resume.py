@@ -10,7 +10,7 @@ from pathlib import Path
 from siteproof.errors import UserError
 from siteproof.record import manifest, samples
 from siteproof.record.point import Point
-from siteproof.record.samples import Sample
+from siteproof.record.samples import Order, Sample
 from siteproof.sweeps.reading import SweepFile
 
 LAST = "last"
@@ -129,7 +129,19 @@ def _running(stages: Path, sweep: str) -> list[str]:
 
 
 def _last(held: Mapping[str, list[Path]], sweep: str) -> str:
-    return next((name for name in reversed(sorted(held)) if _of_sweep(held[name], sweep)), "")
+    newest_first = sorted(held, key=lambda name: _order(held[name]), reverse=True)
+    return next((name for name in newest_first if _of_sweep(held[name], sweep)), "")
+
+
+def _order(paths: Iterable[Path]) -> Order:
+    """By what a session's files are sorted; of broken ones only the name is known."""
+    found = []
+    for path in paths:
+        try:
+            found.append(samples.read_header(path).order)
+        except UserError:
+            found.append((0, "", path.name))
+    return min(found)
 
 
 def _of_sweep(paths: Iterable[Path], sweep: str) -> list[Sample]:

@@ -43,6 +43,7 @@ def columns(batch: Batch) -> dict[str, np.ndarray]:
         "session": _sessions(batch.lines["began"][line]),
         "job": batch.lines["job"][line].astype(str).astype(object),
         "time": batch.lines["time"][line].view("datetime64[us]"),
+        "place": np.zeros(line.size, dtype=np.int64),
         "value": value,
         "digits": _printed(value, batch.figures["digits"][order]),
         "base": value * factor[template],

@@ -118,6 +118,7 @@ def read(connection, paths, is_fast):
     hold = fast.body if is_fast else (lambda data: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fast, "body", hold)
+        patch.setattr(samples, "must_lie_at", lambda _path, _header: None)
         query, refused = ingest.read(connection, listed)
     return [
         table(connection, "samples", query),
