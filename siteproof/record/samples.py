@@ -205,13 +205,17 @@ def must_lie_at(path: Path, header: Header) -> None:
 
     Raises UserError.
     """
-    for name, said, key in (
-        (path.name, file_name(header), "session, check and job"),
-        (path.parent.name, header.partition, "partition"),
-        (path.parent.parent.name, header.system, "system"),
+    system, partition, name = ("", "", *path.parts)[-3:]
+    wanted = file_name(header)
+    if (system, partition, name) == (header.system, header.partition, wanted):
+        return
+    for there, said, key in (
+        (name, wanted, "session, check and job"),
+        (partition, header.partition, "partition"),
+        (system, header.system, "system"),
     ):
-        if name != said:
-            raise UserError(f"{path}:1", f"its header is of another {key}: '{said}', not '{name}'")
+        if there != said:
+            raise UserError(f"{path}:1", f"its header is of another {key}: '{said}', not '{there}'")
 
 
 def header_of(where: str, line: str) -> Header:
