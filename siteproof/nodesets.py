@@ -8,6 +8,7 @@ from math import prod
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
+MISSING = "missing"  # in place of a set: the nodes without an answer that counts
 MAX_NODES = 100_000
 _NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")

@@ -47,7 +47,9 @@ def _to_file(command: Callable[..., Any]) -> Callable[..., Any]:
     is_flag=True,
     help="A case more for each node of each criterion: 320 nodes are many cases.",
 )
-def _junit(system: str, since: str, campaign: str, file: Path | None, per_node: bool) -> None:
+def _junit(
+    system: str, since: str, campaign: str, as_of: str, file: Path | None, per_node: bool
+) -> None:
     """The verdicts as JUnit XML, a case a criterion, for CI.
 
     Something in it is red exactly where 'siteproof verdict' does not end with 0: FAIL and
@@ -69,13 +71,13 @@ def _junit(system: str, since: str, campaign: str, file: Path | None, per_node: 
     \b
     siteproof export junit --campaign maintenance-2026-11 --output siteproof.xml
     """
-    judged = _judge(system, since, campaign, file)
+    judged = _judge(system, since, campaign, as_of, file)
     _write(file, junit.text(judged, per_node=per_node), judged)
 
 
 @export.command("openmetrics", short_help="OpenMetrics text for node_exporter.")
 @_to_file
-def _openmetrics(system: str, since: str, campaign: str, file: Path | None) -> None:
+def _openmetrics(system: str, since: str, campaign: str, as_of: str, file: Path | None) -> None:
     """Verdicts, states of nodes and headline figures as OpenMetrics text, for monitoring.
 
     Values are in base units: bytes per second, seconds, operations per second. For node_exporter
@@ -89,14 +91,14 @@ def _openmetrics(system: str, since: str, campaign: str, file: Path | None) -> N
     \b
     siteproof export openmetrics --output /var/lib/node_exporter/siteproof.prom
     """
-    judged = _judge(system, since, campaign, file)
+    judged = _judge(system, since, campaign, as_of, file)
     report = states.report(judged, states.lately(judged))
     _write(file, openmetrics.text(judged, report, datetime.now(UTC)), judged)
 
 
 @export.command("json", short_help="One JSON document: verdicts and nodes.")
 @_to_file
-def _json(system: str, since: str, campaign: str, file: Path | None) -> None:
+def _json(system: str, since: str, campaign: str, as_of: str, file: Path | None) -> None:
     """Everything of 'siteproof verdict --json', and the states of all nodes, in one document.
 
     'siteproof export schema' explains each key.
@@ -104,7 +106,7 @@ def _json(system: str, since: str, campaign: str, file: Path | None) -> None:
     \b
     siteproof export json | jq -r '.criteria[] | select(.verdict == "FAIL") | .id'
     """
-    judged = _judge(system, since, campaign, file)
+    judged = _judge(system, since, campaign, as_of, file)
     report = states.report(judged, states.lately(judged))
     document = documents.verdict(judged, datetime.now(UTC), report)
     _write(file, documents.dumps(document) + "\n", judged)
@@ -122,10 +124,10 @@ def _schema(of: str) -> None:
     click.echo(documents.dumps(documents.schema_of(of)))
 
 
-def _judge(system: str, since: str, campaign: str, file: Path | None) -> Judgement:
+def _judge(system: str, since: str, campaign: str, as_of: str, file: Path | None) -> Judgement:
     if file is not None:
         shared.refuse(file)
-    return judge_system(system, since=since, name=campaign)
+    return judge_system(system, since=since, name=campaign, as_of=as_of)
 
 
 def _write(file: Path | None, text: str, judged: Judgement) -> None:

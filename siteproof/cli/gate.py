@@ -82,6 +82,7 @@ def gate(
     system: str,
     since: str,
     campaign: str,
+    as_of: str,
     apply: bool,
     retest: bool,
     release: bool,
@@ -110,12 +111,16 @@ def gate(
         raise UserError("gate", "--retest and --release at once", "one after the other")
     if options and not retest:
         raise UserError("gate", f"'{options[0]}' without --retest", "options of ReFrame's")
+    if as_of and (apply or retest or release):
+        what = "the past decides nothing of today"
+        raise UserError("--as-of", what, "without --apply, --retest and --release")
     chosen = Options(apply, _share(limit), options)
-    judged = judge_system(system, since=since, name=campaign)
+    judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     scene = _scene(judged, _states(keep_out), Wish(_who(users), judged.chosen, drain, beside))
     tell_left_out(judged.sessions)
     if not judged.samples or all(r.state == UNTESTED for r in scene.decision.rulings.values()):
-        click.echo(f"nothing was measured: {judged.chosen}")
+        still = " that still counts" if judged.samples else ""
+        click.echo(f"nothing was measured{still}: {judged.chosen}")
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
         work = _retest if retest else _release if release else _quarantine

@@ -45,7 +45,7 @@ RANKED = 20  # nodes of a metric that are shown, the worst first
 )
 @click.option("--untested", is_flag=True, help="Print only the nodes that lack a figure, as a set.")
 def nodes(
-    system: str, since: str, campaign: str, metric: str, as_json: bool, untested: bool
+    system: str, since: str, campaign: str, as_of: str, metric: str, as_json: bool, untested: bool
 ) -> None:
     """Say of every node whether it is OK, SLOW, FAILED, ODD, UNSTABLE or UNTESTED, and why.
 
@@ -60,7 +60,7 @@ def nodes(
     if untested and campaign and not _began(system, campaign):
         click.echo(str(_inventory(system)))
         return
-    judged = judge_system(system, since=since, name=campaign)
+    judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     report = states.report(judged, states.lately(judged))
     tell_left_out(judged.sessions)
     if untested:
@@ -80,7 +80,8 @@ def nodes(
 def _began(system: str, campaign: str) -> bool:
     """Whether a campaign has samples; before its first one all nodes are untested."""
     sessions = Sessions(files.perflogs(), system or sites.recognise())
-    return any(header.campaign == campaign for header in sessions.headers)
+    names = {header.campaign for header in sessions.headers}
+    return campaign in names or campaign.rpartition("@")[0] in names - {""}
 
 
 def _inventory(system: str) -> NodeSet:

@@ -27,7 +27,7 @@ SLOW = 2  # seconds of silence after which somebody who waits wants a word
     metavar="FILE",
     help="The page: .html, or .md for Markdown; without it SYSTEM-DAY.html here.",
 )
-def report(system: str, since: str, campaign: str, output: str) -> None:
+def report(system: str, since: str, campaign: str, as_of: str, output: str) -> None:
     """Write everything that is known of a system on one page: verdict, nodes, changes, figures.
 
     The HTML page needs no other file and no network. Exit code 0: the page was written, whatever
@@ -42,13 +42,17 @@ def report(system: str, since: str, campaign: str, output: str) -> None:
         raise UserError("--output", f"'{output}' has no ending of a page", "FILE.html, FILE.md")
     if output:
         shared.refuse(Path(output))
-    with closing(material.gather(system, since=since, name=campaign, told=_teller())) as found:
+    with closing(_gather(system, since, campaign, as_of)) as found:
         target = Path(output or f"{found.system}-{found.now:%Y-%m-%d}.html")
         shared.refuse(target)
         text = PAGES[ending](assemble.build(found), found.now)
         tell_left_out(found.sessions)
         shared.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {len(text.encode()) / 1e6:.1f} MB, {found.judged.chosen}")
+
+
+def _gather(system: str, since: str, campaign: str, as_of: str) -> material.Material:
+    return material.gather(system, since=since, name=campaign, as_of=as_of, told=_teller())
 
 
 def _teller() -> Callable[[str], None]:

@@ -51,12 +51,23 @@ _OPTIONS = (
         metavar="TIME",
         help="All sessions since then: 12h, 7d, 2026-11-21T18:00 (UTC).",
     ),
-    click.option("--campaign", default="", metavar="NAME", help="All sessions of a campaign."),
+    click.option(
+        "--campaign",
+        default="",
+        metavar="NAME",
+        help="All sessions of a campaign; NAME@DAY where a name was used again.",
+    ),
+    click.option(
+        "--as-of",
+        default="",
+        metavar="TIME",
+        help="What was known then, and how old it was then: 2026-11-21T18:00 (UTC), 7d.",
+    ),
 )
 
 
 def which_samples(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--system, --since and --campaign: of which samples a verdict speaks."""
+    """--system, --since, --campaign and --as-of: of which samples a verdict speaks."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

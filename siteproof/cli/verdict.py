@@ -13,7 +13,7 @@ from siteproof.cli.shared import tell_left_out, which_samples
 from siteproof.export import documents
 from siteproof.judge.gravity import Verdict
 from siteproof.verdict.judgement import Judgement, judge_system
-from siteproof.wording.verdicts import bound, last_line, reason, value
+from siteproof.wording.verdicts import age, bound, last_line, next_command, reason, value
 
 COLOURS = {
     Verdict.FAIL: "bold red",
@@ -24,6 +24,7 @@ COLOURS = {
     Verdict.SKIP: "dim",
     Verdict.PASS: "green",
 }
+COLUMNS = ("criterion", "verdict", "worst value", "bound", "nodes", "age", "worst nodes, or why")
 WIDTH = 132  # columns where nobody looks at a terminal
 
 
@@ -35,11 +36,14 @@ WIDTH = 132  # columns where nobody looks at a terminal
     is_flag=True,
     help="For programs: one JSON object; 'siteproof export schema' explains it.",
 )
-def verdict(system: str, since: str, campaign: str, as_json: bool) -> None:
+def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -> None:
     """Say for each criterion whether the system keeps it.
 
-    Without --since and --campaign it speaks of the newest session that could answer a criterion,
-    and of all sessions of its campaign (SITEPROOF_CAMPAIGN names one when checks run).
+    Without --since and --campaign each node, pair and criterion is answered by the newest
+    measurement that can, whichever session it is of; a newer failure outranks an older PASS. An
+    answer older than the criterion's max_age (7d), or than a recorded change of kernel, firmware
+    or software lock, is INCOMPLETE. With --since or --campaign (SITEPROOF_CAMPAIGN names one when
+    checks run) nothing else counts, and ages count from the newest of these sessions.
 
     Exit code: 0 every criterion in force was decided and is kept; 1 a FAIL, ERROR or REGRESSED; 2
     wrong usage or input; 3 nothing failed, and something is INCOMPLETE or PENDING, or a SKIP
@@ -48,7 +52,7 @@ def verdict(system: str, since: str, campaign: str, as_json: bool) -> None:
     \b
     siteproof verdict --since 2026-11-21T18:00
     """
-    judged = judge_system(system, since=since, name=campaign)
+    judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     tell_left_out(judged.sessions)
     if as_json:
         click.echo(documents.dumps(documents.verdict(judged, datetime.now(UTC))))
@@ -63,8 +67,8 @@ def _print(judged: Judgement) -> None:
         console = Console(width=WIDTH)
     title = Text(f"{judged.site.system.system}: {judged.chosen}")
     table = Table(title=title, title_justify="left")
-    for name in ("criterion", "verdict", "worst value", "bound", "nodes", "worst nodes, or why"):
-        table.add_column(name, overflow="fold", no_wrap=name in ("criterion", "verdict"))
+    for name in COLUMNS:
+        table.add_column(name, overflow="fold", no_wrap=name in ("criterion", "verdict", "age"))
     for result in judged.verdicts:
         worst = result.worst
         table.add_row(
@@ -73,6 +77,7 @@ def _print(judged: Judgement) -> None:
             Text(value(worst, result.criterion) if worst else "-"),
             Text(bound(judged, result)),
             f"{result.ok} of {len(result.nodes)}" if result.nodes else "-",
+            Text(age(result)),
             Text(reason(result)),
         )
     console.print(table)
@@ -87,4 +92,6 @@ def _print(judged: Judgement) -> None:
             markup=False,
             highlight=False,
         )
-    console.print(last_line(judged), markup=False, highlight=False)
+    command = next_command(judged)
+    last = last_line(judged) + (f"; next: {command}" if command else "")
+    console.print(last, markup=False, highlight=False, soft_wrap=True)

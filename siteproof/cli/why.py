@@ -15,7 +15,7 @@ from siteproof.record.pair_units import ends
 from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
 from siteproof.verdict.judgement import Judgement, judge_system
-from siteproof.wording.verdicts import bound, number, value
+from siteproof.wording.verdicts import age, bound, number, value
 
 PAIRS = 8  # of a node in many pairs, the worst are explained …
 MANY = 60  # … and of a criterion on many pairs
@@ -24,7 +24,7 @@ MANY = 60  # … and of a criterion on many pairs
 @click.command()
 @click.argument("subject", metavar="CRITERION|NODE|PAIR")
 @which_samples
-def why(subject: str, system: str, since: str, campaign: str) -> None:
+def why(subject: str, system: str, since: str, campaign: str, as_of: str) -> None:
     """Explain the verdict on a criterion, a node or a pair of nodes from its samples.
 
     \b
@@ -32,7 +32,7 @@ def why(subject: str, system: str, since: str, campaign: str) -> None:
     siteproof why node003
     siteproof why 'node003>login1'
     """
-    judged = judge_system(system, since=since, name=campaign)
+    judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     about = [r for r in judged.verdicts if r.id == subject]
     if about:
         _criterion(judged, about[0])
@@ -63,6 +63,7 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
         f"  passes from  {_raw_limit(judged, result)}",
         f"  conditions   {_conditions(criterion)}",
         f"  samples of   {judged.chosen}",
+        f"  oldest       {_oldest(result)}",
     ]
     lines += [f"  note         {criterion.note}"] if criterion.note else []
     click.echo("\n".join(lines))
@@ -76,6 +77,14 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     what = ("links" if criterion.subject == "system" else "pairs") if criterion.links else "nodes"
     counted = f"{result.ok} of {len(result.nodes)} {what} keep it: " if result.nodes else ""
     click.echo(f"{counted}{result.verdict}{reason}{rounding}")
+
+
+def _oldest(result: CriterionVerdict) -> str:
+    """When the oldest answer was measured, and which age is allowed."""
+    allowed = f"at most {result.criterion.max_age}"
+    if result.oldest is None:
+        return f"no answer; {allowed}"
+    return f"{result.oldest:%Y-%m-%d %H:%M} UTC, {age(result)}; {allowed}"
 
 
 def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from siteproof.errors import UserError, harmless
 from siteproof.judge.gravity import Verdict, in_order
-from siteproof.record import samples
+from siteproof.record import campaign, samples
 from siteproof.record.samples import Header, Order
 from siteproof.verdict.judgement import Judgement
 
@@ -99,8 +99,8 @@ def resolve(word: str, headers: Sequence[Header], accepted: Sequence[Acceptance]
 
 def jobs_of(name: str, headers: Sequence[Header]) -> Callable[[Header], bool]:
     """Whether a job is of a campaign, or of a session. Raises UserError if none is."""
-    if name and any(h.campaign == name for h in headers):
-        return lambda h: h.campaign == name
+    if name and any(h.campaign in (name, name.rpartition("@")[0]) for h in headers if h.campaign):
+        return campaign.choose(headers, campaign=name)[0]
     if name and any(h.session == name for h in headers):
         return lambda h: h.session == name
     raise UserError(name or "''", "no campaign and no session", [*names(headers)[-8:], *WORDS])
@@ -110,8 +110,13 @@ def names(headers: Sequence[Header]) -> list[str]:
     """Campaigns, and sessions of no campaign, the one that was measured last at the end."""
     newest: dict[str, Order] = {}
     for header in headers:
-        name = header.campaign or header.session
-        newest[name] = max(newest.get(name, header.order), header.order)
+        if not header.campaign:
+            newest[header.session] = max(newest.get(header.session, header.order), header.order)
+    parts = campaign.all_parts(headers)
+    last = {part[0].campaign: part for part in parts}
+    for part in parts:
+        name = part[0].campaign
+        newest[name if part is last[name] else campaign.address(part)] = part[-1].order
     return sorted(newest, key=lambda name: (newest[name], name))
 
 

@@ -15,6 +15,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from siteproof.errors import UserError
 from siteproof.judge.gravity import broke
+from siteproof.record import campaign as campaigns
 from siteproof.record.point import Point
 from siteproof.record.samples import Sample
 from siteproof.record.series import SWEEP
@@ -158,7 +159,7 @@ def choose(runs: Sequence[SweepRun], *, session: str = "", campaign: str = "") -
         known = [run.sessions[-1] for run in runs]
         where = "--session"
     elif campaign:
-        chosen = [run for run in runs if any(s.header.campaign == campaign for s in run.samples)]
+        chosen = _of_campaign(runs, campaign)
         known = [run.newest.header.campaign for run in runs if run.newest.header.campaign]
         where = "--campaign"
     else:
@@ -167,6 +168,16 @@ def choose(runs: Sequence[SweepRun], *, session: str = "", campaign: str = "") -
         what = f"no run of the sweep in '{session or campaign}'"
         raise UserError(where, what, list(dict.fromkeys(known))[-8:] or "none yet")
     return chosen
+
+
+def _of_campaign(runs: Sequence[SweepRun], name: str) -> list[SweepRun]:
+    """The runs of a campaign; none where it has none."""
+    headers = [s.header for run in runs for s in run.samples]
+    try:
+        wanted, _ = campaigns.choose(headers, campaign=name)
+    except UserError:
+        return []
+    return [run for run in runs if any(wanted(s.header) for s in run.samples)]
 
 
 def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:

@@ -22,7 +22,8 @@ from siteproof.sweeps import reading
 from siteproof.sweeps.reading import SweepFile
 
 CHECKS = ("Ior", "Lnet")  # those whose knobs the criteria of a file system speak of
-POINTS, SAMPLES = "Tuning.points", "Tuning.samples"
+TUNING = "Tuning"
+POINTS, SAMPLES = f"{TUNING}.points", f"{TUNING}.samples"
 
 
 def of_tuning(run: SweepRun) -> list[Sample]:

@@ -32,6 +32,7 @@ def verdict(judged: Judgement, now: datetime, report: FleetReport | None = None)
     times = sorted(s.header.time for s in judged.samples)
     record = {
         **_head(judged, now),
+        "as_of": judged.as_of and judged.as_of.isoformat(timespec="seconds"),
         "exit_code": int(judged.exit_code),
         "first": times[0] if times else None,
         "last": times[-1] if times else None,
@@ -123,6 +124,8 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
         "by_rounding": result.by_rounding,
         "nodes_ok": result.ok,
         "nodes_expected": len(result.nodes),
+        "oldest": result.oldest and result.oldest.isoformat(timespec="seconds"),
+        "age": None if result.age is None else int(result.age.total_seconds()),
         "conditions": shared,
         "nodes": [_node(n, shared) for n in result.nodes],
     }

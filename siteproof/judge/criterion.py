@@ -6,8 +6,9 @@ comes from a program that may answer it; values are rounded as the criterion say
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from statistics import median
@@ -17,11 +18,12 @@ from siteproof.judge import stated
 from siteproof.judge.gravity import RANKS, UNDECIDED, WRONG, Verdict, gravest, of_status
 from siteproof.record import pair_units
 from siteproof.record.point import KNOB, OWN
-from siteproof.record.samples import PUBLISHED
+from siteproof.record.samples import INTERRUPTED, PUBLISHED
 from siteproof.record.series import VARIABLE
 from siteproof.units import convert
 
 if TYPE_CHECKING:
+    from siteproof.judge.age import Freshness
     from siteproof.record.samples import Sample
     from siteproof.sites import Baseline, Criterion, Hardware, Waiver
 
@@ -31,7 +33,11 @@ ASKED = ("mode", "file_system")  # conditions that a measurement has before it b
 
 @dataclass(frozen=True)
 class NodeVerdict:
-    """One node and one criterion. value: in the metric's unit; rounded: in the bound's."""
+    """One node and one criterion. value: in the metric's unit; rounded: in the bound's.
+
+    too_old: it was answered, and that does not count any more. interrupted: a newer session that
+    was interrupted, and so took nothing back.
+    """
 
     node: str
     verdict: Verdict
@@ -41,11 +47,15 @@ class NodeVerdict:
     rounded: Fraction | None = None
     by_rounding: bool = False
     waived: bool = False
+    too_old: bool = False
+    interrupted: str = ""
 
 
 @dataclass(frozen=True)
 class CriterionVerdict:
     """One criterion. nodes: from the worst on, those that fail first.
+
+    oldest: when the oldest of its answers was measured, and how long ago that is; None without one.
 
     excused: a SKIP that decides nothing, because somebody answers for it: the site reports the
     figure only or says `not_here`, or a waiver excuses every node.
@@ -57,6 +67,8 @@ class CriterionVerdict:
     why: str
     nodes: Sequence[NodeVerdict] = field(default_factory=tuple)
     excused: bool = False
+    oldest: datetime | None = None
+    age: timedelta | None = None
 
     @property
     def ok(self) -> int:
@@ -84,6 +96,7 @@ def judge(
     expected: Mapping[str, Hardware],
     baselines: Mapping[str, Sequence[Baseline]] | None = None,
     waived: Mapping[str, Sequence[Waiver]] | None = None,
+    fresh: Freshness | None = None,
 ) -> CriterionVerdict:
     """The verdict on one criterion whose metric some check yields: the gravest one on any node.
 
@@ -91,16 +104,88 @@ def judge(
     where the criterion names links, of each unit of siteproof.record.pair_units, such as `a>b`;
     where it speaks of the system as a whole, of the system's name.
     baselines: those of the metric that speak of a node, by node. waived: nodes that may miss it,
-    each with its waivers; what they miss is SKIP, and the others decide.
+    each with its waivers; what they miss is SKIP, and the others decide. fresh: says which answers
+    are too old; without it no age matters.
     """
     if criterion.report_only:
         return CriterionVerdict(name, criterion, Verdict.SKIP, criterion.report_only, excused=True)
     if not expected:
         missing = "no pair was measured" if criterion.links else "no node has this role"
         return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, missing), ())
-    attempts = attempts_at(samples, criterion)
-    result = _judge_all(name, criterion, samples, expected, attempts, baselines or {}, waived or {})
-    return not_here(result, [s for unit in expected for s in attempts.get(unit, ())])
+    found = units(criterion, samples, expected, baselines, fresh)
+    result = _judge_all(name, criterion, samples, expected, found, baselines or {}, waived or {})
+    attempts = attempts_at(samples, criterion) if criterion.not_here else {}
+    outdated = {n.node for n in found if n.too_old}
+    tried = [s for unit in expected if unit not in outdated for s in attempts.get(unit, ())]
+    return _with_age(not_here(result, tried), found, fresh)
+
+
+def units(
+    criterion: Criterion,
+    samples: Collection[Sample],
+    expected: Mapping[str, Hardware],
+    baselines: Mapping[str, Sequence[Baseline]] | None = None,
+    fresh: Freshness | None = None,
+) -> list[NodeVerdict]:
+    """The verdict on each expected node or unit by itself, in their order."""
+    judge_one: Callable[..., NodeVerdict] = judge_node
+    if criterion.links or of_system(criterion) or criterion.trials:
+        judge_one = judge_unit
+    attempts, usual = attempts_at(samples, criterion), baselines or {}
+    of_all = stated.newest(samples, criterion)  # of no single node
+    found = []
+    for node, facts in expected.items():
+        mine = attempts.get(node, of_all)
+        result = judge_one(criterion, node, facts, mine, usual.get(node, ()))
+        found.append(_too_old(criterion, _noted(criterion, result, mine), fresh))
+    return found
+
+
+def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None) -> NodeVerdict:
+    """An answer that does not count any more is INCOMPLETE, and no figure."""
+    answered = result.sample is not None and result.verdict not in (
+        Verdict.INCOMPLETE,
+        Verdict.SKIP,
+    )
+    if not fresh or not answered or result.sample is None:
+        return result
+    alone = bool(result.sample.node)  # else all nodes of its job matter
+    nodes = pair_units.ends(result.node) if alone else ()
+    why = fresh.too_old(criterion, result.sample, result.verdict, nodes)
+    if not why:
+        return result
+    return NodeVerdict(
+        result.node,
+        Verdict.INCOMPLETE,
+        why,
+        result.sample,
+        too_old=True,
+        interrupted=result.interrupted,
+    )
+
+
+def _noted(criterion: Criterion, result: NodeVerdict, attempts: Sequence[Sample]) -> NodeVerdict:
+    """With the newer session that was interrupted, where an older answer stands."""
+    newest = next((s for s in attempts if not refusal(criterion, s)), None)
+    if newest is None or newest.status != INTERRUPTED or result.sample is None:
+        return result
+    if pair_units.job(newest) <= pair_units.job(result.sample):
+        return result
+    return replace(result, interrupted=newest.header.session)
+
+
+def _with_age(
+    result: CriterionVerdict, nodes: Iterable[NodeVerdict], fresh: Freshness | None
+) -> CriterionVerdict:
+    """With the age of its oldest answer."""
+    if fresh is None:
+        return result
+    answers = [n.sample for n in nodes if n.sample]
+    ages = [age for sample in answers if (age := fresh.age(sample)) is not None]
+    if not ages:
+        return result
+    age = max(ages)
+    return replace(result, oldest=fresh.ages.now - age, age=age)
 
 
 def _judge_all(
@@ -108,16 +193,11 @@ def _judge_all(
     criterion: Criterion,
     samples: Collection[Sample],
     expected: Mapping[str, Hardware],
-    attempts: Mapping[str, list[Sample]],
+    nodes: list[NodeVerdict],
     usual: Mapping[str, Sequence[Baseline]],
     waived: Mapping[str, Sequence[Waiver]],
 ) -> CriterionVerdict:
-    judge_one = judge_unit if criterion.links or of_system(criterion) else judge_node
-    of_all = stated.newest(samples, criterion)  # of no single node
-    nodes = [
-        judge_one(criterion, node, facts, attempts.get(node, of_all), usual.get(node, ()))
-        for node, facts in expected.items()
-    ]
+    of_all = stated.newest(samples, criterion)
     if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
         nodes = [
             replace(n, verdict=Verdict.INCOMPLETE) if n.verdict is Verdict.SKIP else n
@@ -313,7 +393,7 @@ def why_not(criterion: Criterion | Baseline, sample: Sample) -> str:
     A measurement that somebody interrupted is no attempt: an older one answers, if there is one.
     """
     refused = refusal(criterion, sample)
-    if not refused and sample.status == "interrupted":
+    if not refused and sample.status == INTERRUPTED:
         return f"{sample.status}: {sample.why}"
     return refused
 

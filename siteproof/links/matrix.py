@@ -103,9 +103,6 @@ def select(
     files.must_exist()
     sessions, check = Sessions(files.perflogs(), site.system.system), metric.partition(".")[0]
     jobs = [header for header in sessions.headers if header.check == check]
-    if name and not any(job.campaign == name for job in jobs):
-        campaign.choose(sessions.headers, campaign=name)  # an unknown campaign is a mistake
-        return [], f"campaign {name}"
 
     def is_mine(sample: Sample) -> bool:
         return _is_of(sample, metric) and (not link or link_of(sample) in ("", link))
@@ -117,7 +114,8 @@ def select(
     if days and not since and not name:
         newest = sorted(jobs, key=lambda job: job.order, reverse=True)
         start = next((_first_day(job) for job in newest if answers(job)), None)
-    wanted, words = campaign.choose(jobs, campaign=name, start=start, answers=answers)
+    all_of_it = sessions.headers if name else jobs
+    wanted, words = campaign.choose(all_of_it, campaign=name, start=start, answers=answers)
     found = sessions.of(lambda header: header.check == check and wanted(header))
     return [sample for sample in found if is_mine(sample)], words
 

@@ -10,7 +10,7 @@ from siteproof.analysis.slow_nodes import RETESTS, Fact, State, WrongAnswer
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.gravity import WRONG, Verdict, gravest_status, of_status
 from siteproof.record import descriptions, series
-from siteproof.record.pair_units import LINK
+from siteproof.record.pair_units import LINK, ends
 from siteproof.record.samples import INTERRUPTED, JobOrder, Sample
 from siteproof.verdict.judgement import Judgement
 
@@ -33,6 +33,7 @@ def facts(judged: Judgement) -> Iterator[Fact]:
     yield from _odd_conditions(judged.samples)
     yield from _interrupted(judged.samples)
     yield from _untested(judged)
+    yield from _too_old(judged)
 
 
 def warnings(judged: Judgement) -> list[str]:
@@ -228,6 +229,16 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
             for node in site.expected(role):
                 if node not in have:
                     yield Fact(node, State.UNTESTED, f"{name}: no value")
+
+
+def _too_old(judged: Judgement) -> Iterator[Fact]:
+    """Headline metrics whose answer does not count any more."""
+    for result in judged.verdicts:
+        name = result.criterion.metric
+        if judged.site.catalogue[name].headline and not result.excused:
+            for unit in result.nodes:
+                for node in ends(unit.node) if unit.too_old and not unit.waived else ():
+                    yield Fact(node, State.UNTESTED, f"{name}: {unit.why}")
 
 
 def _measured(judged: Judgement) -> dict[str, dict[str, set[str]]]:

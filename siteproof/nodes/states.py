@@ -133,18 +133,26 @@ def lately(judged: Judgement) -> list[Sample]:
     ranked = {m.check for m in judged.site.catalogue.values() if series.is_speed(m)}
     mine = {s.header.session for s in measured}
     wanted = ranked & {s.header.check for s in measured}
-    start = min(s.header.order for s in measured)
+    start = _begins(measured)
     earlier: dict[tuple[str, ...], dict[str, None]] = {}  # sessions, the oldest first
     for header in judged.sessions.headers:
         if (
             header.mode != PUBLISHED
             and header.check in wanted
-            and header.order < start
+            and header.order < start[header.check]
             and header.session not in mine
         ):
             earlier.setdefault(_kind(header), {})[header.session] = None
     recent = {kind: set(list(names)[-RECENT:]) for kind, names in earlier.items()}
     return judged.sessions.of(lambda h: h.session in recent.get(_kind(h), ()), needed=False)
+
+
+def _begins(found: Sequence[Sample]) -> dict[str, tuple[int, str, str]]:
+    """The first job of each check: what is older is the past."""
+    first: dict[str, tuple[int, str, str]] = {}
+    for head in {id(s.header): s.header for s in found}.values():
+        first[head.check] = min(head.order, first.get(head.check, head.order))
+    return first
 
 
 def _kind(header: Header) -> tuple[str, ...]:
@@ -218,8 +226,14 @@ def _past(
     if not judged.samples:
         return {}
     sessions = {s.header.session for s in judged.samples}
-    start = min(s.header.order for s in judged.samples)
-    earlier = [s for s in history if s.header.order < start and s.header.session not in sessions]
+    start = _begins(judged.samples)
+    earlier = [
+        s
+        for s in history
+        if s.header.check in start
+        and s.header.order < start[s.header.check]
+        and s.header.session not in sessions
+    ]
     past = series.align(series.collect(judged.site, earlier), values)
     return {
         key: {node: runs[-RECENT:] for node, runs in past[key].items()}

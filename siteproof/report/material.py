@@ -186,11 +186,16 @@ class Material:
 
 
 def gather(
-    system: str = "", *, since: str = "", name: str = "", told: Callable[[str], None] = _silent
+    system: str = "",
+    *,
+    since: str = "",
+    name: str = "",
+    as_of: str = "",
+    told: Callable[[str], None] = _silent,
 ) -> Material:
     """What a report on a system is made from. Raises UserError and UserErrors for bad input."""
     told("judging the criteria")
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None
-    judged = judgement.judge_system(system, since=since, name=name)
+    judged = judgement.judge_system(system, since=since, name=name, as_of=as_of)
     return Material(judged, files.perflogs(), name, start, now, told)

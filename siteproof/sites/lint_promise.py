@@ -13,7 +13,16 @@ from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import MODES, Metric
 from siteproof.sites.lint import reference
-from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise, parse_bound, parse_step
+from siteproof.sites.promise import (
+    AGES,
+    KINDS,
+    Baseline,
+    Criterion,
+    Promise,
+    parse_age,
+    parse_bound,
+    parse_step,
+)
 from siteproof.sites.system import SHARE_OF, Hardware, plausible
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -59,6 +68,7 @@ def lint_promise(
         _links(document, key, promise, metric, around)
     if isinstance(promise, Criterion):
         _scope(document, key, promise)
+        _age(document, key, promise)
     _bound(document, key, promise, metric, around)
 
 
@@ -138,6 +148,14 @@ def _scope(document: Document, key: str, criterion: Criterion) -> None:
     if subjects and criterion.subject not in subjects:
         what = f"scope '{criterion.scope}' of subject '{criterion.subject}'"
         document.follow_up((key, "scope"), what, f"subject {' or '.join(subjects)}")
+
+
+def _age(document: Document, key: str, criterion: Criterion) -> None:
+    try:
+        parse_age(criterion.max_age)
+    except UserError:
+        what = f"'{clip(criterion.max_age)}' is not an age"
+        document.follow_up((key, "max_age"), what, AGES)
 
 
 def _bound(

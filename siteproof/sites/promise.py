@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -28,6 +28,9 @@ Scope = Literal["every node", "every pair", "median", "mean", "system"]
 Subject = Literal["node", "vm", "client", "pair", "service", "system"]
 SCOPES: dict[str, Scope] = {"node": "every node", "client": "every node", "pair": "every pair"}
 CONTRACT_MODES = ["maintenance", "acceptance"]
+AGES = "7d, 36h, 4w, none"
+_AGE = re.compile(r"(\d{1,5}) ?([hdw])(?:ours?|ays?|eeks?)?", re.ASCII)
+_HOURS = {"h": 1, "d": 24, "w": 168}
 _SHARE = re.compile(r"\s*(.*?)\s+of\s+(\S+)\s*", re.DOTALL)
 
 
@@ -65,6 +68,16 @@ def parse_step(text: str) -> Quantity | None:
     if word != "nearest":
         raise UserError("rounding", f"unknown rounding '{text}'", "none, or 'nearest 1 GB/s'")
     return plausible(step)
+
+
+def parse_age(text: str) -> timedelta | None:
+    """Read "7d", "36 hours" or "none". Raises UserError."""
+    if text == "none":
+        return None
+    match = _AGE.fullmatch(text.strip())
+    if not match or not int(match[1]):
+        raise UserError("max_age", f"'{text[:40]}' is not an age", AGES)
+    return timedelta(hours=int(match[1]) * _HOURS[match[2]])
 
 
 class Promise(Model):
@@ -245,6 +258,16 @@ class Criterion(Promise):
     trials: Count | None = Field(
         None, description="How many trials must have been made; fewer are INCOMPLETE."
     )
+    max_age: str = Field(
+        "7d",
+        description="How old its answer may be: '7d', '36h', '4w'. An older one is INCOMPLETE, as "
+        "is one from before a change of kernel, firmware or software lock; none: neither matters.",
+    )
+
+    @cached_property
+    def oldest(self) -> timedelta | None:
+        """How old an answer may be; None where no age matters."""
+        return parse_age(self.max_age)
 
 
 class Baseline(Promise):

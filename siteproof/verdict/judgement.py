@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from functools import cache
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -13,14 +12,18 @@ from siteproof import files, nodesets, sites
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.errors import ExitCode
-from siteproof.judge.criterion import CriterionVerdict, judge, not_here, of_system, refusal
+from siteproof.judge.age import Freshness
+from siteproof.judge.criterion import CriterionVerdict, judge, not_here, of_system
 from siteproof.judge.gravity import Verdict, exit_code, gravest
-from siteproof.record import campaign, pair_units
+from siteproof.record import campaign, descriptions, pair_units
+from siteproof.record.ages import Ages, moment_of
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
+from siteproof.record.updates import Updates
 from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, pairs
 from siteproof.sites.promise import CONTRACT_MODES
+from siteproof.verdict import answers
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ class Judgement:
     unjudged: headline metrics that were measured, and of which no criterion speaks.
     warnings: what a figure was measured under and should not have been, waivers that have expired,
     and `not_here` of what was measured, with the nodes; clocks that are wrong.
-    sessions: all of the system, where older ones are wanted.
+    sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
+    count. campaign: as the user named it. past: whether no new measurement would count.
     """
 
     site: Site
@@ -40,6 +44,9 @@ class Judgement:
     unjudged: Sequence[str]
     warnings: Mapping[str, NodeSet]
     sessions: Sessions | None = None
+    as_of: datetime | None = None
+    campaign: str = ""
+    past: bool = False
 
     @property
     def gravest(self) -> Verdict | None:
@@ -52,27 +59,83 @@ class Judgement:
         return exit_code(v.verdict for v in self.verdicts if not v.excused)
 
 
-def judge_system(system: str = "", *, since: str = "", name: str = "") -> Judgement:
-    """Judge every criterion of a system. Raises UserError and UserErrors for bad input."""
+def judge_system(
+    system: str = "", *, since: str = "", name: str = "", as_of: str = ""
+) -> Judgement:
+    """Judge every criterion of a system. Raises UserError and UserErrors for bad input.
+
+    Without a campaign's name and a start, each criterion is answered by the newest samples that
+    can, and ages count from now; otherwise from the newest of the sessions. as_of: a moment that
+    stands for now; what was measured later is not there.
+    """
     site = sites.load(system or sites.recognise())
     files.must_exist()
     record = Record.of(site)
-    start = campaign.since(since, datetime.now(UTC)) if since else None
-
-    shown = _without_criteria(record.headers)
-
-    @cache
-    def answers(session: str) -> bool:
-        if not site.criteria:
-            return session in shown
-        return any(_answers_any(site, s) for s in record.samples(lambda h: h.session == session))
-
-    wanted, chosen = campaign.choose(
-        record.headers, campaign=name, start=start, answers=lambda job: answers(job.session)
-    )
-    judged = judge_samples(site, record.samples(wanted), chosen, record.swept)
+    now = datetime.now(UTC)
+    if as_of:
+        now = min(campaign.since(as_of, now, "--as-of"), now)
+        record = replace(record, until=now)
+    start = campaign.since(since, now) if since else None
+    ages = Ages(record.headers, now)
+    if name or start or not site.criteria:
+        shown = _without_criteria(record.headers)
+        wanted, chosen = campaign.choose(
+            record.headers,
+            campaign=name,
+            start=start,
+            answers=lambda job: not site.criteria and job.session in shown,
+        )
+    else:
+        wanted, chosen = _newest_answers(site, record, ages)
+    found = record.samples(wanted)
+    headers: Sequence[Header] = record.headers
+    if name or start:
+        ages = ages.at_newest(s.header for s in found)
+        last = max((s.header.order for s in found), default=(0, "", ""))
+        headers = [header for header in headers if header.order <= last]
+    fresh = Freshness(ages, _updates(headers))
+    if as_of:
+        chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
+    judged = judge_samples(site, found, chosen, record.swept, fresh)
+    past = bool(as_of) or "@" in name
     odd = dict.fromkeys(record.sessions.odd_clocks, nodesets.of())
-    return replace(judged, sessions=record.sessions, warnings={**judged.warnings, **odd})
+    warnings = {**judged.warnings, **odd}
+    return replace(judged, sessions=record.sessions, warnings=warnings, campaign=name, past=past)
+
+
+def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[Header], bool], str]:
+    """The jobs that answer the criteria, and in words which they are."""
+    asked = {
+        name: answers.Asked(criterion, _units_asked(site, criterion), _checks(criterion))
+        for name, criterion in site.criteria.items()
+    }
+    headers = record.headers
+    chosen = answers.choose(asked, headers, record.of_session, ages)
+    if not (chosen.sessions or chosen.old_jobs):
+        return campaign.choose(headers, answers=lambda _job: False)
+    return chosen.wanted(headers), chosen.words(headers)
+
+
+def _checks(criterion: Criterion) -> set[str]:
+    """The checks whose jobs may answer it."""
+    check = criterion.metric.partition(".")[0]
+    return {check, *(whole_sweep.CHECKS if check == whole_sweep.TUNING else ())}
+
+
+def _units_asked(site: Site, criterion: Criterion) -> set[str]:
+    """What an answer is looked for; any one where only samples know the pairs."""
+    if criterion.report_only:
+        return {answers.ANY}
+    if not criterion.links:
+        return set(expected_nodes(site, criterion))
+    drawn = any(not pairs.asked(site, site.system.links[key]) for key in criterion.links)
+    known = set(expected_units(site, criterion, ()))
+    return known | ({answers.ANY} if drawn and criterion.subject != "system" else set())
+
+
+def _updates(headers: Sequence[Header]) -> Updates:
+    perflogs = files.perflogs()
+    return Updates(headers, lambda job: descriptions.read(descriptions.path_of(perflogs, job)))
 
 
 def _without_criteria(jobs: Sequence[Header]) -> set[str]:
@@ -85,10 +148,14 @@ def _without_criteria(jobs: Sequence[Header]) -> set[str]:
 
 @dataclass(frozen=True)
 class Record:
-    """All that was measured on a system, with what its sweeps give as a whole."""
+    """All that was measured on a system, with what its sweeps give as a whole.
+
+    until: a moment after which nothing was measured, if only what was known then is asked for.
+    """
 
     sessions: Sessions
     swept: Derived
+    until: datetime | None = None
 
     @staticmethod
     def of(site: Site) -> Record:
@@ -100,30 +167,53 @@ class Record:
     @property
     def headers(self) -> list[Header]:
         """What the samples of each job, or of each whole sweep, share."""
-        return [*self.sessions.headers, *(sample.header for sample in self.swept.samples)]
+        headers = [*self.sessions.headers, *(sample.header for sample in self.swept.samples)]
+        return [header for header in headers if self._is_there(header)]
 
     def samples(self, wanted: Callable[[Header], bool]) -> list[Sample]:
         """The samples of some of them, the oldest session first."""
-        whole = [sample for sample in self.swept.samples if wanted(sample.header)]
-        return self.sessions.of(wanted) + whole
+
+        def there(header: Header) -> bool:
+            return wanted(header) and self._is_there(header)
+
+        whole = [sample for sample in self.swept.samples if there(sample.header)]
+        return self.sessions.of(there) + whole
+
+    def of_session(self, session: str, checks: set[str]) -> list[Sample]:
+        """The samples of some checks in a session."""
+        return self.samples(lambda h: h.session == session and h.check in checks)
+
+    def _is_there(self, header: Header) -> bool:
+        return self.until is None or moment_of(header) <= self.until
 
 
 def judge_samples(
-    site: Site, found: Sequence[Sample], chosen: str, swept: Derived | None = None
+    site: Site,
+    found: Sequence[Sample],
+    chosen: str,
+    swept: Derived | None = None,
+    fresh: Freshness | None = None,
 ) -> Judgement:
     """Judge every criterion of a site from these samples. chosen: which they are, in words.
 
-    swept: what sweeps gave, and why they gave nothing.
+    swept: what sweeps gave, and why they gave nothing. fresh: which answers are too old; without
+    it, their ages count at the newest session.
     """
     today = datetime.now(UTC).date()
+    if fresh is None:
+        headers = [sample.header for sample in found]
+        fresh = Freshness(Ages(headers, datetime.now(UTC)).at_newest(headers))
     verdicts = [
-        _judge(site, key, criterion, found, today) for key, criterion in site.criteria.items()
+        _judge(site, key, criterion, found, today, fresh)
+        for key, criterion in site.criteria.items()
     ]
     if swept:
         sessions = {s.header.session for s in found}
         verdicts = [_with_reason(verdict, swept, sessions) for verdict in verdicts]
-    warnings = _warnings(found) | _expired(site, today) | _here_after_all(verdicts)
-    return Judgement(site, chosen, verdicts, found, _unjudged(site, found), warnings)
+    warnings = _warnings(found) | _interrupted(verdicts)
+    warnings |= _expired(site, today) | _here_after_all(verdicts)
+    unjudged = _unjudged(site, found)
+    return Judgement(site, chosen, verdicts, found, unjudged, warnings, as_of=fresh.ages.now)
 
 
 def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[Waiver]]:
@@ -199,26 +289,20 @@ def _hardware(site: Site, unit: str) -> Hardware:
     return site.hardware_of(role) if role else Hardware()
 
 
-def _answers_any(site: Site, sample: Sample) -> bool:
-    check = sample.metric.partition(".")[0]
-    return any(
-        not refusal(criterion, sample)
-        for criterion in site.criteria.values()
-        if criterion.metric == sample.metric
-        or sample.status != "ok"
-        and criterion.metric.partition(".")[0] == check
-    )
-
-
 def _judge(
-    site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
+    site: Site,
+    name: str,
+    criterion: Criterion,
+    found: Sequence[Sample],
+    today: date,
+    fresh: Freshness,
 ) -> CriterionVerdict:
     entry = site.catalogue[criterion.metric]
     if not entry.check and not criterion.report_only:
         why = f"no check yields {criterion.metric} yet"
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, why), ())
     if criterion.links:
-        return _judge_units(site, name, criterion, found, today)
+        return _judge_units(site, name, criterion, found, today, fresh)
     baselines: dict[str, list[Baseline]] = {}
     for baseline in site.baselines.values():
         for node in site.promised(baseline) if baseline.metric == criterion.metric else ():
@@ -226,7 +310,8 @@ def _judge(
     excused = waived(site, name, criterion.metric, today)
     if criterion.metric in whole_sweep.METRICS:  # what fails outside of a sweep is no attempt
         found = [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
-    return judge(name, criterion, found, expected_nodes(site, criterion), baselines, excused)
+    expected = expected_nodes(site, criterion)
+    return judge(name, criterion, found, expected, baselines, excused, fresh)
 
 
 def _with_reason(
@@ -244,7 +329,12 @@ def _with_reason(
 
 
 def _judge_units(
-    site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
+    site: Site,
+    name: str,
+    criterion: Criterion,
+    found: Sequence[Sample],
+    today: date,
+    fresh: Freshness,
 ) -> CriterionVerdict:
     """A criterion over links. A waiver of a node excuses the pairs in which it takes part."""
     expected = expected_units(site, criterion, found)
@@ -254,7 +344,19 @@ def _judge_units(
         unit: [w for node in pair_units.ends(unit) for w in nodes.get(node, ())]
         for unit in expected
     }
-    return judge(name, criterion, found, expected, dict.fromkeys(expected, usual), excused)
+    usual_of = dict.fromkeys(expected, usual)
+    return judge(name, criterion, found, expected, usual_of, excused, fresh)
+
+
+def _interrupted(verdicts: Sequence[CriterionVerdict]) -> dict[str, NodeSet]:
+    """Runs that were interrupted, and took no older answer back: in words, and their nodes."""
+    found: dict[str, NodeSet] = {}
+    for result in verdicts:
+        check = result.criterion.metric.partition(".")[0]
+        for unit in (n for n in result.nodes if n.interrupted):
+            text = f"{check} was interrupted in session {unit.interrupted}; an older answer stands"
+            found.setdefault(text, nodesets.of()).update(nodesets.of(pair_units.ends(unit.node)))
+    return found
 
 
 def _expired(site: Site, today: date) -> dict[str, NodeSet]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from siteproof import nodesets, units
+from siteproof.curves import whole_sweep
+from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.gravity import Verdict
 from siteproof.record.pair_units import ends
-from siteproof.sites.promise import SIGNS
+from siteproof.sites.catalogue import MODES
+from siteproof.sites.promise import CONTRACT_MODES, SIGNS
 from siteproof.verdict.judgement import Judgement, expected_nodes
 
 SHOWN = 3  # worst nodes that a line names
@@ -79,6 +83,35 @@ def _names(nodes: Sequence[NodeVerdict]) -> str:
     elif missing:
         told.append(str(nodesets.of(missing)))
     return ", ".join(told)
+
+
+def age(result: CriterionVerdict) -> str:
+    """How old its oldest answer is: `5 h`, `12 d`."""
+    return short(result.age) if result.age is not None else "-"
+
+
+def next_command(judged: Judgement) -> str:
+    """What measures all that failed or is missing, and nothing else; empty: nothing would."""
+    owed = [r.criterion for r in judged.verdicts if _can_be_measured(judged, r)]
+    rules = [rule for c in owed if (rule := c.conditions.get("mode"))]
+    known = dict.fromkeys([judged.site.system.mode, *CONTRACT_MODES, *MODES])
+    modes = [mode for mode in known if all(rule.met_by(mode) for rule in rules)]
+    if judged.past or not owed or not modes:
+        return ""
+    named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
+    system = judged.site.system.system
+    run = f"reframe -c checks/ -r --system {system} --mode {modes[0]}"
+    return f"{named}{run} -S nodes={nodesets.MISSING}"
+
+
+def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
+    """Whether a run of checks could mend it; a whole sweep is no part of them."""
+    if result.excused or result.verdict not in (Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE):
+        return False
+    if any(published(sample) for sample in judged.samples):
+        return False
+    metric = judged.site.catalogue[result.criterion.metric]
+    return bool(metric.check) and result.criterion.metric not in whole_sweep.METRICS
 
 
 def last_line(judged: Judgement) -> str:

@@ -11,9 +11,19 @@ from siteproof.report.phrases import count, counted, few
 from siteproof.report.sections import Section, Table
 from siteproof.sites import Criterion
 from siteproof.sites.promise import CONTRACT_MODES
-from siteproof.wording.verdicts import bound, reason, value
+from siteproof.wording.verdicts import age, bound, reason, value
 
-COLUMNS = ("criterion", "verdict", "promised", "asked", "worst value", "kept by", "source", "see")
+COLUMNS = (
+    "criterion",
+    "verdict",
+    "promised",
+    "asked",
+    "worst value",
+    "kept by",
+    "age",
+    "source",
+    "see",
+)
 USUAL = ("mode", " or ".join(CONTRACT_MODES))  # told once
 NAMED = 5  # criteria that a sentence names
 
@@ -28,7 +38,7 @@ def chapter(material: Material) -> Section:
             rows,
             "The newest figure that meets the conditions counts; where the "
             "contract rounds, the rounded figure is after the arrow. Asked is mode "
-            "maintenance or acceptance, unless another is named.",
+            "maintenance or acceptance, unless another is named. Age is that of the oldest answer.",
         )
     ]
     points = [
@@ -69,6 +79,7 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
         "; ".join(_asked(material, result)),
         value(worst, criterion) if worst else "-",
         "; ".join(_kept(result)) or "-",
+        age(result),
         criterion.source,
         criterion.metric,
     )

@@ -202,7 +202,7 @@ def test_a_failure_that_names_no_link_counts_for_the_pair(judge):
 
 
 def test_a_check_of_single_nodes_does_not_disturb(judge):
-    other = Sample(header(9, "Stream"), "n1", "Stream.*", status="timeout")
+    other = Sample(header(7, "Stream"), "n1", "Stream.*", status="timeout")
     assert judge([*star(), other]).verdict is Verdict.PASS
 
 

@@ -1,0 +1,81 @@
+"""How long ago a job was measured: by its clock, as far as its session's place bears it out.
+
+A session's place cannot be changed by a clock. So a session is no older than the begin of any that
+has an earlier place, and none is of the future. Where a clock says otherwise the time is known
+between two bounds only, and each question takes the bound that is no favour.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from siteproof.record.samples import PUBLISHED, Header
+
+SLACK = timedelta(hours=1)  # by which two good clocks and a long job may disagree
+
+
+class Ages:
+    """Ages of the jobs of a system at one moment. headers: of all its jobs. now: that moment."""
+
+    def __init__(self, headers: Iterable[Header], now: datetime) -> None:
+        self.now = now
+        begins: dict[int, datetime] = {}
+        for header in headers:
+            if header.mode != PUBLISHED and (moment := _began(header)) <= now + SLACK:
+                begins[header.place] = min(moment, begins.get(header.place, moment))
+        self._places = sorted(begins)
+        self._latest: list[datetime] = []  # begin of any session up to this place
+        for place in self._places:
+            earlier = self._latest[-1:] or [begins[place]]
+            self._latest.append(max(begins[place], *earlier))
+
+    def measured(self, header: Header) -> datetime | None:
+        """When it was measured, at the earliest; None where no clock bears that out."""
+        own, floor = moment_of(header), self._floor(header)
+        if own > self.now + SLACK:
+            return floor
+        return max(own, floor) if floor else own
+
+    def age(self, header: Header, *, youngest: bool = False) -> timedelta | None:
+        """How long ago that was, at most; None where it is not known.
+
+        youngest: at least, instead; none at all where the clock was wrong.
+        """
+        moment = self.measured(header)
+        if youngest and (moment is None or moment - moment_of(header) > SLACK):
+            return timedelta(0)
+        return None if moment is None else max(timedelta(0), self.now - moment)
+
+    def at_newest(self, headers: Iterable[Header]) -> Ages:
+        """The same at the end of the newest of some sessions, so that old ones keep their ages."""
+        mine = [header for header in headers if header.mode != PUBLISHED]
+        if not mine:
+            return self
+        newest = max(mine, key=lambda header: header.order).session
+        ends = [self.measured(header) for header in mine if header.session == newest]
+        return self._at(max((end for end in ends if end), default=self.now))
+
+    def _at(self, now: datetime) -> Ages:
+        found = Ages((), now)
+        found._places, found._latest = self._places, self._latest
+        return found
+
+    def _floor(self, header: Header) -> datetime | None:
+        """The latest begin of a session with an earlier place; None of one without a place."""
+        before = bisect_left(self._places, header.place) if header.place else 0
+        return self._latest[before - 1] if before else None
+
+
+def moment_of(header: Header) -> datetime:
+    """The moment that the job's clock tells."""
+    moment = datetime.fromisoformat(header.time)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _began(header: Header) -> datetime:
+    """When the session began, or the job ended where its name does not say that."""
+    if header.began is None:
+        return moment_of(header)
+    return min(datetime.fromtimestamp(header.began, UTC), moment_of(header))

@@ -1,0 +1,126 @@
+"""Which sessions answer a system's criteria: for each of its nodes, pairs and links the newest.
+
+Sessions are looked through from the newest on, until everything that is promised has an answer. A
+run that was interrupted is no answer, and is looked at beside the older one that stands. What is
+older than its criterion allows is looked for, so that its age can be told, and not for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from siteproof.judge.criterion import attempts_at, refusal, why_not
+from siteproof.record import campaign
+from siteproof.record.ages import Ages
+from siteproof.record.samples import Header, Sample
+from siteproof.sites import Criterion
+
+BEYOND = 20  # sessions that are looked through for an answer that is too old
+NAMED = 3  # sources that are named
+ANY = "*"  # a unit that only samples know, such as a pair that was drawn
+Read = Callable[[str, set[str]], list[Sample]]  # the samples of some checks in a session
+
+
+@dataclass
+class Asked:
+    """A criterion, those of its units that have no answer yet, and the checks that may answer it.
+
+    looked: how many sessions were looked through that are too old for it.
+    """
+
+    criterion: Criterion
+    units: set[str]
+    checks: set[str]
+    looked: int = field(default=0)
+
+    def may_be_answered_by(self, header: Header) -> bool:
+        """Whether a job could answer it, as far as its header says."""
+        if header.check not in self.checks:
+            return False
+        rule = self.criterion.conditions.get("mode")
+        return rule is None or rule.met_by(header.mode)
+
+    def take(self, found: Iterable[Sample]) -> bool:
+        """Note the units that these samples answer; whether one could have answered any."""
+        spoke = False
+        for unit, attempts in attempts_at(found, self.criterion).items():
+            mine = {unit, ANY} & self.units
+            if not mine:
+                continue
+            could = [s for s in attempts if not refusal(self.criterion, s)]
+            spoke = spoke or bool(could)
+            if any(not why_not(self.criterion, s) for s in could):
+                self.units -= mine
+        return spoke
+
+
+@dataclass
+class Chosen:
+    """The sessions that answer, the newest first; and jobs that answered when it was still time."""
+
+    sessions: list[str] = field(default_factory=list)
+    old_jobs: list[tuple[str, str]] = field(default_factory=list)
+
+    def wanted(self, headers: Sequence[Header]) -> Callable[[Header], bool]:
+        """Whether a job is one of them, or of the campaign of one."""
+        sessions = campaign.with_campaign(headers, self.sessions)
+        jobs = set(self.old_jobs)
+        return lambda h: h.session in sessions or (h.session, h.check) in jobs
+
+    def words(self, headers: Sequence[Header]) -> str:
+        """Which they are."""
+        names = {h.session: h.campaign for h in headers}
+        told: dict[str, None] = {}
+        for session in [*self.sessions, *(session for session, _ in self.old_jobs)]:
+            name = names.get(session, "")
+            told[f"campaign {name}" if name else f"session {session}"] = None
+        if len(told) == 1:
+            return next(iter(told))
+        first = list(told)[:NAMED]
+        rest = len(told) - len(first)
+        more = [f"{rest} more"] if rest else []
+        *others, last = [*first, *more]
+        return f"the newest answers, of {', '.join(others)} and {last}"
+
+
+def choose(asked: Mapping[str, Asked], headers: Sequence[Header], read: Read, ages: Ages) -> Chosen:
+    """The sessions that answer what is asked. read: gives their samples."""
+    chosen = Chosen()
+    for session, jobs in _newest_first(headers):
+        in_time, late = _who_may(asked.values(), jobs, ages)
+        checks = {check for one in (*in_time, *late) for check in one.checks}
+        if not checks:
+            continue
+        found = read(session, checks)
+        if any([one.take(found) for one in in_time]):
+            chosen.sessions.append(session)
+        spoke = [one.checks for one in late if one.take(found)]
+        chosen.old_jobs += [(session, check) for check in sorted(set().union(*spoke))]
+    return chosen
+
+
+def _newest_first(headers: Sequence[Header]) -> Iterable[tuple[str, list[Header]]]:
+    found: dict[str, list[Header]] = {}
+    for header in sorted(headers, key=lambda header: header.order, reverse=True):
+        found.setdefault(header.session, []).append(header)
+    return found.items()
+
+
+def _who_may(
+    asked: Iterable[Asked], jobs: Sequence[Header], ages: Ages
+) -> tuple[list[Asked], list[Asked]]:
+    """Those that these jobs may answer, in time or too late."""
+    in_time, late = [], []
+    for one in asked:
+        mine = [header for header in jobs if one.may_be_answered_by(header)]
+        if not one.units or not mine:
+            continue
+        limit = one.criterion.oldest
+        known = [age for header in mine if (age := ages.age(header)) is not None]
+        if limit is None or known and min(known) <= limit:
+            in_time.append(one)
+        elif one.looked < BEYOND:
+            one.looked += 1
+            late.append(one)
+    return in_time, late
