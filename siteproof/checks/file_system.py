@@ -15,7 +15,7 @@ from pathlib import Path
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
-from siteproof.checks import loading, session
+from siteproof.checks import loading, missing, session
 from siteproof.checks.job import MARGIN, ON_NODE, JobCheck
 from siteproof.checks.per_node import PerNodeCheck
 from siteproof.checks.selection import CHUNK
@@ -125,6 +125,11 @@ class FileSystemCheck(PerNodeCheck, special=True):
         """As every check's, where there is a file system that they may use."""
         skip_without(self, self.fs)
         return super().expected_nodes()
+
+    def asked_for(self) -> missing.Asked:
+        """Only what speaks of this file system."""
+        known = {"mode": self.mode, "file_system": self.fs}
+        return missing.Asked(self.name_of_check(), known)
 
     def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest says which file system, also of a node that could not measure."""

@@ -23,7 +23,17 @@ from reframe.core.logging import getlogger
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import files, nodesets
-from siteproof.checks import adapter, contract, libraries, loading, session, sight, software, watch
+from siteproof.checks import (
+    adapter,
+    contract,
+    libraries,
+    loading,
+    missing,
+    session,
+    sight,
+    software,
+    watch,
+)
 from siteproof.collect import stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
@@ -49,6 +59,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     mode = variable(str, value="")
     nodes = variable(str, value="all")
+    lacking = variable(dict, value={})  # by partition the nodes that `-S nodes=missing` means
     gigabytes = variable(float, value=0.0)  # that a node writes to file systems, for the plan
     valid_systems = ["*"]
     executable = "sh"
@@ -109,6 +120,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def facts(self) -> dict[str, object]:
         """What `derive` needs to know of the role's hardware."""
         return {}
+
+    def asked_for(self) -> missing.Asked:
+        """What decides which criteria this check may answer."""
+        return missing.Asked(self.name_of_check(), {"mode": self.mode})
 
     def speaks_for_node(self, sample: Sample) -> bool:
         """Whether a headline may be made of this sample, where a metric has several a node."""

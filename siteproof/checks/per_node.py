@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, variable
 
-from siteproof.checks import loading, selection, session
+from siteproof import nodesets
+from siteproof.checks import loading, missing, selection, session
 from siteproof.checks.job import JobCheck
 from siteproof.checks.selection import CHUNK
 from siteproof.errors import UserError
+from siteproof.sites import Site
 from siteproof.slurm import client
+from siteproof.slurm.records import Node
 
 
 def chunks() -> int:
@@ -39,19 +43,29 @@ class PerNodeCheck(JobCheck, special=True):
             if partition.links_only:
                 continue
             try:
-                sizes[name] = len(selection.select(self.nodes, site.expected(partition.role), {}))
+                sizes[name] = len(self.select(site, name, {}))
             except UserError as error:
                 errors.append(error)
         if not sizes and errors:
             loading.refuse(errors[0])
         filled = [name for name, size in sizes.items() if size > self.chunk * CHUNK]
         if not filled:
-            self.skip("fewer nodes were asked for")
+            whole = self.nodes == nodesets.MISSING
+            self.skip("nothing is missing" if whole else "fewer nodes were asked for")
         return filled
+
+    def select(self, site: Site, partition: str, states: Mapping[str, Node]) -> NodeSet:
+        """The nodes of a partition that `-S nodes` asks for. Raises UserError."""
+        role = site.partition(partition).role
+        if self.nodes != nodesets.MISSING:
+            return selection.select(self.nodes, site.expected(role), states)
+        if partition not in self.lacking:
+            found = site.expected(role) & nodesets.of(missing.nodes(site, role, self.asked_for()))
+            self.lacking = {**self.lacking, partition: str(found)}
+        return nodesets.parse(self.lacking[partition])
 
     def expected_nodes(self) -> NodeSet:
         """This chunk of what the inventory and `-S nodes` say."""
-        inventory = self.site.expected(self.where.role)
         by_state = (
             self.on_slurm
             and not self.is_dry_run()
@@ -60,10 +74,13 @@ class PerNodeCheck(JobCheck, special=True):
         try:
             # What is idle is decided once: this session's own first job makes the nodes busy.
             looked = client.first_look() if by_state else {}
-            selected = selection.select(self.nodes, inventory, looked)
+            selected = self.select(self.site, self.current_partition.name, looked)
         except UserError as error:  # nodes of another partition, or fewer idle ones than asked for
             self.skip(str(error))
         mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]
         if not mine:
             self.skip("no node left for this chunk")
+        if session.current().continued:
+            left = missing.of_session(self.site, self.where.role, self.asked_for())
+            mine = mine & nodesets.of(left) or mine
         return mine

@@ -14,7 +14,15 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, variable
 
 from siteproof import nodesets
-from siteproof.checks import contract, contract_pairs, loading, selection, session, timetable
+from siteproof.checks import (
+    contract,
+    contract_pairs,
+    loading,
+    missing,
+    selection,
+    session,
+    timetable,
+)
 from siteproof.checks.job import LOCAL, JobCheck
 from siteproof.checks.timetable import Timetable
 from siteproof.collect import pair_turns, stages
@@ -95,7 +103,7 @@ class PerPairCheck(JobCheck, special=True):
 
     def refuse_strangers(self) -> None:
         """End the run where `-S nodes` names what is no node of the site."""
-        if self.nodes not in ("all", "idle") and not self.nodes.isdigit():
+        if self.nodes not in ("all", "idle", nodesets.MISSING) and not self.nodes.isdigit():
             try:
                 selection.select(self.nodes, timetable.inventory(session.current().site), {})
             except UserError as error:
@@ -119,11 +127,28 @@ class PerPairCheck(JobCheck, special=True):
                 light=self.light,
             )
             self.none = "the link has no pair"
+            if self.nodes == nodesets.MISSING:
+                rounds = self.lacking_of(rounds, missing.pairs)
+                self.none = "nothing is missing"
+            elif active.continued:
+                rounds = self.lacking_of(rounds, missing.pairs_of_session) or rounds
         except UserError as error:  # nodes that have no part in this link, or are busy
             self.none = str(error)
         self.table = Timetable(rounds, self.trials, self.turn())
         if self.by_turns:
             self.time_limit = f"{self.table.length}s"
+
+    def lacking_of(self, laid: list[list[Pair]], which: missing.OfPairs) -> list[list[Pair]]:
+        """The rounds of pairs that lack an answer; of all at once, all if one does."""
+        site = session.current().site
+        lacks = which(site, self.link, [p for r in laid for p in r], self.asked_for())
+        if self.pattern == "together" and any(lacks(pair) for r in laid for pair in r):
+            return laid
+        left = [[pair for pair in together if lacks(pair)] for together in laid]
+        kept = [together for together in left if together]
+        ends = nodesets.of(end for together in kept for pair in together for end in pair)
+        self.lacking = {self.over.partition: str(ends)}
+        return kept
 
     @run_after("init")
     def refuse_unknown_program(self) -> None:

@@ -131,15 +131,15 @@ def rounds(
     light: what is measured loads the network so little that pairs of a star need no turns of their
     own, as long as they share no node.
 
-    spec: all, idle (pairs of two idle nodes), a count (the first so many clients of idle pairs), or
-    nodes: a client brings its server along, where each has one. states: what Slurm says; without
-    it, all are idle.
+    spec: all, missing (all, of which the check takes its own), idle (pairs of two idle nodes), a
+    count (the first so many clients of idle pairs), or nodes: a client brings its server along,
+    where each has one. states: what Slurm says; without it, all are idle.
     """
     servers, clients = pairs.servers(site, link), pairs.clients(site, link)
     laid = pairs.rounds(pattern, servers, clients, seed)
     if light and pattern == "star":
         laid = pairs.side_by_side(laid)
-    if spec == "all":
+    if spec in ("all", nodesets.MISSING):
         return laid
     if spec == "idle" or spec.isascii() and spec.isdigit():
         laid = _kept(

@@ -75,7 +75,7 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
         row["nodes"] = nodesets.of()  # SKIP: no job
     else:
         inventory = site.expected(site.partition(partition).role)
-        chosen: NodeSet = selection.select(case["nodes"], inventory, {})
+        chosen: NodeSet = selection.select(_spec(case, partition), inventory, {})
         chunk = case["chunk"] * selection.CHUNK
         row["nodes"] = chosen[chunk : chunk + selection.CHUNK]
     count = len(row["nodes"])
@@ -83,6 +83,12 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
         "node_hours": count * case["time_limit"] / 3600,
         "gigabytes": count * case["gigabytes"],
     }
+
+
+def _spec(case: dict[str, Any], partition: str) -> str:
+    """The nodes that a check is to measure there, where it has found out which are missing."""
+    missing = case["nodes"] == nodesets.MISSING
+    return str(case["lacking"].get(partition, "")) if missing else str(case["nodes"])
 
 
 def _of_sweep(case: dict[str, Any], site: Site, where: str) -> dict[str, Any]:
@@ -133,7 +139,7 @@ def _of_pairs(case: dict[str, Any], site: Site) -> dict[str, Any]:
         return {"nodes": nodesets.of(), "told": ""}
     try:
         rounds = timetable.rounds(
-            site, link, case["pattern"], case["nodes"], "plan", light=case["light"]
+            site, link, case["pattern"], _spec(case, link.partition), "plan", light=case["light"]
         )
     except UserError as error:
         return {"nodes": nodesets.of(), "told": f"{name}: SKIP, {error}"}

@@ -6,7 +6,7 @@ comes from a program that may answer it; values are rounded as the criterion say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -128,9 +128,8 @@ def units(
     fresh: Freshness | None = None,
 ) -> list[NodeVerdict]:
     """The verdict on each expected node or unit by itself, in their order."""
-    judge_one: Callable[..., NodeVerdict] = judge_node
-    if criterion.links or of_system(criterion) or criterion.trials:
-        judge_one = judge_unit
+    in_trials = criterion.links or of_system(criterion) or criterion.trials
+    judge_one = judge_unit if in_trials else judge_node
     attempts, usual = attempts_at(samples, criterion), baselines or {}
     of_all = stated.newest(samples, criterion)  # of no single node
     found = []
@@ -294,7 +293,7 @@ def _newest_first(found: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
 
 def judge_node(
     criterion: Criterion,
-    node: str,
+    unit: str,
     facts: Hardware,
     attempts: Sequence[Sample],
     baselines: Iterable[Baseline] = (),
@@ -302,10 +301,10 @@ def judge_node(
     """The verdict on one node from its attempts, the newest first."""
     newest = next((s for s in attempts if not why_not(criterion, s)), None)
     if newest is None:
-        return _unanswered(criterion, node, facts, attempts)
+        return _unanswered(criterion, unit, facts, attempts)
     if newest.status != "ok":
-        return NodeVerdict(node, of_status(newest.status), f"{newest.status}: {newest.why}", newest)
-    return _compare(criterion, node, facts, newest, baselines)
+        return NodeVerdict(unit, of_status(newest.status), f"{newest.status}: {newest.why}", newest)
+    return _compare(criterion, unit, facts, newest, baselines)
 
 
 def _unanswered(

@@ -1,7 +1,7 @@
 """Which samples are meant: a campaign, a period, or the newest session.
 
-A campaign is a group of sessions that follow each other: a name that is used again after more
-than GAP names a campaign of its own. The name alone means the newest; NAME@DAY the one of that day.
+A campaign is a group of sessions that follow each other: a name that is used again after more than
+GAP names another one. The name alone means the newest; NAME@DAY means the one of that day.
 """
 
 from __future__ import annotations

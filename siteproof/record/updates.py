@@ -6,9 +6,10 @@ and each node's own kernel are in the descriptions. Packages of a distribution a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 
 from siteproof import nodesets
 from siteproof.errors import UserError
@@ -27,13 +28,12 @@ FIELDS = (  # of a description
     "nic.*.firmware",
     "disk.*.firmware_rev",
 )
-Read = Callable[[Header], Mapping[str, Mapping[str, str]]]
 
 
 class Updates:
-    """What the jobs of a system record. read: the fields of each node of a job that describes."""
+    """What the jobs of a system record, in their headers and in the descriptions beside them."""
 
-    def __init__(self, headers: Iterable[Header], read: Read) -> None:
+    def __init__(self, headers: Iterable[Header], perflogs: Path) -> None:
         ordered = sorted(headers, key=lambda header: header.order)
         self._told: dict[tuple[str, str], list[Header]] = {}
         for header in ordered:
@@ -41,7 +41,7 @@ class Updates:
                 if text := header.provenance.get(key):
                     self._told.setdefault((key, text), []).append(header)
         self._describing = [h for h in ordered if h.check == descriptions.CHECK]
-        self._read_job = read
+        self._perflogs = perflogs
         self._known: dict[tuple[str, str], Mapping[str, Mapping[str, str]]] = {}
 
     def after(self, job: Header, nodes: Collection[str]) -> str:
@@ -92,7 +92,7 @@ class Updates:
         key = header.session, header.job
         if key not in self._known:
             try:
-                found = self._read_job(header)
+                found = descriptions.read(descriptions.path_of(self._perflogs, header))
             except UserError:
                 found = {}  # who asks for the descriptions themselves is told
             self._known[key] = {node: _telling(fields) for node, fields in found.items()}

@@ -15,7 +15,7 @@ from siteproof.errors import ExitCode
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import CriterionVerdict, judge, not_here, of_system
 from siteproof.judge.gravity import Verdict, exit_code, gravest
-from siteproof.record import campaign, descriptions, pair_units
+from siteproof.record import campaign, pair_units
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.series import SWEEP
@@ -93,7 +93,7 @@ def judge_system(
         ages = ages.at_newest(s.header for s in found)
         last = max((s.header.order for s in found), default=(0, "", ""))
         headers = [header for header in headers if header.order <= last]
-    fresh = Freshness(ages, _updates(headers))
+    fresh = Freshness(ages, Updates(headers, files.perflogs()))
     if as_of:
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     judged = judge_samples(site, found, chosen, record.swept, fresh)
@@ -131,11 +131,6 @@ def _units_asked(site: Site, criterion: Criterion) -> set[str]:
     drawn = any(not pairs.asked(site, site.system.links[key]) for key in criterion.links)
     known = set(expected_units(site, criterion, ()))
     return known | ({answers.ANY} if drawn and criterion.subject != "system" else set())
-
-
-def _updates(headers: Sequence[Header]) -> Updates:
-    perflogs = files.perflogs()
-    return Updates(headers, lambda job: descriptions.read(descriptions.path_of(perflogs, job)))
 
 
 def _without_criteria(jobs: Sequence[Header]) -> set[str]:
@@ -201,7 +196,7 @@ def judge_samples(
     """
     today = datetime.now(UTC).date()
     if fresh is None:
-        headers = [sample.header for sample in found]
+        headers = list({id(sample.header): sample.header for sample in found}.values())
         fresh = Freshness(Ages(headers, datetime.now(UTC)).at_newest(headers))
     verdicts = [
         _judge(site, key, criterion, found, today, fresh)

@@ -100,8 +100,8 @@ def next_command(judged: Judgement) -> str:
         return ""
     named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
     system = judged.site.system.system
-    run = f"reframe -c checks/ -r --system {system} --mode {modes[0]}"
-    return f"{named}{run} -S nodes={nodesets.MISSING}"
+    command = f"{named}reframe -c checks/ -r --system {system} --mode {modes[0]}"
+    return f"{command} -S nodes={nodesets.MISSING}"
 
 
 def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
