@@ -15,6 +15,7 @@ from siteproof import files
 from siteproof.checks import session
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import ASKED, MIDDLES, judge, units
+from siteproof.judge.criterion import of_system as criterion_of_system
 from siteproof.judge.gravity import Verdict, gravest_status
 from siteproof.record import campaign, pair_units
 from siteproof.record.ages import Ages
@@ -76,6 +77,13 @@ class Answers:
 def nodes(site: Site, role: str, asked: Asked) -> set[str]:
     """The nodes of a role that lack an answer to some criterion that the check may answer."""
     return _nodes(_newest(site, asked), role)
+
+
+def of_system(site: Site, asked: Asked) -> bool:
+    """Whether an answer of the system as a whole is missing that the check may give."""
+    answers, system = _newest(site, asked), {site.system.system: Hardware()}
+    whole = [c for c in answers.criteria() if criterion_of_system(c)]
+    return any(answers.lacking(criterion, system) for criterion in whole)
 
 
 def of_session(site: Site, role: str, asked: Asked) -> set[str]:

@@ -49,9 +49,10 @@ class PerNodeCheck(JobCheck, special=True):
         if not sizes and errors:
             loading.refuse(errors[0])
         filled = [name for name, size in sizes.items() if size > self.chunk * CHUNK]
+        if not filled and self.nodes == nodesets.MISSING and not self.chunk:
+            return list(sizes)  # it SKIPs: a check that is not there at all would be a mistake
         if not filled:
-            whole = self.nodes == nodesets.MISSING
-            self.skip("nothing is missing" if whole else "fewer nodes were asked for")
+            self.skip("fewer nodes were asked for")
         return filled
 
     def select(self, site: Site, partition: str, states: Mapping[str, Node]) -> NodeSet:
@@ -79,7 +80,8 @@ class PerNodeCheck(JobCheck, special=True):
             self.skip(str(error))
         mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]
         if not mine:
-            self.skip("no node left for this chunk")
+            whole = self.nodes == nodesets.MISSING
+            self.skip("nothing is missing" if whole else "no node left for this chunk")
         if session.current().continued:
             left = missing.of_session(self.site, self.where.role, self.asked_for())
             mine = mine & nodesets.of(left) or mine

@@ -16,12 +16,12 @@ CHUNK = 64  # nodes of one job: what is lost at most with its batch host
 def select(spec: str, inventory: NodeSet, states: Mapping[str, Node]) -> NodeSet:
     """The nodes that `-S nodes=SPEC` asks for: all, idle, a count, or a node set.
 
-    `missing` is each check's own matter (siteproof.checks.missing).
+    Of `missing`, all: which of them it is, each check finds (siteproof.checks.missing).
 
     A count takes the first nodes that are idle. Raises UserError for anything else.
     """
     allowed = f"all, idle, missing, a count, or a node set within {inventory}"
-    if spec == "all":
+    if spec in ("all", nodesets.MISSING):
         return inventory
     free = [n for n in inventory if not states or n in states and states[n].state.idle]
     idle = nodesets.of(free)

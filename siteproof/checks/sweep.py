@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import nodesets
-from siteproof.checks import contract, contract_sweep, loading, selection, session
+from siteproof.checks import contract, contract_sweep, loading, missing, selection, session
 from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
 from siteproof.collect import stages, sweep_points
@@ -215,6 +215,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """As many nodes as the largest point needs; broken ones only where no others are left."""
         here = self.current_partition.name
         self.points = mine = self.missing_on(here, self.current_environ.name)
+        if self.nodes == nodesets.MISSING and not missing.of_system(self.site, self.asked_for()):
+            self.skip("nothing is missing")
         if not mine:
             self.skip(
                 f"no point is missing in session {self.resume}"

@@ -75,7 +75,8 @@ def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
         row["nodes"] = nodesets.of()  # SKIP: no job
     else:
         inventory = site.expected(site.partition(partition).role)
-        chosen: NodeSet = selection.select(_spec(case, partition), inventory, {})
+        spec = _spec(case, partition)
+        chosen: NodeSet = selection.select(spec, inventory, {}) if spec else nodesets.of()
         chunk = case["chunk"] * selection.CHUNK
         row["nodes"] = chosen[chunk : chunk + selection.CHUNK]
     count = len(row["nodes"])

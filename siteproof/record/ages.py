@@ -44,7 +44,7 @@ class Ages:
         youngest: at least, instead; none at all where the clock was wrong.
         """
         moment = self.measured(header)
-        if youngest and (moment is None or moment - moment_of(header) > SLACK):
+        if youngest and (moment is None or abs(moment - moment_of(header)) > SLACK):
             return timedelta(0)
         return None if moment is None else max(timedelta(0), self.now - moment)
 

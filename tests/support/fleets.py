@@ -105,7 +105,8 @@ def good(run: int = 1, **keys) -> list[Sample]:
 
 CRITERIA = """\
 C-TRIAD:
-  {description: d, metric: Stream.triad, at_least: 60 MB/s, source: s, scope: every node}
+  {description: d, metric: Stream.triad, at_least: 60 MB/s, source: s, scope: every node,
+   max_age: none}
 """
 
 
