@@ -63,8 +63,9 @@ class Chosen:
     old_jobs: list[tuple[str, str]] = field(default_factory=list)
 
     def wanted(self, headers: Sequence[Header]) -> Callable[[Header], bool]:
-        """Whether a job is one of them, or of the campaign of one."""
-        sessions = campaign.with_campaign(headers, self.sessions)
+        """Whether a job is one of them, or of the campaign of one; of the newest if all are old."""
+        newest = self.sessions or [session for session, _ in self.old_jobs[:1]]
+        sessions = campaign.with_campaign(headers, newest)
         jobs = set(self.old_jobs)
         return lambda h: h.session in sessions or (h.session, h.check) in jobs
 
