@@ -7,6 +7,7 @@ that did not take part: each is an error here, and passes silently in plain ReFr
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import shutil
 import time
@@ -26,6 +27,7 @@ from siteproof import files, nodesets
 from siteproof.checks import (
     adapter,
     contract,
+    evidence,
     libraries,
     loading,
     missing,
@@ -80,6 +82,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     clean = False  # whether what steers them is unset first, unless the site wants it
     measures = ""  # the class that the catalogue names, where this is not it
     blocked = ""  # why the job could not start
+    secret = ""  # of which the names on shared file systems are made
 
     # ---- what a kind of check must say
 
@@ -283,6 +286,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         shutil.copy(Path(self.prefix) / self.script, stage / "measure.sh")
         (stage / "raw").mkdir(exist_ok=True)
         self.write_work(missing=False)
+        self.secret = secrets.token_hex(16)
+        if not self.is_dry_run():
+            self.plan.origin = evidence.of_job(self.asked, self.where.origin, slurm=self.on_slurm)
         self.write_settings(attempt=1)
         self.write_memory()
         self.executable_opts = [f"./{self.runs_on_node}"]
@@ -308,7 +314,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         self.job.launcher.options = step
 
     def write_settings(self, attempt: int) -> None:
-        """What node.sh and measure.sh read: quoted, so that no site value runs as a command."""
+        """What node.sh and measure.sh read: quoted, so that no site value runs as a command.
+
+        Only this user may read it: no other shall know the names on shared file systems.
+        """
         values = {
             "SITEPROOF_NODE": str(NodeSet(self.plan.expected, resolver=RESOLVER_NOGROUP)[0]),
             "SITEPROOF_ATTEMPT": str(attempt),
@@ -319,10 +328,14 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 if self.clean
                 else {}
             ),
+            "SITEPROOF_SECRET": self.secret,
+            **evidence.settings(self.plan.origin),
             **self.settings(),
         }
         lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
-        (Path(self.stagedir) / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path = Path(self.stagedir) / "settings"
+        path.touch(mode=0o600)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def write_memory(self) -> None:
         """What slurm.conf says of each node's memory, for jobs that asked for no other share."""

@@ -29,6 +29,7 @@ class Outcome:
 
     dims: what all of it belongs to beyond its node, such as peer and trial.
     aside: texts that are too many for samples, kept beside them (siteproof.record.descriptions).
+    origin: what proves that the node has left it.
     """
 
     readings: list[Reading] = field(default_factory=list)
@@ -38,6 +39,7 @@ class Outcome:
     host: Mapping[str, str] = field(default_factory=dict)
     aside: Mapping[str, str] = field(default_factory=dict)
     dims: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
 
 
 def judge(

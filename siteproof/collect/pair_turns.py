@@ -7,9 +7,10 @@ in: `out` is of client to server, `in` of server to client, and without the word
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from siteproof.collect import ending, outcome, raw, together
+from siteproof.collect import ending, origin, outcome, raw, together
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Raw, Run
 from siteproof.collect.together import Way
@@ -95,18 +96,21 @@ class _Turn:
         self.raw, self.job, self.number, self.ended = stage / "raw", job, number, ended
         self.trial, self.client, self.server = job.turns[number]
         self.dims = {"trial": str(self.trial)} if self.trial else {}
-        self.served, self.not_served = self._server()
+        self.proof = self.server_proof = ""
+        server = self.raw / server_of(number)
+        self.has_server = server.exists() or server.is_symlink()
+        self.served, self.not_served = self._server(server)
 
-    def _server(self) -> tuple[Raw | None, OutputError | None]:
+    def _server(self, folder: Path) -> tuple[Raw | None, OutputError | None]:
         """The server's account, if there is one, and why it did not serve, if it did not."""
-        folder = self.raw / server_of(self.number)
-        if not folder.exists():
+        if not self.has_server:
             lost = self.job.lost.get(self.server, "it left no account of this turn")
             why = f"{self.server} did not serve: {lost}"
             return None, OutputError(why, samples.INTERRUPTED)
         try:
             served = raw.read(folder)
             code = served.number("exit")
+            self.server_proof = origin.check(folder, self.server, served, self.job)
         except OutputError as broken:
             return None, OutputError(f"the server on {self.server}: {broken}", "generic")
         if code in SERVED:
@@ -142,6 +146,7 @@ class _Turn:
         left = None
         try:
             left = raw.read(folder)
+            self.proof = origin.check(folder, self.client, left, self.job)
             self._must_speak_alike(left)
             ways = self._directions(left)
             self._must_be_whole(left)
@@ -188,12 +193,12 @@ class _Turn:
     def _judged(self, left: Raw, runs: Sequence[Run]) -> Outcome:
         """One direction: readings of all of its runs, or why there are none."""
         try:
-            if self.served and self.not_served:  # then who has answered the client?
+            if self.has_server and self.not_served:  # then who has answered the client?
                 raise self.not_served
             conditions, readings, _ = outcome.judge(left, runs, self.job)
         except OutputError as error:
             return self._explained(error, left, runs)
-        return Outcome(readings, conditions, host=left.meta)
+        return Outcome(readings, conditions, host=left.meta, origin=self.proof)
 
     def _explained(self, error: OutputError, left: Raw | None, runs: Sequence[Run] = ()) -> Outcome:
         """A failure, laid at the server's door where the server could not serve."""
@@ -210,6 +215,6 @@ class _Turn:
         ends = self.client, self.server
         node, peer = ends[::-1] if direction == "in" else ends
         dims: Mapping[str, str] = {"peer": peer, **self.dims}
-        full = Outcome(told.readings, told.conditions, told.status, told.why, told.host, dims=dims)
+        full = replace(told, dims=dims)
         pair = f"{self.client}>{self.server}"
         return node, Way(self.trial, pair, direction, full, left, runs)

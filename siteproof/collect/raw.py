@@ -4,10 +4,13 @@ meta, facts            KEY=VALUE lines: the node's own account, and what its scr
 stdout, stderr         of the measuring script
 run.1/, run.2/ …       of each command that the script gave to `run` (account.sh): dims
                        (KEY=VALUE lines), stdout, stderr, exit
+origin                 munge's credential over the digest of all these (siteproof.collect.origin)
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +20,7 @@ from siteproof.errors import OutputError, harmless
 
 ENDED, KILLED = 124, 137  # exit codes of coreutils' timeout; of anything killed, the second
 MOST_RUNS = 10_000  # more are no measurement
+_CODE = re.compile(r"[0-9]{1,3}")
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Raw:
-    """What one node left: its own account (meta), the script's facts, its output, its runs."""
+    """What one node left: its own account (meta), the script's facts, its output, its runs.
+
+    origin: its credential, or why it has none. digest: of what was read, as account.sh makes it.
+    """
 
     meta: Mapping[str, str]
     facts: Mapping[str, str]
     stdout: str
     stderr: str
     runs: Sequence[Run] = field(default_factory=tuple)
+    origin: str = ""
+    digest: str = ""
 
     def number(self, key: str) -> int:
         """A whole number of the node's own account. Raises OutputError."""
@@ -54,44 +63,58 @@ class Raw:
 
 def read_meta(folder: Path) -> dict[str, str]:
     """The node's own account. Raises OutputError."""
-    return _pairs(folder / "meta")
+    return _Folder(folder).pairs("meta")
 
 
 def read(folder: Path) -> Raw:
     """A whole result folder. Raises OutputError where a file cannot be read."""
-    return Raw(
-        read_meta(folder),
-        _pairs(folder / "facts"),
-        _text(folder / "stdout"),
-        _text(folder / "stderr"),
-        _runs(folder),
-    )
+    held = _Folder(folder)
+    meta, facts = held.pairs("meta"), held.pairs("facts")
+    stdout, stderr = held.text("stdout"), held.text("stderr")
+    runs, digest = held.runs(), held.digest()
+    origin = held.text("origin") if (folder / "origin").exists() else ""
+    return Raw(meta, facts, stdout, stderr, runs, origin.strip(), digest)
 
 
-def _runs(folder: Path) -> list[Run]:
-    found = {
-        int(path.suffix[1:]): path for path in folder.glob("run.*") if path.suffix[1:].isdecimal()
-    }
-    if len(found) > MOST_RUNS:
-        raise OutputError(f"{len(found)} runs in one result, at most {MOST_RUNS} are read")
-    return [_run(found[number]) for number in sorted(found)]
+class _Folder:
+    """The files of a result as they are read, each once, with its checksum."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sums: dict[str, str] = {}
 
-def _run(folder: Path) -> Run:
-    written = _text(folder / "exit").strip() if (folder / "exit").exists() else ""
-    code = int(written) if written.isascii() and written.isdigit() and len(written) < 4 else None
-    return Run(_pairs(folder / "dims"), code, _text(folder / "stdout"), _text(folder / "stderr"))
+    def text(self, name: str) -> str:
+        path = self.folder / name
+        if path.is_fifo():  # it would be waited for until somebody writes
+            raise OutputError(f"result cannot be read: {path.name} is no file", "generic")
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise OutputError(f"result cannot be read: {error}", "generic") from None
+        self.sums[name] = hashlib.sha256(data).hexdigest()
+        return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
+    def pairs(self, name: str) -> dict[str, str]:
+        lines = (harmless(line).partition("=") for line in self.text(name).split("\n"))
+        return {key.strip(): value.strip() for key, found, value in lines if found}
 
-def _pairs(path: Path) -> dict[str, str]:
-    lines = (harmless(line).partition("=") for line in _text(path).split("\n"))
-    return {key.strip(): value.strip() for key, found, value in lines if found}
+    def runs(self) -> list[Run]:
+        found = {
+            int(path.suffix[1:]): path.name
+            for path in self.folder.glob("run.*")
+            if path.suffix[1:].isdecimal()
+        }
+        if len(found) > MOST_RUNS:
+            raise OutputError(f"{len(found)} runs in one result, at most {MOST_RUNS} are read")
+        return [self.run(found[number]) for number in sorted(found)]
 
+    def run(self, name: str) -> Run:
+        written = (self.folder / name / "exit").exists() and self.text(f"{name}/exit").strip()
+        code = int(written) if written and _CODE.fullmatch(written) else None
+        dims = self.pairs(f"{name}/dims")
+        return Run(dims, code, self.text(f"{name}/stdout"), self.text(f"{name}/stderr"))
 
-def _text(path: Path) -> str:
-    if path.is_fifo():  # it would be waited for until somebody writes
-        raise OutputError(f"result cannot be read: {path.name} is no file", "generic")
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise OutputError(f"result cannot be read: {error}", "generic") from None
+    def digest(self) -> str:
+        """Of the lines that sha256sum prints of what was read, in the order of the names."""
+        lines = "".join(f"{self.sums[name]}  {name}\n" for name in sorted(self.sums))
+        return hashlib.sha256(lines.encode()).hexdigest()

@@ -16,7 +16,7 @@ from pathlib import Path
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from siteproof import files
-from siteproof.collect import cause, ending, outcome, pair_turns, raw, sweep_points
+from siteproof.collect import cause, ending, origin, outcome, pair_turns, raw, sweep_points
 from siteproof.collect.cause import Cause
 from siteproof.collect.outcome import Outcome
 from siteproof.errors import OutputError, UserError
@@ -97,6 +97,7 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     try:
         meta = raw.read_meta(folder)
         left = raw.read(folder)
+        proof = origin.check(folder, node, left, job)
         for run in left.runs:
             outcome.must_have_ended(run, left, job)
         outcome.must_have_worked(left, job)
@@ -104,7 +105,7 @@ def read_node(stage: Path, job: Manifest, node: str, ended: str) -> Outcome:
     except OutputError as error:
         status = outcome.status_of(error, left, job, ended, [meta.get("exit", "")])
         return Outcome(status=status, why=str(error), host=meta)
-    return Outcome(readings, conditions, host=meta, aside=aside)
+    return Outcome(readings, conditions, host=meta, aside=aside, origin=proof)
 
 
 def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: float) -> list[Sample]:
@@ -112,6 +113,7 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
     common = _common([o.conditions for _, o in outcomes if o.status == "ok"])
     host = _common([o.host for _, o in outcomes if o.status == "ok"])
     shared = {key: told for key, told in host.items() if key in ("kernel", "processor")}
+    proof = origin.of_all([(node, o.origin) for node, o in outcomes if o.status == "ok"])
     when = _ended(job, [o for _, o in outcomes], now).isoformat(timespec="seconds")
     if off := clocks.of_nodes(((n, o.host) for n, o in outcomes), job.started, now):
         shared[clocks.NODES] = off
@@ -128,7 +130,7 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
         campaign=job.campaign,
         expected="" if job.points else job.expected,  # a sweep measures no node on its own
         conditions={**job.conditions, **common},
-        provenance={**job.provenance, **shared},
+        provenance={**job.provenance, **shared, **({"origin": proof} if proof else {})},
     )
     return [sample for node, left in outcomes for sample in _node_samples(header, node, left)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from siteproof.collect import outcome, raw
+from siteproof.collect import origin, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.errors import OutputError
 from siteproof.record import samples
@@ -55,9 +55,10 @@ def of_point(stage: Path, job: Manifest, number: int, ended: str) -> Outcome:
     """What became of a point that left its raw files."""
     point = job.points[number]
     dims = _dims(point)
-    left = None
+    left, folder = None, stage / "raw" / folder_of(number)
     try:
-        left = raw.read(stage / "raw" / folder_of(number))
+        left = raw.read(folder)
+        proof = origin.check(folder, origin.walker(left, job), left, job)
         for run in left.runs:
             outcome.must_have_ended(run, left, job)
         outcome.must_have_worked(left, job)
@@ -68,7 +69,9 @@ def of_point(stage: Path, job: Manifest, number: int, ended: str) -> Outcome:
     except OutputError as error:
         status = outcome.status_of(error, left, job, ended)
         return Outcome(status=status, why=str(error), host=_host(left), dims=dims)
-    return Outcome(readings, {**point.fixed, **conditions}, host=_host(left), dims=dims)
+    return Outcome(
+        readings, {**point.fixed, **conditions}, host=_host(left), dims=dims, origin=proof
+    )
 
 
 def missing(job: Manifest, point: Point, ended: str) -> Outcome:

@@ -36,6 +36,23 @@ class OfItsKind(TypedDict, total=False):
     points: dict[int, Point]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a result of a job must bear, so that it is its node's.
+
+    evidence: `munge`, `user`, or `none: ` and why; empty: of a session older than evidence.
+    nonce: in every credential of the job, and of no other job. uid: whose results they are.
+    login: address of the host that started the job, as munge knows it; empty where it knows none.
+    hosts: by node, the names and addresses by which Slurm knows it.
+    """
+
+    evidence: str = ""
+    nonce: str = ""
+    uid: int = -1
+    login: str = ""
+    hosts: dict[str, list[str]] = field(default_factory=dict)
+
+
 @dataclass
 class Manifest:
     """One check on one partition in one session, and the nodes it is to measure.
@@ -49,6 +66,7 @@ class Manifest:
     turns: of a job over pairs, (trial, client, server) each; a turn's place is its number.
     points: of a sweep, by number; those that this job was to measure.
     together: whether the turns of a trial ran at the same time.
+    origin: what proves that a result is its node's.
     jobs: scheduler's ids, in the order of submission; empty for the local scheduler.
     over: when the scheduler says the last job ended, seconds since 1970; 0 where it is not known.
     """
@@ -76,6 +94,7 @@ class Manifest:
     turns: list[tuple[int, str, str]] = field(default_factory=list)
     together: bool = False
     points: dict[int, Point] = field(default_factory=dict)
+    origin: Origin = field(default_factory=Origin)
     jobs: list[str] = field(default_factory=list)
     over: float = 0.0
     pid: int = field(default_factory=os.getpid)

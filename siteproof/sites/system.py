@@ -335,6 +335,12 @@ class Partition(Model):
         description="True: sweeps may change settings of its nodes for a while, as root. "
         "Never where others rely on them.",
     )
+    origin: Literal["munge", "user", "none"] = Field(
+        "munge",
+        description="What proves that a result is its node's, where Slurm knows users by munge: "
+        "munge: a credential of the user, made on the node; user: made on whatever host, where "
+        "munged knows another address than Slurm; none: the nodes have no munge.",
+    )
     reframe: dict[str, Any] = Field(
         {}, description="Verbatim, merged into ReFrame's entry of this partition."
     )

@@ -108,6 +108,18 @@ def queued(jobs: Sequence[str]) -> set[str]:
     return set(done.stdout.split())
 
 
+@functools.cache
+def settings() -> dict[str, str]:
+    """Slurm's own settings, by their names in slurm.conf. Raises UserError."""
+    return records.parse_settings(_ask(["scontrol", "show", "config"]))
+
+
+@functools.cache
+def hosts() -> dict[str, list[str]]:
+    """By node, host names and addresses by which Slurm knows it. Raises UserError."""
+    return records.parse_hosts(_ask(["sinfo", "-h", "-N", "-o", records.HOSTS_FORMAT]))
+
+
 def version() -> str:
     """Slurm's version; empty where no Slurm says it."""
     try:

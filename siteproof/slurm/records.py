@@ -19,6 +19,7 @@ from siteproof.slurm.spelling import NodeState, node_state
 SINFO_FORMAT = "%N|%T|%E"
 NOT_SET = 1  # MiB: RealMemory of nodes for which slurm.conf has none
 MEMORY_FORMAT = "%N|%m"
+HOSTS_FORMAT = "%N|%n|%o"
 _STATE = re.compile(r" State=(\S+)(?=\s)")  # a blank must follow, or the line was cut within it
 # What people write comes last, and may hold what looks like a field. 25.05 ends with these.
 _LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationName)=")
@@ -74,6 +75,18 @@ def parse_memory(text: str) -> dict[str, int]:
         if name and size.isascii() and size.isdigit() and len(size) < 13 and int(size) > NOT_SET:
             found[name] = int(size)
     return found
+
+
+def parse_hosts(text: str) -> dict[str, list[str]]:
+    """Read `sinfo -h -N -o HOSTS_FORMAT`: NodeHostName and NodeAddr by NodeName."""
+    rows = (line.strip().split("|") for line in text.splitlines())
+    return {row[0]: sorted(set(row[1:])) for row in rows if len(row) == 3}
+
+
+def parse_settings(text: str) -> dict[str, str]:
+    """Read `scontrol show config`."""
+    rows = (line.partition("=") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, found, value in rows if found}
 
 
 def parse_nodes(text: str) -> dict[str, Node]:

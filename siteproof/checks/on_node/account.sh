@@ -1,6 +1,79 @@
 # shellcheck shell=sh
 # What every result folder holds beside the measurement; sourced by node.sh, pair.sh and, before the
-# measuring script, by what they start. On a compute node there is sh, coreutils and awk.
+# measuring script, by what they start. On a compute node there is sh, awk, and coreutils or busybox.
+unset CDPATH GREP_OPTIONS # `cd` would go, and print, elsewhere; old versions of grep obey it
+
+# coreutils' timeout says 124. Where there is none, or another's, the function below does the same.
+if [ -z "${SITEPROOF_TIMEOUT:-}" ]; then
+    SITEPROOF_TIMEOUT=own
+    ! command timeout --foreground 9 true 2>/dev/null || SITEPROOF_TIMEOUT=coreutils
+    export SITEPROOF_TIMEOUT
+fi
+[ "$SITEPROOF_TIMEOUT" = coreutils ] ||
+    timeout() ( # [--foreground] [-k SECONDS] SECONDS COMMAND...: ends what COMMAND has started, too
+        set +f
+        patience=10
+        while :; do
+            case $1 in
+            --foreground) shift ;;
+            -k) patience=$2 && shift 2 ;;
+            *) break ;;
+            esac
+        done
+        ends=$(($(uptime_of_node) + $1)) signal=TERM code='' naps=0
+        shift
+        { "$@" <&9 9<&- & } 9<&0 # what runs behind would read /dev/null
+        child=$!
+        trap 'end_tree "$child" TERM; exit 143' HUP INT TERM
+        while kill -0 "$child" 2>/dev/null; do
+            if [ "$(uptime_of_node)" -ge "$ends" ]; then
+                end_tree "$child" "$signal"
+                ends=$((ends + patience)) signal=KILL code=124
+            fi
+            naps=$((naps + 1))
+            { [ "$naps" -lt 10 ] && sleep 0.1 2>/dev/null; } || sleep 1
+        done
+        wait "$child"
+        exit "${code:-$?}"
+    )
+
+uptime_of_node() { # whole seconds
+    read -r up _ </proc/uptime
+    echo "${up%.*}"
+}
+
+end_tree() { # PROCESS SIGNAL: it, and what it has started
+    # shellcheck disable=SC2046  # a list of processes
+    kill -"$2" $(cat /proc/[0-9]*/stat 2>/dev/null | awk -v top="$1" '
+        { process = $1; sub(/.*\) /, ""); parent[process] = $2 }
+        END {
+            found[top]
+            do {
+                n = 0
+                for (p in parent) if (!(p in found) && parent[p] in found) { found[p]; n++ }
+            } while (n)
+            for (p in found) print p
+        }') 2>/dev/null
+}
+
+# As coreutils' nproc, where there is none: the processors that this process may use.
+command -v nproc >/dev/null ||
+    nproc() {
+        awk '$1 == "Cpus_allowed_list:" {
+            n = split($2, range, ",")
+            for (i = 1; i <= n; i++) {
+                ends = split(range[i], end, "-")
+                count += end[ends] - end[1] + 1
+            }
+            print count
+        }' /proc/self/status
+    }
+
+# into_place FOLDER NAME: under its own name, whole or not at all, and never into what is there.
+into_place() {
+    mv -T -- "$1" "$2" 2>/dev/null || # not every mv has -T
+        { [ ! -e "$2" ] && [ ! -L "$2" ] && mv -- "$1" "$2"; }
+}
 
 # The step's variables would make an mpirun below reach for the other nodes of the job. What a
 # step of one's own needs stays: job and kind of MPI by other names, and where Slurm's settings lie.
@@ -96,12 +169,32 @@ end_account() {
     } >>meta && grep -q '^end=[0-9]' meta
 }
 
+# seal NODE NAME: who has left the result NAME, made on which host, and that it is whole: munge's
+# credential over the digest of its files. Where there is none, why. The last file of a result.
+seal() {
+    [ -n "${SITEPROOF_NONCE:-}" ] || return 0
+    if ! command -v munge >/dev/null; then
+        echo "none: munge is not installed on the node"
+    elif ! timeout 20 munge ${SITEPROOF_MUNGE:+-S "$SITEPROOF_MUNGE"} \
+        -s "siteproof $SITEPROOF_NONCE $1 $2 $(digest)" 2>&1; then
+        echo "none: munge gave no credential"
+    fi >origin
+}
+
+digest() ( # of the files of a result; as siteproof/collect/origin.py makes it
+    set +f
+    for part in meta facts stdout stderr run.[0-9]*/dims run.[0-9]*/exit run.[0-9]*/stdout \
+        run.[0-9]*/stderr; do
+        [ ! -f "$part" ] || echo "$part"
+    done | sort | xargs sha256sum -- | sha256sum | cut -d ' ' -f 1
+)
+
 # run KEY=VALUE... -- COMMAND...: one command of several, its output and exit code in run.N/.
 run() {
     runs=$((${runs:-0} + 1))
     mkdir "run.$runs" || return
     while [ "$1" != -- ]; do
-        echo "$1"
+        printf '%s\n' "$1"
         shift
     done >"run.$runs/dims"
     shift

@@ -30,7 +30,7 @@ begin_test() {
     [ "$free" -ge "$NEEDED" ] ||
         stop "$FS_PATH: $((NEEDED / 1000000)) MB are needed, $((free / 1000000)) MB are free"
     case $kind in tmpfs | ramfs) must_have_memory ;; esac
-    folder=$(folder_of "$node")
+    folder=$(folder_of "$node") || exit
     mkdir -m 700 -- "$folder" 2>/dev/null || stop "$FS_PATH: no folder can be made there"
     trap 'exit 143' HUP INT TERM
     trap end_test EXIT
@@ -56,8 +56,11 @@ end_test() {
     turn_over
 }
 
-folder_of() { # NODE
-    echo "$top/siteproof-test.$TEST.$1.$SITEPROOF_ATTEMPT"
+# folder_of NODE: a name that no other user can take first, as SITEPROOF_SECRET is this job's own;
+# who sees one node's name does not know another's.
+folder_of() {
+    secret=$(printf '%s %s' "${SITEPROOF_SECRET:-}" "$1" | sha256sum | cut -c 1-32)
+    echo "$top/siteproof-test.$TEST.$1.$SITEPROOF_ATTEMPT.$secret"
 }
 
 # The kind of the file system that holds a path, as the kernel calls it.
@@ -95,7 +98,11 @@ is_left() { # FOLDER
 }
 
 remove() { # FOLDER: our own files in it by name, and it, if nothing else is there
-    rm -rf -- "$1/test.tree" && rm -f -- "$1"/test.* && rm -f -- "$1/marker" && rmdir -- "$1" 2>/dev/null
+    # From within: its name may be another's by now, where anybody may rename what is there.
+    (
+        cd -P -- "$1" 2>/dev/null && [ "$(stat -c %u .)" = "$user" ] &&
+            rm -rf test.tree && rm -f test.* && rm -f marker
+    ) && rmdir -- "$1" 2>/dev/null
 }
 
 # inside ROOT: container, vm or node.

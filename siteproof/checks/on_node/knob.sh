@@ -103,7 +103,9 @@ knobs_launch() { # hold|mend NODE…: on each of them, or here where there is no
         set -- env SITEPROOF_NODE="$1"
     fi
     [ "$what" = hold ] || set -- timeout -k 5 "$KNOB_WAIT" "$@"
-    exec "$@" sh "$stage/knob_hold.sh" "$what" "$knobs_folder"
+    set -- "$@" sh "$stage/knob_hold.sh" "$what" "$knobs_folder"
+    [ "$what" != hold ] || exec "$@"
+    "$@"
 }
 
 knobs_wait_for() { # FILE FILE: until each node has left one, the step has ended, or too long

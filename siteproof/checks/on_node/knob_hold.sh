@@ -20,7 +20,7 @@ tab=$(printf '\t')
 PEERS=$(cat "$folder/peers" 2>/dev/null)
 
 leave() { # NAME: what is read from stdin, whole or not at all
-    cat >"$folder/.$node.$1" && mv -T "$folder/.$node.$1" "$folder/$node.$1"
+    cat >"$folder/.$node.$1" && mv -f "$folder/.$node.$1" "$folder/$node.$1"
 }
 
 fail() { # REASON…: the exit trap restores
@@ -94,7 +94,7 @@ keep_record() {
         echo "boot $(cat /proc/sys/kernel/random/boot_id)"
         echo "holder $$"
         sed "s/^/was$tab/" "$folder/$node.was"
-    } >"$record.new" && mv -T "$record.new" "$record"
+    } >"$record.new" && mv -f "$record.new" "$record"
 }
 
 set_all() {

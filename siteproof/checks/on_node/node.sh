@@ -1,7 +1,8 @@
 #!/bin/sh
 # Measure this node with ./measure.sh and leave raw/NODE/ behind, whole or not at all.
 # On a compute node there is sh, coreutils and the benchmark, and nothing else of ours.
-set -u
+set +efCvx -u # what an exported SHELLOPTS may say
+umask o-w
 LC_ALL=C TZ=UTC
 export LC_ALL TZ
 stage=$(pwd)
@@ -16,13 +17,22 @@ forget_step
 forget_variables
 
 mine="$stage/raw/.$node.$SITEPROOF_ATTEMPT"
-[ ! -e "$mine" ] || rm -rf "$mine"
-mkdir -p "$mine" && cd "$mine" || exit 1
+rm -rf "$mine"
+mkdir "$mine" && cd "$mine" || exit 1
+# What programs keep in /tmp has names that others can guess, and take first.
+if TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/siteproof.XXXXXXXXXXXX"); then
+    export TMPDIR
+    trap 'rm -rf "$TMPDIR"' EXIT
+else
+    unset TMPDIR
+fi
 begin_account "$node" "$job" "$SITEPROOF_LIMIT"
 trap 'exit 143' HUP INT TERM # a job that somebody ends leaves no result, rather than half of one
 # In the foreground: a process group of its own would outlive a job that is ended.
 # shellcheck disable=SC2016  # $1 is the inner shell's
 timeout --foreground -k 10 "$SITEPROOF_LIMIT" \
-    sh -c '. "$1/account.sh"; first_to_go; . "$1/measure.sh"' measure "$stage" >stdout 2>stderr </dev/null
+    sh -c 'set +efuCvx; . "$1/account.sh"; first_to_go; . "$1/measure.sh"' measure "$stage" \
+    >stdout 2>stderr </dev/null
 end_account $? || exit 1
-cd "$stage" && mv -T "$mine" "raw/$node"
+seal "$node" "$node"
+cd "$stage" && into_place "$mine" "raw/$node"

@@ -3,7 +3,8 @@
 # own clock, and leaves raw/TURN/ (client) or raw/TURN.server/ behind, whole or not at all.
 # timetable: ROUND TURN CLIENT SERVER PORT ADDRESS; begin.N: when round 0 of the N-th job begins,
 # seconds since 1970. The lengths of time are those of siteproof/checks/timetable.py.
-set -u
+set +efCvx -u # what an exported SHELLOPTS may say
+umask o-w
 LC_ALL=C TZ=UTC
 export LC_ALL TZ
 stage=$(pwd)
@@ -18,26 +19,30 @@ forget_variables
 read -r first <"begin.$SITEPROOF_ATTEMPT" || exit 1
 
 wait_until() { # TIME: seconds since 1970
-    sleep "$(awk -v then="$1" -v now="$(date +%s.%N)" \
-        'BEGIN { left = then - now; printf "%.3f", (left > 0 ? left : 0) }')"
+    left=$(awk -v then="$1" -v now="$(date +%s.%N)" \
+        'BEGIN { left = then - now; printf "%.3f", (left > 0 ? left : 0) }')
+    # busybox's date may have no %N, and its sleep may take whole seconds only.
+    sleep "$left" 2>/dev/null || sleep $((${left%.*} + (1${left#*.} > 1000)))
 }
 
 measure() { # FOLDER END: one side of a turn, until END at most; SIDE, PEER, ADDRESS, PORT are set
     mine="$stage/raw/.$1.$SITEPROOF_ATTEMPT"
-    [ ! -e "$mine" ] || rm -rf "$mine"
-    mkdir -p "$mine" && cd "$mine" || return
+    rm -rf "$mine"
+    mkdir "$mine" && cd "$mine" || return
     limit=$(($2 - $(date +%s)))
     [ "$limit" -gt 0 ] || return
     begin_account "$node" "$job" "$limit"
     export SIDE PEER ADDRESS PORT
     # shellcheck disable=SC2016  # $1 is the inner shell's
     timeout -k "$SITEPROOF_KILL" "$limit" \
-        sh -c '. "$1/account.sh"; first_to_go; . "$1/network.sh"; . "$1/measure.sh"' measure "$stage" \
+        sh -c 'set +efuCvx; . "$1/account.sh"; first_to_go; . "$1/network.sh"; . "$1/measure.sh"' \
+        measure "$stage" \
         >stdout 2>stderr </dev/null
     end_account $? || return
+    seal "$node" "$1"
     # In a second job there may be the account of a turn that came to nothing.
-    [ ! -e "$stage/raw/$1" ] || rm -rf "$stage/raw/$1"
-    mv -T "$mine" "$stage/raw/$1"
+    rm -rf "$stage/raw/$1"
+    into_place "$mine" "$stage/raw/$1"
 }
 
 turn() { # SIDE ROUND TURN CLIENT SERVER PORT ADDRESS: nothing where it comes too late

@@ -17,7 +17,8 @@
 # nodes of the job; `knobs_facts` for the facts of its points; `knobs_restore` at the end, however
 # the walk ends. Where knobs_set fails, also because it could not restore what was set before, no
 # point of that combination is measured, and its stderr says why. COMBINATION 0: no knobs.
-set -uf
+set +eCvx -uf # what an exported SHELLOPTS may say
+umask o-w
 LC_ALL=C TZ=UTC
 export LC_ALL TZ
 stage=$(pwd) SWEEP_STAGE=$(pwd)
@@ -109,14 +110,24 @@ end_strays() {
     fi
     set +f
     tries=0 # what is forked while the list is made is found in the next round
-    while strays=$(grep -lzxF "SITEPROOF_POINT=$mine" /proc/[0-9]*/environ 2>/dev/null |
-        cut -d/ -f3) && [ -n "$strays" ] && [ "$tries" -lt 20 ]; do
+    while strays=$(with_mark) && [ -n "$strays" ] && [ "$tries" -lt 20 ]; do
         # shellcheck disable=SC2086  # a list of processes
         kill -KILL $strays 2>/dev/null
         tries=$((tries + 1))
         sleep 0.05
     done
     set -f
+}
+
+with_mark() { # processes of this point; busybox's grep knows no -z
+    if echo | grep -qz '' 2>/dev/null; then
+        grep -lzxF "SITEPROOF_POINT=$mine" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3
+        return
+    fi
+    for environ in /proc/[0-9]*/environ; do
+        ! { tr '\0' '\n' <"$environ" | grep -qxF "SITEPROOF_POINT=$mine"; } 2>/dev/null ||
+            echo "$environ" | cut -d/ -f3
+    done
 }
 
 # Whether the nodes of a point that came to nothing still do what they are told.
@@ -159,8 +170,11 @@ in_point() {
     export NODES NODE_COUNT TASKS TASKS_PER_NODE TRIAL POINT_NUMBER POINT_FOLDER POINT_LIMIT \
         SITEPROOF_POINT
     # shellcheck disable=SC2016  # $1 is the inner shell's
-    exec timeout -k 10 "$limit" \
-        sh -c '. "$1/account.sh"; first_to_go; . "$1/launch.sh"; . "$1/measure.sh"' measure "$SWEEP_STAGE"
+    set -- -k 10 "$limit" sh -c \
+        'set +efuCvx; . "$1/account.sh"; first_to_go; . "$1/launch.sh"; . "$1/measure.sh"' \
+        measure "$SWEEP_STAGE"
+    [ "$SITEPROOF_TIMEOUT" = own ] || exec timeout "$@"
+    timeout "$@"
 }
 
 # What the kernel has killed on this node since the last look; only a point that failed asks.
@@ -172,7 +186,7 @@ kills_of_point() {
 
 measure() { # KEY=VALUE...
     mine="$SWEEP_STAGE/raw/.$number.$SITEPROOF_ATTEMPT"
-    [ ! -e "$mine" ] || rm -rf "$mine"
+    rm -rf "$mine"
     mkdir "$mine" && cd "$mine" || return
     look_at_clock
     printf '%s\n' "$account" "$kills" "limit=$limit" "start=$now" >meta
@@ -198,7 +212,8 @@ measure() { # KEY=VALUE...
     look_at_clock
     # A full disk cuts files short: then there is no result.
     printf 'exit=%s\nend=%s\n' "$code" "$now" >>meta || return
-    cd "$SWEEP_STAGE" && mv -T "$mine" "raw/$number"
+    seal "$node" "$number"
+    cd "$SWEEP_STAGE" && into_place "$mine" "raw/$number"
 }
 
 if [ -e knob.sh ]; then

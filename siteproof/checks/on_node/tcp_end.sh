@@ -2,8 +2,11 @@
 # One of the two ends of a TCP test: the server for one test, or the client with the options given,
 # whose output is printed. CLIENT and SERVER are nodes, ADDRESS and PORT the server's.
 set -u
+# shellcheck source=siteproof/checks/on_node/account.sh
+. "$SWEEP_STAGE/account.sh"
 if [ "${SLURMD_NODENAME:-}" = "$SERVER" ]; then
-    exec timeout "$MOST" iperf3 -s -1 -p "$PORT" >"$POINT_FOLDER/server.out" 2>&1
+    timeout "$MOST" iperf3 -s -1 -p "$PORT" >"$POINT_FOLDER/server.out" 2>&1
+    exit
 fi
 # shellcheck source=siteproof/checks/on_node/network.sh
 . "$SWEEP_STAGE/network.sh"

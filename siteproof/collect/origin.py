@@ -1,0 +1,153 @@
+"""Whether a result is its node's: what its folder says of itself, and munge's credential.
+
+What this proves, and what root on a node can still forge, stands in docs/threat-model.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from siteproof import nodesets
+from siteproof.collect.raw import Raw
+from siteproof.errors import OutputError, UserError
+from siteproof.record.manifest import Manifest, Origin
+from siteproof.slurm import munge
+
+UNPROVEN = "munge, node unproven"
+BROKEN = "generic"  # the status of a node whose result is another's
+NO_NODE = ""  # a figure of several nodes together
+FORMAT = "siteproof"  # the first word of what a node says in its credential
+
+
+def walker(left: Raw, job: Manifest) -> str:
+    """The node that has walked to a sweep's point, by its own account. Raises OutputError."""
+    told = left.meta.get("node", "")
+    if job.origin.evidence and told not in _nodes(job.expected):
+        raise OutputError(f"the account in it is of '{told[:80]}', no node of the job", BROKEN)
+    return told
+
+
+def check(folder: Path, node: str, left: Raw, job: Manifest) -> str:
+    """What proves that a node has left this result, in words. Raises OutputError if it has not.
+
+    folder: of the result; its name is part of what the node's credential says.
+    """
+    _must_be_no_link(folder)
+    _must_call_itself(node, left.meta, job)
+    if job.origin.evidence not in ("munge", "user"):
+        return job.origin.evidence
+    if not left.origin.startswith("MUNGE:"):
+        told = left.origin.removeprefix("none: ") or "it left none"
+        raise OutputError(
+            f"no credential of {node}: {told}; 'origin: none' of its partition in system.yaml "
+            "does without",
+            BROKEN,
+        )
+    try:
+        credential = munge.read(left.origin)
+    except munge.Forged as error:
+        raise OutputError(f"the credential is not genuine: {error}", BROKEN) from None
+    except UserError as error:
+        return f"munge, not checked: {error}"
+    _must_say(credential.said, folder.name, node, left, job)
+    if credential.uid != job.origin.uid:
+        raise OutputError(
+            f"the credential is of user {credential.uid}, the job of user {job.origin.uid}", BROKEN
+        )
+    return _of_host(credential, node, job.origin)
+
+
+def of_all(each: Iterable[tuple[str, str]]) -> str:
+    """The evidence of a job's results, told in one text. each: node and what `check` says."""
+    found: dict[str, set[str]] = {}
+    for node, told in each:
+        if told:
+            found.setdefault(told, set()).add(node)
+    if len(found) <= 1:
+        return next(iter(found), "")
+    return "; ".join(
+        f"{told}: {nodesets.of(nodes - {NO_NODE})}" for told, nodes in sorted(found.items())
+    )
+
+
+def _must_be_no_link(folder: Path) -> None:
+    """Raises OutputError if the folder, or a file that is read, is another name of something."""
+    try:
+        if not stat.S_ISDIR(os.lstat(folder).st_mode):
+            raise OutputError(f"{folder.name} is a link, and no folder", BROKEN)
+        for path in _files(folder):
+            found = os.lstat(path)
+            linked = not stat.S_ISDIR(found.st_mode) and found.st_nlink > 1
+            if linked or stat.S_ISLNK(found.st_mode):
+                raise OutputError(f"{path.relative_to(folder)} is a link to another file", BROKEN)
+    except OSError as error:
+        raise OutputError(f"result cannot be read: {error}", BROKEN) from None
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    for path in folder.iterdir():
+        yield path
+        if path.name.startswith("run.") and path.is_dir() and not path.is_symlink():
+            yield from path.iterdir()
+
+
+def _must_call_itself(node: str, meta: Mapping[str, str], job: Manifest) -> None:
+    """Raises OutputError where the node's own account is of another node."""
+    told = meta.get("node", "" if job.origin.evidence else node)
+    if told != node:
+        raise OutputError(f"the account in it is of node '{told[:80]}'", BROKEN)
+    host = meta.get("host", "").partition(".")[0]
+    known = job.origin.hosts.get(node, [node])
+    if host not in (node, *known) and host in _nodes(job.expected):
+        raise OutputError(f"it was made on {host}", BROKEN)
+
+
+def _must_say(said: str, name: str, node: str, left: Raw, job: Manifest) -> None:
+    """Raises OutputError where a credential is of another result than this."""
+    words = said.split()
+    parts = {
+        "format": FORMAT,
+        "job": job.origin.nonce,
+        "node": node,
+        "folder": name,
+        "content": left.digest,
+    }
+    if len(words) != len(parts):
+        raise OutputError("the credential is not of a result", BROKEN)
+    for (part, wanted), word in zip(parts.items(), words, strict=True):
+        if word != wanted:
+            raise OutputError(f"the credential is of another {part} than the result", BROKEN)
+
+
+def _of_host(credential: munge.Credential, node: str, origin: Origin) -> str:
+    """The evidence of a genuine credential. Raises OutputError where another host has made it."""
+    names = origin.hosts.get(node, [node])
+    if any(credential.address in _addresses(name) for name in names):
+        return "munge"
+    elsewhere = origin.login and credential.address == origin.login
+    if origin.evidence == "user" or credential.of_no_host or elsewhere:
+        return UNPROVEN
+    raise OutputError(
+        f"the credential was made on {credential.address}, which is not {node}; 'origin: user' of "
+        "its partition in system.yaml, if munged there knows another address than Slurm",
+        BROKEN,
+    )
+
+
+@functools.cache
+def _nodes(expected: str) -> frozenset[str]:
+    return frozenset(nodesets.parse(expected))
+
+
+@functools.cache
+def _addresses(name: str) -> frozenset[str]:
+    try:
+        found = socket.getaddrinfo(name, None, family=socket.AF_INET, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return frozenset([name])
+    return frozenset([name, *(str(where[0]) for *_, where in found)])

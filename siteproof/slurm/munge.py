@@ -1,0 +1,107 @@
+"""munge, by which Slurm knows who speaks from where: credentials, made here and read here.
+
+Any process of a host that holds the cluster's key can read a credential; only root there can make
+one for another user or host. Its age and a second reading are Slurm's concern, and not ours.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import re
+import subprocess
+from dataclasses import dataclass
+
+from siteproof.errors import UserError, harmless
+from siteproof.slurm import client
+
+TIMEOUT = 20  # seconds
+LONGEST = 4096  # characters of a credential over one line
+MISSING, SOCKET = 127, 6  # exit codes: no such program here; munged does not answer
+GENUINE = ("0", "15", "16", "17")  # STATUS: success, expired, of the future, read before
+_KEYS = ("STATUS", "ENCODE_HOST", "UID")
+_FIELD = re.compile(r"^([A-Z_]+): +(\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Credential:
+    """Who has said what. address: of the host on which it was made, as munged there knows it."""
+
+    uid: int
+    address: str
+    said: str
+
+    @property
+    def of_no_host(self) -> bool:
+        """Whether munged has found no other address of its host than a loopback."""
+        address = ipaddress.ip_address(self.address)
+        return address.is_loopback or address.is_unspecified
+
+
+class Forged(Exception):
+    """No credential that munged here accepts."""
+
+
+def read(text: str) -> Credential:
+    """A credential as munged here reads it.
+
+    Raises Forged; UserError where munged does not answer.
+    """
+    if not text.startswith("MUNGE:") or len(text) > LONGEST:
+        raise Forged("it is no credential of munge")
+    done = _run("unmunge", "-N", "-k", ",".join(_KEYS), given=text)
+    if done.returncode in (MISSING, SOCKET):
+        raise UserError("unmunge", harmless(" ".join(done.stderr.split())) or "no answer")
+    head, _, said = done.stdout.partition("\n\n")
+    found = dict(_FIELD.findall(head))
+    if found.get("STATUS") not in GENUINE or not found.keys() >= set(_KEYS):
+        raise Forged(harmless(" ".join(done.stderr.split())) or "munged refuses it")
+    try:
+        ipaddress.ip_address(found["ENCODE_HOST"])
+        return Credential(int(found["UID"]), found["ENCODE_HOST"], said.strip())
+    except ValueError:
+        raise Forged("it names no host or user") from None
+
+
+@functools.cache
+def own() -> Credential:
+    """What munge says of this process on this host. Raises UserError where it says nothing."""
+    done = _run("munge", "-n")
+    if done.returncode:
+        raise UserError("munge", harmless(" ".join(done.stderr.split())) or "no credential")
+    try:
+        return read(done.stdout.strip())
+    except Forged as error:
+        raise UserError("munge", str(error)) from None
+
+
+@functools.cache
+def socket() -> str:
+    """The socket of Slurm's munged; empty: where munge itself looks for it. Raises UserError."""
+    options = client.settings().get("AuthInfo", "").split(",")
+    return next((o.removeprefix("socket=") for o in options if o.startswith("socket=")), "")
+
+
+def _run(program: str, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    where = ["-S", place] if (place := _socket_or_usual()) else []
+    try:
+        return subprocess.run(
+            [program, *where, *words],
+            input=given,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except FileNotFoundError:
+        return subprocess.CompletedProcess(program, MISSING, "", f"{program} is not installed here")
+    except (OSError, subprocess.TimeoutExpired):
+        return subprocess.CompletedProcess(program, SOCKET, "", "munged does not answer")
+
+
+def _socket_or_usual() -> str:
+    try:
+        return socket()
+    except UserError:
+        return ""

@@ -1,0 +1,350 @@
+"""node.sh, pair.sh and sweep.sh under the shells, tools and settings of real nodes."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from clone import wait_for
+
+from siteproof.checks import job
+from siteproof.collect import raw
+
+pytestmark = pytest.mark.command
+SCRIPTS = Path(job.__file__).with_name("on_node")
+TOOLS = (
+    *("awk", "cat", "chmod", "cut", "date", "env", "grep", "id", "ls", "mkdir", "mktemp", "mv"),
+    *("nproc", "printf", "rm", "sed", "sha256sum", "sleep", "sort", "stat", "tail", "timeout"),
+    *("touch", "tr", "true", "xargs"),
+)
+BUSYBOX = shutil.which("busybox")
+SHELLS = {
+    "dash": ["dash"],
+    "bash": ["bash"],
+    "bash --posix": ["bash", "--posix"],
+    "busybox": ["busybox", "sh"],
+}
+MEASURE = """echo program=probe >>facts
+echo "threads=$(nproc)" >>facts
+run size=1,5 trial=1 -- printf '%s\\n' '1.5 MB/s'
+run size=2 -- sh -c 'echo to stdout; echo to stderr >&2; exit 3'
+awk 'BEGIN { printf "%.1f\\n", 1.5 }'
+echo "last words" >&2
+"""
+
+
+class Node:
+    """A stage directory, and a PATH that holds only what a node has."""
+
+    def __init__(self, folder, shell="dash", applets=False, without=(), script="node.sh"):
+        self.stage, self.programs = folder / "stage", folder / "programs"
+        (self.stage / "raw").mkdir(parents=True)
+        self.programs.mkdir()
+        for path in SCRIPTS.glob("*.sh"):
+            shutil.copy(path, self.stage)
+        first, *options = SHELLS[shell]
+        words = " ".join([shutil.which(first), *options])
+        self.program("sh", f'#!/bin/sh\nexec {words} "$@"\n')
+        for tool in set(TOOLS) - set(without):
+            (self.programs / tool).symlink_to(BUSYBOX if applets else shutil.which(tool))
+        self.script = script
+        self.values = {"SITEPROOF_NODE": "n1", "SITEPROOF_ATTEMPT": 1, "SITEPROOF_LIMIT": 60}
+        self.measure(MEASURE)
+
+    def program(self, name, text):
+        """A tool of the node's."""
+        (self.programs / name).write_text(text)
+        (self.programs / name).chmod(0o755)
+
+    def measure(self, text):
+        (self.stage / "measure.sh").write_text(text)
+
+    def start(self, **env):
+        """The script, as a step of Slurm starts it."""
+        settings = "".join(f"{k}='{v}'; export {k}\n" for k, v in self.values.items())
+        (self.stage / "settings").write_text(settings)
+        return subprocess.Popen(
+            [self.programs / "sh", f"./{self.script}"],
+            cwd=self.stage,
+            env={"PATH": str(self.programs), "SLURMD_NODENAME": "n1", "SLURM_JOB_ID": "7", **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        )
+
+    def run(self, **env):
+        """What the script said itself; then `left` is there."""
+        return self.start(**env).communicate(timeout=120)[0]
+
+    def left(self, name="n1"):
+        return raw.read(self.stage / "raw" / name)
+
+
+def is_whole(left, swap=("swap_before", "swap_after")):
+    """Whether the account of MEASURE is complete and nothing else is in it."""
+    assert left.meta.keys() >= {"node", "host", "kernel", "job", "cpus", "memory_kib", "flags"}
+    assert left.meta.keys() >= {*swap, "limit", "start", "exit", "end"}
+    assert (left.meta["node"], left.meta["job"], left.number("exit")) == ("n1", "7", 0)
+    assert left.number("cpus") == len(os.sched_getaffinity(0))
+    assert abs(left.number("end") - time.time()) < 600
+    assert (left.facts["program"], left.facts["threads"]) == ("probe", left.meta["cpus"])
+    assert left.stdout == "1.5\n"
+    assert left.stderr == "last words\n"
+    assert [run.exit for run in left.runs] == [0, 3]
+    assert [run.stdout for run in left.runs] == ["1.5 MB/s\n", "to stdout\n"]
+    assert [dict(run.dims) for run in left.runs] == [{"size": "1,5", "trial": "1"}, {"size": "2"}]
+    return True
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request):
+    if not shutil.which(SHELLS[request.param][0]):
+        pytest.skip(f"NOT TESTED: no {SHELLS[request.param][0]}")
+    return request.param
+
+
+@pytest.mark.parametrize("applets", [False, True], ids=["coreutils", "busybox applets"])
+def test_each_shell_leaves_the_whole_account(shell, applets, tmp_path):
+    if applets and not BUSYBOX:
+        pytest.skip("NOT TESTED: no busybox")
+    node = Node(tmp_path, shell, applets)
+    said = node.run()
+    assert is_whole(node.left()), said
+    assert said == ""
+    assert [path.name for path in (node.stage / "raw").iterdir()] == ["n1"]
+
+
+@pytest.mark.parametrize("missing", ["timeout", "nproc", "mktemp"])
+def test_each_shell_does_without_a_tool_that_a_node_may_lack(shell, missing, tmp_path):
+    node = Node(tmp_path, shell, without=[missing])
+    said = node.run()
+    assert is_whole(node.left()), said
+
+
+ENVIRONMENTS = {
+    "nothing": {},
+    "no home": {"USER": "nobody"},
+    "comma": {"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8", "LC_NUMERIC": "de_DE.UTF-8"},
+    "no such locale": {"LC_ALL": "xx_YY.absurd", "LANG": "no/where"},
+    "CDPATH": {"CDPATH": "/tmp:/usr:/"},
+    "ENV": {"ENV": "/nowhere/env", "BASH_ENV": "/nowhere/bash_env"},
+    "several lines": {
+        "PS4": "a\nSLURM_FAKE=1\n'\"$(false)`x\\",
+        "SLURM_STEP": "one\ntwo\nPATH=/nowhere\n",
+        "SLURM_STEP_LAUNCHER": "'\n\"\n`",
+    },
+    "functions": {
+        "BASH_FUNC_ml%%": "() {  SLURM_INSIDE=1\n echo function;\n}",
+        "BASH_FUNC_cd%%": "() {  builtin cd /tmp;\n}",
+        "BASH_FUNC_module()": "() {  :;\n}",
+    },
+    "odd names": {"A-B": "1", "SLURM_WITH-DASH": "x", "1": "2", "SLURM_": "y"},
+    "no tmp": {"TMPDIR": "/nowhere/at all"},
+    "options": {"SHELLOPTS": "braceexpand:errexit:hashall:noclobber:noglob:nounset:verbose"},
+    "traced": {"SHELLOPTS": "braceexpand:hashall:xtrace", "POSIXLY_CORRECT": "1"},
+    "grep": {"GREP_OPTIONS": "--color=always -v", "GREP_COLOR": "1"},
+    "threads": {"IFS": "0123456789", "TZ": "Nowhere/Else", "PATH_SEPARATOR": ";"},
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_no_setting_of_the_environment_reaches_the_account(name, shell, tmp_path):
+    node = Node(tmp_path, shell)
+    if name == "functions" and shell.startswith("bash"):
+        ENVIRONMENTS[name].pop("BASH_FUNC_cd%%", None)  # bash obeys it, and so would sbatch's own
+    said = node.run(**ENVIRONMENTS[name])
+    assert is_whole(node.left()), said
+
+
+def test_the_step_is_forgotten_whatever_the_environment_holds(shell, tmp_path):
+    node = Node(tmp_path, shell)
+    node.measure("env >seen; cat seen")
+    node.run(SLURM_STEP_ID="0", SLURM_X="a\nb=c\n", PMIX_RANK="0", PMI_FD="3", SLURM_CONF="/c")
+    names = {line.partition("=")[0] for line in node.left().stdout.splitlines() if "=" in line}
+    assert {n for n in names if n.startswith(("SLURM", "PMI"))} == {"SLURM_CONF"}
+
+
+@pytest.mark.parametrize("mask", [0o077, 0o000])
+def test_no_umask_lets_others_write_a_result(mask, tmp_path):
+    node = Node(tmp_path)
+    before = os.umask(mask)
+    try:
+        node.run()
+    finally:
+        os.umask(before)
+    assert is_whole(node.left())
+    everything = [node.stage / "raw/n1", *(node.stage / "raw/n1").rglob("*")]
+    assert not [path for path in everything if path.stat().st_mode & 0o002]
+
+
+@pytest.mark.parametrize("lacks", ["timeout", "coreutils"])
+def test_a_program_that_hangs_is_ended_and_told_without_the_usual_timeout(shell, lacks, tmp_path):
+    if lacks == "coreutils" and not BUSYBOX:
+        pytest.skip("NOT TESTED: no busybox")
+    node = Node(tmp_path, shell, lacks == "coreutils", ["timeout"] if lacks == "timeout" else [])
+    mark = f"9{os.getpid()}{time.time_ns() % 10**9}"  # of a process, to find it again
+    node.measure(f"echo program=probe >>facts; echo began; sleep {mark}; echo never")
+    node.values["SITEPROOF_LIMIT"] = 2
+    said = node.run()
+    left = node.left()
+    assert (left.number("exit"), left.stdout) == (raw.ENDED, "began\n"), said
+    assert left.timed_out(left.number("exit"))
+    wait_for(lambda: not alive(mark))
+
+
+def test_a_program_that_ignores_the_end_is_killed_without_the_usual_timeout(tmp_path):
+    node = Node(tmp_path, without=["timeout"])
+    node.measure(". ./../../account.sh; trap '' TERM; timeout -k 1 1 sh -c "
+                 "'trap \"\" TERM; while :; do sleep 0.2; done'; echo \"code $?\"")  # fmt: skip
+    node.run()
+    assert node.left().stdout == "code 124\n"
+
+
+def test_the_fallback_of_timeout_hands_on_input_output_and_code(shell, tmp_path):
+    node = Node(tmp_path, shell, without=["timeout"])
+    node.measure("echo in | timeout 9 sh -c 'cat; echo err >&2; exit 7' 2>&1; echo \"code $?\"")
+    node.run()
+    assert node.left().stdout == "in\nerr\ncode 7\n"
+
+
+def test_a_job_that_is_ended_leaves_nothing_without_the_usual_timeout(shell, tmp_path):
+    node = Node(tmp_path, shell, without=["timeout"])
+    mark = f"8{os.getpid()}{time.time_ns() % 10**9}"
+    node.measure(f"sleep {mark}")
+    process = node.start()
+    wait_for(lambda: alive(mark))
+    os.killpg(process.pid, 15)
+    assert process.wait(60) != 0
+    wait_for(lambda: not alive(mark))
+    assert not (node.stage / "raw/n1").exists()
+
+
+def alive(mark):
+    """Whether a process with this word runs."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark.encode() in path.read_bytes().split(b"\0"):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def test_a_result_that_is_there_is_never_written_into(tmp_path):
+    node = Node(tmp_path, without=["mv"])
+    node.program("mv", '#!/bin/sh\n[ "$1" != -T ] || exit 1\nexec /bin/mv "$@"\n')
+    node.measure("mkdir ../n1; echo theirs >../n1/meta")
+    node.run()
+    assert (node.stage / "raw/n1/meta").read_text() == "theirs\n"
+    assert [path.name for path in (node.stage / "raw/n1").iterdir()] == ["meta"]
+
+
+def test_an_mv_without_T_brings_a_result_into_place(tmp_path):
+    node = Node(tmp_path, without=["mv"])
+    node.program("mv", '#!/bin/sh\n[ "$1" != -T ] || exit 1\nexec /bin/mv "$@"\n')
+    node.run()
+    assert is_whole(node.left())
+
+
+def test_what_programs_keep_in_tmp_has_a_name_that_nobody_can_take_first(tmp_path):
+    node = Node(tmp_path)
+    node.measure('echo "$TMPDIR"; stat -c %a "$TMPDIR"; : >"$TMPDIR/mine"')
+    node.run(TMPDIR=str(tmp_path))
+    place, mode = node.left().stdout.split()
+    assert Path(place).parent == tmp_path
+    assert mode == "700"
+    assert not Path(place).exists()
+
+
+# ---- the other two
+
+
+def pair(folder, shell, applets=False):
+    node = Node(folder, shell, applets, script="pair.sh")
+    node.values |= {
+        "SITEPROOF_TURN": 8, "SITEPROOF_LEAD": 1, "SITEPROOF_LATE": 3, "SITEPROOF_KILL": 1,
+        "SECONDS_OF_TURN": 1, "SIDE_OF": "x",
+    }  # fmt: skip
+    (node.stage / "timetable").write_text("0 00000 n1 n2 5201 n2\n0 00001 n2 n1 5202 n1\n")
+    (node.stage / "begin.1").write_text(f"{int(time.time()) + 2}\n")
+    node.measure(f'[ "$SIDE" = client ] || exec sleep 60\n{MEASURE}')
+    return node
+
+
+@pytest.mark.parametrize("applets", [False, True], ids=["coreutils", "busybox applets"])
+def test_each_shell_walks_a_timetable(shell, applets, tmp_path):
+    if applets and not BUSYBOX:
+        pytest.skip("NOT TESTED: no busybox")
+    node = pair(tmp_path, shell, applets)
+    said = node.run()
+    assert is_whole(node.left("00000")), said
+    served = node.left("00001.server")
+    assert served.number("exit") == raw.ENDED, said
+
+
+def sweep(folder, shell, applets=False):
+    node = Node(folder, shell, applets, script="sweep.sh")
+    node.values |= {"JOB_NODES": "n1", "SWEEP_SRUN": "", "SWEEP_PATIENCE": 0, "LAUNCH": ""}
+    node.values["SITEPROOF_LIMIT"] = 600
+    (node.stage / "points").write_text("00001 30 1 1 1 1 0 DEPTH=1\n00002 2 1 1 1 1 0 DEPTH=2\n")
+    node.measure(f'[ "$POINT_DEPTH" = 1 ] || exec sleep 60\n{MEASURE}')
+    return node
+
+
+@pytest.mark.parametrize("applets", [False, True], ids=["coreutils", "busybox applets"])
+def test_each_shell_walks_a_sweep(shell, applets, tmp_path):
+    if applets and not BUSYBOX:
+        pytest.skip("NOT TESTED: no busybox")
+    node = sweep(tmp_path, shell, applets)
+    said = node.run()
+    assert is_whole(node.left("00001"), swap=()), said
+    assert node.left("00002").number("exit") == raw.ENDED, said
+
+
+# ---- what proves whose result it is
+
+
+def test_a_result_bears_a_credential_over_its_own_digest(shell, tmp_path):
+    node = Node(tmp_path, shell)
+    node.program("munge", '#!/bin/sh\nprintf "MUNGE:%s\\n" "$*"\n')
+    node.values |= {"SITEPROOF_NONCE": "abc", "SITEPROOF_MUNGE": "/run/m"}
+    node.run()
+    left = node.left()
+    assert left.origin == f"MUNGE:-S /run/m -s siteproof abc n1 n1 {left.digest}"
+    names = ["facts", "meta", *(f"run.{n}/{f}" for n in (1, 2) for f in ("dims", "exit"))]
+    names += ["stderr", "stdout", *(f"run.{n}/{f}" for n in (1, 2) for f in ("stdout", "stderr"))]
+    sums = "".join(
+        f"{hashlib.sha256((node.stage / 'raw/n1' / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in sorted(names)
+    )
+    assert left.digest == hashlib.sha256(sums.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("tool", "told"),
+    [(None, "none: munge is not installed on the node"), ("exit 6", "no credential")],
+)
+def test_a_node_that_has_no_credential_says_why(tool, told, tmp_path):
+    node = Node(tmp_path)
+    if tool:
+        node.program("munge", f"#!/bin/sh\necho cannot reach munged\n{tool}\n")
+    node.values |= {"SITEPROOF_NONCE": "abc"}
+    node.run()
+    assert told in node.left().origin
+    assert not node.left().origin.startswith("MUNGE:")
+
+
+@pytest.mark.parametrize("make", [pair, sweep])
+def test_turns_and_points_bear_credentials_too(make, tmp_path):
+    node = make(tmp_path, "dash")
+    node.program("munge", '#!/bin/sh\nprintf "MUNGE:%s\\n" "$*"\n')
+    node.values |= {"SITEPROOF_NONCE": "abc"}
+    node.run()
+    for path in (node.stage / "raw").glob("0*"):
+        left = raw.read(path)
+        assert left.origin == f"MUNGE:-s siteproof abc n1 {path.name} {left.digest}"
