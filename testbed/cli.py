@@ -222,7 +222,8 @@ def _build(state: State) -> None:
         wan.start(state)
         progress(f"WAN of {state.settings.wan} between sites a and b")
     node.boot(state, [LOGIN])
-    slurm.start_munge(state)
+    slurm.make_key(state)
+    slurm.start_munge(state, LOGIN)
     progress("login node up, munge runs")
     database = os.fork()
     if database == 0:

@@ -146,6 +146,7 @@ def _mount(state: State, node: str) -> None:
         path.mkdir(parents=True, exist_ok=True)
         kernel.bind(f"/proc/self/fd/{fd}", path)
         os.close(fd)
+    kernel.mount("tmpfs", state.path / "munge", "tmpfs", kernel.MS_NOSUID, "mode=0755,size=64k")
     hostname = state.node_file(node, "hostname")
     hostname.write_text(node + "\n")
     kernel.bind(hostname, "/etc/hostname")

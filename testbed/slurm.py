@@ -74,15 +74,20 @@ def memory_of_node(size: int) -> int:
     return max(_LEAST_MEMORY, min(_MOST_MEMORY, machine // 2 // size))
 
 
-def start_munge(state: State) -> None:
-    """One munged for all: its socket is a file, which every node can see."""
+def make_key(state: State) -> None:
+    """The key that every munged shares."""
     key = state.secrets / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(secrets.token_bytes(128))
-    node.must_run(state, LOGIN, [
-        "munged", f"--socket={state.path}/munge/socket", f"--key-file={key}",
-        f"--log-file={state.log}/munged.log", f"--pid-file={state.secrets}/munged.pid",
-        f"--seed-file={state.secrets}/munged.seed", "--num-threads=4",
+
+
+def start_munge(state: State, name: str) -> None:
+    """A node's own munged, so that a credential says on which node it was made."""
+    node.must_run(state, name, [
+        "munged", f"--socket={state.path}/munge/socket", f"--key-file={state.secrets}/munge.key",
+        f"--log-file={state.log}/munged.{name}.log",
+        f"--pid-file={state.secrets}/munged.{name}.pid",
+        f"--seed-file={state.secrets}/munged.{name}.seed", "--num-threads=2", "--force",
     ])  # fmt: skip
 
 
@@ -114,7 +119,8 @@ def start_slurmd(state: State, name: str) -> None:
 
 
 def boot_slurmd(state: State, name: str) -> None:
-    """Start a node's slurmd and let it tell slurmctld that the node has booted."""
+    """Start a node's munged and slurmd, and let it tell slurmctld that the node has booted."""
+    start_munge(state, name)
     _start_slurmd(state, name, "-b")
 
 

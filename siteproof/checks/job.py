@@ -334,6 +334,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         }
         lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
         path = Path(self.stagedir) / "settings"
+        path.unlink(missing_ok=True)
         path.touch(mode=0o600)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -46,6 +47,20 @@ def test_the_real_benchmarks_pass_on_this_machine(tmp_path):
     done = world.reframe("-r", *CORE)
     assert done.code == 0, done
     assert world.siteproof("verdict").code == 0
+
+
+def test_a_run_without_slurm_says_that_nothing_proves_its_origin_and_keeps_its_secret(good):
+    assert good.reframe("-r", "-n", "HostParameters").code == 0
+    (path,) = good.samples()
+    header = json.loads(path.read_text().splitlines()[0])
+    assert header["provenance"]["origin"] == "none: no Slurm"
+    assert not [key for key in header["conditions"] if "origin" in key]
+    (settings,) = (good.data / "stage").rglob("settings")
+    assert settings.stat().st_mode & 0o777 == 0o600
+    (secret,) = re.findall(r"^SITEPROOF_SECRET=([0-9a-f]+);", settings.read_text(), re.MULTILINE)
+    assert len(secret) * 4 >= 64
+    kept = [p for p in good.data.rglob("*") if p.is_file() and p != settings]
+    assert not [path for path in kept if secret.encode() in path.read_bytes()]
 
 
 def test_data_may_lie_in_a_folder_with_an_odd_name(good):
