@@ -16,7 +16,7 @@ import os
 import pwd
 import stat
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,15 @@ SAMPLES = 1024 * MIB  # of one job: 10,000 nodes with 100 samples of 1 KiB each
 DEEPEST = 50  # arrays and objects within each other in JSON
 LONGEST_NUMBER = 400  # digits; a float has at most 309 before its point
 
+REPORT = 256 * MIB  # JSON of a run of ReFrame, which takes ten times the memory
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _trusted: set[int] = set()
+
+
+class Refused(UserError):
+    """No file that one of us can have written: a link, a device, somebody else's file."""
 
 
 def folder() -> Path:
@@ -102,15 +108,15 @@ def opened(
     path: Path, *, below: Path, limit: int, owners: Collection[int] | None = None
 ) -> Iterator[int]:
     """A file descriptor for reading, closed at the end. Arguments and errors as those of `read`."""
-    parts = path.relative_to(below).parts
+    parts = path.relative_to(below).parts or (".",)
     held: list[int] = []
     try:
         # The root itself may be a link, and lie behind links: the site has named it.
         held.append(os.open(below, _FOLDER & ~os.O_NOFOLLOW))
         root = os.fstat(held[0])
         for part in parts[:-1]:
-            held.append(os.open(_plain(part, path), _FOLDER, dir_fd=held[-1]))
-        held.append(os.open(_plain(parts[-1], path), _FILE, dir_fd=held[-1]))
+            held.append(_step(part, _FOLDER, path, held[-1], root, owners))
+        held.append(_step(parts[-1], _FILE, path, held[-1], root, owners))
         found = os.fstat(held[-1])
     except OSError as error:
         _close(held)
@@ -120,16 +126,82 @@ def opened(
         raise
     try:
         if not stat.S_ISREG(found.st_mode):
-            raise UserError(path, "refused: it is no regular file")
-        if not _is_trusted(found.st_uid, root, owners):
-            raise UserError(
-                path, f"refused: it belongs to {name_of(found.st_uid)}", "see trusted_owners"
-            )
+            raise Refused(path, "refused: it is no regular file")
+        _check_owner(path, found, root, owners)
         if found.st_size > limit:
             raise _too_large(path, limit)
         yield held[-1]
     finally:
         _close(held)
+
+
+def read_named(path: Path, limit: int = ACCOUNT) -> bytes:
+    """What a file holds that the user himself names, so that links and its owner are his choice.
+
+    Raises FileNotFoundError, and UserError where it is no regular file, or too large.
+    """
+    with named(path, limit) as handle:
+        try:
+            return _read_all(handle, limit)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+
+
+@contextmanager
+def named(path: Path, limit: int) -> Iterator[int]:
+    """A file descriptor of such a file, closed at the end. Errors as those of `read_named`."""
+    try:
+        handle = os.open(path, _FILE & ~os.O_NOFOLLOW)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except ValueError:
+        raise UserError(path, "is no name of a file") from None
+    try:
+        found = os.fstat(handle)
+        if stat.S_ISDIR(found.st_mode):
+            raise UserError(path, "is a folder", "a file")
+        if not stat.S_ISREG(found.st_mode):
+            raise UserError(path, "refused: it is no regular file")
+        if found.st_size > limit:
+            raise _too_large(path, limit)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def open_to_all(top: Path, system: str) -> list[str]:
+    """The folders of a system's samples to which everybody may write, each in a line."""
+    found = [top, top / system]
+    with suppress(OSError):
+        found += sorted(path for path in (top / system).iterdir() if path.is_dir())
+    return [
+        f"{path}: everybody may write to it, so anybody may remove what was measured"
+        for path in found
+        if _writable_by_all(path)
+    ]
+
+
+def _writable_by_all(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & stat.S_IWOTH)
+    except OSError:
+        return False
+
+
+def strange(path: Path) -> str:
+    """Who else could change what a folder of ours holds, in words; usually nobody.
+
+    A folder that is not there is nobody's.
+    """
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ""
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is no folder"
+    if found.st_uid not in {0, os.geteuid()} | _trusted:
+        return f"it belongs to {name_of(found.st_uid)}"
+    return "everybody may write to it" if found.st_mode & stat.S_IWOTH else ""
 
 
 def loads(where: object, text: str | bytes) -> Any:
@@ -156,6 +228,14 @@ def name_of(uid: int) -> str:
         return f"user {uid}"
 
 
+def _check_owner(
+    path: Path, found: os.stat_result, root: os.stat_result, owners: Collection[int] | None
+) -> None:
+    if not _is_trusted(found.st_uid, root, owners):
+        owner = name_of(found.st_uid)
+        raise Refused(path, f"refused: it belongs to {owner}", "owners in trusted_owners")
+
+
 def _is_trusted(uid: int, root: os.stat_result, owners: Collection[int] | None) -> bool:
     if owners is not None:
         return uid in owners or uid in _trusted
@@ -175,10 +255,22 @@ def _in_group(uid: int, gid: int) -> bool:
         return False
 
 
-def _plain(part: str, path: Path) -> str:
+def _step(
+    part: str,
+    flags: int,
+    path: Path,
+    folder: int,
+    root: os.stat_result,
+    owners: Collection[int] | None,
+) -> int:
+    """One part of a path, opened within the part before it."""
     if part in ("..", ".", "") or "/" in part or "\0" in part:
-        raise UserError(path, "refused: it leads out of its folder")
-    return part
+        raise Refused(path, "refused: it leads out of its folder")
+    try:
+        return os.open(part, flags, dir_fd=folder)
+    except PermissionError:  # what somebody else keeps from us must not stop us
+        _check_owner(path, os.stat(part, dir_fd=folder, follow_symlinks=False), root, owners)
+        raise
 
 
 def _read_all(handle: int, most: int) -> bytes:
@@ -198,14 +290,15 @@ def _unreadable(path: Path, error: OSError) -> Exception:
     if error.errno == errno.ENOENT:
         return FileNotFoundError(errno.ENOENT, "no such file", str(path))
     if error.errno in (errno.ELOOP, errno.ENXIO):
-        return UserError(path, "refused: it is a link, or no regular file")
+        return Refused(path, "refused: it is a link, or no regular file")
     if error.errno == errno.ENOTDIR:
-        return UserError(path, "refused: a part of its path is a link, or no folder")
+        return Refused(path, "refused: a part of its path is a link, or no folder")
     return UserError(path, f"cannot be read: {error.strerror}")
 
 
 def _too_large(path: Path, limit: int) -> UserError:
-    return UserError(path, "refused: it is too large", f"at most {limit // MIB} MiB")
+    size = f"{limit} bytes" if limit % MIB else f"{limit // MIB} MiB"
+    return UserError(path, "refused: it is too large", f"at most {size}")
 
 
 def _whole(text: str) -> int:

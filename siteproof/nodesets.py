@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from math import prod
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 MISSING = "missing"  # in place of a set: the nodes without an answer that counts
 MAX_NODES = 100_000
 _NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"\s*([0-9]{1,18})(?:\s*-\s*([0-9]{1,18})(?:/[0-9]{1,9})?)?\s*")
+_TERM = re.compile(r"(?:[^,!&^\[\]]|\[[^\[\]]*\])*")  # up to an operator outside of brackets
 _OPERATORS = "!&^"
-_OUTSIDE = re.compile(r",(?![^\[]*\])")
 
 
 def of(names: Iterable[str] = ()) -> NodeSet:
@@ -35,6 +38,24 @@ def parse(text: str) -> NodeSet:
         raise ValueError(f"bad node set: {error}") from None
 
 
+def numbers(text: str) -> set[int]:
+    """`1-8,12` as numbers. Raises ValueError with a short reason."""
+    if not text:
+        return set()
+    if len(text) > MAX_NODES or sum(map(_width, text.split(","))) > MAX_NODES:
+        raise ValueError(f"more than {MAX_NODES} numbers")
+    try:
+        return set(map(int, RangeSet(text)))
+    except (RangeSetException, ValueError):
+        raise ValueError("bad numbers") from None
+
+
+@functools.lru_cache(maxsize=200_000)
+def is_name(text: str) -> bool:
+    """Whether this can be the name of a host or a system; empty: of what is no single node's."""
+    return not text or _NAME.fullmatch(text) is not None
+
+
 def problems(text: str) -> list[str]:
     """What is wrong with a node set that a person wrote, in words; usually nothing."""
     try:
@@ -53,19 +74,28 @@ def problems(text: str) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    for operator in _OPERATORS:
-        text = text.replace(operator, ",")
-    return _OUTSIDE.split(text)
+    """What stands between operators. Raises ValueError for a bracket that has no other."""
+    found, at = [], 0
+    while at <= len(text):
+        match = _TERM.match(text, at)
+        assert match is not None  # it may be empty
+        found.append(match[0])
+        at = match.end() + 1
+        if text[at - 1 : at] in ("[", "]"):
+            raise ValueError("bad node set: a bracket without its other")
+    return found
 
 
 def _size(part: str) -> int:
-    """An upper bound of the nodes in one term, found without making them."""
+    """An upper bound of the nodes in one term, found without making them. Raises ValueError."""
     return prod(sum(map(_width, ranges.split(","))) for ranges in _BRACKET.findall(part))
 
 
 def _width(term: str) -> int:
-    numbers = [int(n[:18]) for n in re.findall(r"\d+", term)[:2]]
-    return max(1, numbers[1] - numbers[0] + 1) if len(numbers) == 2 else 1
+    match = _RANGE.fullmatch(term)
+    if not match:
+        raise ValueError(f"bad node set: '{term[:40]}' is no range")
+    return max(1, int(match[2]) - int(match[1]) + 1) if match[2] else 1
 
 
 def _twice(text: str) -> NodeSet | None:

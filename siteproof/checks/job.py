@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 import reframe as rfm
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import JobError, SanityError
 from reframe.core.logging import getlogger
@@ -319,7 +319,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         Only this user may read it: no other shall know the names on shared file systems.
         """
         values = {
-            "SITEPROOF_NODE": str(NodeSet(self.plan.expected, resolver=RESOLVER_NOGROUP)[0]),
+            "SITEPROOF_NODE": str(nodesets.parse(self.plan.expected)[0]),
             "SITEPROOF_ATTEMPT": str(attempt),
             "SITEPROOF_LIMIT": str(self.measuring_seconds()),
             "SITEPROOF_STEERING": self.steering,

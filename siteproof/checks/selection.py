@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.errors import UserError
@@ -27,15 +28,15 @@ def select(spec: str, inventory: NodeSet, states: Mapping[str, Node]) -> NodeSet
     idle = nodesets.of(free)
     if spec == "idle":
         return idle
-    if spec.isdigit():
+    if re.fullmatch("[0-9]{1,9}", spec):
         if not 0 < int(spec) <= len(inventory):
             raise UserError("-S nodes", f"{spec} of {len(inventory)} nodes", allowed)
         if int(spec) > len(idle):
             raise UserError("-S nodes", f"{spec} nodes asked for, {len(idle)} are idle", allowed)
         return idle[: int(spec)]
     try:
-        wanted = NodeSet(spec, resolver=RESOLVER_NOGROUP)
-    except NodeSetException as error:
+        wanted = nodesets.parse(spec)
+    except ValueError as error:
         raise UserError("-S nodes", f"'{spec}' is no node set ({error})", allowed) from None
     if not wanted or not wanted <= inventory:
         strangers = wanted - inventory

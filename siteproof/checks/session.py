@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import getpass
-import json
 import os
+import re
 import secrets
 import socket
 import subprocess
@@ -25,6 +25,8 @@ from siteproof.record import session_numbers
 from siteproof.sites import Site
 from siteproof.slurm import client
 from siteproof.spack.registered import Registered
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -90,17 +92,18 @@ def take_place() -> list[str]:
 
 def _restored(report: str, stages: Path) -> str:
     """The session's name in ReFrame's report, the newest one if none is named; empty: unknown."""
-    newest = (files.folder() / "output" / user()).glob("run-report-*.json")
+    own = files.folder() / "output" / user()
     try:
-        path = (
-            Path(report.partition(",")[0])
-            if report
-            else max(newest, key=lambda found: found.stat().st_mtime)
-        )
-        stage = Path(json.loads(path.read_bytes())["session_info"]["prefix_stage"])
-    except (OSError, ValueError, LookupError, TypeError):
+        if report:
+            path = Path(report.partition(",")[0])
+            text = files.read_named(path, files.REPORT)
+        else:
+            path = max(own.glob("run-report-*.json"), key=lambda found: found.lstat().st_mtime)
+            text = files.read(path, below=files.folder(), limit=files.REPORT)
+        stage = Path(files.loads(path, text)["session_info"]["prefix_stage"])
+    except (OSError, ValueError, LookupError, TypeError, UserError):
         return ""  # ReFrame tells what is wrong with the report
-    return stage.name if stage.parent == stages else ""
+    return stage.name if stage.parent == stages and _NAME.fullmatch(stage.name) else ""
 
 
 def current() -> Session:

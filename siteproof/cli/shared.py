@@ -17,6 +17,7 @@ from siteproof.record.sessions import Sessions
 
 SLOW = 1.0  # seconds before a word is said …
 OFTEN = 0.2  # … and between two
+MOST_TOLD = 50  # files that were left out
 
 
 @contextmanager
@@ -74,9 +75,16 @@ def which_samples(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def tell_left_out(sessions: Sessions | None) -> None:
-    """Name the old files that could not be read, where a command goes on without them."""
-    for line in sessions.left_out if sessions else ():
+    """Name the files that were left out, where a command goes on, and who could write others."""
+    if sessions is None:
+        return
+    left_out = sessions.left_out
+    for line in left_out[:MOST_TOLD]:
         click.echo(f"siteproof: left out: {line}", err=True)
+    if len(left_out) > MOST_TOLD:
+        click.echo(f"siteproof: left out: {len(left_out) - MOST_TOLD} more files", err=True)
+    for line in sessions.open_to_all:
+        click.echo(f"siteproof: warning: {line}", err=True)
 
 
 def tell_odd_clocks(sessions: Sessions) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.judge.gravity import Verdict, in_order
 from siteproof.record import campaign, samples
@@ -122,9 +123,9 @@ def names(headers: Sequence[Header]) -> list[str]:
 
 def _read(path: Path) -> Acceptance:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(path, f"cannot be read: {error}") from None
+        record = files.read_json(path, below=path.parents[2])
+    except FileNotFoundError as error:
+        raise UserError(path, f"cannot be read: {error.strerror}") from None
     if not isinstance(record, dict) or record.pop("siteproof", None) != FORMAT:
         raise UserError(path, "no acceptance, or of another version of the format")
     wanted = {f.name: f.type for f in fields(Acceptance)}

@@ -6,13 +6,11 @@ or link. Its size classes are several jobs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ClusterShell.RangeSet import RangeSet, RangeSetException
-
+from siteproof import nodesets
 from siteproof.errors import UserError
 from siteproof.judge.gravity import broke
 from siteproof.record import campaign as campaigns
@@ -217,9 +215,10 @@ def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int
 def _numbers(text: str, most: int) -> set[int]:
     """`1-8,12` as numbers of points. Raises UserError, also where one is above the most."""
     try:
-        if all(int(number) <= most for number in re.findall(r"\d+", text)):
-            return set(map(int, RangeSet(text or None)))
-    except (RangeSetException, ValueError):
+        found = nodesets.numbers(text)
+        if max(found, default=0) <= most:
+            return found
+    except ValueError:
         pass  # told below
     raise UserError(LEFT_OUT, f"'{text[:40]}' are no points of the sweep", f"1 to {most}")
 

@@ -16,10 +16,11 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import locks, nodesets
+from siteproof import files, locks, nodesets
 from siteproof.errors import UserError
 
 NAME = "gate.jsonl"
+LARGEST = 256 * files.MIB  # some hundred thousand decisions
 LOCK = ".gate"  # beside it
 LOOK_EVERY = 0.2  # seconds
 GRACE = 60  # seconds that a create may take, for one of which the log holds only the beginning
@@ -48,13 +49,16 @@ class Log:
 @contextmanager
 def held(path: Path, *, wait: bool = False) -> Iterator[Log]:
     """The log, held until the end. Raises UserError if another gate holds it and wait is false."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, flags, 0o666)
     except OSError as error:
         raise UserError(path, f"cannot be written: {error.strerror}") from None
     try:
+        with files.opened(path, below=path.parents[1], limit=LARGEST) as same:
+            if os.fstat(same).st_ino != os.fstat(handle).st_ino:
+                raise UserError(path, "was replaced while it was opened")
         _share(path, handle)
         with _alone(path, wait):
             yield Log(path, handle)
@@ -93,16 +97,14 @@ def read(path: Path) -> list[dict[str, Any]]:
     Raises UserError if the file cannot be read.
     """
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        text = files.read_text(path, below=path.parents[1], limit=LARGEST)
     except FileNotFoundError:
         return []
-    except OSError as error:
-        raise UserError(path, f"cannot be read: {error.strerror}") from None
     records = []
-    for line in lines:
+    for line in filter(None, text.split("\n")):
         try:
-            record = json.loads(line)
-        except ValueError:
+            record = files.loads(path, line)
+        except UserError:
             continue
         if isinstance(record, dict):
             records.append(record)
@@ -117,7 +119,7 @@ def made_by_us(records: list[dict[str, Any]], name: str, start: int) -> bool:
             continue
         if record.get("phase") == "before":
             moment = record.get("unix")
-            begun += [moment] if isinstance(moment, int) else []
+            begun += [moment] if type(moment) is int else []
         else:
             begun.clear()
             if not record.get("error") and record.get("start") == start:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import duckdb
 import numpy as np
 
-from siteproof import units
+from siteproof import nodesets, units
 from siteproof.history import rows, tables
 from siteproof.record.samples import STATUSES, Header
 
@@ -136,11 +136,15 @@ def _forget(connection: duckdb.DuckDBPyConnection, runs: list[int]) -> None:
 
 def _strange(connection: duckdb.DuckDBPyConnection) -> list[int]:
     """The runs with a name or a tail that is not as it should be; there are few different ones."""
-    looks = {"node": re.compile(PLAIN), "metric": re.compile(PLAIN), "tail": TAIL}
+    looks: dict[str, Callable[[str], object]] = {
+        "node": nodesets.is_name,
+        "metric": re.compile(PLAIN).fullmatch,
+        "tail": TAIL.fullmatch,
+    }
     runs: list[int] = []
-    for column, pattern in looks.items():
+    for column, fits in looks.items():
         texts = connection.execute(f"SELECT DISTINCT {column} FROM parsed").fetchall()
-        if bad := [text for (text,) in texts if not pattern.fullmatch(text)]:
+        if bad := [text for (text,) in texts if not fits(text)]:
             tables.make(connection, "strange", {"text": "VARCHAR"}, {"text": bad})
             runs += [
                 run

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 
+from siteproof import files as safe
 from siteproof.errors import UserError
 from siteproof.history import fast, rows, tables, views
 from siteproof.history.views import IMPORTED, RUN_SHIFT
@@ -33,6 +34,11 @@ class Listed:
     def run(self) -> int:
         """The number of its first run; our own files have no other."""
         return self.turn << RUN_SHIFT
+
+    @property
+    def perflogs(self) -> Path:
+        """The folder below which it lies."""
+        return self.path.parents[self.file.count("/")]
 
     @property
     def is_foreign(self) -> bool:
@@ -72,7 +78,7 @@ def read(connection: duckdb.DuckDBPyConnection, files: Sequence[Listed]) -> tupl
 def _screened(listed: Listed) -> tuple[Header, str] | None:
     """Header and other lines of a file that may go the fast way."""
     try:
-        data = listed.path.read_bytes()
+        data = safe.read(listed.path, below=listed.perflogs, limit=safe.SAMPLES)
         first, body = data.partition(b"\n")[0], fast.body(data)
         if body is None or b"\r" in first:
             return None

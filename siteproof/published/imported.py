@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 
-from siteproof import sites, units
+from siteproof import files, sites, units
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import samples
 from siteproof.record.pair_units import LINK, PEER
@@ -72,12 +72,12 @@ def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
     Each file is written whole or not at all. An import that was cut short is completed by the
     next one, and one that has been done before changes nothing.
     """
-    done, files = Import(), list(_samples(path, rows))
-    for head, found in files:
+    done, made = Import(), list(_samples(path, rows))
+    for head, found in made:
         _refuse_twice(path, head, found, perflogs)
-    for head, found in files:
+    for head, found in made:
         target, text = samples.path_of(perflogs, head), samples.dump(head, found)
-        before = target.read_bytes() if target.exists() else None
+        before = _before(target, perflogs)
         which = done.new if before is None else done.same if before == text else done.changed
         if before != text:
             samples.write_whole(target, text)
@@ -85,6 +85,14 @@ def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
         done.figures += len(found)
     done.obsolete += _obsolete(path, done, perflogs)
     return done
+
+
+def _before(target: Path, perflogs: Path) -> bytes | None:
+    """What an earlier import wrote. Raises UserError."""
+    try:
+        return files.read(target, below=perflogs, limit=files.SAMPLES)
+    except FileNotFoundError:
+        return None
 
 
 def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: Path) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.record import samples as perflog
 from siteproof.record.samples import Header, JobOrder, Sample
@@ -96,11 +98,14 @@ def write(perflogs: Path, header: Header, kept: Mapping[str, Mapping[str, str]])
 def read(path: Path) -> dict[str, Fields]:
     """What each node of a job says of itself. Raises UserError."""
     try:
-        with gzip.open(path, "rb") as stream:
+        packed = files.read(path, below=path.parents[2], limit=files.OUTPUT)
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
             text = stream.read(LARGEST + 1)
-        record = json.loads(text) if len(text) <= LARGEST else None
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UserError(path, f"the nodes' fields cannot be read: {error}") from None
+    if len(text) > LARGEST:
+        raise UserError(path, "the nodes' fields are too large", f"{LARGEST >> 20} MiB unpacked")
+    record = files.loads(path, text)
     if not isinstance(record, dict) or record.get("siteproof") != FORMAT:
         raise UserError(path, "no fields of nodes, or of another version of the format")
     common, nodes = record.get("common"), record.get("nodes")

@@ -12,12 +12,15 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from siteproof import files as safe
+from siteproof import nodesets
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.units import UNITS
 
@@ -45,6 +48,12 @@ MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fi
 FIRST_YEAR, LAST_YEAR = "1970", "2199"  # where a clock begins; beyond all that one can be wrong
 _FAR = (datetime.now(UTC) + timedelta(days=366)).isoformat(timespec="seconds")
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
+LONGEST = safe.MIB  # bytes of a line: conditions, and a set of some thousand nodes
+YEARS = range(int(FIRST_YEAR), int(LAST_YEAR) + 1)
+MOST_TRIALS = 10**9
+_PLAIN = re.compile(r"(?!\.)[^/\s\x00]{1,200}")  # what is a part of the file's path
+_PARTS_OF_PATH = ("session", "system", "partition", "check", "job")
+_SHOWN = 60  # characters of what is wrong in a line
 _OBJECTS = ("conditions", "provenance")
 _HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
 
@@ -179,25 +188,43 @@ def write_whole(target: Path, data: bytes) -> None:
 
 def read(path: Path) -> list[Sample]:
     """All samples of one file. Raises UserError with file and line."""
-    try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(path, f"cannot be read: {error}") from None
-    header = header_of(f"{path}:1", lines[0])
+    with _opened(path) as stream:
+        header = _header(path, stream)
+        text = _text(path, stream.read(safe.SAMPLES))
+    lines = text.removesuffix("\n").split("\n") if text else []
     return [
         _read_line(f"{path}:{number}", header, _loads(f"{path}:{number}", line))
-        for number, line in enumerate(lines[1:], start=2)
+        for number, line in enumerate(lines, start=2)
     ]
 
 
 def read_header(path: Path) -> Header:
     """What all samples of one file share. Raises UserError."""
+    with _opened(path) as stream:
+        return _header(path, stream)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A file below perflogs/<system>/<partition>/. Raises UserError."""
+    below = path.parents[min(2, len(path.parents) - 1)]
     try:
-        with path.open(encoding="utf-8") as stream:
-            line = stream.readline().removesuffix("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        with safe.opened(path, below=below, limit=safe.SAMPLES) as handle:
+            yield os.fdopen(handle, "rb", closefd=False)
+    except OSError as error:
+        raise UserError(path, f"cannot be read: {error.strerror}") from None
+
+
+def _header(path: Path, stream: BinaryIO) -> Header:
+    line = stream.readline(LONGEST + 1).removesuffix(b"\n")
+    return header_of(f"{path}:1", _text(path, line))
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
         raise UserError(path, f"cannot be read: {error}") from None
-    return header_of(f"{path}:1", line)
 
 
 def must_lie_at(path: Path, header: Header) -> None:
@@ -241,18 +268,31 @@ def files(folder: Path, system: str) -> Iterator[Path]:
     """The sample files of a system in the order of their names. Raises UserError."""
     top = folder / system
     try:
-        found = [
-            path
-            for part in top.iterdir()
-            if not part.name.startswith(".") and part.is_dir()
-            for path in part.iterdir()
-        ]
+        found = [path for part in _folders(top) for path in _in_folder(part)]
     except FileNotFoundError:
         return iter(())
     except OSError as error:
         raise UserError(error.filename or top, f"cannot be read: {error.strerror}") from None
-    kept = [p for p in found if p.suffix == ".jsonl" and not p.name.startswith(".")]
-    return iter(sorted(kept, key=lambda path: path.name))
+    return iter(sorted(found, key=lambda path: path.name))
+
+
+def _folders(top: Path) -> list[Path]:
+    """The partitions of a system; a link in place of one is listed, and refused by its reader."""
+    if top.is_symlink():
+        return [top]
+    with os.scandir(top) as found:
+        return [Path(e) for e in found if e.is_dir() or e.is_symlink()]
+
+
+def _in_folder(part: Path) -> list[Path]:
+    if part.is_symlink():
+        return [part] if part.is_dir() else []
+    try:
+        with os.scandir(part) as found:
+            names = [e.name for e in found if e.name.endswith(".jsonl") and e.name[0] != "."]
+    except PermissionError:
+        return [part]  # its reader tells whose it is
+    return [part / name for name in names]
 
 
 def _umask() -> int:
@@ -267,11 +307,11 @@ def _dumps(record: Mapping[str, object]) -> str:
 
 def _loads(where: str, line: str) -> dict[str, object]:
     try:
-        record = json.loads(line)
+        record = json.loads(line) if len(line) <= LONGEST else None
     except (ValueError, RecursionError):
         raise UserError(where, "broken line", "one JSON object a line") from None
     if not isinstance(record, dict):
-        raise UserError(where, "broken line", "one JSON object a line")
+        raise UserError(where, "broken line", "one JSON object a line, of at most 1 MiB")
     # A control character can hide behind a backslash only: "\\u001b" in JSON.
     return record if line.isprintable() and "\\" not in line else _harmless(record)
 
@@ -308,6 +348,15 @@ def _read_header(where: str, record: dict[str, object]) -> Header:
         raise UserError(where, "written by another version of the format", str(FORMAT))
     if unknown := set(record) - set(Header.__dataclass_fields__):
         raise UserError(where, f"unknown key '{min(unknown)}'", Header.__dataclass_fields__)
+    _check_types(where, record)
+    for key in _PARTS_OF_PATH:
+        if not _PLAIN.fullmatch(str(record[key])):
+            raise UserError(where, f"'{key}' {_short(record[key])} is no plain name")
+    record["time"] = _in_utc(where, str(record["time"]))
+    return Header(**record)  # type: ignore[arg-type]
+
+
+def _check_types(where: str, record: dict[str, object]) -> None:
     for key, value in record.items():
         if key in _OBJECTS:
             _texts(where, record, key)
@@ -316,8 +365,6 @@ def _read_header(where: str, record: dict[str, object]) -> Header:
                 raise UserError(where, f"'place' {str(value)[:20]} is no number of a session")
         elif not isinstance(value, str):
             raise UserError(where, f"'{key}' is no text")
-    record["time"] = _in_utc(where, str(record["time"]))
-    return Header(**record)  # type: ignore[arg-type]
 
 
 def _in_utc(where: str, text: str) -> str:
@@ -329,10 +376,16 @@ def _in_utc(where: str, text: str) -> str:
             if FIRST_YEAR <= told[:4] <= LAST_YEAR:
                 return told
             allowed = f"{FIRST_YEAR} to {LAST_YEAR}"
-            raise UserError(where, f"'{text}' is of a year that no clock shows", allowed)
+            raise UserError(where, f"{_short(text)} is of a year that no clock shows", allowed)
     except (ValueError, OverflowError):
         pass
     raise UserError(where, f"'{text[:40]}' is no time with its zone", "2026-11-21T18:00:00+00:00")
+
+
+def _short(held: object) -> str:
+    """What stands in a file, as far as a line has room for it."""
+    text = repr(held) if isinstance(held, (dict, list)) else f"'{held}'"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _texts(where: str, record: Mapping[str, object], key: str) -> dict[str, str]:
@@ -348,16 +401,18 @@ def _texts(where: str, record: Mapping[str, object], key: str) -> dict[str, str]
 def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
     status = str(record.get("status", "ok"))
     if status not in STATUSES:
-        raise UserError(where, f"unknown status '{status}'", STATUSES)
+        raise UserError(where, f"unknown status {_short(status)}", STATUSES)
     if missing := [key for key in ("node", "metric") if not isinstance(record.get(key), str)]:
         raise UserError(where, f"sample without {', '.join(missing)}")
+    if not nodesets.is_name(str(record["node"])):
+        raise UserError(where, f"{_short(record['node'])} is no name of a node")
     if status == "ok" and not {"value", "unit"} <= set(record):
         raise UserError(where, "sample without value or unit")
     unit, trial = str(record.get("unit", "")), record.get("trial", 0)
     if status == "ok" and unit not in UNITS:
-        raise UserError(where, f"unknown unit '{unit}'", UNITS)
-    if not isinstance(trial, int):
-        raise UserError(where, f"trial '{trial}' is no whole number")
+        raise UserError(where, f"unknown unit {_short(unit)}", UNITS)
+    if type(trial) is not int or abs(trial) > MOST_TRIALS:
+        raise UserError(where, f"trial {_short(trial)} is no whole number")
     return Sample(
         header=header,
         node=str(record["node"]),
@@ -378,9 +433,9 @@ def _value(where: str, text: object, unit: str) -> Decimal | str:
     try:
         value = Decimal(str(text))
     except InvalidOperation:
-        raise UserError(where, f"'{text}' is no number") from None
+        raise UserError(where, f"{_short(text)} is no number") from None
     if not value.is_finite():
-        raise UserError(where, f"'{text}' is no finite number")
+        raise UserError(where, f"{_short(text)} is no finite number")
     if value and abs(value.adjusted()) > MOST_DIGITS:
-        raise UserError(where, f"'{text}' is no figure that any tool prints")
+        raise UserError(where, f"{_short(text)} is no figure that any tool prints")
     return value

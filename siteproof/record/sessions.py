@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from siteproof import files
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import clocks, samples, session_numbers
 from siteproof.record.samples import Header, Order, Sample
@@ -22,7 +23,8 @@ class Sessions:
     """All jobs of a system below perflogs, in the order of their sessions.
 
     A file that cannot be read stops what speaks of its session, and what it could be the newest
-    of; years later it is left out, and told in `left_out`.
+    of; years later it is left out, and told in `left_out`. What none of us can have written (a
+    link, a device, somebody else's file) is always left out: nobody else may stop an answer.
     """
 
     def __init__(self, perflogs: Path, system: str) -> None:
@@ -68,7 +70,7 @@ class Sessions:
             return
         places = session_numbers.known(self.perflogs, self.system)
         newest = max(begin.values(), default=(0, "", ""))
-        for path, error in self._broken.items():
+        for path, error in self._ours():
             name = _session(path)
             known, place = begin.get(name), places.get(name, 0)
             if known is not None:
@@ -95,6 +97,16 @@ class Sessions:
         """What is wrong with the clocks and numbers of the sessions."""
         return clocks.told(self._written) if self._files else []
 
+    @property
+    def refused(self) -> bool:
+        """Whether something was left out that may or may not be what was measured."""
+        return any(isinstance(error, files.Refused) for error in self._broken.values())
+
+    @property
+    def open_to_all(self) -> list[str]:
+        """The folders of the system's samples to which everybody may write, each in a line."""
+        return files.open_to_all(self.perflogs, self.system)
+
     def of(self, wanted: Callable[[Header], bool], *, needed: bool = True) -> list[Sample]:
         """The samples of some jobs, the oldest session first.
 
@@ -107,7 +119,7 @@ class Sessions:
         )
         if needed and self._broken:
             asked = {_session(path) for path in paths}
-            _stop_at(error for path, error in self._broken.items() if _session(path) in asked)
+            _stop_at(error for path, error in self._ours() if _session(path) in asked)
         for path in self._leapt.keys() & set(paths):
             head = self._leapt[path]
             self._read[path] = [replace(s, header=head) for s in self._read.get(path, ())]
@@ -116,6 +128,12 @@ class Sessions:
     def of_job(self, job: Header) -> list[Sample]:
         """The samples of one of `headers`."""
         return self.of(lambda header: header is job)
+
+    def _ours(self) -> Iterator[tuple[Path, UserError]]:
+        """The broken files that one of us may have written."""
+        for path, error in self._broken.items():
+            if not isinstance(error, files.Refused):
+                yield path, error
 
     def _of_each(
         self, paths: Iterable[Path], read: Callable[[Path], Read]

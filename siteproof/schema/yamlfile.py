@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from siteproof import files
 from siteproof.errors import UserError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -157,8 +158,7 @@ def _check_depth(text: str) -> None:
 def text_of(document: Document, most: int = MAX_BYTES) -> str:
     """The file's text, of at most so many bytes. Raises Stop where a mistake says why not."""
     try:
-        with document.path.open("rb") as file:
-            raw = file.read(most + 1)
+        raw = files.read_named(document.path, most)
     except FileNotFoundError:
         nothing = "a file with '{}' if there is nothing to say"
         document.add((), "no such file", nothing if document.path.suffix == ".yaml" else "")
@@ -166,9 +166,9 @@ def text_of(document: Document, most: int = MAX_BYTES) -> str:
     except OSError as error:
         document.add((), f"cannot be read: {error.strerror}")
         raise Stop from None
-    if len(raw) > most:
-        document.add((), f"more than {most} bytes")
-        raise Stop
+    except UserError as error:
+        document.add((), error.what, error.allowed)
+        raise Stop from None
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import IO
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
@@ -28,9 +28,15 @@ _DENIED = re.compile(r"Invalid user id|permission denied", re.IGNORECASE)
 
 
 def allocation() -> NodeSet:
-    """The nodes of the job inside which this process runs; none on a login node."""
+    """The nodes of the job inside which this process runs; none on a login node.
+
+    Raises UserError.
+    """
     held = os.environ.get("SLURM_JOB_NODELIST", "") if os.environ.get("SLURM_JOB_ID") else ""
-    return NodeSet(held, resolver=RESOLVER_NOGROUP)
+    try:
+        return nodesets.parse(held)
+    except ValueError as error:
+        raise UserError("SLURM_JOB_NODELIST", str(error)) from None
 
 
 def node_states(nodes: NodeSet | None = None) -> dict[str, Node]:

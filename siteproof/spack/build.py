@@ -80,7 +80,7 @@ def _lock(order: Order, spack: Spack, log: Path) -> None:
 
 
 def _content(path: Path) -> bytes:
-    return path.read_bytes() if path.exists() else b""
+    return places.content(path) if path.exists() else b""
 
 
 class _Progress:

@@ -5,12 +5,12 @@ The lock is Spack's JSON: `roots` (hash, spec) and `concrete_specs`, by hash.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from siteproof import files
 from siteproof.errors import UserError
 
 _RUN = {"link", "run"}
@@ -46,7 +46,7 @@ class Lock:
 def read(path: Path) -> Lock:
     """The lock. Raises UserError if it is none."""
     try:
-        raw = json.loads(path.read_bytes())
+        raw = files.read_json(path, below=files.folder(), limit=files.OUTPUT)
         specs: dict[str, Any] = raw["concrete_specs"]
         builds = {key: _build(key, spec) for key, spec in specs.items()}
         roots = [root["hash"] for root in raw["roots"]]
@@ -58,7 +58,9 @@ def read(path: Path) -> Lock:
         )
     except OSError as error:
         raise UserError(path, f"cannot be read: {error.strerror}") from None
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except files.Refused:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, UserError):
         allowed = "'siteproof build --update' makes a new one"
         raise UserError(path, "is no lock of Spack", allowed) from None
 
@@ -95,7 +97,8 @@ def _closure(roots: list[str], specs: Mapping[str, Any]) -> list[str]:
 def _installed(prefix: str | None) -> str | None:
     """The hash that Spack has written into an installation; None: there is none."""
     try:
-        raw = json.loads((Path(prefix or "/nowhere") / ".spack" / "spec.json").read_bytes())
+        home = Path(prefix or "/nowhere")
+        raw = files.read_json(home / ".spack" / "spec.json", below=home, limit=files.OUTPUT)
         return str(raw["spec"]["nodes"][0]["hash"])
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, UserError, ValueError, LookupError, TypeError):
         return None

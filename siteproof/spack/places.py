@@ -27,6 +27,11 @@ def folder(system: str, name: str) -> Path:
     return top() / system / name
 
 
+def content(path: Path) -> bytes:
+    """What a file below the data folder holds. Raises OSError, UserError."""
+    return files.read(path, below=files.folder(), limit=files.OUTPUT)
+
+
 def digest(lock: Path) -> str:
-    """What a lock is known by: the beginning of its SHA-256. Raises OSError."""
-    return hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
+    """What a lock is known by: the beginning of its SHA-256. Raises OSError, UserError."""
+    return hashlib.sha256(content(lock)).hexdigest()[:12]

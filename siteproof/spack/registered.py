@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from siteproof import files
 from siteproof.errors import UserError
 from siteproof.spack import env_files, lock, places
 
@@ -50,11 +51,14 @@ def read(system: str, name: str) -> Registered | None:
     """The registration; None: not built here. Raises UserError if the file is not whole."""
     path = places.folder(system, name) / places.REGISTERED
     try:
-        return _READER.validate_json(path.read_bytes())
+        held = files.read_json(path, below=files.folder(), limit=files.OUTPUT)
+        return _READER.validate_python(held)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as error:
-        raise UserError(path, f"cannot be read: {error.strerror}", mend(name)) from None
+    except files.Refused:
+        raise
+    except UserError as error:
+        raise UserError(path, error.what, mend(name)) from None
     except ValidationError:
         raise UserError(path, "is not what 'siteproof build' writes", mend(name)) from None
 
@@ -74,7 +78,7 @@ def difference(system: str, found: Registered) -> str:
     if missing := lock.missing(locked.needed, found.prefixes):
         return f"not installed: {', '.join(map(str, missing[:3]))}" + " …" * (len(missing) > 3)
     homes = [Path(prefix).resolve() for prefix in found.prefixes.values()]
-    for file in (file for files in found.features.values() for file in files):
+    for file in (file for held in found.features.values() for file in held):
         real = Path(file).resolve()
         if not real.exists():
             return f"{file} is gone"

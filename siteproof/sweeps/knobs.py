@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from siteproof.errors import harmless
+from siteproof import files, nodesets
+from siteproof.errors import UserError, harmless
 from siteproof.record.point import KNOB, OWN
 from siteproof.sites.system import blanks, mistake
 
@@ -93,10 +94,10 @@ def lines(combinations: Iterable[Mapping[str, str]], every: Sequence[str]) -> li
 
 def not_restored(stage: Path) -> dict[str, str]:
     """What a tuning job has set and not put back, a sentence by node; it reads what nodes left."""
-    turns = sorted((stage / "knobs.d").glob("*/*.was"), key=lambda path: path.stat().st_mtime)
+    turns = sorted((stage / "knobs.d").glob("*/*.was"), key=lambda path: path.lstat().st_mtime)
     last: dict[str, Path] = {path.stem: path for path in turns}
     found = {node: _what_is_left(was) for node, was in sorted(last.items())}
-    return {node: told for node, told in found.items() if told}
+    return {node: told for node, told in found.items() if told and node and nodesets.is_name(node)}
 
 
 def _what_is_left(was: Path) -> str:
@@ -117,7 +118,10 @@ def _what_is_left(was: Path) -> str:
 
 
 def _text(path: Path) -> str:
+    """What a node has written below its stage/knobs.d/; why it cannot be read is told, too."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
+        return files.read_text(path, below=path.parents[2]).strip()
+    except FileNotFoundError:
         return ""
+    except UserError as error:
+        return error.what

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from siteproof import files
 from siteproof.errors import UserError, UserErrors
 from siteproof.record.point import Point
 from siteproof.schema import shapes, yamlfile
@@ -120,7 +121,12 @@ def _read(document: Document) -> SweepFile | None:
     if not each:
         document.add(("constraints",), "no point is left", "constraints that some point keeps")
         return None
-    return SweepFile(path, sweep, each, hashlib.sha256(path.read_bytes()).hexdigest()[:16])
+    return SweepFile(
+        path,
+        sweep,
+        each,
+        hashlib.sha256(files.read_named(path, yamlfile.MAX_BYTES)).hexdigest()[:16],
+    )
 
 
 def _more_than(sweep: Sweep, most: int) -> int:

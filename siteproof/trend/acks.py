@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
-
+from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.record import samples
 from siteproof.record.series import Series
@@ -108,9 +107,9 @@ def as_record(alert: Alert) -> dict[str, Any]:
 
 def _read(path: Path) -> Record:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(path, f"cannot be read: {error}") from None
+        record = files.read_json(path, below=path.parents[2])
+    except FileNotFoundError as error:
+        raise UserError(path, f"cannot be read: {error.strerror}") from None
     if not isinstance(record, dict) or record.get("siteproof") != FORMAT:
         raise UserError(path, "no record of a trend, or of another version of the format")
     try:
@@ -119,7 +118,7 @@ def _read(path: Path) -> Record:
         alert = _alert(_clean(record["alert"]))
         words = [_text(record, key) for key in ("ack", "who", "why", "when")]
         return Record(Ack(*words), alert, _is(record, "takes_back", bool))
-    except (KeyError, TypeError, ValueError, NodeSetParseError):
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise UserError(path, "no record of a trend", _KEYS) from None
 
 
@@ -133,7 +132,7 @@ def _alert(plain: dict[str, Any]) -> Alert:
         for key in ("dims", "conditions")
     ]
     series = Series(told["metric"], pairs[0], told["environment"], told["role"], pairs[1])
-    nodes = NodeSet(_text(plain, "nodes"), resolver=RESOLVER_NOGROUP)
+    nodes = nodesets.parse(_text(plain, "nodes"))
     if told["last_before"] is None or told["first_after"] is None:
         raise ValueError
     return Alert(**told, nodes=nodes, series=series, changed=[str(c) for c in plain["changed"]])

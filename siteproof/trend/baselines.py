@@ -15,13 +15,13 @@ from pathlib import Path
 
 import yaml
 
-from siteproof import units
+from siteproof import files, units
 from siteproof.errors import UserError, UserErrors
 from siteproof.judge.criterion import refusal
 from siteproof.record import samples
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import SYSTEM
-from siteproof.schema.yamlfile import shown
+from siteproof.schema.yamlfile import MAX_BYTES, shown
 from siteproof.sites import Baseline, Site
 from siteproof.sites.site import examine
 from siteproof.trend.propose import Proposal
@@ -163,7 +163,10 @@ def changes(site: Site, proposals: Iterable[Proposal]) -> list[Change]:
 def text_of(site: Site) -> tuple[Path, str]:
     """The file and what it holds now."""
     path = (site.folder / NAME).resolve()
-    return path, path.read_text(encoding="utf-8")
+    try:
+        return path, files.read_named(path, MAX_BYTES).decode()
+    except (OSError, UnicodeDecodeError):
+        raise UserError(path, "cannot be read") from None
 
 
 def applied(site: Site, path: Path, text: str, made: Sequence[Change]) -> str:

@@ -55,8 +55,10 @@ class Judgement:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What `siteproof verdict` ends with."""
-        return exit_code(v.verdict for v in self.verdicts if not v.excused)
+        """What `siteproof verdict` ends with; no PASS is whole where a file was refused."""
+        code = exit_code(v.verdict for v in self.verdicts if not v.excused)
+        refused = self.sessions is not None and self.sessions.refused
+        return ExitCode.INCOMPLETE if refused and code is ExitCode.PASS else code
 
 
 def judge_system(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from siteproof.errors import UserError
-from siteproof.history.foreign import formats
+from siteproof.history.foreign import formats, source
 from siteproof.history.foreign.arrays import Batch
 
 _QUARTER = 900  # seconds: whatever zone a time was taken for, its second within one stays
@@ -130,9 +130,12 @@ def read(path: Path, system: str, zone: str | None) -> Content:
 
 
 def digest(path: Path) -> str:
-    """What is equal for equal contents only. Raises OSError."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "blake2b").hexdigest()
+    """What is equal for equal contents only. Raises OSError, UserError."""
+    with source.stream(path) as held:
+        digest = hashlib.blake2b()
+        while part := held.read(1 << 20):
+            digest.update(part)
+        return digest.hexdigest()
 
 
 def _same(one: Path, other: Path) -> bool:

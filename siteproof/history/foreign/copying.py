@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import candidates, formats, times
+from siteproof.history.foreign import candidates, formats, source, times
 from siteproof.history.foreign.candidates import Content, File
 from siteproof.record import samples
 
@@ -65,7 +65,7 @@ def keep(done: Import, system: str, zone: str, perflogs: Path) -> None:
         target = perflogs / system / formats.FOLDER / file.name
         if zone:
             samples.write_whole(formats.zone_file(target), f"{zone}\n".encode())
-        samples.write_whole(target, file.path.read_bytes())
+        samples.write_whole(target, source.content(file.path))
 
 
 def _there(perflogs: Path, system: str) -> dict[Path, Content]:
@@ -120,8 +120,7 @@ def _double(mine: Content, there: dict[Path, Content]) -> tuple[str, str] | None
 
 
 def _check_zone(file: File, target: Path, zone: str) -> None:
-    note = formats.zone_file(target)
-    before = note.read_text(encoding="utf-8").strip() if note.exists() else ""
+    before = formats.zone_of(target)
     if (before or "UTC") != (zone or "UTC"):
         raise UserError(
             file.path,
@@ -132,7 +131,7 @@ def _check_zone(file: File, target: Path, zone: str) -> None:
 
 def _continues(path: Path, target: Path) -> bool:
     """Whether a file begins with all that is kept of it: ReFrame has gone on writing."""
-    with path.open("rb") as new, target.open("rb") as old:
+    with source.stream(path) as new, source.stream(target) as old:
         while before := old.read(1 << 20):
             if new.read(len(before)) != before:
                 return False

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import perflog, run_report, times
+from siteproof.files import ACCOUNT
+from siteproof.history.foreign import perflog, run_report, source, times
 from siteproof.history.foreign.arrays import Batch
 
 FOLDER = "imported"
@@ -21,12 +22,17 @@ _START = 1 << 20  # bytes that show what a file is
 
 def files(perflogs: Path, system: str) -> Iterator[Path]:
     """The imported files of a system in order of their names."""
-    found = (perflogs / system / FOLDER).rglob("*")
+    top = perflogs / system / FOLDER
+    if top.is_symlink():
+        return iter([top])  # refused by its reader
+    found = top.rglob("*")
     return iter(
         sorted(
             path
             for path in found
-            if path.is_file() and not path.name.startswith(".") and path.suffix != _ZONE
+            if (path.is_file() or path.is_symlink())
+            and not path.name.startswith(".")
+            and path.suffix != _ZONE
         )
     )
 
@@ -42,8 +48,8 @@ def kind(path: Path) -> str:
     A perflog that Siteproof's own checks have written is refused: its figures are in the samples.
     """
     try:
-        with path.open("rb") as stream:
-            start = stream.read(_START)
+        with source.stream(path) as held:
+            start = held.read(_START)
     except OSError as error:
         raise UserError(path, f"cannot be read: {error.strerror}") from None
     if start.lstrip()[:1] == b"{":
@@ -72,7 +78,7 @@ def batches(
     if not what:
         raise UserError(path, "neither a perflog nor a run report of ReFrame")
     try:
-        place = times.zone(_zone(path) if zone is None else zone)
+        place = times.zone(zone_of(path) if zone is None else zone)
         if what == REPORT:
             yield run_report.read(path, system, file or path.name, place)
         else:
@@ -81,6 +87,9 @@ def batches(
         raise UserError(path, f"cannot be read: {harmless(str(error))}") from None
 
 
-def _zone(path: Path) -> str:
-    note = zone_file(path)
-    return note.read_text(encoding="utf-8").strip() if note.exists() else ""
+def zone_of(path: Path) -> str:
+    """The zone that was named when a file was imported; empty: none. Raises OSError, UserError."""
+    try:
+        return source.content(zone_file(path), ACCOUNT).decode().strip()
+    except FileNotFoundError:
+        return ""

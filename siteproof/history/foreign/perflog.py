@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from siteproof.history.foreign import block_rows, columns
+from siteproof.history.foreign import block_rows, columns, source
 from siteproof.history.foreign.arrays import Batch
 from siteproof.history.foreign.block_rows import State
 from siteproof.history.foreign.cells import grid
@@ -70,8 +70,8 @@ def _notes(state: State) -> Iterator[str]:
 def _blocks(path: Path) -> Iterator[tuple[bytes, bool]]:
     """Whole lines of a file, many at once; at last what has no end, marked by False."""
     rest = b""
-    with path.open("rb") as stream:
-        while data := stream.read(BLOCK):
+    with source.stream(path) as held:
+        while data := held.read(BLOCK):
             cut = data.rfind(b"\n") + 1
             if cut:
                 yield rest + data[:cut], True

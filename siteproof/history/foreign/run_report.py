@@ -18,8 +18,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import origins, times, values
+from siteproof.history.foreign import origins, source, times, values
 from siteproof.history.foreign.arrays import Batch, Ints
 from siteproof.history.foreign.columns import NAMES, NO_CONDITION
 from siteproof.history.foreign.joined import Lines, Table
@@ -87,7 +88,7 @@ def read(path: Path, system: str, file: str, zone: ZoneInfo | None) -> Batch:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(source.content(path, files.REPORT).decode())
     except UnicodeDecodeError:
         raise UserError(path, "not UTF-8") from None
     except RecursionError:

@@ -1,0 +1,31 @@
+"""A file of others: a copy below perflogs, or what a person names to be imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from siteproof import files
+
+LARGEST = files.SAMPLES
+
+
+@contextmanager
+def stream(path: Path, limit: int = LARGEST) -> Iterator[BinaryIO]:
+    """The file's bytes, in order. Raises OSError, UserError.
+
+    Below perflogs its owner must be trusted and no link is followed; elsewhere the user names it.
+    """
+    top = files.perflogs()
+    own = path.is_relative_to(top)
+    with files.opened(path, below=top, limit=limit) if own else files.named(path, limit) as handle:
+        yield os.fdopen(handle, "rb", closefd=False)
+
+
+def content(path: Path, limit: int = LARGEST) -> bytes:
+    """All of it. Raises OSError, UserError."""
+    with stream(path, limit) as held:
+        return held.read(limit)
