@@ -14,7 +14,9 @@ import json
 import math
 import os
 import pwd
+import re
 import stat
+import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -66,6 +68,33 @@ def stages() -> Path:
 def trust(owners: Collection[int]) -> None:
     """Read files of these users, too: the site's `trusted_owners`."""
     _trusted.update(owners)
+
+
+def uid_of(owner: str) -> int | None:
+    """A user by name or number; None where the machine does not know the name."""
+    if re.fullmatch("[0-9]{1,10}", owner):
+        return int(owner)
+    try:
+        return pwd.getpwnam(owner).pw_uid
+    except (KeyError, OSError, ValueError):
+        return None
+
+
+def mapped_owner(folder: Path) -> str:
+    """To whom a file belongs that this user makes there, if to one who is not trusted; or nobody.
+
+    A file system that maps owners, as NFS does for root, gives it to another.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
+    except OSError:
+        return ""
+    try:
+        owner = os.fstat(handle).st_uid
+        return "" if trusts(owner, folder.stat()) else name_of(owner)
+    finally:
+        os.close(handle)
+        Path(name).unlink()
 
 
 def read(
@@ -171,7 +200,7 @@ def named(path: Path, limit: int) -> Iterator[int]:
 
 def open_to_all(top: Path, system: str) -> list[str]:
     """The folders of a system's samples to which everybody may write, each in a line."""
-    found = [top, top / system]
+    found = [top.parent, top, top / system]
     with suppress(OSError):
         found += sorted(path for path in (top / system).iterdir() if path.is_dir())
     return [
@@ -231,12 +260,13 @@ def name_of(uid: int) -> str:
 def _check_owner(
     path: Path, found: os.stat_result, root: os.stat_result, owners: Collection[int] | None
 ) -> None:
-    if not _is_trusted(found.st_uid, root, owners):
+    if not trusts(found.st_uid, root, owners):
         owner = name_of(found.st_uid)
         raise Refused(path, f"refused: it belongs to {owner}", "owners in trusted_owners")
 
 
-def _is_trusted(uid: int, root: os.stat_result, owners: Collection[int] | None) -> bool:
+def trusts(uid: int, root: os.stat_result, owners: Collection[int] | None = None) -> bool:
+    """Whether this user may have written what is read below a folder. Arguments as of `read`."""
     if owners is not None:
         return uid in owners or uid in _trusted
     if uid in (0, os.geteuid(), root.st_uid) or uid in _trusted:

@@ -13,6 +13,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 MISSING = "missing"  # in place of a set: the nodes without an answer that counts
 MAX_NODES = 100_000
 _NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")  # a system may begin or end with _
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"\s*([0-9]{1,18})(?:\s*-\s*([0-9]{1,18})(?:/[0-9]{1,9})?)?\s*")
 _TERM = re.compile(r"(?:[^,!&^\[\]]|\[[^\[\]]*\])*")  # up to an operator outside of brackets
@@ -53,7 +54,7 @@ def numbers(text: str) -> set[int]:
 @functools.lru_cache(maxsize=200_000)
 def is_name(text: str) -> bool:
     """Whether this can be the name of a host or a system; empty: of what is no single node's."""
-    return not text or _NAME.fullmatch(text) is not None
+    return not text or _LABEL.fullmatch(text) is not None
 
 
 def problems(text: str) -> list[str]:

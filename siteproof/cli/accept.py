@@ -8,6 +8,7 @@ import os
 import click
 
 from siteproof import files, sites
+from siteproof.cli.shared import tell_left_out
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.record.sessions import Sessions
@@ -55,6 +56,7 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
     if refused and not despite:
         click.echo(f"not accepted: {', '.join(refused)}; --despite accepts it nevertheless")
         raise SystemExit(ExitCode.FAIL)
+    tell_left_out(sessions)
     record = accepted.accept(judged, name, who or user(), why.strip(), files.perflogs())
     click.echo(f"accepted by {record.who}: {name}, {_counts(record)}")
 

@@ -6,10 +6,11 @@ import json
 
 import click
 
+from siteproof import files
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import manual
-from siteproof.sites.site import find, lint_sites, names
+from siteproof.sites.site import find, lint_sites, names, trust
 from siteproof.spack import lint_envs as software
 from siteproof.sweeps import reading as sweeps
 
@@ -30,17 +31,36 @@ def lint(systems: tuple[str, ...], schema: bool) -> None:
         return
     chosen = [find(name, "lint") for name in systems] or names(broken=True)
     swept, wrong = ([], []) if systems else sweeps.lint(chosen)
-    mistakes = [*wrong, *lint_sites(chosen), *software.everything(), *software.sites(chosen)]
+    mistakes = [
+        *wrong,
+        *lint_sites(chosen),
+        *software.everything(),
+        *software.sites(chosen),
+        *_data(chosen),
+    ]
     for mistake in mistakes:
         click.echo(f"siteproof: {mistake}")
     click.echo(_answer(chosen, swept, mistakes))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
 
 
+def _data(chosen: list[str]) -> list[UserError]:
+    """Who else could write to the data folder, and whom its file system makes of this user."""
+    for name in chosen:
+        trust(name)
+    top = files.perflogs() if files.perflogs().is_dir() else files.folder()
+    told = [line for name in chosen for line in files.open_to_all(files.perflogs(), name)]
+    found = [UserError(*line.split(": ", 1)) for line in dict.fromkeys(told)]
+    if owner := files.mapped_owner(top):
+        what = f"its file system gives files of this user to {owner}, so they are refused"
+        found.append(UserError(top, what, f"trusted_owners: [{owner}] in system.yaml"))
+    return found
+
+
 def _answer(chosen: list[str], swept: list[str], mistakes: list[UserError]) -> str:
-    files = {mistake.where.rpartition(":")[0] for mistake in mistakes}
+    wrong = {mistake.where.rpartition(":")[0] or mistake.where for mistake in mistakes}
     if mistakes:
-        return f"{_count(len(mistakes), 'mistake')} in {_count(len(files), 'file')}"
+        return f"{_count(len(mistakes), 'mistake')} in {_count(len(wrong), 'file')}"
     told = [_count(len(chosen), "site"), *([_count(len(swept), "sweep")] if swept else [])]
     return f"{', '.join(told)}, no mistake" if chosen else "no site to check"
 

@@ -79,7 +79,9 @@ def nodes(
 
 def _began(system: str, campaign: str) -> bool:
     """Whether a campaign has samples; before its first one all nodes are untested."""
-    sessions = Sessions(files.perflogs(), system or sites.recognise())
+    system = system or sites.recognise()
+    sites.trust(system)
+    sessions = Sessions(files.perflogs(), system)
     names = {header.campaign for header in sessions.headers}
     return campaign in names or campaign.rpartition("@")[0] in names - {""}
 

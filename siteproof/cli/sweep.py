@@ -113,7 +113,9 @@ def sweep(
 
 
 def _history(system: str) -> list[Sample]:
-    sessions = Sessions(files.perflogs(), system or sites.recognise())
+    system = system or sites.recognise()
+    sites.trust(system)
+    sessions = Sessions(files.perflogs(), system)
     return sessions.of(lambda header: SWEEP in header.conditions)
 
 

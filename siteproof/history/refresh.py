@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import duckdb
 
+from siteproof import files
 from siteproof.errors import UserError
 from siteproof.history import store, tables, views
 from siteproof.history.store import Index, Part
@@ -34,6 +36,9 @@ class Refresh:
         self._before = list(self.index.parts)
 
     def _load(self) -> Index:
+        if whose := files.strange(self.folder):
+            self._alone(f"refused: {whose}")
+            return Index()
         try:
             found = store.load(self.folder)
             for part in found.parts if found else ():
@@ -118,16 +123,21 @@ class Refresh:
 
     def _make_folder(self) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            if not self.is_kept:
+                return
+            self.folder.mkdir(0o775, parents=True, exist_ok=True)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied", str(self.folder))
         except OSError as error:
             self._in_memory(error)
 
     def _in_memory(self, error: OSError) -> None:
+        self._alone(error.strerror or "", error.filename)
+
+    def _alone(self, why: str, where: object = None) -> None:
         self.is_kept = False
         self.notes.append(
-            f"{error.filename or self.folder}: {error.strerror}: the history is made in memory, "
+            f"{where or self.folder}: {why}: the history is made in memory, "
             "each time anew. Allowed: SITEPROOF_CACHE names a folder that can be written."
         )
 
@@ -191,14 +201,15 @@ def is_of(name: str, systems: Sequence[str]) -> bool:
 def _scan(perflogs: Path, systems: Sequence[str]) -> Iterator[tuple[str, Stamp]]:
     """Every file that holds rows, by its name below perflogs. Raises UserError."""
     try:
+        root = perflogs.stat() if perflogs.exists() else None
         for system in _folders(perflogs):
             if systems and system not in systems:
                 continue
             for part in _folders(perflogs / system):
                 if part == views.IMPORTED:
-                    yield from _foreign(perflogs, system)
+                    yield from _foreign(perflogs, system, root)
                 else:
-                    yield from _own(perflogs / system / part, f"{system}/{part}/")
+                    yield from _own(perflogs / system / part, f"{system}/{part}", root)
     except OSError as error:
         raise UserError(error.filename or perflogs, f"cannot be read: {error.strerror}") from None
 
@@ -211,32 +222,42 @@ def _folders(path: Path) -> list[str]:
         return []
 
 
-def _own(folder: Path, prefix: str) -> Iterator[tuple[str, Stamp]]:
+def _own(folder: Path, name: str, root: os.stat_result | None) -> Iterator[tuple[str, Stamp]]:
+    if folder.is_symlink():
+        yield name, _stamp(folder.lstat, root)  # its reader refuses it
+        return
     with os.scandir(folder) as found:
         entries = sorted(
             (e for e in found if e.name.endswith(".jsonl") and not e.name.startswith(".")),
             key=lambda entry: entry.name,
         )
     for entry in entries:
-        yield prefix + entry.name, _stamp(entry.stat)
+        yield f"{name}/{entry.name}", _stamp(partial(entry.stat, follow_symlinks=False), root)
 
 
-def _foreign(perflogs: Path, system: str) -> Iterator[tuple[str, Stamp]]:
+def _foreign(
+    perflogs: Path, system: str, root: os.stat_result | None
+) -> Iterator[tuple[str, Stamp]]:
     from siteproof.history.foreign import formats
 
     for path in formats.files(perflogs, system):
-        size, moment = _stamp(path.stat)
-        zone = _stamp(formats.zone_file(path).stat)  # another zone makes other rows
+        size, moment = _stamp(path.lstat, root)
+        zone = _stamp(formats.zone_file(path).lstat, root)  # another zone makes other rows
         yield str(path.relative_to(perflogs)), (size + zone[0], moment + zone[1])
 
 
-def _stamp(stat: Callable[[], os.stat_result]) -> Stamp:
+def _stamp(stat: Callable[[], os.stat_result], root: os.stat_result | None) -> Stamp:
+    """What changes when a file is to be read again: its content, or whether its owner is trusted.
+
+    root: perflogs.
+    """
     try:
         found = stat()
     except OSError:
         return 0, 0  # whoever reads it will say why it cannot be read
     # The inode's time: a mended permission changes it, and a copy cannot bring along an older one.
-    return found.st_size, found.st_ctime_ns
+    strange = root is not None and not files.trusts(found.st_uid, root)
+    return found.st_size, -found.st_ctime_ns if strange else found.st_ctime_ns
 
 
 def _batches(names: Sequence[str], there: dict[str, Stamp]) -> Iterator[tuple[int, list[str]]]:

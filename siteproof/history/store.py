@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -21,6 +22,8 @@ from typing import Any
 
 import duckdb
 
+from siteproof import files
+from siteproof.errors import UserError
 from siteproof.history import views
 from siteproof.record import samples
 
@@ -30,6 +33,8 @@ LEFTOVER = 3600.0  # seconds after which nobody can still be reading or writing 
 DECIDE = ("record/samples.py", "record/series.py", "units.py")
 CLOSED = 500_000  # rows from which on a part is not merged with later ones
 FEWER = 3  # a part is merged with a new one that has not this many times fewer rows
+LARGEST = 1 << 40  # bytes of a part, or of the index, which this user has written
+_PART = re.compile(r"[0-9a-f]+-[0-9a-f]+")
 _COPY = "(FORMAT parquet, COMPRESSION zstd)"
 
 
@@ -85,7 +90,7 @@ def version() -> str:
 def load(folder: Path) -> Index | None:
     """The index of a store; None if there is none yet. Raises Broken."""
     try:
-        record = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        record = files.read_json(folder / INDEX, below=folder, limit=LARGEST)
         if record["version"] != version():
             raise Broken("another version of Siteproof made it")
         index = Index(
@@ -96,21 +101,29 @@ def load(folder: Path) -> Index | None:
         )
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except UserError as error:
+        raise Broken(f"its index is {error.what}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Broken(f"its index cannot be read ({type(error).__name__})") from None
     for part in index.parts:
+        if not _PART.fullmatch(part.name):
+            raise Broken("its index names what is no part")
         for table, size in part.sizes.items():
-            _check(folder / file_name(part.name, table), size)
+            _check(folder, file_name(part.name, table), size)
     return index
 
 
-def _check(path: Path, size: int) -> None:
+def _check(folder: Path, name: str, size: int) -> None:
+    """DuckDB will open it by its name: nobody else may have written it, or may replace it."""
     try:
-        if path.stat().st_size == size:
-            return
+        with files.opened(folder / name, below=folder, limit=LARGEST) as handle:
+            found = os.fstat(handle).st_size
     except OSError:
-        raise Broken(f"{path.name} is missing") from None
-    raise Broken(f"{path.name} has another size than was written")
+        raise Broken(f"{name} is missing") from None
+    except UserError as error:
+        raise Broken(f"{name} is {error.what}") from None
+    if found != size:
+        raise Broken(f"{name} has another size than was written")
 
 
 def file_name(part: str, table: str) -> str:

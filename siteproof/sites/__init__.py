@@ -3,7 +3,7 @@
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.machine import recognise
 from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
-from siteproof.sites.site import Site, folder, inventory, load, names
+from siteproof.sites.site import Site, folder, inventory, load, names, trust
 from siteproof.sites.system import (
     BondParameters,
     Environment,
@@ -43,4 +43,5 @@ __all__ = [
     "load",
     "names",
     "recognise",
+    "trust",
 ]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from siteproof import files
 from siteproof.errors import UserError
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
@@ -20,6 +21,7 @@ SLURM_CONF = (
     "/etc/slurm-llnl/slurm.conf",
     "/run/slurm/conf/slurm.conf",  # where a node without a file of its own keeps the copy
 )
+LARGEST, MOST_FILES = 16 * files.MIB, 200  # of slurm.conf and what it includes
 _CLUSTER = re.compile(r'(?:^|\s)ClusterName\s*=\s*"?([^"\s#]+)', re.IGNORECASE)
 _INCLUDE = re.compile(r"\s*include\s+(\S.*?)\s*", re.IGNORECASE)
 
@@ -127,12 +129,12 @@ def cluster_name(conf: Path) -> str | None:
 
 
 def _lines(conf: Path, base: Path, seen: set[Path]) -> Iterator[str]:
-    if conf in seen:
+    if conf in seen or len(seen) >= MOST_FILES:
         return
     seen.add(conf)
     try:
-        text = conf.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = files.read_named(conf, LARGEST).decode("utf-8", "replace")
+    except (OSError, UserError):
         return
     for line in text.replace("\\\n", " ").splitlines():
         line = line.partition("#")[0]

@@ -424,6 +424,9 @@ class Environment(Model):
         return names
 
 
+_OWNER = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
+
+
 class System(Model):
     """What the system is."""
 
@@ -431,6 +434,11 @@ class System(Model):
     description: str = Field(description="What it is, for the report.")
     recognise: Recognise = Field(description="How its machines are known.")
     mode: Mode = Field("maintenance", description="The mode of a run that names none.")
+    trusted_owners: list[str] = Field(
+        [],
+        description="Users, by name or number, whose files below the data folder are read like "
+        "one's own; needed where a file system maps owners, as NFS does for root.",
+    )
     hardware: dict[str, Hardware] = Field({}, description="Kinds of nodes, by name.")
     nodes: dict[str, Role] = Field(description="The inventory: sets of nodes, by role.")
     groups: dict[str, str] = Field(
@@ -448,6 +456,14 @@ class System(Model):
     reframe: dict[str, Any] = Field(
         {}, description="Verbatim, merged into ReFrame's entry of this system."
     )
+
+    @field_validator("trusted_owners")
+    @classmethod
+    def _names_of_users(cls, owners: list[str]) -> list[str]:
+        for owner in owners:
+            if not _OWNER.fullmatch(owner):
+                raise mistake(f"'{owner[:40]}' is no user", "a name, or a number")
+        return owners
 
     def group(self, name: str) -> NodeSet:
         """The nodes of a group."""

@@ -13,7 +13,9 @@ from typing import Any
 
 import yaml
 
+from siteproof import files
 from siteproof.errors import UserError
+from siteproof.schema.yamlfile import MAX_BYTES
 from siteproof.spack import env_files, places
 
 DEFAULTS = "defaults"
@@ -45,10 +47,10 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
     Raises UserError if the source is none: that in the folder may have been changed by hand.
     """
     try:
-        text = source.read_text(encoding="utf-8")
+        text = files.read_named(source, MAX_BYTES).decode()
         described: dict[str, Any] = dict(yaml.safe_load(text)["spack"])
         unify = dict(described["concretizer"])
-    except (yaml.YAMLError, ValueError, LookupError, TypeError):
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError, UserError):
         raise UserError(
             source,
             "is not what was written there",
@@ -75,7 +77,9 @@ def digest(name: str, site_scope: Path) -> str:
         *sorted(site_scope.glob("*.yaml")),
     ]
     for path in files:
-        found.update(f"{path.parent.name}/{path.name}".encode() + b"\0" + path.read_bytes())
+        found.update(
+            f"{path.parent.name}/{path.name}".encode() + b"\0" + files.read_named(path, MAX_BYTES)
+        )
     return found.hexdigest()
 
 
@@ -87,8 +91,9 @@ def remember(name: str, site_scope: Path, folder: Path) -> None:
 def changed(name: str, site_scope: Path, folder: Path) -> bool:
     """Whether what the lock was made from has changed since."""
     try:
-        return (folder / INPUTS).read_text(encoding="utf-8").strip() != digest(name, site_scope)
-    except OSError:
+        before = files.read_text(folder / INPUTS, below=files.folder())
+        return before.strip() != digest(name, site_scope)
+    except (OSError, UserError):
         return False  # a lock from elsewhere
 
 
