@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from _csv import Reader
 
 REMARK = "#"
+MOST_COLUMNS = 1000
+MOST_MISTAKES = 1000  # more help nobody
 MAX_BYTES = 50_000_000  # some hundred thousand lines
 
 
@@ -35,6 +37,8 @@ def rows(
             elif named:
                 what = f"{len(cells)} cells under {len(named)} columns"
                 document.add((), what, 'a cell with a comma stands in "quotes"', line=line)
+                if len(document.mistakes) > MOST_MISTAKES:
+                    raise Stop
             else:
                 named = _named(document, line, cells, columns, required)
         if not named:
@@ -62,6 +66,9 @@ def _named(
 ) -> list[str]:
     """The columns of the first row. Raises Stop where they are not what they must be."""
     before = len(document.mistakes)
+    if len(cells) > MOST_COLUMNS:
+        document.add((), f"{len(cells)} columns", columns, line=line)
+        raise Stop
     for name in dict.fromkeys(cells):
         if name not in columns:
             what = f"unknown column '{clip(name)}'{shapes.hint(name, columns)}"

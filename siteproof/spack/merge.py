@@ -70,13 +70,14 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
 def digest(name: str, site_scope: Path) -> str:
     """Of all that a lock is made from: changed, the lock is no longer what a new one would be."""
     found = hashlib.sha256()
-    files = [
+    inputs = [
         env_files.FOLDER / "versions.yaml",
         env_files.FOLDER / name / env_files.SPACK_FILE,
         *sorted(env_files.RECIPES.glob("packages/*/package.py")),
         *sorted(site_scope.glob("*.yaml")),
     ]
-    for path in files:
+    for path in inputs:
+        text = files.read_named(path, MAX_BYTES)
         found.update(
             f"{path.parent.name}/{path.name}".encode() + b"\0" + files.read_named(path, MAX_BYTES)
         )
