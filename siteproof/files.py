@@ -243,7 +243,7 @@ def loads(where: object, text: str | bytes) -> Any:
         held = json.loads(text, parse_int=_whole, parse_float=_float, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise UserError(where, "broken JSON", "one whole JSON value") from None
-    if text.count("[") + text.count("{") > DEEPEST and _depth(held) > DEEPEST:
+    if text.count("[") + text.count("{") > DEEPEST and is_deep(held):
         raise UserError(where, "broken JSON", f"at most {DEEPEST} levels")
     return held
 
@@ -352,10 +352,10 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no JSON")
 
 
-def _depth(held: Any) -> int:
-    """How many arrays and objects lie within each other, found without recursion."""
+def is_deep(held: Any) -> bool:
+    """Whether more arrays and objects lie within each other than any file needs."""
     deepest, level = 0, [held]
-    while level:
+    while level and deepest <= DEEPEST:  # without recursion
         inner = [
             part
             for value in level
@@ -364,6 +364,4 @@ def _depth(held: Any) -> int:
         ]
         deepest += any(isinstance(value, (dict, list)) for value in level)
         level = inner
-        if deepest > DEEPEST:
-            break
-    return deepest
+    return deepest > DEEPEST

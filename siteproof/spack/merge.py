@@ -78,9 +78,7 @@ def digest(name: str, site_scope: Path) -> str:
     ]
     for path in inputs:
         text = files.read_named(path, MAX_BYTES)
-        found.update(
-            f"{path.parent.name}/{path.name}".encode() + b"\0" + files.read_named(path, MAX_BYTES)
-        )
+        found.update(f"{path.parent.name}/{path.name}".encode() + b"\0" + text)
     return found.hexdigest()
 
 

@@ -96,6 +96,8 @@ def _load(path: Path) -> dict[str, Any]:
     except ValueError as error:
         line = getattr(error, "lineno", 1)
         raise UserError(f"{path}:{line}", "broken JSON: cut short?", "a whole run report") from None
+    if files.is_deep(report):
+        raise UserError(path, "no run report: nested too deeply")
     if not isinstance(report, dict) or not isinstance(report.get("session_info"), dict):
         raise UserError(path, "no run report of ReFrame")
     settings = report["session_info"].get("config_files") or []
