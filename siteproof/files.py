@@ -217,6 +217,11 @@ def _writable_by_all(path: Path) -> bool:
         return False
 
 
+def no_link(path: str, flags: int) -> int:
+    """An `opener` for what is written below the data folder: follows no link, waits for no pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+
+
 def strange(path: Path) -> str:
     """Who else could change what a folder of ours holds, in words; usually nobody.
 

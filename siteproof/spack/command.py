@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.spack import env_files
 
@@ -38,7 +39,7 @@ class Spack:
         Raises Failed. Ctrl-C ends Spack, too, and waits until it has put its things in order.
         """
         command = [self.program, "-D", str(folder), *words]
-        with log.open("a", encoding="utf-8") as file:
+        with open(log, "a", encoding="utf-8", opener=files.no_link) as file:  # noqa: PTH123
             file.write(f"$ {' '.join(command)}\n")
             said, code = _hand_on(command, folder, file.write, line)
         if code:

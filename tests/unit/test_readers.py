@@ -1,0 +1,124 @@
+"""What others may have written is read by siteproof/files alone; each other place says why.
+
+A name of a function stands for all that it opens or parses. A reason that is needed no longer
+fails, too.
+"""
+
+import ast
+from functools import cache
+
+from clone import TOP
+
+READERS = {"open", "read_text", "read_bytes", "load", "loads", "fdopen", "scandir", "memmap"}
+MODULES = {"json", "gzip", "yaml", "os", "tomllib", "pickle", "np", "numpy", "tarfile", "zipfile"}
+BARE = {"open", "NodeSet", "RangeSet"}
+YAML = {"load", "safe_load", "compose", "parse", "full_load", "unsafe_load"}
+WHY = {
+    # the reader itself, and what it stands on
+    "siteproof/files.py:opened": "the reader",
+    "siteproof/files.py:named": "the reader",
+    "siteproof/files.py:_step": "the reader",
+    "siteproof/files.py:loads": "the reader",
+    "siteproof/nodesets.py:parse": "counted before they are made",
+    "siteproof/nodesets.py:numbers": "counted before they are made",
+    "siteproof/nodesets.py:_twice": "the parts of a set that was counted",
+    # what was opened by the reader
+    "siteproof/record/samples.py:_opened": "a stream of what files.opened has opened",
+    "siteproof/record/samples.py:_loads": "a line of at most 1 MiB, of flat objects of texts",
+    "siteproof/record/descriptions.py:read": "bytes that the reader gave, unpacked up to a limit",
+    "siteproof/history/foreign/source.py:stream": "a stream of what the reader has opened",
+    "siteproof/history/foreign/run_report.py:_load": "its NaN are figures; depth is looked at",
+    # names of files, whose content goes through the reader
+    "siteproof/record/samples.py:_folders": "names of files only",
+    "siteproof/record/samples.py:_in_folder": "names of files only",
+    "siteproof/history/refresh.py:_folders": "names of files only",
+    "siteproof/history/refresh.py:_own": "names of files only",
+    "siteproof/spack/offer.py:_below": "names of what was installed",
+    # texts that we have made, or that a pattern has let pass
+    "siteproof/compare/accepted.py:_read": "a copy of what files.read_json gave",
+    "siteproof/history/fast.py:_join": "objects of texts that a pattern has let pass",
+    "siteproof/history/fast.py:_tail": "objects of texts that a pattern has let pass",
+    "siteproof/report/past.py:_same": "rows of our history: objects of texts",
+    "siteproof/trend/lines.py:_kinds": "rows of our history: objects of texts",
+    "siteproof/trend/propose.py:_sample": "rows of our history: objects of texts",
+    "siteproof/cli/plan.py:_described": "what our own process prints",
+    # pure parsers: text of a limited size in, and nothing but readings out
+    "siteproof/parsers/fio.py:_result": "numbers stay text, depth is an error of the output",
+    "siteproof/parsers/iperf3.py:_result": "numbers stay text, depth is an error of the output",
+    # our own package and clone
+    "siteproof/export/documents.py:schema_of": "a file of the package",
+    "siteproof/report/html.py:page": "a file of the package",
+    "siteproof/history/store.py:version": "files of the package",
+    "siteproof/spack/lint_envs.py:recipes": "recipes of the clone",
+    # YAML of a site, from a text that the reader gave
+    "siteproof/schema/yamlfile.py:_compose": "a text of at most 2 MB, whose depth is looked at",
+    "siteproof/schema/yamlfile.py:_check_depth": "events: no depth, no alias is followed",
+    "siteproof/trend/baselines.py:apply": "a file that has just been linted",
+    "siteproof/spack/merge.py:joined": "a text of at most 2 MB; aliases stay one object",
+    # written, or locked
+    "siteproof/record/samples.py:write_whole": "a file of its own, made anew",
+    "siteproof/history/store.py:write": "a file of its own, in a folder of this user",
+    "siteproof/history/extract.py:_copy": "a file of its own, made anew",
+    "siteproof/gate/log.py:held": "no link, no wait; the same file is opened by the reader, too",
+    "siteproof/spack/build.py:_alone": "no link, no wait; nothing is read",
+    "siteproof/spack/command.py:run": "no link, no wait; nothing is read",
+    "siteproof/checks/turn.py:take": "a folder, for its lock",
+    # a stage: what the manifest's owner and the nodes of its job have written
+    "siteproof/collect/raw.py:_text": "collection has rules of its own",
+    "siteproof/collect/stages.py:expected": "collection has rules of its own",
+    "siteproof/collect/sweep_points.py:missing": "collection has rules of its own",
+    "siteproof/record/manifest.py:load": "collection has rules of its own",
+    "siteproof/record/manifest.py:id": "collection has rules of its own",
+    "siteproof/record/manifest.py:watched": "the kernel's /proc",
+    "siteproof/record/manifest.py:still_runs": "the kernel's /proc",
+}
+
+
+@cache
+def found() -> dict[str, list[str]]:
+    """Where something is opened or parsed: file and function, and the calls."""
+    places: dict[str, list[str]] = {}
+    for path in sorted([*TOP.glob("siteproof/**/*.py"), *TOP.glob("checks/**/*.py"),
+                        TOP / "reframe_settings.py"]):
+        tree = ast.parse(path.read_text())
+        for top in ast.walk(tree):
+            for child in ast.iter_child_nodes(top):
+                child.parent = top
+        for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call)):
+            if name := _reads(call):
+                place = f"{path.relative_to(TOP)}:{_function(call)}"
+                places.setdefault(place, []).append(name)
+    return places
+
+
+def _reads(call: ast.Call) -> str:
+    """What a call opens or parses with; empty: it does not."""
+    if isinstance(call.func, ast.Name):
+        return call.func.id if call.func.id in BARE and (call.args or call.keywords) else ""
+    if not isinstance(call.func, ast.Attribute):
+        return ""
+    base = call.func.value.id if isinstance(call.func.value, ast.Name) else ""
+    name = call.func.attr
+    if base in ("files", "safe", "source", "places", "nodesets"):
+        return ""
+    if base == "yaml":
+        return f"yaml.{name}" if name in YAML else ""
+    if name in ("load", "loads"):
+        return f"{base}.{name}" if base in MODULES else ""
+    return f"{base}.{name}" if name in READERS | {"GzipFile"} else ""
+
+
+def _function(node: ast.AST) -> str:
+    while not isinstance(node, ast.FunctionDef | ast.Module):
+        node = node.parent
+    return getattr(node, "name", "module")
+
+
+def test_what_others_may_have_written_is_read_by_one_reader():
+    new = {place: calls for place, calls in found().items() if place not in WHY}
+    assert not new, "use siteproof.files and siteproof.nodesets, or say why not"
+
+
+def test_each_reason_is_still_needed():
+    assert set(WHY) <= set(found())
+    assert all(WHY.values())
