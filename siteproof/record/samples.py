@@ -42,6 +42,7 @@ STATUSES = (
     "interrupted",
 )
 INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says nothing of the node
+MODES = ("quick", "maintenance", "acceptance", "published", "")
 PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 LAST_PLACE = 10**9  # sessions that a system will never have
 MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
@@ -281,7 +282,8 @@ def _folders(top: Path) -> list[Path]:
     if top.is_symlink():
         return [top]
     with os.scandir(top) as found:
-        return [Path(e) for e in found if e.is_dir() or e.is_symlink()]
+        kept = [e for e in found if e.name[0] != "."]
+        return [Path(e) for e in kept if e.is_dir() or e.is_symlink()]
 
 
 def _in_folder(part: Path) -> list[Path]:
@@ -352,6 +354,8 @@ def _read_header(where: str, record: dict[str, object]) -> Header:
     for key in _PARTS_OF_PATH:
         if not _PLAIN.fullmatch(str(record[key])):
             raise UserError(where, f"'{key}' {_short(record[key])} is no plain name")
+    if (mode := record.get("mode", "")) not in MODES:
+        raise UserError(where, f"unknown mode {_short(mode)}", MODES[:-1])
     record["time"] = _in_utc(where, str(record["time"]))
     return Header(**record)  # type: ignore[arg-type]
 

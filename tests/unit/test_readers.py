@@ -60,9 +60,14 @@ WHY = {
     "siteproof/history/store.py:write": "a file of its own, in a folder of this user",
     "siteproof/history/extract.py:_copy": "a file of its own, made anew",
     "siteproof/gate/log.py:held": "no link, no wait; the same file is opened by the reader, too",
-    "siteproof/spack/build.py:_alone": "no link, no wait; nothing is read",
     "siteproof/spack/command.py:run": "no link, no wait; nothing is read",
-    "siteproof/checks/turn.py:take": "a folder, for its lock",
+    "siteproof/files.py:no_link": "no link, no wait; nothing is read",
+    "siteproof/locks.py:_draft": "a file of its own, made anew",
+    "siteproof/locks.py:_create_without_links": "a file of its own, made anew",
+    "siteproof/locks.py:_fill": "a file of its own, made anew",
+    "siteproof/locks.py:numbers": "names of files only",
+    "siteproof/locks.py:_start_of": "the kernel's /proc",
+    "siteproof/locks.py:_line": "the kernel's /proc",
     # a stage: what the manifest's owner and the nodes of its job have written
     "siteproof/collect/raw.py:_text": "collection has rules of its own",
     "siteproof/collect/stages.py:expected": "collection has rules of its own",
@@ -78,8 +83,9 @@ WHY = {
 def found() -> dict[str, list[str]]:
     """Where something is opened or parsed: file and function, and the calls."""
     places: dict[str, list[str]] = {}
-    for path in sorted([*TOP.glob("siteproof/**/*.py"), *TOP.glob("checks/**/*.py"),
-                        TOP / "reframe_settings.py"]):
+    for path in sorted(
+        [*TOP.glob("siteproof/**/*.py"), *TOP.glob("checks/**/*.py"), TOP / "reframe_settings.py"]
+    ):
         tree = ast.parse(path.read_text())
         for top in ast.walk(tree):
             for child in ast.iter_child_nodes(top):

@@ -1,0 +1,244 @@
+"""Every record below perflogs, spoilt key by key: one line and exit code 2, or an answer.
+
+Never a traceback, and never a better answer than without the record.
+"""
+
+import copy
+import gzip
+import json
+import os
+import random
+from decimal import Decimal
+
+import pytest
+from asked import ask
+from fleets import header, names, run_of
+
+from siteproof import nodesets
+from siteproof.compare import accepted
+from siteproof.errors import UserError
+from siteproof.gate import log
+from siteproof.record import descriptions, samples
+from siteproof.record.samples import Sample
+from siteproof.trend import acks
+
+DEEP = "[" * 5000 + "]" * 5000
+NAMED = "\x1b[31m\u202e<script>|\n=cmd()"
+REPLACED = {
+    "null": "null",
+    "list": "[]",
+    "object": "{}",
+    "empty": '""',
+    "long": json.dumps("x" * 100_000),
+    "hostile": json.dumps(NAMED),
+    "huge": "1" + "0" * 4200,
+    "endless": "1" + "0" * 5000,
+    "infinite": "1e999",
+    "nan": "NaN",
+    "negative": "-1",
+    "true": "true",
+    "nested": "[" * 40 + "]" * 40,
+    "deep": DEEP,
+    "year 1": '"0001-01-01T00:00:00+14:00"',
+    "year 9999": '"9999-12-31T23:59:59-14:00"',
+    "nodes": '"n[1-999999999]"',
+    "bomb": '"n[1-10]x[1-100000]y[1-100000]"',
+    "surrogate": '"\\ud800"',
+    "path": '"../../../etc/passwd"',
+}
+MARK = "@@here@@"
+
+
+def places(record, path=()):
+    """Each key of a record, and of what stands in it."""
+    if path:
+        yield path
+    inside = record.items() if isinstance(record, dict) else ()
+    for key, value in enumerate(record[:1]) if isinstance(record, list) else inside:
+        yield from places(value, (*path, key))
+
+
+def spoilt(record):
+    """Texts of the record with one thing wrong: a key is missing, or holds something else."""
+    for path in places(record):
+        broken = copy.deepcopy(record)
+        held = broken
+        for key in path[:-1]:
+            held = held[key]
+        held[path[-1]] = MARK
+        text = json.dumps(broken)
+        for word, other in REPLACED.items():
+            yield f"{path} {word}", text.replace(json.dumps(MARK), other)
+        if isinstance(held, dict):
+            del held[path[-1]]
+            yield f"{path} missing", json.dumps(broken)
+    for word, other in REPLACED.items():
+        yield f"all {word}", other
+    yield "empty", ""
+    yield "cut", json.dumps(record)[:-3]
+
+
+def some(texts, count):
+    """The same of them each time; a few in the quick tests, all where time is given."""
+    found = list(texts)
+    random.Random(1).shuffle(found)
+    return found if os.environ.get("SITEPROOF_LONG") else found[:count]
+
+
+def test_an_acceptance_with_anything_wrong_in_it_is_a_line_or_an_acceptance(here):
+    record = {
+        "siteproof": 1,
+        "name": "s0001",
+        "sessions": ["s0001"],
+        "who": "anna",
+        "why": "because",
+        "when": "2026-11-01T00:00:00+00:00",
+        "verdicts": {"PASS": 1},
+        "suite": ["1"],
+        "despite": [],
+    }
+    path = accepted.folder(here, "here") / "20261101T000000.000000Z.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(record))
+    assert ask("compare", "accepted", "latest")[0] == 1
+    for what, text in some(spoilt(record), 400):
+        path.write_text(text)
+        for words in (("accept", "--list"), ("compare", "accepted", "latest")):
+            code, told = ask(*words)
+            assert code in (0, 1, 2) if words[0] == "accept" else code in (1, 2), (what, told)
+            assert "\x1b" not in told and "\u202e" not in told, what
+
+
+def test_an_acknowledgement_with_anything_wrong_in_it_is_a_line_or_a_record(here):
+    moment = {"time": "2026-11-01T00:00:00Z", "session": "s0001"}
+    alert = (
+        dict.fromkeys(acks._TEXTS, "x")
+        | dict.fromkeys(acks._NUMBERS, 1)
+        | dict.fromkeys(acks._FLAGS, True)
+        | dict.fromkeys(acks._MOMENTS, moment)
+        | {"nodes": "n001", "changed": ["kernel"], "series": {"dims": {}, "conditions": {}}}
+    )
+    record = {
+        "siteproof": 1,
+        "ack": "x",
+        "who": "anna",
+        "why": "because",
+        "when": "2026-11-01T00:00:00+00:00",
+        "takes_back": False,
+        "alert": alert,
+    }
+    path = acks.folder(here, "here") / "20261101T000000.000000Z.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(record))
+    assert len(acks.read_all(here, "here")) == 1
+    for what, text in spoilt(record):
+        path.write_text(text)
+        try:
+            (found,) = acks.read_all(here, "here")
+        except UserError as error:
+            assert str(error).startswith(str(path)), what
+            continue
+        assert len(found.alert.nodes) <= nodesets.MAX_NODES
+        str(found), acks.as_record(found.alert), acks.standing([found])
+    for what, text in some(spoilt(record), 25):
+        path.write_text(text)
+        code, told = ask("trend")
+        assert code in (0, 1, 2, 3), (what, told)
+        assert "\x1b" not in told and "\u202e" not in told, what
+
+
+def test_no_line_of_the_gates_log_makes_the_gate_less_careful(tmp_path):
+    path = tmp_path / "here" / log.NAME
+    path.parent.mkdir()
+    create = {"what": "create", "reservation": "r", "unix": 1000, "start": 1010, "added": "n[1-2]"}
+    for phase in ("before", "after"):
+        record = {**create, "phase": phase}
+        for what, text in spoilt(record):
+            path.write_text(text + "\n")
+            found = log.read(path)
+            assert not log.made_by_us(found, "r", 10**9), what
+            assert not log.made_by_us(found, "other", 1010), what
+            if not what.startswith("('added',)"):
+                assert set(log.put_in(found, "r")) <= {"n1", "n2"}, what
+
+
+def test_a_pipe_or_a_link_in_place_of_the_gates_log_is_one_line(tmp_path):
+    path = tmp_path / "here" / log.NAME
+    path.parent.mkdir()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match="regular file"):
+        log.read(path)
+    with pytest.raises(UserError, match="regular file"), log.held(path):
+        pass
+    path.unlink()
+    (tmp_path / "victim").write_text("")
+    path.symlink_to(tmp_path / "victim")
+    with pytest.raises(UserError, match="link"):
+        log.read(path)
+    with pytest.raises(UserError), log.held(path):
+        pass
+    assert (tmp_path / "victim").read_text() == ""
+
+
+def described(head):
+    return [
+        Sample(head, "n001", descriptions.COUNT, Decimal(1), "count"),
+        Sample(head, "n001", descriptions.DIGEST, descriptions.digest({"a": "b"}), "text"),
+    ]
+
+
+def test_descriptions_with_anything_wrong_in_them_are_a_line_or_those_measured(tmp_path):
+    head = header(1, "SystemDescription")
+    path = descriptions.write(tmp_path, head, {"n001": {"a": "b"}})
+    record = json.loads(gzip.decompress(path.read_bytes()))
+    assert descriptions.of(described(head), tmp_path) == {"n001": {"a": "b"}}
+    for what, text in spoilt(record):
+        path.write_bytes(gzip.compress(text.encode(), 1))
+        try:
+            found = descriptions.of(described(head), tmp_path)
+        except UserError as error:
+            assert "n001" in str(error) or str(path) in str(error), what
+            continue
+        assert found == {"n001": {"a": "b"}}, what
+
+
+def test_what_is_packed_small_and_unpacks_to_gigabytes_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(descriptions, "LARGEST", 1 << 20)
+    head = header(1, "SystemDescription")
+    path = descriptions.write(tmp_path, head, {"n001": {"a": "b"}})
+    path.write_bytes(gzip.compress(b" " * (1 << 24)))
+    with pytest.raises(UserError, match="too large"):
+        descriptions.of(described(head), tmp_path)
+
+
+def test_samples_with_anything_wrong_in_them_are_never_a_better_answer(here):
+    """A node is slow: no change of its file makes a PASS of it."""
+    slow = run_of({**dict.fromkeys(names(7), 80.0), "n008": 1.0}, 3)
+    path = samples.write(here, slow[0].header, slow)
+    head, *lines = path.read_text().splitlines()
+    assert ask("verdict")[0] == 1
+    another = ("('session',)", "('check',)", "('conditions'", "('mode',)")  # of another run
+    for what, text in some(spoilt(json.loads(head)), 150):
+        path.write_text("\n".join([text, *lines]) + "\n")
+        code, told = ask("verdict")
+        assert code in (1, 2, 3) or what.startswith(another), (what, told)
+        assert "\x1b" not in told and "\u202e" not in told, what
+    for what, text in some(spoilt(json.loads(lines[-1])), 150):
+        path.write_text("\n".join([head, *lines[:-1], text]) + "\n")
+        code, told = ask("verdict")
+        better = what.startswith(("('value',)", "('unit',)"))
+        assert code in ((1, 2, 3) if not better else (0, 1, 2, 3)), (what, told)
+        assert "\x1b" not in told and "\u202e" not in told, what
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_that_no_calendar_holds_is_a_broken_line_for_every_command(here, time):
+    (path,) = here.rglob("s0002*.jsonl")
+    head, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(head) | {"time": time}), *lines]) + "\n")
+    for words in (["verdict"], ["nodes"], ["compare"], ["matrix", "Stream.triad"]):
+        code, told = ask(*words)
+        assert code == 2, (words, told)
+    code, told = ask("history")
+    assert code == 3
+    assert "no time" in " ".join(told.split())
