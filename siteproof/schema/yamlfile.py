@@ -30,6 +30,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud8
 MAX_BYTES = 2_000_000  # a thousand times a site of 347 nodes
 MAX_NODES = 200_000  # after aliases are followed: what stops a YAML bomb
 MAX_DEPTH = 40
+MAX_TOLD = 500  # characters of a mistake
 
 Loc = tuple[Any, ...]
 
@@ -76,7 +77,8 @@ class Document:
         named = [p for p in (loc[:-1] if inside else loc) if isinstance(p, str)]
         place = clip(".".join(named)) or self.path.name
         where = f"{shown(self.path)}:{line or self.line(loc)}"
-        self.mistakes.append(UserError(where, f"{what} in {place}", allowed))
+        told = what if len(what) <= MAX_TOLD else f"{what[:MAX_TOLD]}..."
+        self.mistakes.append(UserError(where, f"{told} in {place}", allowed))
 
     def spoil(self, loc: Loc) -> None:
         """Remember that a key is wrong, so that nothing more is said of it."""

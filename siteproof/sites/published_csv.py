@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from siteproof import units
 from siteproof.errors import UserError
-from siteproof.record.samples import STATUSES
+from siteproof.record.samples import STATUSES, YEARS
 from siteproof.schema import csvfile, shapes
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import printed
@@ -65,6 +65,8 @@ def said_period(text: str) -> str:
         raise mistake(f"'{text[:40]}' is no date", _DATES) from None
     if first > last or first > datetime.now(UTC).date():
         raise mistake(f"'{text}' ends before it begins, or is still to come", _DATES)
+    if first.year not in YEARS:
+        raise mistake(f"'{text}' is before all figures", f"{YEARS[0]} or later")
     return text
 
 

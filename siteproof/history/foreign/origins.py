@@ -23,6 +23,9 @@ _NOTHING = ("", "{}", "[]", "false", "False")
 FAILED = ("fail", "failure", "failed", "abort", "aborted")
 
 
+LONGEST = 100_000  # characters: a list of some ten thousand nodes
+
+
 class Refused(ValueError):
     """Why a line cannot be read."""
 
@@ -50,6 +53,8 @@ def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = (
     site: the system that the figures are imported for; another name in them is a condition.
     variables: names of the performance variables, whose units are no conditions.
     """
+    if any(len(text) > LONGEST for text in fields.values()):
+        raise Refused(f"a text of more than {LONGEST} characters")
     name, dims = _named(fields)
     place = _place(fields)
     own = {f"{variable}_unit" for variable in variables}
