@@ -44,6 +44,10 @@ class Refused(UserError):
     """No file that one of us can have written: a link, a device, somebody else's file."""
 
 
+class TooLarge(UserError):
+    """More than a file of its kind can hold."""
+
+
 def folder() -> Path:
     """The folder that holds perflogs/, stage/ and output/."""
     return Path(os.environ.get("SITEPROOF_DATA") or CLONE).resolve()
@@ -331,9 +335,9 @@ def _unreadable(path: Path, error: OSError) -> Exception:
     return UserError(path, f"cannot be read: {error.strerror}")
 
 
-def _too_large(path: Path, limit: int) -> UserError:
+def _too_large(path: Path, limit: int) -> TooLarge:
     size = f"{limit} bytes" if limit % MIB else f"{limit // MIB} MiB"
-    return UserError(path, "refused: it is too large", f"at most {size}")
+    return TooLarge(path, "refused: it is too large", f"at most {size}")
 
 
 def _whole(text: str) -> int:

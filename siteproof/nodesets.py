@@ -83,7 +83,7 @@ def _parts(text: str) -> list[str]:
         found.append(match[0])
         at = match.end() + 1
         if text[at - 1 : at] in ("[", "]"):
-            raise ValueError("bad node set: a bracket without its other")
+            raise ValueError(f'bad node set: missing bracket: "{text[match.start() :][:40]}"')
     return found
 
 

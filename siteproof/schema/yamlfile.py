@@ -169,7 +169,8 @@ def text_of(document: Document, most: int = MAX_BYTES) -> str:
         document.add((), f"cannot be read: {error.strerror}")
         raise Stop from None
     except UserError as error:
-        document.add((), error.what, error.allowed)
+        too_large = f"more than {most} bytes" if isinstance(error, files.TooLarge) else ""
+        document.add((), too_large or error.what)
         raise Stop from None
     try:
         text = raw.decode("utf-8-sig")
