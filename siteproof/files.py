@@ -15,9 +15,10 @@ import math
 import os
 import pwd
 import re
+import secrets
 import stat
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ REPORT = 256 * MIB  # JSON of a run of ReFrame, which takes ten times the memory
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _trusted: set[int] = set()
 
 
@@ -202,6 +204,98 @@ def named(path: Path, limit: int) -> Iterator[int]:
         os.close(handle)
 
 
+def names(path: Path, *, below: Path, most: int) -> list[str]:
+    """The names in a folder, sorted; never more than `most`. Arguments and errors as of `read`."""
+    held = _walk(path, below, path.relative_to(below).parts)
+    try:
+        found = []
+        with os.scandir(held[-1]) as entries:
+            for entry in entries:
+                found.append(entry.name)
+                if len(found) > most:
+                    raise UserError(path, "refused: it holds too many files", f"at most {most}")
+        return sorted(found)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    finally:
+        _close(held)
+
+
+def trusts_below(folder: Path, uid: int) -> bool:
+    """Whether this user's files below a folder are read there by default, as `read` says."""
+    try:
+        return trusts(uid, folder.stat())
+    except OSError:
+        return uid in (0, os.geteuid())
+
+
+def owner(path: Path) -> int:
+    """The owner of a folder that is no link. Raises FileNotFoundError and UserError."""
+    try:
+        found = path.lstat()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise UserError(path, "refused: it is a link, or no folder")
+    return found.st_uid
+
+
+def write(
+    path: Path,
+    data: bytes,
+    *,
+    below: Path,
+    may_replace: Callable[[int], bool] = lambda _handle: True,
+    belongs_to: int | None = None,
+    mode: int = 0o666,
+) -> None:
+    """Write a file where others may write, too: whole or not at all, and never through a link.
+
+    below: as of `read`; what is missing of it, and of folders below it, is made. A regular file of
+    that name gives way if `may_replace` says so of its descriptor. belongs_to: its owner. mode:
+    its permissions, of which the umask takes some away.
+    Raises OSError where it cannot be written, and UserError where it must not.
+    """
+    parts = path.relative_to(below).parts
+    below.mkdir(parents=True, exist_ok=True)
+    held = _walk(path, below, parts[:-1], make=True)
+    name, part = _plain(parts[-1], path), f".{secrets.token_hex(8)}.tmp"
+    try:
+        _must_give_way(path, name, held[-1], may_replace)
+        handle = os.open(part, _NEW, mode, dir_fd=held[-1])
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                if belongs_to is not None and belongs_to != os.geteuid():
+                    os.fchown(stream.fileno(), belongs_to, -1)
+                os.fsync(stream.fileno())
+            os.rename(part, name, src_dir_fd=held[-1], dst_dir_fd=held[-1])
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(part, dir_fd=held[-1])
+            raise
+    finally:
+        _close(held)
+
+
+def _must_give_way(path: Path, name: str, folder: int, may_replace: Callable[[int], bool]) -> None:
+    """Raises UserError if there is something of that name that has to stay."""
+    try:
+        handle = os.open(name, _FILE, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise UserError(path, "not written: something there is no regular file")
+        if not may_replace(handle):
+            raise UserError(path, "not written: a file that is not the same result is there")
+    finally:
+        os.close(handle)
+
+
 def open_to_all(top: Path, system: str) -> list[str]:
     """The folders of a system's samples to which everybody may write, each in a line."""
     found = [top.parent, top, top / system]
@@ -266,6 +360,35 @@ def name_of(uid: int) -> str:
         return f"user {uid}"
 
 
+def _walk(path: Path, below: Path, parts: Iterable[str], make: bool = False) -> list[int]:
+    """Descriptors of `below` and the folders that lead from there to `path`, none of them a link.
+
+    make: what is missing is made. Raises what `read` raises.
+    """
+    held: list[int] = []
+    try:
+        # The root itself may be a link, and lie behind links: the site has named it.
+        held.append(os.open(below, _FOLDER & ~os.O_NOFOLLOW))
+        for part in parts:
+            held.append(_enter(_plain(part, path), held[-1], make))
+    except OSError as error:
+        _close(held)
+        if make and error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        raise _unreadable(path, error) from None
+    except BaseException:
+        _close(held)
+        raise
+    return held
+
+
+def _enter(name: str, folder: int, make: bool) -> int:
+    if make:
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=folder)
+    return os.open(name, _FOLDER, dir_fd=folder)
+
+
 def _check_owner(
     path: Path, found: os.stat_result, root: os.stat_result, owners: Collection[int] | None
 ) -> None:
@@ -303,13 +426,17 @@ def _step(
     owners: Collection[int] | None,
 ) -> int:
     """One part of a path, opened within the part before it."""
-    if part in ("..", ".", "") or "/" in part or "\0" in part:
-        raise Refused(path, "refused: it leads out of its folder")
     try:
-        return os.open(part, flags, dir_fd=folder)
+        return os.open(_plain(part, path), flags, dir_fd=folder)
     except PermissionError:  # what somebody else keeps from us must not stop us
         _check_owner(path, os.stat(part, dir_fd=folder, follow_symlinks=False), root, owners)
         raise
+
+
+def _plain(part: str, path: Path) -> str:
+    if part in ("..", ".", "") or "/" in part or "\0" in part:
+        raise Refused(path, "refused: it leads out of its folder")
+    return part
 
 
 def _read_all(handle: int, most: int) -> bytes:

@@ -103,7 +103,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def measured(self) -> set[str]:
         """The nodes of which nothing more is to come."""
-        return stages.measured(Path(self.stagedir))
+        return stages.measured(Path(self.stagedir), set(self.asked))
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: what was measured, and what became of the rest."""
@@ -294,9 +294,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         self.executable_opts = [f"./{self.runs_on_node}"]
         self.plan.started = time.time()
         if not self.is_dry_run():  # or it would be taken for a lost session
-            self.plan.save(stage)
+            self.plan.save(stage, session.current().folder / "stage")
         if not self.asked:
-            stages.collect(stage, files.perflogs())
+            stages.collect(stage, files.perflogs(), job=self.plan)
             raise JobError(f"no node can take a job: {contract.tell_lost(self.plan.lost)}")
         if self.in_batch or self.held:
             self.pin(self.asked)
@@ -333,10 +333,13 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             **self.settings(),
         }
         lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
-        path = Path(self.stagedir) / "settings"
-        path.unlink(missing_ok=True)
-        path.touch(mode=0o600)
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        self.place("settings", lines, mode=0o600)
+
+    def place(self, name: str, lines: Sequence[str], *, mode: int = 0o666) -> None:
+        """Write a file into the stage directory, where a node may have put a link meanwhile."""
+        stage = Path(self.stagedir)
+        data = "".join(f"{line}\n" for line in lines).encode()
+        files.write(stage / name, data, below=stage, mode=mode)
 
     def write_memory(self) -> None:
         """What slurm.conf says of each node's memory, for jobs that asked for no other share."""
@@ -368,7 +371,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def remember_job(self) -> None:
         """Note the scheduler's id, so that a lost session loses no samples."""
         self.plan.jobs.append(str(self.job.jobid))
-        self.plan.save(Path(self.stagedir))
+        self.plan.save(Path(self.stagedir), session.current().folder / "stage")
 
     def run_complete(self) -> bool:
         """As ReFrame's; and what is missing, but could be measured, is submitted once more."""
@@ -435,13 +438,15 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             self.plan.over = float(self.job.completion_time or 0) if self.in_batch else 0.0
             if dead or self.plan.over:
                 self.plan.lost |= dead
-                self.plan.save(stage)
-            self.samples = stages.collect(stage, perflogs, ended=ended)
+                self.plan.save(stage, session.current().folder / "stage")
+            self.samples = stages.collect(stage, perflogs, ended=ended, job=self.plan)
         except OSError as error:
             raise SanityError(
                 f"samples cannot be written to {perflogs}: {error.strerror}; with "
                 "room there, 'siteproof collect' does"
             ) from None
+        except UserError as error:  # what the nodes have made of it; told at every start, too
+            raise SanityError(str(error)) from None
         failed = [s for s in self.samples if s.status != "ok"]
         missing_tool = [s for s in failed if s.status == "tool_missing"]
         if missing_tool and len(missing_tool) == len(self.samples):

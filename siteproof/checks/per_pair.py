@@ -204,12 +204,11 @@ class PerPairCheck(JobCheck, special=True):
 
     def write_work(self, missing: bool) -> None:
         """The timetable: all turns whose ends can take part, or only those without a result."""
-        stage = Path(self.stagedir)
         left = self.unmeasured() if missing else range(len(self.table.turns))
         able = set(self.again if missing else self.asked)
         left = [n for n in left if set(self.table.turns[n][1:]) <= able]
         lines = self.table.lines(left, pair_turns.name, self.over.address_of)
-        (stage / "timetable").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        self.place("timetable", lines)
         if missing and self.by_turns:  # not only what the first job has left of its time
             rounds = len({line.partition(" ")[0] for line in lines})
             self.time_limit = f"{self.table.length_of(rounds)}s"
@@ -224,7 +223,9 @@ class PerPairCheck(JobCheck, special=True):
 
     def measured(self) -> set[str]:
         """The nodes of which nothing more is to come: their turns are over, or others are dead."""
-        there = stages.measured(Path(self.stagedir))
+        ends = pair_turns.name, pair_turns.server_of
+        folders = [end(number) for number in range(len(self.table.turns)) for end in ends]
+        there = stages.measured(Path(self.stagedir), folders)
         return set(self.asked) - pair_turns.waiting(self.table.turns, there, self.watcher.gone())
 
     def has_measured(self, node: str) -> bool:

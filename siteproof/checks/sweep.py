@@ -334,7 +334,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The points in the order of the walk; of a second job those that are not there."""
         stage = Path(self.stagedir)
         order = self.sweep_file.sweep.order if self.sweep_file else "ascending"
-        there = sweep_points.measured(stage) if missing else set()
+        there = sweep_points.measured(stage, self.points) if missing else set()
         turned = combinations(self.points) if self.turns_knobs else {}
         nodes = len(self.again_on or self.asked)
         lines = [
@@ -342,7 +342,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             for n in walk(self.points, order, session.current().name)
             if folder_of(n) not in there and self.points[n].nodes <= nodes
         ]
-        (stage / "points").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        self.place("points", lines)
 
     def settings(self) -> dict[str, str]:
         """The nodes in their order, and how ranks start."""
@@ -358,7 +358,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def measured(self) -> set[str]:
         """All nodes, when nothing more is to come of any."""
-        there = sweep_points.measured(Path(self.stagedir))
+        there = sweep_points.measured(Path(self.stagedir), self.points)
         done = all(folder_of(number) in there for number in self.points)
         return set(self.asked) if done else set()
 
@@ -378,7 +378,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         stage, before = Path(self.stagedir), len(self.known)
         self.collected_at = now
         try:
-            done = len(sweep_points.measured(stage) & {folder_of(n) for n in self.points})
+            done = len(sweep_points.measured(stage, self.points))
             if done > before:
                 stages.collect_so_far(
                     stage, session.current().folder / "perflogs", self.plan, self.known
@@ -407,7 +407,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return none
         if not (ended.startswith("NODE_FAIL") or self.watcher.dead or self.blocked):
             return none  # the walk has ended by itself, and says why
-        there = sweep_points.measured(Path(self.stagedir))
+        there = sweep_points.measured(Path(self.stagedir), self.points)
         left = [p for n, p in self.points.items() if folder_of(n) not in there]
         try:
             nodes = self.nodes_for(max(point.nodes for point in left))

@@ -32,7 +32,7 @@ def take(stages: Path) -> None:
         except UserError as error:
             _tell(f"{error}; run one session at a time")
     for stage in manifest.pending(stages):
-        _outwait(stage)
+        _outwait(stage, stages)
 
 
 def _wait(folder: Path) -> Lock:
@@ -47,10 +47,10 @@ def _wait(folder: Path) -> Lock:
         time.sleep(LOOK_EVERY)
 
 
-def _outwait(stage: Path) -> None:
+def _outwait(stage: Path, stages: Path) -> None:
     """Wait for a job that has outlived its session; its time limit ends it."""
     try:
-        job = manifest.load(stage)
+        job = manifest.load(stage, stages)
     except UserError:
         return  # told when it is collected
     if not job.watched() and (process := manifest.still_runs(stage, job)):

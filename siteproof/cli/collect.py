@@ -2,29 +2,69 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+from pathlib import Path
+
 import click
 
 from siteproof.collect import stages as collecting
-from siteproof.errors import UserError, UserErrors
-from siteproof.files import perflogs, stages
+from siteproof.errors import UserError, UserErrors, harmless
+from siteproof.files import folder, perflogs, stages
+from siteproof.record import set_aside
 
 
 @click.command()
-def collect() -> None:
+@click.option(
+    "--discard",
+    default="",
+    metavar="STAGE",
+    help="Give up what was set aside there: a stage directory, or a folder with several.",
+)
+def collect(discard: str) -> None:
     """Turn the raw files of lost sessions into samples.
 
-    It also happens at the start of every run. Collecting twice changes nothing.
+    It also happens at the start of every run. Collecting twice changes nothing. A stage directory
+    that is broken is set aside, and every verdict names it until it could be collected, or until
+    somebody discards it: then nobody looks at it again, and nothing is deleted.
 
     \b
     siteproof collect
+    siteproof collect --discard stage/20261121T180000Z-1f2e
     """
+    if discard:
+        _discard(discard)
+        return
     total, errors = 0, []
     for stage, found in collecting.collect_lost(stages(), perflogs()):
         if isinstance(found, UserError):
             errors.append(found)
             continue
         total += found
-        click.echo(f"{found} samples from {stage}")
+        click.echo(harmless(f"{found} samples from {stage}"))
     click.echo(f"{total} samples collected" if total else "nothing left to collect")
     if errors:
         raise UserErrors(errors)
+
+
+def _discard(text: str) -> None:
+    below = Path(os.path.normpath(folder() / text))
+    found = set_aside.below(perflogs(), below)
+    if not found:
+        known = set_aside.below(perflogs(), folder())
+        raise UserError(
+            "--discard", f"nothing is set aside at {text}", [*map(str, known[:5])] or "none is"
+        )
+    for stage in found:
+        try:
+            done = set_aside.discard(perflogs(), stage, _user())
+        except OSError as error:
+            raise UserError(stage, f"cannot be discarded: {error.strerror}") from None
+        click.echo(harmless(f"discarded: {done.stage}"))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli.compare import share
-from siteproof.cli.shared import tell_left_out, which_samples
+from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_samples
 from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.nodes import states
@@ -62,7 +62,7 @@ def nodes(
         return
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     report = states.report(judged, states.lately(judged))
-    tell_left_out(judged.sessions)
+    tell_left_out(judged.sessions, aside=untested)
     if untested:
         missing = nodesets.of(n.node for n in report.nodes.values() if n.untested)
         click.echo(str(missing), nl=bool(missing))
@@ -134,6 +134,8 @@ def _tell(console: Console, judged: Judgement, report: FleetReport) -> None:
 
     for warning in report.warnings:
         line(f"warning: {warning}")
+    for stage in judged.sessions.set_aside if judged.sessions else ():
+        line(f"{SET_ASIDE}{stage}")
     for node in report.nodes.values():
         for note in node.notes:
             line(f"{node.node}: {note}")
@@ -194,6 +196,8 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
     console.print(table)
     if len(ranked) > RANKED:
         console.print(f"{len(ranked) - RANKED} better nodes are left out; --json has them")
+    for stage in judged.sessions.set_aside if judged.sessions else ():
+        console.print(f"{SET_ASIDE}{stage}", markup=False, highlight=False, soft_wrap=True)
     for warning in report.warnings:
         console.print(f"warning: {warning}", markup=False, highlight=False)
     slow = [n for n in ranked if n.metrics[metric].slow_runs]

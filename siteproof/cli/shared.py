@@ -15,6 +15,7 @@ from siteproof.errors import UserError
 from siteproof.record.samples import write_whole
 from siteproof.record.sessions import Sessions
 
+SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
 SLOW = 1.0  # seconds before a word is said …
 OFTEN = 0.2  # … and between two
 MOST_TOLD = 50  # files that were left out
@@ -74,8 +75,11 @@ def which_samples(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def tell_left_out(sessions: Sessions | None) -> None:
-    """Name the files that were left out, where a command goes on, and who could write others."""
+def tell_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
+    """Name the files that were left out, where a command goes on, and who could write others.
+
+    aside: and the stage directories that could not be collected; without, the command does.
+    """
     if sessions is None:
         return
     left_out = sessions.left_out
@@ -85,6 +89,8 @@ def tell_left_out(sessions: Sessions | None) -> None:
         click.echo(f"siteproof: left out: {len(left_out) - MOST_TOLD} more files", err=True)
     for line in sessions.open_to_all:
         click.echo(f"siteproof: warning: {line}", err=True)
+    for line in sessions.set_aside if aside else ():
+        click.echo(f"siteproof: {SET_ASIDE}{line}", err=True)
 
 
 def tell_odd_clocks(sessions: Sessions) -> None:

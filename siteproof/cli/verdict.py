@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import tell_left_out, which_samples
+from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_samples
 from siteproof.export import documents
 from siteproof.judge.gravity import Verdict
 from siteproof.verdict.judgement import Judgement, judge_system
@@ -53,7 +53,7 @@ def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -
     siteproof verdict --since 2026-11-21T18:00
     """
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
-    tell_left_out(judged.sessions)
+    tell_left_out(judged.sessions, aside=False)
     if as_json:
         click.echo(documents.dumps(documents.verdict(judged, datetime.now(UTC))))
     else:
@@ -92,6 +92,8 @@ def _print(judged: Judgement) -> None:
             markup=False,
             highlight=False,
         )
+    for line in judged.sessions.set_aside if judged.sessions else ():
+        console.print(f"{SET_ASIDE}{line}", markup=False, highlight=False, soft_wrap=True)
     command = next_command(judged)
     last = last_line(judged) + (f"; next: {command}" if command else "")
     console.print(last, markup=False, highlight=False, soft_wrap=True)

@@ -6,20 +6,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-from siteproof.collect import ending
+from siteproof import files, units
+from siteproof.collect import cause, ending, raw
 from siteproof.collect.raw import KILLED, Raw, Run
-from siteproof.errors import OutputError
+from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading
 from siteproof.parsers.iperf3 import Interval
-from siteproof.record import samples
+from siteproof.record import manifest, samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.series import VARIABLE
 
 MOST_DIGITS = 6  # of a trial's number
 MOST_VARIABLES = 50  # that steer libraries, and are conditions
-LONGEST = 200  # characters of such a variable
+LONGEST_VARIABLE = 200  # characters of such a variable
+MOST_READINGS = 2_000  # of one result; a ping-pong over all sizes has some 50
+MOST_CONDITIONS = raw.MOST_KEYS
+LONGEST = 40_000  # characters of all conditions of a result
+LONGEST_TEXT = 16_384  # characters of a reading that is a text
+LONGEST_ASIDE = 4 * files.MIB  # characters of all texts aside
+MOST_DIMS, LONGEST_DIM = 30, 1_000
+LONGEST_FIGURE = 100  # digits
+UNFORESEEN = "no parser has foreseen this output"  # how the reason begins where one went wrong
+JOBS_OWN = ("mode", samples.PUBLISHED)  # what no result says of itself: with the job's conditions
 SAID = ("invalid", "interrupted")  # statuses that a script may write into its facts, with a reason
 
 
@@ -49,6 +60,7 @@ def judge(
 
     Without runs the script's own output is read. Raises OutputError where there is no figure.
     """
+    _must_not_speak_for_the_job(left, runs, job)
     for run in runs:
         must_have_ended(run, left, job)
     runs = runs or [Run({}, 0, left.stdout, left.stderr)]
@@ -63,11 +75,40 @@ def judge(
     conditions = {**left.facts, **agreed([own for own, _ in parsed]), **steered(left.meta)}
     aside: Mapping[str, str] = {}
     if job.derive:
-        derive = import_module(f"siteproof.derive.{job.derive}")
+        derive = derived(job)
         aside = derive.aside(readings, left) if hasattr(derive, "aside") else {}
         readings, conditions = derive.derive(readings, conditions, left, job.facts)
     complete(job, readings)
+    must_be_short(readings, conditions)
+    if _length(aside) > LONGEST_ASIDE:
+        raise OutputError(f"texts of {_length(aside)} characters, at most {LONGEST_ASIDE}")
     return conditions, readings, aside
+
+
+def reason(error: Exception) -> OutputError:
+    """The reason for a result without a figure, whatever went wrong with it.
+
+    What is no OutputError is a mistake of a parser, and must not end the collection of the others.
+    """
+    if isinstance(error, OutputError):
+        return error
+    told = harmless(" ".join(f"{type(error).__name__} {error}".split()))[: cause.TAIL]
+    return OutputError(f"{UNFORESEEN}: {told}")
+
+
+def derived(job: Manifest) -> ModuleType:
+    """The module that adds readings. Raises OutputError."""
+    if job.derive not in manifest.modules("derive"):
+        raise OutputError(f"no module of ours derives '{job.derive[:20]}'")
+    return import_module(f"siteproof.derive.{job.derive}")
+
+
+def _must_not_speak_for_the_job(left: Raw, runs: Sequence[Run], job: Manifest) -> None:
+    """Raises OutputError where a node claims what only the job knows, such as its mode."""
+    own = {*JOBS_OWN, *job.conditions}
+    for said in (left.facts, *(run.dims for run in runs)):
+        if strange := sorted(own & said.keys()):
+            raise OutputError(f"a node does not say its {strange[0]} itself", "invalid")
 
 
 def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -81,8 +122,8 @@ def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 def steered(meta: Mapping[str, str]) -> dict[str, str]:
     """The variables of the node's environment that steer libraries, as conditions."""
-    names = sorted(key for key in meta if key.startswith(VARIABLE) and len(key) <= LONGEST)
-    return {key: meta[key][:LONGEST] for key in names[:MOST_VARIABLES]}
+    names = sorted(key for key in meta if key.startswith(VARIABLE) and len(key) <= LONGEST_VARIABLE)
+    return {key: meta[key][:LONGEST_VARIABLE] for key in names[:MOST_VARIABLES]}
 
 
 def status_of(
@@ -162,7 +203,12 @@ def _parser(run: Run, left: Raw, job: Manifest) -> tuple[Any, str]:
     program = program_of(run, left)
     if program not in job.parsers:
         raise OutputError(f"measured by '{program}', which no parser of {job.check} reads")
-    parser = import_module(f"siteproof.parsers.{job.parsers[program]}")
+    name = job.parsers[program]
+    if name not in manifest.modules("parsers"):
+        raise OutputError(f"{job.check} has no parser '{name[:20]}'")
+    parser = import_module(f"siteproof.parsers.{name}")
+    if not hasattr(parser, "parse"):
+        raise OutputError(f"{job.check} has no parser '{name}'")
     return parser, run.stderr if getattr(parser, "STREAM", "stdout") == "stderr" else run.stdout
 
 
@@ -174,3 +220,37 @@ def complete(job: Manifest, readings: list[Reading]) -> None:
     for reading in readings:
         if isinstance(reading.value, Decimal) and not reading.value.is_finite():
             raise OutputError(f"{reading.metric} is {reading.value}", "invalid")
+
+
+def must_be_short(readings: Sequence[Reading], conditions: Mapping[str, str]) -> None:
+    """Raises OutputError where samples of it could not be kept, or not be read again."""
+    if len(readings) > MOST_READINGS:
+        raise OutputError(f"{len(readings)} figures in one result, at most {MOST_READINGS}")
+    if len(conditions) > MOST_CONDITIONS or _length(conditions) > LONGEST:
+        raise OutputError(
+            f"{len(conditions)} conditions of {_length(conditions)} characters, "
+            f"at most {MOST_CONDITIONS} of {LONGEST}"
+        )
+    for reading in readings:
+        _must_be_a_figure(reading)
+
+
+def _must_be_a_figure(reading: Reading) -> None:
+    name, value, dims = reading.metric[:40], reading.value, reading.dims
+    if reading.unit not in units.UNITS:
+        raise OutputError(f"{name}: unknown unit '{reading.unit[:20]}'")
+    if isinstance(value, Decimal):
+        digits = len(value.as_tuple().digits)
+        if digits > LONGEST_FIGURE or value and abs(value.adjusted()) > samples.MOST_DIGITS:
+            raise OutputError(f"{name} is {str(value)[:40]}, no figure of any tool", "invalid")
+    elif len(value) > LONGEST_TEXT:
+        raise OutputError(f"{name}: a text of {len(value)} characters, at most {LONGEST_TEXT}")
+    trial = raw.whole(dims.get("trial", "0"))
+    if trial is None or trial >= 10**MOST_DIGITS:
+        raise OutputError(f"{name}: trial '{dims['trial'][:20]}' is no whole number")
+    if len(dims) > MOST_DIMS or _length(dims) > LONGEST_DIM:
+        raise OutputError(f"{name}: {len(dims)} dimensions of {_length(dims)} characters")
+
+
+def _length(texts: Mapping[str, str]) -> int:
+    return sum(len(key) + len(value) for key, value in texts.items())

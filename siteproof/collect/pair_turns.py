@@ -12,7 +12,7 @@ from pathlib import Path
 
 from siteproof.collect import ending, origin, outcome, raw, together
 from siteproof.collect.outcome import Outcome
-from siteproof.collect.raw import Raw, Run
+from siteproof.collect.raw import Raw, Run, Stage
 from siteproof.collect.together import Way
 from siteproof.errors import OutputError
 from siteproof.record import samples
@@ -36,15 +36,19 @@ def server_of(number: int) -> str:
 
 def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
     """Each turn's outcomes with their senders; those of the link; then nodes that were lost."""
-    there = {path.name for path in (stage / "raw").glob("[!.]*")}
-    last = max((n for n in range(len(job.turns)) if name(n) in there), default=-1)
+    raw_files = Stage.of(stage)
+    numbers = range(len(job.turns))
+    there = {number for number in numbers if raw_files.has(name(number))}
+    anything = bool(there) or any(raw_files.has(server_of(number)) for number in numbers)
+    last = max(there, default=-1)
+    kept = together.wanted(job)
     found: list[tuple[str, Outcome]] = []
     ways: list[Way] = []
-    for number in range(len(job.turns)):
-        turn = _Turn(stage, job, number, ended)
-        done = turn.read() if name(number) in there else [turn.missing(bool(there), last)]
+    for number in numbers:
+        turn = _Turn(raw_files, job, number, ended)
+        done = turn.read() if number in there else [turn.missing(anything, last)]
         found += [(node, way.outcome) for node, way in done]
-        ways += [way for _, way in done]
+        ways += [way for _, way in done] if kept else []  # with all that they were read from
     told = {node for node, one in found if one.why == job.lost.get(node)}
     return (
         found
@@ -77,13 +81,13 @@ def waiting(
 
 def worth_repeating(stage: Path, number: int) -> bool:
     """Whether a turn gave nothing because the client did not come, or nobody served it."""
-    folder = stage / "raw" / name(number)
-    if not folder.exists():
+    raw_files = Stage.of(stage)
+    if not raw_files.has(name(number)):
         return True
-    if (stage / "raw" / server_of(number)).exists():
+    if raw_files.has(server_of(number)):
         return False
     try:
-        left = raw.read(folder)
+        left = raw.read(raw_files.result(name(number)))
         return left.number("exit") != 0 or any(run.exit != 0 for run in left.runs)
     except OutputError:
         return True
@@ -92,35 +96,36 @@ def worth_repeating(stage: Path, number: int) -> bool:
 class _Turn:
     """One turn of the timetable."""
 
-    def __init__(self, stage: Path, job: Manifest, number: int, ended: str) -> None:
-        self.raw, self.job, self.number, self.ended = stage / "raw", job, number, ended
+    def __init__(self, stage: Stage, job: Manifest, number: int, ended: str) -> None:
+        self.stage, self.job, self.number, self.ended = stage, job, number, ended
         self.trial, self.client, self.server = job.turns[number]
         self.dims = {"trial": str(self.trial)} if self.trial else {}
         self.proof = self.server_proof = ""
-        server = self.raw / server_of(number)
-        self.has_server = server.exists() or server.is_symlink()
-        self.served, self.not_served = self._server(server)
+        self.has_server = stage.has(server_of(number))
+        self.served, self.not_served = self._server()
 
-    def _server(self, folder: Path) -> tuple[Raw | None, OutputError | None]:
+    def _server(self) -> tuple[Raw | None, OutputError | None]:
         """The server's account, if there is one, and why it did not serve, if it did not."""
         if not self.has_server:
             lost = self.job.lost.get(self.server, "it left no account of this turn")
             why = f"{self.server} did not serve: {lost}"
             return None, OutputError(why, samples.INTERRUPTED)
         try:
-            served = raw.read(folder)
+            result = self.stage.result(server_of(self.number))
+            served = raw.read(result)
             code = served.number("exit")
-            self.server_proof = origin.check(folder, self.server, served, self.job)
-        except OutputError as broken:
+            self.server_proof = origin.check(result.folder, self.server, served, self.job)
+        except Exception as error:  # whatever is wrong with a result is its own
+            broken = outcome.reason(error)
             return None, OutputError(f"the server on {self.server}: {broken}", "generic")
         if code in SERVED:
             return served, None
         what = f"the server on {self.server}"
         status, why = ending.failure(code, served.stdout, served.stderr, served.meta, what)
         told = f"on {self.server}: {why}" if status == "tool_missing" else why
-        error = OutputError(told, status)
-        error.status = outcome.status_of(error, served, self.job, self.ended)
-        return served, error
+        failed = OutputError(told, status)
+        failed.status = outcome.status_of(failed, served, self.job, self.ended)
+        return served, failed
 
     def missing(self, anything: bool, last: int) -> tuple[str, Way]:
         """Why the client left nothing. last: the last turn of which there is a result."""
@@ -142,16 +147,16 @@ class _Turn:
 
     def read(self) -> list[tuple[str, Way]]:
         """The outcome of each direction that was measured."""
-        folder = self.raw / name(self.number)
         left = None
         try:
-            left = raw.read(folder)
-            self.proof = origin.check(folder, self.client, left, self.job)
+            result = self.stage.result(name(self.number))
+            left = raw.read(result)
+            self.proof = origin.check(result.folder, self.client, left, self.job)
             self._must_speak_alike(left)
             ways = self._directions(left)
             self._must_be_whole(left)
-        except OutputError as error:
-            return [self._way("", self._explained(error, left))]
+        except Exception as error:  # whatever is wrong with a result is its own
+            return [self._way("", self._explained(outcome.reason(error), left))]
         return [self._way(way, self._judged(left, runs), left, runs) for way, runs in ways.items()]
 
     def _must_speak_alike(self, left: Raw) -> None:
@@ -196,8 +201,8 @@ class _Turn:
             if self.has_server and self.not_served:  # then who has answered the client?
                 raise self.not_served
             conditions, readings, _ = outcome.judge(left, runs, self.job)
-        except OutputError as error:
-            return self._explained(error, left, runs)
+        except Exception as error:  # whatever is wrong with a result is its own
+            return self._explained(outcome.reason(error), left, runs)
         return Outcome(readings, conditions, host=left.meta, origin=self.proof)
 
     def _explained(self, error: OutputError, left: Raw | None, runs: Sequence[Run] = ()) -> Outcome:

@@ -10,17 +10,24 @@ origin                 munge's credential over the digest of all these (siteproo
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from siteproof import files
 from siteproof.collect import cause
-from siteproof.errors import OutputError, harmless
+from siteproof.errors import OutputError, UserError, harmless
 
 ENDED, KILLED = 124, 137  # exit codes of coreutils' timeout; of anything killed, the second
 MOST_RUNS = 10_000  # more are no measurement
-_CODE = re.compile(r"[0-9]{1,3}")
+MOST_FILES = MOST_RUNS + 1000  # in one result folder, with what the script itself left there
+MOST_RESULTS = 300_000  # in raw/, with half-written ones
+MOST_BYTES = 4 * files.OUTPUT  # of all outputs of one result
+MOST_KEYS = 500  # in one file of KEY=VALUE lines
+LONGEST_KEY, LONGEST_VALUE = 200, 16384  # characters; a processor has some 2,500 of flags
+_RUN = re.compile(r"run\.([1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True)
@@ -56,65 +63,148 @@ class Raw:
     def number(self, key: str) -> int:
         """A whole number of the node's own account. Raises OutputError."""
         text = self.meta.get(key, "")
-        if not (text.isascii() and text.isdigit() and len(text) < 20):
+        number = whole(text)
+        if number is None:
             raise OutputError(f"the node's own account says {key} '{text[:20]}'")
-        return int(text)
+        return number
 
 
-def read_meta(folder: Path) -> dict[str, str]:
-    """The node's own account. Raises OutputError."""
-    return _Folder(folder).pairs("meta")
+@dataclass(frozen=True)
+class Stage:
+    """A job's stage directory, and who may have written what lies there."""
 
+    path: Path
+    owner: int
 
-def read(folder: Path) -> Raw:
-    """A whole result folder. Raises OutputError where a file cannot be read."""
-    held = _Folder(folder)
-    meta, facts = held.pairs("meta"), held.pairs("facts")
-    stdout, stderr = held.text("stdout"), held.text("stderr")
-    runs, digest = held.runs(), held.digest()
-    origin = held.text("origin") if (folder / "origin").exists() else ""
-    return Raw(meta, facts, stdout, stderr, runs, origin.strip(), digest)
-
-
-class _Folder:
-    """The files of a result as they are read, each once, with its checksum."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.sums: dict[str, str] = {}
-
-    def text(self, name: str) -> str:
-        path = self.folder / name
-        if path.is_fifo():  # it would be waited for until somebody writes
-            raise OutputError(f"result cannot be read: {path.name} is no file", "generic")
+    @staticmethod
+    def of(path: Path) -> Stage:
+        """Raises UserError where it is gone, or no folder."""
         try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise OutputError(f"result cannot be read: {error}", "generic") from None
-        self.sums[name] = hashlib.sha256(data).hexdigest()
+            return Stage(path, files.owner(path))
+        except FileNotFoundError:
+            raise UserError(path, "the stage directory is gone") from None
+
+    def result(self, name: str) -> Result:
+        """A result folder, such as a node's; it need not be there."""
+        return Result(self, self.path / "raw" / name)
+
+    def has(self, name: str) -> bool:
+        """Whether there is anything in the place of a result, a broken one included."""
+        return os.path.lexists(self.path / "raw" / name)
+
+    def names(self, wanted: Collection[str]) -> set[str]:
+        """Those of the wanted results that are there, whatever else is."""
+        try:
+            found = files.names(self.path / "raw", below=self.path, most=MOST_RESULTS)
+        except FileNotFoundError:
+            return set()
+        except UserError:  # too many files: asked for by name, then
+            return {name for name in wanted if self.has(name)}
+        return set(found).intersection(wanted)
+
+
+class Result:
+    """One result folder, as something untrusted left it."""
+
+    def __init__(self, stage: Stage, folder: Path) -> None:
+        self.stage, self.folder = stage, folder
+        self.left = MOST_BYTES  # to be read yet
+        self.sums: dict[str, str] = {}  # of each file that was read, by its name
+
+    def names(self) -> list[str]:
+        """What is in it. Raises OutputError."""
+        try:
+            return files.names(self.folder, below=self.stage.path, most=MOST_FILES)
+        except (OSError, UserError) as error:
+            raise _unreadable(self.folder.name, error) from None
+
+    def text(self, *parts: str, limit: int = files.OUTPUT) -> str:
+        """A file of it. Raises OutputError."""
+        try:
+            data = files.read(
+                self.folder.joinpath(*parts),
+                below=self.stage.path,
+                limit=min(limit, self.left),
+                owners={self.stage.owner},
+            )
+        except (OSError, UserError) as error:
+            raise _unreadable("/".join(parts), error) from None
+        self.left -= len(data)
+        self.sums["/".join(parts)] = hashlib.sha256(data).hexdigest()
         return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
-
-    def pairs(self, name: str) -> dict[str, str]:
-        lines = (harmless(line).partition("=") for line in self.text(name).split("\n"))
-        return {key.strip(): value.strip() for key, found, value in lines if found}
-
-    def runs(self) -> list[Run]:
-        found = {
-            int(path.suffix[1:]): path.name
-            for path in self.folder.glob("run.*")
-            if path.suffix[1:].isdecimal()
-        }
-        if len(found) > MOST_RUNS:
-            raise OutputError(f"{len(found)} runs in one result, at most {MOST_RUNS} are read")
-        return [self.run(found[number]) for number in sorted(found)]
-
-    def run(self, name: str) -> Run:
-        written = (self.folder / name / "exit").exists() and self.text(f"{name}/exit").strip()
-        code = int(written) if written and _CODE.fullmatch(written) else None
-        dims = self.pairs(f"{name}/dims")
-        return Run(dims, code, self.text(f"{name}/stdout"), self.text(f"{name}/stderr"))
 
     def digest(self) -> str:
         """Of the lines that sha256sum prints of what was read, in the order of the names."""
         lines = "".join(f"{self.sums[name]}  {name}\n" for name in sorted(self.sums))
         return hashlib.sha256(lines.encode()).hexdigest()
+
+    def pairs(self, *parts: str) -> dict[str, str]:
+        """The KEY=VALUE lines of a file of it. Raises OutputError."""
+        text = self.text(*parts, limit=files.ACCOUNT)
+        found: dict[str, str] = {}
+        for line in text.split("\n"):
+            key, equals, value = line.partition("=")
+            if not equals:
+                continue
+            key, value = harmless(key).strip(), harmless(value).strip()
+            if len(key) > LONGEST_KEY or len(value) > LONGEST_VALUE:
+                told = f"{'/'.join(parts)}: '{key[:40]}' is too long"
+                raise OutputError(f"{told}: at most {LONGEST_VALUE} characters")
+            found[key] = value
+            if len(found) > MOST_KEYS:
+                raise OutputError(f"{'/'.join(parts)}: more than {MOST_KEYS} keys")
+        return found
+
+
+def read_meta(folder: Path | Result) -> dict[str, str]:
+    """The node's own account. Raises OutputError."""
+    return _result(folder).pairs("meta")
+
+
+def read(folder: Path | Result) -> Raw:
+    """A whole result folder. Raises OutputError where a file cannot be read.
+
+    A plain path is trusted as it is: everything in it may be its owner's.
+    """
+    result = _result(folder)
+    meta, facts = result.pairs("meta"), result.pairs("facts")
+    stdout, stderr = result.text("stdout"), result.text("stderr")
+    runs, digest = _runs(result), result.digest()
+    origin = ""
+    if os.path.lexists(result.folder / "origin"):
+        origin = result.text("origin", limit=files.ACCOUNT).strip()
+    return Raw(meta, facts, stdout, stderr, runs, origin, digest)
+
+
+def whole(text: str) -> int | None:
+    """A whole number of at most 19 digits; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+
+
+def _result(folder: Path | Result) -> Result:
+    if isinstance(folder, Result):
+        return folder
+    return Result(Stage.of(folder), folder)
+
+
+def _runs(result: Result) -> list[Run]:
+    names = result.names()
+    found = {int(match[1]): match[0] for match in map(_RUN.fullmatch, names) if match}
+    if len(found) > MOST_RUNS:
+        raise OutputError(f"{len(found)} runs in one result, at most {MOST_RUNS} are read")
+    return [_run(result, found[number]) for number in sorted(found)]
+
+
+def _run(result: Result, name: str) -> Run:
+    written = ""
+    if os.path.lexists(result.folder / name / "exit"):
+        written = result.text(name, "exit", limit=files.ACCOUNT).strip()
+    code = int(written) if written.isascii() and written.isdigit() and len(written) < 4 else None
+    return Run(
+        result.pairs(name, "dims"), code, result.text(name, "stdout"), result.text(name, "stderr")
+    )
+
+
+def _unreadable(name: str, error: OSError | UserError) -> OutputError:
+    told = error.what if isinstance(error, UserError) else error.strerror
+    return OutputError(f"result cannot be read: {name}: {told}", "generic")

@@ -5,13 +5,15 @@ A point's samples belong to the system and to no node; its axes are their dimens
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-
+from siteproof import nodesets
 from siteproof.collect import origin, outcome, raw
 from siteproof.collect.outcome import Outcome
+from siteproof.collect.raw import Stage
 from siteproof.errors import OutputError
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
@@ -19,46 +21,51 @@ from siteproof.record.point import Point, folder_of
 from siteproof.sweeps import knobs
 
 NO_NODE = ""
+MOST_TOLD = 10  # lost nodes in the reason of each point
 
 
 def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
     """Each point's outcome, in the order of their numbers."""
-    there = measured(stage)
+    raw_files = Stage.of(stage)
+    nodes = nodesets.parse(job.expected)
+    able = len(nodes) - len(job.lost)
     found = [
         (
             NO_NODE,
-            of_point(stage, job, number, ended)
-            if folder_of(number) in there
-            else missing(job, point, ended),
+            of_point(raw_files, job, number, ended)
+            if raw_files.has(folder_of(number))
+            else missing(job, point, ended, able),
         )
         for number, point in job.points.items()
     ]
-    left = knobs.not_restored(stage)  # first, as it concerns whoever uses these nodes next
+    # First, as it concerns whoever uses these nodes next.
+    left = {node: why for node, why in knobs.not_restored(stage).items() if node in nodes}
     return [(node, Outcome(status="invalid", why=why)) for node, why in left.items()] + found
 
 
 def so_far(stage: Path, job: Manifest, known: dict[int, Outcome]) -> list[tuple[str, Outcome]]:
     """The outcomes of the points that are there while the job runs. known: those read before."""
-    there = measured(stage)
+    there = measured(stage, job.points)
     for number in job.points:
         if number not in known and folder_of(number) in there:
-            known[number] = of_point(stage, job, number, "")
+            known[number] = of_point(Stage.of(stage), job, number, "")
     return [(NO_NODE, known[number]) for number in sorted(known)]
 
 
-def measured(stage: Path) -> set[str]:
-    """The points that have left their raw files."""
-    return {path.name for path in (stage / "raw").glob("[!.]*")}
+def measured(stage: Path, points: Iterable[int]) -> set[str]:
+    """Those of the points, by the names of their folders, that have left their raw files."""
+    return Stage.of(stage).names([folder_of(number) for number in points])
 
 
-def of_point(stage: Path, job: Manifest, number: int, ended: str) -> Outcome:
+def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
     """What became of a point that left its raw files."""
     point = job.points[number]
     dims = _dims(point)
-    left, folder = None, stage / "raw" / folder_of(number)
+    left = None
     try:
-        left = raw.read(folder)
-        proof = origin.check(folder, origin.walker(left, job), left, job)
+        result = stage.result(folder_of(number))
+        left = raw.read(result)
+        proof = origin.check(result.folder, origin.walker(left, job), left, job)
         for run in left.runs:
             outcome.must_have_ended(run, left, job)
         outcome.must_have_worked(left, job)
@@ -66,19 +73,22 @@ def of_point(stage: Path, job: Manifest, number: int, ended: str) -> Outcome:
             raise OutputError(f"{lacking[0]} was not read back", "invalid")
         of_point = replace(job, facts={**job.facts, **point.values})  # what `derive` may ask for
         conditions, readings, _ = outcome.judge(left, left.runs, of_point)
-    except OutputError as error:
-        status = outcome.status_of(error, left, job, ended)
-        return Outcome(status=status, why=str(error), host=_host(left), dims=dims)
+    except Exception as error:  # whatever is wrong with a result is its own
+        told = outcome.reason(error)
+        status = outcome.status_of(told, left, job, ended)
+        return Outcome(status=status, why=str(told), host=_host(left), dims=dims)
     return Outcome(
         readings, {**point.fixed, **conditions}, host=_host(left), dims=dims, origin=proof
     )
 
 
-def missing(job: Manifest, point: Point, ended: str) -> Outcome:
-    """Why a point left nothing. A node is to blame only where Slurm says that it is down."""
+def missing(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
+    """Why a point left nothing. A node is to blame only where Slurm says that it is down.
+
+    able: the nodes that could be asked.
+    """
     dims = _dims(point)
-    able = len(NodeSet(job.expected, resolver=RESOLVER_NOGROUP)) - len(job.lost)
-    told = "; ".join(f"{node}: {why}" for node, why in job.lost.items())
+    told = "; ".join(f"{node}: {why}" for node, why in islice(job.lost.items(), MOST_TOLD))
     if told and (point.nodes > able or ended.startswith("NODE_FAIL")):
         fates = {job.fate(node) for node in job.lost}
         status = "node_lost" if "node_lost" in fates else samples.INTERRUPTED

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
+from functools import cached_property
 
 from siteproof.collect import outcome
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Raw, Run
-from siteproof.errors import OutputError
 from siteproof.parsers import Reading
-from siteproof.record import samples
+from siteproof.record import manifest, samples
 from siteproof.record.manifest import Manifest
 
+MOST_KINDS = 100
 NO_FAULT_OF_THE_LINK = ("node_lost", samples.INTERRUPTED)
 Kind = tuple[tuple[str, str], ...]  # dimensions that runs of all pairs have in common
 
@@ -38,6 +37,7 @@ class Way:
     left: Raw | None = None
     runs: Sequence[Run] = ()
 
+    @cached_property
     def kinds(self) -> dict[Kind, Run]:
         """Its runs by direction and dimensions; also of a failure, to tell what has no figure."""
         way = {"direction": self.direction} if self.direction else {}
@@ -48,40 +48,51 @@ class Way:
         return found
 
 
+def wanted(job: Manifest) -> bool:
+    """Whether a job has such figures."""
+    if not job.together or job.derive not in manifest.modules("derive"):
+        return False
+    return hasattr(outcome.derived(job), "of_link")
+
+
 def outcomes(job: Manifest, ways: Iterable[Way]) -> list[tuple[str, Outcome]]:
     """The link's outcome of each trial and kind of run; its node is empty."""
-    if not job.together or not job.derive or not hasattr(_derive(job), "of_link"):
+    if not wanted(job):
         return []
     trials: dict[int, list[Way]] = {}
     for way in ways:
         trials.setdefault(way.trial, []).append(way)
     found = []
     for trial, of_trial in trials.items():
-        kinds = dict.fromkeys(kind for way in of_trial for kind in way.kinds())
+        kinds = list(dict.fromkeys(kind for way in of_trial for kind in way.kinds))
+        if len(kinds) > MOST_KINDS:
+            why = f"{len(kinds)} kinds of runs in one trial, at most {MOST_KINDS} are added up"
+            found.append(("", Outcome(status="parse", why=why, dims=_dims(job, trial, {}))))
+            continue
         found += [("", _of_kind(job, trial, dict(kind), of_trial)) for kind in kinds or [()]]
     return found
 
 
 def _of_kind(job: Manifest, trial: int, kind: Mapping[str, str], ways: Sequence[Way]) -> Outcome:
-    dims = {"link": job.conditions.get("link", ""), **kind}
-    if trial:
-        dims["trial"] = str(trial)
+    dims = _dims(job, trial, kind)
     pairs = {way.pair for way in ways}
     key = tuple(sorted(kind.items()))
-    good = {way.pair: way for way in ways if way.outcome.status == "ok" and key in way.kinds()}
+    good = {way.pair: way for way in ways if way.outcome.status == "ok" and key in way.kinds}
     if len(good) < len(pairs):
         status, why = _lacking([way for way in ways if way.pair not in good])
         told = f"{len(good)} of {len(pairs)} pairs gave a figure; {why}"
         return Outcome(status=status, why=told, dims=dims)
     try:
         moved = {
-            pair: outcome.intervals(way.kinds()[key], way.left, job)
+            pair: outcome.intervals(way.kinds[key], way.left, job)
             for pair, way in good.items()
             if way.left
         }
-        readings: list[Reading] = _derive(job).of_link(moved, job.facts)
-    except OutputError as error:
-        return Outcome(status=error.status, why=str(error), dims=dims)
+        readings: list[Reading] = outcome.derived(job).of_link(moved, job.facts)
+        outcome.must_be_short(readings, {})
+    except Exception as error:  # whatever is wrong with a result is its own
+        wrong = outcome.reason(error)
+        return Outcome(status=wrong.status, why=str(wrong), dims=dims)
     each = [way.outcome for way in good.values()]
     return Outcome(
         readings,
@@ -89,6 +100,11 @@ def _of_kind(job: Manifest, trial: int, kind: Mapping[str, str], ways: Sequence[
         host=outcome.agreed([o.host for o in each]),
         dims=dims,
     )
+
+
+def _dims(job: Manifest, trial: int, kind: Mapping[str, str]) -> dict[str, str]:
+    dims = {**kind, "link": job.conditions.get("link", "")}
+    return dims | ({"trial": str(trial)} if trial else {})
 
 
 def _lacking(ways: Sequence[Way]) -> tuple[str, str]:
@@ -103,7 +119,3 @@ def _lacking(ways: Sequence[Way]) -> tuple[str, str]:
     told = first or failed[0]
     status = told.outcome.status if first else samples.INTERRUPTED
     return status, f"{told.pair}: {told.outcome.status}: {told.outcome.why}"
-
-
-def _derive(job: Manifest) -> ModuleType:
-    return import_module(f"siteproof.derive.{job.derive}")

@@ -90,6 +90,7 @@ def _head(judged: Judgement, now: datetime) -> dict[str, Any]:
         "made": now.isoformat(timespec="seconds"),
         "system": judged.site.system.system,
         "samples_of": judged.chosen,
+        "set_aside": judged.sessions.set_aside if judged.sessions else [],
     }
 
 

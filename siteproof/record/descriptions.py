@@ -81,8 +81,28 @@ def path_of(perflogs: Path, header: Header) -> Path:
     return perflogs / header.system / header.partition / f"{name}.fields.json.gz"
 
 
-def write(perflogs: Path, header: Header, kept: Mapping[str, Mapping[str, str]]) -> Path:
-    """Write what the nodes of a job say of themselves, whole or not at all. Raises OSError."""
+def too_large(kept: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """The nodes that differ so much from the others that a file of all could not be read."""
+    room = LARGEST // 2 // len(kept)
+    common = _common(kept.values())
+    return {
+        node
+        for node, own in kept.items()
+        if len(json.dumps(_difference(common, own), separators=(",", ":"))) > room
+    }
+
+
+def write(
+    perflogs: Path,
+    header: Header,
+    kept: Mapping[str, Mapping[str, str]],
+    *,
+    owner: int | None = None,
+) -> Path:
+    """Write what the nodes of a job say of themselves, whole or not at all.
+
+    owner, errors: as of samples.write.
+    """
     target = path_of(perflogs, header)
     common = _common(kept.values())
     record = {
@@ -91,7 +111,10 @@ def write(perflogs: Path, header: Header, kept: Mapping[str, Mapping[str, str]])
         "nodes": {node: _difference(common, kept[node]) for node in sorted(kept)},
     }
     text = json.dumps(record, separators=(",", ":"), sort_keys=True)
-    perflog.write_whole(target, gzip.compress(text.encode(), mtime=0))
+    data = gzip.compress(text.encode(), mtime=0)
+    perflog.write_result(
+        perflogs, target, data, lambda handle: perflog.may_replace(handle, owner), owner
+    )
     return target
 
 

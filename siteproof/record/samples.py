@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -45,6 +45,7 @@ INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says no
 MODES = ("quick", "maintenance", "acceptance", "published", "")
 PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 LAST_PLACE = 10**9  # sessions that a system will never have
+LONGEST_HEADER = 1024 * 1024  # bytes
 MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
 FIRST_YEAR, LAST_YEAR = "1970", "2199"  # where a clock begins; beyond all that one can be wrong
 _FAR = (datetime.now(UTC) + timedelta(days=366)).isoformat(timespec="seconds")
@@ -157,11 +158,56 @@ def path_of(folder: Path, header: Header) -> Path:
     return folder / header.system / header.partition / file_name(header)
 
 
-def write(folder: Path, header: Header, samples: Iterable[Sample]) -> Path:
-    """Write one job's samples under perflogs, whole or not at all. Raises OSError."""
+def write(
+    folder: Path, header: Header, samples: Iterable[Sample], *, owner: int | None = None
+) -> Path:
+    """Write one job's samples under perflogs, whole or not at all.
+
+    owner: whose measurement it is; root's copy of it is his, too, and replaces no file of others.
+    Raises OSError where it cannot be written, UserError where it must not.
+    """
     target = path_of(folder, header)
-    write_whole(target, dump(header, samples))
+    data = dump(header, samples)
+    if data.index(b"\n") > LONGEST_HEADER:
+        raise UserError(target, "not written: its header is too long", f"{LONGEST_HEADER} bytes")
+
+    def same(handle: int) -> bool:
+        return may_replace(handle, owner) and not _is_of_another(handle, header)
+
+    write_result(folder, target, data, same, owner)
     return target
+
+
+def write_result(
+    folder: Path, target: Path, data: bytes, same: Callable[[int], bool], owner: int | None
+) -> None:
+    """Write a file of perflogs/<system>/<partition>/, and no other. As `write` otherwise."""
+    inner = target.relative_to(folder).parts
+    if len(inner) != 3 or any(part.startswith(".") for part in inner):
+        raise UserError(target, "not written: samples lie in perflogs/SYSTEM/PARTITION/")
+    safe.write(target, data, below=folder, may_replace=same, belongs_to=_keep_owner(owner))
+
+
+def may_replace(handle: int, owner: int | None) -> bool:
+    """Whether an old file is one that this owner, or who collects it, has written."""
+    mine = {owner} if os.geteuid() == 0 else {owner, os.geteuid()}
+    return owner is None or os.fstat(handle).st_uid in mine
+
+
+def _keep_owner(owner: int | None) -> int | None:
+    return owner if os.geteuid() == 0 else None
+
+
+def _is_of_another(handle: int, header: Header) -> bool:
+    """Whether an old file speaks of another job; one that cannot be read speaks of none."""
+    with os.fdopen(os.dup(handle), "rb") as stream:
+        line = stream.readline(LONGEST_HEADER + 1)
+    try:
+        old = header_of("", line.decode("utf-8", "replace"))
+    except UserError:
+        return False
+    names = ("session", "system", "partition", "check", "job")
+    return any(getattr(old, name) != getattr(header, name) for name in names)
 
 
 def dump(header: Header, samples: Iterable[Sample]) -> bytes:

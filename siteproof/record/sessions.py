@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from siteproof import files
 from siteproof.errors import UserError, UserErrors
-from siteproof.record import clocks, samples, session_numbers
+from siteproof.record import clocks, samples, session_numbers, set_aside
 from siteproof.record.samples import Header, Order, Sample
 
 Read = TypeVar("Read")
@@ -106,6 +106,11 @@ class Sessions:
     def open_to_all(self) -> list[str]:
         """The folders of the system's samples to which everybody may write, each in a line."""
         return files.open_to_all(self.perflogs, self.system)
+
+    @cached_property
+    def set_aside(self) -> list[str]:
+        """The stage directories that could not be collected, each with the reason."""
+        return [str(one) for one in set_aside.of_system(self.perflogs, self.system)]
 
     def of(self, wanted: Callable[[Header], bool], *, needed: bool = True) -> list[Sample]:
         """The samples of some jobs, the oldest session first.

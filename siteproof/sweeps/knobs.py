@@ -17,6 +17,7 @@ from siteproof.record.point import KNOB, OWN
 from siteproof.sites.system import blanks, mistake
 
 LONGEST = 200  # characters of a value
+MOST_FILES = 200_000  # of one combination: some for each node
 _KINDS = {
     "sysctl": r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+",
     "nic": r"(\{interface\}|[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14})\.(mtu|txqueuelen)",
@@ -94,17 +95,23 @@ def lines(combinations: Iterable[Mapping[str, str]], every: Sequence[str]) -> li
 
 def not_restored(stage: Path) -> dict[str, str]:
     """What a tuning job has set and not put back, a sentence by node; it reads what nodes left."""
-    turns = sorted((stage / "knobs.d").glob("*/*.was"), key=lambda path: path.lstat().st_mtime)
+    turns = [
+        stage / "knobs.d" / turn / name
+        for turn in _names(stage / "knobs.d", stage)
+        for name in _names(stage / "knobs.d" / turn, stage)
+        if name.endswith(".was") and not name.startswith(".")
+    ]
+    turns.sort(key=lambda path: path.lstat().st_mtime)
     last: dict[str, Path] = {path.stem: path for path in turns}
-    found = {node: _what_is_left(was) for node, was in sorted(last.items())}
-    return {node: told for node, told in found.items() if told and node and nodesets.is_name(node)}
+    found = {node: _what_is_left(was, stage) for node, was in sorted(last.items())}
+    return {node: told for node, told in found.items() if told and nodesets.is_name(node)}
 
 
-def _what_is_left(was: Path) -> str:
-    originals = _text(was)
+def _what_is_left(was: Path, stage: Path) -> str:
+    originals = _text(was, stage)
     if not originals or was.with_suffix(".restored").exists():
         return ""
-    stuck = _text(was.with_suffix(".stuck"))
+    stuck = _text(was.with_suffix(".stuck"), stage)
     if stuck:
         return harmless(f"not restored: {'; '.join(stuck.splitlines())}")
     told = "; ".join(
@@ -117,10 +124,17 @@ def _what_is_left(was: Path) -> str:
     )
 
 
-def _text(path: Path) -> str:
-    """What a node has written below its stage/knobs.d/; why it cannot be read is told, too."""
+def _names(folder: Path, stage: Path) -> list[str]:
     try:
-        return files.read_text(path, below=path.parents[2]).strip()
+        return files.names(folder, below=stage, most=MOST_FILES)
+    except (OSError, UserError):
+        return []
+
+
+def _text(path: Path, stage: Path) -> str:
+    """What a node has noted in the stage directory; why it cannot be read is told, too."""
+    try:
+        return files.read_text(path, below=stage, owners={files.owner(stage)}).strip()
     except FileNotFoundError:
         return ""
     except UserError as error:

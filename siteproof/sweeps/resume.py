@@ -124,7 +124,7 @@ def _running(stages: Path, sweep: str) -> list[str]:
     jobs = []
     for stage in manifest.pending(stages):
         with suppress(UserError):  # a broken manifest is told elsewhere
-            jobs.append(manifest.load(stage))
+            jobs.append(manifest.load(stage, stages))
     return [job.session for job in jobs if job.conditions.get("sweep") == sweep]
 
 

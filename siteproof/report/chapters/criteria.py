@@ -45,6 +45,10 @@ def chapter(material: Material) -> Section:
         f"Warning for {nodes or 'the system'}: {text}" for text, nodes in judged.warnings.items()
     ]
     points += [f"Measured, and no criterion speaks of it: {metric}" for metric in judged.unjudged]
+    points += [
+        f"Set aside, not collected: {stage}"
+        for stage in (judged.sessions.set_aside if judged.sessions else ())
+    ]
     return Section("criteria", "Criteria", brief(material), tables if rows else [], points=points)
 
 

@@ -1,0 +1,134 @@
+"""Stage directories that could not be collected: one small file each, for every later verdict.
+
+They lie in `perflogs/.set-aside/` until the stage directory is collected after all, or until
+somebody discards it, which stays noted there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from siteproof import files
+from siteproof.errors import UserError, harmless
+
+FOLDER = ".set-aside"
+MOST = 10_000
+LARGEST = 64 * 1024  # bytes
+LONGEST = 500  # characters of a reason
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """One stage directory, by its path in the data folder.
+
+    system: empty where nobody can know it. since, discarded: UTC; `discarded` is empty until
+    somebody (by) has discarded it.
+    """
+
+    stage: str
+    system: str
+    why: str
+    since: str
+    discarded: str = ""
+    by: str = ""
+
+    def __str__(self) -> str:
+        since = f" (since {self.since[:10]})" if self.since else ""
+        return harmless(f"{self.stage}: {self.why}{since}")
+
+
+def key(stage: Path, perflogs: Path) -> str:
+    """The name of a stage directory's file, wherever the data folder lies."""
+    return hashlib.sha256(_inner(stage, perflogs).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def note(perflogs: Path, stage: Path, why: UserError, system: str = "") -> None:
+    """Set a stage directory aside; nothing where that cannot be written, as it is told anyway."""
+    known = _read(perflogs, key(stage, perflogs))
+    told = " ".join(f"{why.what}. {why.allowed}".split()) if why.allowed else why.what
+    since = known.since if known else _now()
+    new = SetAside(_inner(stage, perflogs), system, harmless(told)[:LONGEST], since)
+    if new != known:
+        with suppress(OSError, UserError):
+            _write(perflogs, stage, new)
+
+
+def clear(perflogs: Path, stage: Path) -> None:
+    """It has been collected."""
+    with suppress(OSError):
+        (perflogs / FOLDER / f"{key(stage, perflogs)}.json").unlink()
+
+
+def discard(perflogs: Path, stage: Path, by: str) -> SetAside:
+    """Mark it as discarded, which deletes nothing. Raises OSError and UserError."""
+    known = _read(perflogs, key(stage, perflogs))
+    old = known or SetAside(_inner(stage, perflogs), "", "discarded by hand", _now())
+    new = SetAside(old.stage, old.system, old.why, old.since, discarded=_now(), by=by)
+    _write(perflogs, stage, new)
+    return new
+
+
+def discarded(perflogs: Path) -> set[str]:
+    """The keys of those that somebody has discarded."""
+    return {name for name, one in _all(perflogs) if one.discarded}
+
+
+def of_system(perflogs: Path, system: str) -> list[SetAside]:
+    """Those that wait for somebody and are, or may be, of this system."""
+    return [one for _, one in _all(perflogs) if not one.discarded and one.system in ("", system)]
+
+
+def below(perflogs: Path, folder: Path) -> list[Path]:
+    """The stage directories that are set aside at or below a folder."""
+    data = perflogs.parent
+    stages = [data / one.stage for _, one in _all(perflogs) if not one.discarded]
+    return [stage for stage in stages if stage == folder or folder in stage.parents]
+
+
+def _all(perflogs: Path) -> Iterator[tuple[str, SetAside]]:
+    try:
+        names = files.names(perflogs / FOLDER, below=perflogs, most=MOST)
+    except (FileNotFoundError, UserError):
+        return
+    for name in names:
+        if name.endswith(".json") and not name.startswith("."):
+            kept = _read(perflogs, name.removesuffix(".json"))
+            if kept:
+                yield name.removesuffix(".json"), kept
+
+
+def _read(perflogs: Path, name: str) -> SetAside | None:
+    path = perflogs / FOLDER / f"{name}.json"
+    try:
+        held = files.read_json(path, below=perflogs, limit=LARGEST)
+        texts = all(isinstance(held[known], str) for known in SetAside.__dataclass_fields__)
+        return SetAside(**held) if texts else _broken(path)
+    except FileNotFoundError:
+        return None
+    except (UserError, TypeError, KeyError):
+        return _broken(path)
+
+
+def _broken(path: Path) -> SetAside:
+    """Somebody has written nonsense there: told as what it is."""
+    return SetAside(f"perflogs/{FOLDER}/{path.name}", "", "the note itself cannot be read", "")
+
+
+def _write(perflogs: Path, stage: Path, new: SetAside) -> None:
+    path = perflogs / FOLDER / f"{key(stage, perflogs)}.json"
+    files.write(path, json.dumps(asdict(new), indent=1).encode(), below=perflogs)
+
+
+def _inner(stage: Path, perflogs: Path) -> str:
+    data = perflogs.parent
+    return str(stage.relative_to(data) if stage.is_relative_to(data) else stage)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
