@@ -289,6 +289,7 @@ def _check(job: Manifest) -> None:
     _must_lie("limit", job.limit, 0, LONGEST_JOB)
     _must_lie("started", job.started, 0, LAST_MOMENT)
     _must_lie("place", job.place, 0, LAST_PLACE)
+    _must_lie("over", job.over, 0, LAST_MOMENT)
     _must(len(job.host) <= 255, "host", job.host)
     for key in ("metrics", "parsers", "facts", "conditions", "provenance"):
         _must_be_short(key, getattr(job, key))
