@@ -46,6 +46,7 @@ WHY = {
     "siteproof/parsers/fio.py:_result": "numbers stay text, depth is an error of the output",
     "siteproof/parsers/iperf3.py:_result": "numbers stay text, depth is an error of the output",
     # our own package and clone
+    "siteproof/checks/sight.py:_ask": "a file of the package",
     "siteproof/export/documents.py:schema_of": "a file of the package",
     "siteproof/report/html.py:page": "a file of the package",
     "siteproof/history/store.py:version": "files of the package",
