@@ -241,4 +241,4 @@ def test_a_time_that_no_calendar_holds_is_a_broken_line_for_every_command(here, 
         assert code == 2, (words, told)
     code, told = ask("history")
     assert code == 3
-    assert "no clock shows" in " ".join(told.split())
+    assert "no clock" in " ".join(told.split()) or "is no time" in " ".join(told.split())
