@@ -70,7 +70,7 @@ WHY = {
     "siteproof/locks.py:_start_of": "the kernel's /proc",
     "siteproof/locks.py:_line": "the kernel's /proc",
     # a stage: what the manifest's owner and the nodes of its job have written
-    "siteproof/collect/raw.py:_text": "collection has rules of its own",
+    "siteproof/collect/raw.py:text": "collection has rules of its own",
     "siteproof/collect/stages.py:expected": "collection has rules of its own",
     "siteproof/collect/sweep_points.py:missing": "collection has rules of its own",
     "siteproof/record/manifest.py:load": "collection has rules of its own",
