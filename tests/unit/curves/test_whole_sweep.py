@@ -278,11 +278,13 @@ def test_the_verdict_rebuilds_derived_figures_from_what_is_kept(world, monkeypat
     found = of(file, BOTH, **WHERE)
     samples.write(world.data / "perflogs", found[0].header, found)
     where = {"SITEPROOF_SWEEPS": str(world.folder / "sweeps")}
-    done = world.siteproof("verdict", "--system", "jetstream-iu", "--json", **where)
+    then = ("--as-of", found[0].header.time)
+    done = world.siteproof("verdict", "--system", "jetstream-iu", "--json", *then, **where)
     told = {c["id"]: c for c in json.loads(done.out)["criteria"]}
     assert told["JS-5.1.2.1-RANKS3"]["verdict"] == "PASS"
     assert told["JS-5.1.2.1-RANKS3"]["nodes"][0]["value"] == "3"
-    why = world.siteproof("why", "JS-5.1.2.1-RANKS3", "--system", "jetstream-iu", **where).out
+    asked = ("why", "JS-5.1.2.1-RANKS3", "--system", "jetstream-iu", *then)
+    why = world.siteproof(*asked, **where).out
     assert "jetstream-iu: PASS, 3 ranks" in why
     kept = [s.metric for s in samples.read_all(world.data / "perflogs", "jetstream-iu")]
     assert set(kept) == {"Ior.read", "Ior.write"}
