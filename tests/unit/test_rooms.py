@@ -214,5 +214,5 @@ def test_tests_lie_as_the_rooms_do():
         for path in (TOP / "tests/unit").iterdir()
         if path.is_dir() and path.name != "__pycache__"
     }
-    assert folders <= rooms | {"foundations"}
+    assert folders <= rooms | {"foundations", "hostile"}  # the second attacks several rooms
     assert Path(__file__).parent == TOP / "tests/unit"
