@@ -19,6 +19,7 @@ from siteproof.record import manifest, samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.series import VARIABLE
 
+by_somebody = ending.by_somebody
 MOST_DIGITS = 6  # of a trial's number
 MOST_VARIABLES = 50  # that steer libraries, and are conditions
 LONGEST_VARIABLE = 200  # characters of such a variable

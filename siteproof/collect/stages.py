@@ -232,7 +232,7 @@ def _no_result(stage: Stage, job: Manifest, node: str, ended: str, *, others: bo
     if ended.startswith("TIMEOUT"):
         return Outcome(status="timeout", why="no result when the job reached its time limit")
     why = f"left no result (job {ended or 'ended'})"
-    if ending.by_somebody(ended):
+    if outcome.by_somebody(ended):
         return Outcome(status=samples.INTERRUPTED, why=why)
     if not others:
         return Outcome(status=samples.INTERRUPTED, why=f"{why}, and neither did any other node")
