@@ -8,6 +8,7 @@ from clone import TOP
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof.checks.watch import Watcher
+from siteproof.slurm.records import parse_memory
 
 SCRIPT = TOP / "siteproof/checks/on_node/account.sh"
 V1_OOM = "oom_kill_disable 0\nunder_oom 0\noom_kill {}\n"  # recorded, kernel 6.18
@@ -229,3 +230,43 @@ def test_nodes_that_failed_are_not_counted_as_measured():
     watcher = Watcher(NodeSet("n[1-8]"), time.time() - 100, 1000)
     ends = {"n1": True, "n2": False, "n3": True}
     assert watcher.progress(ends.keys(), ends.get) == "2 of 8 nodes measured, 1 failed"
+
+
+# ---- what is made of it
+
+
+@pytest.mark.parametrize(
+    ("variables", "bytes_of_matrix"),
+    [
+        ({}, GIB),
+        ({"MEMORY": str(2 * GIB + 2**28)}, GIB + 2**27),  # what was bought, a little more
+        ({"MEMORY": str(16 * GIB)}, GIB),  # far more than the job has
+        ({"MEMORY": str(GIB)}, GIB),
+    ],
+)
+def test_the_matrix_of_hpl_fits_into_what_the_job_has(node, variables, bytes_of_matrix):
+    node.write(node.folder / "meta", f"cpus=2\nmemory_kib=99999999\nmemory_given_kib={2 * 2**20}")
+    fake(node, "xhpl", ":")
+    path = fake(node, "mpirun", "sed -n 6p HPL.dat")
+    done = subprocess.run(
+        ["sh", TOP / "checks/cpu/hpl.sh"],
+        cwd=node.folder,
+        env={"PATH": path, "SHARE": "0.5", "NB": "192", **variables},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    n = int(done.stdout.split()[0])
+    assert bytes_of_matrix <= 8 * n**2 < 8 * (n + 192) ** 2 < 1.1 * bytes_of_matrix
+
+
+def test_slurm_says_the_memory_of_nodes_or_nothing():
+    text = "n1|4096\nn2|1\nn3|0\nn4|\nn5|1e9\nn6\nn7|" + "9" * 40 + "\nn1|4096\n"
+    assert parse_memory(text) == {"n1": 4096}
+
+
+def test_what_is_measured_dies_before_the_script_that_accounts_for_it(node):
+    node.write(node.proc / "self/oom_score_adj", "0")
+    node.run("first_to_go")
+    assert (node.proc / "self/oom_score_adj").read_text() == "500\n"
+    node.run("first_to_go", SITEPROOF_TEST_PROC="/nowhere")

@@ -258,6 +258,24 @@ def test_an_hpl_node_that_cannot_account_for_itself_is_an_error(tmp_path, key, v
     assert job.failure()[0] == "parse"
 
 
+@pytest.mark.parametrize(
+    ("given", "share"), [("100000", "0.7031"), (None, "0.0044"), ("16000000", "0.0044")]
+)
+def test_the_share_of_memory_is_of_what_the_job_has(tmp_path, given, share):
+    job = Job(tmp_path, check="Hpl", metrics=["gflops"], parsers={"xhpl": "hpl"}, derive="hpl")
+    out = (OUTPUTS / "hpl/2.0-n3000.txt").read_text()
+    job.node("n1", out=out, facts={"program": "xhpl"}, memory_given_kib=given)
+    assert job.collect()["n1", "Hpl.gflops"].conditions["memory_share"] == share
+
+
+@pytest.mark.parametrize("given", ["0", "16000001", "-1", "much", "9" * 5000])
+def test_a_node_cannot_have_been_given_more_memory_than_it_has(tmp_path, given):
+    job = Job(tmp_path, check="Hpl", metrics=["gflops"], parsers={"xhpl": "hpl"}, derive="hpl")
+    out = (OUTPUTS / "hpl/2.0-n3000.txt").read_text()
+    job.node("n1", out=out, facts={"program": "xhpl"}, memory_given_kib=given)
+    assert job.failure()[0] == "parse"
+
+
 def test_an_hpl_node_that_swapped_or_lacks_cores_gave_no_valid_answer(tmp_path):
     job = Job(
         tmp_path,
