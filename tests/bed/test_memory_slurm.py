@@ -67,7 +67,8 @@ def test_the_default_hpl_fits_eight_nodes_of_one_machine(suite):  # noqa: F811
         return int(words[words.index("oom_kill") + 1])
 
     before, began = kills(), time.time()
-    done = suite.reframe("-n", "Hpl", mode="acceptance")
+    words = suite.command("-n", "Hpl", mode="acceptance")
+    done = suite.testbed.run(words, timeout=3600)  # HPCC's other tests take most of it
     assert done.returncode == 0, done.stdout + done.stderr
     assert suite.measured("Hpl.gflops") == NODES
     shares = {float(s.conditions["memory_share"]) for s in suite.samples()}
