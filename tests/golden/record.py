@@ -36,11 +36,10 @@ CLONE = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(CLONE)]
 
 import shown  # noqa: E402
-from cases import CASES, Case  # noqa: E402
+from cases import CASES, Case, day_of  # noqa: E402
 
 SETS = HERE / "sets"
 RECORDED = HERE / "recorded"
-BEGIN = datetime(2026, 12, 1, 12, tzinfo=UTC)  # after everything that was measured
 PROGRAMS = ("sh", "env", "git", "uname", "nproc", "python3", "getconf")  # no Slurm, no Spack
 CUT = 400  # lines of a printed answer or file that are kept as they are; the rest is counted
 ENDS = 60  # lines of those at its end
@@ -57,7 +56,7 @@ class _Kind(type):
 class _Stopped(datetime, metaclass=_Kind):
     """A datetime whose now is what it is told; every other way makes an ordinary datetime."""
 
-    moment = BEGIN
+    moment = datetime.now(UTC)
 
     def __new__(cls, *words: object, **keys: object) -> datetime:  # type: ignore[misc]
         return datetime(*words, **keys)  # type: ignore[arg-type]
@@ -81,10 +80,10 @@ def _load_everything() -> None:
 
 
 @contextmanager
-def stopped_clock(minute: int) -> Iterator[None]:
-    """Every module of Siteproof in this process sees the same moment, so many after BEGIN."""
+def stopped_clock(begin: datetime, minute: int) -> Iterator[None]:
+    """Every module of Siteproof in this process sees the same moment, so many after `begin`."""
     _load_everything()
-    _Stopped.moment = BEGIN + timedelta(minutes=minute)
+    _Stopped.moment = begin + timedelta(minutes=minute)
     with ExitStack() as patched:
         for name, module in list(sys.modules.items()):
             if name.startswith("siteproof.") and getattr(module, "datetime", None) is datetime:
@@ -165,7 +164,7 @@ class World:
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in "oe")
         code: object = 0
         with (
-            stopped_clock(minute),
+            stopped_clock(datetime.fromisoformat(f"{day_of(self.name)}T12:00+00:00"), minute),
             _inside(self.data),
             warnings.catch_warnings(),
             mock.patch.dict(os.environ, self.environment(), clear=True),
