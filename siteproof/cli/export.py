@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from siteproof.cli import shared
-from siteproof.cli.shared import tell_left_out, which_samples
+from siteproof.cli.shared import tell_left_out, which_answers
 from siteproof.export import documents, junit, openmetrics
 from siteproof.nodes import states
 from siteproof.verdict.judgement import Judgement, judge_system
@@ -37,7 +37,7 @@ def _to_file(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         help="A file, which a reader sees whole or not at all; without it, standard output.",
     )
-    return which_samples(option(command))
+    return which_answers(option(command))
 
 
 @export.command("junit", short_help="JUnit XML for CI, a case a criterion.")

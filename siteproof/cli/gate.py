@@ -14,7 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.checks import session
-from siteproof.cli.shared import tell_left_out, which_samples
+from siteproof.cli.shared import tell_left_out, which_answers
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.gate import act
 from siteproof.gate.act import Scene
@@ -41,7 +41,7 @@ class Options:
 
 
 @click.command()
-@which_samples
+@which_answers
 @click.option("--apply", is_flag=True, help="Run the commands; without it nothing is changed.")
 @click.option(
     "--retest",

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli.compare import share
-from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_samples
+from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_answers
 from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.nodes import states
@@ -35,7 +35,7 @@ RANKED = 20  # nodes of a metric that are shown, the worst first
 
 
 @click.command()
-@which_samples
+@which_answers
 @click.option("--metric", default="", metavar="METRIC", help="The worst nodes in one metric.")
 @click.option(
     "--json",

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from siteproof.cli import shared
-from siteproof.cli.shared import tell_left_out, which_samples
+from siteproof.cli.shared import tell_left_out, which_answers
 from siteproof.errors import UserError
 from siteproof.report import assemble, html, markdown, material
 
@@ -20,7 +20,7 @@ SLOW = 2  # seconds of silence after which somebody who waits wants a word
 
 
 @click.command()
-@which_samples
+@which_answers
 @click.option(
     "--output",
     default="",

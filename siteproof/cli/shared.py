@@ -59,20 +59,25 @@ _OPTIONS = (
         metavar="NAME",
         help="All sessions of a campaign; NAME@DAY where a name was used again.",
     ),
-    click.option(
-        "--as-of",
-        default="",
-        metavar="TIME",
-        help="What was known then, and how old it was then: 2026-11-21T18:00 (UTC), 7d.",
-    ),
+)
+_AS_OF = click.option(
+    "--as-of",
+    default="",
+    metavar="TIME",
+    help="What was known then, and how old it was then: 2026-11-21T18:00 (UTC), 7d.",
 )
 
 
 def which_samples(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--system, --since, --campaign and --as-of: of which samples a verdict speaks."""
+    """--system, --since and --campaign: which samples are meant."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def which_answers(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, and --as-of: where the newest answer counts, and its age."""
+    return which_samples(_AS_OF(command))
 
 
 def tell_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_samples
+from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_answers
 from siteproof.export import documents
 from siteproof.judge.gravity import Verdict
 from siteproof.verdict.judgement import Judgement, judge_system
@@ -29,7 +29,7 @@ WIDTH = 132  # columns where nobody looks at a terminal
 
 
 @click.command()
-@which_samples
+@which_answers
 @click.option(
     "--json",
     "as_json",

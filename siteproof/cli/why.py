@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from siteproof import nodesets
-from siteproof.cli.shared import which_samples
+from siteproof.cli.shared import which_answers
 from siteproof.errors import UserError
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, attempts_at, why_not
 from siteproof.judge.gravity import Verdict, exit_code
@@ -23,7 +23,7 @@ MANY = 60  # … and of a criterion on many pairs
 
 @click.command()
 @click.argument("subject", metavar="CRITERION|NODE|PAIR")
-@which_samples
+@which_answers
 def why(subject: str, system: str, since: str, campaign: str, as_of: str) -> None:
     """Explain the verdict on a criterion, a node or a pair of nodes from its samples.
 
