@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from siteproof import files
 from siteproof.checks import options
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.schema.shapes import hint
-from siteproof.sites import Metric
+from siteproof.sites import Metric, Site, check_files
 from siteproof.sweeps import reading
 from siteproof.sweeps.reading import FOLDER
-from siteproof.sweeps.tools import TOOLS
+from siteproof.sweeps.tools import SWEEPS_ONLY
 
 
 def refuse(error: UserError | UserErrors) -> NoReturn:
@@ -46,11 +47,26 @@ def refuse_word(check: object, name: str, allowed: Sequence[str]) -> None:
 def promised(catalogue: Mapping[str, Metric], clone: Path) -> dict[Path, set[str]]:
     """The checks that the catalogue lists for each file."""
     found: dict[Path, set[str]] = {}
-    sweeps_only = {tool.check for tool in TOOLS.values() if not tool.plain}
     for metric in catalogue.values():
-        if metric.check and metric.file and metric.check not in sweeps_only:
+        if metric.check and metric.file and metric.check not in SWEEPS_ONLY:
             found.setdefault(clone / metric.file, set()).add(metric.check)
     return found
+
+
+def tell_gone(site: Site, paths: Iterable[str | Path]) -> None:
+    """Tell which checks a run over these paths lacks, as ReFrame passes over a file not there.
+
+    A file that can be read is loaded, and refused if it lacks its check.
+    """
+    searched = [Path(path).resolve() for path in paths]
+    for one in check_files.gone(site.catalogue, SWEEPS_ONLY, files.CLONE).values():
+        file = (files.CLONE / one.file).absolute()
+        if one.read or not any(file.is_relative_to(path) for path in searched):
+            continue
+        if file.is_file():  # not for this user: ReFrame itself would end with an error of its own
+            refuse(UserError(one.file, one.what))
+        else:
+            print(f"siteproof: {check_files.told_before_run(one, site)}", file=sys.stderr)
 
 
 def refuse_broken_file(filename: str, error: Exception) -> NoReturn:

@@ -35,6 +35,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         given = adapter.given()
         site = sites.load((given.system or "").partition(":")[0] or sites.recognise())
         options.refuse(given, site)
+        loading.tell_gone(site, given.checkpath or [files.CLONE / "checks"])
         active = session.start(site, given.restore_session)
         if given.run:
             machine.refuse_stranger(site.name, site.system.recognise)

@@ -9,10 +9,11 @@ import click
 from siteproof import files
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
-from siteproof.sites import manual
-from siteproof.sites.site import find, lint_sites, names, trust
+from siteproof.sites import check_files, manual
+from siteproof.sites.site import examine, find, lint_sites, names, trust
 from siteproof.spack import lint_envs as software
 from siteproof.sweeps import reading as sweeps
+from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 
 
 @click.command()
@@ -36,12 +37,22 @@ def lint(systems: tuple[str, ...], schema: bool) -> None:
         *lint_sites(chosen),
         *software.everything(),
         *software.sites(chosen),
+        *_checks(chosen),
         *_data(chosen),
     ]
     for mistake in mistakes:
         click.echo(f"siteproof: {mistake}")
     click.echo(_answer(chosen, swept, mistakes))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
+
+
+def _checks(chosen: list[str]) -> list[UserError]:
+    """The checks that are not where the catalogue says."""
+    by_check: dict[str, list[str]] = {}
+    for name, file in sweeps.examine()[0].items():
+        by_check.setdefault(TOOLS[file.sweep.tool].check, []).append(name)
+    sites = [site for name in chosen if (site := examine(name)[0])]
+    return check_files.lint(sites, by_check, SWEEPS_ONLY)
 
 
 def _data(chosen: list[str]) -> list[UserError]:

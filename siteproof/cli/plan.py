@@ -51,6 +51,9 @@ def _described(options: tuple[str, ...]) -> list[dict[str, Any]]:
     if answer.returncode:
         last = (answer.stderr.strip() or answer.stdout.strip()).splitlines()[-1:]
         raise UserError("plan", " ".join(last).removeprefix("siteproof: ") or "reframe failed")
+    for line in answer.stderr.splitlines():
+        if line.startswith("siteproof: "):
+            click.echo(line, err=True)
     described: list[dict[str, Any]] = json.loads(answer.stdout[answer.stdout.index("[") :])
     return described
 

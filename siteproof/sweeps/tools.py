@@ -134,6 +134,7 @@ TOOLS = {
     ),
 }
 
+SWEEPS_ONLY = {tool.check for tool in TOOLS.values() if not tool.plain}
 SIZES = {
     name for tool in TOOLS.values() for name, axis in tool.all_axes.items() if axis.kind == "size"
 }

@@ -21,8 +21,9 @@ from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
 from siteproof.record.updates import Updates
-from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, pairs
+from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
+from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.verdict import answers
 
 
@@ -101,6 +102,8 @@ def judge_system(
     judged = judge_samples(site, found, chosen, record.swept, fresh)
     past = bool(as_of) or "@" in name
     odd = dict.fromkeys(record.sessions.odd_clocks, nodesets.of())
+    if not past:  # what the clone holds today says nothing of what was
+        judged = _without_check(judged)
     warnings = {**judged.warnings, **odd}
     return replace(judged, sessions=record.sessions, warnings=warnings, campaign=name, past=past)
 
@@ -343,6 +346,33 @@ def _judge_units(
     }
     usual_of = dict.fromkeys(expected, usual)
     return judge(name, criterion, found, expected, usual_of, excused, fresh)
+
+
+def _without_check(judged: Judgement) -> Judgement:
+    """Told of each criterion whose check is gone: why nothing answers it, or nothing newer."""
+    table, named = judged.site.catalogue, [v.criterion.metric for v in judged.verdicts]
+    gone = check_files.gone({metric: table[metric] for metric in named}, SWEEPS_ONLY)
+    verdicts, warnings = [], dict(judged.warnings)
+    for verdict in judged.verdicts:
+        lost = gone.get(verdict.criterion.metric.partition(".")[0])
+        if lost and not verdict.excused:
+            why = f"{lost}, so {lost.check} cannot be measured"
+            if verdict.verdict is Verdict.INCOMPLETE:
+                verdict = _because(verdict, why)
+            else:
+                ends = nodesets.of(end for n in verdict.nodes for end in pair_units.ends(n.node))
+                warnings.setdefault(f"{why}; an older answer stands", nodesets.of()).update(ends)
+        verdicts.append(verdict)
+    return replace(judged, verdicts=verdicts, warnings=warnings)
+
+
+def _because(verdict: CriterionVerdict, why: str) -> CriterionVerdict:
+    """With this reason behind what is told of it, and of its nodes that have no answer."""
+    nodes = [
+        replace(node, why=f"{node.why}; {why}") if node.verdict is Verdict.INCOMPLETE else node
+        for node in verdict.nodes
+    ]
+    return replace(verdict, why=f"{verdict.why}; {why}", nodes=nodes)
 
 
 def _interrupted(verdicts: Sequence[CriterionVerdict]) -> dict[str, NodeSet]:

@@ -179,6 +179,14 @@ def test_a_data_folder_that_is_a_file_is_refused(good, inside):
 # ---- checks that are not what the catalogue says
 
 
+LESS = (  # root reads everything
+    ["setpriv", "--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search"]
+    if os.geteuid() == 0
+    else []
+)
+GONE = "siteproof: checks/cpu/stream.py is gone: Stream is not run"
+
+
 def broken(text, old, new):
     assert old in text
     return text.replace(old, new)
@@ -208,8 +216,93 @@ def test_a_broken_check_ends_the_run(good, old, new, told):
 def test_a_check_that_is_gone_is_told_by_the_verdict(good):
     good.clone = copy_clone(good.folder / "clone")
     (good.clone / "checks/cpu/stream.py").unlink()
-    assert good.reframe("-r", "-n", "Hpl|HostParameters").code == 0
+    done = good.reframe("-r", "-n", "Hpl|HostParameters")
+    assert done.code == 0
+    assert GONE in done.err
     assert good.verdicts()["HERE-STREAM"] == "INCOMPLETE"
+    told = "checks/cpu/stream.py is gone, so Stream cannot be measured"
+    assert told in good.siteproof("why", "HERE-STREAM").out
+
+
+def gone(path):
+    path.unlink()
+
+
+def to_nowhere(path):
+    path.unlink()
+    path.symlink_to("/nowhere/stream.py")
+
+
+def folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def renamed(path):
+    path.rename(path.with_suffix(".py.old"))
+
+
+@pytest.mark.parametrize("lose", [gone, to_nowhere, folder, renamed])
+def test_a_check_file_that_reframe_passes_over_is_told_in_one_line(world, lose):
+    world.clone = copy_clone(world.folder / "clone")
+    lose(world.clone / "checks/cpu/stream.py")
+    done = world.reframe("-l")
+    assert done.code == 0, done
+    (line,) = done.err.splitlines()
+    assert line.startswith("siteproof: checks/cpu/stream.py is ")
+    assert line.endswith("Stream is not run, so nothing new answers HERE-STREAM of thishost")
+
+
+def test_a_check_file_that_the_user_may_not_read_ends_the_run(world):
+    world.clone = copy_clone(world.folder / "clone")
+    (world.clone / "checks/cpu/stream.py").chmod(0)
+    line = world.run(*LESS, "reframe", "-c", "checks/", "-l").refused()
+    assert line == "siteproof: checks/cpu/stream.py: cannot be read: Permission denied"
+
+
+def test_lint_names_a_check_file_that_is_gone(world):
+    world.clone = copy_clone(world.folder / "clone")
+    (world.clone / "checks/cpu/stream.py").unlink()
+    done = world.siteproof("lint", "thishost")
+    assert done.code == 2
+    (line,) = [line for line in done.out.splitlines() if line.startswith("siteproof: ")]
+    assert line.startswith("siteproof: checks/cpu/catalogue.yaml:")
+    assert "checks/cpu/stream.py is gone, so nothing measures Stream.triad" in line
+    assert "HERE-STREAM of thishost" in line
+
+
+def test_a_check_that_only_other_sites_need_is_a_warning(world):
+    world.clone = copy_clone(world.folder / "clone")
+    (world.clone / "checks/storage/mdtest.py").unlink()
+    (line,) = world.reframe("-l").err.splitlines()
+    assert line.startswith("siteproof: warning: checks/storage/mdtest.py is gone: Mdtest")
+    assert line in world.siteproof("plan", "-n", "Hpl").err
+
+
+@pytest.mark.parametrize("chosen", ["checks/network", "checks/cpu/hpl.py"])
+def test_nothing_is_told_of_checks_that_were_not_asked_for(world, chosen):
+    world.clone = copy_clone(world.folder / "clone")
+    (world.clone / "checks/cpu/stream.py").unlink()
+    assert world.run("reframe", "-c", chosen, "-l").err == ""
+
+
+def test_a_check_that_moved_to_another_file_is_still_run(world):
+    world.clone = copy_clone(world.folder / "clone")
+    path = world.clone / "checks/cpu/stream.py"
+    path.rename(path.with_name("memory.py"))
+    done = world.reframe("-l", "-n", "Stream")
+    assert "- Stream" in done.out
+    assert done.err == ""
+
+
+def test_an_older_answer_of_a_check_that_is_gone_stands_with_a_warning(good):
+    good.clone = copy_clone(good.folder / "clone")
+    good.recorded_likwid()
+    assert good.reframe("-r", "-n", "Stream").code == 0
+    (good.clone / "checks/cpu/stream.py").unlink()
+    assert good.verdicts()["HERE-STREAM"] == "PASS"
+    told = "checks/cpu/stream.py is gone, so Stream cannot be measured; an older answer stands"
+    assert told in " ".join(good.siteproof("verdict").out.split())
 
 
 # ---- tools that fail
