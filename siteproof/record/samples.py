@@ -79,12 +79,12 @@ class Header:
     check: str
     job: str
     time: str
-    place: int = 0
     mode: str = ""
     campaign: str = ""
     expected: str = ""
     conditions: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
+    place: int = 0
 
     @property
     def order(self) -> Order:
