@@ -90,7 +90,7 @@ def remember(name: str, site_scope: Path, folder: Path) -> None:
 def changed(name: str, site_scope: Path, folder: Path) -> bool:
     """Whether what the lock was made from has changed since."""
     try:
-        before = files.read_text(folder / INPUTS, below=files.folder())
+        before = files.read_text(folder / INPUTS, below=folder)
         return before.strip() != digest(name, site_scope)
     except (OSError, UserError):
         return False  # a lock from elsewhere

@@ -92,7 +92,8 @@ def test_a_node_stands_beside_the_fleet_of_its_own_environment(two):
 
 
 MIDDLE = """\
-C-MEDIAN: {description: d, metric: Stream.triad, at_least: 100 MB/s, source: s, scope: median}
+C-MEDIAN: {description: d, metric: Stream.triad, at_least: 100 MB/s, source: s, scope: median,
+  max_age: none}
 """
 
 
@@ -127,7 +128,7 @@ def test_the_bound_of_a_median_accuses_no_node(tmp_path, monkeypatch):
     ],
 )
 def test_a_bound_has_the_sides_that_the_contract_gives_it(tmp_path, monkeypatch, rule, beyond):
-    criteria = f"C-1: {{description: d, {rule}, source: s}}\n"
+    criteria = f"C-1: {{description: d, {rule}, source: s, max_age: none}}\n"
     metric, unit = ("Hpl.time", "s") if "Hpl" in rule else ("Stream.triad", "MB/s")
     values = {"n001": 99.99, "n002": 100.01, "n003": 100, "n004": 94.99, "n005": 105, "n006": 106}
     with world(tmp_path, monkeypatch, criteria) as (perflogs, made):

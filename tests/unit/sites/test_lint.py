@@ -87,7 +87,7 @@ def test_file_that_is_a_folder(example):
     (example / "criteria.yaml").unlink()
     (example / "criteria.yaml").mkdir()
     assert told() == [
-        "site-config/example/criteria.yaml:1: cannot be read: Is a directory in criteria.yaml"
+        "site-config/example/criteria.yaml:1: is a folder in criteria.yaml"
     ]
 
 
