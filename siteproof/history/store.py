@@ -89,6 +89,8 @@ def version() -> str:
 
 def load(folder: Path) -> Index | None:
     """The index of a store; None if there is none yet. Raises Broken."""
+    if not folder.is_dir():
+        return None
     try:
         record = files.read_json(folder / INDEX, below=folder, limit=LARGEST)
         if record["version"] != version():

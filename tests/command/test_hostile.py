@@ -47,7 +47,6 @@ def write(world, run, campaign):
     found += [
         Sample(head, "n003", "Stream.*", status="node_lost", why=text),
         Sample(head, "n005", "Stream.*", status="invalid", why=text),
-        Sample(head, text, "Stream.*", status="generic", why=text),
     ]
     samples.write(perflogs, head, found)
     head = header(run, "HostParameters", campaign=campaign)

@@ -11,7 +11,7 @@ import pytest
 from clone import wait_for
 
 from siteproof.checks import job
-from siteproof.collect import raw
+from siteproof.collect import ending, raw
 
 pytestmark = pytest.mark.command
 SCRIPTS = Path(job.__file__).with_name("on_node")
@@ -193,7 +193,7 @@ def test_a_program_that_hangs_is_ended_and_told_without_the_usual_timeout(shell,
     said = node.run()
     left = node.left()
     assert (left.number("exit"), left.stdout) == (raw.ENDED, "began\n"), said
-    assert left.timed_out(left.number("exit"))
+    assert ending.timed_out(left.number("exit"), left.meta)
     wait_for(lambda: not alive(mark))
 
 
