@@ -103,7 +103,7 @@ def test_before_the_first_run_everything_is_incomplete(world):
         ({"raw": "\x00"}, ":2: broken line"),
         ({"line": {"value": "fast"}}, ":2: 'fast' is no number"),
         ({"line": {"value": "1E+999999"}}, ":2: '1E+999999' is no figure that any tool prints"),
-        ({"line": {"value": [1]}}, ":2: '[1]' is no number"),
+        ({"line": {"value": [1]}}, ":2: [1] is no number"),
         ({"line": {"unit": "furlong"}}, ":2: unknown unit 'furlong'"),
         ({"line": {"unit": 5}}, ":2: unknown unit '5'"),
         ({"line": {"dims": "x"}}, ":2: 'dims' is no object of texts"),
@@ -132,17 +132,19 @@ def test_a_broken_perflog_is_named_with_its_line(kept, words, keys, told):
 
 def test_several_broken_perflogs_are_named_at_once(kept):
     kept.keep()
-    for name in ("a.jsonl", "b.jsonl"):
-        kept.keep(raw="{", name=name)
+    for job in ("2", "3"):
+        kept.keep(raw="{", head={"job": job}, name=f"s.Stream.{job}.jsonl")
     done = kept.siteproof("verdict")
     assert done.code == 2
     assert [line.split(": ")[2] for line in done.err.splitlines()] == ["broken line. Allowed"] * 2
 
 
-def test_a_perflog_that_is_a_folder_is_named(kept):
+def test_a_perflog_that_is_a_folder_is_left_out_and_named(kept):
     kept.keep()
     (kept.data / "perflogs/thishost/node/x.jsonl").mkdir()
-    assert "x.jsonl: cannot be read" in kept.siteproof("verdict").refused()
+    done = kept.siteproof("verdict")
+    assert "left out: " in done.err and "x.jsonl: refused: it is no regular file" in done.err
+    assert done.code == 3
 
 
 def test_perflogs_that_are_a_file_are_named(world):
@@ -168,7 +170,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b1m\r\b\u202e"
 
 
 def test_hostile_perflogs_print_no_control_character(kept):
-    kept.keep(line={"status": "generic", "why": HOSTILE, "metric": "Stream.*"}, name="1.jsonl")
+    kept.keep(line={"status": "generic", "why": HOSTILE, "metric": "Stream.*"})
     kept.keep(
         line={
             "metric": "HostParameters.mismatch",
@@ -177,7 +179,7 @@ def test_hostile_perflogs_print_no_control_character(kept):
             "dims": {"parameter": HOSTILE},
         },
         head={"check": "HostParameters", "conditions": {HOSTILE: HOSTILE}},
-        name="2.jsonl",
+        name="s.HostParameters.1.jsonl",
     )
     for words in (["verdict"], ["why", "localhost"], ["why", "HERE-STREAM"], ["verdict", "--json"]):
         said = kept.siteproof(*words).said
