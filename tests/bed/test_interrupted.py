@@ -78,12 +78,18 @@ def world_of_eight(world):
     return furnish(world)
 
 
-def test_an_interrupted_session_is_the_one_that_is_spoken_of(world_of_eight):
+def test_an_interrupted_session_takes_no_answer_back_and_is_named(world_of_eight):
     world_of_eight.keep([*good(1), *ended(2)])
-    assert world_of_eight.ask("verdict").code == 3, "the newest session, not an older one"
-    told = world_of_eight.ask("why", "n003")
-    assert "interrupted: left no result" in told.out
-    assert "does not count: interrupted" in told.out
+    done = world_of_eight.ask("verdict")
+    assert done.code == 0
+    assert "interrupted" in done.out and "s0002" in done.out
+    assert "interrupted: left no result" in world_of_eight.ask("why", "n003").out
+
+
+def test_an_interrupted_session_alone_answers_nothing(world_of_eight):
+    world_of_eight.keep(ended(2))
+    assert world_of_eight.ask("verdict").code == 3
+    assert "does not count: interrupted" in world_of_eight.ask("why", "n003").out
     assert world_of_eight.ask("nodes", "--untested").out == "n[001-008]\n"
 
 
