@@ -146,8 +146,7 @@ def opened(
     parts = path.relative_to(below).parts or (".",)
     held: list[int] = []
     try:
-        # The root itself may be a link, and lie behind links: the site has named it.
-        held.append(os.open(below, _FOLDER & ~os.O_NOFOLLOW))
+        held.append(_root(below))
         root = os.fstat(held[0])
         for part in parts[:-1]:
             held.append(_step(part, _FOLDER, path, held[-1], root, owners))
@@ -367,8 +366,7 @@ def _walk(path: Path, below: Path, parts: Iterable[str], make: bool = False) -> 
     """
     held: list[int] = []
     try:
-        # The root itself may be a link, and lie behind links: the site has named it.
-        held.append(os.open(below, _FOLDER & ~os.O_NOFOLLOW))
+        held.append(_root(below))
         for part in parts:
             held.append(_enter(_plain(part, path), held[-1], make))
     except OSError as error:
@@ -380,6 +378,14 @@ def _walk(path: Path, below: Path, parts: Iterable[str], make: bool = False) -> 
         _close(held)
         raise
     return held
+
+
+def _root(below: Path) -> int:
+    """The root itself may be a link, and lie behind links: the site has named it."""
+    try:
+        return os.open(below, _FOLDER & ~os.O_NOFOLLOW)
+    except NotADirectoryError:  # then nothing lies below it
+        raise FileNotFoundError(errno.ENOENT, "no such folder", str(below)) from None
 
 
 def _enter(name: str, folder: int, make: bool) -> int:

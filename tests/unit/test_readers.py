@@ -15,10 +15,9 @@ BARE = {"open", "NodeSet", "RangeSet"}
 YAML = {"load", "safe_load", "compose", "parse", "full_load", "unsafe_load"}
 WHY = {
     # the reader itself, and what it stands on
-    "siteproof/files.py:opened": "the reader",
     "siteproof/files.py:named": "the reader",
     "siteproof/files.py:_step": "the reader",
-    "siteproof/files.py:_walk": "the reader",
+    "siteproof/files.py:_root": "the reader",
     "siteproof/files.py:_enter": "the reader",
     "siteproof/files.py:names": "the reader",
     "siteproof/files.py:write": "a file of its own, made anew",
