@@ -86,9 +86,7 @@ def test_unreadable_file(file, content, what, example):
 def test_file_that_is_a_folder(example):
     (example / "criteria.yaml").unlink()
     (example / "criteria.yaml").mkdir()
-    assert told() == [
-        "site-config/example/criteria.yaml:1: is a folder in criteria.yaml"
-    ]
+    assert told() == ["site-config/example/criteria.yaml:1: is a folder in criteria.yaml"]
 
 
 def test_aliases_are_allowed_but_no_bomb(example):
