@@ -73,7 +73,9 @@ class History:
         """What is wrong with the clocks and numbers of a system's sessions."""
         found = self.sql(_HEADS, {"system": system, "nodes": clocks.NODES})
         return clocks.told(
-            Header(session, system, "", "", check, "", f"{time}+00:00", place, provenance=held)
+            Header(
+                session, system, "", "", check, "", f"{time}+00:00", provenance=held, place=place
+            )
             for session, check, time, place, off in found
             for held in ({clocks.NODES: off} if off else {},)
         )

@@ -22,7 +22,7 @@ def lines_that_are_proven() -> list[str]:
     return found
 
 
-def tests_there_are() -> set[str]:
+def existing_tests() -> set[str]:
     sources = (path.read_text(encoding="utf-8") for path in Path(TOP, "tests").rglob("test_*.py"))
     return {name for text in sources for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
 
@@ -35,4 +35,4 @@ def test_every_line_of_the_threat_model_names_a_test():
 
 def test_every_test_that_the_threat_model_names_exists():
     named = set(TEST.findall(PAGE.read_text(encoding="utf-8")))
-    assert sorted(named - tests_there_are()) == []
+    assert sorted(named - existing_tests()) == []
