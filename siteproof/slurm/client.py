@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -161,12 +162,16 @@ def on_each(
     ]
     with TemporaryFile("w+", errors="replace") as out, TemporaryFile("w+", errors="replace") as err:
         try:
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            )
         except OSError as error:
             return subprocess.CompletedProcess(argv, 1, "", f"srun: {error.strerror}")
         end = time.monotonic() + TIMEOUT
         try:
             while process.poll() is None and time.monotonic() < end:
+                if max(os.fstat(file.fileno()).st_size for file in (out, err)) > MOST:
+                    break  # more is no answer, and would fill the disk
                 if answered(_told(out)) >= len(nodes):
                     end = min(end, time.monotonic() + A_MOMENT)
                 time.sleep(0.05)
@@ -181,12 +186,14 @@ def _told(file: IO[str]) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End srun, which ends its step; a signal that it may catch goes first."""
-    for end in (process.terminate, process.kill):
-        if process.poll() is None:
-            end()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(A_MOMENT)
+    """End srun, which ends its step, and what it has started; first by what it may catch."""
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(A_MOMENT)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def change(argv: Sequence[str]) -> str:

@@ -292,7 +292,7 @@ def test_two_faults_of_two_nodes_are_mended_one_by_one(testbed):
 
 def test_fault_alone_lists_every_fault_in_one_line_each(testbed):
     lines = testbed.must("fault").splitlines()
-    assert len(lines) == 16
+    assert len(lines) == 17
     assert all(re.match(r"[a-z-]+ +\S.{20,}", line) for line in lines)
 
 

@@ -3,10 +3,11 @@
 import os
 import shutil
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from clone import TOP
+from clone import TOP, wait_for
 
 from siteproof import nodesets
 from siteproof.checks import options, session, settings, sight
@@ -147,6 +148,11 @@ def test_an_srun_that_does_not_end_after_all_have_answered_is_ended(srun):
 def test_what_a_node_prints_without_end_is_not_read_without_end(srun, monkeypatch):
     monkeypatch.setattr(client, "TIMEOUT", 1)
     assert len(srun("yes").stdout) <= client.MOST
+
+
+def test_nothing_that_was_started_outlives_the_question(srun, tmp_path):
+    srun(f"sleep 300 & echo $! >{tmp_path}/pid; yes")
+    wait_for(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/exe").exists())
 
 
 def test_a_refusal_of_slurm_is_handed_on(srun):
