@@ -25,6 +25,7 @@ class Verdict(StrEnum):
 
 RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 NOT_KEPT = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED)
+WORTH_REPEATING = (Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE)  # a new answer may differ
 UNDECIDED = (Verdict.INCOMPLETE, Verdict.PENDING, Verdict.SKIP)
 OF_STATUS = {  # what a node without a value is; its sample says why there is none
     "invalid": Verdict.FAIL,  # a wrong answer is no slow answer, and no missing one either

@@ -11,7 +11,7 @@ from siteproof import nodesets, units
 from siteproof.curves import whole_sweep
 from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.gravity import Verdict
+from siteproof.judge.gravity import WORTH_REPEATING, Verdict
 from siteproof.record.pair_units import ends
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES, SIGNS
@@ -106,7 +106,7 @@ def next_command(judged: Judgement) -> str:
 
 def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
     """Whether a run of checks could mend it; a whole sweep is no part of them."""
-    if result.excused or result.verdict not in (Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE):
+    if result.excused or result.verdict not in WORTH_REPEATING:
         return False
     if any(published(sample) for sample in judged.samples):
         return False

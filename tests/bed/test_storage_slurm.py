@@ -146,7 +146,7 @@ def test_the_reader_of_a_node_that_died_is_not_failed_and_its_files_go_at_the_ne
         "-S",
         "nodes=node[001-003]",
     )
-    suite.wait_for(lambda: list(suite.disk.glob("*.node002.1/test.2")))
+    suite.wait_for(lambda: list(suite.disk.glob("*.node002.1*/test.2")))
     testbed.power_off("node002")
     try:
         out = running.communicate(timeout=PATIENCE)[0]

@@ -226,8 +226,8 @@ def test_samples_with_anything_wrong_in_them_are_never_a_better_answer(here):
     for what, text in some(spoilt(json.loads(lines[-1])), 150):
         path.write_text("\n".join([head, *lines[:-1], text]) + "\n")
         code, told = ask("verdict")
-        # As another metric it is no figure of this one, and what was measured before stands.
-        better = what.startswith(("('value',)", "('unit',)", "('metric',)"))
+        # Of another metric or of no node it is another figure, and what was there before stands.
+        better = what.startswith(("('value',)", "('unit',)", "('metric',)", "('node',)"))
         assert code in ((1, 2, 3) if not better else (0, 1, 2, 3)), (what, told)
         assert "\x1b" not in told and "\u202e" not in told, what
 
