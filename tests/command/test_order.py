@@ -15,7 +15,8 @@ GOOD, BAD = 100, 1  # MB/s; the contract asks for 60
 
 
 @pytest.fixture
-def world(world):
+def world(world, monkeypatch):
+    monkeypatch.chdir(world.folder)  # a command writes its page there
     return fleets.furnish(world)
 
 
