@@ -15,8 +15,7 @@ GOOD, BAD = 100, 1  # MB/s; the contract asks for 60
 
 
 @pytest.fixture
-def world(world, monkeypatch):
-    monkeypatch.chdir(world.folder)  # a command writes its page there
+def world(world):
     return fleets.furnish(world)
 
 
