@@ -41,6 +41,6 @@ def _why_none(wanted: str, slurm: bool) -> str:
 
 def settings(origin: Origin) -> dict[str, str]:
     """What a node needs for its credential; nothing where none is asked for."""
-    if origin.evidence.startswith("none"):
+    if not origin.evidence or origin.evidence.startswith("none"):  # empty: of a dry run
         return {}
     return {"SITEPROOF_NONCE": origin.nonce, "SITEPROOF_MUNGE": munge.socket()}

@@ -18,7 +18,7 @@ from siteproof.errors import OutputError
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.point import Point, folder_of
-from siteproof.sweeps import knobs
+from siteproof.sweeps import knobs, tools
 
 NO_NODE = ""
 MOST_TOLD = 10  # lost nodes in the reason of each point
@@ -77,8 +77,9 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
         told = outcome.reason(error)
         status = outcome.status_of(told, left, job, ended)
         return Outcome(status=status, why=str(told), host=_host(left), dims=dims)
+    asked = {k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())}
     return Outcome(
-        readings, {**point.fixed, **conditions}, host=_host(left), dims=dims, origin=proof
+        readings, {**point.fixed, **conditions}, host=_host(left), dims=asked, origin=proof
     )
 
 

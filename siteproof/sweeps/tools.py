@@ -138,6 +138,10 @@ SWEEPS_ONLY = {tool.check for tool in TOOLS.values() if not tool.plain}
 SIZES = {
     name for tool in TOOLS.values() for name, axis in tool.all_axes.items() if axis.kind == "size"
 }
+OF_ONE_RUN = {
+    tool.check: {name for name, axis in tool.all_axes.items() if axis.one}
+    for tool in TOOLS.values()
+}
 
 
 def told(name: str, value: str) -> str:

@@ -50,7 +50,7 @@ def test_the_real_benchmarks_pass_on_this_machine(tmp_path):
 
 
 def test_a_run_without_slurm_says_that_nothing_proves_its_origin_and_keeps_its_secret(good):
-    assert good.reframe("-r", "-n", "HostParameters").code == 0
+    assert good.reframe("-r", "--keep-stage-files", "-n", "HostParameters").code == 0
     (path,) = good.samples()
     header = json.loads(path.read_text().splitlines()[0])
     assert header["provenance"]["origin"] == "none: no Slurm"

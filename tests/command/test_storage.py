@@ -217,7 +217,7 @@ def test_a_file_system_that_fills_up_in_the_middle_gives_no_figure(disk):
         subprocess.run(["umount", folder], check=True)
     assert done.code == 1, done
     assert "No space left on device" in done.out
-    assert "could not be written whole" in done.out
+    assert "test.2: No space left on device" in done.out
     assert set(disk.statuses().values()) == {"generic"}
 
 
