@@ -7,7 +7,8 @@ that did not take part: each is an error here, and passes silently in plain ReFr
 
 from __future__ import annotations
 
-import secrets
+import hashlib
+import os
 import shlex
 import shutil
 import time
@@ -49,6 +50,8 @@ ON_NODE = Path(__file__).with_name("on_node")  # what runs on nodes: sh, and not
 
 MARGIN = 60  # seconds of the job's limit that are not the measurement's; a quarter of a short one
 LOCAL = "local"
+# In this process only: ReFrame writes each attribute of a test into its stage directory.
+SECRET = os.urandom(32)
 
 
 class JobCheck(rfm.RunOnlyRegressionTest, special=True):
@@ -82,7 +85,6 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     clean = False  # whether what steers them is unset first, unless the site wants it
     measures = ""  # the class that the catalogue names, where this is not it
     blocked = ""  # why the job could not start
-    secret = ""  # of which the names on shared file systems are made
 
     # ---- what a kind of check must say
 
@@ -286,7 +288,6 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         shutil.copy(Path(self.prefix) / self.script, stage / "measure.sh")
         (stage / "raw").mkdir(exist_ok=True)
         self.write_work(missing=False)
-        self.secret = secrets.token_hex(16)
         if not self.is_dry_run():
             self.plan.origin = evidence.of_job(self.asked, self.where.origin, slurm=self.on_slurm)
         self.write_settings(attempt=1)
@@ -328,7 +329,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 if self.clean
                 else {}
             ),
-            "SITEPROOF_SECRET": self.secret,
+            "SITEPROOF_SECRET": _secret_of(self.stagedir),
             **evidence.settings(self.plan.origin),
             **self.settings(),
         }
@@ -489,3 +490,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         seen = {key.rpartition(":")[2] for key in self.perfvalues}
         if missing := [name for name in self.perf_variables if name not in seen]:
             raise SanityError(f"no value for {', '.join(missing)}")
+
+
+def _secret_of(stagedir: str) -> str:
+    """Of which the names on shared file systems are made."""
+    return hashlib.blake2b(stagedir.encode(), key=SECRET, digest_size=16).hexdigest()
