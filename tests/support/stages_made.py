@@ -220,8 +220,7 @@ def _damage_once(made: Made, rng: random.Random) -> str:
     elif there and rng.random() < 0.8:
         path = rng.choice(there)
         if rng.random() < 0.2:
-            manifest = made.stage / NAME
-            path = manifest if manifest.is_file() and not manifest.is_symlink() else path
+            path = made.stage / NAME if made.stage / NAME in there else path
         how = rng.choice((_bytes, _bytes, _text, _text, _text, _to_link, _to_other, _remove))
     else:
         path = made.stage / rng.choice(("siteproof-collected", "raw/n1/exit", "raw/n1/run.2"))

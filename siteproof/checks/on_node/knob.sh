@@ -60,8 +60,8 @@ knobs_facts() { # of nodes that differ all different values
         cat "$knobs_folder/$knobs_node.set"
     done | awk '!seen[$0]++ {
         at = index($0, "="); knob = substr($0, 1, at - 1); value = substr($0, at + 1)
-        if (!(knob in all)) order[++n] = knob
-        all[knob] = (knob in all ? all[knob] " | " : "") value
+        if (knob in all) all[knob] = all[knob] " | " value
+        else { order[++n] = knob; all[knob] = value }
     } END { for (i = 1; i <= n; i++) print order[i] "=" all[order[i]] }'
 }
 

@@ -39,7 +39,7 @@ echo "last words" >&2
 class Node:
     """A stage directory, and a PATH that holds only what a node has."""
 
-    def __init__(self, folder, shell="dash", applets=False, without=(), script="node.sh"):
+    def __init__(self, folder, shell="dash", applets=False, without=(), script="node.sh", more=()):
         self.stage, self.programs = folder / "stage", folder / "programs"
         (self.stage / "raw").mkdir(parents=True)
         self.programs.mkdir()
@@ -48,7 +48,7 @@ class Node:
         first, *options = SHELLS[shell]
         words = " ".join([shutil.which(first), *options])
         self.program("sh", f'#!/bin/sh\nexec {words} "$@"\n')
-        for tool in set(TOOLS) - set(without):
+        for tool in {*TOOLS, *more} - set(without):
             (self.programs / tool).symlink_to(BUSYBOX if applets else shutil.which(tool))
         self.script = script
         self.values = {"SITEPROOF_NODE": "n1", "SITEPROOF_ATTEMPT": 1, "SITEPROOF_LIMIT": 60}
@@ -304,6 +304,53 @@ def test_each_shell_walks_a_sweep(shell, applets, tmp_path):
     said = node.run()
     assert is_whole(node.left("00001"), swap=()), said
     assert node.left("00002").number("exit") == raw.ENDED, said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: knobs are set by root")
+@pytest.mark.parametrize("applets", [False, True], ids=["coreutils", "busybox applets"])
+def test_each_shell_sets_a_knob_reads_it_back_and_restores_it(shell, applets, tmp_path):
+    if applets and not BUSYBOX:
+        pytest.skip("NOT TESTED: no busybox")
+    node = Node(tmp_path, shell, applets, more=("dirname", "tac"))
+    folder = node.stage / "knobs.d"
+    folder.mkdir()
+    (folder / "wanted").write_text("knob.sysctl.net.ipv4.ip_default_ttl\t77\n")
+    (folder / "peers").write_text("")
+    node.program("ttl", "#!/bin/sh\ncat /proc/sys/net/ipv4/ip_default_ttl\n")
+    node.program("all", "#!/bin/sh\nttl; sh ./knob_hold.sh hold ./knobs.d; ttl\n")
+    walk = subprocess.Popen(
+        [shutil.which("unshare"), "--net", node.programs / "all"],  # a TTL of its own
+        cwd=node.stage,
+        env={"PATH": str(node.programs), "SITEPROOF_NODE": "n1"}
+        | {"SITEPROOF_KNOB_RECORDS": str(tmp_path / "records")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    wait_for(lambda: (folder / "n1.set").exists() or (folder / "n1.failed").exists())
+    (folder / "release").touch()
+    said = walk.communicate(timeout=60)[0]
+    assert (folder / "n1.set").read_text() == "knob.sysctl.net.ipv4.ip_default_ttl=77\n", said
+    assert said == "64\n64\n"
+    assert (folder / "n1.restored").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: mount needs root")
+def test_each_shell_measures_where_nothing_below_tmp_and_the_stage_may_be_executed(shell, tmp_path):
+    node, strict = Node(tmp_path, shell), tmp_path / "noexec"
+    strict.mkdir()
+    node.measure(f'{MEASURE}\n: >"$TMPDIR/x"; chmod 755 "$TMPDIR/x"; "$TMPDIR/x"; echo "$?"')
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec,size=16m", "tmpfs", strict], check=True)
+    try:
+        node.stage = shutil.copytree(node.stage, strict / "stage")
+        (strict / "tmp").mkdir()
+        said = node.run(TMPDIR=str(strict / "tmp"))
+        left = node.left()
+        assert left.stdout == "1.5\n126\n", said  # 126: it may not be executed
+        assert [run.exit for run in left.runs] == [0, 3], said
+        assert left.meta.keys() >= {"node", "start", "exit", "end"}
+    finally:
+        subprocess.run(["umount", strict], check=True)
 
 
 # ---- what proves whose result it is
