@@ -57,6 +57,7 @@ _PLAIN = re.compile(r"(?!\.)[^/\s\x00]{1,200}")  # what is a part of the file's 
 _PARTS_OF_PATH = ("session", "system", "partition", "check", "job")
 _SHOWN = 60  # characters of what is wrong in a line
 _OBJECTS = ("conditions", "provenance")
+_BEGIN = re.compile(r"[0-9]{8}T[0-9]{6}Z")  # of a session's name: when it began
 _HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
 
 
@@ -102,11 +103,12 @@ class Header:
     @property
     def began(self) -> float | None:
         """When the session began, as its name says, in seconds since 1970; None if it does not."""
+        if not _BEGIN.match(self.session):
+            return None
         try:
-            moment = datetime.strptime(self.session[:16], "%Y%m%dT%H%M%SZ")
+            return datetime.fromisoformat(self.session[:16]).timestamp()
         except ValueError:
             return None
-        return moment.replace(tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True)

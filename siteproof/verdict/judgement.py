@@ -93,8 +93,9 @@ def judge_system(
     found = record.samples(wanted)
     headers: Sequence[Header] = record.headers
     if name or start:
-        ages = ages.at_newest(s.header for s in found)
-        last = max((s.header.order for s in found), default=(0, "", ""))
+        told = list({id(sample.header): sample.header for sample in found}.values())
+        ages = ages.at_newest(told)
+        last = max((header.order for header in told), default=(0, "", ""))
         headers = [header for header in headers if header.order <= last]
     fresh = Freshness(ages, Updates(headers, files.perflogs()))
     if as_of:
