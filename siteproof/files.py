@@ -18,7 +18,7 @@ import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -114,11 +114,8 @@ def read(
     group where the group may write to it.
     Raises FileNotFoundError where there is none, UserError for whatever else is wrong with it.
     """
-    with opened(path, below=below, limit=limit, owners=owners) as handle:
-        try:
-            data = _read_all(handle, limit + 1)
-        except OSError as error:
-            raise _unreadable(path, error) from None
+    with opened(path, below=below, limit=limit, owners=owners) as handle, _explained(path):
+        data = _read_all(handle, limit + 1)
     if len(data) > limit:
         raise _too_large(path, limit)
     return data
@@ -144,29 +141,12 @@ def opened(
 ) -> Iterator[int]:
     """A file descriptor for reading, closed at the end. Arguments and errors as those of `read`."""
     parts = path.relative_to(below).parts or (".",)
-    held: list[int] = []
-    try:
-        held.append(_root(below))
-        root = os.fstat(held[0])
-        for part in parts[:-1]:
-            held.append(_step(part, _FOLDER, path, held[-1], root, owners))
-        held.append(_step(parts[-1], _FILE, path, held[-1], root, owners))
-        found = os.fstat(held[-1])
-    except OSError as error:
-        _close(held)
-        raise _unreadable(path, error) from None
-    except BaseException:
-        _close(held)
-        raise
-    try:
-        if not stat.S_ISREG(found.st_mode):
-            raise Refused(path, "refused: it is no regular file")
-        _check_owner(path, found, root, owners)
-        if found.st_size > limit:
-            raise _too_large(path, limit)
+    with _walked(path, below, parts[:-1], owners) as held:
+        with _explained(path):
+            held.append(_step(parts[-1], _FILE, path, held, owners))
+        _check_owner(path, os.fstat(held[-1]), os.fstat(held[0]), owners)
+        _must_be_file(path, held[-1], limit)
         yield held[-1]
-    finally:
-        _close(held)
 
 
 def read_named(path: Path, limit: int = ACCOUNT) -> bytes:
@@ -174,30 +154,22 @@ def read_named(path: Path, limit: int = ACCOUNT) -> bytes:
 
     Raises FileNotFoundError, and UserError where it is no regular file, or too large.
     """
-    with named(path, limit) as handle:
-        try:
-            return _read_all(handle, limit)
-        except OSError as error:
-            raise _unreadable(path, error) from None
+    with named(path, limit) as handle, _explained(path):
+        return _read_all(handle, limit)
 
 
 @contextmanager
 def named(path: Path, limit: int) -> Iterator[int]:
     """A file descriptor of such a file, closed at the end. Errors as those of `read_named`."""
     try:
-        handle = os.open(path, _FILE & ~os.O_NOFOLLOW)
-    except OSError as error:
-        raise _unreadable(path, error) from None
+        with _explained(path):
+            handle = os.open(path, _FILE & ~os.O_NOFOLLOW)
     except ValueError:
         raise UserError(path, "is no name of a file") from None
     try:
-        found = os.fstat(handle)
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
             raise UserError(path, "is a folder", "a file")
-        if not stat.S_ISREG(found.st_mode):
-            raise UserError(path, "refused: it is no regular file")
-        if found.st_size > limit:
-            raise _too_large(path, limit)
+        _must_be_file(path, handle, limit)
         yield handle
     finally:
         os.close(handle)
@@ -205,19 +177,14 @@ def named(path: Path, limit: int) -> Iterator[int]:
 
 def names(path: Path, *, below: Path, most: int) -> list[str]:
     """The names in a folder, sorted; never more than `most`. Arguments and errors as of `read`."""
-    held = _walk(path, below, path.relative_to(below).parts)
-    try:
-        found = []
-        with os.scandir(held[-1]) as entries:
-            for entry in entries:
-                found.append(entry.name)
-                if len(found) > most:
-                    raise UserError(path, "refused: it holds too many files", f"at most {most}")
-        return sorted(found)
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    finally:
-        _close(held)
+    found: list[str] = []
+    parts = path.relative_to(below).parts
+    with _walked(path, below, parts) as held, _explained(path), os.scandir(held[-1]) as entries:
+        for entry in entries:
+            found.append(entry.name)
+            if len(found) > most:
+                raise UserError(path, "refused: it holds too many files", f"at most {most}")
+    return sorted(found)
 
 
 def trusts_below(folder: Path, uid: int) -> bool:
@@ -230,10 +197,8 @@ def trusts_below(folder: Path, uid: int) -> bool:
 
 def owner(path: Path) -> int:
     """The owner of a folder that is no link. Raises FileNotFoundError and UserError."""
-    try:
+    with _explained(path):
         found = path.lstat()
-    except OSError as error:
-        raise _unreadable(path, error) from None
     if not stat.S_ISDIR(found.st_mode):
         raise UserError(path, "refused: it is a link, or no folder")
     return found.st_uid
@@ -257,9 +222,8 @@ def write(
     """
     parts = path.relative_to(below).parts
     below.mkdir(parents=True, exist_ok=True)
-    held = _walk(path, below, parts[:-1], make=True)
     name, part = _plain(parts[-1], path), f".{secrets.token_hex(8)}.tmp"
-    try:
+    with _walked(path, below, parts[:-1], make=True) as held:
         _must_give_way(path, name, held[-1], may_replace)
         handle = os.open(part, _NEW, mode, dir_fd=held[-1])
         try:
@@ -274,18 +238,15 @@ def write(
             with suppress(OSError):
                 os.unlink(part, dir_fd=held[-1])
             raise
-    finally:
-        _close(held)
 
 
 def _must_give_way(path: Path, name: str, folder: int, may_replace: Callable[[int], bool]) -> None:
     """Raises UserError if there is something of that name that has to stay."""
     try:
-        handle = os.open(name, _FILE, dir_fd=folder)
+        with _explained(path):
+            handle = os.open(name, _FILE, dir_fd=folder)
     except FileNotFoundError:
         return
-    except OSError as error:
-        raise _unreadable(path, error) from None
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise UserError(path, "not written: something there is no regular file")
@@ -359,25 +320,29 @@ def name_of(uid: int) -> str:
         return f"user {uid}"
 
 
-def _walk(path: Path, below: Path, parts: Iterable[str], make: bool = False) -> list[int]:
-    """Descriptors of `below` and the folders that lead from there to `path`, none of them a link.
+@contextmanager
+def _walked(
+    path: Path,
+    below: Path,
+    parts: Iterable[str],
+    owners: Collection[int] | None = None,
+    make: bool = False,
+) -> Iterator[list[int]]:
+    """Descriptors of `below` and of the folders from there to `path`, closed at the end.
 
-    make: what is missing is made. Raises what `read` raises.
+    parts: the names of the folders; none of them may be a link. make: what is missing is made, and
+    what cannot be made is an OSError. Raises what `read` raises.
     """
     held: list[int] = []
     try:
-        held.append(_root(below))
-        for part in parts:
-            held.append(_enter(_plain(part, path), held[-1], make))
-    except OSError as error:
-        _close(held)
-        if make and error.errno not in (errno.ELOOP, errno.ENOTDIR):
-            raise
-        raise _unreadable(path, error) from None
-    except BaseException:
-        _close(held)
-        raise
-    return held
+        with _explained(path, make):
+            held.append(_root(below))
+            for part in parts:
+                held.append(_step(part, _FOLDER, path, held, owners, make))
+        yield held
+    finally:
+        for handle in held:
+            os.close(handle)
 
 
 def _root(below: Path) -> int:
@@ -388,11 +353,34 @@ def _root(below: Path) -> int:
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(below)) from None
 
 
-def _enter(name: str, folder: int, make: bool) -> int:
+def _step(
+    part: str,
+    flags: int,
+    path: Path,
+    held: Sequence[int],
+    owners: Collection[int] | None,
+    make: bool = False,
+) -> int:
+    """One part of a path, opened within the part before it; the first of `held` is the root."""
+    name = _plain(part, path)
     if make:
         with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=folder)
-    return os.open(name, _FOLDER, dir_fd=folder)
+            os.mkdir(name, dir_fd=held[-1])
+    try:
+        return os.open(name, flags, dir_fd=held[-1])
+    except PermissionError:  # what somebody else keeps from us must not stop us
+        if not make:
+            found = os.stat(name, dir_fd=held[-1], follow_symlinks=False)
+            _check_owner(path, found, os.fstat(held[0]), owners)
+        raise
+
+
+def _must_be_file(path: Path, handle: int, limit: int) -> None:
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused(path, "refused: it is no regular file")
+    if found.st_size > limit:
+        raise _too_large(path, limit)
 
 
 def _check_owner(
@@ -423,22 +411,6 @@ def _in_group(uid: int, gid: int) -> bool:
         return False
 
 
-def _step(
-    part: str,
-    flags: int,
-    path: Path,
-    folder: int,
-    root: os.stat_result,
-    owners: Collection[int] | None,
-) -> int:
-    """One part of a path, opened within the part before it."""
-    try:
-        return os.open(_plain(part, path), flags, dir_fd=folder)
-    except PermissionError:  # what somebody else keeps from us must not stop us
-        _check_owner(path, os.stat(part, dir_fd=folder, follow_symlinks=False), root, owners)
-        raise
-
-
 def _plain(part: str, path: Path) -> str:
     if part in ("..", ".", "") or "/" in part or "\0" in part:
         raise Refused(path, "refused: it leads out of its folder")
@@ -453,9 +425,18 @@ def _read_all(handle: int, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _close(handles: Collection[int]) -> None:
-    for handle in handles:
-        os.close(handle)
+@contextmanager
+def _explained(path: Path, make: bool = False) -> Iterator[None]:
+    """What the kernel says, as an error that names the file.
+
+    make: while folders are made, only that a link or a file is in the way.
+    """
+    try:
+        yield
+    except OSError as error:
+        if make and error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        raise _unreadable(path, error) from None
 
 
 def _unreadable(path: Path, error: OSError) -> Exception:

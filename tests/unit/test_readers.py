@@ -18,7 +18,6 @@ WHY = {
     "siteproof/files.py:named": "the reader",
     "siteproof/files.py:_step": "the reader",
     "siteproof/files.py:_root": "the reader",
-    "siteproof/files.py:_enter": "the reader",
     "siteproof/files.py:names": "the reader",
     "siteproof/files.py:write": "a file of its own, made anew",
     "siteproof/files.py:_must_give_way": "no link, no wait; the caller looks what is there",
