@@ -104,17 +104,24 @@ def mapped_owner(folder: Path) -> str:
 
 
 def read(
-    path: Path, *, below: Path, limit: int = ACCOUNT, owners: Collection[int] | None = None
+    path: Path,
+    *,
+    below: Path,
+    limit: int = ACCOUNT,
+    owners: Collection[int] | None = None,
+    one_name: bool = False,
 ) -> bytes:
     """What a file holds that somebody else may have written.
 
     below: the folder that the site or the user names; links above it are theirs, below it there
     is none. limit: in bytes. owners: whose files alone are read; by default those of this user,
     of root, of the owner of `below`, of the site's `trusted_owners`, and of the members of its
-    group where the group may write to it.
+    group where the group may write to it. one_name: a file that has a second name is refused.
     Raises FileNotFoundError where there is none, UserError for whatever else is wrong with it.
     """
     with opened(path, below=below, limit=limit, owners=owners) as handle, _explained(path):
+        if one_name and os.fstat(handle).st_nlink > 1:
+            raise Refused(path, "refused: it is a link to another file")
         data = _read_all(handle, limit + 1)
     if len(data) > limit:
         raise _too_large(path, limit)

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from siteproof import files
 from siteproof.errors import UserError
-from siteproof.record.samples import write_whole
 from siteproof.record.sessions import Sessions
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
@@ -119,4 +119,4 @@ def write(file: Path, data: bytes) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(data)
     else:
-        write_whole(target, data)
+        files.write(target, data, below=target.parent)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import figure, files, sites
+from siteproof.cli import shared
 from siteproof.curves import run_findings, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
@@ -22,7 +23,7 @@ from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.export import sweep_rows
 from siteproof.export.sweep_rows import point_of
 from siteproof.record import manifest
-from siteproof.record.samples import Sample, write_whole
+from siteproof.record.samples import Sample
 from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
 from siteproof.report import sweep_pictures
@@ -295,10 +296,8 @@ def draw(path: Path, reports: Sequence[SweepReport]) -> None:
     found = sweep_pictures.pictures(named)
     if not found:
         raise UserError("--figure", "no point has a figure, so there is nothing to draw")
-    if path.suffix == ".svg":
-        write_whole(path, figure.svg(found).encode())
-    else:
-        write_whole(path, figure.png(found))
+    svg = path.suffix == ".svg"
+    shared.write(path, figure.svg(found).encode() if svg else figure.png(found))
 
 
 def _label(report: SweepReport, reports: Sequence[SweepReport]) -> str:

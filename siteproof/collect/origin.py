@@ -6,9 +6,7 @@ What this proves, and what root on a node can still forge, stands in docs/threat
 from __future__ import annotations
 
 import functools
-import os
 import socket
-import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -37,7 +35,6 @@ def check(folder: Path, node: str, left: Raw, job: Manifest) -> str:
 
     folder: of the result; its name is part of what the node's credential says.
     """
-    _must_be_no_link(folder)
     _must_call_itself(node, left.meta, job)
     if job.origin.evidence not in ("munge", "user"):
         return job.origin.evidence
@@ -73,27 +70,6 @@ def of_all(each: Iterable[tuple[str, str]]) -> str:
     return "; ".join(
         f"{told}: {nodesets.of(nodes - {NO_NODE})}" for told, nodes in sorted(found.items())
     )
-
-
-def _must_be_no_link(folder: Path) -> None:
-    """Raises OutputError if the folder, or a file that is read, is another name of something."""
-    try:
-        if not stat.S_ISDIR(os.lstat(folder).st_mode):
-            raise OutputError(f"{folder.name} is a link, and no folder", BROKEN)
-        for path in _files(folder):
-            found = os.lstat(path)
-            linked = not stat.S_ISDIR(found.st_mode) and found.st_nlink > 1
-            if linked or stat.S_ISLNK(found.st_mode):
-                raise OutputError(f"{path.relative_to(folder)} is a link to another file", BROKEN)
-    except OSError as error:
-        raise OutputError(f"result cannot be read: {error}", BROKEN) from None
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    for path in folder.iterdir():
-        yield path
-        if path.name.startswith("run.") and path.is_dir() and not path.is_symlink():
-            yield from path.iterdir()
 
 
 def _must_call_itself(node: str, meta: Mapping[str, str], job: Manifest) -> None:

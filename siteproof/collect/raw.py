@@ -126,6 +126,7 @@ class Result:
                 below=self.stage.path,
                 limit=min(limit, self.left),
                 owners={self.stage.owner},
+                one_name=True,
             )
         except (OSError, UserError) as error:
             raise _unreadable("/".join(parts), error) from None

@@ -16,7 +16,7 @@ from pathlib import Path
 from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.judge.gravity import Verdict, in_order
-from siteproof.record import campaign, samples
+from siteproof.record import campaign
 from siteproof.record.samples import Header, Order
 from siteproof.verdict.judgement import Judgement
 
@@ -68,7 +68,7 @@ def accept(judged: Judgement, name: str, who: str, why: str, perflogs: Path) -> 
     )
     target = folder(perflogs, judged.site.system.system) / f"{now:%Y%m%dT%H%M%S.%fZ}.json"
     text = json.dumps({"siteproof": FORMAT, **asdict(record)}, indent=1)
-    samples.write_whole(target, f"{text}\n".encode())
+    files.write(target, f"{text}\n".encode(), below=perflogs)
     return record
 
 

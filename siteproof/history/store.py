@@ -25,7 +25,6 @@ import duckdb
 from siteproof import files
 from siteproof.errors import UserError
 from siteproof.history import views
-from siteproof.record import samples
 
 INDEX = "index.json"
 LEFTOVER = 3600.0  # seconds after which nobody can still be reading or writing an unnamed file
@@ -142,7 +141,8 @@ def save(folder: Path, index: Index) -> None:
         "refused": index.refused,
         "parts": [{"name": p.name, "rows": p.rows, "sizes": p.sizes} for p in index.parts],
     }
-    samples.write_whole(folder / INDEX, json.dumps(record, separators=(",", ":")).encode())
+    data = json.dumps(record, separators=(",", ":")).encode()
+    files.write(folder / INDEX, data, below=folder)
 
 
 def write(connection: duckdb.DuckDBPyConnection, folder: Path, queries: Mapping[str, str]) -> Part:

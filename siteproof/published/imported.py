@@ -80,7 +80,7 @@ def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
         before = _before(target, perflogs)
         which = done.new if before is None else done.same if before == text else done.changed
         if before != text:
-            samples.write_whole(target, text)
+            files.write(target, text, below=perflogs)
         which.append(target)
         done.figures += len(found)
     done.obsolete += _obsolete(path, done, perflogs)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -219,22 +218,6 @@ def dump(header: Header, samples: Iterable[Sample]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def write_whole(target: Path, data: bytes) -> None:
-    """Write a file below perflogs, whole or not at all. Raises OSError."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 def read(path: Path) -> list[Sample]:
     """All samples of one file. Raises UserError with file and line."""
     with _opened(path) as stream:
@@ -343,12 +326,6 @@ def _in_folder(part: Path) -> list[Path]:
     except PermissionError:
         return [part]  # its reader tells whose it is
     return [part / name for name in names]
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _dumps(record: Mapping[str, object]) -> str:

@@ -16,7 +16,6 @@ from typing import Any
 
 from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
-from siteproof.record import samples
 from siteproof.record.series import Series
 from siteproof.trend.alerts import Ack, Alert, Moment
 
@@ -69,7 +68,7 @@ def write(
         "alert": as_record(alert),
     }
     target = folder(perflogs, system) / f"{now:%Y%m%dT%H%M%S.%fZ}.json"
-    samples.write_whole(target, f"{json.dumps(record, indent=1)}\n".encode())
+    files.write(target, f"{json.dumps(record, indent=1)}\n".encode(), below=perflogs)
     return ack
 
 

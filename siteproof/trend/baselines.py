@@ -18,7 +18,6 @@ import yaml
 from siteproof import files, units
 from siteproof.errors import UserError, UserErrors
 from siteproof.judge.criterion import refusal
-from siteproof.record import samples
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import SYSTEM
 from siteproof.schema.yamlfile import MAX_BYTES, shown
@@ -199,8 +198,9 @@ def diff(path: Path, old: str, new: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """The file, whole or not at all. Raises OSError."""
-    samples.write_whole(path, text.encode())
+    """The file, whole or not at all; a link stays one. Raises OSError, UserError."""
+    target = path.resolve()
+    files.write(target, text.encode(), below=target.parent)
 
 
 def _speaks_of(site: Site, baseline: Baseline, one: Proposal) -> bool:

@@ -63,7 +63,6 @@ WHY = {
     "siteproof/trend/baselines.py:apply": "a file that has just been linted",
     "siteproof/spack/merge.py:joined": "a text of at most 2 MB; aliases stay one object",
     # written, or locked
-    "siteproof/record/samples.py:write_whole": "a file of its own, made anew",
     "siteproof/history/store.py:write": "a file of its own, in a folder of this user",
     "siteproof/history/extract.py:_copy": "a file of its own, made anew",
     "siteproof/gate/log.py:held": "no link, no wait; the same file is opened by the reader, too",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.history.foreign import candidates, formats, source, times
 from siteproof.history.foreign.candidates import Content, File
-from siteproof.record import samples
 
 NEW, GROWN, SAME, DOUBLE, EMPTY = "new", "grown", "as it was", "left out", "without a figure"
 _MOSTLY = 0.5  # of a file's figures in another one: it tells of the same runs
@@ -64,8 +64,8 @@ def keep(done: Import, system: str, zone: str, perflogs: Path) -> None:
     for file in done.of(NEW, GROWN):
         target = perflogs / system / formats.FOLDER / file.name
         if zone:
-            samples.write_whole(formats.zone_file(target), f"{zone}\n".encode())
-        samples.write_whole(target, source.content(file.path))
+            files.write(formats.zone_file(target), f"{zone}\n".encode(), below=perflogs)
+        files.write(target, source.content(file.path), below=perflogs)
 
 
 def _there(perflogs: Path, system: str) -> dict[Path, Content]:

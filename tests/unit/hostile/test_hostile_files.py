@@ -216,3 +216,12 @@ def test_a_store_that_somebody_else_could_have_written_decides_nothing(here, wha
             assert h.sql("SELECT count(*) FROM samples") == [(0,)]
     with history.open_history(here) as h:
         assert h.sql("SELECT count(*), max(value) FROM samples") == before
+
+
+def test_what_a_command_records_goes_through_no_link(here, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (here / "here/accepted").symlink_to(tmp_path / "elsewhere")
+    code, told = ask("accept", "latest", "--why", "new kernel", "--despite")
+    assert code == 2
+    assert "a part of its path is a link" in told
+    assert not list((tmp_path / "elsewhere").iterdir())
