@@ -120,14 +120,14 @@ def collect(
     """
     good = [s for s in samples if s.status == "ok" and units.kind(s.unit) != "text"]
     curves_ = []
-    for metric in sorted({s.metric for s in good if not _of_ranks(s.metric, catalogue)}):
+    for metric in sorted({s.metric for s in good if not s.metric.endswith((SLOWEST, FASTEST))}):
         mine = [s for s in good if s.metric == metric and against in s.dims]
         ranks = [s for s in good if s.metric in (metric + SLOWEST, metric + FASTEST)]
         entry = catalogue.get(metric)
         unit = entry.unit if entry else mine[0].unit if mine else ""
         for (panel, line), places in _places(mine, ranks, against, lines, unit).items():
             better = entry.better if entry else "neither"
-            curves_.append(_curve(metric, unit, better, panel, line, against, places))
+            curves_.append(_curve(metric, unit, better, panel, line, places))
     return curves_
 
 
@@ -158,11 +158,6 @@ def groups(found: Sequence[Curve]) -> list[list[Curve]]:
     for curve in found:
         held.setdefault((curve.metric, curve.panel), []).append(curve)
     return list(held.values())
-
-
-def _of_ranks(metric: str, catalogue: Mapping[str, Metric]) -> bool:
-    """Whether it is the figure of a single rank, which belongs to another figure."""
-    return metric.endswith((SLOWEST, FASTEST))
 
 
 def _places(
@@ -204,13 +199,7 @@ def _panels(mine: Sequence[Sample], against: str, lines: str) -> list[str]:
 
 
 def _curve(
-    metric: str,
-    unit: str,
-    better: str,
-    panel: str,
-    line: str,
-    against: str,
-    places: Mapping[str, _Place],
+    metric: str, unit: str, better: str, panel: str, line: str, places: Mapping[str, _Place]
 ) -> Curve:
     numeric = all(_number(label) is not None for label in places)
     rows = [

@@ -178,7 +178,7 @@ def _incomplete(run: SweepRun, file: SweepFile | None, site: Site) -> str:
 def _rates(made: Derived, run: SweepRun, lines: Sequence[Curve]) -> None:
     """Highest rate and plateau of the best line at each number of tasks."""
     best = measured.envelope(lines)
-    own = _conditions(run, lines)
+    own = _conditions(lines)
     made.samples.append(
         _sample(
             run,
@@ -211,11 +211,11 @@ def _packing(made: Derived, run: SweepRun, curves: Sequence[Curve]) -> None:
         made.lacks.append(Lack(metric, run.sessions, why))
         return
     figure, least = min(found.items(), key=lambda item: item[1].most)
-    own = _conditions(run, curves) | {"compared_at": least.compared_at}
+    own = _conditions(curves) | {"compared_at": least.compared_at}
     made.samples.append(_sample(run, curves, metric, least.most, "ranks", own, f"by {figure}"))
 
 
-def _conditions(run: SweepRun, lines: Sequence[Curve]) -> dict[str, str]:
+def _conditions(lines: Sequence[Curve]) -> dict[str, str]:
     """What the sweep varied, as ranges; a value where it did not."""
     told: dict[str, str] = {}
     rows = [row for line in lines for row in line.rows]

@@ -83,7 +83,7 @@ def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:
             files.write(target, text, below=perflogs)
         which.append(target)
         done.figures += len(found)
-    done.obsolete += _obsolete(path, done, perflogs)
+    done.obsolete += _obsolete(path, done)
     return done
 
 
@@ -213,7 +213,7 @@ def _of_row(head: Header, row: Published) -> Iterator[Sample]:
             yield replace(bare, value=Decimal(digits), own_conditions=own)
 
 
-def _obsolete(path: Path, done: Import, perflogs: Path) -> list[Path]:
+def _obsolete(path: Path, done: Import) -> list[Path]:
     """Files of an earlier import of such a file, in the systems that it speaks of."""
     kept = {*done.new, *done.changed, *done.same}
     near = {file for target in kept for file in target.parent.glob("[!.]*.jsonl")}

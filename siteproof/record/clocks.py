@@ -35,7 +35,7 @@ def told(headers: Iterable[Header], now: datetime | None = None) -> list[str]:
     return [
         *_few(_later_than_now(spans, limit)),
         *_few(_before_an_older(spans, limit)),
-        *_few(_numbers(own, spans)),
+        *_few(_numbers(own)),
         *_few(_nodes(own)),
     ]
 
@@ -101,7 +101,7 @@ def _before_an_older(spans: Sequence[Span], limit: str) -> Iterator[str]:
             latest = span
 
 
-def _numbers(headers: Sequence[Header], spans: Sequence[Span]) -> Iterator[str]:
+def _numbers(headers: Sequence[Header]) -> Iterator[str]:
     """Numbers that two sessions have, sessions with two numbers, and leaps."""
     sessions: dict[int, set[str]] = {}
     places: dict[str, set[int]] = {}

@@ -47,7 +47,6 @@ LAST_PROCESS = 2**31 - 1
 LAST_MOMENT = 7_258_118_400  # seconds since 1970: the year 2200
 LONGEST_JOB = 366 * 86400  # seconds
 MOST_TRIALS = 1_000_000
-MOST_TASKS = 100_000_000
 MOST_TEXTS = 500  # conditions, facts, provenance
 LONGEST_TEXT = 100_000  # characters: node sets, and the points that were left out
 _SYSTEM = r"[A-Za-z_][A-Za-z0-9_-]{0,99}"  # ReFrame's rule for systems, partitions, environments

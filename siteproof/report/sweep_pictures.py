@@ -64,7 +64,7 @@ def picture(found: Together, several: bool) -> Picture:
         labels,
         sizes=axis.kind == "size",
         log_y=first.better == "lower" and min(values) > 0 and max(values) > WIDE * min(values),
-        bound=None if several else _bound(found[0][1], first.metric, found[0][2]),
+        bound=None if several else _bound(found[0][1], found[0][2]),
     )
 
 
@@ -98,7 +98,7 @@ def _mark(axis: Axis, curve: Curve, lines: Sequence[Curve]) -> tuple[float, str]
     return (x, text) if row in curve.rows else None
 
 
-def _bound(report: SweepReport, metric: str, lines: Sequence[Curve]) -> Line | None:
+def _bound(report: SweepReport, lines: Sequence[Curve]) -> Line | None:
     """The tightest bound at each place of the axis; of several lines that of the best."""
     rows: dict[float, tuple[Curve, Row]] = {}
     for curve in lines:

@@ -393,6 +393,13 @@ class Link(Model):
         return self.address.replace("{node}", node)
 
 
+def _all_fit(texts: list[str], form: re.Pattern[str], what: str, allowed: str) -> list[str]:
+    for text in texts:
+        if not form.fullmatch(text):
+            raise mistake(f"'{text[:40]}' {what}", allowed)
+    return texts
+
+
 class Environment(Model):
     """A ReFrame environment: the software that checks run with."""
 
@@ -418,10 +425,7 @@ class Environment(Model):
     @field_validator("keep_variables")
     @classmethod
     def _names_of_variables(cls, names: list[str]) -> list[str]:
-        for name in names:
-            if not _VARIABLES.fullmatch(name):
-                raise mistake(f"'{name[:40]}' names no variables", "UCX_TLS, UCX_*, *")
-        return names
+        return _all_fit(names, _VARIABLES, "names no variables", "UCX_TLS, UCX_*, *")
 
 
 _OWNER = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
@@ -460,10 +464,7 @@ class System(Model):
     @field_validator("trusted_owners")
     @classmethod
     def _names_of_users(cls, owners: list[str]) -> list[str]:
-        for owner in owners:
-            if not _OWNER.fullmatch(owner):
-                raise mistake(f"'{owner[:40]}' is no user", "a name, or a number")
-        return owners
+        return _all_fit(owners, _OWNER, "is no user", "a name, or a number")
 
     def group(self, name: str) -> NodeSet:
         """The nodes of a group."""

@@ -97,12 +97,12 @@ def _changed(text: str, root: yaml.MappingNode, change: Change) -> list[tuple[in
         else:
             missing.append(f"{name}: {_value(value)}")
     if missing:
-        edits.append(_insertion(text, entry, missing))
+        edits.append(_insertion(entry, missing))
     edits.append(_comment(text, key, change))
     return edits
 
 
-def _insertion(text: str, entry: yaml.MappingNode, missing: Sequence[str]) -> tuple[int, int, str]:
+def _insertion(entry: yaml.MappingNode, missing: Sequence[str]) -> tuple[int, int, str]:
     """Keys that an entry lacks, before its first key."""
     first = entry.value[0][0].start_mark
     between = ", " if entry.flow_style else "\n" + " " * first.column

@@ -302,17 +302,24 @@ def _judge(
     if not entry.check and not criterion.report_only:
         why = f"no check yields {criterion.metric} yet"
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, why), ())
-    if criterion.links:
-        return _judge_units(site, name, criterion, found, today, fresh)
-    baselines: dict[str, list[Baseline]] = {}
-    for baseline in site.baselines.values():
-        for node in site.promised(baseline) if baseline.metric == criterion.metric else ():
-            baselines.setdefault(node, []).append(baseline)
+    baselines = [b for b in site.baselines.values() if b.metric == criterion.metric]
+    usual: dict[str, list[Baseline]] = {}
     excused = waived(site, name, criterion.metric, today)
+    if criterion.links:
+        expected = expected_units(site, criterion, found)
+        usual = dict.fromkeys(expected, [b for b in baselines if b.links])
+        excused = {  # a waiver of a node excuses the pairs in which it takes part
+            unit: [w for node in pair_units.ends(unit) for w in excused.get(node, ())]
+            for unit in expected
+        }
+    else:
+        expected = expected_nodes(site, criterion)
+        for baseline in baselines:
+            for node in site.promised(baseline):
+                usual.setdefault(node, []).append(baseline)
     if criterion.metric in whole_sweep.METRICS:  # what fails outside of a sweep is no attempt
         found = [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
-    expected = expected_nodes(site, criterion)
-    return judge(name, criterion, found, expected, baselines, excused, fresh)
+    return judge(name, criterion, found, expected, usual, excused, fresh)
 
 
 def _with_reason(
@@ -327,26 +334,6 @@ def _with_reason(
     ):
         return verdict
     return replace(verdict, why=why, nodes=[replace(node, why=why) for node in verdict.nodes])
-
-
-def _judge_units(
-    site: Site,
-    name: str,
-    criterion: Criterion,
-    found: Sequence[Sample],
-    today: date,
-    fresh: Freshness,
-) -> CriterionVerdict:
-    """A criterion over links. A waiver of a node excuses the pairs in which it takes part."""
-    expected = expected_units(site, criterion, found)
-    usual = [b for b in site.baselines.values() if b.metric == criterion.metric and b.links]
-    nodes = waived(site, name, criterion.metric, today)
-    excused = {
-        unit: [w for node in pair_units.ends(unit) for w in nodes.get(node, ())]
-        for unit in expected
-    }
-    usual_of = dict.fromkeys(expected, usual)
-    return judge(name, criterion, found, expected, usual_of, excused, fresh)
 
 
 def _without_check(judged: Judgement) -> Judgement:

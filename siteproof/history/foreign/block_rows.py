@@ -58,7 +58,7 @@ def rows(state: State, lines: Grid, layout: Layout, numbers_of: Ints) -> None:
         if isinstance(held, str):
             why[(each == i) & (why == "")] = held
     figures = [numbers(gather(lines.text, *cells), cells[1] - cells[0]) for _, cells in values]
-    silent = _silent(layout, known, each, figures)
+    silent = _silent(known, each, figures)
     node = _nodes(state, lines, layout, why)
     time = _times(state, lines, layout, why, ~silent)
     job = _jobs(lines, layout, why)
@@ -179,9 +179,7 @@ def _templates(
     return ids[pairs]
 
 
-def _silent(
-    layout: Layout, known: Sequence[Known | str], each: Ints, figures: Sequence[Figures]
-) -> np.ndarray:
+def _silent(known: Sequence[Known | str], each: Ints, figures: Sequence[Figures]) -> np.ndarray:
     """Lines of tests without a performance variable."""
     nothing = np.ones(len(each), dtype=bool)
     for column, found in enumerate(figures):

@@ -59,11 +59,7 @@ def chapter(material: Material) -> Section:
         if key[0] == HPL
     ]
     tables = [Table(("what", "value"), shared, title="Alike in all checks")] if shared else []
-    rows = [
-        _line(material, key, found, dict(shared))
-        for key, found in groups.items()
-        if key[2] != PUBLISHED
-    ]
+    rows = [_line(key, found, dict(shared)) for key, found in groups.items() if key[2] != PUBLISHED]
     columns = ("check", "mode", "environment", "conditions", "nodes", "when", "jobs")
     if rows:
         parts.append(
@@ -163,10 +159,7 @@ def _hpl(
 
 
 def _line(
-    material: Material,
-    key: tuple[str, str, str],
-    found: Sequence[Sample],
-    shared: Mapping[str, str],
+    key: tuple[str, str, str], found: Sequence[Sample], shared: Mapping[str, str]
 ) -> tuple[str, ...]:
     """One check in a line, without what all share."""
     check, environment, mode = key

@@ -75,7 +75,7 @@ def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
         rows, columns, split = _ends(site, one)
         kinds = _kinds(one)
         says = _says(one)
-        data = drawn.Matrix(f"{title}, {one.unit}", rows, columns, kinds, _texts(one, kinds), split)
+        data = drawn.Matrix(f"{title}, {one.unit}", rows, columns, kinds, _texts(one), split)
         yield Figure(
             name,
             f"{title}, {one.unit}",
@@ -126,7 +126,7 @@ def _share(one: Matrix, value: float) -> float:
     return usual / value if one.better == "lower" else value / usual
 
 
-def _texts(one: Matrix, kinds: dict[Pair, int]) -> dict[Pair, str]:
+def _texts(one: Matrix) -> dict[Pair, str]:
     told = {pair: labels.number(value) for pair, value in one.values.items()}
     return told | {pair: sample.status for pair, sample in one.failed.items()}
 

@@ -108,10 +108,14 @@ def shell(request):
     return request.param
 
 
-@pytest.mark.parametrize("applets", [False, True], ids=["coreutils", "busybox applets"])
-def test_each_shell_leaves_the_whole_account(shell, applets, tmp_path):
-    if applets and not BUSYBOX:
+@pytest.fixture(params=[False, True], ids=["coreutils", "busybox applets"])
+def applets(request):
+    if request.param and not BUSYBOX:
         pytest.skip("NOT TESTED: no busybox")
+    return request.param
+
+
+def test_each_shell_leaves_the_whole_account(shell, applets, tmp_path):
     node = Node(tmp_path, shell, applets)
     said = node.run()
     assert is_whole(node.left()), said
@@ -276,10 +280,7 @@ def pair(folder, shell, applets=False):
     return node
 
 
-@pytest.mark.parametrize("applets", [False, True], ids=["coreutils", "busybox applets"])
 def test_each_shell_walks_a_timetable(shell, applets, tmp_path):
-    if applets and not BUSYBOX:
-        pytest.skip("NOT TESTED: no busybox")
     node = pair(tmp_path, shell, applets)
     said = node.run()
     assert is_whole(node.left("00000")), said
@@ -296,10 +297,7 @@ def sweep(folder, shell, applets=False):
     return node
 
 
-@pytest.mark.parametrize("applets", [False, True], ids=["coreutils", "busybox applets"])
 def test_each_shell_walks_a_sweep(shell, applets, tmp_path):
-    if applets and not BUSYBOX:
-        pytest.skip("NOT TESTED: no busybox")
     node = sweep(tmp_path, shell, applets)
     said = node.run()
     assert is_whole(node.left("00001"), swap=()), said
