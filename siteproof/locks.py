@@ -14,8 +14,7 @@ import re
 import secrets
 import socket
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
@@ -36,11 +35,11 @@ _NUMBER = re.compile(r"[0-9]{6,9}")  # ASCII, which \d is not
 
 
 @dataclass(frozen=True)
-class Holder:
-    """A process that holds a lock.
+class _Here:
+    """What all processes of a user on a machine share.
 
     machine: of the installation; boot: of its kernel since it was started; space: where its
-    process numbers count; start: when the process began, in the kernel's ticks.
+    process numbers count.
     """
 
     user: str
@@ -48,6 +47,12 @@ class Holder:
     machine: str
     boot: str
     space: str
+
+
+@dataclass(frozen=True)
+class Holder(_Here):
+    """A process that holds a lock. start: when it began, in the kernel's ticks."""
+
     pid: int
     start: int
     since: str
@@ -77,26 +82,22 @@ class Taken(UserError):
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock that this process holds."""
+    """A lock that this process holds, until the end of a `with` or until it is released."""
 
     path: Path
     holder: Holder
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """Give it back. A process that only ends has also done so, for those who can see that."""
         with suppress(OSError, UserError):
             if os.getpid() == self.holder.pid and _read(self.path) == self.holder:
                 _draft(self.path, FREE).replace(self.path)  # not removed: the numbers must rise
-
-
-@contextmanager
-def held(folder: Path) -> Iterator[Lock]:
-    """Hold a lock until the end. Raises Taken, and UserError where it cannot be written."""
-    lock = take(folder)
-    try:
-        yield lock
-    finally:
-        lock.release()
 
 
 def take(folder: Path) -> Lock:
@@ -270,32 +271,17 @@ def _age(path: Path) -> float:
 
 
 def _as_holder() -> Holder:
-    here, now = _myself(), datetime.now(UTC)
     return Holder(
-        here.user,
-        here.host,
-        here.machine,
-        here.boot,
-        here.space,
-        os.getpid(),
-        _start_of(os.getpid()),
-        f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        secrets.token_hex(8),
+        **asdict(_myself()),
+        pid=os.getpid(),
+        start=_start_of(os.getpid()),
+        since=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        token=secrets.token_hex(8),
     )
-
-
-@dataclass(frozen=True)
-class _Here:
-    user: str
-    host: str
-    machine: str
-    boot: str
-    space: str
 
 
 @cache
 def _myself() -> _Here:
-    """What all processes of this user on this machine share."""
     try:
         space = str(Path("/proc/self/ns/pid").readlink())
     except OSError:

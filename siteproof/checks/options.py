@@ -66,27 +66,13 @@ _WITHOUT_MODULES = {
         ("non_default_craype", "--non-default-craype", "RFM_NON_DEFAULT_CRAYPE"),
     )
 }
-# What a check's job says itself, and what hides the job from ReFrame; with sbatch's letter.
-_OF_THE_JOB = {
-    "nodelist": "w",
-    "nodefile": "F",
-    "nodes": "N",
-    "exclude": "x",
-    "ntasks": "n",
-    "ntasks-per-node": "",
-    "array": "a",
-    "time": "t",
-    "time-min": "",
-    "chdir": "D",
-    "output": "o",
-    "error": "e",
-    "requeue": "",
-    "test-only": "",
-    "wait": "W",
-    "wrap": "",
-    "parsable": "",
-    "quiet": "Q",
-}
+# What a check's job says itself, and what hides the job from ReFrame: sbatch's options.
+_JOBS_LETTERS = "wFNxnatDoeWQ"
+_JOBS_WORDS = (
+    "nodelist", "nodefile", "nodes", "exclude", "ntasks", "ntasks-per-node", "array", "time",
+    "time-min", "chdir", "output", "error", "requeue", "test-only", "wait", "wrap", "parsable",
+    "quiet",
+)  # fmt: skip
 
 
 def refuse(given: Any, site: Site) -> None:
@@ -145,7 +131,7 @@ def _refuse_job_option(word: str, site: Site) -> None:
     name = job_option(word)
     if all(partition.scheduler == "local" for partition in site.system.partitions.values()):
         raise UserError(f"-J {name}", f"no scheduler on {site.name} that could take it")
-    known = _OF_THE_JOB.values() if len(name) == 1 else _OF_THE_JOB
+    known = _JOBS_LETTERS if len(name) == 1 else _JOBS_WORDS
     if any(one.startswith(name) for one in known):
         allowed = "-S nodes=..., -S time_limit=...; -J for account, reservation, qos and the like"
         raise UserError(f"-J {name}", "is the check's to say", allowed)
@@ -190,15 +176,13 @@ def refuse_unknown(
     for word in (given.parameterize or ()) if given else ():
         _refuse_variable("-P", word.partition("=")[0], names, variables)
     if given and checks:
-        shown = {check.display_name.replace(" ", "") for check in checks}
+        shown = names | {check.display_name.replace(" ", "") for check in checks}
         tags = {tag for check in checks for tag in check.tags}
-        wanted = [(pattern, _matches(pattern, shown | names)) for pattern in given.names or ()]
-        if any(found for _, found in wanted):  # or nothing is left, which is refused later
-            _refuse_unmatched("-n", wanted, "no check is called so", names)
-        left_out = [(p, _matches(p, shown | names)) for p in given.exclude_names or ()]
-        _refuse_unmatched("-x", left_out, "no check is called so", names)
-        untagged = [(p, _matches(p, tags)) for p in given.exclude_tags or ()]
-        _refuse_unmatched("-T", untagged, "no check has such a tag", tags)
+        unknown = "no check is called so"
+        if any(_matches(p, shown) for p in given.names or ()):  # or none is left: refused later
+            _refuse_unmatched("-n", given.names, shown, unknown, names)
+        _refuse_unmatched("-x", given.exclude_names, shown, unknown, names)
+        _refuse_unmatched("-T", given.exclude_tags, tags, "no check has such a tag", tags)
 
 
 def _refuse_variable(
@@ -228,9 +212,13 @@ def _matches(pattern: str, known: Iterable[str]) -> bool:
 
 
 def _refuse_unmatched(
-    option: str, patterns: Iterable[tuple[str, bool]], what: str, known: Iterable[str]
+    option: str,
+    patterns: Iterable[str] | None,
+    among: Iterable[str],
+    what: str,
+    known: Iterable[str],
 ) -> None:
-    for pattern, found in patterns:
-        if not found:
+    for pattern in patterns or ():
+        if not _matches(pattern, among):
             near = hint(pattern, known)
             raise UserError(f"{option} {pattern}", f"{what}{near}", sorted(known))

@@ -78,10 +78,8 @@ def _alone(path: Path, wait: bool) -> Iterator[None]:
                 what = f"another 'siteproof gate' is at work: {error.where} is {error.what}"
                 raise UserError(path, what, error.allowed) from None
         time.sleep(LOOK_EVERY)
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def _share(path: Path, handle: int) -> None:

@@ -140,10 +140,8 @@ def _alone(folder: Path) -> Iterator[None]:
         ) from None
     except UserError as error:
         raise UserError(folder, error.what, "SITEPROOF_DATA may name another folder") from None
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def state(system: str, name: str, scope: Path) -> str:

@@ -78,7 +78,7 @@ def newest(folder):
 
 def written_by(folder, **keys):
     """A lock file as some other process would have left it."""
-    with locks.held(folder) as lock:
+    with locks.take(folder) as lock:
         holder = replace(lock.holder, **keys)
     path = folder / locks.name_of(max(locks.numbers(folder)) + 1)
     path.write_text(json.dumps(asdict(holder)))
@@ -154,7 +154,7 @@ def test_nothing_asks_for_flock(folder, monkeypatch):
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     monkeypatch.setattr(fcntl, "lockf", refuse)
-    with locks.held(folder), pytest.raises(locks.Taken):
+    with locks.take(folder), pytest.raises(locks.Taken):
         locks.take(folder)
     users = [p for p in (TOP / "siteproof").rglob("*.py") if "fcntl" in p.read_text()]
     assert users == []
@@ -164,12 +164,12 @@ def test_nothing_asks_for_flock(folder, monkeypatch):
 def test_a_file_system_without_links_has_locks_too(folder, monkeypatch, number):
     no_links(monkeypatch, number)
     for _ in range(3):
-        with locks.held(folder), pytest.raises(locks.Taken, match="held by"):
+        with locks.take(folder), pytest.raises(locks.Taken, match="held by"):
             locks.take(folder)
 
 
 def test_there_an_empty_file_is_being_written_for_a_minute_only(folder):
-    with locks.held(folder):
+    with locks.take(folder):
         pass
     path = folder / locks.name_of(9)
     path.touch()
@@ -188,21 +188,21 @@ def test_a_lost_answer_to_a_link_is_no_loss(folder, monkeypatch):
         link(*args, **keys)
 
     monkeypatch.setattr(os, "link", twice)
-    with locks.held(folder) as lock:
+    with locks.take(folder) as lock:
         assert lock.path == newest(folder)
 
 
 def test_who_was_slow_to_look_takes_nothing(folder, monkeypatch):
     """While this process waits between two steps, others take the lock and clear up after it."""
     for _ in range(3):
-        with locks.held(folder):
+        with locks.take(folder):
             pass
     create, others = locks.create, []
 
     def slow(path, data):
         if not others:
             others.append(None)
-            with locks.held(folder):
+            with locks.take(folder):
                 pass
             others.append(locks.take(folder))
         return create(path, data)
@@ -241,7 +241,7 @@ def test_only_names_as_we_write_them_are_numbers(folder):
     for name in ("٠٠٠٠٠٩", "0000009", "9", "000000", "-00009", "000009.x", "1000000000", "+00009"):
         (folder / name).write_text("junk")
     assert locks.numbers(folder) == []
-    with locks.held(folder) as lock:
+    with locks.take(folder) as lock:
         assert lock.path.name == "000001"
 
 
@@ -264,13 +264,13 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
 
 def test_where_a_group_may_write_it_may_take_the_lock(tmp_path):
     tmp_path.chmod(0o2775)
-    with locks.held(tmp_path / "lock") as lock:
+    with locks.take(tmp_path / "lock") as lock:
         assert (tmp_path / "lock").stat().st_mode & 0o2020 == 0o2020
         assert lock.path.stat().st_mode & 0o044 == 0o044
 
 
 def test_a_child_gives_nothing_back_that_its_parent_holds(folder):
-    with locks.held(folder) as lock:
+    with locks.take(folder) as lock:
         if not (child := os.fork()):
             lock.release()
             os._exit(0)

@@ -249,7 +249,7 @@ def test_wherever_a_writer_ends_the_store_is_whole(perflogs, monkeypatch):
         with monkeypatch.context() as patch:
             for name in ("rename", "replace", "unlink"):
                 patch.setattr(store.Path, name, step(getattr(store.Path, name)))
-            for name in ("fsync", "utime", "unlink"):
+            for name in ("fsync", "utime", "unlink", "rename"):
                 patch.setattr(os, name, step(getattr(os, name)))
             try:
                 told_by(perflogs)
