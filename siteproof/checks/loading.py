@@ -21,10 +21,15 @@ from siteproof.sweeps.reading import FOLDER
 from siteproof.sweeps.tools import SWEEPS_ONLY
 
 
+def tell(what: object) -> None:
+    """Say it at once on stderr, beside what ReFrame prints."""
+    for line in str(what).splitlines():
+        print(f"siteproof: {line}", file=sys.stderr, flush=True)
+
+
 def refuse(error: UserError | UserErrors) -> NoReturn:
     """End the whole run; ReFrame catches other exceptions and goes on without the check."""
-    for line in str(error).splitlines():
-        print(f"siteproof: {line}", file=sys.stderr)
+    tell(error)
     raise SystemExit(ExitCode.USAGE)
 
 
@@ -66,7 +71,7 @@ def tell_gone(site: Site, paths: Iterable[str | Path]) -> None:
         if file.is_file():  # not for this user: ReFrame itself would end with an error of its own
             refuse(UserError(one.file, one.what))
         else:
-            print(f"siteproof: {check_files.told_before_run(one, site)}", file=sys.stderr)
+            tell(check_files.told_before_run(one, site))
 
 
 def refuse_broken_file(filename: str, error: Exception) -> NoReturn:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from siteproof import files, sites
 from siteproof.checks import adapter, budget, loading, options, selection, session, sight, turn
 from siteproof.collect import stages
-from siteproof.errors import ExitCode, UserError, UserErrors
+from siteproof.errors import UserError, UserErrors
 from siteproof.sites import Metric, machine
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
@@ -46,9 +45,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
             collect_lost(active)
         adapter.apply(hooks(given, active.site.catalogue))
     except (UserError, UserErrors) as error:
-        for line in str(error).splitlines():
-            print(f"siteproof: {line}", file=sys.stderr)
-        raise SystemExit(ExitCode.USAGE) from None
+        loading.refuse(error)
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     return settings
@@ -82,12 +79,12 @@ def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
     except UserError as error:
         loading.refuse(error)
     for line in odd:
-        print(f"siteproof: {line}", file=sys.stderr)
+        loading.tell(line)
 
 
 def tell_full_disk(error: OSError) -> None:
     """A full disk under ReFrame's own logs is told in a line, and not by tracebacks."""
-    print(f"siteproof: ReFrame's perflogs are not complete: {error.strerror}", file=sys.stderr)
+    loading.tell(f"ReFrame's perflogs are not complete: {error.strerror}")
 
 
 def of_sweeps(arguments: list[str]) -> bool:
@@ -131,7 +128,7 @@ def collect_lost(active: session.Session) -> None:
             if isinstance(found, UserError)
             else f"collected {found} samples of a lost session: {stage}"
         )
-        print(f"siteproof: {told}", file=sys.stderr)
+        loading.tell(told)
 
 
 def _is_local(active: session.Session) -> bool:

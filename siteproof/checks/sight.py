@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 import shlex
 import shutil
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -53,7 +52,7 @@ def look(cases: Sequence[Any], said: Sequence[str] = ()) -> None:
         remedy = REMEDY.format(user=session.user())
         loading.refuse(UserError(active.folder, tell(blind), remedy))
     if blind:
-        _tell(f"{active.folder}: {tell(blind)}, where nothing is measured")
+        loading.tell(f"{active.folder}: {tell(blind)}, where nothing is measured")
 
 
 def again(partition: Any, nodes: NodeSet, said: Sequence[str]) -> dict[str, str]:
@@ -124,13 +123,13 @@ def _ask(nodes: NodeSet, words: Sequence[str]) -> dict[str, str]:
         found = read(done.stdout, nodes)
         if not found:
             why = harmless(" ".join(done.stderr.split())[-200:]) or "no answer"
-            _tell(f"{active.folder}: not known whether {nodes} can see it: {why}")
+            loading.tell(f"{active.folder}: not known whether {nodes} can see it: {why}")
         return {
             node: "other" if answer == SEEN and not (folder / node).is_file() else answer
             for node, answer in found.items()
         }
     except OSError as error:
-        _tell(f"{active.folder}: no node can be asked whether it sees it: {error.strerror}")
+        loading.tell(f"{active.folder}: no node can be asked whether it sees it: {error.strerror}")
         return {}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -162,7 +161,3 @@ def _free(wanted: NodeSet, words: Sequence[str]) -> NodeSet:
         for node in wanted
         if node not in bad and (node in reserved if within else states[node].state.idle)
     )
-
-
-def _tell(what: str) -> None:
-    print(f"siteproof: {what}", file=sys.stderr, flush=True)

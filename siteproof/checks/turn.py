@@ -5,11 +5,11 @@ from __future__ import annotations
 import atexit
 import re
 import socket
-import sys
 import time
 from pathlib import Path
 
 from siteproof import locks
+from siteproof.checks import loading
 from siteproof.errors import UserError
 from siteproof.locks import Lock
 from siteproof.record import manifest
@@ -30,7 +30,7 @@ def take(stages: Path) -> None:
             _turns[folder] = _wait(folder)
             atexit.register(_turns[folder].release)
         except UserError as error:
-            _tell(f"{error}; run one session at a time")
+            loading.tell(f"{error}; run one session at a time")
     for stage in manifest.pending(stages):
         _outwait(stage, stages)
 
@@ -43,7 +43,9 @@ def _wait(folder: Path) -> Lock:
         except locks.Taken as error:
             if str(error) != told:
                 told = str(error)
-                _tell(f"another session measures on this machine; waiting for its end: {told}")
+                loading.tell(
+                    f"another session measures on this machine; waiting for its end: {told}"
+                )
         time.sleep(LOOK_EVERY)
 
 
@@ -54,13 +56,9 @@ def _outwait(stage: Path, stages: Path) -> None:
     except UserError:
         return  # told when it is collected
     if not job.watched() and (process := manifest.still_runs(stage, job)):
-        _tell(
+        loading.tell(
             f"{stage}: a lost session still measures on this machine; waiting for its end, "
             f"or 'kill -- -{process}'"
         )
         while manifest.still_runs(stage, job):
             time.sleep(0.5)
-
-
-def _tell(what: str) -> None:
-    print(f"siteproof: {what}", file=sys.stderr, flush=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from siteproof.collect import cause
 from siteproof.collect.cause import Cause
-from siteproof.collect.raw import ENDED, KILLED
+from siteproof.collect.raw import ENDED, KILLED, whole
 
 NOT_FOUND = 127  # a shell's exit code for a program that is not there
 SIGNALS = ("129", "130", "137", "143")  # exit codes: hung up, Ctrl-C, killed, terminated
@@ -38,7 +38,7 @@ def kills(meta: Mapping[str, str]) -> Kills:
     """What a node's account says of that; none where it cannot know."""
     log = meta.get("oom_log", "")
     for own, key in ((True, "job_oom_kills"), (False, "oom_kills")):
-        before, after = _whole(meta.get(f"{key}_before")), _whole(meta.get(f"{key}_after"))
+        before, after = _number(meta, f"{key}_before"), _number(meta, f"{key}_after")
         if before is not None and after is not None:
             return Kills(max(0, after - before), own, log)
     return Kills()
@@ -70,7 +70,7 @@ def timed_out(code: int, meta: Mapping[str, str]) -> bool:
     """Whether the time limit ended the program, and not the kernel for want of memory."""
     if code != KILLED:
         return code == ENDED
-    times = [_whole(meta.get(key)) for key in ("start", "end", "limit")]
+    times = [_number(meta, key) for key in ("start", "end", "limit")]
     start, end, limit = (0 if time is None else time for time in times)
     return None not in times and end - start >= limit
 
@@ -108,7 +108,7 @@ def with_its_job(
     """
     if not by_somebody(ended) or not any(str(code) in SIGNALS for code in codes):
         return False
-    held, end = kills(meta), _whole(meta.get("end"))
+    held, end = kills(meta), _number(meta, "end")
     if held.count and _out_of_memory(held, signal.SIGKILL):
         return False
     if over and end is not None and end < over - MARGIN:
@@ -171,6 +171,5 @@ def _of_signal(number: int, found: Cause | None, what: str, words: str) -> str:
     return f"{ended}: {said}" if said and said != "without a word" else ended
 
 
-def _whole(text: str | None) -> int | None:
-    """A whole number of a node's account; None where it has none."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else None
+def _number(meta: Mapping[str, str], key: str) -> int | None:
+    return whole(meta.get(key, ""))

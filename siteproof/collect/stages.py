@@ -224,7 +224,6 @@ def _no_result(stage: Stage, job: Manifest, node: str, ended: str, *, others: bo
     """
     told = _ends(stage).get(node)
     began = any(stage.has(f".{node}.{attempt}") for attempt in ATTEMPTS)
-    began = began and ended.startswith("OUT_OF_ME")
     if own := ending.without_result(told, began, ended, job.check):
         return Outcome(status=own[0], why=own[1])
     if node in job.lost:
