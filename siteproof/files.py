@@ -287,22 +287,6 @@ def no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
 
 
-def strange(path: Path) -> str:
-    """Who else could change what a folder of ours holds, in words; usually nobody.
-
-    A folder that is not there is nobody's.
-    """
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return ""
-    if not stat.S_ISDIR(found.st_mode):
-        return "it is no folder"
-    if found.st_uid not in {0, os.geteuid()} | _trusted:
-        return f"it belongs to {name_of(found.st_uid)}"
-    return "everybody may write to it" if found.st_mode & stat.S_IWOTH else ""
-
-
 def loads(where: object, text: str | bytes) -> Any:
     """JSON that somebody else may have written: no deep nesting, no endless number, no NaN.
 

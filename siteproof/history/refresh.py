@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from stat import S_ISDIR, S_IWOTH
 
 import duckdb
 
@@ -36,7 +37,7 @@ class Refresh:
         self._before = list(self.index.parts)
 
     def _load(self) -> Index:
-        if whose := files.strange(self.folder):
+        if whose := _strange(self.folder):
             self._alone(f"refused: {whose}")
             return Index()
         try:
@@ -270,3 +271,19 @@ def _batches(names: Sequence[str], there: dict[str, Stamp]) -> Iterator[tuple[in
         if size >= BATCH or done == len(names):
             yield done, batch
             batch, size = [], 0
+
+
+def _strange(folder: Path) -> str:
+    """Who else could change what a folder of ours holds, in words; usually nobody.
+
+    A folder that is not there is nobody's.
+    """
+    try:
+        found = folder.lstat()
+    except OSError:
+        return ""
+    if not S_ISDIR(found.st_mode):
+        return "it is no folder"
+    if not files.trusts(found.st_uid, found, {0, os.geteuid()}):
+        return f"it belongs to {files.name_of(found.st_uid)}"
+    return "everybody may write to it" if found.st_mode & S_IWOTH else ""

@@ -29,6 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.record.point import Point
+from siteproof.record.samples import LAST_PLACE
 
 NAME = "siteproof-job.json"
 DONE = "siteproof-collected"
@@ -40,7 +41,6 @@ MOST_NAMES = 100_000  # in one folder of stage/
 
 SCHEDULERS = ("local", "slurm")
 MOST_TURNS = MOST_POINTS = 1_000_000
-LAST_PLACE = 10**9 - 1  # sessions that a system will never have
 MOST_JOBS = 10  # of one check; a second one is the most that there is
 LAST_JOB = 2**32 - 1
 LAST_PROCESS = 2**31 - 1
@@ -287,7 +287,7 @@ def _check(job: Manifest) -> None:
     _must_lie("pid", job.pid, 1, LAST_PROCESS)
     _must_lie("limit", job.limit, 0, LONGEST_JOB)
     _must_lie("started", job.started, 0, LAST_MOMENT)
-    _must_lie("place", job.place, 0, LAST_PLACE)
+    _must_lie("place", job.place, 0, LAST_PLACE - 1)
     _must_lie("over", job.over, 0, LAST_MOMENT)
     _must(len(job.host) <= 255, "host", job.host)
     for key in ("metrics", "parsers", "facts", "conditions", "provenance"):

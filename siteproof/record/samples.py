@@ -44,7 +44,6 @@ INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says no
 MODES = ("quick", "maintenance", "acceptance", "published", "")
 PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 LAST_PLACE = 10**9  # sessions that a system will never have
-LONGEST_HEADER = 1024 * 1024  # bytes
 MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
 FIRST_YEAR, LAST_YEAR = "1970", "2199"  # where a clock begins; beyond all that one can be wrong
 _FAR = (datetime.now(UTC) + timedelta(days=366)).isoformat(timespec="seconds")
@@ -169,8 +168,8 @@ def write(
     """
     target = path_of(folder, header)
     data = dump(header, samples)
-    if data.index(b"\n") > LONGEST_HEADER:
-        raise UserError(target, "not written: its header is too long", f"{LONGEST_HEADER} bytes")
+    if data.index(b"\n") > LONGEST:
+        raise UserError(target, "not written: its header is too long", f"{LONGEST} bytes")
 
     def same(handle: int) -> bool:
         return may_replace(handle, owner) and not _is_of_another(handle, header)
@@ -202,7 +201,7 @@ def _keep_owner(owner: int | None) -> int | None:
 def _is_of_another(handle: int, header: Header) -> bool:
     """Whether an old file speaks of another job; one that cannot be read speaks of none."""
     with os.fdopen(os.dup(handle), "rb") as stream:
-        line = stream.readline(LONGEST_HEADER + 1)
+        line = stream.readline(LONGEST + 1)
     try:
         old = header_of("", line.decode("utf-8", "replace"))
     except UserError:

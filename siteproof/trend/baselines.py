@@ -198,9 +198,8 @@ def diff(path: Path, old: str, new: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """The file, whole or not at all; a link stays one. Raises OSError, UserError."""
-    target = path.resolve()
-    files.write(target, text.encode(), below=target.parent)
+    """The file of `text_of`, whole or not at all. Raises OSError, UserError."""
+    files.write(path, text.encode(), below=path.parent)
 
 
 def _speaks_of(site: Site, baseline: Baseline, one: Proposal) -> bool:
