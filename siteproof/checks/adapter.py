@@ -11,16 +11,19 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 import reframe
 
-from siteproof.errors import UserError
+from siteproof import files
+from siteproof.errors import UserError, harmless
 from siteproof.slurm.spelling import without_resizing
 
 _CLI = "reframe.frontend.cli"
@@ -239,6 +242,50 @@ def renew_job(check: Any) -> None:
     check._setup_run_job()
 
 
+# ---- files in a stage directory, to which the job can write
+
+
+def _files_of_a_job(_hooks: Hooks) -> None:
+    from reframe.core.pipeline import RegressionTest
+    from reframe.core.shell import ShellScriptGenerator, generate_script
+    from reframe.utility import osext
+
+    def copy_job_files(self: Any, job: Any, folder: str) -> None:
+        for name in (job.stdout, job.stderr, job.script_filename) if job else ():
+            try:
+                files.write(
+                    Path(folder, name), _read(Path(self.stagedir, name)), below=Path(folder)
+                )
+            except (OSError, UserError) as error:  # nothing of the answer rests on the copy
+                self.logger.warning(f"{harmless(str(error))}: no copy of it is kept")
+
+    def tail(name: str, count: int = 10) -> list[str]:
+        try:
+            lines = _read(Path(name)).decode("utf-8", "replace").splitlines()
+        except UserError as error:
+            raise OSError(error.what) from None
+        return [f"{harmless(line.expandtabs())}\n" for line in lines[-count:]]
+
+    def begin(self: Any, name: str, mode: int | None = None, *words: Any, **more: Any) -> None:
+        self._shgen = ShellScriptGenerator(*words, **more)
+        self._path, self._mode = Path.cwd() / name, mode
+
+    def end(self: Any, *_error: object) -> None:
+        data, mode = self._shgen.finalize().encode(), self._mode
+        with suppress(OSError):
+            self._path.unlink()  # a link, too
+        files.write(self._path, data, below=self._path.parent, mode=0o766 if mode is None else mode)
+
+    RegressionTest._copy_job_files = copy_job_files
+    osext.tail = tail
+    generate_script.__init__ = begin
+    generate_script.__exit__ = end
+
+
+def _read(path: Path) -> bytes:
+    return files.read(path, below=path.parent, limit=files.OUTPUT)
+
+
 # ---- logs
 
 
@@ -347,6 +394,19 @@ PATCHES = (
         "a check has one job in its life: submitted again, it still has the first one's end",
         ("reframe.core.pipeline:RegressionTest._setup_run_job",),
         _nothing,
+    ),
+    Patch(
+        "files of a job",
+        "what lies in a stage directory is copied, shown and written as siteproof.files does",
+        "a job can put a link or a device in their place: ReFrame copies and prints /etc/shadow, "
+        "fills the disk from /dev/zero, and writes the script of a second job through the link",
+        (
+            "reframe.core.pipeline:RegressionTest._copy_job_files",
+            "reframe.utility.osext:tail",
+            "reframe.core.shell:generate_script.__init__/ShellScriptGenerator",
+            "reframe.core.shell:generate_script.__exit__/finalize",
+        ),
+        _files_of_a_job,
     ),
     Patch(
         "full disk",

@@ -395,7 +395,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         ended = "" if self.job.is_cancelling else self.job.state
         again = self.worth_another_job(measured, ended)
         if again:
-            self.submit_again(again)
+            try:
+                self.submit_again(again)
+            except UserError as error:  # a node has put something in the way of a file
+                getlogger().warning(f"{self.display_name}: no second job: {error}")
+                return True
         return not again
 
     def progress(self, measured: set[str]) -> str:
@@ -413,11 +417,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def submit_again(self, nodes: NodeSet) -> None:
         """A second job for these nodes, with the time that remains of the first one's limit."""
         getlogger().info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
-        self.blocked = ""
-        adapter.renew_job(self)
         self.time_limit = f"{int(self.watcher.remaining())}s"
         self.write_work(missing=True)
         self.write_settings(attempt=2)
+        self.blocked = ""
+        adapter.renew_job(self)
         self.pin(nodes)
         rfm.RunOnlyRegressionTest.run(self)
         self.remember_job()

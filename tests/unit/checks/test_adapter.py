@@ -220,10 +220,41 @@ print(job.jobid, job.state)
     )
 
 
+def files_of_a_job(here, _monkeypatch):
+    assert "secret" in after_a_job_that_links(here)
+    assert python(SCRIPT) == "echo hello"
+
+
+def after_a_job_that_links(here, *, fine=True):
+    """What ReFrame prints and keeps of a job that has put a link in place of its output."""
+    (here / "key").write_text("secret\n")
+    link = f"postrun_cmds = ['rm rfm_job.out', 'ln -s {here}/key rfm_job.out']"
+    check = CHECK.replace('executable = "true"', f'executable = "true"\n    {link}')
+    (here / "first.py").write_text(check.replace("return True", f"return {fine}"))
+    done = subprocess.run(
+        [REFRAME, "-C", "config.py", "-c", "first.py", "-r", "--nocolor", f"--prefix={here}/p"],
+        timeout=120,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    kept = sorted((here / "p/output").rglob("rfm_job.out"))
+    return done.stdout + "".join(path.read_text() for path in kept)
+
+
 def full_disk(here, _monkeypatch):
     assert "No space left" in python(CLOSE.format("except OSError as error: print(error)"))
 
 
+SCRIPT = """
+from pathlib import Path
+from reframe.core import shell
+Path("victim").write_text("mine")
+Path("job.sh").symlink_to("victim")
+with shell.generate_script("job.sh") as script:
+    script.write("echo hello")
+print(Path("victim").read_text().splitlines()[-1])
+"""
 CLOSE = """
 from reframe.core.logging import MultiFileHandler
 handler = MultiFileHandler("log", mode="w")
@@ -257,6 +288,7 @@ NEEDED = {
         resized_jobs,
         nodes_of_a_job,
         second_job,
+        files_of_a_job,
         full_disk,
         deprecations_of_fields,
         deprecations_of_variables,
@@ -325,6 +357,21 @@ def test_a_resized_job_ends(here, monkeypatch):
 
 def test_the_nodes_of_a_job_are_asked_for_once(here, monkeypatch):
     assert hostnames(here, monkeypatch, PATCHED) == 1
+
+
+@pytest.mark.parametrize("fine", [True, False])
+def test_what_a_job_has_put_in_place_of_its_output_is_not_followed(fine, here):
+    (here / "config.py").write_text(f"{PATCHED}{CONFIG}")
+    said = after_a_job_that_links(here, fine=fine)
+    assert "refused: it is a link" in said
+    assert "secret" not in said
+    assert "Traceback" not in said
+
+
+def test_no_script_is_written_through_a_link_of_a_job(here):
+    assert python(f"{PATCHED}{SCRIPT}") == "mine"
+    assert (here / "job.sh").is_symlink() is False
+    assert "echo hello" in (here / "job.sh").read_text()
 
 
 def test_a_full_disk_is_told_to_the_hook(here):
