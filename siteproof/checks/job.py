@@ -394,13 +394,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             return False
         ended = "" if self.job.is_cancelling else self.job.state
         again = self.worth_another_job(measured, ended)
-        if again:
-            try:
-                self.submit_again(again)
-            except UserError as error:  # a node has put something in the way of a file
-                getlogger().warning(f"{self.display_name}: no second job: {error}")
-                return True
-        return not again
+        return not (again and self.could_submit_again(again))
 
     def progress(self, measured: set[str]) -> str:
         """A line of progress, if there is news."""
@@ -413,6 +407,15 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
         """The nodes of a second job; none where it would be in vain."""
         return self.watcher.worth_another_job(measured, ended)
+
+    def could_submit_again(self, nodes: NodeSet) -> bool:
+        """Whether there is a second job: a node may have put something in the way of its files."""
+        before = len(self.plan.jobs)
+        try:
+            self.submit_again(nodes)
+        except UserError as error:
+            getlogger().warning(f"{self.display_name}: {error}")
+        return len(self.plan.jobs) > before
 
     def submit_again(self, nodes: NodeSet) -> None:
         """A second job for these nodes, with the time that remains of the first one's limit."""

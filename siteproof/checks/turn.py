@@ -55,7 +55,7 @@ def _outwait(stage: Path, stages: Path) -> None:
         job = manifest.load(stage, stages)
     except UserError:
         return  # told when it is collected
-    if not job.watched() and (process := manifest.still_runs(stage, job)):
+    if not job.watched(stage) and (process := manifest.still_runs(stage, job)):
         loading.tell(
             f"{stage}: a lost session still measures on this machine; waiting for its end, "
             f"or 'kill -- -{process}'"

@@ -17,6 +17,7 @@ from siteproof.errors import harmless
 
 TAIL = 300  # characters of a tool's words that are worth keeping
 MOST_LINES = 20_000  # at the beginning, and as many at the end: where a program fails, and why
+MOST_TEXT = 2**21  # characters of the same: a node's 64 MiB of long lines would take minutes
 TERMINATED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # by which one asks a program to end
 # What only the program itself or the kernel sends, so that no launcher's cleanup looks like it.
 FAULTS = (
@@ -311,6 +312,8 @@ def _last_of_trace(rest: Iterator[str]) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
+    if len(text) > 2 * MOST_TEXT:
+        text = f"{text[:MOST_TEXT]}\n{text[-MOST_TEXT:]}"
     lines = _WRAPPED.sub(" exited on signal ", text).splitlines()
     if len(lines) > 2 * MOST_LINES:
         lines = [*lines[:MOST_LINES], *lines[-MOST_LINES:]]

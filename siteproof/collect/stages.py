@@ -322,7 +322,7 @@ def orphans(stages: Path) -> Iterator[tuple[Path, Manifest | UserError]]:
             continue
         try:
             job = manifest.load(stage, stages)
-            if not job.watched():
+            if not job.watched(stage):
                 left.append((stage, job))
         except Exception as error:  # whatever is wrong with a stage is its own
             yield stage, _told(stage, error)

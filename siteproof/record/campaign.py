@@ -28,11 +28,11 @@ def since(text: str, now: datetime, option: str = "--since") -> datetime:
         if match := _AGO.fullmatch(text.strip()):
             return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
         moment = datetime.fromisoformat(text.strip())
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise UserError(
             option, f"'{text}' is no time", "90m, 12h, 7d, 4w, 2026-11-21, 2026-11-21T18:00"
         ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def choose(

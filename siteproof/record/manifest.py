@@ -162,18 +162,23 @@ class Manifest:
             _keep(stage, place, text)  # first: then it knows this text, and the one before it
         files.write(stage / NAME, text.encode(), below=stage)
 
-    def watched(self) -> bool:
-        """Whether the session that started the job still lives, as far as this host can tell."""
+    def watched(self, stage: Path) -> bool:
+        """Whether the session that started the job still lives, as far as this host can tell.
+
+        A later process may have its number: it counts if it is of root, of who collects, or of
+        the stage directory's owner. Anybody can call a process so.
+        """
         if self.host != socket.gethostname():
             now = time.time()
             return now < min(self.started, now) + self.limit + OTHER_HOST and (
                 self.started < now + OTHER_HOST
             )
+        process = Path(f"/proc/{self.pid}")
         try:
-            command = Path(f"/proc/{self.pid}/cmdline").read_bytes()
+            whose = process.stat().st_uid
+            return whose in _owners(stage) and b"reframe" in (process / "cmdline").read_bytes()
         except OSError:
             return False
-        return b"reframe" in command
 
 
 @dataclass(frozen=True)
@@ -372,6 +377,14 @@ def _read_copy(place: Path) -> _Copy | None:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest() if data else ""
+
+
+def _owners(stage: Path) -> set[int]:
+    """Whose session may have made a stage directory."""
+    found = {0, os.geteuid()}
+    with suppress(OSError):  # it may be gone
+        found.add(stage.lstat().st_uid)
+    return found
 
 
 def still_runs(stage: Path, job: Manifest) -> int:

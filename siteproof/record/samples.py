@@ -45,6 +45,7 @@ MODES = ("quick", "maintenance", "acceptance", "published", "")
 PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 LAST_PLACE = 10**9  # sessions that a system will never have
 MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
+LONGEST_NUMBER = 200  # characters; more cost the square of their number
 FIRST_YEAR, LAST_YEAR = "1970", "2199"  # where a clock begins; beyond all that one can be wrong
 _FAR = (datetime.now(UTC) + timedelta(days=366)).isoformat(timespec="seconds")
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
@@ -336,6 +337,8 @@ def _loads(where: str, line: str) -> dict[str, object]:
         record = json.loads(line) if len(line) <= LONGEST else None
     except (ValueError, RecursionError):
         raise UserError(where, "broken line", "one JSON object a line") from None
+    if line.count("[") + line.count("{") > safe.DEEPEST and safe.is_deep(record):
+        raise UserError(where, "broken line", f"at most {safe.DEEPEST} levels")
     if not isinstance(record, dict):
         raise UserError(where, "broken line", "one JSON object a line, of at most 1 MiB")
     # A control character can hide behind a backslash only: "\\u001b" in JSON.
@@ -464,6 +467,6 @@ def _value(where: str, text: object, unit: str) -> Decimal | str:
         raise UserError(where, f"{_short(text)} is no number") from None
     if not value.is_finite():
         raise UserError(where, f"{_short(text)} is no finite number")
-    if value and abs(value.adjusted()) > MOST_DIGITS:
+    if len(str(text)) > LONGEST_NUMBER or abs(value.adjusted()) > MOST_DIGITS:
         raise UserError(where, f"{_short(text)} is no figure that any tool prints")
     return value

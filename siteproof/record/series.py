@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -222,5 +222,5 @@ def _nearly(one: str, other: str | None) -> bool:
     try:
         first, second = Decimal(one), Decimal(other)
         return abs(first - second) <= NEARLY * abs(second)
-    except InvalidOperation:
+    except ArithmeticError:  # no number, or one beyond all measure
         return False

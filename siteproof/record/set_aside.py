@@ -94,7 +94,13 @@ def below(perflogs: Path, folder: Path) -> list[Path]:
 def _all(perflogs: Path) -> Iterator[tuple[str, SetAside]]:
     try:
         names = files.names(perflogs / FOLDER, below=perflogs, most=MOST)
-    except (FileNotFoundError, UserError):
+    except FileNotFoundError:
+        return
+    except UserError as error:  # more of them than there can be, or no folder of ours
+        yield (
+            "",
+            SetAside(f"perflogs/{FOLDER}", "", f"what is set aside is not known: {error.what}", ""),
+        )
         return
     for name in names:
         if name.endswith(".json") and not name.startswith("."):

@@ -115,3 +115,12 @@ def test_any_text_is_read(text):
 def test_a_huge_output_is_read_at_both_ends():
     text = "x\n" * 300_000 + "Traceback (most recent call last):\n  at\nOSError: gone\n"
     assert cause.told(text, "") == "OSError: gone"
+
+
+def test_of_a_text_without_end_the_beginning_and_the_end_are_read(monkeypatch):
+    monkeypatch.setattr(cause, "MOST_TEXT", 1000)
+    filling = f"{'x' * 5000}\n"
+    hidden = f"{filling}error: hidden\n{filling}"
+    assert cause.first(hidden) is None
+    assert cause.first(f"error: begin\n{hidden}").words == "error: begin"
+    assert cause.first(f"{hidden}error: end\n").words == "error: end"

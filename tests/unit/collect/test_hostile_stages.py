@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import stages_made
+from clone import wait_for
 from stages_made import BEGAN, NOBODY, SECRET, of_nodes, of_pairs, of_sweep
 
 from siteproof import files
@@ -239,6 +240,7 @@ def test_nor_which_link_point_or_repetition_it_was(tmp_path):
     [
         ({"value": "1e60"}, "invalid"),
         ({"value": "1." + "1" * 200}, "invalid"),
+        ({"value": "0e-99999"}, "invalid"),
         ({"unit": "parsecs"}, "parse"),
         ({"dims": {"trial": "x"}}, "parse"),
         ({"dims": {"trial": "9" * 5000}}, "parse"),
@@ -452,7 +454,20 @@ def test_a_session_collects_only_what_is_in_its_own_folder(made):
 def test_no_process_of_anybody_else_keeps_a_stage_waiting(made, monkeypatch):
     made.job.host = "elsewhere"
     made.job.started = time.time() + 10**8
-    assert not made.job.watched()
+    assert not made.job.watched(made.stage)
+
+
+@root_only
+def test_nor_does_a_process_of_a_stranger_that_is_called_as_the_session_was(made):
+    with subprocess.Popen(["reframe", "60"], executable="/bin/sleep", user=NOBODY) as stranger:
+        made.job.pid = stranger.pid
+        made.job.save(made.stage, made.stages)
+        try:
+            command = Path(f"/proc/{stranger.pid}/cmdline")
+            wait_for(lambda: command.read_bytes().startswith(b"reframe"))
+            assert isinstance(lost(made), int)
+        finally:
+            stranger.kill()
 
 
 # ---- what is written
@@ -594,6 +609,15 @@ def test_a_note_that_cannot_be_read_is_told_as_such(made, text):
     [note] = (made.perflogs / ".set-aside").iterdir()
     note.write_text(text)
     assert "cannot be read" in str(set_aside.of_system(made.perflogs, "here")[0])
+    assert isinstance(lost(made), UserError)
+
+
+def test_notes_without_number_are_told_as_such(made, monkeypatch):
+    rewrite(made, mode="quick")
+    lost(made)
+    monkeypatch.setattr(set_aside, "MOST", 0)
+    [told] = set_aside.of_system(made.perflogs, "here")
+    assert "too many files" in str(told)
     assert isinstance(lost(made), UserError)
 
 

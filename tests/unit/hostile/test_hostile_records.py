@@ -243,3 +243,14 @@ def test_a_time_that_no_calendar_holds_is_a_broken_line_for_every_command(here, 
     code, told = ask("history")
     assert code == 3
     assert "no clock" in " ".join(told.split()) or "is no time" in " ".join(told.split())
+
+
+@pytest.mark.parametrize("size", ["9e999999", "-9e999999", "1e-999999999", "sNaN", "Infinity"])
+def test_a_condition_beyond_all_measure_is_another_condition(here, size):
+    for run, sizes in ((3, ("9e999999", size)), (4, (size, "9e999999"))):
+        found = run_of(dict.fromkeys(names(8), 100.0), run, conditions={"n": sizes[0]})
+        own = [Sample(**{**vars(s), "own_conditions": {"n": sizes[1]}}) for s in found[:3]]
+        samples.write(here, found[0].header, [*own, *found[3:]])
+    for words in (("nodes",), ("trend",), ("compare", "s0003", "s0004")):
+        code, told = ask(*words)
+        assert code in (0, 1, 2, 3), (words, told)

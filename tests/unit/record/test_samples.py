@@ -126,3 +126,26 @@ def test_all_broken_files_are_named_at_once(tmp_path):
 def test_a_node_that_differs_keeps_its_own_conditions():
     assert ODD.conditions["program"] == "likwid-bench"
     assert GOOD.conditions == {"program": "stream", "mode": "acceptance"}
+
+
+@pytest.mark.parametrize(
+    "digits", ["1." + "0" * 900_000, "0E-999999", "0E+999999999", "1E+51", "9" * 300]
+)
+def test_a_figure_of_which_each_digit_would_cost_time_is_refused(tmp_path, digits):
+    path = samples.write(tmp_path, HEADER, [GOOD])
+    path.write_text(path.read_text().replace("17542.0", digits))
+    with pytest.raises(UserError, match=r"jsonl:2: .* is no figure that any tool prints"):
+        samples.read(path)
+
+
+@pytest.mark.parametrize("depth", [60, 600, 985, 5000])
+@pytest.mark.parametrize("inmost", [r'"\u001b"', '"b"'])
+@pytest.mark.parametrize("key", ["value", "status", "why", "trial"])
+def test_a_line_of_any_depth_is_one_error(tmp_path, key, inmost, depth):
+    path = samples.write(tmp_path, HEADER, [GOOD])
+    head = path.read_text().splitlines()[0]
+    deep = '{"a":' * depth + inmost + "}" * depth
+    line = f'"node":"n1","metric":"Stream.triad","value":"1","unit":"MB/s","{key}":{deep}'
+    path.write_text(f"{head}\n{{{line}}}\n")
+    with pytest.raises(UserError, match="broken line"):
+        samples.read(path)
