@@ -54,7 +54,7 @@ def in_the_way(judged: Judgement) -> list[str]:
 
 
 def accept(judged: Judgement, name: str, who: str, why: str, perflogs: Path) -> Acceptance:
-    """Record an acceptance. Raises OSError where perflogs cannot be written."""
+    """Record an acceptance. Raises OSError where perflogs cannot be written, and UserError."""
     now = datetime.now(UTC)
     record = Acceptance(
         name,

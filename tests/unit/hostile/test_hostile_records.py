@@ -10,6 +10,7 @@ import os
 import random
 from decimal import Decimal
 
+import clone
 import pytest
 from asked import ask
 from fleets import header, names, run_of
@@ -18,7 +19,7 @@ from siteproof import nodesets
 from siteproof.compare import accepted
 from siteproof.errors import UserError
 from siteproof.gate import log
-from siteproof.record import descriptions, samples
+from siteproof.record import descriptions, samples, session_numbers
 from siteproof.record.samples import Sample
 from siteproof.trend import acks
 
@@ -47,6 +48,13 @@ REPLACED = {
     "path": '"../../../etc/passwd"',
 }
 MARK = "@@here@@"
+ALERT = (
+    dict.fromkeys(acks._TEXTS, "x")
+    | dict.fromkeys(acks._NUMBERS, 1)
+    | dict.fromkeys(acks._FLAGS, True)
+    | dict.fromkeys(acks._MOMENTS, {"time": "2026-11-01T00:00:00Z", "session": "s0001"})
+    | {"nodes": "n001", "changed": ["kernel"], "series": {"dims": {}, "conditions": {}}}
+)
 
 
 def places(record, path=()):
@@ -109,15 +117,27 @@ def test_an_acceptance_with_anything_wrong_in_it_is_a_line_or_an_acceptance(here
             assert "\x1b" not in told and "\u202e" not in told, what
 
 
+def test_nothing_is_written_through_a_folder_that_a_colleague_made_a_link(here, tmp_path):
+    (tmp_path / "outside").mkdir()
+    for name in ("accepted", "trend", "imported", "published", ".sessions"):
+        (here / "here" / name).symlink_to(tmp_path / "outside")
+    (here / "other").symlink_to(tmp_path / "outside")
+    log_of_reframe = next((clone.FOREIGN / "4.10-default").rglob("*.log"))
+    for words in (("accept", "s0001", "--why", "because", "--despite"), ("import", log_of_reframe)):
+        code, told = ask(*map(str, words))
+        assert code == 2, told
+        assert "link" in told
+    for write in (
+        lambda: acks.write(here, "here", acks._alert(ALERT), "anna", "because"),
+        lambda: session_numbers.take(here, "here", "s0003"),
+        lambda: session_numbers.take(here, "other", "s0003"),
+    ):
+        with pytest.raises(UserError):
+            write()
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 def test_an_acknowledgement_with_anything_wrong_in_it_is_a_line_or_a_record(here):
-    moment = {"time": "2026-11-01T00:00:00Z", "session": "s0001"}
-    alert = (
-        dict.fromkeys(acks._TEXTS, "x")
-        | dict.fromkeys(acks._NUMBERS, 1)
-        | dict.fromkeys(acks._FLAGS, True)
-        | dict.fromkeys(acks._MOMENTS, moment)
-        | {"nodes": "n001", "changed": ["kernel"], "series": {"dims": {}, "conditions": {}}}
-    )
     record = {
         "siteproof": 1,
         "ack": "x",
@@ -125,7 +145,7 @@ def test_an_acknowledgement_with_anything_wrong_in_it_is_a_line_or_a_record(here
         "why": "because",
         "when": "2026-11-01T00:00:00+00:00",
         "takes_back": False,
-        "alert": alert,
+        "alert": ALERT,
     }
     path = acks.folder(here, "here") / "20261101T000000.000000Z.json"
     path.parent.mkdir()
