@@ -173,11 +173,14 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
 def _ended(job: Manifest, outcomes: Iterable[Outcome], now: float) -> datetime:
     """When the last node was done, whenever it is collected.
 
-    What a node's clock says counts only where it can be true: between the job's start and now.
+    What a node's clock says counts only where it can be true: between the job's start and now, or
+    the time that the job can have taken with a day's wait.
     """
     began = min(job.started, now)
+    # A lost session may be collected weeks later, and no node's clock shall make it younger.
+    latest = min(now, max(job.over, began + job.limit + manifest.OTHER_HOST))
     ends = [clocks.read(o.host.get("end", "")) for o in outcomes]
-    likely = [min(end, now) for end in ends if end and began <= end <= now + clocks.BOUND]
+    likely = [min(end, now) for end in ends if end and began <= end <= latest + clocks.BOUND]
     return datetime.fromtimestamp(int(max([*likely, began])), UTC)
 
 

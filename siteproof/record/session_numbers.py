@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from siteproof import files, locks
@@ -27,8 +26,8 @@ def take(
     Raises UserError where none can be taken.
     """
     folder = perflogs / system / FOLDER
-    with suppress(FileNotFoundError):
-        files.owner(folder.parent)  # whoever puts a link there must not say where we write
+    if folder.parent.is_symlink():  # whoever puts it there must not say where we write
+        raise UserError(folder.parent, "no number for this session: it is a link", "a folder")
     try:
         locks.make_folder(folder)
         taken = locks.numbers(folder)

@@ -208,6 +208,14 @@ def test_a_nodes_clock_moves_no_time_out_of_the_jobs(made, end):
     assert time_of == datetime.fromtimestamp(BEGAN + 40, UTC).isoformat()
 
 
+def test_a_session_that_was_lost_for_weeks_is_made_no_younger_by_a_node(made, monkeypatch):
+    monkeypatch.setattr(stages.time, "time", lambda: BEGAN + 20.0 * 86400)
+    meta = made.stage / "raw/n1/meta"
+    meta.write_text(meta.read_text().replace(f"end={BEGAN + 40}", f"end={BEGAN + 19 * 86400}"))
+    time_of = collect(made)["n3", "Stream.triad"].header.time
+    assert time_of == datetime.fromtimestamp(BEGAN + 40, UTC).isoformat()
+
+
 def test_a_job_that_began_in_the_future_ends_now(tmp_path):
     made = of_nodes(tmp_path)
     made.job.started = time.time() + 10**8
