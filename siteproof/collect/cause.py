@@ -183,23 +183,27 @@ def last_words(text: str) -> str:
 def ended_by_slurm(text: str) -> dict[str, Cause]:
     """What srun says of the ends of tasks, by node; a job of ours has one task a node.
 
-    Requests to end are left out.
+    Requests to end are left out, and what follows when more nodes are told than there can be.
     """
     found: dict[str, Cause] = {}
+    left = nodesets.MAX_NODES
     for cause in _causes(_lines(text)):
         if not cause.reported or not cause.signal or cause.signal in TERMINATED:
             continue
-        for node in _nodes(cause.node):
+        nodes = _nodes(cause.node)
+        if (left := left - len(nodes)) < 0:
+            break
+        for node in nodes:
             if node not in found or cause.memory:
                 found[node] = replace(cause, node=node)
     return found
 
 
-def _nodes(told: str) -> Iterable[str]:
+def _nodes(told: str) -> list[str]:
     try:
-        return list(nodesets.parse(told)) if told else ()
+        return list(nodesets.parse(told)) if told else []
     except ValueError:
-        return ()
+        return []
 
 
 def _rank(cause: Cause) -> int:

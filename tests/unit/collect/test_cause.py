@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from siteproof import nodesets
 from siteproof.collect import cause
 
 ENDS = Path(__file__).with_name("ends")
@@ -124,3 +125,13 @@ def test_of_a_text_without_end_the_beginning_and_the_end_are_read(monkeypatch):
     assert cause.first(hidden) is None
     assert cause.first(f"error: begin\n{hidden}").words == "error: begin"
     assert cause.first(f"{hidden}error: end\n").words == "error: end"
+
+
+def test_a_list_of_nodes_is_not_read_again_and_again(monkeypatch):
+    asked = []
+    parse = nodesets.parse
+    monkeypatch.setattr(nodesets, "MAX_NODES", 100)
+    monkeypatch.setattr(nodesets, "parse", lambda text: asked.append(text) or parse(text))
+    lines = [f"srun: error: n[1-40]: task {n}: Segmentation fault" for n in range(50)]
+    assert len(cause.ended_by_slurm("\n".join(lines))) == 40
+    assert len(asked) == 3
