@@ -49,6 +49,8 @@ class Log:
 @contextmanager
 def held(path: Path, *, wait: bool = False) -> Iterator[Log]:
     """The log, held until the end. Raises UserError if another gate holds it and wait is false."""
+    if path.parent.is_symlink():  # whoever puts it there must not say where we write
+        raise UserError(path.parent, "cannot be written: it is a link", "a folder")
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

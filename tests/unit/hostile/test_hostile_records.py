@@ -131,6 +131,7 @@ def test_nothing_is_written_through_a_folder_that_a_colleague_made_a_link(here, 
         lambda: acks.write(here, "here", acks._alert(ALERT), "anna", "because"),
         lambda: session_numbers.take(here, "here", "s0003"),
         lambda: session_numbers.take(here, "other", "s0003"),
+        lambda: log.held(here / "other" / log.NAME).__enter__(),
     ):
         with pytest.raises(UserError):
             write()
