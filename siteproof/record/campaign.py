@@ -23,7 +23,10 @@ Wanted = Callable[[Header], bool]
 
 
 def since(text: str, now: datetime, option: str = "--since") -> datetime:
-    """Read "7d", "12h" or an ISO date or time (UTC where no zone is given). Raises UserError."""
+    """Read "7d", "12h" or an ISO date or time (UTC where no zone is given), as a time in UTC.
+
+    Raises UserError.
+    """
     try:
         if match := _AGO.fullmatch(text.strip()):
             return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
