@@ -257,6 +257,7 @@ def show(site: Site, seen: Survey) -> None:
     _list(console, "swings", [str(rhythm) for rhythm in seen.seasons])
     _list(console, "acknowledged", [_acknowledged(alert) for alert in seen.acknowledged])
     _list(console, "not judged", seen.gaps)
+    _list(console, "warning", seen.clocks)
     _line(console, _last_line(site, seen))
 
 
@@ -482,7 +483,7 @@ def record(site: Site, seen: Survey, code: ExitCode) -> dict[str, Any]:
             }
             for r in seen.seasons
         ],
-        "gaps": [harmless(line) for line in seen.gaps],
+        "gaps": [harmless(line) for line in (*seen.gaps, *seen.clocks)],
     }
 
 

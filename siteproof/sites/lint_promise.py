@@ -31,6 +31,8 @@ _OF_LINKS = ("pair", "client", "system")
 OWNER = "system"  # baselines.yaml's one key that is no id
 LINK = "link"  # a metric with this condition is measured over links
 MIDDLES = ("median", "mean")
+REASONS = {"report_only": "named without a figure", "not_here": "no GPU in this system"}
+NO_REASON = frozenset("yes no true false on off y n none null nil todo tbd".split())
 _OPPOSITE = {"higher": "at_most", "lower": "at_least"}
 
 
@@ -87,14 +89,22 @@ def lint_owner(document: Document, site: str) -> None:
 def _text(document: Document, key: str, promise: Promise) -> None:
     for name in ("source", "report_only", "not_here", "description"):
         text = getattr(promise, name, None)
-        if text is not None and not text.strip() and name in document.data[key]:
+        if name in document.data[key] and not (text or "").strip():
             document.follow_up((key, name), "an empty text")
+        elif text and name in REASONS and _no_reason(text):
+            what = f"'{clip(text)}' is no reason"
+            document.follow_up((key, name), what, f"why, such as '{REASONS[name]}'; or no {name}")
     if (
         isinstance(promise, Criterion)
         and promise.not_here is not None
         and promise.report_only is not None
     ):
         document.follow_up((key, "not_here"), "not_here beside report_only, which decides nothing")
+
+
+def _no_reason(text: str) -> bool:
+    """Whether it is a yes or no: `not_here: false` would mean the opposite of what it says."""
+    return text.strip().casefold() in NO_REASON or not any(map(str.isalpha, text))
 
 
 def _unknown_metric(document: Document, key: str, name: str, metrics: dict[str, Metric]) -> None:

@@ -133,8 +133,9 @@ class Survey:
     """Everything that changed, the gravest first.
 
     fleet: steps of a whole fleet, told once. gaps: what could not be judged, a sentence each.
-    series: lines that were looked at, one a node and series. points: their runs.
-    long_enough: lines with enough runs for a step to be seen.
+    clocks: sessions with wrong clocks, which were judged by their place. series: lines that were
+    looked at, one a node and series. points: their runs. long_enough: lines with enough runs
+    for a step to be seen.
     """
 
     alerts: list[Alert] = field(default_factory=list)
@@ -142,6 +143,7 @@ class Survey:
     drifts: list[Alert] = field(default_factory=list)
     seasons: list[Rhythm] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+    clocks: list[str] = field(default_factory=list)
     acknowledged: list[Alert] = field(default_factory=list)
     series: int = 0
     points: int = 0

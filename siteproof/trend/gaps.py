@@ -44,7 +44,6 @@ def told(h: History, system: str, lines: Lines, stretches: Sequence[Stretch]) ->
         *_units(lines),
         *_others(h, system),
         *_refused(h),
-        *h.odd_clocks(system),
     ]
 
 

@@ -35,7 +35,8 @@ class Judgement:
     warnings: what a figure was measured under and should not have been, waivers that have expired,
     and `not_here` of what was measured, with the nodes; clocks that are wrong.
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
-    count. campaign: as the user named it. past: whether no new measurement would count.
+    count. campaign: as the user named it. past: whether no new measurement would count. late:
+    whether what was measured before some time is left out, which a run does not know of.
     """
 
     site: Site
@@ -48,6 +49,7 @@ class Judgement:
     as_of: datetime | None = None
     campaign: str = ""
     past: bool = False
+    late: bool = False
 
     @property
     def gravest(self) -> Verdict | None:
@@ -106,7 +108,8 @@ def judge_system(
     if not past:  # what the clone holds today says nothing of what was
         judged = _without_check(judged)
     warnings = {**judged.warnings, **odd}
-    return replace(judged, sessions=record.sessions, warnings=warnings, campaign=name, past=past)
+    asked = replace(judged, campaign=name, past=past, late=start is not None)
+    return replace(asked, sessions=record.sessions, warnings=warnings)
 
 
 def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[Header], bool], str]:

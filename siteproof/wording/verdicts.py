@@ -91,7 +91,11 @@ def age(result: CriterionVerdict) -> str:
 
 
 def next_command(judged: Judgement) -> str:
-    """What measures all that failed or is missing, and nothing else; empty: nothing would."""
+    """What measures all that failed or is missing, and nothing else; empty: nothing would.
+
+    Since some time it is the checks that owe an answer, on all nodes: for a run an older one is
+    an answer, too.
+    """
     owed = [r.criterion for r in judged.verdicts if _can_be_measured(judged, r)]
     rules = [rule for c in owed if (rule := c.conditions.get("mode"))]
     known = dict.fromkeys([judged.site.system.mode, *CONTRACT_MODES, *MODES])
@@ -101,7 +105,9 @@ def next_command(judged: Judgement) -> str:
     named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
     system = judged.site.system.system
     command = f"{named}reframe -c checks/ -r --system {system} --mode {modes[0]}"
-    return f"{command} -S nodes={nodesets.MISSING}"
+    checks = dict.fromkeys(judged.site.catalogue[c.metric].check for c in owed)
+    since = "".join(f" -n {check}" for check in checks)
+    return command + (since if judged.late else f" -S nodes={nodesets.MISSING}")
 
 
 def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:

@@ -337,3 +337,13 @@ def test_the_last_line_names_the_command_that_measures_the_rest(here):
     )
     here.keep(hpl(70, 2, {"hours": 1}))
     assert found(here)[1].splitlines()[-1] == "verdict on here: 2 PASS"
+
+
+def test_since_some_time_the_next_command_is_one_that_measures(here):
+    """`-S nodes=missing` counts older answers, so that it would measure nothing."""
+    here.keep([*triad(70, 1, {"hours": 5}), *hpl(70, 1, {"hours": 5})])
+    here.keep(triad(70, 2, {"hours": 1}))
+    assert found(here)[1].splitlines()[-1] == "verdict on here: 2 PASS"
+    last = found(here, "--since", "2h")[1].splitlines()[-1]
+    assert last.startswith("verdict on here: 1 INCOMPLETE, 1 PASS")
+    assert last.endswith("; next: reframe -c checks/ -r --system here --mode maintenance -n Hpl")

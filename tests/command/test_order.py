@@ -133,6 +133,8 @@ def test_other_commands_name_wrong_clocks_too(world):
     assert told in world.ask("history").err
     assert told in world.ask("compare").err
     assert any(told in line for line in json.loads(world.ask("trend", "--json").out)["gaps"])
+    trend = [line for line in world.ask("trend").out.splitlines() if told in line]
+    assert trend and all(line.startswith("warning: session") for line in trend), trend  # judged
     page = world.folder / "page.html"
     assert world.ask("report", "--output", str(page)).code in (0, 3)
     assert told in page.read_text()
