@@ -14,6 +14,9 @@ from siteproof.files import folder, perflogs, stages
 from siteproof.record import set_aside
 
 
+GIVE_UP = "'siteproof collect --discard STAGE' gives up what is set aside"
+
+
 @click.command()
 @click.option(
     "--discard",
@@ -42,9 +45,10 @@ def collect(discard: str) -> None:
             continue
         total += found
         click.echo(harmless(f"{found} samples from {stage}"))
-    click.echo(f"{total} samples collected" if total else "nothing left to collect")
     if errors:
+        click.echo(f"{total} samples collected; not collected: {len(errors)}, {GIVE_UP}")
         raise UserErrors(errors)
+    click.echo(f"{total} samples collected" if total else "nothing left to collect")
 
 
 def _discard(text: str) -> None:

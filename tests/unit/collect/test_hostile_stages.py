@@ -649,7 +649,10 @@ def test_every_verdict_names_what_was_set_aside_until_somebody_resolves_it(good)
     page = good.folder / "page.md"
     good.siteproof("report", "--output", page)
     assert "Set aside, not collected" in page.read_text()
-    assert "none that a job has" in good.siteproof("collect").refused()
+    done = good.siteproof("collect")
+    assert "none that a job has" in done.refused()
+    assert "nothing left" not in done.out
+    assert "not collected: 1, 'siteproof collect --discard STAGE'" in done.out
     assert "nothing is set aside" in good.siteproof("collect", "--discard", "stage/x").refused()
     done = good.siteproof("collect", "--discard", f"stage/{stages_made.SESSION}")
     assert (done.code, done.out.startswith("discarded: stage/")) == (0, True)
