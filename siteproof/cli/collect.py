@@ -13,7 +13,6 @@ from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.files import folder, perflogs, stages
 from siteproof.record import set_aside
 
-
 GIVE_UP = "'siteproof collect --discard STAGE' gives up what is set aside"
 
 

@@ -32,7 +32,7 @@ OWNER = "system"  # baselines.yaml's one key that is no id
 LINK = "link"  # a metric with this condition is measured over links
 MIDDLES = ("median", "mean")
 REASONS = {"report_only": "named without a figure", "not_here": "no GPU in this system"}
-NO_REASON = frozenset("yes no true false on off y n none null nil todo tbd".split())
+NO_REASON = ("yes", "no", "true", "false", "on", "off", "y", "n", "none", "null", "todo", "tbd")
 _OPPOSITE = {"higher": "at_most", "lower": "at_least"}
 
 
