@@ -45,7 +45,9 @@ def chosen(found, **keys):
     ],
 )
 def test_a_time_is_read_as_people_write_it(text, moment):
-    assert campaign.since(text, NOW) == moment
+    read = campaign.since(text, NOW)
+    assert read == moment
+    assert read.tzinfo is UTC  # commands print it as UTC
 
 
 @pytest.mark.parametrize(
