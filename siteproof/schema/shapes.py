@@ -36,7 +36,9 @@ def validate(document: Document, loc: Loc, model: type[M], raw: Any) -> M | None
     first = True
     for _ in range(9):  # each turn repairs one level
         try:
-            return model.model_validate(raw)
+            made = model.model_validate(raw)
+            document.tell_empty(loc)
+            return made
         except ValidationError as error:
             errors = [e for e in error.errors(include_url=False) if e["type"] != _CONSEQUENCE]
         raw = deepcopy(raw) if first else raw

@@ -56,6 +56,7 @@ class Document:
         self.mistakes: list[UserError] = []
         self._lines: dict[Loc, int] = {(): 1}
         self._spoilt: set[Loc] = set()
+        self._empty: set[Loc] = set()
 
     def line(self, loc: Loc) -> int:
         """The line of a key, or of the nearest key around it."""
@@ -92,6 +93,13 @@ class Document:
         """Note a mistake, unless it is only the consequence of one at the same key."""
         if not self.spoilt(loc):
             self.add(loc, what, allowed)
+
+    def tell_empty(self, below: Loc) -> None:
+        """Note keys without a value where a value may be left out: what was meant is not known."""
+        for loc in sorted(self._empty, key=self.line):
+            if loc[: len(below)] == below:
+                self.follow_up(loc, "an empty value", "a value, or no such key")
+                self.spoil(loc)
 
     def sorted_mistakes(self) -> list[UserError]:
         """The mistakes in the order of their lines, each once."""
@@ -229,6 +237,8 @@ class _Reader:
             self._document._lines[(*loc, key)] = line
             below = typed or key == "reframe"
             result[key] = self.plain(value_node, (*loc, key), typed=below)
+            if value_node.tag == _NULL and value_node.value == "":  # a written null is a value
+                self._document._empty.add((*loc, key))
         return result
 
     def _key(self, node: yaml.Node, loc: Loc, line: int) -> str | None:
