@@ -43,7 +43,8 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str) -> N
     if output:
         shared.refuse(Path(output))
     with closing(_gather(system, since, campaign, as_of)) as found:
-        target = Path(output or f"{found.system}-{found.now:%Y-%m-%d}.html")
+        day = found.judged.as_of if as_of and found.judged.as_of else found.now
+        target = Path(output or f"{found.system}-{day:%Y-%m-%d}.html")
         shared.refuse(target)
         text = PAGES[ending](assemble.build(found), found.now)
         tell_left_out(found.sessions)

@@ -381,6 +381,8 @@ def test_the_file_is_named_and_is_whole(tmp_path, monkeypatch):
     assert re.fullmatch(r"here-\d{4}-\d\d-\d\d\.html: .*\n", done.output)
     assert {p.name for p in tmp_path.glob("*.html")} == {"page.html", done.output.split(":")[0]}
     assert [p for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
+    done = CliRunner().invoke(report, ["--system", "here", "--as-of", "2026-03-04"])
+    assert done.output.startswith("here-2026-03-04.html: ")  # today's page stays as it is
 
 
 @pytest.mark.parametrize(
