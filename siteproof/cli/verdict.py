@@ -47,7 +47,8 @@ def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -
 
     Exit code: 0 every criterion in force was decided and is kept; 1 a FAIL, ERROR or REGRESSED; 2
     wrong usage or input; 3 nothing failed, and something is INCOMPLETE or PENDING, or a SKIP
-    without a waiver or not_here, or nothing was decided at all.
+    without a waiver or not_here, or nothing was decided at all, or a file was left out or a stage
+    directory set aside that could hold a failure.
 
     \b
     siteproof verdict --since 2026-11-21T18:00

@@ -58,10 +58,14 @@ class Judgement:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What `siteproof verdict` ends with; no PASS is whole where a file was refused."""
+        """What `siteproof verdict` ends with.
+
+        No PASS is whole where a file was refused, or a stage directory is set aside: either could
+        hold a newer failure.
+        """
         code = exit_code(v.verdict for v in self.verdicts if not v.excused)
-        refused = self.sessions is not None and self.sessions.refused
-        return ExitCode.INCOMPLETE if refused and code is ExitCode.PASS else code
+        unread = self.sessions is not None and (self.sessions.refused or self.sessions.set_aside)
+        return ExitCode.INCOMPLETE if unread and code is ExitCode.PASS else code
 
 
 def judge_system(

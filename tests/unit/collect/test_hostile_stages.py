@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import stages_made
-from clone import wait_for
+from clone import CORE, wait_for
 from stages_made import BEGAN, NOBODY, SECRET, of_nodes, of_pairs, of_sweep
 
 from siteproof import files
@@ -658,3 +658,15 @@ def test_every_verdict_names_what_was_set_aside_until_somebody_resolves_it(good)
     assert (done.code, done.out.startswith("discarded: stage/")) == (0, True)
     assert "set aside" not in good.siteproof("verdict").out
     assert good.siteproof("collect").out == "nothing left to collect\n"
+
+
+def test_no_pass_is_whole_while_something_is_set_aside(good):
+    assert good.reframe("-r", *CORE).code == 0
+    assert good.siteproof("verdict").code == 0
+    rewrite(of_nodes(good.data, copy=False), parsers={"likwid-bench": "unheard_of"})
+    assert good.siteproof("collect").code == 2
+    done = good.siteproof("verdict")
+    assert (done.code, set(good.verdicts().values())) == (3, {"PASS"})
+    assert json.loads(good.siteproof("verdict", "--json").out)["exit_code"] == 3
+    assert good.siteproof("collect", "--discard", f"stage/{stages_made.SESSION}").code == 0
+    assert good.siteproof("verdict").code == 0
