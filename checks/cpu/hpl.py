@@ -7,8 +7,9 @@ import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
 from siteproof import files
-from siteproof.checks import PerNodeCheck, libraries
+from siteproof.checks import PerNodeCheck
 from siteproof.parsers import hpcc, hpl
+from siteproof.sites import libraries
 
 MKL = files.CLONE / ".mkl"  # where 'make mkl' puts it
 QUICK = 3000  # solved within a second; HPCC's other tests take half a minute

@@ -2,8 +2,9 @@
 
 import reframe as rfm
 
-from siteproof.checks import PerNodeCheck, libraries
+from siteproof.checks import PerNodeCheck
 from siteproof.parsers import likwid, stream
+from siteproof.sites import libraries
 
 
 @rfm.simple_test

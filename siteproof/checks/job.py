@@ -29,7 +29,6 @@ from siteproof.checks import (
     adapter,
     contract,
     evidence,
-    libraries,
     loading,
     missing,
     session,
@@ -41,7 +40,7 @@ from siteproof.collect import stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
 from siteproof.record.samples import Sample
-from siteproof.sites import Site
+from siteproof.sites import Site, libraries
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import click
 
 from siteproof.collect import stages as collecting
 from siteproof.errors import UserError, UserErrors, harmless
-from siteproof.files import folder, perflogs, stages
-from siteproof.record import set_aside
+from siteproof.files import folder, name_of, perflogs, stages
+from siteproof.record import manifest, set_aside
 
+LATER = "run 'siteproof collect' again when they have ended"
 GIVE_UP = "'siteproof collect --discard STAGE' gives up what is set aside"
 
 
@@ -37,17 +38,35 @@ def collect(discard: str) -> None:
     if discard:
         _discard(discard)
         return
-    total, errors = 0, []
+    total, errors = 0, {}
     for stage, found in collecting.collect_lost(stages(), perflogs()):
         if isinstance(found, UserError):
-            errors.append(found)
+            errors[stage] = found
             continue
         total += found
         click.echo(harmless(f"{found} samples from {stage}"))
+    running = _still_running(errors)
+    for stage in running:
+        click.echo(harmless(f"not collected yet: {stage}: its job or its session still runs"))
     if errors:
         click.echo(f"{total} samples collected; not collected: {len(errors)}, {GIVE_UP}")
-        raise UserErrors(errors)
-    click.echo(f"{total} samples collected" if total else "nothing left to collect")
+        raise UserErrors(list(errors.values()))
+    if running:
+        click.echo(f"{total} samples collected; still running: {len(running)}, {LATER}")
+    elif total:
+        click.echo(f"{total} samples collected")
+    else:
+        click.echo("nothing left to collect")
+
+
+def _still_running(errors: Collection[Path]) -> list[Path]:
+    """Stage directories left to collect that are neither broken nor discarded."""
+    discarded = set_aside.discarded(perflogs())
+    return [
+        stage
+        for stage in manifest.pending(stages())
+        if stage not in errors and set_aside.key(stage, perflogs()) not in discarded
+    ]
 
 
 def _discard(text: str) -> None:
@@ -60,14 +79,7 @@ def _discard(text: str) -> None:
         )
     for stage in found:
         try:
-            done = set_aside.discard(perflogs(), stage, _user())
+            done = set_aside.discard(perflogs(), stage, name_of(os.getuid()))
         except OSError as error:
             raise UserError(stage, f"cannot be discarded: {error.strerror}") from None
         click.echo(harmless(f"discarded: {done.stage}"))
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

@@ -15,7 +15,7 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.schema import shapes, yamlfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import published_csv, timeline_csv
+from siteproof.sites import libraries, published_csv, timeline_csv
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint import known, lint_links, lint_system
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
@@ -202,7 +202,20 @@ def lint_sites(chosen: list[str]) -> list[UserError]:
             if files.uid_of(owner) is None:
                 what = f"'{yamlfile.clip(owner)}' is no user that this machine knows"
                 read[0].add(("trusted_owners",), what, "a name of `getent passwd`, or a number")
+        for key, environment in found.system.environments.items() if found else ():
+            _kept_variables(read[0], key, environment.keep_variables)
     return [error for document in documents.values() for error in document.sorted_mistakes()]
+
+
+def _kept_variables(document: Document, environment: str, kept: Iterable[str]) -> None:
+    """Note names in keep_variables that have no effect, as no check would unset them."""
+    for name in kept:
+        if not libraries.may_steer(name):
+            document.add(
+                ("environments", environment, "keep_variables"),
+                f"'{name}' has no effect: checks unset only variables that steer libraries",
+                libraries.ALL.split(),
+            )
 
 
 def _hardware(document: Document, system: System | None) -> dict[str, Hardware | None] | None:

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from clone import TOP
 
-from siteproof.checks import libraries
+from siteproof.sites import libraries
 
 ACCOUNT = TOP / "siteproof/checks/on_node/account.sh"
 SHELLS = [s for s in ("dash", "bash --posix", "busybox sh") if shutil.which(s.split()[0])]
@@ -58,3 +58,20 @@ def test_nothing_is_unset_where_no_clean_set_is_asked_for(shell):
 def test_a_value_of_several_lines_stays_one(shell):
     lines = told(shell, "variables values", UCX_X="1\nexit=0\nend=5\r\x1b", OMP_EMPTY="")
     assert lines == ["env.UCX_X=1?exit=0?end=5??"]
+
+
+@pytest.mark.parametrize("name", ["UCX_TLS", "UCX_*", "UC*", "*", "LD_PRELOAD", "LD_*", "OMP_X"])
+def test_what_a_clean_set_would_unset_can_be_kept(name):
+    assert libraries.may_steer(name)
+
+
+@pytest.mark.parametrize("name", ["PATH", "PATH*", "UCX", "LD_PRELOADS", "HOME", "I_MPI_ROOT"])
+def test_what_no_check_unsets_need_not_be_kept(name):
+    assert not libraries.may_steer(name)
+
+
+@pytest.mark.parametrize("name", ["I_MPI_ROOT", "UCX_DIR", "MKL_HOME", "OMP_PREFIX", "FI_PATH"])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_account_sh_leaves_alone_what_names_where_software_lies(shell, name):
+    assert name.endswith(libraries.PLACES)
+    assert told(shell, "variables names", **{name: "v"}) == []

@@ -462,6 +462,23 @@ def test_the_next_run_warns_of_a_broken_manifest_and_goes_on(good):
     assert "no manifest" in done.err
 
 
+def test_the_command_names_a_lost_session_whose_job_still_runs(world):
+    job = lost(world.data.parent, "data", host=socket.gethostname())
+    assert job.stages == world.data / "stage"
+    job.node("n1")
+    script = job.stage / "rfm_job.sh"
+    script.write_text("read -r line\n")
+    with subprocess.Popen(["bash", script], stdin=subprocess.PIPE) as process:
+        wait_for(lambda: orphans(job) == [])
+        done = world.siteproof("collect")
+        process.communicate(b"\n")
+    assert done.code == 0
+    assert str(job.stage) in done.out
+    assert "nothing left" not in done.out
+    assert "3 samples collected" in world.siteproof("collect").out
+    assert "nothing left" in world.siteproof("collect").out
+
+
 def test_nothing_to_collect_is_said(world):
     done = world.siteproof("collect")
     assert (done.code, done.out) == (0, "nothing left to collect\n")

@@ -135,6 +135,17 @@ def test_lint_ends_in_the_answer(example):
     assert all(line.startswith("siteproof: site-config/example/") for line in lines)
 
 
+def test_lint_refuses_variables_to_keep_that_no_check_unsets(example):
+    pairs = {"features: [hpl]": "features: [hpl], keep_variables: [PATH, 'UCX_*', MKL_ROOT]"}
+    change(example, "system", pairs)
+    result = CliRunner().invoke(lint, ["example"])
+    assert result.exit_code == 2
+    *lines, _ = result.output.splitlines()
+    assert [line.split("'")[1] for line in lines] == ["PATH", "MKL_ROOT"]
+    assert all("example/system.yaml:36:" in line for line in lines)
+    assert load("example")  # a mistake that a run need not refuse
+
+
 def test_lint_names_a_folder_without_files(example):
     (example.parent / "empty").mkdir()
     result = CliRunner().invoke(lint, [])

@@ -3,6 +3,10 @@
 What of them a job finds is a condition of what it measures (siteproof/checks/on_node/account.sh).
 """
 
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
 OF_ANY = "GLIBC_TUNABLES HUGETLB_* LD_AUDIT LD_BIND_NOW LD_PRELOAD MALLOC_* TCMALLOC_*"
 OF_MPI = (
     "CXI_* FI_* HCOLL_* HFI_* IBV_* I_MPI_* MLX4_* MLX5_* MPICH_* MPIR_* MV2_* MVP_* NCCL_* "
@@ -14,3 +18,16 @@ OF_BLAS = (
 )
 OF_OPENMP = "GOMP_* KMP_* LIBOMP_* OMP_*"
 ALL = f"{OF_ANY} {OF_MPI} {OF_BLAS} {OF_OPENMP}"
+
+# Endings of variables that name where software lies. account.sh neither unsets nor records them.
+PLACES = ("_ROOT", "_DIR", "_HOME", "_PREFIX", "_PATH")
+
+
+def may_steer(wanted: str) -> bool:
+    """Whether a name, or the beginning of names with '*', can be that of a variable listed here."""
+    if wanted.endswith(PLACES):
+        return False
+    return any(
+        fnmatchcase(wanted.removesuffix("*"), known) or fnmatchcase(known.removesuffix("*"), wanted)
+        for known in ALL.split()
+    )
