@@ -11,8 +11,7 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "trend",
     "sweeps",
     "links",
-    "matrix",
-    "modes",  # the figures
+    "matrix",  # the figures
     "conditions",
     "description",
     "timeline",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from math import isfinite
 
 from siteproof import nodesets
 
@@ -46,6 +47,13 @@ def few(texts: Sequence[str], most: int, joint: str = ", ") -> str:
 def share(change: float | None) -> str:
     """A change in per cent with its sign: -5.2 %."""
     return "-" if change is None else f"{change:+.1%}".replace("%", " %")
+
+
+def per_cent(part: float) -> str:
+    """A part of something: 97.9 %; from ten times on, `210 times`."""
+    if not isfinite(part):
+        return "-"
+    return f"{part:.3g} times" if part >= 10 else f"{part:.1%}".replace("%", " %")
 
 
 def figure(value: float, unit: str = "") -> str:

@@ -1,197 +1,219 @@
-"""The near network beside the far one: what of each quantity is left over a wide-area link."""
+"""The same quantity over several links: a near and a far one, or ways to virtualise a network.
+
+The first link in the site's file is what the others are compared with. Means are shown next to
+medians, as a single bad trial moves a mean.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from statistics import median
+from math import isfinite
+from statistics import fmean, median
 
-from siteproof import units
-from siteproof.figure import labels
 from siteproof.figure import ranges as drawn
-from siteproof.figure.ranges import Beside, Pairs
-from siteproof.record.pair_units import LINK, of_pairs
-from siteproof.record.samples import PUBLISHED, Sample
-from siteproof.report.chapters import matrix
+from siteproof.figure.ranges import Ranges, Row
+from siteproof.published.figures import is_exact
+from siteproof.record.pair_units import LINK, PEER, job, link_of
+from siteproof.record.samples import PUBLISHED, JobOrder, Sample
+from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import count
+from siteproof.report.phrases import count, figure, per_cent
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site
+from siteproof.sites.published_csv import NETWORK
 
-FAR = "1 ms"  # a round trip from which on a link leaves the campus: light comes 100 km far
-NETWORK, LAN, WAN = "network", "lan", "wan"  # a condition of published figures
-ENDS = (NETWORK, LINK, "file_system", PUBLISHED)  # what differs between a line's two columns
-COLUMNS = ("quantity", "LAN", "WAN", "left over the WAN", "of what")
+NETWORKS = ("lan", "wan")  # published values name these instead of a link
+PLACES = (NETWORK, LINK, "file_system", PUBLISHED, "mode")  # differ between two links
+COLUMNS = ("quantity", "link", "values", "median", "mean", "lowest", "highest")
+DISAGREE = 0.01  # by so much of the first link the mean's share differs from the median's
+SHARES = ("median of the first", "mean of the first")
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One quantity on both. better: higher or lower; source: of what the figures are."""
+    """One quantity in one unit. links: of each link all values; the first is compared with."""
 
     name: str
-    better: str
+    metric: str
     unit: str
-    lan: float
-    wan: float
-    source: str
-    texts: tuple[str, str] = ("", "")
+    better: str
+    links: Mapping[str, Sequence[float]]
 
     @property
-    def retention(self) -> float:
-        """What is left of a rate; of a time, how many times as long it takes."""
-        return self.wan / self.lan if self.lan else float("nan")
+    def first(self) -> str:
+        """The link that the others are compared with."""
+        return next(iter(self.links))
+
+    @property
+    def others(self) -> list[str]:
+        """All links but the first."""
+        return list(self.links)[1:]
+
+    def share(self, link: str, middle: Callable[[Sequence[float]], float] = median) -> float:
+        """A link's median, or mean, as a share of the first link's; NaN where that is zero."""
+        whole = middle(self.links[self.first])
+        return middle(self.links[link]) / whole if whole else float("nan")
 
 
 def chapter(material: Material) -> Section | None:
-    """LAN and WAN side by side: measured, and as others have published it."""
+    """A figure for what was measured, and one for what others have published."""
+    site = material.site
+    own = [s for s in material.judged.samples if s.header.mode != PUBLISHED]
+    stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
     parts = [
-        ("measured", "Measured", list(_measured(material))),
-        ("published", "Published", list(_published(material))),
+        ("measured", _quantities(site, own, _measured_key)),
+        ("published", _quantities(site, stated, _published_key)),
     ]
-    figures = [_figure(slug, word, found) for slug, word, found in parts if found]
+    figures = [_figure(word, found) for word, found in parts if found]
     if not figures:
         return None
-    least = min(
-        (q for *_, found in parts for q in found if q.better == "higher" and q.lan),
-        key=lambda q: q.retention,
-        default=None,
-    )
-    total = sum(len(found) for *_, found in parts)
-    lead = f"{count(total, 'quantity', 'quantities')} over LAN and WAN" + (
-        f"; least is left of {least.name}: {_per_cent(least)}." if least else "."
-    )
-    return Section("links", "LAN and WAN", lead, figures=figures)
+    every = [quantity for _, found in parts for quantity in found]
+    lead = f"{count(len(every), 'quantity', 'quantities')} over two links or more"
+    lowest = min(_rates(every), default=None)
+    if lowest:
+        share, name, link, first = lowest
+        lead += f"; the lowest share is {name} over {link}, {per_cent(share)} of {first}"
+    return Section("links", "Links compared", f"{lead}.", figures=figures)
 
 
-def is_far(site: Site, name: str) -> bool | None:
-    """Whether a link is a wide-area one, by its round trip; None for an unknown one."""
-    link = site.system.links.get(name)
-    if link is None:
-        return None
-    return link.round_trip is not None and units.parse(link.round_trip).to("ms") >= units.parse(
-        FAR
-    ).to("ms")
-
-
-def _measured(material: Material) -> Iterator[Quantity]:
-    """Medians over the pairs of all near and all far links, of links with the same pattern."""
-    site = material.site
-    if not any(of_pairs(s) and s.header.mode != PUBLISHED for s in material.judged.samples):
-        return
-    held: dict[tuple[str, str], dict[bool, list[float]]] = {}
-    entries = {}
-    for one in material.once(matrix.of_all):
-        far = is_far(site, one.link)
-        if far is None or one.better == "neither" or not one.values:
-            continue
-        pattern = site.system.links[one.link].pattern
-        held.setdefault((one.name, pattern), {}).setdefault(far, []).extend(one.values.values())
-        entries[one.name] = one
-    for (name, pattern), sides in held.items():
-        if len(sides) == 2 and min(median(v) for v in sides.values()) > 0:
-            one = entries[name]
-            more = ", all pairs at once" if pattern == "together" else ""
-            pairs = " and ".join(
-                f"{len(sides[far])} {word}" for far, word in ((False, "near"), (True, "far"))
-            )
-            told = name.replace(" [", ", ").removesuffix("]")
-            yield Quantity(
-                told + more,
-                one.better,
-                one.unit,
-                median(sides[False]),
-                median(sides[True]),
-                f"medians of {pairs} pairs",
-            )
-
-
-def _published(material: Material) -> Iterator[Quantity]:
-    """Figures that differ in their network only, as printed."""
-    site = material.site
-    held: dict[tuple[str, str, tuple[tuple[str, str], ...]], dict[str, Sample]] = {}
-    for sample in material.sessions.of(lambda head: head.mode == PUBLISHED):
-        told = sample.conditions
-        if sample.status != "ok" or told.get(NETWORK) not in (LAN, WAN):
-            continue
-        rest = tuple(sorted((k, v) for k, v in told.items() if k not in (*ENDS, "mode")))
-        key = (sample.metric, sample.header.session, rest)
-        held.setdefault(key, {})[told[NETWORK]] = sample
-    for (metric, _, rest), sides in held.items():
-        if sides.keys() != {LAN, WAN} or units.kind(sides[LAN].unit) == "text":
-            continue
-        lan, wan = sides[LAN], sides[WAN]
-        name = f"{metric}{_told(rest)}"
-        one, other = (
-            float(units.convert(Fraction(s.number), s.unit, lan.unit)) for s in (lan, wan)
-        )
-        better = site.catalogue[metric].better if metric in site.catalogue else "neither"
-        if better == "neither":
-            continue  # nothing is left of it, or lost
-        what = lan.own_conditions.get(PUBLISHED, "") or lan.conditions.get(PUBLISHED, "")
-        source = f"{what}, {lan.conditions.get('source', '')}".strip(", ")
-        yield Quantity(
-            name,
-            better,
-            lan.unit,
-            one,
-            other,
-            source,
-            (f"{lan.value} {lan.unit}", f"{wan.value} {wan.unit}"),
-        )
-
-
-def _told(rest: Iterable[tuple[str, str]]) -> str:
-    """The conditions that tell two quantities of a metric from each other: numbers of something."""
-    parts = [
-        f"{v} {k.replace('_', ' ') if v != '1' else k.removesuffix('s')}"
-        for k, v in rest
-        if v.isdigit()
+def _rates(found: Iterable[Quantity]) -> list[tuple[float, str, str, str]]:
+    """Of each rate and each link but the first: the share, quantity, link and first link."""
+    return [
+        (share, one.name, link, one.first)
+        for one in found
+        for link in one.others
+        if one.better == "higher" and isfinite(share := one.share(link))
     ]
-    return f", {', '.join(parts)}" if parts else ""
 
 
-def _figure(slug: str, word: str, found: Sequence[Quantity]) -> Figure:
-    rates = [q for q in found if q.better == "higher" and q.lan]
-    title = f"{word}: what is left over the WAN"
-    says = _says(rates, [q for q in found if q.better == "lower" and q.lan])
-    rows = [Beside(q.name.replace(", ", "\n", 1), q.retention, *_values(q)) for q in rates]
-    name = f"links-{slug}"
-    svg = drawn.draw_pairs(name, says, Pairs(title, ("LAN", "WAN"), rows))
-    return Figure(
-        name, title, svg, says, _table(found), sorted({re.split(r"[ ,]", q.name)[0] for q in found})
+def _measured_key(site: Site, sample: Sample) -> dict[str, str] | None:
+    """What measured values share to be compared: dimensions, and the pattern of the link."""
+    link = site.system.links.get(link_of(sample))
+    metric = site.catalogue[sample.metric]
+    if link is None or not metric.headline or LINK not in metric.conditions:
+        return None
+    dims = {k: v for k, v in sample.dims.items() if k not in (PEER, LINK)}
+    return dims | ({"pattern": link.pattern} if link.pattern == "together" else {})
+
+
+def _published_key(site: Site, sample: Sample) -> dict[str, str] | None:
+    """What published values share: all conditions but those that name the place."""
+    if not site.catalogue[sample.metric].headline and NETWORK not in sample.conditions:
+        return None
+    rest = {k: v for k, v in sample.conditions.items() if k not in PLACES}
+    return rest | {"session": sample.header.session}
+
+
+Key = Callable[[Site, Sample], dict[str, str] | None]
+
+
+def _quantities(site: Site, samples: Iterable[Sample], key_of: Key) -> list[Quantity]:
+    """Every quantity that two links or more have."""
+    held: dict[Hashable, dict[str, list[Sample]]] = {}
+    for sample in samples:
+        link = sample.conditions.get(NETWORK) or link_of(sample)
+        metric = site.catalogue.get(sample.metric)
+        if not link or metric is None or metric.better == "neither" or not is_exact(sample):
+            continue
+        if (key := key_of(site, sample)) is not None:
+            group = (sample.metric, tuple(sorted(key.items())))
+            held.setdefault(group, {}).setdefault(link, []).append(sample)
+    return [_quantity(site, links, key_of) for links in held.values() if len(links) > 1]
+
+
+def _quantity(site: Site, held: Mapping[str, Sequence[Sample]], key_of: Key) -> Quantity:
+    """held: of each link its values; they are told in the unit of the first link."""
+    order = [link for link in (*NETWORKS, *site.system.links) if link in held]
+    first = held[order[0]][0]
+    key, metric = key_of(site, first) or {}, site.catalogue[first.metric]
+    told = [_condition(name, text) for name, text in sorted(key.items()) if text.isdigit()]
+    if "pattern" in key:
+        told.append("all pairs at once")
+    links = {
+        link: [promised.converted(s.number, s.unit, first.unit) for s in _newest(held[link])]
+        for link in order
+    }
+    return Quantity(
+        ", ".join([first.metric, *told]), first.metric, first.unit, metric.better, links
     )
 
 
-def _values(one: Quantity) -> tuple[str, str]:
-    if one.texts[0]:
-        return one.texts
-    return f"{labels.number(one.lan)} {one.unit}", f"{labels.number(one.wan)} {one.unit}"
+def _condition(name: str, number: str) -> str:
+    """`30 clients`, `1 stream`."""
+    words = name.replace("_", " ")
+    return f"{number} {words.removesuffix('s') if number == '1' else words}"
 
 
-def _says(rates: Sequence[Quantity], times: Sequence[Quantity]) -> str:
+def _newest(found: Sequence[Sample]) -> list[Sample]:
+    """The values of each pair's newest job."""
+    newest: dict[tuple[str, str], JobOrder] = {}
+    for sample in found:
+        pair = (sample.node, sample.dims.get(PEER, ""))
+        newest[pair] = max(newest.get(pair, job(sample)), job(sample))
+    return [s for s in found if job(s) == newest[s.node, s.dims.get(PEER, "")]]
+
+
+def _figure(word: str, found: Sequence[Quantity]) -> Figure:
+    """The rates as shares of the first link; times are in the table only."""
+    name, title = f"links-{word}", f"Links compared, {word}"
+    groups = []
+    for one in found:
+        whole = median(one.links[one.first])
+        if one.better == "higher" and whole:
+            rows = [
+                Row(link, [value / whole for value in values], figure(median(values), one.unit))
+                for link, values in one.links.items()
+            ]
+            groups.append((one.name, rows))
+    says = _says(found)
+    metrics = sorted({one.metric for one in found})
+    return Figure(
+        name, title, drawn.draw(name, says, Ranges(title, groups)), says, _table(found), metrics
+    )
+
+
+def _says(found: Sequence[Quantity]) -> str:
+    """How many quantities, the span of the shares, and where medians and means disagree."""
     parts = []
-    if rates:
-        low, high = (f(q.retention for q in rates) for f in (min, max))
-        shares = f"{low:.0%}" if low == high else f"{low:.0%} to {high:.0%}"
-        what = f"{rates[0].name}:" if len(rates) == 1 else count(len(rates), "rate")
-        parts.append(
-            f"of {what} {shares} of the LAN's {'is' if low == high else 'are'} left over the WAN"
-        )
-    parts += [f"{q.name} takes {q.retention:.3g} times as long" for q in times]
-    told = "; ".join(parts) or "no figure over the LAN is more than zero"
-    return told[0].upper() + told[1:].replace("%", " %") + "."
+    shares = [share for share, *_ in _rates(found)]
+    if shares:
+        low, high = per_cent(min(shares)), per_cent(max(shares))
+        span = low if low == high else f"{low} to {high}"
+        parts.append(f"the medians of rates are {span} of the first link's")
+    for one in found:
+        for link in one.others:
+            ratio = one.share(link)
+            by_means = one.share(link, fmean)
+            if one.better == "lower":
+                parts.append(f"{one.name} over {link} is {per_cent(ratio)} of {one.first}")
+            elif abs(ratio - by_means) >= DISAGREE:
+                parts.append(
+                    f"{one.name} over {link} is {per_cent(ratio)} of {one.first} by the medians "
+                    f"and {per_cent(by_means)} by the means"
+                )
+    many = count(len(found), "quantity", "quantities")
+    return f"{many} over two links or more: {'; '.join(parts)}."
 
 
 def _table(found: Sequence[Quantity]) -> Table:
-    rows = [(q.name, *_values(q), _per_cent(q), q.source) for q in found]
-    return Table(COLUMNS, rows, "Of a time, how many times as long it takes.", numeric=COLUMNS[1:4])
-
-
-def _per_cent(one: Quantity) -> str:
-    if not one.lan:
-        return "-"
-    if one.better == "lower":
-        return f"{one.retention:.3g} times"
-    return f"{one.retention:.1%}".replace("%", " %")
+    rows = []
+    for one in found:
+        for link, values in one.links.items():
+            spread = [
+                figure(of(values), one.unit) if len(values) > 1 else "-" for of in (fmean, min, max)
+            ]
+            by_means = per_cent(one.share(link, fmean)) if len(values) > 1 else "-"
+            rows.append(
+                (
+                    one.name,
+                    link,
+                    str(len(values)),
+                    figure(median(values), one.unit),
+                    *spread,
+                    per_cent(one.share(link)),
+                    by_means,
+                )
+            )
+    note = "Shares are of the first link of each quantity; of a time, a larger share is longer."
+    return Table((*COLUMNS, *SHARES), rows, note, numeric=(*COLUMNS[2:], *SHARES))

@@ -29,7 +29,7 @@ from siteproof.figure.grid import Matrix
 from siteproof.figure.heatmap import HeatMap
 from siteproof.figure.labels import date_ticks, lanes, nice_ticks, numbers
 from siteproof.figure.line_chart import Landmark, Line, Picture
-from siteproof.figure.ranges import Beside, Pairs, Ranges, Trials
+from siteproof.figure.ranges import Ranges, Row
 from siteproof.figure.run_chart import Course, Region, Trend
 from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, USUAL, kinds_of
 
@@ -65,13 +65,9 @@ def table_of_pairs(name="m", kinds=None, **keys):
     return grid.draw(name, "says", Matrix("M", NODES, NODES, kinds, {}, **keys))
 
 
-def way(name="r", values=(1.0, 2.0, 3.0)):
-    return ranges.draw(name, "says", Ranges("R", "Mb/s", [Trials("bare", list(values))]))
-
-
-def both(name="p"):
-    rows = [Beside("rate", 0.68, "9.6 GB/s", "6.5 GB/s")]
-    return ranges.draw_pairs(name, "says", Pairs("P", ("LAN", "WAN"), rows))
+def way(name="r", shares=(0.9, 1.0, 1.1)):
+    rows = [Row("bare", list(shares), "9.6 GB/s"), Row("sriov", [0.68], "6.5 GB/s")]
+    return ranges.draw(name, "says", Ranges("R", [("rate", rows)]))
 
 
 def steps(name="s"):
@@ -93,7 +89,7 @@ def curve(name="c", **keys):
     )
 
 
-ALL = (histogram, chart, course, table_of_pairs, way, both, steps, curve)
+ALL = (histogram, chart, course, table_of_pairs, way, steps, curve)
 
 
 def texts(svg):
@@ -155,7 +151,7 @@ def test_ids_on_a_page_are_unique_and_each_is_found():
         lambda: grid.draw(
             "m", EVIL, Matrix(EVIL, [EVIL], ["n"], {(EVIL, "n"): 0}, {(EVIL, "n"): EVIL})
         ),
-        lambda: ranges.draw("r", EVIL, Ranges(EVIL, EVIL, [Trials(EVIL, [1.0])])),
+        lambda: ranges.draw("r", EVIL, Ranges(EVIL, [(EVIL, [Row(EVIL, [1.0], EVIL)])])),
         lambda: line_chart.draw("c", EVIL, Picture(EVIL, EVIL, EVIL, [Line(EVIL, [1, 2], [1, 2])])),
     ],
 )
@@ -351,14 +347,10 @@ def test_a_matrix_of_many_nodes_is_small_and_names_some():
     assert "node050" in texts(svg) and "node051" not in texts(svg)
 
 
-def test_ways_without_a_trial_are_named():
-    data = Ranges("R", "Mb/s", [Trials("bare", [1.0, 2.0]), Trials("sriov", [])])
-    assert {"bare", "sriov", "not measured"} <= set(texts(ranges.draw("r", "s", data)))
-    assert texts(ranges.draw("r", "s", Ranges("R", "Mb/s", [])))
-
-
-def test_what_is_left_over_the_wan_is_told_in_figures():
-    assert {"9.6 GB/s", "6.5 GB/s (68%)", "LAN", "WAN"} <= set(texts(both()))
+def test_links_of_a_quantity_stand_below_its_name_with_their_medians():
+    told = texts(way())
+    assert {"rate", "bare", "sriov", "9.6 GB/s", "6.5 GB/s", "100%"} <= set(told)
+    assert texts(ranges.draw("r", "s", Ranges("R", [])))
 
 
 def test_a_step_out_of_order_says_so():

@@ -11,7 +11,7 @@ import years
 
 from siteproof.record import samples
 from siteproof.report import material, past
-from siteproof.report.chapters import distribution, heatmap, links, matrix, modes, sweeps, trend
+from siteproof.report.chapters import distribution, heatmap, links, matrix, sweeps, trend
 
 RUNS, NODES = 40, 12
 CRITERIA = """\
@@ -198,7 +198,7 @@ def test_figures_have_names_of_their_own_and_each_says_something(told):
         assert not re.search(r"\d\.\d{7}", figure.says + str(figure.table.rows))
 
 
-@pytest.mark.parametrize("chapter", [sweeps, links, matrix, modes])
+@pytest.mark.parametrize("chapter", [sweeps, links, matrix])
 def test_a_chapter_without_anything_to_tell_is_left_out(made, chapter):
     assert chapter.chapter(made) is None
 
