@@ -25,7 +25,7 @@ FEW, FEWER = 10.0, {4: 3.8, 5: 5.5}
 # A rate cannot fall by more than all of itself, so among few and scattered ones no z of differences
 # reaches the limit, even of a dead link; from here on the z is that of the logarithms.
 HALF = 0.5
-ASYMMETRIC = 0.20  # seed 003's two directions differed by 8 %; more than this deserves a look
+ASYMMETRIC = 0.20  # the ExTENCI slides show 8 % between PSC and TACC
 SENDER, RECEIVER, EITHER = "sender", "receiver", ""
 
 Pair = tuple[str, str]  # sender, receiver

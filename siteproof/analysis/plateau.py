@@ -133,7 +133,7 @@ class At:
 
 @dataclass(frozen=True)
 class Beyond:
-    """A place that lies beyond all that was measured: censored, and no number (trap J23)."""
+    """A place beyond everything that was measured: censored, not a number."""
 
     last: float
 

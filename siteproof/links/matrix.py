@@ -162,7 +162,7 @@ def by_day(site: Site, found: Iterable[Sample], metric: str) -> dict[Pair, dict[
 
 
 def day_unit(metric: Metric) -> str:
-    """The unit of the daily matrix: the seed's for a rate."""
+    """The unit of the daily matrix: that of the ExTENCI slides for a rate."""
     return "MB/s" if units.kind(metric.unit) == "rate" else metric.unit
 
 

@@ -157,7 +157,7 @@ def _bound(criterion: Criterion) -> str:
 
 
 def units_table(site: Site, samples: Iterable[Sample]) -> Stated | None:
-    """Figures whose printed unit and whose tool's unit are not the same (trap J20)."""
+    """Published values whose printed unit differs from the unit that the tool prints."""
     rows = []
     for sample in samples:
         if not is_number(sample) or not (unit := other_unit(site, sample)):

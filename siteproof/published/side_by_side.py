@@ -62,7 +62,7 @@ def _change(before: Sequence[Sample], after: Sequence[Sample]) -> str:
 
 
 def unlike(samples: Iterable[Sample]) -> Stated | None:
-    """Metrics that were stated as means and as maxima, and so are no one series (trap J22)."""
+    """Metrics stated both as means and as maxima, which therefore are not one series."""
     held: dict[tuple[str, str], dict[str, list[Sample]]] = {}
     for sample in samples:
         if is_exact(sample) and statistic(sample) not in ("landmark", "rank"):

@@ -181,7 +181,7 @@ def test_the_wan_is_far_and_one_small_buffer_limits_what_its_node_receives(sites
 
 @pytest.mark.long
 def test_a_small_window_costs_the_wan_its_rate_and_the_lan_nothing(sites):
-    """As seed 001 has them beside each other: LAN and WAN, a tuned pair and one that is not."""
+    """As PTI-TR12-002 compares them: LAN and WAN, a tuned pair and one that is not."""
     lan, wan = both("node003", "node001"), both("node007", "node003")
     tuned_lan, tuned_wan = both("node002", "node001"), both("node006", "node002")
     value = str(WINDOW)

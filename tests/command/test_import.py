@@ -241,7 +241,7 @@ def test_a_published_maximum_of_the_system_is_told_and_answers_nothing(world, br
 
 
 def test_table_2_of_the_seeds_as_printed(monkeypatch):
-    """Traps J19, J20, J22: dates, units and maxima as the table has them."""
+    """Dates, units and maxima as Table 2 of PTI-TR16-005 has them."""
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     rows = imported.read(sites.folder() / "jetstream-tacc" / published_csv.NAME).values()
     tuned = {(r.campaign, r.metric): r for r in rows if r.campaign.endswith("tuning")}

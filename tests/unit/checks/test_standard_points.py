@@ -46,7 +46,7 @@ def test_nodes_that_take_no_job_are_not_waited_for(monkeypatch):
 
 
 def test_the_memory_of_servers_is_that_of_their_role_where_the_site_knows_it():
-    assert load("jetstream-iu").server_memory("volume") == 20 * 64 * 2**30  # trap J25
+    assert load("jetstream-iu").server_memory("volume") == 20 * 64 * 2**30  # 20 servers of 64 GiB
     assert load("jetstream-iu").server_memory("benchmarks") is None
     assert load("thishost").server_memory("temporary") == 0
 

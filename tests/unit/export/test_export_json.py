@@ -169,7 +169,7 @@ def test_what_others_have_published_keeps_to_the_schema(world):
     world.data.mkdir()
     assert world.inside("import", "--system", "jetstream-tacc").code == 0
     read = check("verdict", world.inside("export", "json", "--system", "jetstream-tacc").out)
-    assert read["exit_code"] == 1  # two figures after the tuning miss their bounds (trap J18)
+    assert read["exit_code"] == 1  # two values after the tuning miss their bounds
     assert not any(n["verdict"] == "FAIL" for c in read["criteria"] for n in c["nodes"])
 
 

@@ -69,11 +69,11 @@ def test_beside_storage_only_what_was_tuned_later_and_slips_of_the_pen_miss(seed
         return judged(seed, name, MISSES) - judged(seed, name, MISSES, STORAGE)
 
     slips = {
-        ("JS-2-TOTALS-CORES-M630", "", "15360"),  # trap J4
-        ("JS-2-TOTALS-CORES-R730", "", "960"),  # trap J5
+        ("JS-2-TOTALS-CORES-M630", "", "15360"),  # both sites
+        ("JS-2-TOTALS-CORES-R730", "", "960"),  # twice the 40 * 12 of its processors
         ("JS-2-TOTALS-RAM-R730", "", "1.2"),
     }  # 20 * 64 GB
-    assert rest("jetstream-iu") == slips | {  # trap J14: the goal of May 2016, the mean of 2015
+    assert rest("jetstream-iu") == slips | {  # the goal of May 2016, the mean of 2015
         ("JS-5.1.1.4-TCP", "performance-pass", "1.0")
     }
     assert rest("jetstream-tacc") == slips | {
@@ -149,7 +149,7 @@ def test_trap_J23_landmarks_are_labelled_and_what_contradicts_itself_is_told(see
     site, stated = seed("jetstream-iu")
     assert landmarks.remarks(stated) == [
         "august-2016: the plateau of read begins at 396 tasks, beyond the maximum at 394",
-        "august-2016: read at its maximum is 75.5 MB/s for each of 394 tasks",  # trap J24
+        "august-2016: read at its maximum is 75.5 MB/s for each of 394 tasks",
         "august-2016: write at its maximum is 8.03 MB/s for each of 414 tasks",
     ]
     rows = table(seed, "jetstream-iu", "Published landmarks")
@@ -186,7 +186,7 @@ def test_a_figure_that_misses_fails_and_one_that_keeps_decides_nothing(seed, cam
 
 
 def test_of_two_campaigns_of_one_date_the_one_further_down_is_the_later(seed):
-    """Trap J19: after tuning bears the date of before, and is what the tuning led to."""
+    """After tuning bears the date of before, and is what the tuning led to."""
     site, stated = seed("jetstream-tacc")
     found = judge_samples(site, stated, "all").verdicts
     assert {v.id: v.why for v in found if v.verdict is Verdict.FAIL} == {

@@ -36,7 +36,7 @@ def test_what_the_report_claims_of_link_and_applications_is_worked_out(seed):
     rows = table(seed, "sc11-wan", "Shares")
     told = {(r["metric"], r["figure"]): r["worked out"] for r in rows}
     assert told["TcpBandwidth.aggregate", "96 Gb/s"] == "96.0 % of 100 Gb/s"  # "90%+"
-    assert told["Workload.sustained", "5.6 GB/s"] == "5.6 Gb/s for each of 8"  # trap S12
+    assert told["Workload.sustained", "5.6 GB/s"] == "5.6 Gb/s for each of 8"
 
 
 # ---- seed 003: pairs of hosts, and daily transfers

@@ -58,10 +58,10 @@ def test_trap_J1_the_peak_is_at_the_clock_under_avx(site):
         ("JS-4.1.1-ETH10G", "0.95", "GB/s", True),
         ("JS-4.1.1-ETH10G", "7.59", "Gb/s", False),
         ("JS-4.1.2-READ", "199.5", "MB/s", True),
-        ("JS-4.1.2-READ", "198", "MB/s", False),  # trap J18: TACC on 2016-05-04
+        ("JS-4.1.2-READ", "198", "MB/s", False),  # TACC on 2016-05-04
         ("JS-4.1.2-WRITE", "99.5", "MB/s", True),
-        ("JS-4.1.2-WRITE", "90", "MB/s", False),  # trap J18
-        ("JS-5.1.2.1-IORSINGLE-W", "96", "MB/s", False),  # trap J18
+        ("JS-4.1.2-WRITE", "90", "MB/s", False),  # TACC, Table 2
+        ("JS-5.1.2.1-IORSINGLE-W", "96", "MB/s", False),  # TACC, Table 2
         ("JS-4.1.3-UPTIME14", "95", "%", True),
         ("JS-4.1.3-UPTIME14", "94.99", "%", False),  # no rounding rule is given
         ("JS-5.1.1.4-UDP", "9.9", "Gb/s", True),

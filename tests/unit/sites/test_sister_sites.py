@@ -119,18 +119,18 @@ def test_trap_S4_thirty_streams_are_thirty_hosts_at_the_same_time():
         ("sc11-wan", "SC11-WANRATIO-PEAK", "70.45", "%", True),  # 6.2 of 8.8
         ("sc11-wan", "SC11-WINDOW", "20.1", "h", False),
         ("magellan", "MAG-NET-AGG", "94.4", "Gb/s", False),
-        ("magellan", "MAG-NET-GBS", "95", "Gb/s", True),  # trap M3: 11.875 GB/s
+        ("magellan", "MAG-NET-GBS", "95", "Gb/s", True),  # 11.875 GB/s
         ("magellan", "MAG-NET-SINGLE", "3.24", "Gb/s", False),
         ("extenci", "EXT-IPERF-INT", "990", "Mb/s", True),
-        ("extenci", "EXT-IPERF-INT", "940", "Mb/s", False),  # trap E2: line rate at an MTU of 1500
+        ("extenci", "EXT-IPERF-INT", "940", "Mb/s", False),  # line rate at an MTU of 1500
         ("nebula-sriov", "NASA-NUTTCP-BM", "9415.2675", "Mb/s", True),
         ("nebula-sriov", "NASA-NUTTCP-BM", "9403.7", "Mb/s", False),
         ("nebula-sriov", "NASA-RATIO-SRIOV", "0.9795", "x", True),
         ("nebula-sriov", "NASA-RATIO-SRIOV", "0.9494", "x", False),
-        ("jetstream-iu", "JS-4.3-GALAXYTIME", "1.26", "x", False),  # trap J30
-        ("jetstream-iu", "JS-4.3-GWAVAIL", "2", "pp", True),  # trap J29
+        ("jetstream-iu", "JS-4.3-GALAXYTIME", "1.26", "x", False),  # of the time
+        ("jetstream-iu", "JS-4.3-GWAVAIL", "2", "pp", True),  # percentage points
         ("jetstream-iu", "JS-4.2-CAP640", "639", "VMs", False),
-        ("jetstream-iu", "JS-2-TOTALS-CORES-M630", "15360", "count", False),  # trap J4
+        ("jetstream-iu", "JS-2-TOTALS-CORES-M630", "15360", "count", False),  # both sites
     ],
 )
 def test_bound(name, key, value, unit, passes):

@@ -29,10 +29,10 @@ ETHERNET = criterion(at_least="1 GB/s", rounding="nearest 0.1 GB/s")
 @pytest.mark.parametrize(
     ("gflops", "passes"),
     [
-        ("697", True),  # trap J1: of 960 GFLOPS it would be 72.6 % and fail
+        ("697", True),  # of 960 GFLOPS it would be 72.6 % and fail
         ("701", True),
         ("645.12", True),
-        ("645.1", True),  # trap J2: the report's own figure is below 80 % and passes by rounding
+        ("645.1", True),  # the report's own figure is below 80 % and passes by rounding
         ("641.088", True),  # 79.5 %
         ("641.087", False),
         ("641.08", False),
@@ -69,7 +69,7 @@ def test_trap_J2_the_limit_and_both_figures():
         ("0.949999", "GB/s", False),
         ("7.6", "Gb/s", True),
         ("7.599", "Gb/s", False),
-        ("8", "Gb/s", True),  # trap J12: divided by 2**30 it would be 0.93 and fail
+        ("8", "Gb/s", True),  # divided by 2**30 it would be 0.93 and fail
         ("0.885", "GiB/s", True),
         ("0.884", "GiB/s", False),
     ],
