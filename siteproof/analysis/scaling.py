@@ -91,7 +91,7 @@ def _most(losses: Sequence[Loss]) -> int:
 def fairness(slowest: Sequence[float], fastest: Sequence[float]) -> float | None:
     """The slowest rank's rate as a share of the fastest's, the median of the repetitions.
 
-    A parallel maximum hides ranks that got little bandwidth. None without a repetition that has both.
+    A parallel maximum hides slow ranks. None without a repetition that has both.
     """
     shares = [low / high for low, high in zip(slowest, fastest, strict=True) if high > 0]
     return median(shares) if shares else None
