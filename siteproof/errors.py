@@ -28,18 +28,33 @@ class UserError(Exception):
 
     where: a file, file:line, or the option that holds the mistake.
     what: the mistake in a few words.
-    allowed: what would have been right, if that can be listed.
+    allowed: the values that would have been right, or one description of them.
+    hint: what to do next, as a sentence without its full stop.
     """
 
-    def __init__(self, where: object, what: str, allowed: str | Iterable[str] = ()) -> None:
+    def __init__(
+        self, where: object, what: str, allowed: str | Iterable[str] = (), hint: str = ""
+    ) -> None:
         self.where = str(where)
         self.what = what
-        self.allowed = allowed if isinstance(allowed, str) else ", ".join(allowed)
+        self.allowed = tuple(filter(None, [allowed] if isinstance(allowed, str) else allowed))
+        self.hint = hint
         super().__init__(str(self))
 
+    @property
+    def message(self) -> str:
+        """The error without its place."""
+        text = self.what
+        if self.allowed:
+            text += f". Allowed: {', '.join(self.allowed)}"
+        if self.hint:
+            text += f". {self.hint}"
+        if self.allowed or self.hint:
+            text += "."
+        return text
+
     def __str__(self) -> str:
-        hint = f". Allowed: {self.allowed}." if self.allowed else ""
-        return harmless(" ".join(f"{self.where}: {self.what}{hint}".split()))
+        return harmless(" ".join(f"{self.where}: {self.message}".split()))
 
 
 class UserErrors(Exception):

@@ -379,7 +379,11 @@ def _check_owner(
 ) -> None:
     if not trusts(found.st_uid, root, owners):
         owner = name_of(found.st_uid)
-        raise Refused(path, f"refused: it belongs to {owner}", "owners in trusted_owners")
+        raise Refused(
+            path,
+            f"refused: it belongs to {owner}",
+            hint="'trusted_owners' in system.yaml names further owners",
+        )
 
 
 def trusts(uid: int, root: os.stat_result, owners: Collection[int] | None = None) -> bool:

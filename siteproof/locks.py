@@ -120,7 +120,7 @@ def _take(folder: Path) -> Lock:
         if number and not _is_free(folder / name_of(number)):
             continue
         if number >= LAST:
-            raise UserError(folder / name_of(number), "is the last number", "remove this file")
+            raise UserError(folder / name_of(number), "is the last number", hint="Remove this file")
         path = folder / name_of(number + 1)
         if not create(path, json.dumps(asdict(mine)).encode()):
             known = number + 1  # a listing may be older than that on NFS
@@ -129,7 +129,7 @@ def _take(folder: Path) -> Lock:
         else:
             _clear(folder, number + 1)
             return Lock(path, mine)
-    raise UserError(folder, "is wanted by too many at once", "once more, later")
+    raise UserError(folder, "is wanted by too many at once", hint="Try again later")
 
 
 def _is_free(path: Path) -> bool:
@@ -139,10 +139,10 @@ def _is_free(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except UserError as error:
-        raise Taken(path, error.what, "remove this file if nobody is at work") from None
+        raise Taken(path, error.what, hint="Remove this file if nobody is at work") from None
     if holder and not holder.is_gone():
-        allowed = "" if holder.can_be_asked() else "remove this file if that process has ended"
-        raise Taken(path, f"held by {holder}", allowed)
+        advice = "" if holder.can_be_asked() else "Remove this file if that process has ended"
+        raise Taken(path, f"held by {holder}", hint=advice)
     return True
 
 

@@ -73,7 +73,9 @@ def parse(text: object, where: object = "quantity") -> Quantity:
     """Read "65 GB/s". Raises UserError if it is no number with a known unit."""
     match = _QUANTITY.fullmatch(str(text))
     if not match or not match[2]:
-        raise UserError(where, f"'{text}' is no number with a unit", 'for example "65 GB/s"')
+        raise UserError(
+            where, f"'{text}' is no number with a unit", 'a number and a unit, such as "65 GB/s"'
+        )
     if match[2] not in UNITS:
         raise UserError(where, f"unknown unit '{match[2]}' in '{text}'", sorted(UNITS))
     return Quantity(Decimal(match[1]), match[2])

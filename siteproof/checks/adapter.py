@@ -67,7 +67,7 @@ def apply(hooks: Hooks, names: Iterable[str] = ()) -> None:
                 raise UserError(
                     f"ReFrame {reframe.VERSION}",
                     f"has no {needed.replace(':', '.')}, which the patch '{patch.name}' needs",
-                    f"ReFrame {VERIFIED}: 'make venv'",
+                    hint=f"Run 'make venv', which installs ReFrame {VERIFIED}",
                 )
     if reframe.VERSION != VERIFIED:
         print(
@@ -113,7 +113,7 @@ def given() -> Any:
         raise UserError(
             f"ReFrame {reframe.VERSION}",
             "its settings are not read by its own command, so its options are not known",
-            f"ReFrame {VERIFIED}: 'make venv'",
+            hint=f"Run 'make venv', which installs ReFrame {VERIFIED}",
         )
     return frame.f_locals["options"]
 

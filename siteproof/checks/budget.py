@@ -77,7 +77,8 @@ def _tell(name: str, cases: Sequence[Any]) -> None:
             UserError(
                 f"{check.sweep_file.path.name}: budget",
                 f"{cost.node_hours:.1f} node-hours at most, and the budget is {budget}",
-                "fewer points, repetitions or nodes (-S nodes), a shorter point_limit, more budget",
+                hint="Name fewer points, repetitions or nodes (-S nodes), a shorter point_limit, "
+                "or a larger budget",
             )
         )
     of_budget = f" (budget {budget})" if budget is not None else ""

@@ -165,7 +165,13 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if self.mode not in MODES:
             loading.refuse(UserError("-S mode", f"unknown mode '{self.mode}'", MODES))
         if not self.time_limit:
-            loading.refuse(UserError("-S time_limit", "a job without a limit can hang", "10m, 2h"))
+            loading.refuse(
+                UserError(
+                    "-S time_limit",
+                    "a job without a limit can hang",
+                    "a duration such as 10m or 2h",
+                )
+            )
         offered = self.offered(active.site, active.site.system.environments)
         # What needs no software is not measured once more for each environment.
         first = sorted({self.usual(active.site, n) for n in active.site.system.partitions})

@@ -115,8 +115,7 @@ def refuse_empty_run(testcases: Sequence[object]) -> None:
             UserError(
                 "nothing to run",
                 "the options leave no check",
-                "those that "
-                "'reframe -c checks/ -l' lists, or '-c sweeps/ -l'; --restore-session "
-                "goes without -c",
+                hint="'reframe -c checks/ -l' lists checks, 'reframe -c sweeps/ -l' sweeps; "
+                "--restore-session goes without -c",
             )
         )

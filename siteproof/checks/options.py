@@ -14,9 +14,9 @@ from siteproof.schema.shapes import hint
 from siteproof.sites import Site
 from siteproof.sites.catalogue import MODES
 
-_DATA = "SITEPROOF_DATA=FOLDER, for all data"
-_NODES = "-S nodes=all, idle, a count, or a node set"
-_MODULES = "a site whose system.yaml says 'reframe: {modules_system: ...}'"
+_DATA = "SITEPROOF_DATA names the folder of all data"
+_NODES = "Use -S nodes=..., with all, idle, a count, or a node set"
+_MODULES = "Name it in system.yaml: 'reframe: {modules_system: ...}'"
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class _Refused:
 
     option: str
     what: str
-    allowed: str = ""
+    hint: str = ""
     variable: str = ""
 
 
@@ -83,14 +83,14 @@ def refuse(given: Any, site: Site) -> None:
     if given.mode and given.mode not in MODES:
         raise UserError("--mode", f"unknown mode '{given.mode}'", MODES)
     if vars(given.cmd_options).get("prefix") is not None:  # the variable is many a user's own
-        raise UserError("--prefix", "does nothing, as each folder is named", _DATA)
+        raise UserError("--prefix", "does nothing, as each folder is named", hint=_DATA)
     without = site.system.reframe.get("modules_system", "nomod") == "nomod"
     for name, refused in {**_NEVER, **(_WITHOUT_MODULES if without else {})}.items():
         if _changes(name, getattr(given, name, None)):
             said = vars(given.cmd_options).get(name)
             where = refused.option if said or name == "timestamp" and said is not None else ""
             where = where or (refused.variable if refused.variable in os.environ else "")
-            raise UserError(where or refused.option, refused.what, refused.allowed)
+            raise UserError(where or refused.option, refused.what, hint=refused.hint)
     _refuse_partition(given.system or "", site)
     _refuse_environments(given.prgenv or (), site)
     for option, words in (("-S", given.vars), ("-P", given.parameterize)):
@@ -133,8 +133,8 @@ def _refuse_job_option(word: str, site: Site) -> None:
         raise UserError(f"-J {name}", f"no scheduler on {site.name} that could take it")
     known = _JOBS_LETTERS if len(name) == 1 else _JOBS_WORDS
     if any(one.startswith(name) for one in known):
-        allowed = "-S nodes=..., -S time_limit=...; -J for account, reservation, qos and the like"
-        raise UserError(f"-J {name}", "is the check's to say", allowed)
+        instead = "Use -S nodes=... or -S time_limit=...; -J is for account, reservation and qos"
+        raise UserError(f"-J {name}", "is the check's to say", hint=instead)
 
 
 def job_option(word: str) -> str:

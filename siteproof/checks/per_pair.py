@@ -76,7 +76,9 @@ class PerPairCheck(JobCheck, special=True):
             return list(site.system.partitions)
         self.over = site.system.links[self.link]
         if self.trials < 0:
-            loading.refuse(UserError("-S trials", f"{self.trials} of each pair", "1, 2, 3 …"))
+            loading.refuse(
+                UserError("-S trials", f"{self.trials} of each pair", "a whole number from 1")
+            )
         self.trials = self.trials or self.trials_promised() or self.trials_of[self.mode]
         if self.pattern and not PATTERN.fullmatch(self.pattern):
             what = f"unknown pattern '{self.pattern}'"

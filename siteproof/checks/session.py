@@ -112,7 +112,7 @@ def current() -> Session:
         raise UserError(
             "checks",
             "refused: this is not ReFrame with Siteproof's settings",
-            "'. ./activate' first, then 'reframe -c checks/ -r'",
+            hint="Run '. ./activate' first, then 'reframe -c checks/ -r'",
         )
     return _current
 

@@ -99,7 +99,7 @@ def make_folders(active: session.Session) -> None:
     """Make the data folder usable, or refuse before anything is measured. Raises UserError."""
     if bad := re.search(r"[\s$`{}'\"\\]", str(active.folder)):
         what = f"ReFrame cannot work below a name with {bad[0]!r}"
-        raise UserError(active.folder, what, ELSEWHERE)
+        raise UserError(active.folder, what, hint=ELSEWHERE)
     perflogs, system = active.folder / "perflogs", active.site.system
     _make_folder(perflogs)
     if perflogs.stat().st_mode & stat.S_IWGRP:
@@ -113,9 +113,9 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(folder, f"cannot be made: {error.strerror}", ELSEWHERE) from None
+        raise UserError(folder, f"cannot be made: {error.strerror}", hint=ELSEWHERE) from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UserError(folder, f"not writable for {session.user()}", ELSEWHERE)
+        raise UserError(folder, f"not writable for {session.user()}", hint=ELSEWHERE)
 
 
 def collect_lost(active: session.Session) -> None:

@@ -31,7 +31,7 @@ _WORDS = {
     "silent": "a dead file system on",
     "other": "another folder of that name on",
 }
-REMEDY = "SITEPROOF_DATA=FOLDER on a file system that all nodes mount and {user} may write"
+REMEDY = "SITEPROOF_DATA must name a folder that all nodes mount and {user} may write"
 
 
 def look(cases: Sequence[Any], said: Sequence[str] = ()) -> None:
@@ -50,7 +50,7 @@ def look(cases: Sequence[Any], said: Sequence[str] = ()) -> None:
     blind = _noted(answers)
     if blind and len(blind) == len(answers):
         remedy = REMEDY.format(user=session.user())
-        loading.refuse(UserError(active.folder, tell(blind), remedy))
+        loading.refuse(UserError(active.folder, tell(blind), hint=remedy))
     if blind:
         loading.tell(f"{active.folder}: {tell(blind)}, where nothing is measured")
 

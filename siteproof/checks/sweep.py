@@ -143,7 +143,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.refused = UserError(
                 "-S resume",
                 f"{type(self).__name__} is no sweep",
-                "tests that 'reframe -c sweeps/ -l' lists",
+                hint="'reframe -c sweeps/ -l' lists the sweeps",
             )
             return
         try:

@@ -46,7 +46,9 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
         return
     if not name or not why.strip():
         raise UserError(
-            "siteproof accept", "what is accepted, and why, is not given", 'CAMPAIGN --why "TEXT"'
+            "siteproof accept",
+            "what is accepted, and why, is not given",
+            hint="Give both: siteproof accept CAMPAIGN --why 'TEXT'",
         )
     sessions = Sessions(files.perflogs(), system)
     name = accepted.resolve(name, sessions.headers, before)

@@ -66,7 +66,7 @@ def build(
         raise UserError(
             places.top(),
             f"a name with {bad[0]!r} cannot be on PATH",
-            "SITEPROOF_DATA may name another folder",
+            hint="SITEPROOF_DATA may name another folder",
         )
     spack = command.find(other_spack)
     failed = [name for name in chosen if not _one(site, name, update, jobs, spack)]
@@ -89,7 +89,8 @@ def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
         raise UserError(
             site.folder / "system.yaml",
             what,
-            f"environments such as 'io: {{description: IOR, spack: io}}'; {known}",
+            known,
+            hint="Add one to 'environments:', such as 'io: {description: IOR, spack: io}'",
         )
     for name in environments:
         if name not in named:
@@ -108,7 +109,7 @@ def _refuse_mistakes(site: Site, chosen: list[str]) -> None:
         raise UserError(
             site.folder / lint_envs.SCOPE / "packages.yaml",
             f"not on this machine: {', '.join(gone)}",
-            "externals that are there",
+            hint="Remove these externals, or correct their prefix",
         )
 
 

@@ -51,7 +51,9 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     site = sites.load(system or sites.recognise())
     files.must_exist()
     if metric and metric not in site.catalogue:
-        raise UserError("--metric", f"unknown metric '{metric}'", "'siteproof sites' knows them")
+        raise UserError(
+            "--metric", f"unknown metric '{metric}'", hint="'siteproof sites' lists them"
+        )
     start = campaign.since(since, datetime.now(UTC)) if since else None
     with (
         bar("reading") as told,

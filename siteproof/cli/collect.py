@@ -74,9 +74,7 @@ def _discard(text: str) -> None:
     found = set_aside.below(perflogs(), below)
     if not found:
         known = set_aside.below(perflogs(), folder())
-        raise UserError(
-            "--discard", f"nothing is set aside at {text}", [*map(str, known[:5])] or "none is"
-        )
+        raise UserError("--discard", f"nothing is set aside at {text}", map(str, known[:5]))
     for stage in found:
         try:
             done = set_aside.discard(perflogs(), stage, name_of(os.getuid()))

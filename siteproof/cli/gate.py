@@ -108,12 +108,16 @@ def gate(
     siteproof gate --campaign winter-2026 --release --apply
     """
     if retest and release:
-        raise UserError("gate", "--retest and --release at once", "one after the other")
+        raise UserError("gate", "--retest and --release at once", hint="Run one after the other")
     if options and not retest:
-        raise UserError("gate", f"'{options[0]}' without --retest", "options of ReFrame's")
+        raise UserError(
+            "gate",
+            f"'{options[0]}' without --retest",
+            hint="Options after -- go to ReFrame, which only --retest starts",
+        )
     if as_of and (apply or retest or release):
         what = "the past decides nothing of today"
-        raise UserError("--as-of", what, "without --apply, --retest and --release")
+        raise UserError("--as-of", what, hint="Leave out --apply, --retest and --release")
     chosen = Options(apply, _share(limit), options)
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     scene = _scene(judged, _states(keep_out), Wish(_who(users), judged.chosen, drain, beside))
@@ -375,5 +379,7 @@ def _share(text: str) -> Fraction:
 def _who(text: str) -> str:
     users = text or ",".join(dict.fromkeys([session.user(), "root"]))
     if not _USERS.fullmatch(users):
-        raise UserError("--users", f"'{harmless(users)}' is no list of users", "names and commas")
+        raise UserError(
+            "--users", f"'{harmless(users)}' is no list of users", "names, with commas between them"
+        )
     return users

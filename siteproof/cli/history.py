@@ -94,10 +94,12 @@ def history(
         raise UserError(
             "--sql",
             "does not go with --export and the options that choose samples",
-            "WHERE in the query",
+            hint="Choose samples in the query, with WHERE",
         )
     if as_csv and (query is None or as_json):
-        raise UserError("--csv", "the form of an answer to --sql", "--sql QUERY --csv, or --json")
+        raise UserError(
+            "--csv", "the form of an answer to --sql", hint="Use --sql QUERY --csv, or --json"
+        )
     files.must_exist()
     with _opened(wanted, rebuild=rebuild) as found:
         for note in found.notes:
@@ -207,7 +209,11 @@ def _answer(found: History, query: str, as_csv: bool, as_json: bool) -> None:
 def _print_json(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A list of objects, one a line. Raises UserError where one name is that of two columns."""
     if twice := [name for name in names if names.count(name) > 1]:
-        raise UserError("--json", f"two columns are named {twice[0]}", "AS gives another name")
+        raise UserError(
+            "--json",
+            f"two columns are named {twice[0]}",
+            hint="Rename one of them in the query, with AS",
+        )
     sys.stdout.write("[")
     for count, row in enumerate(rows):
         record = {name: _plain(value) for name, value in zip(names, row, strict=True)}

@@ -53,10 +53,14 @@ def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> Non
         site = sites.load(system or sites.recognise())
         paths, system = [site.folder / published_csv.NAME], site.name
         if not paths[0].exists():
-            raise UserError("import", f"site {system} has no {published_csv.NAME}", "a PATH")
+            raise UserError(
+                "import",
+                f"site {system} has no {published_csv.NAME}",
+                hint="Give the PATH of a file",
+            )
     logs = [path for path in paths if path.is_dir() or (path.is_file() and formats.kind(path))]
     if logs and len(logs) < len(paths):
-        raise UserError("import", "a CSV and files of ReFrame", "one of both at a time")
+        raise UserError("import", "a CSV and files of ReFrame", hint="Import one kind at a time")
     if logs:
         _logs(logs, system, zone, dry_run)
     else:

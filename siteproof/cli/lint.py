@@ -64,7 +64,13 @@ def _data(chosen: list[str]) -> list[UserError]:
     found = [UserError(*line.split(": ", 1)) for line in dict.fromkeys(told)]
     if owner := files.mapped_owner(top):
         what = f"its file system gives files of this user to {owner}, so they are refused"
-        found.append(UserError(top, what, f"trusted_owners: [{owner}] in system.yaml"))
+        found.append(
+            UserError(
+                top,
+                what,
+                hint=f"If that is right, write 'trusted_owners: [{owner}]' in system.yaml",
+            )
+        )
     return found
 
 

@@ -178,7 +178,7 @@ def _by_group(judged: Judgement, found: Any) -> str:
 def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
     names = sorted({name for n in report.nodes.values() for name in n.metrics})
     if metric not in names:
-        raise UserError("--metric", f"no node has a value of '{metric}'", names or "none yet")
+        raise UserError("--metric", f"no node has a value of '{metric}'", names)
     ranked = sorted(
         (n for n in report.nodes.values() if metric in n.metrics),
         key=lambda n: -n.metrics[metric].deficit,

@@ -34,7 +34,9 @@ def plan(options: tuple[str, ...]) -> None:
     """
     cases = [c for c in _described(options) if "gigabytes" in c]
     if not cases:
-        raise UserError("plan", "no check is selected", "'reframe -c checks/ -l' lists them")
+        raise UserError(
+            "plan", "no check is selected", hint="'reframe -c checks/ -l' lists the checks"
+        )
     rows = [_row(case, name) for case in cases for name in case["valid_systems"]]
     for told in dict.fromkeys(row["told"] for row in rows if row["told"]):
         click.echo(told)

@@ -52,7 +52,7 @@ def published(system: str, everything: bool, as_json: bool) -> None:
         raise UserError(
             "published",
             f"nothing published of {site.name} has been imported",
-            f"'siteproof import --system {site.name}' first",
+            hint=f"'siteproof import --system {site.name}' imports it",
         )
     judged = results.judged(site, stated)
     remarks_on_time = milestones.remarks(milestones.read(site))

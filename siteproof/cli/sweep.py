@@ -76,12 +76,12 @@ def sweep(
     if figure and Path(figure).suffix not in PICTURES:
         raise UserError("--figure", f"'{figure}' is no picture", "FILE.svg, FILE.png")
     if as_json and as_csv:
-        raise UserError("--csv", "beside --json", "one of the two")
+        raise UserError("--csv", "beside --json", hint="Use one of the two")
     known, documents = reading.examine()
     files.must_exist()
     if name is None:
         if session or campaign or others or figure or as_csv or as_json:
-            raise UserError("NAME", "no sweep is named", known or "none yet")
+            raise UserError("NAME", "no sweep is named", known)
         names(known, _history(system))
         return
     broken = [e for d in documents if d.path.stem == name for e in d.sorted_mistakes()]
@@ -129,7 +129,7 @@ def _reports(
     mine = [run for run in runs if run.name == name]
     if name not in known and not mine:
         names = sorted({*known, *(run.name for run in runs)})
-        raise UserError("NAME", f"no sweep '{name}'{hint(name, names)}", names or "none yet")
+        raise UserError("NAME", f"no sweep '{name}'{hint(name, names)}", names)
     if not mine and not (session or campaign):
         return []
     chosen = sweep_runs.choose(mine, session=session, campaign=campaign)
@@ -146,7 +146,7 @@ def _beside(name: str, known: dict[str, SweepFile], system: str, text: str) -> l
     except UserError as error:
         if error.where != "--session":
             raise
-        raise UserError("--with", error.what, error.allowed) from None
+        raise UserError("--with", error.what, error.allowed, error.hint) from None
 
 
 def _exit_code(reports: Sequence[SweepReport]) -> ExitCode:

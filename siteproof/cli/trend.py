@@ -72,7 +72,7 @@ def trend(
             raise UserError(
                 f"siteproof trend {context.invoked_subcommand}",
                 "takes none of --since, --metric, --node and --json",
-                "--system",
+                hint="Only --system goes with it",
             )
         return
     now = datetime.now(UTC)
@@ -182,7 +182,7 @@ def _surveyed(system: str) -> Iterator[tuple[Site, Survey]]:
 
 def _known_metric(site: Site, h: History, metric: str) -> None:
     if metric and metric not in (names := _measured(site, h, "metric")):
-        raise UserError("--metric", f"no value of '{metric}' in the history", names or "none yet")
+        raise UserError("--metric", f"no value of '{metric}' in the history", names)
 
 
 def _known_node(site: Site, h: History, node: str) -> None:
@@ -214,14 +214,18 @@ def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert
         if alert.id.lower() == name.lower():
             return alert
     if acknowledged is False and any(a.id.lower() == name.lower() for a in seen.acknowledged):
-        raise UserError("ID", f"'{name}' is acknowledged already", "'siteproof trend unack'")
+        raise UserError(
+            "ID",
+            f"'{name}' is acknowledged already",
+            hint="'siteproof trend unack' takes that back",
+        )
     known = [a.id for a in chosen][:12]
-    raise UserError("ID", f"no change '{name}'", known or "none: nothing changed")
+    raise UserError("ID", f"no change '{name}'", known)
 
 
 def _must_say_why(command: str, text: str) -> None:
     if not text.strip():
-        raise UserError(command, "why is not given", '--why "TEXT"')
+        raise UserError(command, "why is not given", hint="Give the reason: --why 'TEXT'")
 
 
 WIDTH = 132  # columns where nobody looks at a terminal

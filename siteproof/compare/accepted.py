@@ -88,12 +88,16 @@ def resolve(word: str, headers: Sequence[Header], accepted: Sequence[Acceptance]
     order = names(headers)
     if word == ACCEPTED:
         if not accepted:
-            raise UserError(ACCEPTED, "nothing has been accepted yet", "'siteproof accept' does it")
+            raise UserError(
+                ACCEPTED,
+                "nothing has been accepted yet",
+                hint="'siteproof accept CAMPAIGN --why TEXT' accepts one",
+            )
         return accepted[-1].name
     if word in (LATEST, PREVIOUS):
         place = -1 if word == LATEST else -2
         if len(order) < -place:
-            raise UserError(word, f"there are {len(order)} campaigns and sessions", order or "none")
+            raise UserError(word, f"there are {len(order)} campaigns and sessions", order)
         return order[place]
     return word
 

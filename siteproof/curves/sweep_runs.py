@@ -164,7 +164,7 @@ def choose(runs: Sequence[SweepRun], *, session: str = "", campaign: str = "") -
         return [run for run in runs if run.sessions[0] == runs[-1].sessions[0]]
     if not chosen:
         what = f"no run of the sweep in '{session or campaign}'"
-        raise UserError(where, what, list(dict.fromkeys(known))[-8:] or "none yet")
+        raise UserError(where, what, list(dict.fromkeys(known))[-8:])
     return chosen
 
 

@@ -78,7 +78,7 @@ def _alone(path: Path, wait: bool) -> Iterator[None]:
         except locks.Taken as error:
             if not wait:
                 what = f"another 'siteproof gate' is at work: {error.where} is {error.what}"
-                raise UserError(path, what, error.allowed) from None
+                raise UserError(path, what, hint=error.hint) from None
         time.sleep(LOOK_EVERY)
     with lock:
         yield

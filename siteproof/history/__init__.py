@@ -66,7 +66,7 @@ class History:
             raise UserError(
                 self.folder or "history",
                 str(error).splitlines()[0],
-                "'siteproof history --rebuild' makes it anew",
+                hint="'siteproof history --rebuild' makes it anew",
             ) from None
 
     def odd_clocks(self, system: str) -> list[str]:

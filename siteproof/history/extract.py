@@ -76,7 +76,7 @@ class Wanted:
                 raise UserError(
                     f"--{column}",
                     f"no sample is of '{unknown[0]}'",
-                    sorted(known) if len(known) <= 40 else f"{len(known)} others",
+                    sorted(known) if len(known) <= 40 else (),
                 )
 
 
@@ -87,7 +87,7 @@ def export(history: History, file: Path, wanted: Wanted) -> int:
         raise UserError(
             "--export",
             f"'{file.name}' is of no known kind",
-            ", ".join(f"NAME{suffix}" for suffix in FORMATS),
+            [f"NAME{suffix}" for suffix in FORMATS],
         )
     if target.is_dir() or not target.parent.is_dir():
         raise UserError("--export", f"{file} is a folder, or in none", "a file in a folder")
@@ -163,7 +163,11 @@ def _names(columns: Iterable[tuple[Any, ...]]) -> list[str]:
     names = []
     for name, kind, *_ in columns:
         if str(kind) == ZONED:
-            raise UserError("--sql", f"the column {name} has a zone", "times in UTC: ::TIMESTAMP")
+            raise UserError(
+                "--sql",
+                f"the column {name} has a zone",
+                hint="Convert it to UTC in the query: ::TIMESTAMP",
+            )
         names.append(name)
     return names
 

@@ -99,7 +99,7 @@ def select(
     metric_of(site, metric)
     if link and link not in site.system.links:
         known = site.system.links
-        raise UserError("--link", f"no link '{link}'{hint(link, known)}", known or "none yet")
+        raise UserError("--link", f"no link '{link}'{hint(link, known)}", known)
     files.must_exist()
     sessions, check = Sessions(files.perflogs(), site.system.system), metric.partition(".")[0]
     jobs = [header for header in sessions.headers if header.check == check]

@@ -51,9 +51,9 @@ def read(path: Path, system: str = "") -> dict[int, Published]:
     if system:
         rows = by_system.get(system, {})
         if not rows and not document.mistakes:
-            document.add((), f"no figure of {system}", sorted(by_system) or "no figure at all")
+            document.add((), f"no figure of {system}", sorted(by_system))
     elif not rows and not document.mistakes:
-        document.add((), "no figure", "a line below that of the columns")
+        document.add((), "no figure", hint="Add a line below that of the columns")
     for name in by_system.keys() & set(sites.names()):
         _lint(document, by_system[name], name)
     if document.mistakes:
@@ -109,7 +109,7 @@ def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: P
             raise UserError(
                 path,
                 f"{metric} of {head.campaign or head.time} is there already, from {name}",
-                f"the file under that name, or the removal of {file}",
+                hint=f"Import the file under that name, or remove {file}",
             )
 
 

@@ -252,7 +252,7 @@ def parse(where: object, data: bytes) -> Manifest:
         told = f"{'.'.join(map(str, first['loc']))[:100]}: {first['msg']}"
         raise UserError(where, f"no manifest: {told}") from None
     except UserError as error:
-        raise UserError(where, f"no manifest: {error.what}", error.allowed) from None
+        raise UserError(where, f"no manifest: {error.what}", error.allowed, error.hint) from None
     except (ValueError, RecursionError) as error:
         raise UserError(where, f"no manifest: {str(error)[:200]}") from None
     return job

@@ -46,7 +46,7 @@ def take(
         raise UserError(
             folder,
             f"no number for this session: {error.strerror}",
-            "a folder in which whoever runs checks may write",
+            hint="Whoever runs checks must be able to write there",
         ) from None
     raise UserError(folder, "no number is left for a session", f"1 to {samples.LAST_PLACE - 1}")
 

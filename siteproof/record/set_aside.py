@@ -51,9 +51,9 @@ def key(stage: Path, perflogs: Path) -> str:
 def note(perflogs: Path, stage: Path, why: UserError, system: str = "") -> None:
     """Set a stage directory aside; nothing where that cannot be written, as it is told anyway."""
     known = _read(perflogs, key(stage, perflogs))
-    told = " ".join(f"{why.what}. {why.allowed}".split()) if why.allowed else why.what
+    text = " ".join(why.message.split())
     since = known.since if known else _now()
-    new = SetAside(_inner(stage, perflogs), system, harmless(told)[:LONGEST], since)
+    new = SetAside(_inner(stage, perflogs), system, harmless(text)[:LONGEST], since)
     if new != known:
         with suppress(OSError, UserError):
             _write(perflogs, stage, new)

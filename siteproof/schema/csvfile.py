@@ -36,7 +36,7 @@ def rows(
                 yield line, {c: text for c, text in zip(named, cells, strict=False) if text}
             elif named:
                 what = f"{len(cells)} cells under {len(named)} columns"
-                document.add((), what, 'a cell with a comma stands in "quotes"', line=line)
+                document.add((), what, hint='Put a cell with a comma into "quotes"', line=line)
                 if len(document.mistakes) > MOST_MISTAKES:
                     raise Stop
             else:

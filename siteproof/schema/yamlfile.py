@@ -7,7 +7,7 @@ All scalars stay the text that the person wrote ("806.4", "off", "001"), except 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,14 @@ class Document:
         self._lines[loc] = line
 
     def add(
-        self, loc: Loc, what: str, allowed: Any = (), *, line: int = 0, inside: bool = False
+        self,
+        loc: Loc,
+        what: str,
+        allowed: str | Iterable[str] = (),
+        hint: str = "",
+        *,
+        line: int = 0,
+        inside: bool = False,
     ) -> None:
         """Note a mistake at a key; the line shown is the key's, if none is given.
 
@@ -79,7 +86,7 @@ class Document:
         place = clip(".".join(named)) or self.path.name
         where = f"{shown(self.path)}:{line or self.line(loc)}"
         told = what if len(what) <= MAX_TOLD else f"{what[:MAX_TOLD]}..."
-        self.mistakes.append(UserError(where, f"{told} in {place}", allowed))
+        self.mistakes.append(UserError(where, f"{told} in {place}", allowed, hint))
 
     def spoil(self, loc: Loc) -> None:
         """Remember that a key is wrong, so that nothing more is said of it."""
@@ -89,16 +96,18 @@ class Document:
         """Whether a key, or one around it, is known to be wrong."""
         return any(loc[:n] in self._spoilt for n in range(1, len(loc) + 1))
 
-    def follow_up(self, loc: Loc, what: str, allowed: Any = ()) -> None:
+    def follow_up(
+        self, loc: Loc, what: str, allowed: str | Iterable[str] = (), hint: str = ""
+    ) -> None:
         """Note a mistake, unless it is only the consequence of one at the same key."""
         if not self.spoilt(loc):
-            self.add(loc, what, allowed)
+            self.add(loc, what, allowed, hint)
 
     def tell_empty(self, below: Loc) -> None:
         """Note keys without a value where a value may be left out: what was meant is not known."""
         for loc in sorted(self._empty, key=self.line):
             if loc[: len(below)] == below:
-                self.follow_up(loc, "an empty value", "a value, or no such key")
+                self.follow_up(loc, "an empty value", hint="Give a value, or remove the key")
                 self.spoil(loc)
 
     def sorted_mistakes(self) -> list[UserError]:
@@ -170,8 +179,8 @@ def text_of(document: Document, most: int = MAX_BYTES) -> str:
     try:
         raw = files.read_named(document.path, most)
     except FileNotFoundError:
-        nothing = "a file with '{}' if there is nothing to say"
-        document.add((), "no such file", nothing if document.path.suffix == ".yaml" else "")
+        hint = "Write one that holds '{}'" if document.path.suffix == ".yaml" else ""
+        document.add((), "no such file", hint=hint)
         raise Stop from None
     except OSError as error:
         document.add((), f"cannot be read: {error.strerror}")

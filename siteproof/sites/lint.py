@@ -129,8 +129,8 @@ def _nodes(document: Document, system: System) -> dict[str, NodeSet]:
         on_purpose = other in system.nodes[one].overlaps or one in system.nodes[other].overlaps
         if not on_purpose and (both := first & second):
             what = f"{clip(both)} also in role '{one}'"
-            allowed = f"each node in one role, or 'overlaps: [{one}]'"
-            document.follow_up(("nodes", other, "set"), what, allowed)
+            advice = f"Name each node in one role, or write 'overlaps: [{one}]'"
+            document.follow_up(("nodes", other, "set"), what, hint=advice)
     return sets
 
 
@@ -200,7 +200,7 @@ def lint_links(document: Document, system: System) -> None:
         if partition and partition.scheduler != "slurm":
             with_jobs = [n for n, p in system.partitions.items() if p.scheduler == "slurm"]
             what = f"partition '{link.partition}' has no jobs, which can run on both ends"
-            document.follow_up(loc, what, with_jobs or "a partition with 'scheduler: slurm'")
+            document.follow_up(loc, what, with_jobs, "The partition must have 'scheduler: slurm'")
         if sound:
             _ends(document, system, key, link)
 

@@ -83,7 +83,7 @@ def lint_owner(document: Document, site: str) -> None:
         document.add((), f"missing key '{OWNER}', which says whose baselines they are", site)
     elif owner != site:
         what = f"baselines of '{clip(owner)}', which say nothing of {site}"
-        document.add((OWNER,), what, "'{}' until it has a history of its own")
+        document.add((OWNER,), what, hint="Write '{}' until it has a history of its own")
 
 
 def _text(document: Document, key: str, promise: Promise) -> None:
@@ -93,7 +93,9 @@ def _text(document: Document, key: str, promise: Promise) -> None:
             document.follow_up((key, name), "an empty text")
         elif text and name in REASONS and _no_reason(text):
             what = f"'{clip(text)}' is no reason"
-            document.follow_up((key, name), what, f"why, such as '{REASONS[name]}'; or no {name}")
+            document.follow_up(
+                (key, name), what, hint=f"Say why, such as '{REASONS[name]}', or remove {name}"
+            )
     if (
         isinstance(promise, Criterion)
         and promise.not_here is not None
@@ -136,13 +138,13 @@ def _links(
     for name in promise.links:
         reference(document, loc, name, "link", around.links)
     if promise.links and not of_pairs:
-        document.follow_up(loc, f"'{promise.metric}' is no figure of a link", "no links")
+        document.follow_up(loc, f"'{promise.metric}' is no figure of a link", hint="Remove links")
     elif promise.links and (subject := getattr(promise, "subject", "pair")) not in _OF_LINKS:
         what = f"links beside subject '{subject}'"
         document.follow_up(loc, what, f"subject {' or '.join(_OF_LINKS)}")
     elif promise.links and promise.scope in MIDDLES:
         what = f"scope '{promise.scope}' of links, which ReFrame compares pair by pair"
-        document.follow_up((key, "scope"), what, "no scope: each pair counts")
+        document.follow_up((key, "scope"), what, hint="Remove scope: each pair counts")
     measured = of_pairs and metric.check
     if (
         (measured or promise.scope == "every pair")
@@ -191,10 +193,12 @@ def _one_bound(
 ) -> None:
     loc = (key, promise.kind)
     if "ties" in promise.model_fields_set and promise.rounding == "none":
-        document.follow_up((key, "ties"), "ties without rounding", "rounding, or no ties")
+        document.follow_up(
+            (key, "ties"), "ties without rounding", hint="Add rounding, or remove ties"
+        )
     if promise.kind == "report_only" or metric.unit == "text":
         if promise.kind in ("at_least", "at_most"):
-            document.follow_up(loc, f"'{promise.metric}' is text", "equals, report_only")
+            document.follow_up(loc, f"'{promise.metric}' is text", ["equals", "report_only"])
         if promise.rounding != "none":
             document.follow_up((key, "rounding"), "rounding of what is no number", "none")
         return
@@ -204,7 +208,7 @@ def _one_bound(
     if promise.kind == _OPPOSITE.get(metric.better):
         what = f"{promise.kind} although {metric.better} is better of {promise.metric}"
         other = "at_least" if metric.better == "higher" else "at_most"
-        document.follow_up(loc, what, f"{other}, equals, report_only")
+        document.follow_up(loc, what, [other, "equals", "report_only"])
     if step and slack:
         for facts in _facts(document, loc, promise, metric, around):
             _effect(document, loc, promise, metric, facts)

@@ -49,9 +49,15 @@ def recognise() -> str:
     where = f"this machine ({host}, {slurm})"
     if fits:
         what = f"recognised by {' and '.join(fits)}"
-        raise UserError(where, what, "--system NAME, or 'recognise' that fits one of them only")
-    known = ", ".join(site.names()) or f"none in {site.folder()}"
-    raise UserError(where, "recognised by no site", f"--system NAME, of these: {known}")
+        raise UserError(
+            where,
+            what,
+            fits,
+            hint="Name one with --system, or make 'recognise' fit one of them only",
+        )
+    known = site.names()
+    hint = "Name one with --system" if known else f"No site is described in {site.folder()}"
+    raise UserError(where, "recognised by no site", known, hint)
 
 
 def _rules() -> tuple[dict[str, Recognise], list[Document]]:

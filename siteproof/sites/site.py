@@ -115,7 +115,7 @@ def names(*, broken: bool = False) -> list[str]:
         return sorted(p.name for p in found if broken or (p / FILES[0]).exists())
     except OSError as error:
         what = f"the folder of sites cannot be read: {error.strerror}"
-        raise UserError(where, what, "a folder that $SITEPROOF_SITES names") from None
+        raise UserError(where, what, hint="SITEPROOF_SITES names the folder of sites") from None
 
 
 def find(name: str, where: str = "system") -> str:

@@ -136,10 +136,12 @@ def _alone(folder: Path) -> Iterator[None]:
         lock = locks.take(folder / BUILDING)
     except locks.Taken as error:
         raise UserError(
-            folder, f"is being built by somebody else: {error.where} is {error.what}", error.allowed
+            folder,
+            f"is being built by somebody else: {error.where} is {error.what}",
+            hint=error.hint,
         ) from None
     except UserError as error:
-        raise UserError(folder, error.what, "SITEPROOF_DATA may name another folder") from None
+        raise UserError(folder, error.what, hint="SITEPROOF_DATA may name another folder") from None
     with lock:
         yield
 

@@ -161,4 +161,4 @@ def find(other: bool = False) -> Spack:
 def _refuse(what: str, more: str = "") -> NoReturn:
     pinned = env_files.versions().spack
     clone = f"git clone --depth 1 --branch {pinned.tag} {pinned.git}"
-    raise UserError("spack", what, f"'{clone} && . spack/share/spack/setup-env.sh'{more}")
+    raise UserError("spack", what, hint=f"Run '{clone} && . spack/share/spack/setup-env.sh'{more}")

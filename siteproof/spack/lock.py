@@ -61,8 +61,9 @@ def read(path: Path) -> Lock:
     except files.Refused:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, UserError):
-        allowed = "'siteproof build --update' makes a new one"
-        raise UserError(path, "is no lock of Spack", allowed) from None
+        raise UserError(
+            path, "is no lock of Spack", hint="'siteproof build --update' writes a new one"
+        ) from None
 
 
 def missing(builds: tuple[Build, ...], prefixes: Mapping[str, str]) -> list[Build]:

@@ -38,7 +38,7 @@ def write(name: str, site_scope: Path, folder: Path, *, anew: bool) -> None:
         _write(path, joined(name, source, [*scopes, str(folder / DEFAULTS)]))
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
-        raise UserError(folder, what, "SITEPROOF_DATA may name another folder") from None
+        raise UserError(folder, what, hint="SITEPROOF_DATA may name another folder") from None
 
 
 def joined(name: str, source: Path, scopes: list[str]) -> str:
@@ -54,7 +54,7 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
         raise UserError(
             source,
             "is not what was written there",
-            f"'siteproof build {name} --update' writes it anew",
+            hint=f"'siteproof build {name} --update' writes it anew",
         ) from None
     described |= {
         "include": scopes,

@@ -58,9 +58,11 @@ def read(system: str, name: str) -> Registered | None:
     except files.Refused:
         raise
     except UserError as error:
-        raise UserError(path, error.what, mend(name)) from None
+        raise UserError(path, error.what, hint=f"Run {mend(name)}") from None
     except ValidationError:
-        raise UserError(path, "is not what 'siteproof build' writes", mend(name)) from None
+        raise UserError(
+            path, "is not what 'siteproof build' writes", hint=f"Run {mend(name)}"
+        ) from None
 
 
 def difference(system: str, found: Registered) -> str:

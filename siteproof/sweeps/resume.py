@@ -87,7 +87,9 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -
     running = _running(folder / "stage", sweep.name)
     name = max([_last(held, sweep.name), *running]) if session == LAST else session
     if name in running:
-        raise UserError(where, f"a job of session {name} still runs", "after its end")
+        raise UserError(
+            where, f"a job of session {name} still runs", hint="Resume it after that job has ended"
+        )
     found = _of_sweep(held.get(name, []), sweep.name)
     if not found:
         known = [s for s in reversed(held) if _of_sweep(held[s], sweep.name)]
@@ -96,7 +98,7 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -
             if session != LAST
             else (f"{sweep.test} has never been measured here")
         )
-        raise UserError(where, what, known[:5] or "a first run without it")
+        raise UserError(where, what, known[:5], hint="A run without -S resume starts anew")
     total: list[Sample] = []
     chain = name
     seen: set[str] = set()
@@ -110,11 +112,13 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -
             where,
             f"{sweep.path.name} has changed since that session (hash "
             f"{min(other)}, now {sweep.hash})",
-            "a new run without it",
+            hint="Start a new run, without -S resume",
         )
     if other := {s.header.mode for s in total} - {mode}:  # a quick point is none of a contract
         raise UserError(
-            where, f"measured in mode {min(other)}, and this is {mode}", f"--mode {min(other)}"
+            where,
+            f"measured in mode {min(other)}, and this is {mode}",
+            hint=f"Use --mode {min(other)}",
         )
     return Resumed(name, total)
 

@@ -182,7 +182,10 @@ def applied(site: Site, path: Path, text: str, made: Sequence[Change]) -> str:
     mistakes = [error for document in documents for error in document.sorted_mistakes()]
     if mistakes:
         raise UserErrors(
-            [UserError(shown(path), f"would have a mistake: {e.what}", e.allowed) for e in mistakes]
+            [
+                UserError(shown(path), f"would have a mistake: {e.what}", e.allowed, e.hint)
+                for e in mistakes
+            ]
         )
     return changed
 

@@ -32,8 +32,8 @@ def test_a_data_folder_that_no_node_sees_is_one_line_and_nothing_is_submitted(su
         done = suite.reframe("-n", "HostParameters|SystemDescription|Stream")
     assert done.returncode == 2, done.stdout + done.stderr
     assert told(done) == [
-        f"siteproof: {suite.data}: not seen by node[001-008]. Allowed: SITEPROOF_DATA=FOLDER on a "
-        "file system that all nodes mount and root may write."
+        f"siteproof: {suite.data}: not seen by node[001-008]. SITEPROOF_DATA must name a "
+        "folder that all nodes mount and root may write."
     ]
     assert "RUN " not in done.stdout
     assert not suite.samples() and not list(suite.data.glob("stage/*/*"))

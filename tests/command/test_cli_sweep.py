@@ -359,12 +359,12 @@ def test_a_sweep_whose_first_points_nobody_has_collected_is_not_called_unmeasure
     [
         (["--figure", "a.pdf"], "--figure: 'a.pdf' is no picture. Allowed: FILE.svg, FILE.png."),
         (["--session", "s9"], "--session: no run of the sweep in 's9'. Allowed: s0001."),
-        (["--campaign", "x"], "--campaign: no run of the sweep in 'x'. Allowed: none yet."),
+        (["--campaign", "x"], "--campaign: no run of the sweep in 'x'"),
         (
             ["--with", "here:"],
             "--with: 'here:' names no session. Allowed: SESSION, SYSTEM:SESSION.",
         ),
-        (["--csv", "--json"], "--csv: beside --json. Allowed: one of the two."),
+        (["--csv", "--json"], "--csv: beside --json. Use one of the two."),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(swept, words, told):

@@ -141,7 +141,7 @@ def test_the_examples_find_what_was_planted(data):
         ("DROP VIEW samples", "not one question"),
         ("COPY (SELECT 1) TO '/tmp/x'", "not one question"),
         ("EXPLAIN SELECT 1", "not one question"),
-        ("SELECT now() AS x", "the column x has a zone. Allowed: times in UTC"),
+        ("SELECT now() AS x", "the column x has a zone. Convert it to UTC"),
         ("SET threads = 1", "not one question"),
         ("ATTACH 'x.db'", "not one question"),
         ("SELECT error('gone')", "gone"),

@@ -96,7 +96,7 @@ def find(paths: Sequence[Path]) -> tuple[list[File], list[str]]:
                 raise UserError(
                     file.path,
                     f"another {file.name} is to be imported, too",
-                    "one of them at a time, from a folder above",
+                    hint="Import one of them at a time, from a folder above",
                 )
             found.setdefault(file.name, file)
         if strangers and path.is_file():

@@ -83,7 +83,7 @@ def _check_name(file: File) -> None:
         raise UserError(
             file.path,
             "a name that imported files cannot have",
-            "another name, not ending in .jsonl, .zone or .tmp",
+            hint="Rename it; the name must not end in .jsonl, .zone or .tmp",
         )
 
 
@@ -102,7 +102,7 @@ def _state(file: File, target: Path, zone: str, there: dict[Path, Content]) -> t
         raise UserError(
             file.path,
             "a file of that name and another content is there already",
-            f"another name, or the removal of {target}",
+            hint=f"Use another name, or remove {target}",
         )
     return _double(file.content, there) or (NEW, "")
 
@@ -125,7 +125,7 @@ def _check_zone(file: File, target: Path, zone: str) -> None:
         raise UserError(
             file.path,
             f"it is there already with times in {before or 'UTC'}",
-            f"--zone {before or 'UTC'}, or the removal of {target}",
+            hint=f"Use --zone {before or 'UTC'}, or remove {target}",
         )
 
 

@@ -134,7 +134,7 @@ def test_a_holder_before_the_machine_was_started_anew_is_gone(folder, monkeypatc
 )
 def test_a_holder_of_which_nothing_is_certain_is_named_with_its_file(folder, keys):
     path = written_by(folder, pid=4194303, **keys)
-    with pytest.raises(locks.Taken, match="remove this file if that process has ended") as raised:
+    with pytest.raises(locks.Taken, match="Remove this file if that process has ended") as raised:
         locks.take(folder)
     assert str(path) in str(raised.value)
     path.unlink()
@@ -219,7 +219,7 @@ def test_who_was_slow_to_look_takes_nothing(folder, monkeypatch):
 def test_a_file_that_is_no_lock_is_named_and_stops_only_who_wants_the_lock(folder, text):
     folder.mkdir()
     (folder / "000007").write_text(text)
-    with pytest.raises(locks.Taken, match="000007.*remove this file if nobody is at work"):
+    with pytest.raises(locks.Taken, match="000007.*Remove this file if nobody is at work"):
         locks.take(folder)
 
 

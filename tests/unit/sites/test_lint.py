@@ -69,7 +69,7 @@ def test_mistake(name, example):
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (None, "1: no such file in {0}. Allowed: a file with '{{}}' if there is nothing to say."),
+        (None, "1: no such file in {0}. Write one that holds '{{}}'."),
         (b"a: b\nc: \xff\n", "2: bytes that are not UTF-8 in {0}"),
         (b"a: b\nc: \x00\n", "2: a control character in {0}"),
         (b"x: " + b"[" * 300_000, "1: nested too deeply in {0}"),
@@ -161,7 +161,7 @@ def test_lint_tells_what_a_copied_site_still_has_of_its_sister(example):
         "siteproof: site-config/other/system.yaml:3: the same machines as site 'example' in "
         "recognise. Allowed: what tells the two apart.",
         "siteproof: site-config/other/baselines.yaml:7: baselines of 'example', which say nothing "
-        "of other in system. Allowed: '{}' until it has a history of its own.",
+        "of other in system. Write '{}' until it has a history of its own.",
         "2 mistakes in 2 files",
     ]
 

@@ -64,12 +64,12 @@ def test_not_recognised(machine, rule):
         recognise()
     assert str(caught.value) == (
         "this machine (node007, no Slurm): recognised by no site. "
-        "Allowed: --system NAME, of these: mine."
+        "Allowed: mine. Name one with --system."
     )
 
 
 def test_no_site_at_all(machine):
-    with pytest.raises(UserError, match="of these: none in "):
+    with pytest.raises(UserError, match="No site is described in "):
         recognise()
 
 
