@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from siteproof.analysis.slow_nodes import RETESTS, State
 from siteproof.nodes.speeds import InSeries
-from siteproof.record.series import Run, Series
+from siteproof.record.series import JobValue, Series
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -73,14 +73,15 @@ def siteproof(runs: Floats, past: Floats) -> Bools:
     return np.array([str(node) in slow for node in range(len(runs))])
 
 
-def _runs(values: Floats, first: int) -> dict[str, list[Run]]:
+def _runs(values: Floats, first: int) -> dict[str, list[JobValue]]:
     days = [
         f"2026-{1 + day // 28:02}-{1 + day % 28:02}T00:00:00+00:00"
         for day in range(first, first + values.shape[1])
     ]
     return {
         str(node): [
-            Run(day, day, "1", float(value), "MB/s") for day, value in zip(days, row, strict=True)
+            JobValue(day, day, "1", float(value), "MB/s")
+            for day, value in zip(days, row, strict=True)
         ]
         for node, row in enumerate(values)
     }

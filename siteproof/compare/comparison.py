@@ -19,11 +19,11 @@ from siteproof.analysis.before_after import Change, Word
 from siteproof.compare import changes
 from siteproof.record import series
 from siteproof.record.samples import Sample
-from siteproof.record.series import SWEEP, Run, Series, comparable
+from siteproof.record.series import SWEEP, JobValue, Series, comparable
 from siteproof.sites import Metric, Site
 from siteproof.sweeps import reading
 
-Nodes = Mapping[str, list[Run]]
+Nodes = Mapping[str, list[JobValue]]
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class Place:
         return Place(key.name, key.metric, key.environment, key.role)
 
 
-def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[Run]]]:
+def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[JobValue]]]:
     """The series, without the conditions that do not hinder a comparison."""
-    joined: dict[Series, dict[str, list[Run]]] = {}
+    joined: dict[Series, dict[str, list[JobValue]]] = {}
     for key, nodes in series.collect(site, samples, series.is_number, of_system=True).items():
         plain = comparable(key)
         for node, runs in nodes.items():
@@ -94,8 +94,8 @@ def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[
 def _place(
     site: Site,
     place: Place,
-    a: dict[Series, dict[str, list[Run]]],
-    b: dict[Series, dict[str, list[Run]]],
+    a: dict[Series, dict[str, list[JobValue]]],
+    b: dict[Series, dict[str, list[JobValue]]],
     found: Comparison,
 ) -> None:
     told = f"{place.name} of {place.role}"
@@ -119,7 +119,7 @@ def _place(
         found.rows.append(replace(row, of_a_point=SWEEP in dict(key.conditions)))
 
 
-def _few(nodes: Nodes, wanted: Iterable[str]) -> dict[str, list[Run]]:
+def _few(nodes: Nodes, wanted: Iterable[str]) -> dict[str, list[JobValue]]:
     return {node: nodes[node] for node in sorted(wanted)}
 
 

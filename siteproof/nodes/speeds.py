@@ -9,9 +9,9 @@ from statistics import median
 
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Middle, Paired, Slow, State
-from siteproof.record.series import Run, Series
+from siteproof.record.series import JobValue, Series
 
-Runs = Mapping[str, list[Run]]
+Runs = Mapping[str, list[JobValue]]
 COVERS = 0.5  # of a series' nodes: a session with fewer, such as a retest, is no fleet
 
 
@@ -166,7 +166,7 @@ class InSeries:
             return None
         return rules.group_is_slow(inside, self.newest, self.better)
 
-    def _finding(self, node: str, mine: list[Run]) -> Finding:
+    def _finding(self, node: str, mine: list[JobValue]) -> Finding:
         places = [rules.standing(r.value, self.fleets[r.session], self.better) for r in mine]
         slow = [rules.is_slow(*place) for place in places]
         z, deficit = places[-1]

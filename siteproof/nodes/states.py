@@ -16,7 +16,7 @@ from siteproof.nodes import facts, pair_ends
 from siteproof.nodes.speeds import Finding, InSeries, MetricReport
 from siteproof.record import series
 from siteproof.record.samples import PUBLISHED, Header, Sample
-from siteproof.record.series import Run, Series, Values
+from siteproof.record.series import JobValue, Series, Values
 from siteproof.verdict.judgement import Judgement
 
 __all__ = ["FleetReport", "MetricReport", "NodeReport", "State", "report"]
@@ -221,7 +221,7 @@ def _text(key: Series) -> tuple[str, str]:
 
 def _past(
     judged: Judgement, values: Values, history: Sequence[Sample]
-) -> dict[Series, dict[str, list[Run]]]:
+) -> dict[Series, dict[str, list[JobValue]]]:
     """The recent runs of each node before what is judged."""
     if not judged.samples:
         return {}

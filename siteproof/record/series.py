@@ -57,7 +57,7 @@ class Series:
         return f"{self.metric} [{told}]" if told else self.metric
 
 
-class Run(NamedTuple):
+class JobValue(NamedTuple):
     """A node's figure in one job: the median where the job measured it more than once.
 
     place, time, session, job: as they order jobs. each: all values that the job measured.
@@ -74,7 +74,7 @@ class Run(NamedTuple):
     printed: str = ""
 
 
-Values = dict[Series, dict[str, list[Run]]]
+Values = dict[Series, dict[str, list[JobValue]]]
 
 
 def is_speed(metric: Metric) -> bool:
@@ -115,12 +115,12 @@ def collect(
     }
 
 
-def _run(job: JobOrder, values: list[tuple[float, str]], unit: str) -> Run:
+def _run(job: JobOrder, values: list[tuple[float, str]], unit: str) -> JobValue:
     if len(values) == 1:  # as nearly always, and there may be a million
         ((value, own),) = values
-        return Run(*job, value, unit, (value,), own)
+        return JobValue(*job, value, unit, (value,), own)
     each, printed = tuple(value for value, _ in values), {own for _, own in values}
-    return Run(*job, median(each), unit, each, printed.pop() if len(printed) == 1 else "")
+    return JobValue(*job, median(each), unit, each, printed.pop() if len(printed) == 1 else "")
 
 
 def align(values: Values, like: Iterable[Series]) -> Values:

@@ -15,7 +15,7 @@ from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
 from siteproof.record import series
 from siteproof.record.samples import Sample
-from siteproof.record.series import Run, Series
+from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
 from siteproof.report.material import Material
 from siteproof.report.phrases import count, figure, share
@@ -125,7 +125,7 @@ def _bounds(one: Fleet) -> bool:
 def _fleet(
     material: Material,
     key: Series,
-    nodes: Mapping[str, Sequence[Run]],
+    nodes: Mapping[str, Sequence[JobValue]],
     like: Mapping[tuple[str, str], Sequence[Sample]],
 ) -> Fleet:
     """like: the samples of each metric and node, the newest first."""
