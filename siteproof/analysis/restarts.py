@@ -8,13 +8,15 @@ Where many restarted, somebody works on the machine, and no node is accused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import pairwise
 
 from siteproof.analysis.counters import BOOT, CHECK
 from siteproof.analysis.slow_nodes import MANY, MIN_FLEET, RETESTS
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, JobOrder, Sample
 
 SLURMD = "slurmd_age"
@@ -38,20 +40,18 @@ class Look:
     seen: bool | None = None
 
 
-def restarted(nodes: Mapping[str, Sequence[Look]]) -> tuple[dict[str, str], str]:
-    """The nodes that alone restarted, each with what did, and a warning where many have.
+def restarted(nodes: Mapping[str, Sequence[Look]]) -> tuple[list[Finding], bool]:
+    """What restarted on each node that did, and whether so many did that no node is accused.
 
     nodes: the looks at each node of one role, oldest first.
     """
     on_slurm = 2 * sum(bool(looks and looks[-1].seen) for looks in nodes.values()) > len(nodes)
-    told = {n: found for n, looks in nodes.items() if (found := _told(looks, on_slurm))}
-    if told and (len(nodes) < MIN_FLEET or len(told) > max(1, MANY * len(nodes))):
-        return (
-            {},
-            f"{len(told)} of {len(nodes)} nodes, or their slurmd, restarted meanwhile: "
-            "somebody works on the machine, and none is accused",
-        )
-    return told, ""
+    found = []
+    for node, looks_at in nodes.items():
+        if restart := _newest(looks_at, on_slurm):
+            found.append(replace(restart, subject=node))
+    few = len(nodes) < MIN_FLEET or len(found) > max(1, MANY * len(nodes))
+    return found, bool(found) and few
 
 
 def looks(samples: Sequence[Sample]) -> dict[str, list[Look]]:
@@ -90,34 +90,44 @@ def _look(head: Header, said: Mapping[str, Decimal | str]) -> Look:
     )
 
 
-def _told(looks: Sequence[Look], on_slurm: bool) -> str:
-    """What restarted at one of the newest looks; empty if nothing did.
+def _newest(looks: Sequence[Look], on_slurm: bool) -> Finding | None:
+    """What restarted at one of the newest looks; None if nothing did.
 
     on_slurm: most nodes see a slurmd, so that one which sees none lacks it.
     """
     befores: list[Look | None] = [None, *looks]
     for before, look in list(pairwise(befores))[: -RETESTS - 1 : -1]:
         if look and (found := _at(look, before, on_slurm)):
-            return f"{found}; {RETESTS} looks in a row without that would take it back"
-    return ""
+            return found
+    return None
 
 
-def _at(look: Look, before: Look | None, on_slurm: bool) -> str:
+def _at(look: Look, before: Look | None, on_slurm: bool) -> Finding | None:
     """What restarted since the session began, or the look before in the same campaign."""
     if before and before.campaign != look.campaign:
         before = None
-    since = f"{datetime.fromtimestamp(look.time, UTC):%H:%M:%S} UTC"
-    if look.age < look.time - look.began or before and before.boot != look.boot:
-        return f"{CHECK}.uptime: the node restarted meanwhile: {look.age:.0f} s up at {since}"
+    span = look.time - look.began
+    if look.age < span or before and before.boot != look.boot:
+        return _finding(look, "node", look.age)
     if look.seen is False and on_slurm:
-        return f"{CHECK}.{SLURMD}: no slurmd was there at {since}"
+        return _finding(look, "no slurmd")
     if look.slurmd is None:
-        return ""
-    other = (
-        before is not None
-        and before.slurmd is not None
-        and abs((look.age - look.slurmd) - (before.age - before.slurmd)) > SAME
-    )
-    if other or look.slurmd < look.time - look.began:
-        return f"{CHECK}.{SLURMD}: slurmd restarted meanwhile: {look.slurmd:.0f} s old at {since}"
-    return ""
+        return None
+    if look.slurmd < span or _another_slurmd(look, before):
+        return _finding(look, "slurmd", look.slurmd)
+    return None
+
+
+def _another_slurmd(look: Look, before: Look | None) -> bool:
+    """Whether slurmd started at another moment of the node's life than the one seen before."""
+    if before is None or before.slurmd is None or look.slurmd is None:
+        return False
+    return abs((look.age - look.slurmd) - (before.age - before.slurmd)) > SAME
+
+
+def _finding(look: Look, what: str, age: float | None = None) -> Finding:
+    time = datetime.fromtimestamp(look.time, UTC)
+    held = {"what": what, "age": age, "time": f"{time:%H:%M:%S} UTC", "needed": RETESTS}
+    metric = "uptime" if what == "node" else SLURMD
+    since = time.isoformat(timespec="seconds")
+    return finding.of(Kind.RESTARTED, held, check=CHECK, metric=f"{CHECK}.{metric}", since=since)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import sqrt
 from statistics import median
-from typing import NamedTuple
 
 Z_LIMIT = -3.5  # Iglewicz and Hoaglin
 MIN_DEFICIT = 0.02  # a smaller loss is not worth a repair
@@ -49,24 +48,6 @@ class State(StrEnum):
     UNTESTED = "UNTESTED"
     UNSTABLE = "UNSTABLE"
     OK = "OK"
-
-
-@dataclass(frozen=True)
-class WrongAnswer:
-    """A reason that is a wrong answer, which only a waiver of its status excuses."""
-
-    reason: str
-    check: str
-    status: str
-
-
-class Fact(NamedTuple):
-    """What is wrong with a node, and why. wrong: where the reason is a wrong answer."""
-
-    node: str
-    state: State
-    reason: str
-    wrong: WrongAnswer | None = None
 
 
 class Slow(StrEnum):

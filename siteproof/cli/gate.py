@@ -21,14 +21,16 @@ from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster, Plan, Refusal, Wish
 from siteproof.gate.decision import KEEP_OUT, STATES, UNTESTED, decide, too_many
 from siteproof.gate.reports import reports, waived
+from siteproof.record.finding import Finding
 from siteproof.schema.yamlfile import clip
 from siteproof.slurm import client
 from siteproof.slurm.records import Node
 from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.wording.findings import few, fulls, sentence, sentences, warning
 
 _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
-SHOWN = 3  # reasons of a node
+MAX_REASONS = 3  # of a node
 
 
 @dataclass(frozen=True)
@@ -301,19 +303,19 @@ def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> Exit
 
 def _print_rulings(judged: Judgement, scene: Scene) -> None:
     click.echo(f"{scene.system}: {judged.chosen}")
-    for text, nodes in judged.warnings.items():
-        click.echo(harmless(f"warning: {nodes or 'the system'}: {text}"))
+    for why in judged.warnings:
+        click.echo(harmless(f"warning: {warning(why)}"))
     for ruling in scene.decision.rulings.values():
-        more = len(ruling.reasons) - SHOWN
-        why = "; ".join(ruling.reasons[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        reasons = few(fulls(ruling.findings), MAX_REASONS)
         if not ruling.back:
-            click.echo(harmless(f"{ruling.node}  {ruling.state}  {why}"))
+            click.echo(harmless(f"{ruling.node}  {ruling.state}  {reasons}"))
         elif ruling.state != "OK":
-            remark = ruling.waived or why
+            remark = sentences(ruling.waived) or reasons
             click.echo(harmless(f"{ruling.node}  {ruling.state}, goes back: {remark}"))
     for result in judged.verdicts:
         for node in (n for n in result.nodes if n.waived):
-            click.echo(harmless(f"{node.node}  {result.id} does not count: {node.why}"))
+            excuse = sentences(node.findings)
+            click.echo(harmless(f"{node.node}  {result.id} does not count: {excuse}"))
     click.echo(f"go back: {scene.decision.back or '-'}")
     click.echo(f"stay out: {scene.decision.out or '-'}")
     if nowhere := scene.decision.out - nodesets.of(
@@ -329,9 +331,9 @@ def _print_plans(plans: Mapping[str, Plan], word: str = "left alone") -> None:
             click.echo(harmless(shlex.join(command.argv)))
 
 
-def _print_left(left: Mapping[str, str], word: str = "left alone") -> None:
+def _print_left(left: Mapping[str, Finding], word: str = "left alone") -> None:
     for node, why in sorted(left.items()):
-        click.echo(harmless(f"{node}  {word}: {why}"))
+        click.echo(harmless(f"{node}  {word}: {sentence(why)}"))
 
 
 def _print_jobs(plans: Mapping[str, Plan]) -> None:

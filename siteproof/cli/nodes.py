@@ -20,6 +20,7 @@ from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
 from siteproof.record.sessions import Sessions
 from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.wording.findings import full, fulls
 
 COLOURS = {
     State.OK: "green",
@@ -105,14 +106,13 @@ def _print(judged: Judgement, report: FleetReport) -> None:
     for name in ("node", "state", "role", "why"):
         table.add_column(name, overflow="fold", no_wrap=name in ("node", "state"))
     for node in _bad_first(report):
-        told = node.reasons[0] + (
-            f" (and {len(node.reasons) - 1} more)" if len(node.reasons) > 1 else ""
-        )
+        reasons = fulls(node.findings)
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         table.add_row(
             Text(node.node),
             Text(node.state, style=COLOURS[node.state]),
             Text(node.role),
-            Text(told),
+            Text(reasons[0] + more),
         )
     if table.row_count:
         console.print(table)
@@ -132,13 +132,13 @@ def _tell(console: Console, judged: Judgement, report: FleetReport) -> None:
     def line(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    for warning in report.warnings:
-        line(f"warning: {warning}")
+    for why in report.warnings:
+        line(f"warning: {full(why)}")
     for stage in judged.sessions.set_aside if judged.sessions else ():
         line(f"{SET_ASIDE}{stage}")
     for node in report.nodes.values():
         for note in node.notes:
-            line(f"{node.node}: {note}")
+            line(f"{node.node}: {full(note)}")
     for state in State:
         if found := report.of(state):
             line(f"{state:8} {found}{_by_group(judged, found)}")
@@ -156,7 +156,7 @@ def _lacking(report: FleetReport) -> list[str]:
     by_reasons: dict[str, list[str]] = {}
     for node in report.nodes.values():
         if node.state is State.UNTESTED:
-            by_reasons.setdefault("; ".join(node.reasons), []).append(node.node)
+            by_reasons.setdefault("; ".join(fulls(node.findings)), []).append(node.node)
     largest = sorted(by_reasons.items(), key=lambda item: -len(item[1]))
     told = [f"untested: {nodesets.of(nodes)}: {reasons}" for reasons, nodes in largest[:LACKS]]
     left = len(largest) - len(told)
@@ -198,8 +198,8 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
         console.print(f"{len(ranked) - RANKED} better nodes are left out; --json has them")
     for stage in judged.sessions.set_aside if judged.sessions else ():
         console.print(f"{SET_ASIDE}{stage}", markup=False, highlight=False, soft_wrap=True)
-    for warning in report.warnings:
-        console.print(f"warning: {warning}", markup=False, highlight=False)
+    for why in report.warnings:
+        console.print(f"warning: {full(why)}", markup=False, highlight=False)
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     told = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
     console.print(f"{metric}: {told}", markup=False, highlight=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_answers
 from siteproof.export import documents
 from siteproof.judge.gravity import Verdict
 from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.wording.findings import warning
 from siteproof.wording.verdicts import age, bound, last_line, next_command, reason, value
 
 COLOURS = {
@@ -82,10 +83,10 @@ def _print(judged: Judgement) -> None:
             Text(reason(result)),
         )
     console.print(table)
-    for text, nodes in judged.warnings.items():
-        console.print(f"warning: {nodes or 'the system'}: {text}", markup=False, highlight=False)
+    for why in judged.warnings:
+        console.print(f"warning: {warning(why)}", markup=False, highlight=False)
     for metric in judged.unjudged:
-        console.print(f"measured, and no criterion speaks of it: {metric}", markup=False)
+        console.print(f"measured, and no criterion covers it: {metric}", markup=False)
     if skipped := [r.id for r in judged.verdicts if r.verdict is Verdict.SKIP and not r.excused]:
         console.print(
             f"could not be measured here: {', '.join(skipped)}; a waiver accepts that, "

@@ -11,10 +11,13 @@ from siteproof.cli.shared import which_answers
 from siteproof.errors import UserError
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, attempts_at, why_not
 from siteproof.judge.gravity import Verdict, exit_code
+from siteproof.record.finding import Finding
 from siteproof.record.pair_units import ends
 from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
 from siteproof.verdict.judgement import Judgement, judge_system
+from siteproof.wording import verdicts as wording
+from siteproof.wording.findings import sentence, sentences
 from siteproof.wording.verdicts import age, bound, number, value
 
 PAIRS = 8  # of a node in many pairs, the worst are explained …
@@ -72,7 +75,8 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
         click.echo(f"  {names}: {told}")
     if rest := len(result.nodes) - len(shown):
         click.echo(f"  and {rest} that are no worse")
-    reason = f" ({result.why})" if result.why else ""
+    text = wording.why(result)
+    reason = f" ({text})" if text else ""
     rounding = "; passes only by rounding" if result.by_rounding else ""
     what = ("links" if criterion.subject == "system" else "pairs") if criterion.links else "nodes"
     counted = f"{result.ok} of {len(result.nodes)} {what} keep it: " if result.nodes else ""
@@ -92,7 +96,7 @@ def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple
     lines: dict[tuple[str, str], list[str]] = {}
     for unit in units:
         alone = unit.node if unit.value is not None or result.criterion.links else ""
-        lines.setdefault((alone, _told(result, unit)), []).append(unit.node)
+        lines.setdefault((alone, _verdict(result, unit)), []).append(unit.node)
     return [(alone or str(nodesets.of(nodes)), told) for (alone, told), nodes in lines.items()]
 
 
@@ -115,7 +119,7 @@ def _units(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, Nod
     attempts = attempts_at(judged.samples, result.criterion)
     for _, verdict in found[:PAIRS]:
         unit = "" if verdict.node == node else f" {verdict.node}:"
-        click.echo(f"  {result.id}:{unit} {_told(result, verdict)}")
+        click.echo(f"  {result.id}:{unit} {_verdict(result, verdict)}")
         for sample in attempts.get(verdict.node, []):
             click.echo(f"    {_sample(sample, why_not(result.criterion, sample))}")
     if rest := [v for _, v in found[PAIRS:]]:
@@ -123,25 +127,27 @@ def _units(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, Nod
         click.echo(f"  {result.id}: {len(rest)} more pairs of {node}, {kept} of them PASS")
 
 
-def _told(result: CriterionVerdict, node: NodeVerdict) -> str:
+def _verdict(result: CriterionVerdict, node: NodeVerdict) -> str:
     words = [str(node.verdict)]
     if node.value is not None:
         words.append(value(node, result.criterion))
     if node.by_rounding:
         words.append("passes only by rounding")
-    return ", ".join(words + ([node.why] if node.why else []))
+    if node.findings:
+        words.append(sentences(node.findings))
+    return ", ".join(words)
 
 
-def _sample(sample: Sample, refused: str) -> str:
+def _sample(sample: Sample, refused: Finding | None) -> str:
     head = sample.header
     what = (
         f"{sample.value} {sample.unit}"
         if sample.status == "ok"
         else (f"{sample.status}: {sample.why}")
     )
-    counts = f"does not count: {refused}" if refused else "counts"
-    asked = " ".join(f"{k}={v}" for k, v in sorted(sample.conditions.items()))
-    return f"{head.time} session {head.session} job {head.job}: {what} [{counts}] {asked}"
+    counts = f"does not count: {sentence(refused)}" if refused else "counts"
+    under = " ".join(f"{k}={v}" for k, v in sorted(sample.conditions.items()))
+    return f"{head.time} session {head.session} job {head.job}: {what} [{counts}] {under}"
 
 
 def _raw_limit(judged: Judgement, result: CriterionVerdict) -> str:

@@ -14,10 +14,11 @@ from typing import Any
 from siteproof.errors import ExitCode
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.gravity import Verdict
-from siteproof.nodes.states import FleetReport, State
+from siteproof.nodes.states import FleetReport, NodeReport, State
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
-from siteproof.wording.verdicts import bound, figure, number
+from siteproof.wording.findings import full, fulls, sentences
+from siteproof.wording.verdicts import bound, figure, number, why
 
 FORMAT = 1  # a key that is gone, or means something else, is another format; a new key is not
 
@@ -38,7 +39,10 @@ def verdict(judged: Judgement, now: datetime, report: FleetReport | None = None)
         "last": times[-1] if times else None,
         "sessions": sorted({s.header.session for s in judged.samples}),
         "counts": {str(v): sum(r.verdict is v for r in judged.verdicts) for v in Verdict},
-        "warnings": [{"text": t, "nodes": str(nodes)} for t, nodes in judged.warnings.items()],
+        "warnings": [
+            {"text": full(why), "nodes": why.subject, "finding": why.record()}
+            for why in judged.warnings
+        ],
         "unjudged": list(judged.unjudged),
         "criteria": [_criterion(judged, result) for result in judged.verdicts],
     }
@@ -52,13 +56,30 @@ def nodes(judged: Judgement, report: FleetReport, now: datetime) -> dict[str, An
             **_head(judged, now),
             "exit_code": int(nodes_exit_code(report)),
             "suspect_share": report.suspect_share,
-            "warnings": list(report.warnings),
+            "warnings": list(map(full, report.warnings)),
+            "findings": [why.record() for why in report.warnings],
             "retest": str(report.retest),
             "states": {str(state): str(report.of(state)) for state in State},
-            "nodes": [asdict(node) for node in report.nodes.values()],
+            "nodes": [_node_report(node) for node in report.nodes.values()],
         }
     )
     return record
+
+
+def _node_report(node: NodeReport) -> dict[str, Any]:
+    """A node with its findings; reasons and notes: those findings as sentences."""
+    return {
+        "node": node.node,
+        "role": node.role,
+        "state": node.state,
+        "reasons": fulls(node.findings),
+        "findings": [why.record() for why in node.findings],
+        "metrics": {name: asdict(metric) for name, metric in node.metrics.items()},
+        "notes": fulls(node.notes),
+        "retest": [why.record() for why in node.notes],
+        "suspect": node.suspect,
+        "untested": node.untested,
+    }
 
 
 def nodes_exit_code(report: FleetReport) -> ExitCode:
@@ -107,7 +128,8 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
     return {
         "id": result.id,
         "verdict": result.verdict,
-        "why": result.why,
+        "why": why(result),
+        "findings": [found.record() for found in result.findings],
         "excused": result.excused,
         "metric": criterion.metric,
         "description": criterion.description,
@@ -137,7 +159,8 @@ def _node(result: NodeVerdict, shared: Mapping[str, str]) -> dict[str, Any]:
     return {
         "node": result.node,
         "verdict": result.verdict,
-        "why": result.why,
+        "why": sentences(result.findings),
+        "findings": [found.record() for found in result.findings],
         "value": None if value is None else figure(result),
         "number": None if value is None else float(value),
         "unit": (sample.unit or None) if sample else None,

@@ -27,7 +27,8 @@ from siteproof.judge.gravity import UNDECIDED, Verdict
 from siteproof.record.pair_units import ends
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
-from siteproof.wording.verdicts import bound, reason, value
+from siteproof.wording.findings import sentences
+from siteproof.wording.verdicts import bound, reason, value, why
 
 TAGS = {
     Verdict.FAIL: "failure",
@@ -155,7 +156,8 @@ def _lines(result: CriterionVerdict, nodes: Sequence[NodeVerdict]) -> list[str]:
 
 def _line(result: CriterionVerdict, node: NodeVerdict) -> str:
     figure = value(node, result.criterion) if node.value is not None else ""
-    return f"{node.node}: {', '.join(filter(None, (str(node.verdict), figure, node.why)))}"
+    why = sentences(node.findings)
+    return f"{node.node}: {', '.join(filter(None, (str(node.verdict), figure, why)))}"
 
 
 def _decided(top: Element, judged: Judgement) -> None:
@@ -172,7 +174,7 @@ def _decided(top: Element, judged: Judgement) -> None:
             case,
             Verdict.INCOMPLETE,
             message,
-            [f"{r.id}: {r.verdict}{f', {r.why}' if r.why else ''}" for r in lacking],
+            [", ".join(filter(None, (f"{r.id}: {r.verdict}", why(r)))) for r in lacking],
         )
     SubElement(case, "system-out").text = judged.chosen
 

@@ -20,8 +20,11 @@ from siteproof import files, nodesets
 from siteproof.gate import commands, log
 from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Wish
 from siteproof.gate.decision import Decision
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.slurm import client
 from siteproof.slurm.records import Reservation
+from siteproof.wording.findings import sentence
 
 PATIENCE = 60  # seconds until a node that was resumed answers
 
@@ -52,10 +55,10 @@ class Done:
 
     commands: list[Command] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    left_alone: dict[str, str] = field(default_factory=dict)
+    left_alone: dict[str, Finding] = field(default_factory=dict)
 
 
-Planner = Callable[[Scene, Cluster, Mapping[str, str]], dict[str, Plan]]
+Planner = Callable[[Scene, Cluster, Mapping[str, Finding]], dict[str, Plan]]
 
 
 def look() -> Cluster:
@@ -63,13 +66,13 @@ def look() -> Cluster:
     return Cluster(client.all_nodes(), client.reservations())
 
 
-def wait_until_they_answer(nodes: str) -> dict[str, str]:
+def wait_until_they_answer(nodes: str) -> dict[str, Finding]:
     """Wait for nodes that were resumed; those that do not come back, with their state."""
     deadline = time.monotonic() + PATIENCE
     while True:
         known = look().nodes
         silent = {
-            n: "+".join(sorted(known[n].state.words)).lower()
+            n: finding.of(Kind.NOT_RESPONDING, {"state": commands.described(known[n])}, subject=n)
             for n in nodesets.of(nodesets.parse(nodes))
             if n in known and known[n].state.silent
         }
@@ -89,7 +92,9 @@ def ours(scene: Scene, cluster: Cluster, partition: str) -> Reservation | None:
     return found
 
 
-def plan_quarantine(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) -> dict[str, Plan]:
+def plan_quarantine(
+    scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]
+) -> dict[str, Plan]:
     """What would put the nodes that stay out into quarantine, by partition."""
     return {
         name: commands.quarantine(
@@ -99,7 +104,7 @@ def plan_quarantine(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) ->
     }
 
 
-def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) -> dict[str, Plan]:
+def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
     """What would free the nodes that have passed, by partition."""
     records = log.read(scene.log)
     return {
@@ -108,7 +113,7 @@ def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) -> di
     }
 
 
-def plan_resume(scene: Scene, cluster: Cluster, moved: Mapping[str, str]) -> dict[str, Plan]:
+def plan_resume(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
     """What would make the quarantined nodes run jobs of their reservation, by partition."""
     return {
         name: commands.resume(cluster, held, moved)
@@ -141,7 +146,7 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
                 _record(scene, what, phase="plan")
                 | {
                     "out": {r.node: r.state for r in scene.decision.rulings.values() if not r.back},
-                    "left_alone": done.left_alone,
+                    "left_alone": {n: sentence(why) for n, why in done.left_alone.items()},
                     "commands": [list(c.argv) for p in plans.values() for c in p.commands],
                 }
             )

@@ -15,10 +15,13 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.gate.decision import Decision, Ruling
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.slurm.records import Node, Reservation
+from siteproof.wording.findings import fulls
 
 MARK = "siteproof: "
-MOST = 200  # characters of a comment or reason: one line of `sinfo -R` or `scontrol show node`
+MAX_COMMENT = 200  # characters: one line of `sinfo -R` or `scontrol show node`
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Plan:
     """What to do to one partition's nodes, and which nodes are left alone, with the reason."""
 
     commands: Sequence[Command] = ()
-    left_alone: Mapping[str, str] = field(default_factory=dict)
+    left_alone: Mapping[str, Finding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,10 @@ def reservation_name(partition: str) -> str:
 
 def text(ruling: Ruling, campaign: str) -> str:
     """Comment or drain reason of a node: printable ASCII in one line, ended by the way to ask."""
-    node, reasons = ruling.node, "; ".join(ruling.reasons) or "no reason given"
-    tail = _plain(f"; {campaign}; see: siteproof why {node}")
+    reasons = "; ".join(fulls(ruling.findings)) or "no reason given"
+    tail = _plain(f"; {campaign}; see: siteproof why {ruling.node}")
     head = _plain(f"{MARK}{ruling.state}: {reasons}")
-    room = MOST - len(tail)
+    room = MAX_COMMENT - len(tail)
     return (head if len(head) <= room else head[: room - 3] + "...") + tail
 
 
@@ -96,7 +99,7 @@ def quarantine(
     cluster: Cluster,
     ours: Reservation | None,
     wish: Wish,
-    moved: Mapping[str, str],
+    moved: Mapping[str, Finding],
 ) -> Plan:
     """Put the partition's nodes that stay out under its reservation, beside those already there.
 
@@ -105,11 +108,10 @@ def quarantine(
     """
     name = reservation_name(partition)
     wanted = [n for n in inventory if n in decision.rulings and not decision.rulings[n].back]
-    left = {
-        n: why
-        for n in wanted
-        if (why := moved.get(n, "") or _untouchable(n, cluster, name, wish.beside))
-    }
+    left = {}
+    for node in wanted:
+        if why := moved.get(node) or _untouchable(node, cluster, name, wish.beside):
+            left[node] = why
     new = nodesets.of(n for n in wanted if n not in left)
     members = ours.nodes if ours else nodesets.of()
     commands = []
@@ -146,7 +148,11 @@ def quarantine(
 
 
 def release(
-    decision: Decision, cluster: Cluster, ours: Reservation, mine: NodeSet, moved: Mapping[str, str]
+    decision: Decision,
+    cluster: Cluster,
+    ours: Reservation,
+    mine: NodeSet,
+    moved: Mapping[str, Finding],
 ) -> Plan:
     """Take the nodes that have passed out of our reservation; the others stay, each with why.
 
@@ -154,7 +160,7 @@ def release(
     """
     passed = (ours.nodes & decision.passed & mine) - nodesets.of(moved)
     stay = ours.nodes - passed
-    left = {n: moved.get(n, "") or _why_kept(n, decision, mine) for n in stay}
+    left = {n: moved.get(n) or _why_kept(n, decision, mine) for n in stay}
     if not passed:
         return Plan((), left)
     name = ours.name
@@ -169,32 +175,50 @@ def release(
     return Plan(commands + _resume(known), left)
 
 
-def resume(cluster: Cluster, ours: Reservation, moved: Mapping[str, str]) -> Plan:
+def resume(cluster: Cluster, ours: Reservation, moved: Mapping[str, Finding]) -> Plan:
     """Make the reservation's nodes able to run its jobs; those that others took out stay so."""
     known = [cluster.nodes[n] for n in ours.nodes - nodesets.of(moved) if n in cluster.nodes]
-    left = {n: "unknown to Slurm" for n in ours.nodes if n not in cluster.nodes}
+    left = {n: _unknown(n) for n in ours.nodes if n not in cluster.nodes}
     left |= {n: why for n, why in moved.items() if n in ours.nodes}
-    left |= {n.name: told(n) for n in known if n.state.taken_out and not drained_by_us(n)}
+    left |= {n.name: _taken_out(n) for n in known if n.state.taken_out and not drained_by_us(n)}
     return Plan(_resume(known), left)
 
 
-def changed(before: Cluster, now: Cluster, nodes: Iterable[str]) -> dict[str, str]:
-    """The nodes that are not what they were when the plan was made, each with what they are."""
+def changed(before: Cluster, now: Cluster, nodes: Iterable[str]) -> dict[str, Finding]:
+    """The nodes that are not what they were when the plan was made, each with both."""
     found = {}
     for node in nodes:
         old, new = before.nodes.get(node), now.nodes.get(node)
         if old is None or new is None or _standing(old) != _standing(new):
-            found[node] = f"changed meanwhile: {told(new) if new else 'unknown to Slurm'}"
+            found[node] = _changed(node, described(old), described(new))
         elif before.holders(node) != now.holders(node):
-            held = ", ".join(now.holders(node)) or "no reservation"
-            found[node] = f"changed meanwhile: in {held}"
+            held = [", ".join(c.holders(node)) or "in no reservation" for c in (before, now)]
+            found[node] = _changed(node, *held)
     return found
 
 
-def told(node: Node) -> str:
-    """A node's state and reason in words."""
-    state = "+".join(sorted(node.state.words)).lower()
-    return f"{state}: {node.reason}" if node.reason else state
+def _changed(node: str, before: str, after: str) -> Finding:
+    return finding.of(Kind.STATE_CHANGED, {"before": before, "after": after}, subject=node)
+
+
+def described(node: Node | None) -> str:
+    """A node's state and reason, as Slurm prints them."""
+    if node is None:
+        return "unknown to Slurm"
+    return f"{_state(node)}: {node.reason}" if node.reason else _state(node)
+
+
+def _state(node: Node) -> str:
+    return "+".join(sorted(node.state.words)).lower()
+
+
+def _taken_out(node: Node) -> Finding:
+    state = {"state": _state(node)}
+    return finding.of(Kind.TAKEN_OUT, state, subject=node.name, message=node.reason)
+
+
+def _unknown(node: str) -> Finding:
+    return Finding(Kind.UNKNOWN_TO_SLURM, node)
 
 
 def drained_by_us(node: Node) -> bool:
@@ -207,24 +231,27 @@ def _standing(node: Node) -> tuple[frozenset[str], str]:
     return node.state.taken_out, node.reason
 
 
-def _untouchable(node: str, cluster: Cluster, name: str, beside: Collection[str]) -> str:
-    """Why a node is none of our business; empty if it is."""
+def _untouchable(node: str, cluster: Cluster, name: str, beside: Collection[str]) -> Finding | None:
+    """Why the gate must leave a node alone; None if it need not."""
     known = cluster.nodes.get(node)
     if known is None:
-        return "unknown to Slurm"
+        return _unknown(node)
     if known.state.taken_out and not known.reason.startswith(MARK):
-        return told(known)
+        return _taken_out(known)
     others = [held for held in cluster.holders(node) if held != name and held not in beside]
-    return f"in reservation {', '.join(others)}" if others else ""
+    if others:
+        return finding.of(Kind.RESERVED, {"reservations": ", ".join(others)}, subject=node)
+    return None
 
 
-def _why_kept(node: str, decision: Decision, mine: NodeSet) -> str:
+def _why_kept(node: str, decision: Decision, mine: NodeSet) -> Finding:
     ruling = decision.rulings.get(node)
     if ruling is None:
-        return "not in the inventory"
+        return Finding(Kind.NOT_IN_INVENTORY, node)
     if node not in mine:
-        return "put there by somebody else"
-    return f"{ruling.state}: {'; '.join(ruling.reasons[:2]) or 'no reason given'}"
+        return Finding(Kind.PUT_BY_OTHERS, node)
+    shown = "; ".join(fulls(ruling.findings)[:2])
+    return finding.of(Kind.NOT_PASSED, {"state": ruling.state}, subject=node, message=shown)
 
 
 def _resize(name: str, nodes: NodeSet, added: NodeSet | str = "") -> Command:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +10,9 @@ from typing import Protocol
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.analysis.slow_nodes import State, WrongAnswer
+from siteproof.analysis.slow_nodes import State
+from siteproof.judge.gravity import WRONG
+from siteproof.record.finding import Finding
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
 STATES = tuple(map(str, State))  # the gravest first
@@ -19,52 +20,54 @@ KEEP_OUT = ("FAILED", "ODD", "SLOW", UNTESTED)  # an UNSTABLE node goes back wit
 
 
 class NodeReport(Protocol):
-    """What siteproof.nodes.states says of a node."""
+    """What siteproof.nodes.states knows of a node."""
 
     @property
     def state(self) -> str:
         """One of STATES."""
 
     @property
-    def reasons(self) -> Sequence[str]:
-        """Why, the gravest first."""
-
-    @property
-    def wrong(self) -> Sequence[WrongAnswer]:
-        """Those of the reasons that are wrong answers."""
+    def findings(self) -> Sequence[Finding]:
+        """Why, the most severe first."""
 
 
 @dataclass(frozen=True)
 class Excuse:
-    """A waiver of a node. things: `all`, or a criterion, a metric, a check and the like.
+    """A waiver, as the gate needs it. everything: it waives whatever is wrong with its nodes.
 
-    wrong_answers: the statuses of wrong answers that it excuses as well. waiver: it in words.
+    criteria, metrics, checks: what else it covers. wrong_answers: the statuses of wrong answers
+    that it excuses as well. waiver: the finding that says who answers for it.
     """
 
-    things: frozenset[str]
-    wrong_answers: frozenset[str]
-    waiver: str
+    waiver: Finding
+    everything: bool = False
+    criteria: frozenset[str] = frozenset()
+    metrics: frozenset[str] = frozenset()
+    checks: frozenset[str] = frozenset()
+    wrong_answers: frozenset[str] = frozenset()
 
-    def excuses(self, reason: str, wrong: WrongAnswer | None) -> bool:
-        """Whether a reason speaks of something that is waived; of a wrong answer, its status."""
-        if wrong and wrong.status not in self.wrong_answers:
+    def excuses(self, why: Finding) -> bool:
+        """Whether it covers a reason. A wrong answer needs a waiver that names its status."""
+        if why.status in WRONG and why.status not in self.wrong_answers:
             return False
-        if "all" in self.things:
+        if self.everything:
             return True
-        if wrong:
-            return wrong.check in self.things
-        return any(_names(reason, thing) for thing in self.things)
+        if why.criterion:
+            return why.criterion in self.criteria
+        if why.metric:
+            return why.metric.partition(" ")[0] in self.metrics
+        return why.check in self.checks
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """What becomes of one node. waived: the waiver for which it goes back nevertheless."""
+    """What becomes of one node. waived: the waivers for which it goes back nevertheless."""
 
     node: str
     state: str
     back: bool
-    reasons: tuple[str, ...] = ()
-    waived: str = ""
+    findings: tuple[Finding, ...] = ()
+    waived: tuple[Finding, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -96,8 +99,8 @@ class Decision:
     def __str__(self) -> str:
         """The answer in a line."""
         out = self.out
-        told = f"{len(self.back)} of {len(self.rulings)} nodes go back"
-        return f"{told}, {len(out)} stay out ({out})" if out else told
+        back = f"{len(self.back)} of {len(self.rulings)} nodes go back"
+        return f"{back}, {len(out)} stay out ({out})" if out else back
 
 
 def decide(
@@ -111,28 +114,22 @@ def decide(
     """
     rulings = {}
     for node, report in sorted(reports.items()):
-        state, reasons = str(report.state), tuple(report.reasons)
-        excuse = _excuse(report, (waived or {}).get(node, ())) if state != OK else ""
+        state, findings = str(report.state), tuple(report.findings)
+        excuse = _excuse(findings, (waived or {}).get(node, ())) if state != OK else ()
         back = state not in keep_out or bool(excuse)
-        rulings[node] = Ruling(node, state, back, reasons, excuse)
+        rulings[node] = Ruling(node, state, back, findings, excuse)
     return Decision(rulings)
 
 
-def _excuse(report: NodeReport, excuses: Sequence[Excuse]) -> str:
-    """The waivers that excuse every reason, in words; empty if one is not excused."""
-    wrong = {answer.reason: answer for answer in report.wrong}
-    used: dict[str, None] = {}
-    for reason in report.reasons:
-        mine = [e.waiver for e in excuses if e.excuses(reason, wrong.get(reason))]
-        if not mine:
-            return ""
-        used |= dict.fromkeys(mine)
-    return "; ".join(used)
-
-
-def _names(reason: str, thing: str) -> bool:
-    """Whether a reason speaks of a thing: TB-HPL is not TB-HPL-ANY, Stream no Stream.copy."""
-    return re.search(rf"(?<![\w.-]){re.escape(thing)}(?![\w-]|\.\w)", reason) is not None
+def _excuse(findings: Sequence[Finding], excuses: Sequence[Excuse]) -> tuple[Finding, ...]:
+    """The waivers that excuse every reason; none if one is not excused."""
+    used: dict[Finding, None] = {}
+    for why in findings:
+        covering = [excuse.waiver for excuse in excuses if excuse.excuses(why)]
+        if not covering:
+            return ()
+        used |= dict.fromkeys(covering)
+    return tuple(used)
 
 
 def too_many(

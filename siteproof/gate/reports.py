@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from datetime import date
 
 from siteproof.gate.decision import Excuse, NodeReport
+from siteproof.judge.criterion import waiver_finding
 from siteproof.nodes import states
 from siteproof.sites import Site, Waiver
 from siteproof.sites.waiver import EVERYTHING
 from siteproof.verdict.judgement import Judgement
-
-MISMATCHES = "HostParameters.mismatches"
 
 
 def reports(judged: Judgement) -> Mapping[str, NodeReport]:
@@ -20,36 +19,22 @@ def reports(judged: Judgement) -> Mapping[str, NodeReport]:
 
 
 def waived(judged: Judgement, today: date) -> dict[str, list[Excuse]]:
-    """Of each node with a waiver that holds: what is waived, and the waiver in words.
-
-    Things are what a reason may name: criterion, metric, check, and the host parameters that the
-    node's mismatches are about.
-    """
+    """Of each node with a waiver that holds: what is waived."""
     found: dict[str, list[Excuse]] = {}
-    parameters = _parameters(judged)
-    for waiver in (w for w in judged.site.waivers.values() if w.holds(today)):
-        things = _things(judged.site, waiver)
-        for node in waiver.set:
-            mine = things | parameters.get(node, set()) if MISMATCHES in things else things
-            found.setdefault(node, []).append(
-                Excuse(frozenset(mine), frozenset(waiver.wrong_answers), str(waiver))
-            )
+    for key, waiver in judged.site.waivers.items():
+        if waiver.holds(today):
+            excuse = _excuse(judged.site, key, waiver)
+            for node in waiver.set:
+                found.setdefault(node, []).append(excuse)
     return found
 
 
-def _things(site: Site, waiver: Waiver) -> set[str]:
+def _excuse(site: Site, key: str, waiver: Waiver) -> Excuse:
+    """A waiver of a criterion covers its metric, too, and failures of the check behind both."""
+    wrong, why = frozenset(waiver.wrong_answers), waiver_finding(key, waiver)
     if waiver.waives == EVERYTHING:
-        return {EVERYTHING}
-    named = {k: c.metric for k, c in site.criteria.items() if waiver.speaks_of(k, c.metric)}
-    metrics = {*named.values()} | ({waiver.waives} & site.catalogue.keys())
-    return {*named, *metrics, *(metric.partition(".")[0] for metric in metrics)}
-
-
-def _parameters(judged: Judgement) -> dict[str, set[str]]:
-    """The host parameters in which each node was found wrong."""
-    found: dict[str, set[str]] = {}
-    for sample in judged.samples:
-        words = found.setdefault(sample.node, {"host parameters are not as expected"})
-        if "parameter" in sample.dims:
-            words.add(sample.dims["parameter"])
-    return found
+        return Excuse(why, everything=True, wrong_answers=wrong)
+    criteria = {k: c.metric for k, c in site.criteria.items() if waiver.speaks_of(k, c.metric)}
+    metrics = frozenset(criteria.values()) | ({waiver.waives} & site.catalogue.keys())
+    checks = frozenset(metric.partition(".")[0] for metric in metrics)
+    return Excuse(why, False, frozenset(criteria), metrics, checks, wrong)

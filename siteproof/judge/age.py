@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from siteproof.judge.gravity import BROKEN, Verdict
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ class Freshness:
 
     def too_old(
         self, criterion: Criterion, sample: Sample, verdict: Verdict, nodes: Collection[str] = ()
-    ) -> str:
-        """Why an answer does not count any more; empty if it does.
+    ) -> Finding | None:
+        """Why an answer does not count any more; None if it does.
 
         verdict: the one that it gives. nodes: those whose updates matter. Where the clock was wrong
         a promise that is kept takes the longest age that it may have, one that is broken the
@@ -44,17 +46,21 @@ class Freshness:
         """
         limit = criterion.oldest
         if limit is None or published(sample):
-            return ""
-        bad = verdict in BROKEN
-        age = self.ages.age(sample.header, youngest=bad)
-        why = ""
+            return None
+        answer = None if verdict is Verdict.PASS else str(verdict)
+        age = self.ages.age(sample.header, youngest=verdict in BROKEN)
         if age is None:
-            why = f"answered at an unknown time: the clock said {sample.header.time[:16]}"
-        elif age > limit:
-            why = f"answered {lasting(age, limit)} ago, at most {lasting(limit)}"
-        elif self.updates and (update := self.updates.after(sample.header, nodes)):
-            why = f"answered {lasting(age)} ago, before {update}"
-        return f"{why}; {verdict} then" if why and verdict is not Verdict.PASS else why
+            clock = sample.header.time[:16]
+            return finding.of(Kind.AGE_UNKNOWN, {"clock": clock, "answer": answer})
+        seconds = age.total_seconds()
+        if age > limit:
+            bounds = {"age": seconds, "limit": limit.total_seconds(), "answer": answer}
+            return finding.of(Kind.TOO_OLD, bounds)
+        update = self.updates.after(sample.header, nodes) if self.updates else None
+        if update:
+            changed = {"age": seconds, **update._asdict(), "answer": answer}
+            return finding.of(Kind.UPDATED_SINCE, changed)
+        return None
 
 
 def published(sample: Sample) -> bool:

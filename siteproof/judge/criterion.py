@@ -6,6 +6,7 @@ comes from a program that may answer it; values are rounded as the criterion say
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from siteproof.judge import stated
 from siteproof.judge.gravity import RANKS, UNDECIDED, WRONG, Verdict, gravest, of_status
-from siteproof.record import pair_units
+from siteproof.record import finding, pair_units
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import INTERRUPTED, PUBLISHED
 from siteproof.record.series import VARIABLE
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     from siteproof.judge.age import Freshness
     from siteproof.record.samples import Sample
     from siteproof.sites import Baseline, Criterion, Hardware, Waiver
+    from siteproof.sites.system import Value
 
+Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 MIDDLES = ("median", "mean")
 ASKED = ("mode", "file_system")  # conditions that a measurement has before it begins
 
@@ -35,13 +39,13 @@ ASKED = ("mode", "file_system")  # conditions that a measurement has before it b
 class NodeVerdict:
     """One node and one criterion. value: in the metric's unit; rounded: in the bound's.
 
-    too_old: it was answered, and that does not count any more. interrupted: a newer session that
-    was interrupted, and so took nothing back.
+    findings: why the verdict is what it is. too_old: it was answered, and that does not count any
+    more. interrupted: a newer session that was interrupted, and so took nothing back.
     """
 
     node: str
     verdict: Verdict
-    why: str
+    findings: tuple[Finding, ...] = ()
     sample: Sample | None = None
     value: Fraction | None = None
     rounded: Fraction | None = None
@@ -55,6 +59,9 @@ class NodeVerdict:
 class CriterionVerdict:
     """One criterion. nodes: from the worst on, those that fail first.
 
+    findings: why, as most of the nodes that decide have it; others: how many reasons there are
+    besides.
+
     oldest: when the oldest of its answers was measured, and how long ago that is; None without one.
 
     excused: a SKIP that decides nothing, because somebody answers for it: the site reports the
@@ -64,8 +71,9 @@ class CriterionVerdict:
     id: str
     criterion: Criterion
     verdict: Verdict
-    why: str
+    findings: tuple[Finding, ...] = ()
     nodes: Sequence[NodeVerdict] = field(default_factory=tuple)
+    others: int = 0
     excused: bool = False
     oldest: datetime | None = None
     age: timedelta | None = None
@@ -95,7 +103,7 @@ def judge(
     samples: Collection[Sample],
     expected: Mapping[str, Hardware],
     baselines: Mapping[str, Sequence[Baseline]] | None = None,
-    waived: Mapping[str, Sequence[Waiver]] | None = None,
+    waived: Mapping[str, Excuses] | None = None,
     fresh: Freshness | None = None,
 ) -> CriterionVerdict:
     """The verdict on one criterion whose metric some check yields: the gravest one on any node.
@@ -108,10 +116,11 @@ def judge(
     are too old; without it no age matters.
     """
     if criterion.report_only:
-        return CriterionVerdict(name, criterion, Verdict.SKIP, criterion.report_only, excused=True)
+        why = (Finding(Kind.REPORTED_ONLY, message=criterion.report_only),)
+        return CriterionVerdict(name, criterion, Verdict.SKIP, why, excused=True)
     if not expected:
-        missing = "no pair was measured" if criterion.links else "no node has this role"
-        return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, missing), ())
+        missing = Finding(Kind.NO_PAIR if criterion.links else Kind.ROLE_EMPTY)
+        return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, (missing,)), ())
     found = units(criterion, samples, expected, baselines, fresh)
     result = _judge_all(name, criterion, samples, expected, found, baselines or {}, waived or {})
     attempts = attempts_at(samples, criterion) if criterion.not_here else {}
@@ -151,12 +160,12 @@ def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None)
     alone = bool(result.sample.node)  # else all nodes of its job matter
     nodes = pair_units.ends(result.node) if alone else ()
     why = fresh.too_old(criterion, result.sample, result.verdict, nodes)
-    if not why:
+    if why is None:
         return result
     return NodeVerdict(
         result.node,
         Verdict.INCOMPLETE,
-        why,
+        (replace(why, metric=criterion.metric),),
         result.sample,
         too_old=True,
         interrupted=result.interrupted,
@@ -194,7 +203,7 @@ def _judge_all(
     expected: Mapping[str, Hardware],
     nodes: list[NodeVerdict],
     usual: Mapping[str, Sequence[Baseline]],
-    waived: Mapping[str, Sequence[Waiver]],
+    waived: Mapping[str, Excuses],
 ) -> CriterionVerdict:
     of_all = stated.newest(samples, criterion)
     if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
@@ -211,22 +220,38 @@ def _judge_all(
     nodes += [n for n in excused if n.waived]
     nodes.sort(key=lambda n: _badness(criterion, n))
     if of_all and grave is Verdict.INCOMPLETE and not any(n.sample for n in nodes):
-        why, misses = stated.told(criterion, of_all[0], stated.facts_of(expected))
+        why, misses = stated.judged(criterion, of_all[0], stated.facts_of(expected))
         grave = Verdict.FAIL if misses else grave  # who misses it is not published, so nobody does
-        return CriterionVerdict(name, criterion, grave, why, nodes)
-    return CriterionVerdict(name, criterion, grave, _summary(nodes, grave), nodes, all_waived)
+        return CriterionVerdict(name, criterion, grave, (why,), nodes)
+    why_most, others = _commonest(nodes, grave)
+    return CriterionVerdict(name, criterion, grave, why_most, nodes, others, all_waived)
 
 
-def _waive(node: NodeVerdict, waivers: Sequence[Waiver]) -> NodeVerdict:
+def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
     """What a node misses is SKIP where a waiver holds; what it keeps stays PASS.
 
     A wrong answer needs a waiver that names its status.
     """
     status = node.sample.status if node.sample else ""
-    held = [w for w in waivers if status not in WRONG or status in w.wrong_answers]
-    if not held or node.verdict is Verdict.PASS:
+    holding = [w for w in waivers if status not in WRONG or status in w[1].wrong_answers]
+    if not holding or node.verdict is Verdict.PASS:
         return node
-    return replace(node, verdict=Verdict.SKIP, why=str(held[-1]), waived=True)
+    excuse = waiver_finding(*holding[-1])
+    return replace(node, verdict=Verdict.SKIP, findings=(excuse,), waived=True)
+
+
+def waiver_finding(key: str, waiver: Waiver) -> Finding:
+    """What excuses: the waiver's problem, its owner, and until when it holds."""
+    return finding.of(
+        Kind.WAIVED,
+        {
+            "problem": waiver.problem,
+            "owner": waiver.owner,
+            "until": waiver.expires.isoformat(),
+            "ticket": waiver.ticket,
+        },
+        waived_by=key,
+    )
 
 
 def not_here(result: CriterionVerdict, attempts: Iterable[Sample]) -> CriterionVerdict:
@@ -242,9 +267,12 @@ def not_here(result: CriterionVerdict, attempts: Iterable[Sample]) -> CriterionV
         or any(s.status != "tool_missing" and not why_not(criterion, s) for s in attempts)
     ):
         return result
-    why = f"not here: {criterion.not_here}"
-    nodes = [n if n.waived else replace(n, verdict=Verdict.SKIP, why=why) for n in result.nodes]
-    return replace(result, verdict=Verdict.SKIP, why=why, nodes=nodes, excused=True)
+    why = (Finding(Kind.NOT_HERE, message=criterion.not_here),)
+    nodes = [
+        node if node.waived else replace(node, verdict=Verdict.SKIP, findings=why)
+        for node in result.nodes
+    ]
+    return replace(result, verdict=Verdict.SKIP, findings=why, others=0, nodes=nodes, excused=True)
 
 
 def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
@@ -303,7 +331,7 @@ def judge_node(
     if newest is None:
         return _unanswered(criterion, unit, facts, attempts)
     if newest.status != "ok":
-        return NodeVerdict(unit, of_status(newest.status), f"{newest.status}: {newest.why}", newest)
+        return NodeVerdict(unit, of_status(newest.status), (failure(newest),), newest)
     return _compare(criterion, unit, facts, newest, baselines)
 
 
@@ -312,14 +340,28 @@ def _unanswered(
 ) -> NodeVerdict:
     """No attempt answers; a published figure of this very unit may still show that it misses."""
     if not attempts or PUBLISHED not in attempts[0].own_conditions:
-        reason = why_not(criterion, attempts[0]) if attempts else "not measured"
-        return NodeVerdict(node, Verdict.INCOMPLETE, reason)
-    why, misses = stated.told(criterion, attempts[0], [facts])
+        reason = why_not(criterion, attempts[0]) if attempts else None
+        reason = reason or Finding(Kind.NOT_MEASURED, metric=criterion.metric)
+        return NodeVerdict(node, Verdict.INCOMPLETE, (reason,))
+    why, misses = stated.judged(criterion, attempts[0], [facts])
     if not (misses and stated.own(criterion, attempts[0])):
-        return NodeVerdict(node, Verdict.INCOMPLETE, why)
+        return NodeVerdict(node, Verdict.INCOMPLETE, (why,))
     value = Fraction(attempts[0].number)
     rounded = criterion.rounded(value, attempts[0].unit, facts)
-    return NodeVerdict(node, Verdict.FAIL, why, attempts[0], value, rounded)
+    return NodeVerdict(node, Verdict.FAIL, (why,), attempts[0], value, rounded)
+
+
+def failure(sample: Sample) -> Finding:
+    """Why a sample has no value; or that its value is wrong."""
+    kinds = {"node_lost": Kind.NODE_LOST, INTERRUPTED: Kind.INTERRUPTED}
+    kinds |= dict.fromkeys(WRONG, Kind.WRONG_ANSWER)
+    return Finding(
+        kinds.get(sample.status, Kind.NO_VALUE),
+        check=sample.header.check,
+        status=sample.status,
+        since=sample.header.time,
+        message=sample.why,
+    )
 
 
 def judge_unit(
@@ -375,8 +417,9 @@ def _judge_trials(
 ) -> NodeVerdict:
     asked = criterion.trials or 1
     if len(trials) < asked:
-        why = f"{len(trials)} of {asked} trials gave a figure"
-        return NodeVerdict(unit, Verdict.INCOMPLETE, why, trials[0])
+        held = {"trials": len(trials), "expected": asked}
+        why = finding.of(Kind.TRIALS_MISSING, held, metric=criterion.metric)
+        return NodeVerdict(unit, Verdict.INCOMPLETE, (why,), trials[0])
     if not isinstance(trials[0].value, Decimal):
         each = [_compare(criterion, unit, facts, s, ()) for s in trials]
         return min(each, key=lambda n: RANKS[n.verdict])
@@ -386,43 +429,58 @@ def _judge_trials(
     return _judge_figure(criterion, unit, middle, nearest, facts, usual)
 
 
-def why_not(criterion: Criterion | Baseline, sample: Sample) -> str:
-    """Why a sample does not answer a criterion; empty if it does.
+def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
+    """Why a sample does not answer a criterion; None if it does.
 
     A measurement that somebody interrupted is no attempt: an older one answers, if there is one.
     """
     refused = refusal(criterion, sample)
-    if not refused and sample.status == INTERRUPTED:
-        return f"{sample.status}: {sample.why}"
+    if refused is None and sample.status == INTERRUPTED:
+        return failure(sample)
     return refused
 
 
-def refusal(criterion: Criterion | Baseline, sample: Sample) -> str:
-    """Why a sample could not answer a criterion, whatever became of it; empty if it could."""
+def refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
+    """Why a sample could not answer a criterion, whatever became of it; None if it could."""
     have = {**sample.dims, **sample.conditions}
     if PUBLISHED in have:
-        return f"{have[PUBLISHED]}; published, and not measured here"
-    if turned := [name for name in _turned(sample) if name not in criterion.conditions]:
-        return f"measured while a sweep had set {turned[0].removeprefix(KNOB)}"
+        held = {"source": have[PUBLISHED], "own": 1, "keeps": "unknown"}
+        return finding.of(Kind.PUBLISHED, held, metric=sample.metric)
+    changed = [name for name in _turned(sample) if name not in criterion.conditions]
+    if changed:
+        setting = {"setting": changed[0].removeprefix(KNOB)}
+        return finding.of(Kind.SETTING_CHANGED, setting, metric=sample.metric)
     link = have.get(pair_units.LINK, "")
     if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
-        return f"measured over {link or 'no link'}; asked is {' or '.join(criterion.links)}"
-    if sample.status != "ok":  # it has no conditions but those that were asked for
-        rules = {
-            key: rule
-            for key, rule in criterion.conditions.items()
-            if key in ASKED or key in sample.dims
-        }
-    else:
-        rules = dict(criterion.conditions)
-        program = have.get("program", "")
-        if criterion.programs and program not in criterion.programs:
-            allowed = ", ".join(criterion.programs)
-            return f"measured with {program or 'an unknown program'}; only {allowed} may answer"
+        links = {"link": link or "no link", "expected": " or ".join(criterion.links)}
+        return finding.of(Kind.OTHER_LINK, links)
+    if sample.status != "ok":
+        return _other_condition(sample, _known_before(criterion, sample), have)
+    program = have.get("program", "")
+    if criterion.programs and program not in criterion.programs:
+        expected = ", ".join(criterion.programs)
+        programs = {"program": program or "an unknown program", "expected": expected}
+        return finding.of(Kind.OTHER_PROGRAM, programs, metric=sample.metric)
+    return _other_condition(sample, criterion.conditions, have)
+
+
+def _known_before(criterion: Criterion | Baseline, sample: Sample) -> Mapping[str, Value]:
+    """The rules on what a failed measurement has: the conditions that were requested."""
+    return {
+        key: rule
+        for key, rule in criterion.conditions.items()
+        if key in ASKED or key in sample.dims
+    }
+
+
+def _other_condition(
+    sample: Sample, rules: Mapping[str, Value], have: Mapping[str, str]
+) -> Finding | None:
     for key, rule in rules.items():
         if key not in have or not rule.met_by(have[key]):
-            return f"measured with {key} {have.get(key, 'unknown')}; asked is {rule}"
-    return ""
+            found = {"condition": key, "found": have.get(key, "unknown"), "expected": str(rule)}
+            return finding.of(Kind.OTHER_CONDITION, found, metric=sample.metric)
+    return None
 
 
 def _turned(sample: Sample) -> list[str]:
@@ -450,8 +508,9 @@ def _compare(
 ) -> NodeVerdict:
     value = sample.value
     if not isinstance(value, Decimal):
-        same = criterion.met(str(value), sample.unit, facts)
-        return NodeVerdict(node, Verdict.PASS if same else Verdict.FAIL, f"found {value}", sample)
+        verdict = Verdict.PASS if criterion.met(str(value), sample.unit, facts) else Verdict.FAIL
+        why = Finding(Kind.TEXT, metric=criterion.metric, value=str(value))
+        return NodeVerdict(node, verdict, (why,), sample)
     usual = [b for b in baselines if b.scope not in MIDDLES]
     return _judge_figure(criterion, node, Fraction(value), sample, facts, usual)
 
@@ -465,23 +524,27 @@ def _judge_figure(
     baselines: Iterable[Baseline],
 ) -> NodeVerdict:
     """One figure, of a node or of all of them, against the criterion and then what is usual."""
-    good, why = criterion.met(value, sample.unit, facts), ""
-    verdict = Verdict.PASS if good else Verdict.FAIL
-    for baseline in baselines if good else ():
-        if not why_not(baseline, sample) and not baseline.met(value, sample.unit, facts):
-            verdict, why = Verdict.REGRESSED, f"short of its baseline {baseline.bound}"
-    if not good:
-        why = _steered_by(sample)
-    by_rounding = good and not meets_raw(criterion, value, sample.unit, facts)
     rounded = criterion.rounded(value, sample.unit, facts)
+    if not criterion.met(value, sample.unit, facts):
+        return NodeVerdict(name, Verdict.FAIL, _steered_by(sample), sample, value, rounded)
+    verdict = Verdict.PASS
+    why: tuple[Finding, ...] = ()
+    for baseline in baselines:
+        if not why_not(baseline, sample) and not baseline.met(value, sample.unit, facts):
+            verdict = Verdict.REGRESSED
+            short = Finding(Kind.BELOW_BASELINE, metric=sample.metric, bound=str(baseline.bound))
+            why = (short,)
+    by_rounding = not meets_raw(criterion, value, sample.unit, facts)
     return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
 
 
-def _steered_by(sample: Sample) -> str:
-    """The variables that steered a library while a figure was measured; empty if none did."""
-    held = {k: v for k, v in sample.conditions.items() if k.startswith(VARIABLE)}
-    told = " ".join(f"{name.removeprefix(VARIABLE)}={held[name]}" for name in sorted(held))
-    return f"measured with {told}" if told else ""
+def _steered_by(sample: Sample) -> tuple[Finding, ...]:
+    """The variables that steered a library during a measurement, if any did."""
+    names = sorted(name for name in sample.conditions if name.startswith(VARIABLE))
+    if not names:
+        return ()
+    shown = " ".join(f"{n.removeprefix(VARIABLE)}={sample.conditions[n]}" for n in names)
+    return (finding.of(Kind.STEERED, {"variables": shown}, metric=sample.metric),)
 
 
 def _judge_middle(
@@ -494,8 +557,9 @@ def _judge_middle(
     name = f"{criterion.scope} of {len(nodes)}"
     if missing := [n for n in nodes if n.value is None]:
         worst = min(missing, key=lambda n: RANKS[n.verdict])
-        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        return NodeVerdict(name, worst.verdict, f"{worst.node}{others}: {worst.why}", worst.sample)
+        held = {"node": worst.node, "more": len(missing) - 1}
+        lack = finding.of(Kind.MEMBERS_MISSING, held, metric=criterion.metric)
+        return NodeVerdict(name, worst.verdict, (lack, *worst.findings), worst.sample)
     values = [n.value for n in nodes if n.value is not None]
     middle = median(values) if criterion.scope == "median" else sum(values) / len(values)
     node, sample = nodes[0].node, nodes[0].sample
@@ -509,14 +573,17 @@ def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, st
     return (RANKS[node.verdict], -value if criterion.at_most else value, node.node)
 
 
-def _summary(nodes: Sequence[NodeVerdict], verdict: Verdict) -> str:
-    reasons: dict[str, int] = {}
+def _commonest(nodes: Sequence[NodeVerdict], verdict: Verdict) -> tuple[tuple[Finding, ...], int]:
+    """The reasons that most of the nodes with this verdict share, and how many others there are."""
+    counts: Counter[tuple[object, ...]] = Counter()
+    example: dict[tuple[object, ...], tuple[Finding, ...]] = {}
     kept = verdict in (Verdict.PASS, Verdict.SKIP)  # what is not kept has reasons of its own
     for node in nodes:
-        if (node.verdict is verdict or kept and node.waived) and node.why:
-            reasons[node.why] = reasons.get(node.why, 0) + 1
-    if not reasons:
-        return ""
-    commonest = max(reasons, key=lambda reason: reasons[reason])
-    others = len(reasons) - 1
-    return commonest + (f" (and {others} other reasons)" if others else "")
+        if node.findings and (node.verdict is verdict or kept and node.waived):
+            reason = tuple(replace(found, since="") for found in node.findings)
+            counts[reason] += 1
+            example.setdefault(reason, node.findings)
+    if not counts:
+        return (), 0
+    most, _ = counts.most_common(1)[0]
+    return example[most], len(counts) - 1

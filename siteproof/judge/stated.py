@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from siteproof.record import pair_units
+from siteproof.record import finding, pair_units
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED
 from siteproof.units import convert, kind
 
@@ -95,22 +96,23 @@ def own(criterion: Criterion, sample: Sample) -> bool:
     return bool(sample.node) or criterion.subject in ("system", "service")
 
 
-def told(criterion: Criterion, sample: Sample, facts: Iterable[Hardware]) -> tuple[str, bool]:
-    """What a published figure says of a criterion in words, and whether that proves a miss."""
+def judged(criterion: Criterion, sample: Sample, facts: Iterable[Hardware]) -> tuple[Finding, bool]:
+    """What a published figure says of a criterion, and whether that proves a miss."""
     said = says(criterion, sample, facts)
-    what = sample.own_conditions[PUBLISHED]
-    alone = own(criterion, sample)
-    reason = f"{what}; " + (
-        "published, and not measured here" if alone else "per-node values not published"
+    keeps = None if said is None else said.keeps
+    found = finding.of(
+        Kind.PUBLISHED,
+        {
+            "source": sample.own_conditions[PUBLISHED],
+            "own": int(own(criterion, sample)),
+            "keeps": {True: "yes", False: "no", None: "unknown"}[keeps],
+            "by_rounding": int(said is not None and said.by_rounding),
+        },
+        metric=sample.metric,
+        value=str(sample.value),
+        unit=sample.unit,
     )
-    if said is None or said.keeps is None:
-        return reason, False
-    figure = f"{sample.value} {sample.unit}"
-    if said.keeps:
-        how = " by rounding" if said.by_rounding else ""
-        return f"{reason}; {figure} keeps it{how}", False
-    least = "" if alone else ", so at least one of them does"
-    return f"{reason}; {figure} misses it{least}", _every(criterion)
+    return found, keeps is False and _every(criterion)
 
 
 def _every(criterion: Criterion) -> bool:

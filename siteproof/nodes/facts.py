@@ -1,34 +1,38 @@
-"""What is wrong with a node beside its speed: the contract, failures, oddities, missing figures."""
+"""What is wrong with a node apart from its speed: contract, failures, oddities, missing values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from siteproof import files
 from siteproof.analysis import restarts, uniformity
-from siteproof.analysis.slow_nodes import RETESTS, Fact, State, WrongAnswer
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
+from siteproof.analysis.slow_nodes import RETESTS, State
+from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, failure
 from siteproof.judge.gravity import WRONG, Verdict, gravest_status, of_status
-from siteproof.record import descriptions, series
+from siteproof.record import descriptions, finding, series
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
 from siteproof.record.samples import INTERRUPTED, JobOrder, Sample
 from siteproof.verdict.judgement import Judgement
 
-Run = tuple[str, str, str]  # node, session, job
-SHOWN = 5  # odd fields, and mismatches, that are told of a node
+Fact = tuple[State, Finding]  # what a node is, and why; the finding's subject is the node
+Job = tuple[str, str, str]  # node, session, job
+PARAMETER, PARAMETERS = "HostParameters.mismatch", "HostParameters.mismatches"
+MAX_SHOWN = 5  # differing fields, and mismatches, of a node
 
 
 def facts(judged: Judgement) -> Iterator[Fact]:
-    """Each node, what it is, and why; the gravest reasons of a state first."""
-    texts = _parameters(judged.samples)
+    """Each node, its state, and why; the most severe reasons of a state first."""
+    parameters = _parameters(judged.samples)
     yield from _attempts(judged)
-    for _, told, _ in _restarts(judged):
-        for node, sentence in told.items():
-            yield Fact(node, State.FAILED, sentence)
+    for _, found, many in _restarts(judged):
+        for restart in found if not many else ():
+            yield State.FAILED, restart
     for result in judged.verdicts:
         for verdict in result.nodes:
-            yield from _contract(result, verdict, texts)
-    yield from _mismatches(judged.samples, texts)
+            yield from _contract(result, verdict, parameters)
+    yield from _mismatches(judged.samples, parameters)
     yield from _odd_descriptions(judged)
     yield from _odd_conditions(judged.samples)
     yield from _interrupted(judged.samples)
@@ -36,14 +40,19 @@ def facts(judged: Judgement) -> Iterator[Fact]:
     yield from _too_old(judged)
 
 
-def warnings(judged: Judgement) -> list[str]:
+def warnings(judged: Judgement) -> list[Finding]:
     """What is wrong with so many nodes that it is the fault of none, and with clocks."""
-    told = [f"{role}: {warning}" for role, _, warning in _restarts(judged) if warning]
-    return [*told, *(judged.sessions.odd_clocks if judged.sessions else ())]
+    found = []
+    for role, restarted, many in _restarts(judged):
+        if many:
+            held = {"role": role, "count": len(restarted), "of": len(judged.site.expected(role))}
+            found.append(finding.of(Kind.MANY_RESTARTED, held))
+    clocks = judged.sessions.odd_clocks if judged.sessions else ()
+    return [*found, *(Finding(Kind.CLOCK, message=line) for line in clocks)]
 
 
-def _restarts(judged: Judgement) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Of each role: the nodes that alone restarted while they were tested, or a warning."""
+def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], bool]]:
+    """Of each role: the nodes that restarted during the tests, and whether too many did."""
     looks = restarts.looks(judged.samples)
     for role in judged.site.system.nodes:
         mine = {node: looks[node] for node in judged.site.expected(role) if node in looks}
@@ -51,32 +60,40 @@ def _restarts(judged: Judgement) -> Iterator[tuple[str, dict[str, str], str]]:
 
 
 def _attempts(judged: Judgement) -> Iterator[Fact]:
-    """Nodes on which the newest run of a check broke, or any run gave a wrong answer.
-
-    One right answer does not take a wrong one back: as many must follow as the retest rule asks,
-    and a run without an answer is none. A run that somebody has interrupted is no attempt.
-    """
+    """Nodes on which the newest run of a check broke, or any run gave a wrong answer."""
     attempted = [s for s in judged.samples if s.status != INTERRUPTED]
-    for (node, check, *_), attempts in _by_check(attempted).items():
-        statuses = [gravest_status(s.status for s in attempt) for attempt in attempts]
-        newest = statuses[-1]
-        if newest != "ok" and of_status(newest) is not Verdict.SKIP:
-            sample = next(s for s in attempts[-1] if s.status == newest)
-            yield _fact(node, check, _failure(check, sample), newest)
-        answers = [status for status in statuses if status == "ok" or status in WRONG]
-        last = gravest_status(answers[-RETESTS:])
-        if last in WRONG and newest not in WRONG:
-            wrong = sum(status in WRONG for status in statuses)
-            told = (
-                f"{check}: wrong answer in {wrong} of {len(statuses)} runs; "
-                f"{RETESTS} right ones in a row would take it back"
-            )
-            yield _fact(node, check, told, last)
+    for (node, *_), attempts in _by_check(attempted).items():
+        broken = _newest_failure(node, attempts[-1])
+        if broken:
+            yield State.FAILED, broken
+        wrong = _wrong_before(node, attempts)
+        if wrong:
+            yield State.FAILED, wrong
 
 
-def _fact(node: str, check: str, reason: str, status: str) -> Fact:
-    wrong = WrongAnswer(reason, check, status) if status in WRONG else None
-    return Fact(node, State.FAILED, reason, wrong)
+def _newest_failure(node: str, attempt: Sequence[Sample]) -> Finding | None:
+    """How the newest run of a check failed on a node; a missing tool is no failure."""
+    status = gravest_status(sample.status for sample in attempt)
+    if status == "ok" or of_status(status) is Verdict.SKIP:
+        return None
+    sample = next(sample for sample in attempt if sample.status == status)
+    return replace(failure(sample), subject=node)
+
+
+def _wrong_before(node: str, attempts: Sequence[Sequence[Sample]]) -> Finding | None:
+    """A wrong answer that the right ones since do not outweigh yet.
+
+    As many right answers must follow as the retest rule asks; a run without an answer is none.
+    """
+    statuses = [gravest_status(s.status for s in attempt) for attempt in attempts]
+    answers = [status for status in statuses if status == "ok" or status in WRONG]
+    last = gravest_status(answers[-RETESTS:])
+    if last not in WRONG or statuses[-1] in WRONG:
+        return None
+    count = sum(status in WRONG for status in statuses)
+    held = {"wrong": count, "runs": len(statuses), "needed": RETESTS}
+    check = attempts[-1][0].header.check
+    return finding.of(Kind.WRONG_BEFORE, held, subject=node, check=check, status=last)
 
 
 def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, ...], list[list[Sample]]]:
@@ -92,66 +109,81 @@ def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, ...], list[list[Samp
     return {key: [jobs[run] for run in sorted(jobs)] for key, jobs in runs.items()}
 
 
-def _failure(check: str, sample: Sample) -> str:
-    if sample.status == "node_lost":
-        return f"{check}: did not answer: {sample.why or 'no reason known'}"
-    word = "wrong answer" if sample.status in WRONG else "no value"
-    return f"{check}: {word}: {sample.status}: {sample.why}".removesuffix(": ")
-
-
 def _contract(
-    result: CriterionVerdict, node: NodeVerdict, texts: Mapping[Run, list[str]]
+    result: CriterionVerdict, node: NodeVerdict, parameters: Mapping[Job, list[Sample]]
 ) -> Iterator[Fact]:
-    if node.sample is None or node.sample.status != "ok":
-        return  # told by its status
+    sample = node.sample
+    if sample is None or sample.status != "ok":
+        return  # its status says why
     criterion = result.criterion
-    told = f"{node.sample.value} {node.sample.unit}".removesuffix(" text")
+    measured = Finding(
+        Kind.MISSES_BOUND,
+        subject=node.node,
+        check=sample.header.check,
+        metric=criterion.metric,
+        criterion=result.id,
+        value=str(sample.value),
+        unit="" if sample.unit == "text" else sample.unit,
+        since=sample.header.time,
+    )
     if node.verdict is Verdict.FAIL:
-        asked = str(criterion.bound or criterion.equals)
         how = criterion.kind.replace("_", " ")
-        yield Fact(
-            node.node,
-            State.FAILED,
-            f"{result.id}: {criterion.metric} is {told}, "
-            f"the contract asks for {how} {asked}{_which(node.sample, texts)}",
-        )
+        bound = f"{how} {criterion.bound or criterion.equals}"
+        yield State.FAILED, replace(measured, bound=bound, message=_which(sample, parameters))
     elif node.verdict is Verdict.REGRESSED:
-        yield Fact(
-            node.node,
-            State.SLOW,
-            f"{result.id}: {criterion.metric} is {told}, "
-            f"which keeps the contract, but is {node.why}",
-        )
+        bound = next((f.bound for f in node.findings if f.kind is Kind.BELOW_BASELINE), "")
+        yield State.SLOW, replace(measured, kind=Kind.BELOW_BASELINE, bound=bound)
 
 
-def _run(sample: Sample) -> Run:
+def _job(sample: Sample) -> Job:
     return sample.node, sample.header.session, sample.header.job
 
 
-def _parameters(samples: Iterable[Sample]) -> dict[Run, list[str]]:
-    """The host parameters that are not as expected, by name, of each node in each run."""
-    texts: dict[Run, list[str]] = {}
+def _parameters(samples: Iterable[Sample]) -> dict[Job, list[Sample]]:
+    """The host parameters that are not as expected, of each node in each job."""
+    found: dict[Job, list[Sample]] = {}
     for sample in samples:
-        if sample.metric == "HostParameters.mismatch" and "parameter" in sample.dims:
-            texts.setdefault(_run(sample), []).append(f"{sample.dims['parameter']}: {sample.value}")
-    return texts
+        if sample.metric == PARAMETER and "parameter" in sample.dims:
+            found.setdefault(_job(sample), []).append(sample)
+    return found
 
 
-def _which(sample: Sample, texts: Mapping[Run, list[str]]) -> str:
+def _which(sample: Sample, parameters: Mapping[Job, list[Sample]]) -> str:
     """A count of mismatches alone helps nobody: which ones, as far as they fit."""
-    found = texts.get(_run(sample), []) if sample.metric == "HostParameters.mismatches" else []
-    more = [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return f" ({'; '.join([*found[:SHOWN], *more])})" if found else ""
+    if sample.metric != PARAMETERS:
+        return ""
+    found = [f"{s.dims['parameter']}: {s.value}" for s in parameters.get(_job(sample), [])]
+    more = [f"{len(found) - MAX_SHOWN} more"] if len(found) > MAX_SHOWN else []
+    return "; ".join([*found[:MAX_SHOWN], *more])
 
 
-def _mismatches(samples: Sequence[Sample], texts: Mapping[Run, list[str]]) -> Iterator[Fact]:
-    counts = [s for s in samples if s.metric == "HostParameters.mismatches" and s.status == "ok"]
+def _mismatches(
+    samples: Sequence[Sample], parameters: Mapping[Job, list[Sample]]
+) -> Iterator[Fact]:
+    counts = [s for s in samples if s.metric == PARAMETERS and s.status == "ok"]
     newest = {s.node: s for s in sorted(counts, key=lambda s: s.header.order)}
     for node, sample in newest.items():
-        if sample.number > 0:
-            unnamed = [f"{sample.value} host parameters are not as expected"]
-            for text in texts.get(_run(sample)) or unnamed:
-                yield Fact(node, State.ODD, text)
+        if sample.number <= 0:
+            continue
+        named = parameters.get(_job(sample), [])
+        for one in named:
+            yield (
+                State.ODD,
+                finding.of(
+                    Kind.PARAMETER_DIFFERS,
+                    {"parameter": one.dims["parameter"]},
+                    subject=node,
+                    check=sample.header.check,
+                    metric=PARAMETERS,
+                    value=str(one.value),
+                ),
+            )
+        if not named:
+            held = {"count": str(sample.value)}
+            yield (
+                State.ODD,
+                finding.of(Kind.PARAMETERS_DIFFER, held, subject=node, metric=PARAMETERS),
+            )
 
 
 def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
@@ -160,20 +192,22 @@ def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
     fields = descriptions.of(judged.samples, perflogs)
     unread = descriptions.unreadable(judged.samples, perflogs)
     by_role: dict[str | None, dict[str, Mapping[str, str]]] = {}
-    for node, held in fields.items():
-        by_role.setdefault(judged.site.role_of(node), {})[node] = held
+    for node, described in fields.items():
+        by_role.setdefault(judged.site.role_of(node), {})[node] = described
     for role, nodes in by_role.items():
         found = uniformity.vote(nodes, {n: list(unread.get(n, ())) for n in nodes})
         for node, odd in found.odd.items():
-            for one in odd[:SHOWN]:
-                yield Fact(
-                    node,
-                    State.ODD,
-                    f"{one.field} is {_value(one.value)}, on most nodes of "
-                    f"{role} {_value(one.majority)}",
-                )
-            if len(odd) > SHOWN:
-                yield Fact(node, State.ODD, f"{len(odd) - SHOWN} more fields differ")
+            for one in odd[:MAX_SHOWN]:
+                held = {
+                    "field": one.field,
+                    "found": _value(one.value),
+                    "majority": _value(one.majority),
+                    "role": role or "no role",
+                }
+                yield State.ODD, finding.of(Kind.FIELD_DIFFERS, held, subject=node)
+            if len(odd) > MAX_SHOWN:
+                more = {"count": len(odd) - MAX_SHOWN}
+                yield State.ODD, finding.of(Kind.FIELDS_DIFFER, more, subject=node)
 
 
 def _value(value: str | None) -> str:
@@ -191,14 +225,13 @@ def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
         if sample.status != "ok" or (sample.node, check) in seen:
             continue
         seen.add((sample.node, check))
-        mine, common = series.conditions(sample), sample.header.conditions
-        for key in sorted(sample.own_conditions.keys() & common.keys() & mine.keys()):
-            if mine[key] != common[key]:
-                yield Fact(
-                    sample.node,
+        own, common = series.conditions(sample), sample.header.conditions
+        for key in sorted(sample.own_conditions.keys() & common.keys() & own.keys()):
+            if own[key] != common[key]:
+                held = {"condition": key, "found": own[key], "majority": common[key]}
+                yield (
                     State.ODD,
-                    f"{check} ran with {key} {mine[key]}, on most "
-                    f"nodes with {common[key]}: not compared with them",
+                    finding.of(Kind.CONDITION_DIFFERS, held, subject=sample.node, check=check),
                 )
 
 
@@ -206,9 +239,9 @@ def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:
     """Checks that were interrupted or not begun, and have no value of the node from another run."""
     measured = {(s.node, s.header.check) for s in samples if s.status == "ok"}
     for sample in samples:
-        check = sample.header.check
-        if sample.status == INTERRUPTED and (sample.node, check) not in measured:
-            yield Fact(sample.node, State.UNTESTED, f"{check}: not measured: {sample.why}")
+        key = (sample.node, sample.header.check)
+        if sample.status == INTERRUPTED and key not in measured:
+            yield State.UNTESTED, replace(failure(sample), subject=sample.node)
 
 
 def _untested(judged: Judgement) -> Iterator[Fact]:
@@ -228,7 +261,8 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
             have = measured.get(role, {}).get(name, set())
             for node in site.expected(role):
                 if node not in have:
-                    yield Fact(node, State.UNTESTED, f"{name}: no value")
+                    check = name.partition(".")[0]
+                    yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node, check, name)
 
 
 def _too_old(judged: Judgement) -> Iterator[Fact]:
@@ -238,7 +272,8 @@ def _too_old(judged: Judgement) -> Iterator[Fact]:
         if judged.site.catalogue[name].headline and not result.excused:
             for unit in result.nodes:
                 for node in ends(unit.node) if unit.too_old and not unit.waived else ():
-                    yield Fact(node, State.UNTESTED, f"{name}: {unit.why}")
+                    for why in unit.findings:
+                        yield State.UNTESTED, replace(why, subject=node, metric=name)
 
 
 def _measured(judged: Judgement) -> dict[str, dict[str, set[str]]]:

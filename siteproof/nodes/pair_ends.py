@@ -6,33 +6,36 @@ A pair's figure is that of its worse end. So it accuses neither end by itself; b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import mode
+from dataclasses import dataclass, field, replace
+from statistics import mode as most_common
 
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.attribution import Culprit
-from siteproof.analysis.slow_nodes import Fact, Slow, State, WrongAnswer
-from siteproof.judge.gravity import WRONG, gravest_status
+from siteproof.analysis.slow_nodes import Slow, State
+from siteproof.judge.criterion import failure
+from siteproof.judge.gravity import gravest_status
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
-from siteproof.record import series
+from siteproof.nodes.facts import Fact
+from siteproof.record import finding, series
+from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import LINK, PEER, job, link_of, of_link, of_pairs
 from siteproof.record.samples import Sample
 from siteproof.sites import Site, pairs
 from siteproof.verdict.judgement import Judgement
 
 SIDE, SENDS, RECEIVES = "side", "sends", "receives"
-NAMED = 5  # bad links that a warning names
+MAX_LINKS_NAMED = 5  # in a warning
 Place = tuple[str, str]  # a matrix: the metric with its dimensions, and the link
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """What pairs say of nodes. notes: what a retest would decide."""
+    """What pairs show of nodes. notes: what another run would decide."""
 
     facts: list[Fact]
-    notes: list[tuple[str, str]]
-    warnings: list[str]
+    notes: list[Finding]
+    warnings: list[Finding]
 
 
 def alone(found: Iterable[Sample]) -> list[Sample]:
@@ -90,62 +93,87 @@ def _judge_metric(site: Site, metric: str, of_all: Sequence[Sample], found: Pair
 
     A session that measured few pairs anew, such as a retest, stands beside the others' figures.
     """
-    mine = sorted(
-        (s for s in of_all if s.metric == metric or s.metric == f"{metric.partition('.')[0]}.*"),
-        key=job,
-    )
+    check = metric.partition(".")[0]
+    mine = sorted((s for s in of_all if s.metric in (metric, f"{check}.*")), key=job)
     sessions = list(dict.fromkeys(s.header.session for s in mine))
-    slow: dict[tuple[Place, str], list[bool]] = {}
-    blamed: dict[tuple[Place, str], tuple[Matrix, Culprit]] = {}
+    accused = _Accused()
     matrices: list[Matrix] = []
     for session in sessions[-rules.RETESTS :]:
         known = sessions[: sessions.index(session) + 1]
         matrices = matrix.collect(site, [s for s in mine if s.header.session in known], metric)
-        nodes = {n for s in mine if s.header.session == session for n in (s.node, s.dims[PEER])}
+        tested = _nodes_of([s for s in mine if s.header.session == session])
         for one in matrices:
-            guilty = {c.node: c for c in one.blame.culprits}
-            for node in nodes & {n for pair in (*one.values, *one.failed) for n in pair}:
-                key = ((one.name, one.link), node)
-                slow.setdefault(key, []).append(node in guilty)
-                blamed |= {key: (one, guilty[node])} if node in guilty else {}
-    for key, (one, culprit) in blamed.items():
-        _accuse(one, culprit, slow[key], found)
-    for one in matrices:
-        if links := one.blame.alone:
-            more = f" and {len(links) - NAMED} more" if len(links) > NAMED else ""
-            found.warnings.append(
-                f"{one.name} over {one.link} is bad between "
-                f"{', '.join(links[:NAMED])}{more}; no node is to blame"
-            )
+            accused.add(one, tested)
+    for key, (one, culprit) in accused.blamed.items():
+        _accuse(one, culprit, accused.slow[key], found)
+    found.warnings.extend(_bad_links(one, check) for one in matrices if one.blame.alone)
+
+
+def _nodes_of(pairs_of: Iterable[Sample]) -> set[str]:
+    return {node for s in pairs_of for node in (s.node, s.dims[PEER])}
+
+
+@dataclass
+class _Accused:
+    """Of each node in each matrix: whether it explains bad pairs in each session, and how."""
+
+    slow: dict[tuple[Place, str], list[bool]] = field(default_factory=dict)
+    blamed: dict[tuple[Place, str], tuple[Matrix, Culprit]] = field(default_factory=dict)
+
+    def add(self, one: Matrix, tested: set[str]) -> None:
+        """A session's matrix. tested: the nodes that the session measured."""
+        guilty = {culprit.node: culprit for culprit in one.blame.culprits}
+        in_matrix = {node for pair in (*one.values, *one.failed) for node in pair}
+        for node in tested & in_matrix:
+            key = ((one.name, one.link), node)
+            self.slow.setdefault(key, []).append(node in guilty)
+            if node in guilty:
+                self.blamed[key] = (one, guilty[node])
+
+
+def _bad_links(one: Matrix, check: str) -> Finding:
+    links = one.blame.alone
+    held = {
+        "link": one.link,
+        "pairs": ", ".join(links[:MAX_LINKS_NAMED]),
+        "more": max(0, len(links) - MAX_LINKS_NAMED),
+    }
+    return finding.of(Kind.LINKS_BAD, held, check=check, metric=one.name)
 
 
 def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> None:
-    """What a culprit is: FAILED without figures, SLOW by its contract or the retest rule."""
-    node, mine = culprit.node, one.of(culprit)
-    sides = f" as {' and '.join(culprit.sides)}" if culprit.sides else ""
-    with_whom = f"with {culprit.peers} peer" + ("s" if culprit.peers > 1 else "")
-    name = f"{one.name} over {one.link}{sides}"
-    failed = [one.failed[pair].status for pair in mine if pair in one.failed]
-    if slow[-1] and 2 * len(failed) > len(mine):
-        check, status = one.name.partition(".")[0], gravest_status(failed)
-        told = f"{check} over {one.link}: no value {with_whom}"
-        wrong = WrongAnswer(told, check, status) if status in WRONG else None
-        found.facts.append(Fact(node, State.FAILED, told, wrong))
-        return
-    broken = [one.broken[pair] for pair in mine if pair in one.broken]
-    if slow[-1] and 2 * len(broken) > len(mine):
-        found.facts.append(
-            Fact(node, State.SLOW, f"{mode(broken)}: {name} breaks the contract, {with_whom}")
+    """What a culprit is: FAILED without values, SLOW by its contract or the retest rule."""
+    node, pairs_of = culprit.node, one.of(culprit)
+    check = one.name.partition(".")[0]
+    held: dict[str, Detail | None] = {
+        "link": one.link,
+        "sides": " and ".join(culprit.sides) or None,
+        "peers": culprit.peers,
+    }
+    failed = [one.failed[pair].status for pair in pairs_of if pair in one.failed]
+    if slow[-1] and 2 * len(failed) > len(pairs_of):
+        why = finding.of(
+            Kind.PAIRS_WITHOUT_VALUE,
+            {"link": one.link, "peers": culprit.peers},
+            subject=node,
+            check=check,
+            status=gravest_status(failed),
         )
+        found.facts.append((State.FAILED, why))
+        return
+    base = finding.of(Kind.PAIRS_SLOW, held, subject=node, check=check, metric=one.name)
+    broken = [one.broken[pair] for pair in pairs_of if pair in one.broken]
+    if slow[-1] and 2 * len(broken) > len(pairs_of):
+        why = replace(base, kind=Kind.PAIRS_MISS_BOUND, criterion=most_common(broken))
+        found.facts.append((State.SLOW, why))
         return
     rule = rules.retest_rule(slow, culprit.deficit, False)
-    told = f"{name} is {culprit.deficit:.1%} worse than the others', {with_whom}"
-    seen = f"in {sum(slow)} of {len(slow)} runs"
+    seen = finding.details(deficit=culprit.deficit, slow=sum(slow), runs=len(slow), rule=str(rule))
+    why = replace(base, details=base.details + seen)
     if rule is Slow.UNCONFIRMED:
-        found.notes.append((node, f"{told}, {seen}: retest"))
+        found.notes.append(why)
     elif rule is not Slow.NO:
-        once = "seen once, retest" if rule is Slow.ONCE else seen
-        found.facts.append(Fact(node, State.SLOW, f"{told}, {once}"))
+        found.facts.append((State.SLOW, why))
 
 
 def _untested(judged: Judgement, of_all: Sequence[Sample]) -> Iterator[Fact]:
@@ -155,19 +183,23 @@ def _untested(judged: Judgement, of_all: Sequence[Sample]) -> Iterator[Fact]:
     """
     site = judged.site
     have: dict[Place, set[str]] = {}
-    why: dict[Place, str] = {}
+    why: dict[tuple[str, str], Sample] = {}
     for sample in of_all:
         both = (sample.node, sample.dims[PEER])
         if sample.status == "ok":
             have.setdefault((sample.metric, link_of(sample)), set()).update(both)
         else:
-            why |= {(sample.header.check, node): f"{sample.status}: {sample.why}" for node in both}
+            why |= {(sample.header.check, node): sample for node in both}
     for metric, link in sorted(_wanted(site, have)):
         at = site.system.links[link]
         for node in pairs.servers(site, at) | pairs.clients(site, at):
             if node not in have.get((metric, link), ()):
-                reason = why.get((metric.partition(".")[0], node), "no value")
-                yield Fact(node, State.UNTESTED, f"{metric} over {link}: {reason}")
+                check = metric.partition(".")[0]
+                failed = why.get((check, node))
+                reason = failure(failed) if failed else Finding(Kind.NOT_MEASURED, check=check)
+                at_link = finding.details(link=link)
+                lack = replace(reason, subject=node, metric=metric, details=at_link)
+                yield State.UNTESTED, lack
 
 
 def _wanted(site: Site, have: Mapping[Place, object]) -> set[Place]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
+from typing import Any
 
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Middle, Paired, Slow, State
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.series import JobValue, Series
 
 Runs = Mapping[str, list[JobValue]]
@@ -35,15 +38,15 @@ class MetricReport:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A node in one series. state OK: reason is a note that proves nothing yet, or empty.
+class InOneSeries:
+    """A node in one series. state OK: reasons prove nothing yet, until it is run again.
 
     suspect: slow against the fleet, or fallen against its own past, however often.
     """
 
     metric: MetricReport
     state: State
-    reason: str
+    reasons: tuple[Finding, ...]
     suspect: bool
 
 
@@ -56,13 +59,13 @@ class InSeries:
     runs: Runs
     past: Runs
 
-    def findings(self) -> Iterator[tuple[str, Finding]]:
+    def places(self) -> Iterator[tuple[str, InOneSeries]]:
         """Every node that has a value."""
-        for node, mine in self.runs.items():
-            yield node, self._finding(node, mine)
+        for node, runs in self.runs.items():
+            yield node, self._place(node, runs)
 
-    def unstable(self) -> Iterator[tuple[str, str]]:
-        """Nodes whose runs differ far more than those of their sisters, and the sentence."""
+    def unstable(self) -> Iterator[Finding]:
+        """Nodes whose runs differ far more than those of most nodes."""
         spreads = {
             node: rules.spread([r.value for r in mine])
             for node, mine in self.runs.items()
@@ -71,13 +74,8 @@ class InSeries:
         usual = median(spreads.values()) if spreads else 0.0
         for node, spread in spreads.items():
             if rules.is_unstable([r.value for r in self.runs[node]], usual):
-                yield (
-                    node,
-                    (
-                        f"{self.key.name} varies by {spread:.1%} over {len(self.runs[node])} "
-                        f"runs, most nodes by {usual:.1%}"
-                    ),
-                )
+                held = {"spread": spread, "runs": len(self.runs[node]), "typical": usual}
+                yield self._finding(Kind.UNSTABLE, held, node)
 
     @cached_property
     def fleets(self) -> dict[str, Middle]:
@@ -134,30 +132,23 @@ class InSeries:
         known = self.changes.values()
         return median(c.change for c in known) if 2 * len(known) > len(self.runs) else 0.0
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[Finding]:
         """What the fleet as a whole did, which no ranking shows."""
-        known = self.changes.values()
+        role, known = self.key.role, self.changes.values()
         if known and self.shift:
             error = rules.middle([c.change for c in known]).sd / len(known) ** 0.5
             if abs(self.shift) >= max(rules.MIN_DEFICIT, rules.FALL_SD * error):
-                word = "fell" if self.shift < 0 else "gained"
-                yield (
-                    f"{self.key.name}: {self.key.role} as a whole {word} {abs(self.shift):.1%} "
-                    f"against its history; no node is accused of that"
-                )
+                yield self._finding(Kind.FLEET_MOVED, {"role": role, "change": self.shift})
         if self.newest.count >= rules.MIN_FLEET:
-            above = [
-                r
-                for mine in self.runs.values()
-                for r in mine[-1:]
-                if _far_above(rules.standing(r.value, self.fleets[r.session], self.better))
-            ]
-            if len(above) > rules.MANY * len(self.runs):
-                share = len(above) / len(self.runs)
-                yield (
-                    f"{self.key.name}: {share:.0%} of {self.key.role} is far better than the "
-                    "median, so the median itself may be bad"
-                )
+            share = self._share_far_above()
+            if share > rules.MANY:
+                yield self._finding(Kind.MANY_FAST, {"role": role, "share": share})
+
+    def _share_far_above(self) -> float:
+        """The share of nodes whose newest run is far better than the median."""
+        newest = [runs[-1] for runs in self.runs.values()]
+        places = [rules.standing(r.value, self.fleets[r.session], self.better) for r in newest]
+        return sum(map(_far_above, places)) / len(newest)
 
     def slow_group(self, nodes: list[str]) -> float | None:
         """How far a rack as a whole is below the fleet, if it is."""
@@ -166,47 +157,65 @@ class InSeries:
             return None
         return rules.group_is_slow(inside, self.newest, self.better)
 
-    def _finding(self, node: str, mine: list[JobValue]) -> Finding:
-        places = [rules.standing(r.value, self.fleets[r.session], self.better) for r in mine]
+    def _place(self, node: str, runs: list[JobValue]) -> InOneSeries:
+        places = [rules.standing(r.value, self.fleets[r.session], self.better) for r in runs]
         slow = [rules.is_slow(*place) for place in places]
         z, deficit = places[-1]
         change = self.changes.get(node)
         fell = change is not None and rules.fell(change, self.shift)
         proven = change is not None and rules.fell_alone(change, self.shift)
         report = MetricReport(
-            mine[-1].value,
-            mine[-1].unit,
-            self.fleets[mine[-1].session].median,
+            runs[-1].value,
+            runs[-1].unit,
+            self.fleets[runs[-1].session].median,
             z,
             deficit,
             change.change if change else None,
-            len(mine),
+            len(runs),
             sum(slow),
         )
         rule = rules.retest_rule(slow, deficit, fell)
-        beside = self._beside_fleet(report, rule, slow) if any(slow) else ""
-        past = ""
+        is_slow = rule in (Slow.ONCE, Slow.CONFIRMED) or proven
+        reasons = [self._against_fleet(node, report, rule, slow, is_slow)] if any(slow) else []
         if report.change is not None and (fell or proven):
-            past = f"{self.key.name} fell {-report.change:.1%} against its own history"
-            past += ", seen once, retest" if proven and len(mine) == 1 and not beside else ""
-        told = "; ".join(part for part in (beside, past) if part)
+            reasons.append(self._fell(node, report, proven, is_slow, first=not reasons))
+        if not is_slow and rule is not Slow.UNCONFIRMED and not fell:
+            reasons = []
         suspect = slow[-1] or fell or proven
-        if rule in (Slow.ONCE, Slow.CONFIRMED) or proven:
-            return Finding(report, State.SLOW, told, suspect)
-        doubt = f"{told}: retest" if rule is Slow.UNCONFIRMED or fell else ""
-        return Finding(report, State.OK, doubt, suspect)
+        return InOneSeries(report, State.SLOW if is_slow else State.OK, tuple(reasons), suspect)
 
-    def _beside_fleet(self, report: MetricReport, rule: Slow, slow: list[bool]) -> str:
-        z = "" if report.z is None else f", z {report.z:.1f}"
+    def _fell(
+        self, node: str, report: MetricReport, proven: bool, is_slow: bool, *, first: bool
+    ) -> Finding:
+        """Against its own history. first: nothing else accuses the node."""
+        rule = Slow.CONFIRMED if is_slow else Slow.UNCONFIRMED
+        if proven and report.runs == 1 and first:
+            rule = Slow.ONCE
+        return self._finding(Kind.FELL, {"change": report.change, "rule": str(rule)}, node)
+
+    def _against_fleet(
+        self, node: str, report: MetricReport, rule: Slow, slow: list[bool], is_slow: bool
+    ) -> Finding:
         last = slow[-rules.RETESTS :]
-        seen = "seen once, retest" if rule is Slow.ONCE else f"in {sum(last)} of {len(last)} runs"
-        side = "below" if self.better == "higher" else "above"
+        if not is_slow:
+            rule = Slow.UNCONFIRMED
+        elif rule is not Slow.ONCE:
+            rule = Slow.CONFIRMED
+        seen: dict[str, Any] = {"slow": sum(last), "runs": len(last), "rule": str(rule)}
         if report.deficit < 0:
-            return f"{self.key.name} was slow {seen}, not in the newest"
-        return (
-            f"{self.key.name} {report.value:.6g} {report.unit} is {report.deficit:.1%} {side} "
-            f"the fleet's median {report.median:.6g}{z}, {seen}"
-        )
+            return self._finding(Kind.SLOW_BEFORE, seen, node)
+        held = {
+            "deficit": report.deficit,
+            "better": self.better,
+            "median": report.median,
+            "z": report.z,
+        }
+        found = self._finding(Kind.SLOW, held | seen, node)
+        return replace(found, value=f"{report.value:.6g}", unit=report.unit)
+
+    def _finding(self, kind: Kind, held: Mapping[str, Any], subject: str = "") -> Finding:
+        check = self.key.metric.partition(".")[0]
+        return finding.of(kind, held, subject=subject, check=check, metric=self.key.name)
 
 
 def _far_above(place: tuple[float | None, float]) -> bool:

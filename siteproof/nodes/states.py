@@ -5,16 +5,17 @@ Speeds are judged in siteproof.nodes.speeds, everything else in siteproof.nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, State, WrongAnswer
+from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
 from siteproof.nodes import facts, pair_ends
-from siteproof.nodes.speeds import Finding, InSeries, MetricReport
-from siteproof.record import series
+from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
+from siteproof.record import finding, series
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.series import JobValue, Series, Values
 from siteproof.verdict.judgement import Judgement
@@ -25,23 +26,21 @@ RECENT = 30  # earlier values of a node: what it was lately, not years ago
 
 @dataclass(frozen=True)
 class NodeReport:
-    """A node. reasons: a sentence each, the gravest first; none of a node that is OK.
+    """A node. findings: why it is in its state, the most severe first; none of a node that is OK.
 
     metrics: by metric, with its dimensions if it has any. notes: what proves nothing yet, such as
-    one slow run that a retest has to confirm. suspect: slow by any measure, proven or not.
-    untested: a headline figure is missing, whatever else is wrong with the node. wrong: those of
-    the reasons that are wrong answers.
+    one slow run that another has to confirm. suspect: slow by any measure, proven or not.
+    untested: a headline metric has no value, whatever else is wrong with the node.
     """
 
     node: str
     role: str
     state: State
-    reasons: list[str]
+    findings: list[Finding]
     metrics: dict[str, MetricReport]
-    notes: list[str] = field(default_factory=list)
+    notes: list[Finding] = field(default_factory=list)
     suspect: bool = False
     untested: bool = False
-    wrong: list[WrongAnswer] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class FleetReport:
 
     nodes: dict[str, NodeReport]
     suspect_share: float
-    warnings: list[str]
+    warnings: list[Finding]
 
     def of(self, state: State) -> NodeSet:
         """The nodes in a state."""
@@ -62,11 +61,11 @@ class FleetReport:
 
     @property
     def retest(self) -> NodeSet:
-        """Nodes of which one more run would tell more."""
+        """Nodes that one more run would decide."""
         return nodesets.of(
             n.node
             for n in self.nodes.values()
-            if n.notes or any("seen once" in reason for reason in n.reasons)
+            if n.notes or any(why.get("rule") == Slow.ONCE for why in n.findings)
         )
 
 
@@ -87,29 +86,26 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
     )
     nodes_only = replace(judged, samples=pair_ends.alone(judged.samples))
     of_pairs = pair_ends.judge(judged)
-    for fact in (*facts.facts(nodes_only), *of_pairs.facts):
-        found.add(fact.node, fact.state, fact.reason)
-        if fact.wrong and fact.node in found.nodes:
-            found.nodes[fact.node].wrong.append(fact.wrong)
-    for node, sentence in of_pairs.notes:
-        found.note(node, sentence)
+    for state, why in (*facts.facts(nodes_only), *of_pairs.facts):
+        found.add(state, why)
+    for note in of_pairs.notes:
+        found.note(note)
     warnings = [*facts.warnings(nodes_only), *of_pairs.warnings]
     both_ends = replace(judged, samples=pair_ends.ends(judged.samples))
     for one in _all_series(both_ends, pair_ends.ends(history)):
-        for node, finding in one.findings():  # the matrix says who is slow: these are only shown
-            shown = replace(finding, state=State.OK, reason="", suspect=False)
-            found.figure(node, one.key.name, shown)
+        for node, place in one.places():  # the matrix decides who is slow: these are only shown
+            shown = replace(place, state=State.OK, reasons=(), suspect=False)
+            found.place(node, one.key.name, shown)
     for one in _all_series(nodes_only, pair_ends.alone(history)):
-        for node, finding in one.findings():
-            found.figure(node, one.key.name, finding)
-        for node, sentence in one.unstable():
-            found.add(node, State.UNSTABLE, sentence)
+        for node, place in one.places():
+            found.place(node, one.key.name, place)
+        for why in one.unstable():
+            found.add(State.UNSTABLE, why)
         warnings += [*one.warnings(), *_slow_groups(judged, one)]
     nodes = found.finished()
     shares = _suspect_shares(nodes)
     many = [
-        f"{share:.0%} of {role} is slow against the fleet: the median itself may be bad; trust "
-        "the contract and the paired change"
+        finding.of(Kind.MANY_SLOW, {"role": role, "share": share})
         for role, share in shares.items()
         if share > MANY
     ]
@@ -164,42 +160,42 @@ class _Found:
 
     def __init__(self, nodes: dict[str, NodeReport]) -> None:
         self.nodes = nodes
-        self._reasons: dict[str, list[tuple[State, str]]] = {node: [] for node in nodes}
+        self._reasons: dict[str, dict[tuple[State, Finding], None]] = {node: {} for node in nodes}
 
-    def add(self, node: str, state: State, sentence: str) -> None:
-        if node in self.nodes and (state, sentence) not in self._reasons[node]:
-            self._reasons[node].append((state, sentence))
+    def add(self, state: State, why: Finding) -> None:
+        if why.subject in self.nodes:
+            self._reasons[why.subject][state, why] = None
 
-    def note(self, node: str, sentence: str) -> None:
-        if node in self.nodes:
-            self.nodes[node].notes.append(sentence)
+    def note(self, why: Finding) -> None:
+        if why.subject in self.nodes:
+            self.nodes[why.subject].notes.append(why)
 
-    def figure(self, node: str, name: str, finding: Finding) -> None:
+    def place(self, node: str, name: str, place: InOneSeries) -> None:
         """One series; of several of a metric, the one in which the node is worse is shown."""
         if node not in self.nodes:
             return
         known = self.nodes[node]
-        if finding.state is not State.OK:
-            self.add(node, finding.state, finding.reason)
-        elif finding.reason:
-            known.notes.append(finding.reason)
-        if name not in known.metrics or finding.metric.deficit > known.metrics[name].deficit:
-            known.metrics[name] = finding.metric
-        self.nodes[node] = replace(known, suspect=known.suspect or finding.suspect)
+        for why in place.reasons:
+            if place.state is State.OK:
+                known.notes.append(why)
+            else:
+                self.add(place.state, why)
+        if name not in known.metrics or place.metric.deficit > known.metrics[name].deficit:
+            known.metrics[name] = place.metric
+        self.nodes[node] = replace(known, suspect=known.suspect or place.suspect)
 
     def finished(self) -> dict[str, NodeReport]:
         order = list(State)
         done = {}
         for node, known in self.nodes.items():
-            told = sorted(self._reasons[node], key=lambda reason: order.index(reason[0]))
-            state = told[0][0] if told else State.OK
-            suspect = known.suspect or any(s is State.SLOW for s, _ in told)
+            reasons = sorted(self._reasons[node], key=lambda reason: order.index(reason[0]))
+            states = [state for state, _ in reasons]
             done[node] = replace(
                 known,
-                state=state,
-                reasons=[sentence for _, sentence in told],
-                suspect=suspect,
-                untested=any(s is State.UNTESTED for s, _ in told),
+                state=states[0] if states else State.OK,
+                findings=[why for _, why in reasons],
+                suspect=known.suspect or State.SLOW in states,
+                untested=State.UNTESTED in states,
             )
         return done
 
@@ -247,33 +243,27 @@ def _suspect_shares(nodes: dict[str, NodeReport]) -> dict[str, float]:
     for node in nodes.values():
         if node.metrics:
             roles.setdefault(node.role, []).append(node.suspect)
-    return {role: sum(told) / len(told) for role, told in roles.items()}
+    return {role: sum(suspect) / len(suspect) for role, suspect in roles.items()}
 
 
-def _slow_groups(judged: Judgement, one: InSeries) -> list[str]:
+def _slow_groups(judged: Judgement, one: InSeries) -> Iterator[Finding]:
     """Racks that are slow as a whole, though each of their nodes may be within the spread."""
-    system = judged.site.system
-    found = {name: one.slow_group(list(system.group(name))) for name in system.groups}
-    return [
-        f"{name}: {one.key.name} is {deficit:.1%} worse than the fleet's, as a whole"
-        for name, deficit in found.items()
-        if deficit is not None
-    ]
+    system, check = judged.site.system, one.key.metric.partition(".")[0]
+    for name in system.groups:
+        deficit = one.slow_group(list(system.group(name)))
+        if deficit is not None:
+            held = {"group": name, "deficit": deficit}
+            yield finding.of(Kind.GROUP_SLOW, held, check=check, metric=one.key.name)
 
 
-def _bad_groups(judged: Judgement, nodes: dict[str, NodeReport]) -> list[str]:
+def _bad_groups(judged: Judgement, nodes: dict[str, NodeReport]) -> Iterator[Finding]:
     """Racks of which at least half is bad, and the fleet is not."""
     bad = {n.node for n in nodes.values() if n.state not in (State.OK, State.UNTESTED)}
-    told = []
     for name in judged.site.system.groups:
         members = set(judged.site.system.group(name))
-        inside, others = bad & members, nodes.keys() - members
-        if (
-            len(inside) >= MIN_HISTORY
-            and 2 * len(inside) >= len(members)
-            and 2 * len(bad - members) < len(others)
-        ):
-            told.append(
-                f"{name}: {len(inside)} of {len(members)} nodes are bad; look at what they share"
-            )
-    return told
+        inside, outside = bad & members, nodes.keys() - members
+        most_inside = len(inside) >= MIN_HISTORY and 2 * len(inside) >= len(members)
+        few_outside = 2 * len(bad - members) < len(outside)
+        if most_inside and few_outside:
+            held = {"group": name, "count": len(inside), "of": len(members)}
+            yield finding.of(Kind.GROUP_BAD, held)

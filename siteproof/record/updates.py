@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from siteproof import nodesets
 from siteproof.errors import UserError
@@ -30,6 +31,14 @@ FIELDS = (  # of a description
 )
 
 
+class Update(NamedTuple):
+    """What was updated: kernel, software lock or a field of a description."""
+
+    what: str
+    before: str
+    after: str
+
+
 class Updates:
     """What the jobs of a system record, in their headers and in the descriptions beside them."""
 
@@ -44,25 +53,25 @@ class Updates:
         self._perflogs = perflogs
         self._known: dict[tuple[str, str], Mapping[str, Mapping[str, str]]] = {}
 
-    def after(self, job: Header, nodes: Collection[str]) -> str:
-        """`kernel changed: 6.1 -> 6.2` since a job, on one of these nodes; empty: nothing did.
+    def after(self, job: Header, nodes: Collection[str]) -> Update | None:
+        """The first change since a job on one of these nodes; None: nothing changed.
 
         nodes: without any, those that the job had to measure.
         """
         nodes = nodes or _nodes(job.expected)
-        for told in (*self._software(job), *self._kernel(job, nodes), *self._fields(job, nodes)):
-            return told
-        return ""
+        for update in (*self._software(job), *self._kernel(job, nodes), *self._fields(job, nodes)):
+            return update
+        return None
 
-    def _kernel(self, job: Header, nodes: Collection[str]) -> Iterator[str]:
+    def _kernel(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
         for old, new, header in self._other(job, KERNEL):
             if header.partition == job.partition and not _nodes(header.expected).isdisjoint(nodes):
-                yield f"kernel changed: {old} -> {new}"
+                yield Update("kernel", old, new)
 
-    def _software(self, job: Header) -> Iterator[str]:
+    def _software(self, job: Header) -> Iterator[Update]:
         for old, new, header in self._other(job, LOCK):
             if header.environment == job.environment:
-                yield f"software lock changed: {old} -> {new}"
+                yield Update("software lock", old, new)
 
     def _other(self, job: Header, key: str) -> Iterator[tuple[str, str, Header]]:
         """Each later job that says something else."""
@@ -73,7 +82,7 @@ class Updates:
                     if header.order > job.order and header.session != job.session:
                         yield str(old), new, header
 
-    def _fields(self, job: Header, nodes: Collection[str]) -> Iterator[str]:
+    def _fields(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
         """What the descriptions of a node say differently since the newest not after the job."""
         later = [h for h in self._describing if _after(h, job)]
         earlier = [h for h in reversed(self._describing) if not _after(h, job)] if later else []
@@ -84,7 +93,7 @@ class Updates:
                 now = self._read(header).get(node, {})
                 for name in sorted(now.keys() & before.keys()):
                     if now[name] != before[name]:
-                        yield f"{name} changed: {before[name]} -> {now[name]}"
+                        yield Update(name, before[name], now[name])
                 before = {**now, **before}
 
     def _read(self, header: Header) -> Mapping[str, Mapping[str, str]]:

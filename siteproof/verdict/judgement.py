@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
@@ -13,10 +13,11 @@ from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.errors import ExitCode
 from siteproof.judge.age import Freshness
-from siteproof.judge.criterion import CriterionVerdict, judge, not_here, of_system
+from siteproof.judge.criterion import CriterionVerdict, judge, not_here, of_system, waiver_finding
 from siteproof.judge.gravity import Verdict, exit_code, gravest
-from siteproof.record import campaign, pair_units
+from siteproof.record import campaign, finding, pair_units
 from siteproof.record.ages import Ages, moment_of
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
@@ -44,7 +45,7 @@ class Judgement:
     verdicts: Sequence[CriterionVerdict]
     samples: Sequence[Sample]
     unjudged: Sequence[str]
-    warnings: Mapping[str, NodeSet]
+    warnings: Sequence[Finding]
     sessions: Sessions | None = None
     as_of: datetime | None = None
     campaign: str = ""
@@ -108,10 +109,10 @@ def judge_system(
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     judged = judge_samples(site, found, chosen, record.swept, fresh)
     past = bool(as_of) or "@" in name
-    odd = dict.fromkeys(record.sessions.odd_clocks, nodesets.of())
+    clocks = [Finding(Kind.CLOCK, message=line) for line in record.sessions.odd_clocks]
     if not past:  # what the clone holds today says nothing of what was
         judged = _without_check(judged)
-    warnings = {**judged.warnings, **odd}
+    warnings = [*judged.warnings, *clocks]
     asked = replace(judged, campaign=name, past=past, late=start is not None)
     return replace(asked, sessions=record.sessions, warnings=warnings)
 
@@ -218,19 +219,23 @@ def judge_samples(
     if swept:
         sessions = {s.header.session for s in found}
         verdicts = [_with_reason(verdict, swept, sessions) for verdict in verdicts]
-    warnings = _warnings(found) | _interrupted(verdicts)
-    warnings |= _expired(site, today) | _here_after_all(verdicts)
+    warnings = [
+        *_warnings(found),
+        *_interrupted(verdicts),
+        *_expired(site, today),
+        *_here_after_all(verdicts),
+    ]
     unjudged = _unjudged(site, found)
     return Judgement(site, chosen, verdicts, found, unjudged, warnings, as_of=fresh.ages.now)
 
 
-def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[Waiver]]:
-    """The nodes that may miss a criterion today, each with its waivers."""
-    found: dict[str, list[Waiver]] = {}
-    for waiver in site.waivers.values():
+def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tuple[str, Waiver]]]:
+    """The nodes that may miss a criterion today, each with its waivers and their keys."""
+    found: dict[str, list[tuple[str, Waiver]]] = {}
+    for key, waiver in site.waivers.items():
         if waiver.holds(today) and waiver.speaks_of(name, metric):
             for node in waiver.set:
-                found.setdefault(node, []).append(waiver)
+                found.setdefault(node, []).append((key, waiver))
     return found
 
 
@@ -307,8 +312,8 @@ def _judge(
 ) -> CriterionVerdict:
     entry = site.catalogue[criterion.metric]
     if not entry.check and not criterion.report_only:
-        why = f"no check yields {criterion.metric} yet"
-        return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, why), ())
+        why = Finding(Kind.NO_CHECK, metric=criterion.metric)
+        return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, (why,)), ())
     baselines = [b for b in site.baselines.values() if b.metric == criterion.metric]
     usual: dict[str, list[Baseline]] = {}
     excused = waived(site, name, criterion.metric, today)
@@ -332,83 +337,104 @@ def _judge(
 def _with_reason(
     verdict: CriterionVerdict, swept: Derived, sessions: Collection[str]
 ) -> CriterionVerdict:
-    """Why a sweep of these sessions gave no figure, where nothing else tells why there is none."""
+    """Why a sweep of these sessions gave no value, where nothing else explains its lack."""
     why = swept.reason(verdict.criterion.metric, sessions)
-    if (
-        not why
-        or verdict.verdict is not Verdict.INCOMPLETE
-        or any(node.sample for node in verdict.nodes)
-    ):
+    unexplained = verdict.verdict is Verdict.INCOMPLETE and not any(n.sample for n in verdict.nodes)
+    if not why or not unexplained:
         return verdict
-    return replace(verdict, why=why, nodes=[replace(node, why=why) for node in verdict.nodes])
+    findings = (Finding(Kind.SWEEP_INCOMPLETE, metric=verdict.criterion.metric, message=why),)
+    nodes = [replace(node, findings=findings) for node in verdict.nodes]
+    return replace(verdict, findings=findings, others=0, nodes=nodes)
 
 
 def _without_check(judged: Judgement) -> Judgement:
-    """Told of each criterion whose check is gone: why nothing answers it, or nothing newer."""
+    """With each criterion whose check is missing: why nothing answers it, or nothing newer."""
     table, named = judged.site.catalogue, [v.criterion.metric for v in judged.verdicts]
-    gone = check_files.gone({metric: table[metric] for metric in named}, SWEEPS_ONLY)
-    verdicts, warnings = [], dict(judged.warnings)
+    missing = check_files.gone({metric: table[metric] for metric in named}, SWEEPS_ONLY)
+    verdicts: list[CriterionVerdict] = []
+    older: dict[Finding, NodeSet] = {}
     for verdict in judged.verdicts:
-        lost = gone.get(verdict.criterion.metric.partition(".")[0])
+        lost = missing.get(verdict.criterion.metric.partition(".")[0])
         if lost and not verdict.excused:
-            why = f"{lost}, so {lost.check} cannot be measured"
+            held = {"file": lost.file, "problem": lost.what}
+            why = finding.of(Kind.CHECK_MISSING, held, check=lost.check)
             if verdict.verdict is Verdict.INCOMPLETE:
                 verdict = _because(verdict, why)
             else:
-                ends = nodesets.of(end for n in verdict.nodes for end in pair_units.ends(n.node))
-                warnings.setdefault(f"{why}; an older answer stands", nodesets.of()).update(ends)
+                older.setdefault(why, nodesets.of()).update(_ends_of(verdict))
         verdicts.append(verdict)
-    return replace(judged, verdicts=verdicts, warnings=warnings)
+    warnings = [replace(why, subject=str(nodes)) for why, nodes in older.items()]
+    return replace(judged, verdicts=verdicts, warnings=[*judged.warnings, *warnings])
 
 
-def _because(verdict: CriterionVerdict, why: str) -> CriterionVerdict:
-    """With this reason behind what is told of it, and of its nodes that have no answer."""
+def _because(verdict: CriterionVerdict, why: Finding) -> CriterionVerdict:
+    """With a reason more, also of its nodes that have no answer."""
     nodes = [
-        replace(node, why=f"{node.why}; {why}") if node.verdict is Verdict.INCOMPLETE else node
+        replace(node, findings=(*node.findings, why))
+        if node.verdict is Verdict.INCOMPLETE
+        else node
         for node in verdict.nodes
     ]
-    return replace(verdict, why=f"{verdict.why}; {why}", nodes=nodes)
+    return replace(verdict, findings=(*verdict.findings, why), nodes=nodes)
 
 
-def _interrupted(verdicts: Sequence[CriterionVerdict]) -> dict[str, NodeSet]:
-    """Runs that were interrupted, and took no older answer back: in words, and their nodes."""
-    found: dict[str, NodeSet] = {}
+def _ends_of(verdict: CriterionVerdict) -> NodeSet:
+    """The nodes of a criterion, those at both ends of its pairs too."""
+    return nodesets.of(end for unit in verdict.nodes for end in pair_units.ends(unit.node))
+
+
+def _interrupted(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
+    """Runs that were interrupted, and replaced no older answer."""
+    found: dict[Finding, NodeSet] = {}
     for result in verdicts:
         check = result.criterion.metric.partition(".")[0]
-        for unit in (n for n in result.nodes if n.interrupted):
-            text = f"{check} was interrupted in session {unit.interrupted}; an older answer stands"
-            found.setdefault(text, nodesets.of()).update(nodesets.of(pair_units.ends(unit.node)))
+        for unit in result.nodes:
+            if unit.interrupted:
+                session = {"session": unit.interrupted}
+                why = finding.of(Kind.OLDER_ANSWER, session, check=check)
+                ends = nodesets.of(pair_units.ends(unit.node))
+                found.setdefault(why, nodesets.of()).update(ends)
+    return [replace(why, subject=str(nodes)) for why, nodes in found.items()]
+
+
+def _expired(site: Site, today: date) -> list[Finding]:
+    """The waivers that hold no longer."""
+    return [
+        replace(waiver_finding(key, waiver), kind=Kind.WAIVER_EXPIRED, subject=str(waiver.set))
+        for key, waiver in site.waivers.items()
+        if not waiver.holds(today)
+    ]
+
+
+def _here_after_all(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
+    """Criteria that the site says cannot be measured here, and that were."""
+    found = []
+    for verdict in verdicts:
+        if verdict.criterion.not_here and not verdict.excused:
+            measured = [unit for unit in verdict.nodes if unit.sample]
+            ends = nodesets.of(end for unit in measured for end in pair_units.ends(unit.node))
+            found.append(
+                Finding(
+                    Kind.HERE_AFTER_ALL,
+                    subject=str(ends),
+                    criterion=verdict.id,
+                    message=verdict.criterion.not_here,
+                )
+            )
     return found
 
 
-def _expired(site: Site, today: date) -> dict[str, NodeSet]:
-    """The waivers that hold no longer, in words, and their nodes."""
-    return {
-        f"waiver {key} of {waiver.owner} expired on {waiver.expires}: {waiver.problem}": waiver.set
-        for key, waiver in site.waivers.items()
-        if not waiver.holds(today)
-    }
-
-
-def _here_after_all(verdicts: Sequence[CriterionVerdict]) -> dict[str, NodeSet]:
-    """Criteria that the site says cannot be measured here, and that were, with the nodes."""
-    return {
-        f"{v.id} says not_here ({v.criterion.not_here}), and was measured": nodesets.of(
-            end for n in v.nodes if n.sample for end in pair_units.ends(n.node)
-        )
-        for v in verdicts
-        if v.criterion.not_here and not v.excused
-    }
-
-
-def _warnings(found: Sequence[Sample]) -> dict[str, NodeSet]:
-    """Each condition that is a warning, such as blas_warning, and the nodes that it is about."""
-    told: dict[str, NodeSet] = {}
+def _warnings(found: Sequence[Sample]) -> list[Finding]:
+    """Each condition that is a warning, such as blas_warning, with the nodes that it is about."""
+    nodes: dict[str, NodeSet] = {}
     for sample in found:
         for key, text in sample.conditions.items() if sample.status == "ok" else ():
             if key.endswith("_warning"):
-                told.setdefault(text, nodesets.of()).add(sample.node)
-    return told
+                nodes.setdefault(text, nodesets.of()).add(sample.node)
+    return [
+        Finding(Kind.MEASURED_UNDER, subject=str(held), message=text)
+        for text, held in nodes.items()
+    ]
 
 
 def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:

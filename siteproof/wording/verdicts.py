@@ -16,6 +16,7 @@ from siteproof.record.pair_units import ends
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES, SIGNS
 from siteproof.verdict.judgement import Judgement, expected_nodes
+from siteproof.wording.findings import count, sentences
 
 SHOWN = 3  # worst nodes that a line names
 LONGEST = 12  # digits that a person reads; more are told in the bound's unit, and kept in perflogs
@@ -62,7 +63,7 @@ def value(result: NodeVerdict, criterion: Any) -> str:
 
 def reason(result: CriterionVerdict) -> str:
     """The worst nodes, and why the verdict is what it is."""
-    parts = [result.why] if result.why else []
+    parts = [why(result)] if result.findings else []
     if result.by_rounding:
         parts.append("passes only by rounding")
     bad = [n for n in result.nodes if n.verdict is not Verdict.PASS] or (
@@ -71,6 +72,14 @@ def reason(result: CriterionVerdict) -> str:
     if bad and len(result.nodes) > 1:
         parts.insert(0, _names(bad))
     return "; ".join(parts)
+
+
+def why(result: CriterionVerdict) -> str:
+    """Why the verdict is what it is, as most of the nodes that decide have it."""
+    text = sentences(result.findings)
+    if not result.others:
+        return text
+    return f"{text} (and {count(result.others, 'other reason')})"
 
 
 def _names(nodes: Sequence[NodeVerdict]) -> str:

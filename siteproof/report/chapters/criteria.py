@@ -11,6 +11,7 @@ from siteproof.report.phrases import count, counted, few
 from siteproof.report.sections import Section, Table
 from siteproof.sites import Criterion
 from siteproof.sites.promise import CONTRACT_MODES
+from siteproof.wording.findings import warning
 from siteproof.wording.verdicts import age, bound, reason, value
 
 COLUMNS = (
@@ -41,9 +42,7 @@ def chapter(material: Material) -> Section:
             "maintenance or acceptance, unless another is named. Age is that of the oldest answer.",
         )
     ]
-    points = [
-        f"Warning for {nodes or 'the system'}: {text}" for text, nodes in judged.warnings.items()
-    ]
+    points = [f"Warning for {warning(why)}" for why in judged.warnings]
     points += [f"Measured, and no criterion speaks of it: {metric}" for metric in judged.unjudged]
     points += [
         f"Set aside, not collected: {stage}"

@@ -200,7 +200,7 @@ def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
     return (
         report is not None
         and report.state != "OK"
-        and any(reason.startswith(one.key.name) for reason in report.reasons)
+        and any(why.metric == one.key.name for why in report.findings)
     )
 
 

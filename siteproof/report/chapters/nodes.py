@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from siteproof.gate.decision import Ruling
 from siteproof.nodes.states import NodeReport, State
+from siteproof.record.finding import Finding
 from siteproof.report.material import Material
 from siteproof.report.phrases import count, counted, few, nodes
 from siteproof.report.sections import Section, Table
+from siteproof.wording.findings import about, full, fulls, sentences
 
-_NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w.-]*\w)")  # no part of a name or version
-BLANK = "\0"  # in the place of a figure: no reason holds it
 NOT_ASKED = "nothing asked"  # and nothing measured: neither good nor bad
 SHOWN = 3  # reasons of a node
 MOST = 150  # lines of a table; more would hide what matters
@@ -41,7 +40,7 @@ def brief(material: Material) -> str:
     if len(groups) <= NAMED:
         why = [
             f"{nodes(names)} ({state}: {_gravest(reasons)})"
-            for (state, reasons, _), names in groups.items()
+            for (state, reasons, _), names in groups
         ]
     else:  # each has its own figure: told by what is wrong
         why = [
@@ -78,25 +77,21 @@ def short(material: Material) -> str:
 
 def _doubts(material: Material) -> Section | None:
     """What limits the trust in all of this."""
-    found = list(dict.fromkeys(material.fleet.warnings))
+    found = fulls(material.fleet.warnings)
     lead = "What limits the trust in the ranking of the nodes, and what racks have in common."
     return Section("doubts", "What is true of many nodes", lead, points=found) if found else None
 
 
 def _notes(material: Material) -> Section | None:
     """What proves nothing yet."""
-    held: dict[str, list[tuple[str, str]]] = {}
+    alike: dict[object, list[Finding]] = {}
     for node in material.fleet.nodes.values():
         for note in node.notes:
-            held.setdefault(_NUMBER.sub(BLANK, note), []).append((node.node, note))
-    rows = [
-        (
-            nodes(node for node, _ in alike),
-            _spread(*(note for _, note in alike)),
-            _over_the_years(material, {node for node, _ in alike}),
-        )
-        for alike in held.values()
-    ]
+            alike.setdefault(note.alike, []).append(note)
+    rows = []
+    for notes in alike.values():
+        names = {note.subject for note in notes}
+        rows.append((nodes(names), full(*notes), _over_the_years(material, names)))
     retest = material.fleet.retest
     if not rows and not retest:
         return None
@@ -125,7 +120,8 @@ def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[st
     order = [str(state) for state in State]
     found: dict[tuple[str, str], list[str]] = {}
     for ruling in rulings:
-        what = (ruling.reasons or ("no reason known",))[0].partition(":")[0]
+        what = about(ruling.findings[0]) if ruling.findings else ""
+        what = what or "no reason known"
         found.setdefault((ruling.state, what), []).append(ruling.node)
     return dict(sorted(found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]))))
 
@@ -139,43 +135,28 @@ def _unasked(material: Material) -> set[str]:
     }
 
 
-def _alike(rulings: Iterable[Ruling]) -> Mapping[tuple[str, tuple[str, ...], str], Sequence[str]]:
-    """Nodes by state, reasons and waiver, the gravest state first.
+def _alike(rulings: Iterable[Ruling]) -> list[tuple[tuple[str, list[str], str], list[str]]]:
+    """Nodes by state, reasons and waiver, the most severe state first.
 
-    Reasons that differ only in their figures are told once, each figure from the least to the
-    largest.
+    Reasons that differ only in their numbers are one, each number from the least to the largest.
     """
     order = [str(state) for state in State]
-    groups: dict[tuple[object, ...], list[Ruling]] = {}
+    groups: dict[object, list[Ruling]] = {}
     for ruling in sorted(rulings, key=lambda r: (order.index(r.state), r.node)):
-        plain = tuple(_NUMBER.sub(BLANK, reason) for reason in ruling.reasons)
-        groups.setdefault((ruling.state, plain, ruling.waived), []).append(ruling)
-    return {
-        (
-            alike[0].state,
-            tuple(map(_spread, *(r.reasons for r in alike)))
-            if len(alike) > 1
-            else alike[0].reasons,
-            alike[0].waived,
-        ): [r.node for r in alike]
-        for alike in groups.values()
-    }
-
-
-def _spread(*reasons: str) -> str:
-    """Sentences that differ in their figures only, as one."""
-    columns = [
-        sorted(set(column), key=float)
-        for column in zip(*map(_NUMBER.findall, reasons), strict=True)
-    ]
-    told = iter(c[0] if len(c) == 1 else f"{c[0]} to {c[-1]}" for c in columns)
-    return _NUMBER.sub(lambda _: next(told), reasons[0])
+        kinds = tuple(why.alike for why in ruling.findings)
+        groups.setdefault((ruling.state, kinds, ruling.waived), []).append(ruling)
+    found = []
+    for alike in groups.values():
+        reasons = [full(*same) for same in zip(*(r.findings for r in alike), strict=True)]
+        waived = sentences(alike[0].waived)
+        found.append(((alike[0].state, reasons, waived), [r.node for r in alike]))
+    return found
 
 
 def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     """A line for the nodes that are in the same state for the same reasons."""
     rows = []
-    for (state, reasons, waived), names in _alike(rulings).items():
+    for (state, reasons, waived), names in _alike(rulings):
         why = [few(reasons, SHOWN, "; ")] if reasons else []
         rows.append(
             (

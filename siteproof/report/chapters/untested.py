@@ -12,6 +12,7 @@ from siteproof.report.material import Material
 from siteproof.report.phrases import count, few, nodes, when
 from siteproof.report.sections import Section, Table
 from siteproof.sweeps import reading
+from siteproof.wording.findings import fulls
 from siteproof.wording.verdicts import reason
 
 NAMED = 4  # things of a kind that a sentence names
@@ -125,7 +126,7 @@ def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
     lack: dict[tuple[str, ...], list[str]] = {}
     for node in material.fleet.nodes.values():
         if node.untested:
-            lack.setdefault(tuple(node.reasons), []).append(node.node)
+            lack.setdefault(tuple(fulls(node.findings)), []).append(node.node)
     for reasons, names in sorted(lack.items(), key=lambda item: -len(item[1])):
         yield nodes(names), str(len(names)), few(reasons, NAMED, "; ")
 

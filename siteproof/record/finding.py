@@ -1,0 +1,176 @@
+"""Why a node, a pair, a criterion or a series is as it is: one typed record, and no sentence.
+
+Everything that decides (verdict, waiver, retest, gate, comparison, report, export) reads the fields
+of a finding. siteproof.wording.findings makes sentences of them, last, and nothing reads those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+Detail = str | int | float
+Details = tuple[tuple[str, Detail], ...]
+
+
+class Kind(StrEnum):
+    """What was found. The comment names the details of each kind."""
+
+    # A measurement
+    NOT_MEASURED = "not_measured"
+    NO_VALUE = "no_value"  # status, message: it was tried, and broke
+    WRONG_ANSWER = "wrong_answer"  # status, message: the tool's own validation failed
+    WRONG_BEFORE = "wrong_before"  # wrong, runs, needed: right answers do not outweigh it yet
+    NODE_LOST = "node_lost"
+    INTERRUPTED = "interrupted"
+    TRIALS_MISSING = "trials_missing"  # trials, expected
+
+    # A sample that cannot answer a criterion
+    SETTING_CHANGED = "setting_changed"  # setting: a tuning sweep had changed it
+    OTHER_LINK = "other_link"  # link, expected
+    OTHER_PROGRAM = "other_program"  # program, expected
+    OTHER_CONDITION = "other_condition"  # condition, found, expected
+    PUBLISHED = "published"  # source, own, keeps (yes, no, unknown), by_rounding, decides
+    TOO_OLD = "too_old"  # age, limit (seconds), answer
+    AGE_UNKNOWN = "age_unknown"  # clock, answer
+    UPDATED_SINCE = "updated_since"  # age (seconds), what, before, after, answer
+
+    # A value
+    TEXT = "text"
+    MISSES_BOUND = "misses_bound"
+    BELOW_BASELINE = "below_baseline"
+    STEERED = "steered"  # variables: they steered a library
+
+    # A criterion
+    REPORTED_ONLY = "reported_only"
+    ROLE_EMPTY = "role_empty"
+    NO_PAIR = "no_pair"
+    NOT_HERE = "not_here"
+    WAIVED = "waived"  # problem, owner, until, ticket
+    MEMBERS_MISSING = "members_missing"  # node, more: a median or mean needs every node
+    NO_CHECK = "no_check"
+    CHECK_MISSING = "check_missing"  # file, problem
+    SWEEP_INCOMPLETE = "sweep_incomplete"
+
+    # What limits the trust in a verdict
+    OLDER_ANSWER = "older_answer"  # session: a newer run was interrupted
+    WAIVER_EXPIRED = "waiver_expired"  # problem, owner, until
+    HERE_AFTER_ALL = "here_after_all"
+    MEASURED_UNDER = "measured_under"  # a condition that is a warning, such as a slow BLAS
+    CLOCK = "clock"
+
+    # A node compared with others and with its past
+    RESTARTED = "restarted"  # what (node, slurmd, no slurmd), age (seconds), time, needed
+    SLOW = "slow"  # value, deficit, better, median, z, slow, runs, rule
+    SLOW_BEFORE = "slow_before"  # slow, runs, rule
+    FELL = "fell"  # change, rule
+    UNSTABLE = "unstable"  # spread, runs, typical
+    PARAMETER_DIFFERS = "parameter_differs"  # parameter
+    PARAMETERS_DIFFER = "parameters_differ"  # count
+    FIELD_DIFFERS = "field_differs"  # field, found, majority, role
+    FIELDS_DIFFER = "fields_differ"  # count
+    CONDITION_DIFFERS = "condition_differs"  # condition, found, majority
+    PAIRS_WITHOUT_VALUE = "pairs_without_value"  # link, peers
+    PAIRS_MISS_BOUND = "pairs_miss_bound"  # link, sides, peers
+    PAIRS_SLOW = "pairs_slow"  # link, sides, peers, deficit, slow, runs, rule
+
+    # What holds of many nodes
+    MANY_RESTARTED = "many_restarted"  # role, count, of
+    MANY_SLOW = "many_slow"  # role, share
+    MANY_FAST = "many_fast"  # role, share
+    FLEET_MOVED = "fleet_moved"  # role, change
+    GROUP_SLOW = "group_slow"  # group, deficit
+    GROUP_BAD = "group_bad"  # group, count, of
+    LINKS_BAD = "links_bad"  # link, pairs, more
+
+    # What the gate leaves alone
+    UNKNOWN_TO_SLURM = "unknown_to_slurm"
+    TAKEN_OUT = "taken_out"  # state
+    RESERVED = "reserved"  # reservations
+    STATE_CHANGED = "state_changed"  # before, after
+    NOT_IN_INVENTORY = "not_in_inventory"
+    PUT_BY_OTHERS = "put_by_others"
+    NOT_PASSED = "not_passed"  # state
+    NOT_RESPONDING = "not_responding"  # state
+
+    # What differs between two campaigns
+    NOT_COMPARABLE = "not_comparable"  # role, differences
+    NO_NODE_IN_BOTH = "no_node_in_both"  # role
+    ONLY_IN_ONE = "only_in_one"
+    CHANGED = "changed"  # what, before, after
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason. Empty fields do not apply.
+
+    subject: a node, a node set, a pair `a>b`, a link or a system. metric: with the dimensions of
+    its series, if it has any. value, bound: as printed, value in `unit`. since: ISO 8601.
+    waived_by: the waiver's key in the site. message: what a tool, a node or a person wrote: it is
+    printed, and nothing compares it.
+    """
+
+    kind: Kind
+    subject: str = ""
+    check: str = ""
+    metric: str = ""
+    criterion: str = ""
+    status: str = ""
+    value: str = ""
+    unit: str = ""
+    bound: str = ""
+    since: str = ""
+    waived_by: str = ""
+    message: str = ""
+    details: Details = ()
+
+    def __getitem__(self, name: str) -> Detail:
+        """A detail of its kind. Raises KeyError."""
+        return dict(self.details)[name]
+
+    def get(self, name: str) -> Detail | None:
+        """A detail of its kind, if it has that."""
+        return dict(self.details).get(name)
+
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """What it shares with findings that differ only in subject, time and numbers."""
+        texts = tuple((key, "" if _is_number(held) else held) for key, held in self.details)
+        value = "" if _is_number(self.value) else self.value
+        plain = replace(self, subject="", since="", value=value, details=())
+        return plain, texts
+
+    def record(self) -> dict[str, Any]:
+        """For JSON: the fields that apply."""
+        plain = {name: getattr(self, name) for name in _FIELDS if getattr(self, name)}
+        return plain | ({"details": dict(self.details)} if self.details else {})
+
+
+_FIELDS = tuple(name for name in Finding.__dataclass_fields__ if name != "details")
+
+
+def details(**values: Detail | None) -> Details:
+    """Details in their order; those that are None are left out."""
+    return tuple((key, value) for key, value in values.items() if value is not None)
+
+
+def of(kind: Kind, held: Mapping[str, Any] | None = None, **fields: str) -> Finding:
+    """A finding with its details."""
+    return Finding(kind, details=details(**(held or {})), **fields)
+
+
+def unique(findings: Iterable[Finding]) -> list[Finding]:
+    """Each once, in their order."""
+    return list(dict.fromkeys(findings))
+
+
+def _is_number(held: object) -> bool:
+    if not isinstance(held, str):
+        return True
+    try:
+        float(held)
+    except ValueError:
+        return False
+    return True

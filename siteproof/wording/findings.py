@@ -1,0 +1,312 @@
+"""Findings as sentences: the one place where they are made; nothing reads them back.
+
+A template names fields and details of a finding. Several findings that differ in numbers only are
+one sentence, each number from the least to the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from siteproof.judge.age import lasting
+from siteproof.record.finding import Detail, Finding, Kind
+
+Words = Callable[["Fields"], str]
+
+
+class Span:
+    """The values of one field in several findings, for a template."""
+
+    def __init__(self, values: Iterable[Detail]) -> None:
+        self.values = sorted(set(values), key=_order)
+
+    def __format__(self, form: str) -> str:
+        shown = list(dict.fromkeys(FORMS[form](value) for value in self.values))
+        return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+
+    def __bool__(self) -> bool:
+        return any(self.values)
+
+    @property
+    def first(self) -> Detail:
+        """The least value."""
+        return self.values[0]
+
+
+class Fields:
+    """The fields and details of findings that are alike, as attributes; "" where one is absent."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._findings = findings
+
+    def __getattr__(self, name: str) -> Span:
+        if name in Finding.__dataclass_fields__:
+            return Span(getattr(finding, name) for finding in self._findings)
+        values = [finding.get(name) for finding in self._findings]
+        return Span("" if value is None else value for value in values)
+
+
+def sentence(*findings: Finding) -> str:
+    """What is the matter, without what it is about. findings: one, or several that are alike."""
+    fields = Fields(findings)
+    template = TEMPLATES[findings[0].kind]
+    return template(fields) if callable(template) else template.format(f=fields)
+
+
+def full(*findings: Finding) -> str:
+    """The same, with the criterion, metric or check that it is about."""
+    text, subject = sentence(*findings), about(findings[0])
+    return f"{subject}: {text}" if subject else text
+
+
+def about(finding: Finding) -> str:
+    """What a finding is about: `TB-HPL, Hpl.gflops`, `Osu.bandwidth over fabric as sender`."""
+    subject = finding.metric or finding.check
+    if link := finding.get("link"):
+        subject += f" over {link}"
+    if sides := finding.get("sides"):
+        subject += f" as {sides}"
+    return ", ".join(part for part in (finding.criterion, subject) if part)
+
+
+def sentences(findings: Iterable[Finding]) -> str:
+    """All of them in one line."""
+    return "; ".join(dict.fromkeys(map(sentence, findings)))
+
+
+def fulls(findings: Iterable[Finding]) -> list[str]:
+    """Each by itself, with what it is about."""
+    return list(dict.fromkeys(map(full, findings)))
+
+
+def few(texts: Sequence[str], shown: int) -> str:
+    """The first of them in one line, and how many more there are."""
+    more = len(texts) - shown
+    return "; ".join(texts[:shown]) + (f"; and {more} more" if more > 0 else "")
+
+
+def warning(finding: Finding) -> str:
+    """A finding that limits the trust in a verdict, with the nodes that it is about."""
+    return f"{finding.subject or 'the system'}: {full(finding)}"
+
+
+def count(number: Detail, word: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _order(value: Detail) -> tuple[int, float, str]:
+    try:
+        return 0, float(value), str(value)
+    except ValueError:
+        return 1, 0.0, str(value)
+
+
+def _message(f: Fields) -> str:
+    return f"{f.status}: {f.message}" if f.message else f"{f.status}"
+
+
+def _value(f: Fields) -> str:
+    return f"{f.value} {f.unit}" if f.unit else f"{f.value}"
+
+
+def _lost(f: Fields) -> str:
+    return f"did not answer: {f.message}" if f.message else "did not answer, for no known reason"
+
+
+def _misses(f: Fields) -> str:
+    shown = f": {f.message}" if f.message else ""
+    return f"{_value(f)} does not meet the contract's {f.bound}{shown}"
+
+
+def _below_baseline(f: Fields) -> str:
+    shown = f"{_value(f)} meets the contract, and is " if f.value else ""
+    return f"{shown}short of its baseline {f.bound}"
+
+
+def _published(f: Fields) -> str:
+    own = bool(f.own)
+    text = f"{f.source}; "
+    text += "published, and not measured here" if own else "per-node values not published"
+    if f.keeps.first == "yes":
+        how = " by rounding" if f.by_rounding else ""
+        return f"{text}; {_value(f)} meets the bound{how}"
+    if f.keeps.first == "no":
+        least = "" if own else ", so at least one of them does"
+        return f"{text}; {_value(f)} misses the bound{least}"
+    return text
+
+
+def _answer(f: Fields) -> str:
+    return f"; the answer was {f.answer}" if f.answer else ""
+
+
+def _too_old(f: Fields) -> str:
+    limit = timedelta(seconds=float(f.limit.first))
+    ages = [timedelta(seconds=float(age)) for age in f.age.values]
+    shown = list(dict.fromkeys(lasting(age, limit) for age in ages))
+    span = shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+    return f"answered {span} ago, at most {lasting(limit)} are allowed{_answer(f)}"
+
+
+def _steered(f: Fields) -> str:
+    return f"measured with {f.variables}"
+
+
+def _waived(f: Fields) -> str:
+    ticket = f" ({f.ticket})" if f.ticket else ""
+    return f"waived until {f.until} by {f.owner}: {f.problem}{ticket}"
+
+
+def _members(f: Fields) -> str:
+    more = f" and {f.more} more" if f.more else ""
+    return f"no value of {f.node}{more}"
+
+
+def _restarted(f: Fields) -> str:
+    age, at = f"{f.age:0f}", f"{f.time}"
+    text = {
+        "node": f"the node restarted during the tests: up for {age} s at {at}",
+        "slurmd": f"slurmd restarted during the tests: {age} s old at {at}",
+    }.get(str(f.what.first), f"no slurmd was running at {at}")
+    return f"{text}; {f.needed} tests in a row without a restart clear it"
+
+
+def _seen(f: Fields) -> str:
+    """How often a node was slow, and whether one more run decides."""
+    if f.rule.first == "once":
+        return "seen once, run again"
+    runs = f"in {f.slow} of {count(f.runs.first, 'run')}"
+    return f"{runs}, run again" if f.rule.first == "unconfirmed" else runs
+
+
+def _slow(f: Fields) -> str:
+    z = f", z {f.z:1f}" if f.z else ""
+    side = "below" if f.better.first == "higher" else "above"
+    return (
+        f"{f.value:6g} {f.unit} is {f.deficit:share} {side} the fleet's median "
+        f"{f.median:6g}{z}, {_seen(f)}"
+    )
+
+
+def _slow_before(f: Fields) -> str:
+    return f"slow {_seen(f)}, not in the newest"
+
+
+def _fell(f: Fields) -> str:
+    again = {"once": ", seen once, run again", "unconfirmed": ", run again"}
+    return f"fell {f.change:loss} against its own history{again.get(str(f.rule.first), '')}"
+
+
+def _peers(f: Fields) -> str:
+    return f"with {f.peers} " + ("peer" if f.peers.values == [1] else "peers")
+
+
+def _moved(f: Fields) -> str:
+    fell = float(f.change.first) < 0
+    change = f"{'fell' if fell else 'gained'} {f.change:size}"
+    return f"{f.role} as a whole {change} against its history; no single node is accused"
+
+
+def _links(f: Fields) -> str:
+    more = f" and {f.more} more" if f.more else ""
+    return f"bad between {f.pairs}{more}; no node explains it"
+
+
+def _taken_out(f: Fields) -> str:
+    return f"{f.state}: {f.message}" if f.message else f"{f.state}"
+
+
+def _only(f: Fields) -> str:
+    return f"{f.subject}"
+
+
+FORMS: dict[str, Callable[[Detail], str]] = {
+    "": str,
+    "share": lambda held: f"{float(held):.1%}".replace("%", " %"),
+    "loss": lambda held: f"{-float(held):.1%}".replace("%", " %"),
+    "size": lambda held: f"{abs(float(held)):.1%}".replace("%", " %"),
+    "whole": lambda held: f"{float(held):.0%}".replace("%", " %"),
+    "6g": lambda held: f"{float(held):.6g}",
+    "1f": lambda held: f"{float(held):.1f}",
+    "0f": lambda held: f"{float(held):.0f}",
+    "age": lambda held: lasting(timedelta(seconds=float(held))),
+    "minute": lambda held: f"{datetime.fromisoformat(str(held)):%Y-%m-%d %H:%M}",
+}
+TEMPLATES: dict[Kind, str | Words] = {
+    Kind.NOT_MEASURED: "not measured",
+    Kind.NO_VALUE: lambda f: f"no value: {_message(f)}",
+    Kind.WRONG_ANSWER: lambda f: f"wrong answer: {_message(f)}",
+    Kind.WRONG_BEFORE: "wrong answer in {f.wrong} of {f.runs} runs; "
+    "{f.needed} right ones in a row clear it",
+    Kind.NODE_LOST: _lost,
+    Kind.INTERRUPTED: lambda f: f"not measured: {_message(f)}",
+    Kind.TRIALS_MISSING: "{f.trials} of {f.expected} trials gave a value",
+    Kind.SETTING_CHANGED: "measured while a sweep had changed {f.setting}",
+    Kind.OTHER_LINK: "measured over {f.link}; {f.expected} is required",
+    Kind.OTHER_PROGRAM: "measured with {f.program}; only {f.expected} may answer",
+    Kind.OTHER_CONDITION: "measured with {f.condition} {f.found}; {f.expected} is required",
+    Kind.PUBLISHED: _published,
+    Kind.TOO_OLD: _too_old,
+    Kind.AGE_UNKNOWN: lambda f: (
+        f"answered at an unknown time, as the clock said {f.clock}{_answer(f)}"
+    ),
+    Kind.UPDATED_SINCE: lambda f: (
+        f"answered {f.age:age} ago, before {f.what} changed: {f.before} -> {f.after}{_answer(f)}"
+    ),
+    Kind.TEXT: "found {f.value}",
+    Kind.MISSES_BOUND: _misses,
+    Kind.BELOW_BASELINE: _below_baseline,
+    Kind.STEERED: _steered,
+    Kind.REPORTED_ONLY: "{f.message}",
+    Kind.ROLE_EMPTY: "no node has this role",
+    Kind.NO_PAIR: "no pair was measured",
+    Kind.NOT_HERE: "not here: {f.message}",
+    Kind.WAIVED: _waived,
+    Kind.MEMBERS_MISSING: _members,
+    Kind.NO_CHECK: "no check yields {f.metric} yet",
+    Kind.CHECK_MISSING: "{f.file} {f.problem}, so {f.check} cannot be measured",
+    Kind.SWEEP_INCOMPLETE: "{f.message}",
+    Kind.OLDER_ANSWER: "interrupted in session {f.session}; an older answer stands",
+    Kind.WAIVER_EXPIRED: "waiver {f.waived_by} of {f.owner} expired on {f.until}: {f.problem}",
+    Kind.HERE_AFTER_ALL: "was measured, although the site says not_here: {f.message}",
+    Kind.MEASURED_UNDER: "{f.message}",
+    Kind.CLOCK: "{f.message}",
+    Kind.RESTARTED: _restarted,
+    Kind.SLOW: _slow,
+    Kind.SLOW_BEFORE: _slow_before,
+    Kind.FELL: _fell,
+    Kind.UNSTABLE: "varies by {f.spread:share} over {f.runs} runs, most nodes by {f.typical:share}",
+    Kind.PARAMETER_DIFFERS: "{f.parameter}: {f.value}",
+    Kind.PARAMETERS_DIFFER: "{f.count} host parameters differ from the expected values",
+    Kind.FIELD_DIFFERS: "{f.field} is {f.found}, on most nodes of {f.role} {f.majority}",
+    Kind.FIELDS_DIFFER: "{f.count} more fields differ",
+    Kind.CONDITION_DIFFERS: "ran with {f.condition} {f.found}, on most nodes with {f.majority}: "
+    "not compared with them",
+    Kind.PAIRS_WITHOUT_VALUE: lambda f: f"no value {_peers(f)}",
+    Kind.PAIRS_MISS_BOUND: lambda f: f"misses the contract {_peers(f)}",
+    Kind.PAIRS_SLOW: lambda f: f"{f.deficit:share} worse than the others {_peers(f)}, {_seen(f)}",
+    Kind.MANY_RESTARTED: "{f.role}: {f.count} of {f.of} nodes, or their slurmd, restarted during "
+    "the tests: somebody works on the machine, and no node is accused",
+    Kind.MANY_SLOW: "{f.share:whole} of {f.role} is slow compared with the fleet: the median "
+    "itself may be bad; trust the contract and each node's own history",
+    Kind.MANY_FAST: "{f.share:whole} of {f.role} is far better than the median, so the median "
+    "itself may be bad",
+    Kind.FLEET_MOVED: _moved,
+    Kind.GROUP_SLOW: "{f.group} as a whole is {f.deficit:share} worse than the fleet",
+    Kind.GROUP_BAD: "{f.group}: {f.count} of {f.of} nodes are bad; look at what they share",
+    Kind.LINKS_BAD: _links,
+    Kind.UNKNOWN_TO_SLURM: "unknown to Slurm",
+    Kind.TAKEN_OUT: _taken_out,
+    Kind.RESERVED: "in reservation {f.reservations}",
+    Kind.STATE_CHANGED: "was {f.before}, is now {f.after}",
+    Kind.NOT_IN_INVENTORY: "not in the inventory",
+    Kind.PUT_BY_OTHERS: "put there by somebody else",
+    Kind.NOT_PASSED: lambda f: f"{f.state}: {f.message or 'no reason given'}",
+    Kind.NOT_RESPONDING: "{f.state}",
+    Kind.NOT_COMPARABLE: "not comparable: {f.differences}",
+    Kind.NO_NODE_IN_BOTH: "not comparable: no node in both",
+    Kind.ONLY_IN_ONE: _only,
+    Kind.CHANGED: "{f.before} -> {f.after}",
+}
