@@ -1,185 +1,249 @@
-"""The bounds that ReFrame compares with: from criteria and baselines, by mode.
+"""What ReFrame compares of a headline metric, and with which bound: from criteria and baselines.
 
 acceptance: the contract. maintenance: the tighter of contract and baseline. quick: only criteria
 that a quick run may answer. Where no criterion can be answered by what was measured there is no
 bound, and `siteproof verdict` says so.
+
+A value is the median of its trials, as in the verdict. ReFrame takes one value of a name: the worst
+of those that break a promise, or the worst of all if none does. So it fails if the verdict does,
+also where promises differ, for example for one stream and for several.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
-from reframe.utility.sanity import reference_bounds
-
-from siteproof.errors import UserError, harmless
-from siteproof.judge.criterion import MIDDLES, why_not
+from siteproof import units
+from siteproof.checks import reference
+from siteproof.checks.reference import Reference
+from siteproof.errors import UserError
+from siteproof.judge.criterion import MIDDLES, of_system, why_not
+from siteproof.record import pair_units
 from siteproof.record.samples import Sample
-from siteproof.rounding import Limit
+from siteproof.sites import Criterion
+from siteproof.sites.pairs import Pair
+from siteproof.sites.system import Hardware
 
 if TYPE_CHECKING:
-    from siteproof.sites import Baseline, Criterion, Hardware, Site
+    from siteproof.sites import Baseline, Site
 
-Reference = tuple[float, float | None, float | None]
-UNBOUNDED: Reference = (0.0, None, None)
-NOTHING_PASSES: Reference = (math.inf, 0.0, None)  # of promises that contradict each other
-SHOWN = 3  # nodes that a one-line message names
+Compared = tuple[str, float, str, Reference]  # name, value, unit, reference
+DIGITS = 1000  # of a median; the sum of two values that a perflog may hold has fewer
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A criterion or baseline, and the nodes that a waiver excuses from it today."""
+
+    promise: Criterion | Baseline
+    excused: set[str]
+
+    @property
+    def subject(self) -> str:
+        """What it applies to; a baseline of links to a pair."""
+        return getattr(self.promise, "subject", "pair")
+
+    def accepts(self, sample: Sample) -> bool:
+        """Whether the sample answers it, and no node that took part is excused."""
+        nodes = {sample.node, sample.dims.get(pair_units.PEER, "")}
+        return not nodes & self.excused and not why_not(self.promise, sample)
 
 
 def check_catalogue(site: Site, check: str, metrics: Iterable[str]) -> None:
-    """Refuse a check that yields other metrics than the catalogue says. Raises UserError."""
+    """Refuse a check that yields other metrics than the catalogue lists. Raises UserError."""
     listed = {
         name.partition(".")[2] for name, entry in site.catalogue.items() if entry.check == check
     }
     if not listed:
         raise UserError("checks/*/catalogue.yaml", f"no metric of {check}")
-    if strangers := sorted(set(metrics) - listed):
+    if unknown := sorted(set(metrics) - listed):
         raise UserError(
-            "checks/*/catalogue.yaml", f"{check} yields {', '.join(strangers)}", sorted(listed)
+            "checks/*/catalogue.yaml", f"{check} yields {', '.join(unknown)}", sorted(listed)
         )
 
 
-def headline(
-    site: Site, role: str, check: str, metric: str, mode: str, samples: Sequence[Sample]
-) -> list[tuple[str, float, str, Reference]]:
-    """Name, value, unit and reference of a headline metric: its worst node, and its median.
+# ---- nodes
 
-    Median and mean are compared where these samples are of all the nodes that they speak of.
-    Nodes that are excused from all that is promised of a metric count in neither.
+
+def of_nodes(
+    site: Site, role: str, check: str, metric: str, mode: str, samples: Sequence[Sample]
+) -> list[Compared]:
+    """The worst node of a metric, and the median and mean of all nodes.
+
+    Median and mean are compared where these samples are of all nodes that the criterion covers.
+    Nodes that are excused from every criterion of the metric count in neither.
     """
     name = f"{check}.{metric}"
-    entry = site.catalogue[name]
-    values = [s for s in samples if s.metric == name and s.status == "ok"]
+    values = _measured(samples, name)
     if not values:
         return []
-    rules = [r for r in spoken_of(site, name, mode) if not r.links and role in site.roles_of(r)]
+    rules = _rules(site, name, mode, lambda one: not one.links and role in site.roles_of(one))
     facts = site.hardware_of(role)
-    excused = _excused(site, rules, name)
-    pick = max if entry.better == "lower" else min
-    if all(s.node in excused for s in values):
-        worst = pick(values, key=lambda s: s.number)
-        return [(metric, float(worst.number), entry.unit, UNBOUNDED)]
+    each = [rule for rule in rules if rule.promise.scope not in MIDDLES]
+    found = [_worst(site, name, metric, each, values, lambda _: facts)]
+    excused = _excused_from_all(rules)
     values = [s for s in values if s.node not in excused]
-    each = [rule for rule in rules if rule.scope not in MIDDLES]
-    # Nodes may have used different programs: those whose figure answers something go first.
-    answers = [s for s in values if any(not why_not(rule, s) for rule in each)] or values
-    worst = pick(answers, key=lambda s: s.number)
-    number, reference = compared(each, worst, facts)
-    found = [(metric, number, entry.unit, reference)]
+    if not values:
+        return found
     exact = [Fraction(s.number) for s in values]
-    for scope, middle in (("median", median(exact)), ("mean", sum(exact) / len(exact))):
-        spoken = [
-            rule
+    middles = {"median": median(exact), "mean": sum(exact) / len(exact)}
+    measured = {s.node for s in values}
+    for scope, middle in middles.items():
+        limits = [
+            rule.promise.limits(values[0].unit, facts)
             for rule in rules
-            if rule.scope == scope
-            and set(site.promised(rule)) - excused <= {s.node for s in values}
+            if rule.promise.scope == scope
+            and set(site.promised(rule.promise)) - excused <= measured
+            and any(not why_not(rule.promise, sample) for sample in values)
         ]
-        if spoken or scope == "median" and len(values) > 1 and entry.better == "higher":
-            number, reference = compared(spoken, worst, facts, Fraction(middle))
-            found.append((f"{metric}_{scope}", number, entry.unit, reference))
+        shown_anyway = (
+            scope == "median" and len(values) > 1 and site.catalogue[name].better == "higher"
+        )
+        if limits or shown_anyway:
+            number, bound = reference.compare(Fraction(middle), limits)
+            found.append((f"{metric}_{scope}", number, values[0].unit, bound))
     return found
 
 
-def spoken_of(site: Site, name: str, mode: str) -> list[Criterion | Baseline]:
-    """The criteria, and in a maintenance the baselines, that speak of a metric."""
-    rules: list[Criterion | Baseline] = [
-        c for c in site.criteria.values() if c.kind != "report_only"
-    ]
-    if mode == "maintenance":
-        rules += site.baselines.values()
-    return [rule for rule in rules if rule.metric == name]
+# ---- pairs and links
 
 
-def _excused(site: Site, rules: Sequence[Criterion | Baseline], name: str) -> set[str]:
-    """The nodes of which a waiver that holds excuses every criterion, and with it the baseline."""
+def of_pairs(
+    site: Site, check: str, metric: str, mode: str, samples: Sequence[Sample], asked: Iterable[Pair]
+) -> list[Compared]:
+    """The worst pair of a metric, the worst against its client, and the link as a whole.
+
+    asked: (client, server). A criterion on clients does not apply to the way back.
+    """
+    name, ways = f"{check}.{metric}", set(asked)
+    rules = _rules(site, name, mode, lambda one: bool(one.links) and one.scope not in MIDDLES)
+    groups: dict[tuple[str, tuple[str, ...]], list[Sample]] = {}
+    for sample in _measured(samples, name):
+        groups.setdefault(_group(metric, sample, ways), []).append(sample)
+    found = []
+    for (shown, subjects), values in sorted(groups.items()):
+        fitting = [rule for rule in rules if rule.subject in subjects]
+        found.append(_worst(site, name, shown, fitting, values, lambda s: _sender(site, s)))
+    return found
+
+
+def _group(metric: str, sample: Sample, ways: set[Pair]) -> tuple[str, tuple[str, ...]]:
+    """The name that ReFrame gets, and the subjects of the criteria that apply."""
+    if pair_units.of_link(sample):
+        return metric, ("system",)
+    if (sample.node, sample.dims.get(pair_units.PEER, "")) in ways:
+        return metric, ("pair", "client")
+    return f"{metric}_back", ("pair",)
+
+
+def _sender(site: Site, sample: Sample) -> Hardware:
+    role = site.role_of(sample.node)
+    return site.hardware_of(role) if role else Hardware()
+
+
+# ---- points of sweeps
+
+
+def of_points(
+    site: Site, check: str, metric: str, mode: str, samples: Sequence[Sample]
+) -> list[Compared]:
+    """The worst point of a metric, of those that a criterion on the system covers if any."""
+    name = f"{check}.{metric}"
+    values = _measured(samples, name)
+    if not values:
+        return []
+    rules = _rules(site, name, mode, _is_of_system)
+    return [_worst(site, name, metric, rules, values, lambda s: _sender(site, s))]
+
+
+def _is_of_system(promise: Criterion | Baseline) -> bool:
+    if not isinstance(promise, Criterion):
+        return False
+    return promise.subject == "system" and of_system(promise)
+
+
+# ---- what all of them share
+
+
+def _measured(samples: Iterable[Sample], name: str) -> list[Sample]:
+    return [s for s in samples if s.metric == name and s.status == "ok"]
+
+
+def _rules(
+    site: Site, name: str, mode: str, wanted: Callable[[Criterion | Baseline], bool]
+) -> list[Rule]:
+    """The wanted criteria on a metric, and in a maintenance its baselines.
+
+    A node that is excused from every criterion has no baseline.
+    """
     today = datetime.now(UTC).date()
-    held = [waiver for waiver in site.waivers.values() if waiver.holds(today)]
-    keys = [key for key, criterion in site.criteria.items() if criterion in rules] or [""]
-    nodes = [{n for w in held if w.speaks_of(key, name) for n in w.set} for key in keys]
-    return set.intersection(*nodes)
+    waivers = [waiver for waiver in site.waivers.values() if waiver.holds(today)]
+
+    def excused(key: str) -> set[str]:
+        return {node for one in waivers if one.speaks_of(key, name) for node in one.set}
+
+    rules = []
+    for key, criterion in site.criteria.items():
+        if criterion.metric == name and criterion.kind != "report_only" and wanted(criterion):
+            rules.append(Rule(criterion, excused(key)))
+    if mode == "maintenance":
+        everywhere = _excused_from_all(rules) if rules else excused("")
+        for baseline in site.baselines.values():
+            if baseline.metric == name and wanted(baseline):
+                rules.append(Rule(baseline, everywhere))
+    return rules
 
 
-def compared(
-    rules: Sequence[Criterion | Baseline],
-    sample: Sample,
-    facts: Hardware | None,
-    figure: Fraction | None = None,
-) -> tuple[float, Reference]:
-    """A sample's figure and the tightest of the bounds that it can answer, as floats.
+def _excused_from_all(rules: Sequence[Rule]) -> set[str]:
+    return set.intersection(*(rule.excused for rule in rules)) if rules else set()
 
-    figure: another one that answers as the sample does, such as a median.
+
+def _worst(
+    site: Site,
+    name: str,
+    shown: str,
+    rules: Sequence[Rule],
+    values: Sequence[Sample],
+    facts: Callable[[Sample], Hardware],
+) -> Compared:
+    """The worst value that breaks a rule, or answers one, or of all; and the bound that it has.
+
+    shown: the name that ReFrame gets. facts: the hardware to which a bound may refer.
     """
-    exact = Fraction(sample.number) if figure is None else figure
-    limits = [rule.limits(sample.unit, facts) for rule in rules if not why_not(rule, sample)]
-    lows = [low for low, _ in limits if low]
-    highs = [high for _, high in limits if high]
-    low = max(lows, key=lambda one: (one.value, not one.inclusive), default=None)
-    high = min(highs, key=lambda one: (one.value, one.inclusive), default=None)
-    reference = _reference(
-        low.as_float(lowest=True) if low else None, high.as_float(lowest=False) if high else None
-    )
-    return _on_its_side(exact, low, high, reference), reference
+    answers = []
+    broken = []
+    for rule in rules:
+        for sample in medians(s for s in values if rule.accepts(s)):
+            answers.append((sample, rule.promise))
+            if not rule.promise.met(Fraction(sample.number), sample.unit, facts(sample)):
+                broken.append((sample, rule.promise))
+    decisive = broken or answers
+    candidates = [sample for sample, _ in decisive] or medians(values)
+    entry = site.catalogue[name]
+    pick = max if entry.better == "lower" else min
+    worst = pick(candidates, key=lambda s: units.convert(s.number, s.unit, entry.unit))
+    limits = [
+        promise.limits(worst.unit, facts(worst)) for sample, promise in decisive if sample == worst
+    ]
+    number, bound = reference.compare(Fraction(worst.number), limits)
+    return shown, number, worst.unit, bound
 
 
-def _on_its_side(
-    exact: Fraction, low: Limit | None, high: Limit | None, reference: Reference
-) -> float:
-    """The float nearest to a figure that ReFrame finds on the side of the bounds where it is.
-
-    A median may have more digits than a float: just below 5 it must not become 5.
-    """
-    number = float(exact)
-    if reference == NOTHING_PASSES:
-        return number
-    lowest, highest = (float(bound) for bound in reference_bounds(*reference))
-    if low and (exact < low.value or exact == low.value and not low.inclusive):
-        return min(number, math.nextafter(lowest, -math.inf))
-    if high and (exact > high.value or exact == high.value and not high.inclusive):
-        return max(number, math.nextafter(highest, math.inf))
-    return min(max(number, lowest), highest)
-
-
-def _reference(low: float | None, high: float | None) -> Reference:
-    """ReFrame's tuple: an inclusive bound is exact as the reference itself, with 0 beside it."""
-    if low is not None and high is not None:
-        return _between(low, high)
-    if low is not None:
-        return (low, 0.0, None)
-    if high is not None:
-        return (high, None, 0.0)
-    return UNBOUNDED
-
-
-def _between(low: float, high: float) -> Reference:
-    """Both bounds at once: ReFrame multiplies, which rounds, unless the reference is well chosen.
-
-    Around zero the thresholds are absolute. A power of two between the bounds makes both factors
-    exact; where there is none, low / high is above one half and comes back exactly, too.
-    """
-    if low > high:
-        return NOTHING_PASSES
-    if low <= 0 <= high:
-        return (0.0, low, high)
-    if high < 0:
-        reference, below, above = _between(-high, -low)
-        return (-reference, -(above or 0.0), -(below or 0.0))
-    reference = min(2.0 ** math.frexp(low)[1], high)
-    return (reference, low / reference - 1, high / reference - 1)
-
-
-def tell_failed(failed: Sequence[Sample], expected: int) -> str:
-    """One line: how many nodes were measured, and what became of the others."""
-    nodes = len({s.node for s in failed})
-    told = "; ".join(f"{s.node}: {s.status}: {s.why}" for s in failed[:SHOWN])
-    more = f"; and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
-    return harmless(f"{expected - nodes} of {expected} nodes measured. {told}{more}")
-
-
-def tell_lost(lost: dict[str, str]) -> str:
-    """One line: the nodes that cannot take a job."""
-    told = "; ".join(f"{node}: {why}" for node, why in list(lost.items())[:SHOWN])
-    return harmless(told + (f"; and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""))
+def medians(samples: Iterable[Sample]) -> list[Sample]:
+    """One sample a node, pair or point and its dimensions: the exact median of the trials."""
+    alike: dict[tuple[str, str, str], list[Sample]] = {}
+    for sample in samples:
+        key = (sample.node, pair_units.dimensions(sample), sample.unit)
+        alike.setdefault(key, []).append(sample)
+    found = []
+    for trials in alike.values():
+        with localcontext(prec=DIGITS):
+            value = Decimal(median(s.number for s in trials))
+        found.append(replace(trials[0], value=value))
+    return found

@@ -31,6 +31,7 @@ from siteproof.checks import (
     evidence,
     loading,
     missing,
+    progress,
     session,
     sight,
     software,
@@ -108,7 +109,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: what was measured, and what became of the rest."""
-        return contract.tell_failed(failed, len(stages.expected(self.plan)))
+        return progress.failed_nodes(failed, len(stages.expected(self.plan)))
 
     @classmethod
     def name_of_check(cls) -> str:
@@ -303,7 +304,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             self.plan.save(stage, session.current().folder / "stage")
         if not self.asked:
             stages.collect(stage, files.perflogs(), job=self.plan)
-            raise JobError(f"no node can take a job: {contract.tell_lost(self.plan.lost)}")
+            raise JobError(f"no node can take a job: {progress.lost_nodes(self.plan.lost)}")
         if self.in_batch or self.held:
             self.pin(self.asked)
 
@@ -483,9 +484,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 references[name] = (*reference, unit)
         self.reference = {self.current_partition.fullname: references}
 
-    def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
+    def compared(self, metric: str) -> list[contract.Compared]:
         """Name, value, unit and reference of what ReFrame compares of a headline metric."""
-        return contract.headline(
+        return contract.of_nodes(
             self.site,
             self.where.role,
             self.name_of_check(),

@@ -14,15 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, variable
 
 from siteproof import nodesets
-from siteproof.checks import (
-    contract,
-    contract_pairs,
-    loading,
-    missing,
-    selection,
-    session,
-    timetable,
-)
+from siteproof.checks import contract, loading, missing, progress, selection, session, timetable
 from siteproof.checks.job import LOCAL, JobCheck
 from siteproof.checks.timetable import Timetable
 from siteproof.collect import pair_turns, stages
@@ -282,11 +274,11 @@ class PerPairCheck(JobCheck, special=True):
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many turns gave a figure, and what became of the others."""
-        return contract_pairs.tell_failed(failed, len(self.table.turns))
+        return progress.failed_turns(failed, len(self.table.turns))
 
-    def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
+    def compared(self, metric: str) -> list[contract.Compared]:
         """The worst pair, and the worst against its client."""
-        return contract_pairs.headline(
+        return contract.of_pairs(
             self.site,
             type(self).__name__,
             metric,

@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import nodesets
-from siteproof.checks import contract, contract_sweep, loading, missing, selection, session
+from siteproof.checks import contract, loading, missing, progress, selection, session
 from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
 from siteproof.collect import stages, sweep_points
@@ -388,7 +388,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if len(self.known) > before:
             getlogger().info(
                 f"{self.display_name}: "
-                + contract_sweep.tell_progress(
+                + progress.points_done(
                     len(self.known),
                     len(self.points),
                     now - (self.began or self.plan.started),
@@ -419,12 +419,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return self.again_on
         return none
 
-    def compared(self, metric: str) -> list[tuple[str, float, str, contract.Reference]]:
+    def compared(self, metric: str) -> list[contract.Compared]:
         """The point that breaks a promise on the system, or the worst that answers one."""
-        return contract_sweep.headline(
+        return contract.of_points(
             self.site, self.name_of_check(), metric, self.mode, getattr(self, "samples", [])
         )
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many points gave a figure, and what became of the others."""
-        return contract_sweep.tell_failed(failed, len(self.points))
+        return progress.failed_points(failed, len(self.points))

@@ -3,7 +3,7 @@
 import pytest
 
 from siteproof.checks import budget
-from siteproof.checks.contract_sweep import tell_failed, tell_progress
+from siteproof.checks.progress import failed_points, points_done
 from siteproof.checks.settings import of_sweeps
 from siteproof.record.samples import Header, Sample
 
@@ -29,7 +29,7 @@ def test_the_cost_is_that_of_the_jobs_that_run():
     ],
 )
 def test_progress_says_how_long_the_rest_will_take(done, points, seconds, line):
-    assert tell_progress(done, points, seconds) == line
+    assert points_done(done, points, seconds) == line
 
 
 def test_failed_points_are_told_by_their_axes():
@@ -38,7 +38,7 @@ def test_failed_points_are_told_by_their_axes():
         for n in (1, 2)
         for t in (1, 2)
     ]
-    assert tell_failed(failed, 10) == (
+    assert failed_points(failed, 10) == (
         "6 of 10 points measured. tasks=1 trial=1: timeout: hung; tasks=1 trial=2: timeout: hung; "
         "tasks=2 trial=1: timeout: hung; and 1 more"
     )

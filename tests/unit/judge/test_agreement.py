@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reframe.core.exceptions import SanityError
 
-from siteproof.checks import contract
+from siteproof.checks import contract, reference
 from siteproof.judge.criterion import Verdict, judge
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Baseline, Criterion, Metric, Site, System
@@ -94,7 +94,7 @@ def samples(values, unit, **keys):
 def reframe_says(described, measured, mode="acceptance"):
     """Whether ReFrame's own assertions hold with our references."""
     try:
-        for _, value, _, reference in contract.headline(
+        for _, value, _, reference in contract.of_nodes(
             described, "node", "Check", "figure", mode, measured
         ):
             sn.evaluate(sn.assert_reference(value, *reference))
@@ -174,7 +174,7 @@ def test_ten_thousand_random_contracts_are_judged_alike_three_times(record_prope
                 keys,
                 unit,
                 value,
-                contract.headline(described, "node", "Check", "figure", "acceptance", measured),
+                contract.of_nodes(described, "node", "Check", "figure", "acceptance", measured),
             )
             compared, passed = compared + 1, passed + expected
     record_property(
@@ -285,12 +285,12 @@ def test_two_bounds_on_one_metric_hold_at_once_and_exactly():
     [(-3, -1), (-1.5, 0), (0, 0), (-1, 1), (0, 7.3), (2, 2), (1.1, 1.9), (0.1, 300)],
 )
 def test_bounds_of_any_sign_are_exact(low, high):
-    reference = contract._between(float(low), float(high))
-    assert sn.evaluate(sn.assert_reference(float(low), *reference))
-    assert sn.evaluate(sn.assert_reference(float(high), *reference))
+    bounds = reference.between(float(low), float(high))
+    assert sn.evaluate(sn.assert_reference(float(low), *bounds))
+    assert sn.evaluate(sn.assert_reference(float(high), *bounds))
     for value in (low - 1e-9, high + 1e-9):
         with pytest.raises(SanityError):
-            sn.evaluate(sn.assert_reference(value, *reference))
+            sn.evaluate(sn.assert_reference(value, *bounds))
 
 
 def test_zero_mismatches_and_not_one():

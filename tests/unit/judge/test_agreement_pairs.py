@@ -12,7 +12,7 @@ from nets import head, load
 from reframe.core.exceptions import SanityError
 from test_agreement import KINDS, by_hand, decimal_text, values_near
 
-from siteproof.checks import contract_pairs
+from siteproof.checks import contract
 from siteproof.record.samples import Sample
 from siteproof.sites import Criterion, pairs
 from siteproof.verdict import judgement
@@ -70,7 +70,7 @@ def reframe_says(net, found):
     """Whether ReFrame's own assertions hold with our references."""
     asked = pairs.asked(net, net.system.links["lan"])
     try:
-        for _, value, _, reference in contract_pairs.headline(
+        for _, value, _, reference in contract.of_pairs(
             net, "TcpBandwidth", "throughput", "acceptance", found, asked
         ):
             sn.evaluate(sn.assert_reference(value, *reference))
@@ -203,7 +203,7 @@ def test_the_sum_of_a_link_is_compared_with_what_the_link_promises(net):
             for way in ("out", "in")
         ]
         found[1] = replace(found[1], value=Decimal("60e9"))
-        [(told, value, unit, reference)] = contract_pairs.headline(
+        [(told, value, unit, reference)] = contract.of_pairs(
             site, "TcpBandwidth", "aggregate", "acceptance", found, []
         )
         assert (told, unit) == ("aggregate", "b/s")

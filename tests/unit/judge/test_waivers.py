@@ -9,7 +9,7 @@ from clone import SITES
 from test_agreement import criterion, site
 from test_agreement import samples as three
 
-from siteproof.checks import contract
+from siteproof.checks import contract, reference
 from siteproof.judge.criterion import judge
 from siteproof.judge.gravity import WRONG, Verdict
 from siteproof.record import samples
@@ -290,7 +290,7 @@ def test_the_verdict_honours_a_waiver_until_it_expires(world, expires, word, tol
 def test_reframe_compares_the_worst_node_that_is_not_waived(waives, expires, worst):
     described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
     described.waivers["W"] = waiver(nodes="n1", waives=waives, expires=expires)
-    [(name, value, _, reference), _] = contract.headline(
+    [(name, value, _, reference), _] = contract.of_nodes(
         described,
         "node",
         "Check",
@@ -304,14 +304,14 @@ def test_reframe_compares_the_worst_node_that_is_not_waived(waives, expires, wor
 def test_where_all_nodes_are_waived_reframe_has_a_figure_and_no_bound():
     described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
     described.waivers["W"] = waiver(nodes="n[1-3]", expires="2999-01-01")
-    assert contract.headline(
+    assert contract.of_nodes(
         described,
         "node",
         "Check",
         "figure",
         "acceptance",
         three([Decimal(10), Decimal(20)], "GB/s"),
-    ) == [("figure", 10.0, "GB/s", contract.UNBOUNDED)]
+    ) == [("figure", 10.0, "GB/s", reference.UNBOUNDED)]
 
 
 def test_a_waived_node_is_left_out_of_reframes_mean():
@@ -319,7 +319,7 @@ def test_a_waived_node_is_left_out_of_reframes_mean():
     described.waivers["W"] = waiver(nodes="n1", expires="2999-01-01")
     found = {
         name: (value, reference)
-        for name, value, _, reference in contract.headline(
+        for name, value, _, reference in contract.of_nodes(
             described,
             "node",
             "Check",
