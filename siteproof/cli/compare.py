@@ -17,6 +17,7 @@ from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
 from siteproof.verdict import judgement
+from siteproof.wording.findings import full
 
 COLOURS = {
     Word.WORSE: "bold red",
@@ -26,8 +27,8 @@ COLOURS = {
     Word.SAME: "dim",
 }
 WIDTH = 132  # columns where nobody looks at a terminal
-SHOWN = 3  # worst nodes of a row
-MOST = 40  # changes that are told; --json has all of them
+MAX_WORST = 3  # nodes of a row
+MAX_LINES = 40  # of changes; --json has all of them
 
 
 @click.command()
@@ -119,10 +120,10 @@ def _print(result: Comparison, names: list[str]) -> None:
         ("only in B: ", result.only_b),
         ("changed: ", result.changed),
     ):
-        for line in lines[:MOST]:
-            console.print(f"{title}{line}", markup=False, highlight=False)
-        if len(lines) > MOST:
-            console.print(f"{title}{len(lines) - MOST} more, see --json", highlight=False)
+        for why in lines[:MAX_LINES]:
+            console.print(f"{title}{full(why)}", markup=False, highlight=False)
+        if len(lines) > MAX_LINES:
+            console.print(f"{title}{len(lines) - MAX_LINES} more, see --json", highlight=False)
     console.print(_last_line(result), markup=False, highlight=False)
 
 
@@ -136,8 +137,8 @@ def _noise(row: Row) -> str:
 
 
 def _worst(row: Row) -> str:
-    told = [f"{node} {share(change)}" for node, change in row.worst[:SHOWN]]
-    more = len(row.worst) - SHOWN
+    told = [f"{node} {share(change)}" for node, change in row.worst[:MAX_WORST]]
+    more = len(row.worst) - MAX_WORST
     return ", ".join(told + ([f"{more} more"] if more > 0 else []))
 
 
@@ -152,6 +153,12 @@ def _last_line(result: Comparison) -> str:
 
 
 def _record(result: Comparison, names: list[str], code: int) -> dict[str, Any]:
+    lists = {
+        "not_comparable": result.not_comparable,
+        "only_in_a": result.only_a,
+        "only_in_b": result.only_b,
+        "changed": result.changed,
+    }
     return {
         "a": names[0],
         "b": names[1],
@@ -171,8 +178,6 @@ def _record(result: Comparison, names: list[str], code: int) -> dict[str, Any]:
             }
             for r in result.rows
         ],
-        "not_comparable": result.not_comparable,
-        "only_in_a": result.only_a,
-        "only_in_b": result.only_b,
-        "changed": result.changed,
+        **{name: list(map(full, found)) for name, found in lists.items()},
+        "findings": [why.record() for found in lists.values() for why in found],
     }

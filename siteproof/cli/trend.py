@@ -27,6 +27,7 @@ from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey, acks
 from siteproof.trend.alerts import CONFIRMS, counted
 from siteproof.trend.finds import SHORTEST
+from siteproof.wording.findings import full
 
 _system = click.option(
     "--system",
@@ -353,7 +354,7 @@ def share(change: float) -> str:
 
 
 def _causes(alert: Alert) -> list[str]:
-    told = list(alert.changed[:CAUSES])
+    told = list(map(full, alert.changed[:CAUSES]))
     more = len(alert.changed) - len(told)
     return told + ([f"{more} more, see 'trend why'"] if more > 0 else [])
 
@@ -410,7 +411,7 @@ def explain(alert: Alert, lines: Sequence[Line], records: Sequence[acks.Record])
         ("first after", f"{alert.first_after} UTC, session {alert.first_after.session}"),
         ("environment", alert.environment),
         ("conditions", asked),
-        *(("changed", line) for line in alert.changed),
+        *(("changed", full(why)) for why in alert.changed),
         *(
             (
                 ("taken back" if r.takes_back else "acknowledged"),
@@ -494,7 +495,11 @@ def record(site: Site, seen: Survey, code: ExitCode) -> dict[str, Any]:
 def _plain(alert: Alert) -> dict[str, Any]:
     plain = {key: _number(value) for key, value in acks.as_record(alert).items()}
     ack = alert.ack and {"who": alert.ack.who, "why": alert.ack.why, "when": alert.ack.when}
-    return plain | {"open": alert.open, "improved": alert.improved, "ack": ack}
+    changed = {
+        "changed": list(map(full, alert.changed)),
+        "findings": [why.record() for why in alert.changed],
+    }
+    return plain | changed | {"open": alert.open, "improved": alert.improved, "ack": ack}
 
 
 def _number(value: Any) -> Any:

@@ -1,57 +1,56 @@
-"""What is recorded beside the figures and changed between two sets of samples, a line each.
+"""What is recorded with the values and changed between two sets of samples.
 
-Kernel and suite, software and its lock, host parameters, and what the nodes say of themselves.
+Kernel and suite, software and its lock, host parameters, and the nodes' own descriptions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from siteproof import nodesets
 from siteproof.analysis import uniformity
-from siteproof.record import descriptions
+from siteproof.record import descriptions, finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Order, Sample
 from siteproof.record.series import of_the_machine
 
 PROVENANCE = ("suite", "kernel", "processor", "reframe", "software_lock", "spack", "slurm")
+Side = Sequence[Sample]
 
 
-def between(a: Sequence[Sample], b: Sequence[Sample], perflogs: Path) -> list[str]:
+def between(a: Side, b: Side, perflogs: Path) -> list[Finding]:
     """Everything that changed from A to B. Raises UserError where descriptions are broken."""
     return [*provenance(a, b), *software(a, b), *texts(a, b), *described(a, b, perflogs)]
 
 
-def provenance(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
-    """What the headers say: suite, kernel, software lock, Slurm."""
-    return [
-        told
-        for key in PROVENANCE
-        if (
-            told := _sets(
-                key, *({s.header.provenance.get(key, "unknown") for s in side} for side in (a, b))
-            )
-        )
-    ]
+def provenance(a: Side, b: Side) -> Iterator[Finding]:
+    """What the headers record: suite, kernel, software lock, Slurm."""
+    for key in PROVENANCE:
+        before, after = ({s.header.provenance.get(key, "unknown") for s in side} for side in (a, b))
+        yield from _sets("", key, before, after)
 
 
-def software(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
+def software(a: Side, b: Side) -> Iterator[Finding]:
     """Conditions that the machine brings along, check by check."""
-    found: list[dict[tuple[str, str], set[str]]] = [{}, {}]
-    for side, samples in zip(found, (a, b), strict=True):
-        for sample in samples:
-            for key, text in sample.conditions.items() if sample.status == "ok" else ():
-                if of_the_machine(key) or key == "mode":
-                    side.setdefault((sample.header.check, key), set()).add(text)
-    shared = sorted(found[0].keys() & found[1].keys())
-    return [
-        told
-        for check, key in shared
-        if (told := _sets(f"{check}: {key}", found[0][check, key], found[1][check, key]))
-    ]
+    before, after = _conditions(a), _conditions(b)
+    for check, key in sorted(before.keys() & after.keys()):
+        yield from _sets(check, key, before[check, key], after[check, key])
 
 
-def texts(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
+def _conditions(side: Side) -> dict[tuple[str, str], set[str]]:
+    """The values of each check's conditions of the machine, and its modes."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for sample in side:
+        if sample.status != "ok":
+            continue
+        for key, text in sample.conditions.items():
+            if of_the_machine(key) or key == "mode":
+                found.setdefault((sample.header.check, key), set()).add(text)
+    return found
+
+
+def texts(a: Side, b: Side) -> Iterator[Finding]:
     """Host parameters and other texts that changed, each change with its nodes."""
     one, other = _newest_texts(a), _newest_texts(b)
     measured = {(s.node, s.header.check) for s in a} & {(s.node, s.header.check) for s in b}
@@ -60,25 +59,26 @@ def texts(a: Sequence[Sample], b: Sequence[Sample]) -> list[str]:
         before, after = one.get((node, name), "nothing"), other.get((node, name), "nothing")
         if before != after and (node, name.partition(".")[0]) in measured:
             changes.setdefault((name, before, after), []).append(node)
-    return [
-        f"{name}: {before} -> {after} on {nodesets.of(nodes)}"
-        for (name, before, after), nodes in sorted(changes.items())
-    ]
+    for (name, before, after), nodes in sorted(changes.items()):
+        yield _changed("", name, before, after, nodes)
 
 
-def described(a: Sequence[Sample], b: Sequence[Sample], perflogs: Path) -> list[str]:
-    """What the nodes say of themselves: firmware, packages, devices."""
+def described(a: Side, b: Side, perflogs: Path) -> Iterator[Finding]:
+    """What the nodes report of themselves: firmware, packages, devices."""
     before, after = (descriptions.of(side, perflogs) for side in (a, b))
-    return [
-        f"{c.field}: {_value(c.before)} -> {_value(c.after)} on {nodesets.of(c.nodes)}"
-        for c in uniformity.drift(before, after)
-    ]
+    for change in uniformity.drift(before, after):
+        values = _value(change.before), _value(change.after)
+        yield _changed("", change.field, *values, change.nodes)
 
 
-def _sets(name: str, one: set[str], other: set[str]) -> str:
-    if one == other or not one or not other:
-        return ""
-    return f"{name}: {' and '.join(sorted(one))} -> {' and '.join(sorted(other))}"
+def _sets(check: str, name: str, one: set[str], other: set[str]) -> Iterator[Finding]:
+    if one and other and one != other:
+        yield _changed(check, name, " and ".join(sorted(one)), " and ".join(sorted(other)))
+
+
+def _changed(check: str, what: str, before: str, after: str, nodes: Iterable[str] = ()) -> Finding:
+    held = {"what": what, "before": before, "after": after}
+    return finding.of(Kind.CHANGED, held, check=check, subject=str(nodesets.of(nodes)))
 
 
 def _newest_texts(samples: Sequence[Sample]) -> dict[tuple[str, str], str]:

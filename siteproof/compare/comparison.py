@@ -17,13 +17,15 @@ from siteproof import nodesets, units
 from siteproof.analysis import before_after as rules
 from siteproof.analysis.before_after import Change, Word
 from siteproof.compare import changes
-from siteproof.record import series
+from siteproof.record import finding, series
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
 from siteproof.record.series import SWEEP, JobValue, Series, comparable
 from siteproof.sites import Metric, Site
 from siteproof.sweeps import reading
 
 Nodes = Mapping[str, list[JobValue]]
+Sides = Mapping[Series, Nodes]  # of a campaign
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A beside B. Each text of the lists is one line; rows: the gravest first."""
+    """A compared with B. rows: the worst changes first. only_a, only_b: measured in one of them."""
 
     rows: list[Row] = field(default_factory=list)
-    not_comparable: list[str] = field(default_factory=list)
-    only_a: list[str] = field(default_factory=list)
-    only_b: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
+    not_comparable: list[Finding] = field(default_factory=list)
+    only_a: list[Finding] = field(default_factory=list)
+    only_b: list[Finding] = field(default_factory=list)
+    changed: list[Finding] = field(default_factory=list)
 
 
 def compare(site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path) -> Comparison:
@@ -91,32 +93,46 @@ def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[
     return joined
 
 
-def _place(
-    site: Site,
-    place: Place,
-    a: dict[Series, dict[str, list[JobValue]]],
-    b: dict[Series, dict[str, list[JobValue]]],
-    found: Comparison,
-) -> None:
-    told = f"{place.name} of {place.role}"
+def _place(site: Site, place: Place, a: Sides, b: Sides, found: Comparison) -> None:
     if not a or not b:
-        nodes = nodesets.of(node for side in (a, b) for held in side.values() for node in held)
-        (found.only_a if a else found.only_b).append(f"{place.name} of {nodes}")
+        nodes = [node for side in (a, b) for held in side.values() for node in held]
+        (found.only_a if a else found.only_b).append(_only(place, nodes))
         return
     both = sorted(a.keys() & b.keys(), key=str)
     if not both:
-        one, other = (dict(min(side, key=str).conditions) for side in (a, b))
-        found.not_comparable.append(f"{told}: not comparable: {_difference(one, other)}")
+        found.not_comparable.append(_not_comparable(place, a, b))
     for key in both:
-        common = a[key].keys() & b[key].keys()
-        for mine, others, only in ((a, b, found.only_a), (b, a, found.only_b)):
-            if alone := mine[key].keys() - others[key].keys():
-                only.append(f"{place.name} of {nodesets.of(alone)}")
-        if not common:
-            found.not_comparable.append(f"{told}: not comparable: no node in both")
-            continue
-        row = _row(site, place, _few(a[key], common), _few(b[key], common))
-        found.rows.append(replace(row, of_a_point=SWEEP in dict(key.conditions)))
+        _series(site, place, key, a[key], b[key], found)
+
+
+def _series(site: Site, place: Place, key: Series, a: Nodes, b: Nodes, found: Comparison) -> None:
+    """One series that both have: the nodes of both, and those of one only."""
+    for nodes, others, only in ((a, b, found.only_a), (b, a, found.only_b)):
+        alone = nodes.keys() - others.keys()
+        if alone:
+            only.append(_only(place, alone))
+    common = a.keys() & b.keys()
+    if not common:
+        found.not_comparable.append(_of_place(Kind.NO_NODE_IN_BOTH, place, role=place.role))
+        return
+    row = _row(site, place, _few(a, common), _few(b, common))
+    found.rows.append(replace(row, of_a_point=SWEEP in dict(key.conditions)))
+
+
+def _only(place: Place, nodes: Iterable[str]) -> Finding:
+    found = _of_place(Kind.ONLY_IN_ONE, place)
+    return replace(found, subject=str(nodesets.of(nodes)))
+
+
+def _not_comparable(place: Place, a: Sides, b: Sides) -> Finding:
+    one, other = (dict(min(side, key=str).conditions) for side in (a, b))
+    differences = _difference(one, other)
+    return _of_place(Kind.NOT_COMPARABLE, place, role=place.role, differences=differences)
+
+
+def _of_place(kind: Kind, place: Place, **held: str) -> Finding:
+    check = place.metric.partition(".")[0]
+    return finding.of(kind, held, check=check, metric=place.name)
 
 
 def _few(nodes: Nodes, wanted: Iterable[str]) -> dict[str, list[JobValue]]:
@@ -143,34 +159,47 @@ def _unit(metric: Metric, a: Nodes, b: Nodes) -> str:
 
 def _values(place: Place, nodes: Nodes, unit: str, to: str) -> list[float]:
     """What the noise is judged by: nodes, else a node's runs; of a sweep's point its trials."""
+    runs = [run for runs in nodes.values() for run in runs]
     if place.role == series.SYSTEM:
-        found = [v for runs in nodes.values() for r in runs for v in r.each]
+        found = [value for run in runs for value in run.each]
     elif len(nodes) > 1:
-        found = [median(r.value for r in runs) for runs in nodes.values()]
+        found = [median(run.value for run in runs) for runs in nodes.values()]
     else:
-        found = [r.value for runs in nodes.values() for r in runs]
+        found = [run.value for run in runs]
     factor = units.convert(1, unit, to)
     return [float(f"{float(value * factor):.12g}") for value in found]  # 885, not 885.0000000001
 
 
-def _maxima(site: Site, a: Mapping[Series, Nodes], b: Mapping[Series, Nodes]) -> Iterator[Row]:
+def _maxima(site: Site, a: Sides, b: Sides) -> Iterator[Row]:
     """The highest point of each curve of a sweep on either side, of the points that both have."""
+    for (curve, axis), points in _curves(site, a.keys() & b.keys()).items():
+        if len(points) < 2:
+            continue
+        first, second = _highest(points, a), _highest(points, b)
+        before, after = dict(first.dims)[axis], dict(second.dims)[axis]
+        name = f"{curve.name}, highest of {len(points)}: {axis} {before} -> {after}"
+        place = Place(name, curve.metric, curve.environment, series.SYSTEM)
+        yield _row(site, place, a[first], b[second])
+
+
+def _curves(site: Site, both: Iterable[Series]) -> dict[tuple[Series, str], list[Series]]:
+    """The points of each curve, with the axis along which they lie."""
+    of_sweeps = [key for key in both if SWEEP in dict(key.conditions)]
+    known = reading.examine()[0] if of_sweeps else {}
     curves: dict[tuple[Series, str], list[Series]] = {}
-    both = [key for key in a.keys() & b.keys() if SWEEP in dict(key.conditions)]
-    known = reading.examine()[0] if both else {}
-    for key in sorted(both, key=str):
+    for key in sorted(of_sweeps, key=str):
         sweep = known.get(dict(key.conditions)[SWEEP])
-        if sweep and site.catalogue[key.metric].better == "higher":
-            rest = tuple((k, v) for k, v in key.dims if k != sweep.sweep.against)
-            if rest != key.dims:
-                curves.setdefault((replace(key, dims=rest), sweep.sweep.against), []).append(key)
-    for (curve, axis), points in curves.items():
-        if len(points) > 1:
-            tops = [max(points, key=lambda p: _middle(side[p])) for side in (a, b)]  # noqa: B023
-            at = [dict(top.dims)[axis] for top in tops]
-            name = f"{curve.name}, highest of {len(points)}: {axis} {at[0]} -> {at[1]}"
-            place = Place(name, curve.metric, curve.environment, series.SYSTEM)
-            yield _row(site, place, a[tops[0]], b[tops[1]])
+        if not sweep or site.catalogue[key.metric].better != "higher":
+            continue
+        axis = sweep.sweep.against
+        rest = tuple((name, value) for name, value in key.dims if name != axis)
+        if rest != key.dims:
+            curves.setdefault((replace(key, dims=rest), axis), []).append(key)
+    return curves
+
+
+def _highest(points: Sequence[Series], side: Sides) -> Series:
+    return max(points, key=lambda point: _middle(side[point]))
 
 
 def _middle(nodes: Nodes) -> float:

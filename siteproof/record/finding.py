@@ -99,7 +99,10 @@ class Kind(StrEnum):
     NOT_COMPARABLE = "not_comparable"  # role, differences
     NO_NODE_IN_BOTH = "no_node_in_both"  # role
     ONLY_IN_ONE = "only_in_one"
-    CHANGED = "changed"  # what, before, after
+    CHANGED = "changed"  # what, before, after; subject: the nodes
+    NOTHING_CHANGED = "nothing_changed"
+    CHANGE_UNKNOWN = "change_unknown"  # message
+    AS_RECORDED = "as_recorded"  # message: the line of a record that an older version wrote
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,17 @@ def details(**values: Detail | None) -> Details:
 def of(kind: Kind, held: Mapping[str, Any] | None = None, **fields: str) -> Finding:
     """A finding with its details."""
     return Finding(kind, details=details(**(held or {})), **fields)
+
+
+def read(plain: dict[str, Any]) -> Finding:
+    """A finding from its record. Raises LookupError, TypeError or ValueError where it is none."""
+    held = dict(plain)
+    kind, named = Kind(held.pop("kind")), held.pop("details", {})
+    if not all(isinstance(value, str) for value in held.values()):
+        raise TypeError
+    if not all(isinstance(value, Detail) for value in named.values()):
+        raise TypeError
+    return Finding(kind, **held, details=tuple((str(key), value) for key, value in named.items()))
 
 
 def unique(findings: Iterable[Finding]) -> list[Finding]:

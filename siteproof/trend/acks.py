@@ -16,6 +16,9 @@ from typing import Any
 
 from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
+from siteproof.record import finding
+from siteproof.record.finding import Finding
+from siteproof.record.finding import Kind as FindingKind
 from siteproof.record.series import Series
 from siteproof.trend.alerts import Ack, Alert, Moment
 
@@ -99,7 +102,7 @@ def as_record(alert: Alert) -> dict[str, Any]:
         plain[name] = moment and {"time": f"{moment.time.isoformat()}Z", "session": moment.session}
     return plain | {
         "nodes": str(alert.nodes),
-        "changed": list(alert.changed),
+        "changed": [why.record() for why in alert.changed],
         "series": {"dims": dict(alert.series.dims), "conditions": dict(alert.series.conditions)},
     }
 
@@ -134,7 +137,15 @@ def _alert(plain: dict[str, Any]) -> Alert:
     nodes = nodesets.parse(_text(plain, "nodes"))
     if told["last_before"] is None or told["first_after"] is None:
         raise ValueError
-    return Alert(**told, nodes=nodes, series=series, changed=[str(c) for c in plain["changed"]])
+    changed = [_finding(held) for held in plain["changed"]]
+    return Alert(**told, nodes=nodes, series=series, changed=changed)
+
+
+def _finding(plain: Any) -> Finding:
+    """What changed, as recorded; records of older versions have a line of text."""
+    if isinstance(plain, str):
+        return Finding(FindingKind.AS_RECORDED, message=plain)
+    return finding.read(plain)
 
 
 def _moment(plain: Any) -> Moment | None:

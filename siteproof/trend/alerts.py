@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ClusterShell.NodeSet import NodeSet
 
+from siteproof.record.finding import Finding
 from siteproof.record.series import Series
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Alert:
     series: Series
     better: str = "neither"
     of_fleet: bool = False
-    changed: Sequence[str] = ()
+    changed: Sequence[Finding] = ()
     made_good: Moment | None = None
     ack: Ack | None = None
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from siteproof.compare import changes
 from siteproof.errors import UserError
 from siteproof.record import samples
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK
 from siteproof.record.samples import Sample
 from siteproof.record.series import SYSTEM
@@ -24,8 +25,8 @@ from siteproof.trend.alerts import Alert, Moment
 if TYPE_CHECKING:
     from siteproof.history import History
 
-NOTHING = "nothing that is recorded changed"
-UNKNOWN = "not known: logs of others record nothing beside the figure"
+NOTHING = Finding(Kind.NOTHING_CHANGED)
+UNKNOWN = Finding(Kind.CHANGE_UNKNOWN, message="imported perflogs record values only")
 TEXTS, DESCRIPTION = "HostParameters", "SystemDescription"
 FILES = 64  # that are kept in memory: those of one night are behind many alerts
 # A row for each run of a check of texts on a node; the order is that of sessions.
@@ -47,7 +48,7 @@ class Causes:
     def __init__(self, h: History, system: str, perflogs: Path) -> None:
         self._h, self._system, self._perflogs = h, system, perflogs
         self._read = lru_cache(maxsize=FILES)(samples.read)
-        self._known: dict[object, list[str]] = {}
+        self._known: dict[object, list[Finding]] = {}
 
     def explain(self, alert: Alert) -> Alert:
         """The alert with what changed there; a drift has no day, and so no cause."""
@@ -64,7 +65,7 @@ class Causes:
             self._known[key] = self._between(alert) or [NOTHING]
         return replace(alert, changed=self._known[key])
 
-    def _between(self, alert: Alert) -> list[str]:
+    def _between(self, alert: Alert) -> list[Finding]:
         """A file that is gone or broken meanwhile is told as such."""
         check = alert.metric.partition(".")[0]
         try:
@@ -89,7 +90,7 @@ class Causes:
                 *changes.described(before, after, self._perflogs),
             ]
         except UserError as error:
-            return [f"not known: {error}"]
+            return [Finding(Kind.CHANGE_UNKNOWN, message=str(error))]
         return list(dict.fromkeys(told))
 
     def _samples(self, alert: Alert, moment: Moment, later: bool) -> Iterator[Sample]:

@@ -218,8 +218,9 @@ def _taken_out(f: Fields) -> str:
     return f"{f.state}: {f.message}" if f.message else f"{f.state}"
 
 
-def _only(f: Fields) -> str:
-    return f"{f.subject}"
+def _changed(f: Fields) -> str:
+    nodes = f" on {f.subject}" if f.subject else ""
+    return f"{f.what}: {f.before} -> {f.after}{nodes}"
 
 
 FORMS: dict[str, Callable[[Detail], str]] = {
@@ -305,8 +306,11 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.PUT_BY_OTHERS: "put there by somebody else",
     Kind.NOT_PASSED: lambda f: f"{f.state}: {f.message or 'no reason given'}",
     Kind.NOT_RESPONDING: "{f.state}",
-    Kind.NOT_COMPARABLE: "not comparable: {f.differences}",
-    Kind.NO_NODE_IN_BOTH: "not comparable: no node in both",
-    Kind.ONLY_IN_ONE: _only,
-    Kind.CHANGED: "{f.before} -> {f.after}",
+    Kind.NOT_COMPARABLE: "not comparable on {f.role}: {f.differences}",
+    Kind.NO_NODE_IN_BOTH: "not comparable on {f.role}: no node in both",
+    Kind.ONLY_IN_ONE: "{f.subject}",
+    Kind.CHANGED: _changed,
+    Kind.NOTHING_CHANGED: "nothing that is recorded changed",
+    Kind.AS_RECORDED: "{f.message}",
+    Kind.CHANGE_UNKNOWN: lambda f: f"not known: {f.message}",
 }

@@ -14,6 +14,7 @@ from siteproof.report.material import Material
 from siteproof.report.phrases import count, counted, few, figure, nodes, share, when
 from siteproof.report.sections import Section, Table
 from siteproof.trend import Alert, Moment
+from siteproof.wording.findings import full
 
 WORST = 3  # nodes of a row
 NAMED = 3  # figures that a sentence names
@@ -42,7 +43,7 @@ def chapter(material: Material) -> Section:
             ("Measured then and not now", since.result.only_a),
             ("Measured now and not then", since.result.only_b),
         ):
-            points += [f"{title}: {line}" for line in lines[:MOST]]
+            points += [f"{title}: {full(why)}" for why in lines[:MOST]]
             points += [f"{title}: {len(lines) - MOST} more"] if len(lines) > MOST else []
     parts = [_of_history(material)] if material.judged.samples else []
     return Section(
@@ -278,7 +279,7 @@ def _alert(alert: Alert) -> tuple[str, ...]:
         f"{sure} (n {alert.n_after})"
         if alert.kind == "drift"
         else f"{sure} (n {alert.n_before} and {alert.n_after})",
-        few(list(alert.changed), WORST, "; ") or "nothing recorded",
+        few(list(map(full, alert.changed)), WORST, "; ") or "nothing recorded",
     )
 
 

@@ -14,6 +14,7 @@ from siteproof.figure import run_chart as drawn
 from siteproof.figure.distribution import Mark
 from siteproof.figure.run_chart import Course, Region, Trend
 from siteproof.record import series
+from siteproof.record.finding import Kind
 from siteproof.record.series import comparable
 from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
@@ -23,6 +24,7 @@ from siteproof.report.past import Past
 from siteproof.report.phrases import count, day, figure, share
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.trend import Alert
+from siteproof.wording.findings import full
 
 LEAST = 3  # runs that make a course
 FLEETS = 8  # figures of the fleet's headline metrics
@@ -156,8 +158,8 @@ def _utc(alert: Alert) -> datetime:
 
 def _step(alert: Alert) -> str:
     told = f"{share(alert.relative)} on {day(_utc(alert))}"
-    if alert.changed and ":" in alert.changed[0]:  # a field and its values, no sentence
-        told += f", {alert.changed[0]}"
+    if alert.changed and alert.changed[0].kind is Kind.CHANGED:
+        told += f", {full(alert.changed[0])}"
     return told + (" (provisional)" if alert.provisional else "")
 
 
@@ -307,7 +309,7 @@ def _alert_says(alert: Alert) -> str:
     told += ", provisional" if alert.provisional else ""
     told += f", made good on {alert.made_good}" if alert.made_good else ""
     told += (
-        f"; changed there: {'; '.join(alert.changed)}"
+        f"; changed there: {'; '.join(map(full, alert.changed))}"
         if alert.changed
         else "; nothing else is known to have changed there"
     )
