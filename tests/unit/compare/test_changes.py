@@ -2,6 +2,7 @@
 
 import fleets
 import pytest
+import reasons
 
 from siteproof.checks import session
 from siteproof.compare import changes
@@ -18,13 +19,12 @@ def around(before, after):
 @pytest.mark.parametrize("key", changes.PROVENANCE)
 def test_each_word_of_the_provenance_is_compared(key, tmp_path):
     sides = around({key: "1"}, {key: "2"})
-    assert changes.between(*sides, tmp_path) == [f"{key}: 1 -> 2"]
+    assert reasons.changes(changes.between(*sides, tmp_path)) == [(key, "1", "2", "")]
 
 
 def test_what_was_not_recorded_before_is_told_as_unknown(tmp_path):
-    assert changes.between(*around({}, {"slurm": "23.11.4"}), tmp_path) == [
-        "slurm: unknown -> 23.11.4"
-    ]
+    found = changes.between(*around({}, {"slurm": "23.11.4"}), tmp_path)
+    assert reasons.changes(found) == [("slurm", "unknown", "23.11.4", "")]
 
 
 def test_who_ran_it_is_no_change_of_the_machine(tmp_path):

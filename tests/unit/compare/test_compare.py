@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import fleets
 import pytest
+import reasons
 from fleets import names, run_of
 
 from siteproof import sites
@@ -82,9 +83,10 @@ def test_the_tuning_of_jetstream_by_its_own_table(monkeypatch, tmp_path):
     ]
     landmarks = {r.name: (r.change.before, r.change.after) for r in found.rows if r.unit == "tasks"}
     assert landmarks == {"Ior.write_max_tasks": (48, 32), "Ior.write_plateau": (32, 32)}
-    assert found.not_comparable == [  # 128 tasks, and more than 166: where it ends is not known
-        f"Ior.read_{kind} of system: not comparable: stated unknown vs more than"
-        for kind in ("max_tasks", "plateau")
+    differences = "stated unknown vs more than"  # 128 tasks, and more than 166: the end is unknown
+    assert reasons.comparisons(found.not_comparable) == [
+        ("not_comparable", f"Ior.read_{name}", "system", differences)
+        for name in ("max_tasks", "plateau")
     ]
     assert not (found.only_a or found.only_b or found.changed)
 
@@ -92,9 +94,9 @@ def test_the_tuning_of_jetstream_by_its_own_table(monkeypatch, tmp_path):
 def test_trap_J22_a_mean_is_not_compared_with_a_maximum(monkeypatch, tmp_path):
     found = of_published("jetstream-tacc", monkeypatch, tmp_path, "june-2016", "after-tuning")
     assert found.rows == []
-    assert found.not_comparable[0] == (
-        "IorSingle.read of system: not comparable: published mean vs maximum"
-    )
+    assert reasons.comparisons(found.not_comparable[:1]) == [
+        ("not_comparable", "IorSingle.read", "system", "published mean vs maximum")
+    ]
 
 
 def test_more_values_decide_what_one_does_not():
@@ -159,13 +161,15 @@ def test_what_is_on_one_side_only_is_told_and_not_mixed_in(beside):
     found = beside(a, b)
     assert str(row(found).nodes) == "n[001-006]"
     assert row(found).change.before == 100
-    assert found.only_a == ["Stream.triad of n008"]
-    assert sorted(found.only_b) == ["Hpl.gflops of n001", "Stream.triad of n007"]
+    assert reasons.measured(found.only_a) == [("Stream.triad", "n008")]
+    assert reasons.measured(found.only_b) == [("Hpl.gflops", "n001"), ("Stream.triad", "n007")]
 
 
 def test_no_node_in_both_is_not_comparable(beside):
     found = beside(run_of({"n001": 100}), run_of({"n002": 100}, 2))
-    assert found.not_comparable == ["Stream.triad of compute: not comparable: no node in both"]
+    assert reasons.comparisons(found.not_comparable) == [
+        ("no_node_in_both", "Stream.triad", "compute", None)
+    ]
 
 
 def test_another_problem_is_not_comparable_and_the_difference_is_named(beside):
@@ -173,7 +177,9 @@ def test_another_problem_is_not_comparable_and_the_difference_is_named(beside):
     large = run_of({"n001": 700}, 2, "Hpl.gflops", "GFLOPS", conditions={"n": "92736"})
     found = beside(small, large)
     assert found.rows == []
-    assert found.not_comparable == ["Hpl.gflops of compute: not comparable: n 3000 vs 92736"]
+    assert reasons.comparisons(found.not_comparable) == [
+        ("not_comparable", "Hpl.gflops", "compute", "n 3000 vs 92736")
+    ]
 
 
 def test_a_block_more_of_a_problem_is_comparable(beside):
@@ -185,8 +191,9 @@ def test_a_block_more_of_a_problem_is_comparable(beside):
 def test_an_acceptance_is_compared_with_a_maintenance_and_not_with_a_quick_run(beside):
     a = run_of({"n001": 100}, mode="acceptance")
     assert len(beside(a, run_of({"n001": 100}, 2)).rows) == 1
-    assert beside(a, run_of({"n001": 100}, 2, mode="quick")).not_comparable == [
-        "Stream.triad of compute: not comparable: mode maintenance vs quick"
+    found = beside(a, run_of({"n001": 100}, 2, mode="quick"))
+    assert reasons.comparisons(found.not_comparable) == [
+        ("not_comparable", "Stream.triad", "compute", "mode maintenance vs quick")
     ]
 
 
@@ -204,7 +211,10 @@ def test_other_software_is_a_change_and_no_hindrance(beside):
     )
     found = beside(a, b)
     assert row(found).change.word is Word.BETTER
-    assert found.changed == ["kernel: 6.1 -> 6.12", "Stream: blas_kernel: Haswell -> SkylakeX"]
+    assert reasons.changes(found.changed) == [
+        ("kernel", "6.1", "6.12", ""),
+        ("Stream blas_kernel", "Haswell", "SkylakeX", ""),
+    ]
 
 
 def test_one_node_with_several_runs_shows_its_own_noise(beside):
@@ -219,7 +229,7 @@ def test_a_failure_is_no_value(beside):
     a = run_of(dict.fromkeys(names(2), 100))
     b = [*run_of({"n001": 100}, 2), fleets.broken("n002", "invalid", 2)]
     found = beside(a, b)
-    assert found.only_a == ["Stream.triad of n002"]
+    assert reasons.measured(found.only_a) == [("Stream.triad", "n002")]
 
 
 def parameters(run, **values):
@@ -233,8 +243,8 @@ def parameters(run, **values):
 def test_a_host_parameter_that_changed_is_told_once_with_its_nodes(beside):
     a = parameters(1, n001="212992", n002="212992", n003="5", n004="9")
     b = parameters(2, n001="16777216", n002="16777216", n003="5")
-    assert beside(a, b).changed == [
-        "HostParameters.sysctl.net.core.rmem_max: 212992 -> 16777216 on n[001-002]"
+    assert reasons.changes(beside(a, b).changed) == [
+        ("HostParameters.sysctl.net.core.rmem_max", "212992", "16777216", "n[001-002]")
     ]
 
 
@@ -246,7 +256,7 @@ def test_firmware_that_changed_is_told_once_with_its_nodes(beside, tmp_path):
             tmp_path / "perflogs", head, {n: {"bios.version": version} for n in names(8)}
         )
         sides.append([Sample(head, n, descriptions.COUNT, Decimal(1), "count") for n in names(8)])
-    assert beside(*sides).changed == ["bios.version: 1.9 -> 2.1 on n[001-008]"]
+    assert reasons.changes(beside(*sides).changed) == [("bios.version", "1.9", "2.1", "n[001-008]")]
 
 
 def test_nothing_beside_nothing_is_nothing(beside):
@@ -300,7 +310,7 @@ def test_two_sessions_of_a_sweep_point_by_point_and_by_their_highest(beside, tas
     }
     best = row(found, "Ior.write [tasks_per_node 1], highest of 4: tasks 4 -> 8").change
     assert (best.before, best.after) == (300, 400)
-    assert found.only_b == ["Ior.write [tasks 16, tasks_per_node 1] of here"]
+    assert reasons.measured(found.only_b) == [("Ior.write [tasks 16, tasks_per_node 1]", "here")]
 
 
 def test_of_a_sweep_that_is_gone_only_the_points_are_compared(beside):

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import fleets
 import pytest
+import reasons
 import years
 from years import Change, Drift, Gap, Season, Step
 
@@ -119,12 +120,12 @@ def test_a_step_of_a_rack_is_one_alert_with_its_runs_and_its_cause(planted):
     assert (found.last_before.time, found.first_after.time) == (day(29), day(30))
     assert found.first_after.session == years.session_of(30)
     assert (found.n_before, found.n_after) == (30, 30)
-    assert found.changed == ["kernel: 6.1.0-12 -> 6.1.0-13"]
+    assert reasons.changes(found.changed) == [("kernel", "6.1.0-12", "6.1.0-13", "")]
 
 
 def test_where_nothing_else_changed_that_is_said(planted):
     found = only(of(planted, GFLOPS))
-    assert found.changed == ["nothing that is recorded changed"]
+    assert reasons.changes(found.changed) == [("nothing_changed", "")]
     assert (str(found.nodes), found.place) == ("n005", "rack1")
 
 
@@ -132,7 +133,7 @@ def test_a_step_of_the_whole_fleet_is_told_once(planted):
     fleet, node = only(planted.fleet), only([a for a in planted.alerts if a.metric == COPY])
     assert fleet.of_fleet and len(fleet.nodes) == 18 and fleet.place == "compute"
     assert fleet.relative == pytest.approx(-0.05, abs=0.01)
-    assert fleet.changed == ["software_lock: aaaa1111 -> bbbb2222"]
+    assert reasons.changes(fleet.changed) == [("software_lock", "aaaa1111", "bbbb2222", "")]
     assert str(node.nodes) == "n001" and node.first_after.time == day(20)
 
 
@@ -211,7 +212,7 @@ def test_changed_conditions_begin_another_series_unless_the_machine_brought_them
     ).survey()
     found = only(seen.all)
     assert found.metric == TRIAD
-    assert found.changed == ["Stream: blas_version: 0.3.21 -> 0.3.26"]
+    assert reasons.changes(found.changed) == [("Stream blas_version", "0.3.21", "0.3.26", "")]
     assert only(seen.gaps).startswith(
         f"another series since {day(30):%Y-%m-%d %H:%M} (session {years.session_of(30)}): "
         "nb 192 -> 384; Hpl.gflops of compute"
@@ -227,7 +228,8 @@ def test_quick_runs_stay_apart(here):
 def test_acceptance_and_maintenance_are_one_series(here):
     here.year(runs=40).year(runs=70, first=40, mode="acceptance", steps=[Step(TRIAD, 40, -0.2)])
     found = only(here.survey().all)
-    assert found.of_fleet and found.changed == ["Stream: mode: maintenance -> acceptance"]
+    assert found.of_fleet
+    assert reasons.changes(found.changed) == [("Stream mode", "maintenance", "acceptance", "")]
 
 
 def test_published_figures_stay_apart(here):
@@ -373,9 +375,7 @@ def test_logs_of_plain_reframe_have_lines_of_their_own(here):
         ("Probe.wall", "other1", "imported", False),
         ("Stream.triad", "n001", "compute", True),
     }
-    assert {tuple(a.changed) for a in seen.alerts} == {
-        ("not known: logs of others record nothing beside the figure",)
-    }
+    assert {why.kind for alert in seen.alerts for why in alert.changed} == {"change_unknown"}
     assert seen.series == 18 + 3
     assert only(seen.gaps).startswith("Probe.odd: 40 values in 'furlongs', a unit that nobody")
 
@@ -394,7 +394,7 @@ def test_what_changed_in_another_environment_is_no_cause(here):
     )
     found = only(here.survey().all)
     assert found.environment == "gnu"
-    assert found.changed == ["nothing that is recorded changed"]
+    assert reasons.changes(found.changed) == [("nothing_changed", "")]
 
 
 def test_host_parameters_and_firmware_are_causes_also_when_they_are_measured_less_often(here):
@@ -415,8 +415,8 @@ def test_host_parameters_and_firmware_are_causes_also_when_they_are_measured_les
             ("n001", "HostParameters.sysctl", f"vm.swappiness {text}", "text"),
             ("n002", "HostParameters.sysctl", f"vm.other {text}", "text"),
         )
-    assert only(here.survey().all).changed == [
-        "HostParameters.sysctl: vm.swappiness 10 -> vm.swappiness 60 on n001"
+    assert reasons.changes(only(here.survey().all).changed) == [
+        ("HostParameters.sysctl", "vm.swappiness 10", "vm.swappiness 60", "n001")
     ]
 
 
@@ -442,10 +442,12 @@ def test_firmware_that_changed_between_two_descriptions_is_a_cause(here):
                 for node, held in kept.items()
             ),
         )
-    assert only(here.survey().all).changed == ["bios.version: 1.3 -> 2.0 on n001"]
+    changed = reasons.changes(only(here.survey().all).changed)
+    assert changed == [("bios.version", "1.3", "2.0", "n001")]
     next(here.perflogs.rglob("d10*.fields.json.gz")).write_bytes(b"broken")
-    told = only(only(here.survey().all).changed)
-    assert told.startswith("not known: ") and "d10.SystemDescription.1.fields.json.gz" in told
+    unknown = only(only(here.survey().all).changed)
+    assert unknown.kind == "change_unknown"
+    assert "d10.SystemDescription.1.fields.json.gz" in unknown.message
 
 
 def test_since_tells_only_what_came_later_and_metric_and_node_only_theirs(here):

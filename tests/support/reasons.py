@@ -1,0 +1,21 @@
+"""Findings in few words of their fields, for assertions: no sentence of a command is needed."""
+
+
+def changes(found):
+    """(check and what, before, after, nodes) of each change; (kind, message) of what is none."""
+    return [
+        (" ".join(filter(None, (f.check, f["what"]))), f["before"], f["after"], f.subject)
+        if f.kind == "changed"
+        else (str(f.kind), f.message)
+        for f in found
+    ]
+
+
+def comparisons(found):
+    """(kind, metric, role, differences) of what cannot be compared."""
+    return [(str(f.kind), f.metric, f["role"], f.get("differences")) for f in found]
+
+
+def measured(found):
+    """(metric, nodes) of what only one side has."""
+    return sorted((f.metric, f.subject) for f in found)
