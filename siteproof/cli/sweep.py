@@ -26,13 +26,13 @@ from siteproof.record import manifest
 from siteproof.record.samples import Sample
 from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
-from siteproof.report import sweep_pictures
+from siteproof.report import sweep_figures
 from siteproof.schema.shapes import hint
 from siteproof.sweeps import reading
 from siteproof.sweeps.reading import SweepFile, camel_case
 from siteproof.wording import sweep_results
 
-PICTURES = (".svg", ".png")
+FIGURES = (".svg", ".png")
 
 
 @click.command()
@@ -73,8 +73,8 @@ def sweep(
     siteproof sweep ior_tasks
     siteproof sweep ior_tasks --figure ior.svg --with 20261120T180000Z-1f2e
     """
-    if figure and Path(figure).suffix not in PICTURES:
-        raise UserError("--figure", f"'{figure}' is no picture", "FILE.svg, FILE.png")
+    if figure and Path(figure).suffix not in FIGURES:
+        raise UserError("--figure", f"'{figure}' is not a figure's file", "FILE.svg, FILE.png")
     if as_json and as_csv:
         raise UserError("--csv", "beside --json", hint="Use one of the two")
     known, documents = reading.examine()
@@ -243,7 +243,7 @@ def _value(line: str) -> str:
 
 def _cells(report: SweepReport, row: Row) -> list[str]:
     point = row.point
-    place = sweep_pictures.place_label(report.axis, row)
+    place = sweep_figures.place_label(report.axis, row)
     return [
         place.partition(" (")[0],
         *map(sweep_results.number, (point.median, point.low, point.high)),
@@ -293,7 +293,7 @@ def _progress(report: SweepReport) -> Iterator[str]:
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:
     """Write the figure, whole or not at all. Raises UserError where there is nothing to draw."""
     named = [(_label(report, reports), report) for report in reports]
-    found = sweep_pictures.pictures(named)
+    found = sweep_figures.plots(named)
     if not found:
         raise UserError("--figure", "no point has a figure, so there is nothing to draw")
     svg = path.suffix == ".svg"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from math import floor, log10
 
-from siteproof.figure.canvas import SMALL
+from siteproof.figure.canvas import SMALL, WIDTH
 
 LETTER = 0.58  # of the letters' height: how wide one is in a wide font, on average
 MOST_TICKS = 7
@@ -41,6 +41,11 @@ def wide(text: str, size: float = SMALL) -> float:
 def letters(room: float, size: float = SMALL) -> int:
     """How many letters surely fit into so many units; one at least."""
     return max(1, int(room / (LETTER * size)))
+
+
+def legend_columns(names: Sequence[str]) -> int:
+    """Two where every name fits into half of the figure."""
+    return 2 if all(wide(name) < WIDTH / 2 - 40 for name in names) else 1
 
 
 def lanes(spans: Sequence[tuple[float, float]], most: int) -> list[int | None]:

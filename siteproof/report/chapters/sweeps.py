@@ -1,4 +1,4 @@
-"""Sweeps: curves of this system beside its earlier ones and those of others, with landmarks."""
+"""Sweeps: curves of this system with its earlier ones, those of others, and published landmarks."""
 
 from __future__ import annotations
 
@@ -8,227 +8,171 @@ from dataclasses import dataclass, replace
 from siteproof import sites
 from siteproof.analysis.plateau import At, Beyond
 from siteproof.curves import run_findings, sweep_runs, whole_sweep
-from siteproof.curves.measured import ALL, TASKS, Curve
+from siteproof.curves.measured import TASKS, Curve
 from siteproof.curves.run_findings import SweepReport
 from siteproof.curves.sweep_runs import SweepRun
 from siteproof.errors import UserError, UserErrors
-from siteproof.figure import labels
-from siteproof.figure import line_chart as drawn
-from siteproof.figure.line_chart import Picture
+from siteproof.figure import LinePlot, labels
+from siteproof.figure import line_plot as drawn
 from siteproof.record.samples import PUBLISHED
 from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
-from siteproof.report import promised, published_sweeps, sweep_pictures
+from siteproof.report import promised, published_sweeps, sweep_figures
 from siteproof.report.material import Material
 from siteproof.report.phrases import count, day, few
-from siteproof.report.published_sweeps import Stated
+from siteproof.report.published_sweeps import PublishedCurve
 from siteproof.report.sections import Figure, Section, Table
-from siteproof.report.sweep_pictures import Together
+from siteproof.report.sweep_figures import Shown
 from siteproof.sites import Site
 from siteproof.sweeps import reading
 from siteproof.wording import sweep_results
 
-RUNS = 4  # of one sweep in one figure
-NAMED = 4  # runs or systems that a sentence names
-MOST = 8  # figures
-NEAR = 6.0  # times the highest value: landmarks farther away have a figure of their own
+MAX_RUNS = 4  # of one sweep in one figure
+MAX_NAMED = 4  # runs or systems in a sentence
+MAX_FIGURES = 8
+NEAR = 6.0  # times the highest value of a curve: a landmark farther up would press it flat
 COLUMNS = ("curve", "points", "best", "at", "plateau", "of the bound")
 
 
 @dataclass(frozen=True)
-class Found:
-    """The pictures of all sweeps. beside: what is not shown, a sentence each."""
+class _System:
+    """A system with its runs of sweeps, the oldest first, and published landmarks."""
 
-    together: Sequence[tuple[Together, bool]]
-    stated: Sequence[Stated]
+    site: Site
+    runs: Sequence[SweepRun]
+    published: Sequence[PublishedCurve]
+
+    def newest(self, sweep: str) -> list[tuple[Site, SweepRun]]:
+        """The newest run of each campaign and place, the newest first; one without a campaign."""
+        found: dict[tuple[str, ...], SweepRun] = {}
+        for run in reversed(self.runs):
+            if run.name == sweep:
+                key = (run.partition, run.environment, run.place, run.newest.header.campaign)
+                found.setdefault(key, run)
+        return [(self.site, run) for run in found.values()]
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """The figures of a sweep. several: runs are named, as there is more than one."""
+
+    panels: Sequence[Sequence[Shown]]
+    several: bool
     reports: Sequence[SweepReport]
-    beside: Sequence[str]
 
 
 def chapter(material: Material) -> Section | None:
-    """A figure for each figure of each sweep; landmarks alone where there is no curve."""
-    found = material.once(_found)
-    figures = list(_figures(found))
+    """A figure for each metric of each sweep; none where this system has no sweep."""
+    own = _system(material.site, material.sessions)
+    if not own.runs:
+        return None
+    others, points = _other_systems(material)
+    found = []
+    for name in dict.fromkeys(run.name for run in reversed(own.runs)):
+        runs = own.newest(name)
+        for other in others:
+            runs += other.newest(name)[:1]
+        if rest := [f"{run.system} {_campaign(run)}" for _, run in runs[MAX_RUNS:]]:
+            what = f"{count(len(rest), 'more run')} not drawn: {few(rest, MAX_NAMED)}"
+            points.append(f"{name}: {what}")
+        found.append(_of_sweep(name, runs[:MAX_RUNS]))
+    published = [curve for system in (own, *others) for curve in system.published]
+    figures = list(_drawn(found, published))
     if not figures:
         return None
-    points = [
-        f"{r.run.name}: {text}"
-        for r in found.reports
-        if r.run.system == material.system
-        for text in sweep_results.headlines(r)
+    points += [f"Not drawn: {figure.title}" for figure in figures[MAX_FIGURES:]]
+    reports = [report for one in found for report in one.reports]
+    mine = [report for report in reports if report.run.system == material.system]
+    headlines = [
+        f"{report.run.name}: {text}" for report in mine for text in sweep_results.headlines(report)
     ]
-    points += found.beside
-    points += [f"Not drawn: {title}" for title in (f.title for f in figures[MOST:])]
-    own = [r for r in found.reports if r.run.system == material.system]
-    runs = {id(r.run) for r in own}
-    names = few(list(dict.fromkeys(r.run.name for r in own)), NAMED)
-    lead = (
-        f"{count(len(runs), 'run')} of sweeps of this system ({names})"
-        if own
-        else "No sweep of this system was measured; others publish landmarks of theirs"
+    names = few(list(dict.fromkeys(report.run.name for report in mine)), MAX_NAMED)
+    lead = f"{count(len({id(r.run) for r in mine}), 'run')} of sweeps of this system ({names})"
+    if systems := sorted({r.run.system for r in reports} - {material.system}):
+        lead += f", compared with {few(systems, MAX_NAMED)}"
+    return Section(
+        "sweeps", "Sweeps", f"{lead}.", figures=figures[:MAX_FIGURES], points=[*headlines, *points]
     )
-    beside = sorted({r.run.system for r in found.reports} - {material.system})
-    lead += f", beside {few(beside, NAMED)}." if beside else "."
-    return Section("sweeps", "Sweeps", lead, figures=figures[:MOST], points=points)
 
 
-def _found(material: Material) -> Found:
-    known, beside = reading.examine()[0], []
-    mine = _runs(material.sessions)
-    names = list(dict.fromkeys(run.name for run in reversed(mine)))
-    chosen: dict[str, list[tuple[Site, SweepRun]]] = {
-        name: [(material.site, run) for run in _newest([r for r in mine if r.name == name])]
-        for name in names
-    }
-    stated = published_sweeps.of(material.sessions.of(_published))
-    for other in _others(material):
-        sessions = Sessions(material.perflogs, other)
-        try:
-            stated += published_sweeps.of(sessions.of(_published)) if mine or stated else []
-            site = sites.load(other)
-            runs = _runs(sessions)
-        except (UserError, UserErrors) as error:
-            beside.append(f"{other} is not shown beside it: {error}")
+def _system(site: Site, sessions: Sessions) -> _System:
+    runs = sweep_runs.collect(sessions.of(lambda head: SWEEP in head.conditions))
+    stated = sessions.of(lambda head: head.mode == PUBLISHED)
+    return _System(site, runs, published_sweeps.of(stated))
+
+
+def _other_systems(material: Material) -> tuple[list[_System], list[str]]:
+    """The other systems of the same perflogs; of those that cannot be read, a sentence each."""
+    found, points = [], []
+    for folder in sorted(material.perflogs.iterdir()):
+        if not folder.is_dir() or folder.name == material.system:
             continue
-        for name in names:
-            theirs = _newest([r for r in runs if r.name == name])[:1]
-            chosen[name] += [(site, run) for run in theirs]
-    together, reports = [], []
-    for name, all_of in chosen.items():
-        held = all_of[:RUNS]
-        if rest := [
-            f"{run.system} {run.newest.header.campaign or day(run.newest.header.time)}"
-            for _, run in all_of[RUNS:]
-        ]:
-            beside.append(f"{name}: {count(len(rest), 'more run')} not drawn: {few(rest, NAMED)}")
-        own = [
-            (_label(run, [r for _, r in held]), report)
-            for site, run in held
-            for report in run_findings.reports(site, run, known.get(name))
-        ]
-        together += [
-            (one, len({label for label, _ in own}) > 1) for one in sweep_pictures.together(own)
-        ]
-        reports += [report for _, report in own]
-    return Found(together, stated, reports, beside)
+        try:
+            sessions = Sessions(material.perflogs, folder.name)
+            found.append(_system(sites.load(folder.name), sessions))
+        except (UserError, UserErrors) as error:
+            points.append(f"{folder.name} is not compared: {error}")
+    return found, points
 
 
-def _published(header: object) -> bool:
-    return getattr(header, "mode", "") == PUBLISHED
+def _of_sweep(name: str, runs: Sequence[tuple[Site, SweepRun]]) -> _Figures:
+    file = reading.examine()[0].get(name)
+    named = [
+        (_label(run, [other for _, other in runs]), report)
+        for site, run in runs
+        for report in run_findings.reports(site, run, file)
+    ]
+    several = len({label for label, _ in named}) > 1
+    return _Figures(sweep_figures.by_figure(named), several, [report for _, report in named])
 
 
-def _others(material: Material) -> list[str]:
-    """The other systems of the same perflogs."""
-    if not material.perflogs.is_dir():
-        return []  # nothing was ever measured
-    return sorted(
-        p.name for p in material.perflogs.iterdir() if p.is_dir() and p.name != material.system
-    )
-
-
-def _runs(sessions: Sessions) -> list[SweepRun]:
-    return sweep_runs.collect(sessions.of(lambda head: SWEEP in head.conditions))
-
-
-def _newest(runs: Sequence[SweepRun]) -> list[SweepRun]:
-    """The newest run of each campaign and place, the newest first; of no campaign the newest."""
-    found: dict[tuple[str, ...], SweepRun] = {}
-    for run in reversed(runs):
-        key = (run.partition, run.environment, run.place, run.newest.header.campaign)
-        found.setdefault(key, run)
-    return list(found.values())
+def _campaign(run: SweepRun) -> str:
+    return run.newest.header.campaign or day(run.newest.header.time)
 
 
 def _label(run: SweepRun, runs: Sequence[SweepRun]) -> str:
-    """System, and what tells a run from the others of its system."""
-    same = [r for r in runs if r.system == run.system]
-    told = {
-        "partition": run.partition,
-        "environment": run.environment,
-        "place": run.place,
-        "campaign": run.newest.header.campaign or day(run.newest.header.time),
-    }
-    held = {
-        "partition": {r.partition for r in same},
-        "environment": {r.environment for r in same},
-        "place": {r.place for r in same},
-        "campaign": {r.newest.header.campaign or day(r.newest.header.time) for r in same},
-    }
-    return " ".join([run.system, *(told[key] for key, values in held.items() if len(values) > 1)])
+    """System, and what differs between the runs of this system."""
+    same = [_parts(other) for other in runs if other.system == run.system]
+    differing = [part for part, *others in zip(_parts(run), *same, strict=True) if _differ(others)]
+    return " ".join([run.system, *differing])
 
 
-def _figures(found: Found) -> Iterator[Figure]:
-    used: set[str] = set()
+def _parts(run: SweepRun) -> tuple[str, ...]:
+    return run.partition, run.environment, run.place, _campaign(run)
+
+
+def _differ(values: Sequence[str]) -> bool:
+    return len(set(values)) > 1
+
+
+def _drawn(found: Sequence[_Figures], published: Sequence[PublishedCurve]) -> Iterator[Figure]:
     seen: dict[str, int] = {}
-    for together, several in found.together:
-        picture = sweep_pictures.picture(together, several)
-        first = together[0][2][0]
-        mine = _fitting(found.stated, first.metric, together[0][1].axis.name, picture)
-        if mine:
-            used.add(first.metric)
-            marks = [s.drawn(first.unit) for s in mine]
-            picture = replace(picture, landmarks=marks)
-        name = promised.own_name(
-            f"sweep-{promised.slug(together[0][1].run.name)}-{promised.slug(first.metric)}", seen
-        )
-        says = _says(picture, mine)
-        yield Figure(
-            name,
-            f"{picture.title}, {first.unit}",
-            drawn.draw(name, says, picture),
-            says,
-            _table(together, several, mine),
-            _metrics(first.metric),
-        )
-    rest: dict[str, list[Stated]] = {}
-    for one in found.stated:
-        if one.metric not in used and (one.highest and one.at or one.plateau):
-            rest.setdefault(one.metric, []).append(one)
-    for metric, stated in sorted(rest.items(), key=lambda item: item[0], reverse=True):
-        yield _alone(metric, stated)
+    for sweep in found:
+        for shown in sweep.panels:
+            first = shown[0].lines[0]
+            plot = sweep_figures.plot(shown, sweep.several)
+            base = f"sweep-{promised.slug(shown[0].report.run.name)}-{promised.slug(first.metric)}"
+            name = promised.own_name(base, seen)
+            landmarks = []
+            if plot.x_label == TASKS and not plot.labels:
+                landmarks = [curve for curve in published if curve.metric == first.metric]
+            says = _says(plot, first.unit, landmarks)
+            plot = _with_landmarks(plot, first.unit, landmarks)
+            yield Figure(
+                name,
+                f"{plot.title}, {first.unit}",
+                drawn.draw(name, says, plot),
+                says,
+                _table(shown, sweep.several, landmarks),
+                _metrics(first.metric),
+            )
 
 
-def _fitting(stated: Sequence[Stated], metric: str, axis: str, picture: Picture) -> list[Stated]:
-    """The landmarks of a metric against tasks, unless they would press the curves down."""
-    mine = [
-        s
-        for s in stated
-        if s.metric == metric
-        and axis == TASKS
-        and not picture.labels
-        and (s.highest and s.at or s.plateau)
-    ]
-    top = max((v for line in picture.lines for v in line.values), default=0.0)
-    unit = picture.y_label.rpartition(", ")[2]
-    values = [m.highest[1] for s in mine if (m := s.drawn(unit)).highest]
-    return mine if values and max(values) <= NEAR * top and NEAR * min(values) >= top else []
-
-
-def _alone(metric: str, stated: Sequence[Stated]) -> Figure:
-    """Landmarks of curves that nobody has measured here."""
-    name = f"landmarks-{promised.slug(metric)}"
-    unit = next((s.unit for s in stated if s.unit), "")
-    marks = [s.drawn(unit) for s in stated]
-    picture = Picture(
-        f"{metric} against {TASKS}: published landmarks",
-        TASKS,
-        f"{metric}, {unit}",
-        (),
-        landmarks=marks,
-    )
-    says = (
-        f"{count(len(stated), 'published landmark')} of {metric}, in {unit} as printed: "
-        f"{'; '.join(s.says for s in stated)}. The sources print no figures of the curves."
-    )
-    rows = [_stated_row(s) for s in stated]
-    return Figure(
-        name,
-        f"{picture.title}, {unit}",
-        drawn.draw(name, says, picture),
-        says,
-        Table(COLUMNS[:5], [row[:5] for row in rows], numeric=COLUMNS[2:3]),
-        _metrics(metric),
-    )
+def _with_landmarks(plot: LinePlot, unit: str, landmarks: Sequence[PublishedCurve]) -> LinePlot:
+    """The published highest values as points, as far as they leave the curves their height."""
+    top = max((value for line in plot.lines for value in line.values), default=0.0)
+    points = [line for curve in landmarks if (line := curve.line(unit)) is not None]
+    return replace(plot, lines=[*plot.lines, *(p for p in points if p.values[0] <= NEAR * top)])
 
 
 def _metrics(metric: str) -> list[str]:
@@ -236,52 +180,38 @@ def _metrics(metric: str) -> list[str]:
     return [metric, *(m for m in whole_sweep.METRICS if m.startswith(f"{metric}_"))]
 
 
-def _stated_row(one: Stated) -> tuple[str, ...]:
-    return (f"published landmark: {one.who}", "-", one.value, one.place, one.flat, "-")
+def _says(plot: LinePlot, unit: str, landmarks: Sequence[PublishedCurve]) -> str:
+    places = len(plot.labels) or len({x for line in plot.lines for x in line.xs})
+    told = f"{count(len(plot.lines), 'curve')} over {count(places, 'place')}"
+    value, name = max((max(line.values), line.name) for line in plot.lines)
+    told += f", highest {labels.number(value)} {unit}"
+    if len(plot.lines) > 1:
+        told += f" of {name}"
+    if landmarks:
+        told += f"; {count(len(landmarks), 'published landmark')} of curves that are not published"
+    return f"{told}."
 
 
-def _says(picture: Picture, mine: Sequence[Stated]) -> str:
-    xs = [x for line in picture.lines for x in line.xs]
-    places = len(picture.labels) or len(set(xs))
-    told = f"{count(len(picture.lines), 'curve')} over {count(places, 'place')}"
-    tops = [(max(line.values), line.name) for line in picture.lines if len(line.values)]
-    if tops:
-        value, name = max(tops)
-        unit = picture.y_label.rpartition(", ")[2]
-        told += f", highest {labels.number(value)} {unit}" + (
-            f" of {name}" if len(picture.lines) > 1 else ""
-        )
-    if mine:
-        told += f"; {count(len(mine), 'published landmark')}, whose curves nobody printed"
-    return told + "."
-
-
-def _table(together: Together, several: bool, mine: Sequence[Stated]) -> Table:
+def _table(shown: Sequence[Shown], several: bool, landmarks: Sequence[PublishedCurve]) -> Table:
     """Each curve in a line; then the landmarks."""
-    rows = [
-        _row(name if several else "", report, curve)
-        for name, report, lines in together
-        for curve in lines
-        if curve.line != ALL
-    ]
-    rows += [_stated_row(s) for s in mine]
-    better = together[0][2][0].better
+    rows = [_row(one, curve, several) for one in shown for curve in one.curves]
+    rows += [curve.row() for curve in landmarks]
+    better = shown[0].lines[0].better
     note = f"Best is the {'lowest' if better == 'lower' else 'highest'} median of a place."
     return Table(COLUMNS, rows, note, numeric=COLUMNS[1:3])
 
 
-def _row(name: str, report: SweepReport, curve: Curve) -> tuple[str, ...]:
-    best, axis = curve.best, report.axis
-    limits = report.bounds_of(curve, best)
-    flat = curve.finding.plateau if curve.finding else None
+def _row(shown: Shown, curve: Curve, several: bool) -> tuple[str, ...]:
+    best, axis = curve.best, shown.report.axis
+    limits = shown.report.bounds_of(curve, best)
+    plateau = curve.finding.plateau if curve.finding else None
     where = "-"
-    if isinstance(flat, At):
-        where = sweep_results.at(axis, flat.x)
-    elif isinstance(flat, Beyond):
-        where = f"> {sweep_results.at(axis, flat.last)}"
-    told = ", ".join(filter(None, (name, curve.told_line))) or curve.metric
+    if isinstance(plateau, At):
+        where = sweep_results.at(axis, plateau.x)
+    elif isinstance(plateau, Beyond):
+        where = f"> {sweep_results.at(axis, plateau.last)}"
     return (
-        told,
+        sweep_figures.curve_name(shown, curve, several),
         str(len(curve.rows)),
         f"{sweep_results.number(best.point.median)} {curve.unit}",
         sweep_results.at(axis, best.label),

@@ -10,9 +10,9 @@ import numpy as np
 
 from siteproof import trend, units
 from siteproof.analysis import slow_nodes as rules
-from siteproof.figure import run_chart as drawn
+from siteproof.figure import time_plot as drawn
 from siteproof.figure.distribution import Mark
-from siteproof.figure.run_chart import Course, Region, Trend
+from siteproof.figure.time_plot import Course, Region, Trend
 from siteproof.record import series
 from siteproof.record.finding import Kind
 from siteproof.record.series import comparable

@@ -18,20 +18,20 @@ from siteproof.figure import (
     grid,
     heatmap,
     labels,
-    line_chart,
+    line_plot,
     ranges,
-    run_chart,
     shares,
+    time_plot,
 )
 from siteproof.figure.dates import Timeline, Track
 from siteproof.figure.distribution import Distribution, Mark
 from siteproof.figure.grid import Matrix
 from siteproof.figure.heatmap import HeatMap
 from siteproof.figure.labels import date_ticks, lanes, nice_ticks, numbers
-from siteproof.figure.line_chart import Landmark, Line, Picture
+from siteproof.figure.line_plot import Line, LinePlot
 from siteproof.figure.ranges import Ranges, Row
-from siteproof.figure.run_chart import Course, Region, Trend
 from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, USUAL, kinds_of
+from siteproof.figure.time_plot import Course, Region, Trend
 
 EVIL = '<script>alert("1")</script> & id="x" $\\frac$ -->'
 NODES = [f"n{n:03}" for n in range(1, 9)]
@@ -57,7 +57,7 @@ def chart(name="h", nodes=NODES, runs=6, cells=None, **keys):
 def course(values=None, name="t", **keys):
     values = list(range(100, 130)) if values is None else values
     median = Course("median", DAYS, values)
-    return run_chart.draw(name, "says", Trend("T", "MB/s", [median], **keys))
+    return time_plot.draw(name, "says", Trend("T", "MB/s", [median], **keys))
 
 
 def table_of_pairs(name="m", kinds=None, **keys):
@@ -80,10 +80,10 @@ def steps(name="s"):
 
 
 def curve(name="c", **keys):
-    return line_chart.draw(
+    return line_plot.draw(
         name,
         "says",
-        Picture(
+        LinePlot(
             "C", "tasks", "Ior.write, MiB/s", [Line("one", [1, 2, 4], [1.0, 2.0, 2.1])], **keys
         ),
     )
@@ -145,14 +145,14 @@ def test_ids_on_a_page_are_unique_and_each_is_found():
     [
         lambda: histogram(said=EVIL, values={EVIL: 1.0, "n": 2.0}, named={EVIL: EVIL}),
         lambda: chart(nodes=[EVIL, "n"], order=EVIL),
-        lambda: run_chart.draw(
+        lambda: time_plot.draw(
             "t", EVIL, Trend(EVIL, EVIL, [Course(EVIL, DAYS, range(30))], [(DAYS[3], EVIL)])
         ),
         lambda: grid.draw(
             "m", EVIL, Matrix(EVIL, [EVIL], ["n"], {(EVIL, "n"): 0}, {(EVIL, "n"): EVIL})
         ),
         lambda: ranges.draw("r", EVIL, Ranges(EVIL, [(EVIL, [Row(EVIL, [1.0], EVIL)])])),
-        lambda: line_chart.draw("c", EVIL, Picture(EVIL, EVIL, EVIL, [Line(EVIL, [1, 2], [1, 2])])),
+        lambda: line_plot.draw("c", EVIL, LinePlot(EVIL, EVIL, EVIL, [Line(EVIL, [1, 2], [1, 2])])),
     ],
 )
 def test_a_hostile_name_stays_a_text(svg):
@@ -271,20 +271,20 @@ def test_a_trend_of_anything_is_drawn(values):
 
 
 def test_a_trend_of_one_run_has_ticks_that_differ():
-    svg = run_chart.draw("t", "s", Trend("T", "us", [Course("n", DAYS[:1], [1.2])]))
+    svg = time_plot.draw("t", "s", Trend("T", "us", [Course("n", DAYS[:1], [1.2])]))
     ticks = [t for t in texts(svg) if re.fullmatch(r"[\d.]+", t)]
     assert len(ticks) == len(set(ticks)) >= 2
 
 
 def test_a_trend_without_a_run_is_refused():
     with pytest.raises(ValueError, match="run"):
-        run_chart.draw("t", "s", Trend("T", "us", []))
+        time_plot.draw("t", "s", Trend("T", "us", []))
 
 
 def test_a_pause_breaks_the_line_and_is_told():
     held = DAYS[:10] + [at + timedelta(days=60) for at in DAYS[10:]]
     data = Trend("T", "us", [Course("n", held, range(30), range(30), range(30))])
-    svg = run_chart.draw("t", "s", data)
+    svg = time_plot.draw("t", "s", data)
     assert "no run: 61 d" in texts(svg)
     assert any(d.count("M") > 1 for d in re.findall(r'd="([^"]+)"', svg))
 
@@ -295,7 +295,7 @@ def test_steps_and_bounds_are_told_by_line_and_word():
         marks=[Mark("bound", 95, "C ≥ 95"), Mark("baseline", 1e6, "usual 1000000")],
     )
     told = texts(svg)
-    assert {"-8.0 % on 2026-01-11", "kernel", "C ≥ 95", "usual 1000000, above the picture"} <= set(
+    assert {"-8.0 % on 2026-01-11", "kernel", "C ≥ 95", "usual 1000000, above the figure"} <= set(
         told
     )
     assert "stroke-dasharray" in svg
@@ -304,9 +304,9 @@ def test_steps_and_bounds_are_told_by_line_and_word():
 @pytest.mark.parametrize("day", [0, 12, 19, 29])
 def test_a_long_word_at_a_step_ends_within_the_picture(day):
     word = "-6.0 % on 2026-07-29, software_lock: aaaa1111bbbb2222 -> cccc3333dddd4444"
-    x = run_chart.LEFT + day / 29 * (run_chart.RIGHT - run_chart.LEFT)
+    x = time_plot.LEFT + day / 29 * (time_plot.RIGHT - time_plot.LEFT)
     told = next(t for t in texts(course(steps=[(DAYS[day], word)])) if t.startswith("-6.0 %"))
-    room = max(run_chart.WIDTH - x, x - run_chart.LEFT + 40)
+    room = max(time_plot.WIDTH - x, x - time_plot.LEFT + 40)
     assert labels.wide(told) <= room + 8
     assert told == word or told.endswith("\N{HORIZONTAL ELLIPSIS}")
 
@@ -359,12 +359,10 @@ def test_a_step_out_of_order_says_so():
         dates.draw("s", "s", Timeline("S", ["a"], [Track("iu", {})]))
 
 
-def test_landmarks_stand_beside_the_curves_and_in_the_legend():
-    mark = Landmark("published landmark: tacc", (166, 2.5, True), [(166, True)])
-    told = texts(curve(landmarks=[mark]))
-    assert {"one", "published landmark: tacc", "→", "plateau →", "166"} <= set(told)
-    alone = line_chart.draw("c", "s", Picture("C", "tasks", "w, MB/s", [], landmarks=[mark]))
-    assert {"1", "64", "166"} <= set(texts(alone))
+def test_a_single_point_is_a_line_of_its_own():
+    point = Line("published landmark: tacc", [166], [2.5])
+    plot = LinePlot("C", "tasks", "Ior.write", [Line("one", [1, 2, 4], [1.0, 2.0, 2.1]), point])
+    assert {"one", "published landmark: tacc", "166"} <= set(texts(line_plot.draw("c", "s", plot)))
 
 
 def test_lanes_keep_labels_apart():

@@ -19,6 +19,7 @@ from siteproof.report.chapters import (
     heatmap,
     links,
     matrix,
+    results,
     summary,
     sweeps,
     trend,
@@ -103,28 +104,13 @@ def test_ways_of_virtualising_are_compared_by_medians_and_by_means(seed):
     assert "9403.72 Mb/s" in texts(figure)
 
 
-def test_seed_000s_landmarks_stand_where_no_curve_is_printed_and_means_are_no_nodes(seed):
+def test_means_of_others_are_no_nodes_and_landmarks_alone_are_no_sweep(seed):
     given = seed("jetstream-iu", "jetstream-tacc")
-    assert [c.chapter(given) for c in (distribution, heatmap, trend)] == [None, None, None]
-    section = sweeps.chapter(given)
-    write, read = section.figures
-    held = rows(write)
-    assert held["published landmark: jetstream-iu august-2016"] == (
-        "-",
-        "3325 MB/s",
-        "414 tasks",
-        "32 tasks",
-    )
-    assert held["published landmark: jetstream-tacc before-tuning"][1:3] == ("885 MB/s", "48 tasks")
-    assert rows(read)["published landmark: jetstream-tacc after-tuning"] == (
-        "-",
-        "14217 MB/s",
-        "> 166 tasks",
-        "> 166 tasks",
-    )
-    assert "plateau →" in texts(read)
-    assert "Ior.write_max" in write.metrics
-    assert "no figures of the curves" in write.says
+    made = [c.chapter(given) for c in (distribution, heatmap, trend, sweeps)]
+    assert made == [None] * 4
+    tables = {t.title: t for t in results.chapter(given).tables}
+    told = str(tables["Published landmarks of curves"].rows)
+    assert "414 tasks" in told
 
 
 @pytest.fixture
@@ -157,12 +143,12 @@ def test_campaigns_and_landmarks_of_others_stand_in_one_figure(swept):
     figure = section.figures[0]
     assert section.lead == "2 runs of sweeps of this system (made_tasks)."
     assert figure.name == "sweep-made-tasks-ior-write"
-    assert "2 published landmarks, whose curves nobody printed" in figure.says
+    assert "2 published landmarks" in figure.says
     told = " ".join(texts(figure))
     for text in (
         "here after, tasks_per_node 1",
         "here before, tasks_per_node 1",
-        "published landmark: jetstream-tacc before-tuning:",
+        "published landmark: jetstream-tacc before-tuning, 885 MB/s at 48 tasks",
     ):
         assert text in told
     held = rows(figure)
@@ -173,16 +159,18 @@ def test_campaigns_and_landmarks_of_others_stand_in_one_figure(swept):
     assert any(text.startswith("made_tasks: Ior.write") for text in section.points)
 
 
-def test_landmarks_far_from_the_curves_have_a_figure_of_their_own(swept):
-    figure = next(f for f in sweeps.chapter(swept).figures if f.name == "landmarks-ior-read")
-    assert "14611 MB/s at 128 tasks" in figure.says
+def test_a_landmark_far_above_the_curves_is_in_the_table_only(swept, monkeypatch):
+    monkeypatch.setattr(sweeps, "NEAR", 0.5)
+    figure = sweeps.chapter(swept).figures[0]
+    assert "published landmark: jetstream-tacc after-tuning" in rows(figure)
+    assert not [text for text in texts(figure) if text.startswith("published landmark")]
 
 
 def test_a_broken_site_beside_it_is_named_and_the_figures_stand(swept, tmp_path):
     (tmp_path / "sites/jetstream-tacc").unlink()
     section = sweeps.chapter(swept)
     assert section.figures
-    assert any(p.startswith("jetstream-tacc is not shown beside it: ") for p in section.points)
+    assert any(p.startswith("jetstream-tacc is not compared: ") for p in section.points)
 
 
 LINKS = """\
@@ -290,14 +278,9 @@ def test_landmarks_keep_what_was_printed():
         ]
     )
     (one,) = found
-    assert (one.metric, one.flat, one.value, one.place) == (
-        "Ior.read",
-        "from 350 to 400 tasks",
-        "29766 MB/s",
-        "-",
-    )
-    drawn = one.drawn("MiB/s")
-    assert drawn.highest is None and [x for x, _ in drawn.plateaus] == [350, 400]
+    assert one.metric == "Ior.read"
+    assert one.row()[2:5] == ("29766 MB/s", "-", "from 350 to 400 tasks")
+    assert one.line("MiB/s") is None  # the place of the highest value is not printed
 
 
 def test_names_of_figures_are_slugs(linked):
@@ -340,6 +323,6 @@ def test_a_node_that_only_received_was_measured(tmp_path, monkeypatch):
 
 
 def test_runs_of_a_sweep_that_have_no_room_are_named(swept, monkeypatch):
-    monkeypatch.setattr(sweeps, "RUNS", 1)
+    monkeypatch.setattr(sweeps, "MAX_RUNS", 1)
     section = sweeps.chapter(swept)
     assert [p for p in section.points if "more run" in p and "not drawn" in p]

@@ -119,7 +119,7 @@ def draw(name: str, says: str, data: Trend) -> str:
 
 def _told(data: Trend) -> list[str]:
     """What the legend says."""
-    far = ", below the picture"
+    far = ", below the figure"
     return [
         *(course.name for course in data.courses),
         *(m.text + far for m in data.marks),
@@ -229,7 +229,7 @@ def _region(place: Axes, region: Region | None) -> None:
 
 
 def _marks(place: Axes, data: Trend, near: Sequence[Mark]) -> None:
-    """Lines across, told below the picture, where they hide no value."""
+    """Lines across, told below the figure, where they hide no value."""
     low, high = place.get_ylim()
     for mark in data.marks:
         line, width = STYLES[mark.kind]
@@ -238,7 +238,7 @@ def _marks(place: Axes, data: Trend, near: Sequence[Mark]) -> None:
             place.axhline(mark.value, label=mark.text, **style)
         else:
             side = "above" if mark.value > (low + high) / 2 else "below"
-            place.plot([], [], label=f"{mark.text}, {side} the picture", **style)
+            place.plot([], [], label=f"{mark.text}, {side} the figure", **style)
 
 
 def _steps(data: Trend, first: datetime, last: datetime) -> list[tuple[datetime, str, str, int]]:

@@ -1,0 +1,152 @@
+"""From the reports on a sweep to its figures: plain data for siteproof.figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from siteproof.analysis.plateau import At, Beyond
+from siteproof.curves.bounds import Reached
+from siteproof.curves.measured import ALL, TASKS, Curve, Row, ordered
+from siteproof.curves.run_findings import Axis, SweepReport
+from siteproof.figure import Line, LinePlot
+from siteproof.units import size
+from siteproof.wording.sweep_results import at, number
+
+MAX_FIGURES = 12  # in one file
+LOG_SPAN = 30.0  # highest over lowest value, from which on a time has a logarithmic axis
+
+Named = Sequence[tuple[str, SweepReport]]  # each with a name that is its run's alone
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a figure shows of one run. lines: the curves of one metric, with the best of all."""
+
+    run: str
+    report: SweepReport
+    lines: Sequence[Curve]
+
+    @property
+    def curves(self) -> list[Curve]:
+        """The curves that are drawn."""
+        return [curve for curve in self.lines if curve.line != ALL]
+
+
+def by_figure(reports: Named) -> list[list[Shown]]:
+    """The curves of all runs, by what shares a figure: axis, metric and panel."""
+    found: dict[tuple[str, str, str], list[Shown]] = {}
+    for name, report in reports:
+        for lines in report.groups:
+            key = (report.axis.name, lines[0].metric, lines[0].panel)
+            found.setdefault(key, []).append(Shown(name, report, lines))
+    return list(found.values())
+
+
+def plots(reports: Named) -> list[LinePlot]:
+    """A figure for each axis, metric and panel, with the curves of all runs."""
+    several = len({name for name, _ in reports}) > 1
+    return [plot(shown, several) for shown in by_figure(reports)[:MAX_FIGURES]]
+
+
+def plot(shown: Sequence[Shown], several: bool) -> LinePlot:
+    """One figure. several: the runs are told apart by their names."""
+    first, axis = shown[0].lines[0], shown[0].report.axis
+    curves = [curve for one in shown for curve in one.curves]
+    labels: list[str] = []
+    if axis.kind == "word" or not all(curve.numeric for curve in curves):
+        labels = ordered({row.label for curve in curves for row in curve.rows})
+    what = f"{first.metric}, {first.told_panel}" if first.told_panel else first.metric
+    title = f"{what} against {axis.name}"
+    bound = None
+    if not several:
+        title += f", {shown[0].report.run.system}"
+        bound = _bound(shown[0])
+    medians = [row.point.median for curve in curves for row in curve.rows]
+    wide = min(medians) > 0 and max(medians) > LOG_SPAN * min(medians)
+    return LinePlot(
+        title,
+        axis.name,
+        f"{first.metric}, {first.unit}",
+        [_line(one, curve, several, labels) for one in shown for curve in one.curves],
+        labels,
+        sizes=axis.kind == "size",
+        log_y=first.better == "lower" and wide,
+        bound=bound,
+    )
+
+
+def curve_name(shown: Shown, curve: Curve, several: bool) -> str:
+    """What a curve is called in the legend and in tables."""
+    parts = [shown.run] if several else []
+    if curve.told_line:
+        parts.append(curve.told_line)
+    return ", ".join(parts) or curve.metric
+
+
+def _line(shown: Shown, curve: Curve, several: bool, labels: Sequence[str]) -> Line:
+    points = [row.point for row in curve.rows]
+    if labels:
+        xs = [float(labels.index(row.label)) for row in curve.rows]
+    else:
+        xs = [point.x for point in points]
+    repeated = any(len(point.values) > 1 for point in points)
+    return Line(
+        curve_name(shown, curve, several),
+        xs,
+        [point.median for point in points],
+        [point.low for point in points] if repeated else (),
+        [point.high for point in points] if repeated else (),
+        None if labels else _mark(shown, curve),
+    )
+
+
+def _mark(shown: Shown, curve: Curve) -> tuple[float, str] | None:
+    """The plateau: that of the best of all lines where there are several, else the curve's own."""
+    best = next((line for line in shown.lines if line.line == ALL), curve)
+    plateau = best.finding.plateau if best.finding else None
+    axis = shown.report.axis
+    if isinstance(plateau, At):
+        x, text = plateau.x, f"plateau {at(axis, plateau.x)}"
+    elif isinstance(plateau, Beyond):
+        x, text = plateau.last, f"plateau >{at(axis, plateau.last)}"
+    else:
+        return None
+    row = next(row for row in best.rows if row.point.x == x)
+    return (x, text) if row in curve.rows else None
+
+
+def _bound(shown: Shown) -> Line | None:
+    """The tightest bound at each place of the axis; of several lines that of the best."""
+    limits: list[tuple[float, Reached]] = []
+    for x, (curve, row) in sorted(_best_rows(shown.lines)):
+        known = shown.report.bounds_of(curve, row)
+        if known:
+            limits.append((x, known[0]))
+    if not limits:
+        return None
+    last = limits[-1][1]
+    name = f"bound: at the end {last.what}, {number(last.limit)} {shown.lines[0].unit}"
+    return Line(name, [x for x, _ in limits], [float(limit.limit) for _, limit in limits])
+
+
+def _best_rows(lines: Sequence[Curve]) -> Iterator[tuple[float, tuple[Curve, Row]]]:
+    """Of each place of the axis the curve and row of the highest median."""
+    best: dict[float, tuple[Curve, Row]] = {}
+    for curve in lines:
+        if not curve.numeric:
+            continue
+        for row in curve.rows:
+            known = best.get(row.point.x)
+            if known is None or row.point.median > known[1].point.median:
+                best[row.point.x] = curve, row
+    yield from best.items()
+
+
+def place_label(axis: Axis, row: Row) -> str:
+    """The place of a row, for a table."""
+    if axis.kind == "size" and row.label.isdigit():
+        return size(int(row.label))
+    if axis.name == TASKS and row.tasks_per_node != 1:
+        return f"{row.label} ({row.tasks_per_node} a node)"
+    return row.label
