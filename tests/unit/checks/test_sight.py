@@ -80,7 +80,7 @@ def test_a_node_whose_file_system_is_dead_says_so_by_another_process(folder):
 # ---- what is made of the answers
 
 
-def test_only_known_answers_of_nodes_that_were_asked_count_and_of_each_the_first():
+def test_only_known_answers_of_queried_nodes_count_and_of_each_the_first():
     text = "n1 seen\nn2 unseen\nn9 unseen\nn3 root: x\nn2 seen\n\x1b[2J\nn4 silent\nn4 unseen\n"
     assert sight.read(text, ["n1", "n2", "n3", "n4"]) == {
         "n1": "seen",

@@ -620,7 +620,7 @@ def test_a_note_that_cannot_be_read_is_told_as_such(made, text):
     assert isinstance(lost(made), UserError)
 
 
-def test_notes_without_number_are_told_as_such(made, monkeypatch):
+def test_too_many_notes_of_broken_stages_are_reported(made, monkeypatch):
     rewrite(made, mode="quick")
     lost(made)
     monkeypatch.setattr(set_aside, "MOST", 0)
