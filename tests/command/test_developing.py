@@ -9,7 +9,7 @@ from clone import TOP, World, copy_clone
 
 PAGE = (TOP / "docs/developing.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^(Append to )?`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-CHECK, CRITERION, SITE = "A new check", "A criterion on it", "A new site"
+CHECK, CRITERION, SITE = "A new check", "A criterion for it", "A new site"
 MOST = {CHECK: 6, SITE: 3}  # files of a new one
 TESTS = ("tests/conftest.py", "tests/support", "tests/unit", "pyproject.toml", "sweeps", "setup")
 
