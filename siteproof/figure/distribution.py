@@ -1,61 +1,29 @@
-"""All values of a fleet at once: how many nodes are where, beside what is promised and usual."""
+"""All values of a fleet at once: how many nodes are where, with bounds, baselines and median."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
-from statistics import median
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from siteproof.figure import canvas
+from siteproof.figure import canvas, marks
 from siteproof.figure.canvas import COLOURS, GRID, SMALL, SOFT, WIDTH
-from siteproof.figure.labels import beside, lanes, nice_ticks, numbers, short
+from siteproof.figure.labels import nice_ticks, numbers
+from siteproof.figure.marks import STYLES, Label, Mark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BINS = 46
-DOTS = 9  # nodes of one bin that are still dots
+MAX_DOTS = 9  # nodes of one bin that are still dots
 LEFT, RIGHT = 40.0, WIDTH - 10  # units: the axes
-FOOT, HIGH, LANE = 40.0, 110.0, 11.0
-MOST_LANES = 7
-DATA_SHARE = 0.12  # of the axis that the data must keep, or a far bound is told and not drawn
-NAMED = COLOURS[1]
-STYLES = {"bound": ("-", 1.8), "baseline": ("--", 1.4), "median": (":", 1.6)}
-DIRECTION = {"higher": "higher is better →", "lower": "← lower is better", "neither": ""}
-
-
-EXACT = 1e-12  # a value in another unit is the same value
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A value that all are compared with. kind: bound, baseline or median; text: with its value.
-
-    side: whether each value must be `at_least` or `at_most` that; empty: it judges none by itself,
-    as the bound of a median does. inclusive: whether the value itself is good.
-    """
-
-    kind: str
-    value: float
-    text: str
-    side: str = ""
-    inclusive: bool = True
-
-    def beyond(self, values: np.ndarray) -> np.ndarray:
-        """Which values are on its bad side; in its own unit."""
-        sign = {"at_least": 1.0, "at_most": -1.0, "": np.nan}[self.side]
-        slack = EXACT * abs(self.value) * (-1.0 if self.inclusive else 1.0)
-        found: np.ndarray = sign * np.asarray(values) < sign * self.value + slack
-        return found
-
-    def times(self, size: float) -> Mark:
-        """The same in a unit that is so many times smaller."""
-        return replace(self, value=self.value * size)
+FOOT, HIGH = 40.0, 110.0
+MAX_LANES = 7
+NODE = COLOURS[1]  # of a node that is named
+DIRECTION = {"higher": " · higher is better →", "lower": " · ← lower is better", "neither": ""}
 
 
 @dataclass(frozen=True)
@@ -76,23 +44,24 @@ class Distribution:
 def draw(name: str, says: str, data: Distribution) -> str:
     """The figure for a page, as siteproof.figure.canvas.svg."""
     values = {node: v for node, v in data.values.items() if isfinite(v)}
-    low, high, near = _range(data, list(values.values()))
-    told = _labels(data, values, near, low, high)
-    top = LANE * (1 + max((lane for *_, lane in told), default=-1)) + 8
-    height = FOOT + HIGH + top
+    low, high, near = marks.axis_of(list(values.values()), data.marks)
+    wanted = [_of_mark(mark, near, low, high) for mark in data.marks]
+    for node, text in (data.named or {}).items():
+        if node in values:
+            wanted.append(Label(values[node], text, NODE, width=0.7))
+    labels = marks.in_lanes(wanted, (low, high), (LEFT, RIGHT), MAX_LANES)
+    height = FOOT + HIGH + marks.height_of(labels)
 
     def fill(made: Figure) -> Sequence[canvas.Placed]:
         place = made.add_axes((LEFT / WIDTH, FOOT / height, (RIGHT - LEFT) / WIDTH, HIGH / height))
         _stacks(place, list(values.values()), low, high)
         _axes(place, data, low, high)
         for mark in near:
-            if mark.side and mark.kind == "bound":
-                ends = (low, mark.value) if mark.side == "at_least" else (mark.value, high)
-                place.axvspan(
-                    *ends, facecolor="none", edgecolor=GRID, hatch="///", zorder=0, linewidth=0
-                )
-        for x, text, side, style, lane in told:
-            _label(place, x, text, side, style, lane)
+            _bad_side(place, mark, low, high)
+        for label in labels:
+            marks.draw_label(place, label, HIGH)
+            if label.colour == NODE:
+                place.plot([label.x], [0], marker="^", markersize=6, color=NODE, clip_on=False)
         if not values:
             place.text(0.5, 0.5, "no value", transform=place.transAxes, ha="center", color=SOFT)
         return ()
@@ -100,122 +69,62 @@ def draw(name: str, says: str, data: Distribution) -> str:
     return canvas.svg(name, data.title, says, height, fill)
 
 
-def _range(data: Distribution, values: Sequence[float]) -> tuple[float, float, list[Mark]]:
-    """The ends of the axis, and the marks on it: none so far off that the data would shrink."""
-    points = list(values) or [m.value for m in data.marks] or [0.0]
-    low, high = min(points), max(points)
-    least = (high - low) or abs(high) * 0.02 or 1.0
-    near = []
-    for mark in sorted(data.marks, key=lambda m: abs(m.value - median(points))):
-        a, b = min(low, mark.value), max(high, mark.value)
-        if least >= DATA_SHARE * (b - a):
-            low, high = a, b
-            near.append(mark)
-    room = 0.04 * ((high - low) or 2 * least)
-    return low - room, high + room, near
+def _of_mark(mark: Mark, near: Sequence[Mark], low: float, high: float) -> Label:
+    """The label of a mark; one outside the axis stands at its end, with an arrow."""
+    line, width = STYLES[mark.kind]
+    if mark in near:
+        return Label(mark.value, mark.text, line=line, width=width)
+    if mark.value < low:
+        return Label(low, f"◂ {mark.text}", width=0)
+    return Label(high, f"{mark.text} ▸", width=0)
 
 
-Told = tuple[float, str, str, tuple[object, float, str], int]
-
-
-def _labels(
-    data: Distribution, values: Mapping[str, float], near: Sequence[Mark], low: float, high: float
-) -> list[Told]:
-    """Each label with its place, side, line and lane."""
-    wanted: list[tuple[float, str, tuple[object, float, str]]] = []
-    for mark in data.marks:
-        line, width = STYLES[mark.kind]
-        shown, text = mark.value, mark.text
-        if mark not in near:
-            shown, text = (low, f"◂ {text}") if mark.value < low else (high, f"{text} ▸")
-            width = 0.0
-        wanted.append((shown, text, (line, width, "#000000")))
-    for node, text in (data.named or {}).items():
-        if node in values:
-            wanted.append((values[node], short(text, 34), ("-", 0.7, NAMED)))
-    spans, sides = [], []
-    for x, text, _ in wanted:
-        at = LEFT + (x - low) / (high - low) * (RIGHT - LEFT)
-        side, span = beside(at, text, LEFT - 30, WIDTH)
-        sides.append(side)
-        spans.append(span)
-    rows = lanes(spans, MOST_LANES)
-    return [
-        (x, text, side, style, lane)
-        for (x, text, style), side, lane in zip(wanted, sides, rows, strict=True)
-        if lane is not None
-    ]
+def _bad_side(place: Axes, mark: Mark, low: float, high: float) -> None:
+    """Hatch what a bound does not allow."""
+    if mark.kind == "bound" and mark.side:
+        ends = (low, mark.value) if mark.side == "at_least" else (mark.value, high)
+        place.axvspan(*ends, facecolor="none", edgecolor=GRID, hatch="///", zorder=0, linewidth=0)
 
 
 def _stacks(place: Axes, values: Sequence[float], low: float, high: float) -> None:
     """A dot a node where there are few, else a bar for those in one bin."""
     width = (high - low) / BINS
-    counts: dict[int, int] = {}
-    for value in values:
-        index = min(int((value - low) / width), BINS - 1)
-        counts[index] = counts.get(index, 0) + 1
+    counts = Counter(min(int((value - low) / width), BINS - 1) for value in values)
     most = max(counts.values(), default=1)
-    centres = {index: low + (index + 0.5) * width for index in counts}
-    if most <= DOTS:
-        dots = [(centres[i], n + 0.5) for i, count in sorted(counts.items()) for n in range(count)]
-        place.plot(
-            [x for x, _ in dots],
-            [y for _, y in dots],
-            linestyle="none",
-            marker="o",
-            markersize=6,
-            color=COLOURS[0],
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-        )
+    if most <= MAX_DOTS:
+        _dots(place, counts, low, width)
         place.set_ylim(0, max(5, most + 0.5))
     else:
-        order = sorted(counts)
-        heights = [max(counts[i], most / HIGH) for i in order]  # one of hundreds is seen, too
-        place.bar([centres[i] for i in order], heights, width=0.9 * width, color=COLOURS[0])
+        centres = [low + (index + 0.5) * width for index in counts]
+        heights = [max(count, most / HIGH) for count in counts.values()]  # one of hundreds shows
+        place.bar(centres, heights, width=0.9 * width, color=COLOURS[0])
         place.set_ylim(0, most * 1.05)
     ticks = [t for t in nice_ticks(0, place.get_ylim()[1], 4) if t == int(t)]
     place.set_yticks(ticks, [f"{t:.0f}" for t in ticks])
+
+
+def _dots(place: Axes, counts: Mapping[int, int], low: float, width: float) -> None:
+    xs, ys = [], []
+    for index, count in sorted(counts.items()):
+        xs += [low + (index + 0.5) * width] * count
+        ys += [n + 0.5 for n in range(count)]
+    place.plot(
+        xs,
+        ys,
+        linestyle="none",
+        marker="o",
+        markersize=6,
+        color=COLOURS[0],
+        markeredgecolor="white",
+        markeredgewidth=0.5,
+    )
 
 
 def _axes(place: Axes, data: Distribution, low: float, high: float) -> None:
     place.set_xlim(low, high)
     ticks = nice_ticks(low, high)
     place.set_xticks(ticks, numbers(ticks))
-    told = " · ".join(filter(None, (data.unit, DIRECTION.get(data.better, ""))))
-    place.set_xlabel(told)
+    place.set_xlabel(data.unit + DIRECTION.get(data.better, ""))
     place.set_ylabel("nodes")
     place.tick_params(labelsize=SMALL)
     place.set_facecolor("none")
-
-
-def _label(
-    place: Axes, x: float, text: str, side: str, style: tuple[object, float, str], lane: int
-) -> None:
-    """A line from the axis up to a label above the picture; none to what lies beside it."""
-    line, width, colour = style
-    up = HIGH + 3 + LANE * lane
-    if width:
-        place.plot(
-            [x, x],
-            [0, (up + 8) / HIGH],
-            transform=place.get_xaxis_transform(),
-            clip_on=False,
-            color=colour,
-            linewidth=width,
-            linestyle=line,
-        )
-    if colour == NAMED:
-        place.plot([x], [0], marker="^", markersize=6, color=colour, clip_on=False)
-    place.annotate(
-        text,
-        (x, 0),
-        (3 if side == "left" else -3, up),
-        fontsize=SMALL,
-        xycoords=place.get_xaxis_transform(),
-        textcoords="offset points",
-        ha=side,
-        va="bottom",
-        annotation_clip=False,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
-    )

@@ -65,7 +65,7 @@ def lanes(spans: Sequence[tuple[float, float]], most: int) -> list[int | None]:
     return found
 
 
-def beside(x: float, text: str, left: float, right: float) -> tuple[str, tuple[float, float]]:
+def side_of(x: float, text: str, left: float, right: float) -> tuple[str, tuple[float, float]]:
     """Which side of a place a text stands at, left or right of it, and its span."""
     width = wide(text) + 4
     if x + width <= right or x - width < left:

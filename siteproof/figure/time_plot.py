@@ -9,10 +9,10 @@ from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from siteproof.figure import canvas, labels
+from siteproof.figure import canvas, labels, marks
 from siteproof.figure.canvas import COLOURS, DASHES, GRID, MARKERS, PALE, SMALL, SOFT, WIDTH
-from siteproof.figure.distribution import STYLES, Mark
-from siteproof.figure.labels import beside, date_ticks, lanes, nice_ticks, number, numbers, short
+from siteproof.figure.labels import date_ticks, legend_columns, nice_ticks, number, numbers, short
+from siteproof.figure.marks import STYLES, Label, Mark
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-LEFT, RIGHT, FOOT, HIGH, LANE = 52.0, WIDTH - 20, 24.0, 130.0, 11.0
-MOST_LANES = 5
-LETTERS = 64  # of a label
+LEFT, RIGHT, FOOT, HIGH = 52.0, WIDTH - 20, 24.0, 130.0
+MAX_LANES = 5
+MAX_LETTERS = 64  # of a label
 POINTS = 80  # of which each is seen as one
 PAUSE = 4  # times the usual time between two runs: a gap
 TOLD_PAUSE = 0.03  # of the axis
-DATA_SHARE = 0.15  # of the height, or a far bound is told and not drawn
 
 
 @dataclass(frozen=True)
@@ -76,24 +75,29 @@ def draw(name: str, says: str, data: Trend) -> str:
     if not times:
         raise ValueError("a trend without a run")
     ends = _ends(times)
-    low, high, near = _range(data)
-    told = _steps(data, *ends)
-    top = 6 + LANE * (1 + max((lane for *_, lane in told), default=-1))
-    columns = 2 if all(labels.wide(text) < WIDTH / 2 - 40 for text in _told(data)) else 1
-    foot = FOOT + 14 * -(-len(_told(data)) // columns)
-    height = foot + HIGH + top
+    low, high, near = marks.axis_of(_values(data), data.marks)
+    steps = [
+        Label(at.timestamp(), short(text, MAX_LETTERS), COLOURS[1], (0, (5, 2)), 1.2)
+        for at, text in data.steps
+    ]
+    span = (ends[0].timestamp(), ends[1].timestamp())
+    shown = marks.in_lanes(steps, span, (LEFT, RIGHT), MAX_LANES)
+    legend = _legend(data)
+    columns = legend_columns(legend)
+    foot = FOOT + 14 * -(-len(legend) // columns)
+    height = foot + HIGH + marks.height_of(shown)
 
     def fill(made: Figure) -> Sequence[canvas.Placed]:
         place = made.add_axes((LEFT / WIDTH, foot / height, (RIGHT - LEFT) / WIDTH, HIGH / height))
-        place.set_xlim(*(t.timestamp() for t in ends))
+        place.set_xlim(*span)
         place.set_ylim(low, high)
         for index, course in enumerate(data.courses):
             _course(place, course, index)
         _pauses(place, times, ends)
         _region(place, data.region)
         _marks(place, data, near)
-        for at, text, side, lane in told:
-            _step(place, at, text, side, lane)
+        for label in shown:
+            marks.draw_label(place, label, HIGH)
         for at, value in data.outside:
             place.plot(
                 [at.timestamp()],
@@ -117,14 +121,15 @@ def draw(name: str, says: str, data: Trend) -> str:
     return canvas.svg(name, data.title, says, height, fill)
 
 
-def _told(data: Trend) -> list[str]:
-    """What the legend says."""
-    far = ", below the figure"
-    return [
-        *(course.name for course in data.courses),
-        *(m.text + far for m in data.marks),
-        *["usual: 123456 to 123456"] * bool(data.region),
-    ]
+def _legend(data: Trend) -> list[str]:
+    """The longest texts that the legend may have."""
+    texts = [course.name for course in data.courses]
+    texts += [f"{mark.text}, below the figure" for mark in data.marks]
+    return [*texts, _usual(data.region)] if data.region else texts
+
+
+def _usual(region: Region) -> str:
+    return f"usual: {number(region.low)} to {number(region.high)}"
 
 
 def _ends(times: Sequence[datetime]) -> tuple[datetime, datetime]:
@@ -132,24 +137,12 @@ def _ends(times: Sequence[datetime]) -> tuple[datetime, datetime]:
     return times[0] - room, times[-1] + room
 
 
-def _range(data: Trend) -> tuple[float, float, list[Mark]]:
-    """The ends of the axis, and the marks that are on it."""
-    values = [
-        v
-        for course in data.courses
-        for v in (*course.values, *course.lows, *course.highs)
-        if isfinite(v)
-    ] or [0.0]
-    low, high = min(values), max(values)
-    least = max(high - low, abs(high) * 0.01) or 1.0
-    near = []
-    for mark in sorted(data.marks, key=lambda m: abs(m.value - median(values))):
-        a, b = min(low, mark.value), max(high, mark.value)
-        if least >= DATA_SHARE * (b - a):
-            low, high = a, b
-            near.append(mark)
-    room = 0.06 * max(high - low, least)
-    return low - room, high + room, near
+def _values(data: Trend) -> list[float]:
+    """Every value that is drawn."""
+    every: list[float] = []
+    for course in data.courses:
+        every += [*course.values, *course.lows, *course.highs]
+    return [value for value in every if isfinite(value)]
 
 
 def _course(place: Axes, course: Course, index: int) -> None:
@@ -224,7 +217,7 @@ def _region(place: Axes, region: Region | None) -> None:
             linewidth=0.9,
             linestyle=":",
             zorder=0.4,
-            label=f"usual: {number(region.low)} to {number(region.high)}",
+            label=_usual(region),
         )
 
 
@@ -239,47 +232,6 @@ def _marks(place: Axes, data: Trend, near: Sequence[Mark]) -> None:
         else:
             side = "above" if mark.value > (low + high) / 2 else "below"
             place.plot([], [], label=f"{mark.text}, {side} the figure", **style)
-
-
-def _steps(data: Trend, first: datetime, last: datetime) -> list[tuple[datetime, str, str, int]]:
-    whole = (last - first).total_seconds()
-    found = []
-    for at, text in data.steps:
-        x = LEFT + (at - first).total_seconds() / whole * (RIGHT - LEFT)
-        text = short(text, min(LETTERS, labels.letters(max(WIDTH - x, x - (LEFT - 40)) - 4)))
-        side, span = beside(x, text, LEFT - 40, WIDTH)
-        found.append((at, text, side, span))
-    rows = lanes([span for *_, span in found], MOST_LANES)
-    return [
-        (at, text, side, lane)
-        for (at, text, side, _), lane in zip(found, rows, strict=True)
-        if lane is not None
-    ]
-
-
-def _step(place: Axes, at: datetime, text: str, side: str, lane: int) -> None:
-    x, up = at.timestamp(), HIGH + 2 + LANE * lane
-    place.plot(
-        [x, x],
-        [0, (up + 8) / HIGH],
-        transform=place.get_xaxis_transform(),
-        clip_on=False,
-        color=COLOURS[1],
-        linewidth=1.2,
-        linestyle=(0, (5, 2)),
-    )
-    place.annotate(
-        text,
-        (x, 0),
-        (3 if side == "left" else -3, up),
-        fontsize=SMALL,
-        xycoords=place.get_xaxis_transform(),
-        textcoords="offset points",
-        ha=side,
-        va="bottom",
-        annotation_clip=False,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
-    )
 
 
 def _axes(place: Axes, data: Trend, ends: tuple[datetime, datetime]) -> None:

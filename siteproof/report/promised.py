@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.figure.distribution import Mark
+from siteproof.figure.marks import Mark
 from siteproof.history import rows
 from siteproof.judge.criterion import MIDDLES, why_not
 from siteproof.record.samples import Sample

@@ -10,7 +10,8 @@ import numpy as np
 
 from siteproof.figure import distribution as drawn
 from siteproof.figure import labels
-from siteproof.figure.distribution import Distribution, Mark
+from siteproof.figure.distribution import Distribution
+from siteproof.figure.marks import Mark
 from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
 from siteproof.record import series

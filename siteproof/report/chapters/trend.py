@@ -11,7 +11,7 @@ import numpy as np
 from siteproof import trend, units
 from siteproof.analysis import slow_nodes as rules
 from siteproof.figure import time_plot as drawn
-from siteproof.figure.distribution import Mark
+from siteproof.figure.marks import Mark
 from siteproof.figure.time_plot import Course, Region, Trend
 from siteproof.record import series
 from siteproof.record.finding import Kind

@@ -24,11 +24,12 @@ from siteproof.figure import (
     time_plot,
 )
 from siteproof.figure.dates import Timeline, Track
-from siteproof.figure.distribution import Distribution, Mark
+from siteproof.figure.distribution import Distribution
 from siteproof.figure.grid import Matrix
 from siteproof.figure.heatmap import HeatMap
 from siteproof.figure.labels import date_ticks, lanes, nice_ticks, numbers
 from siteproof.figure.line_plot import Line, LinePlot
+from siteproof.figure.marks import Mark
 from siteproof.figure.ranges import Ranges, Row
 from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, USUAL, kinds_of
 from siteproof.figure.time_plot import Course, Region, Trend

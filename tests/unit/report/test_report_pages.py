@@ -7,6 +7,8 @@ import pytest
 from pages import Page
 
 from siteproof.gate.decision import Ruling
+from siteproof.record import finding
+from siteproof.record.finding import Kind
 from siteproof.report import html, markdown
 from siteproof.report.chapters import description, nodes
 from siteproof.report.sections import Figure, Report, Section, Table
@@ -170,12 +172,14 @@ def test_of_many_lines_those_that_are_left_out_are_counted():
     assert description._first(lines[:2]) == lines[:2]
 
 
-def test_reasons_with_signs_of_their_own_are_put_together_all_the_same():
+def test_nodes_with_findings_that_differ_only_in_numbers_are_one_group():
     rulings = [
-        Ruling(node, "FAILED", False, (reason,))
-        for node, reason in (("n1", "bank # #"), ("n2", "bank 3 #"), ("n3", "bank 5 #"))
+        Ruling(node, "FAILED", False, (finding.of(kind, check="Health", metric=metric, value=n),))
+        for node, kind, metric, n in (
+            ("n1", Kind.MISSES_BOUND, "Health.errors", "3"),
+            ("n2", Kind.MISSES_BOUND, "Health.errors", "5"),
+            ("n3", Kind.MISSES_BOUND, "Health.faults", "5"),
+            ("n4", Kind.BELOW_BASELINE, "Health.errors", "3"),
+        )
     ]
-    assert {reasons: names for (_, reasons, _), names in nodes._alike(rulings).items()} == {
-        ("bank # #",): ["n1"],
-        ("bank 3 to 5 #",): ["n2", "n3"],
-    }
+    assert [names for _, names in nodes._alike(rulings)] == [["n1", "n2"], ["n3"], ["n4"]]
