@@ -16,7 +16,7 @@ from siteproof.errors import UserError
 from siteproof.report import assemble, html, markdown, material
 
 PAGES = {".html": html.page, ".htm": html.page, ".md": markdown.page}
-SLOW = 2  # seconds of silence after which somebody who waits wants a word
+SLOW = 2  # seconds after which progress is printed
 
 
 @click.command()
@@ -42,26 +42,28 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str) -> N
         raise UserError("--output", f"'{output}' has no ending of a page", "FILE.html, FILE.md")
     if output:
         shared.refuse(Path(output))
-    with closing(_gather(system, since, campaign, as_of)) as found:
+    read = material.gather(system, since=since, name=campaign, as_of=as_of, progress=_progress())
+    with closing(read) as found:
         day = found.judged.as_of if as_of and found.judged.as_of else found.now
         target = Path(output or f"{found.system}-{day:%Y-%m-%d}.html")
         shared.refuse(target)
         text = PAGES[ending](assemble.build(found), found.now)
         tell_left_out(found.sessions)
         shared.write(target, text.encode("utf-8", "backslashreplace"))
-    click.echo(f"{target}: {len(text.encode()) / 1e6:.1f} MB, {found.judged.chosen}")
+    click.echo(f"{target}: {_size(len(text.encode()))}, {found.judged.chosen}")
 
 
-def _gather(system: str, since: str, campaign: str, as_of: str) -> material.Material:
-    return material.gather(system, since=since, name=campaign, as_of=as_of, told=_teller())
-
-
-def _teller() -> Callable[[str], None]:
-    """Tells what is done on stderr, once it takes long."""
+def _progress() -> Callable[[str], None]:
+    """Prints what is done on stderr, once it takes long."""
     start = time.monotonic()
 
-    def tell(line: str) -> None:
+    def show(line: str) -> None:
         if time.monotonic() - start > SLOW:
             print(f"report: {line}", file=sys.stderr, flush=True)
 
-    return tell
+    return show
+
+
+def _size(size: int) -> str:
+    """`0.4 MB`, and of a small page `37 kB`."""
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.0f} kB"

@@ -10,13 +10,13 @@ from siteproof.report.chapters import summary
 from siteproof.report.material import Material
 from siteproof.report.sections import Report, Section
 
-AT_LAST = ("nodes", "summary", "changes", "trend")  # they wait for the search for steps
+LAST = ("nodes", "summary", "changes", "trend")  # made last: they wait for the search for steps
 
 
 def build(material: Material) -> Report:
     """The report on a system. Raises UserErrors where samples cannot be read at all."""
     material.begin()
-    ordered = sorted(CHAPTERS, key=lambda name: name in AT_LAST)
+    ordered = sorted(CHAPTERS, key=lambda name: name in LAST)
     made = {name: _chapter(name, material) for name in ordered}
     sections = [section for name in CHAPTERS if (section := made[name])]
     return Report(
@@ -30,7 +30,7 @@ def build(material: Material) -> Report:
 
 def _chapter(name: str, material: Material) -> Section | None:
     """A chapter; where a file that it alone needs is broken, it says so, and the others stand."""
-    material.told(f"chapter {name}")
+    material.progress(f"chapter {name}")
     made = import_module(f"siteproof.report.chapters.{name}")
     try:
         section: Section | None = made.chapter(material)

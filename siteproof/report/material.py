@@ -6,13 +6,13 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from siteproof import files
 from siteproof.compare import accepted
@@ -36,54 +36,31 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+MANY_JOBS = 300  # from so many on the search for steps takes longer than to start a process
+
+
 def spare_processor() -> bool:
-    """Whether a second process would help: it shares what was read, so it has to be a fork."""
+    """Whether a second process would help."""
     return sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
 
 
-class Beside(Generic[T]):
-    """Something that is worked out beside. It may use nothing that cannot be forked."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        context = multiprocessing.get_context("fork")
-        self._answer, question = context.Pipe(duplex=False)
-        self._process = context.Process(target=_send, args=(work, question), daemon=True)
-        self._process.start()
-        question.close()
-
-    def result(self) -> T:
-        """What it gave. Where it failed it is done once more here, and its error is told here."""
-        try:
-            found: list[T] = self._answer.recv()
-        except EOFError:
-            found = []
-        self._process.join()
-        return found[0] if found else self._work()
-
-    def stop(self) -> None:
-        """End it, if it still works."""
-        self._process.terminate()
-        self._process.join()
-
-
-def _send(work: Callable[[], T], answer: Connection) -> None:
-    with suppress(Exception):
-        answer.send([work()])
-
-
-MANY_JOBS = 300  # of a history in which the search takes longer than to begin a process
-
-
 def _silent(_line: str) -> None:
-    """Tell nobody."""
+    """Report no progress."""
+
+
+def _survey(site: Site, perflogs: Path, now: datetime) -> Survey:
+    """Steps, drift and runs out of control, with a history of its own."""
+    from siteproof import history, trend
+
+    with history.open_history(perflogs, [site.system.system]) as opened:
+        return trend.survey(site, opened, now=now)
 
 
 @dataclass
 class Material:
     """A system and what was measured of it. campaign: as the user named it, or ''.
 
-    told: is told what takes its time, a line each. since: the start that the user gave, or None.
+    progress: is called with what takes its time, a line each. since: the start that the user gave.
     """
 
     judged: Judgement
@@ -91,13 +68,13 @@ class Material:
     campaign: str = ""
     since: datetime | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    told: Callable[[str], None] = _silent
+    progress: Callable[[str], None] = _silent
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
-    _begun: Beside[Survey] | None = field(default=None, repr=False)
+    _search: Future[Survey] | None = field(default=None, repr=False)
     _open: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def close(self) -> None:
-        """Close the history, if it was opened, and end what still works."""
+        """Close the history, if it was opened."""
         self._open.close()
 
     def once(self, make: Callable[[Material], T]) -> T:
@@ -127,13 +104,13 @@ class Material:
         """The store of all samples, up to date."""
         from siteproof import history
 
-        self.told("bringing the history up to date")
+        self.progress("bringing the history up to date")
         return self._open.enter_context(history.open_history(self.perflogs, [self.system]))
 
     @cached_property
     def fleet(self) -> FleetReport:
         """The state of every node."""
-        self.told("judging every node")
+        self.progress("judging every node")
         return states.report(self.judged, states.lately(self.judged))
 
     @cached_property
@@ -145,22 +122,24 @@ class Material:
     @cached_property
     def survey(self) -> Survey:
         """Steps, drift and runs out of control in the whole history."""
-        self.told("looking for steps and drift")
-        return self._begun.result() if self._begun else self._look(self.history)
+        self.progress("looking for steps and drift")
+        if self._search:
+            # An error in the other process is not lost: the search here fails the same way.
+            with suppress(Exception):
+                return self._search.result()
+        from siteproof import trend
+
+        return trend.survey(self.site, self.history, now=self.now)
 
     def begin(self) -> None:
-        """Let a process of its own look for steps meanwhile, where that takes long."""
+        """Start to look for steps in another process, where that takes long.
+
+        It is a fork, so it has to begin before the history is open here: DuckDB cannot be forked.
+        """
         if len(self.sessions.headers) >= MANY_JOBS and spare_processor():
-            self._begun = Beside(self._look)
-            self._open.callback(self._begun.stop)
-
-    def _look(self, opened: History | None = None) -> Survey:
-        from siteproof import history, trend
-
-        if opened is not None:
-            return trend.survey(self.site, opened, now=self.now)
-        with history.open_history(self.perflogs, [self.system]) as own:
-            return trend.survey(self.site, own, now=self.now)
+            pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork"))
+            self._search = pool.submit(_survey, self.site, self.perflogs, self.now)
+            self._open.callback(pool.shutdown, wait=False, cancel_futures=True)
 
     @cached_property
     def accepted(self) -> list[Acceptance]:
@@ -191,11 +170,11 @@ def gather(
     since: str = "",
     name: str = "",
     as_of: str = "",
-    told: Callable[[str], None] = _silent,
+    progress: Callable[[str], None] = _silent,
 ) -> Material:
     """What a report on a system is made from. Raises UserError and UserErrors for bad input."""
-    told("judging the criteria")
+    progress("judging the criteria")
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None
     judged = judgement.judge_system(system, since=since, name=name, as_of=as_of)
-    return Material(judged, files.perflogs(), name, start, now, told)
+    return Material(judged, files.perflogs(), name, start, now, progress)

@@ -122,7 +122,7 @@ def _kind(header: Header) -> tuple[str, str, str]:
 
 
 def _compared(material: Material, name: str, words: str, known: Sequence[Header]) -> Since:
-    material.told(f"comparing with {name}")
+    material.progress(f"comparing with {name}")
     ids = {id(h) for h in known}
     before = material.sessions.of(lambda h: id(h) in ids)
     result = comparison.compare(material.site, before, material.judged.samples, material.perflogs)

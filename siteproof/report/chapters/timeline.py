@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siteproof.compare.accepted import Acceptance
-from siteproof.figure import dates as picture
+from siteproof.figure import dates as drawn
+from siteproof.figure.dates import Timeline
 from siteproof.published import milestones
 from siteproof.published.milestones import Milestone
 from siteproof.report.material import Material
@@ -40,7 +41,7 @@ def chapter(material: Material) -> Section | None:
         if material.accepted
         else "nothing has been accepted with siteproof accept",
     ]
-    figures = [_figure(material, found)] if any(one.days for one in found) else []
+    figures = [_figure(found)] if any(one.days for one in found) else []
     return Section("timeline", "Acceptance", f"{'; '.join(told)}.", tables, figures, remarks)
 
 
@@ -61,31 +62,24 @@ def _milestones(found: Sequence[Milestone]) -> Table:
     )
 
 
-def _figure(material: Material, found: Sequence[Milestone]) -> Figure:
+def _figure(found: Sequence[Milestone]) -> Figure:
     """The milestones in the order in which they belong, over the days on which they came."""
     ordered = _in_order(found)
     days = {one.milestone: one.days for one in ordered if one.days}
-    early = frozenset(
-        one.milestone
-        for one in ordered
-        if any(days[need][0] > one.days[1] for need in one.needs if need in days and one.days)
-    )
+    early = set()
+    for one in ordered:
+        needed = [days[need] for need in one.needs if need in days]
+        if one.days and any(first > one.days[1] for first, _ in needed):
+            early.add(one.milestone)
+    first, last = (min(a for a, _ in days.values()), max(b for _, b in days.values()))
     says = (
-        f"{count(len(days), 'milestone')} of {len(found)} have a day, from "
-        f"{min(first for first, _ in days.values())} to "
-        f"{max(last for _, last in days.values())}; {len(early)} came before one that they "
-        "need."
+        f"{len(days)} of {count(len(found), 'milestone')} have a date, from {first} to {last}; "
+        f"{len(early)} came before one that they need."
     )
-    drawn = picture.draw(
-        "acceptance",
-        says,
-        picture.Timeline(
-            "Milestones of the acceptance",
-            [one.milestone for one in ordered],
-            [picture.Track(material.system, days, early)],
-        ),
-    )
-    return Figure("acceptance", "Milestones of the acceptance", drawn, says, _milestones(found))
+    title = "Milestones of the acceptance"
+    steps = [one.milestone for one in ordered]
+    svg = drawn.draw("acceptance", says, Timeline(title, steps, days, frozenset(early)))
+    return Figure("acceptance", title, svg, says, _milestones(found))
 
 
 def _in_order(found: Sequence[Milestone]) -> list[Milestone]:

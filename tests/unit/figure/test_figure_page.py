@@ -23,7 +23,7 @@ from siteproof.figure import (
     shares,
     time_plot,
 )
-from siteproof.figure.dates import Timeline, Track
+from siteproof.figure.dates import Timeline
 from siteproof.figure.distribution import Distribution
 from siteproof.figure.grid import Matrix
 from siteproof.figure.heatmap import HeatMap
@@ -74,9 +74,7 @@ def way(name="r", shares=(0.9, 1.0, 1.1)):
 def steps(name="s"):
     days = {"order": (date(2015, 7, 29),) * 2, "boot": (date(2015, 11, 3), date(2015, 11, 9))}
     return dates.draw(
-        name,
-        "says",
-        Timeline("S", ["order", "boot", "pass"], [Track("iu", days, frozenset({"boot"}))]),
+        name, "says", Timeline("S", ["order", "boot", "pass"], days, frozenset({"boot"}))
     )
 
 
@@ -357,7 +355,7 @@ def test_links_of_a_quantity_stand_below_its_name_with_their_medians():
 def test_a_step_out_of_order_says_so():
     assert "out of order" in texts(steps())
     with pytest.raises(ValueError, match="date"):
-        dates.draw("s", "s", Timeline("S", ["a"], [Track("iu", {})]))
+        dates.draw("s", "s", Timeline("S", ["a"], {}))
 
 
 def test_a_single_point_is_a_line_of_its_own():
