@@ -14,12 +14,12 @@ from siteproof import files, sites
 from siteproof.cli.verdict import WIDTH
 from siteproof.errors import ExitCode, UserError
 from siteproof.published import milestones, results
-from siteproof.published.figures import figure, when
-from siteproof.published.judging import KEEPS, MISSES, ORDER, Judged, remarks
-from siteproof.published.results import Stated
+from siteproof.published.formats import Table as Results
+from siteproof.published.formats import shown, when
+from siteproof.published.judging import Answer, Judged, remarks
 
-WHOLE = ("says", "criterion", "figure")  # columns that are never broken
-COLOURS = {KEEPS: "green", MISSES: "bold red"}
+WHOLE = ("answer", "criterion", "value")  # columns that are never broken
+COLOURS: dict[str, str] = {Answer.KEEPS: "green", Answer.MISSES: "bold red"}
 
 
 @click.command()
@@ -33,48 +33,48 @@ COLOURS = {KEEPS: "green", MISSES: "bold red"}
     "--all",
     "everything",
     is_flag=True,
-    help="Every table: pairs, trials, transfers, landmarks, description.",
+    help="Every table: comparisons, ratios, failures, all other values and texts.",
 )
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 def published(system: str, everything: bool, as_json: bool) -> None:
-    """Say which published figures miss their criterion, and which keep it.
+    """Show which published values miss their criterion, and which keep it.
 
-    It speaks of what 'siteproof import' has made samples of. A figure that misses shows that some
-    value does; one that keeps its criterion is no verdict on what was not published.
+    It reads what 'siteproof import' has imported. A mean that misses shows that some node misses;
+    one that keeps its criterion is no verdict on what was not published.
 
     \b
     siteproof published --system jetstream-tacc
     """
     site = sites.load(system or sites.recognise())
     files.must_exist()
-    stated = results.stated(files.perflogs(), site.name)
-    if not stated:
+    published = results.read(files.perflogs(), site.name)
+    if not published:
         raise UserError(
             "published",
             f"nothing published of {site.name} has been imported",
             hint=f"'siteproof import --system {site.name}' imports it",
         )
-    judged = results.judged(site, stated)
-    remarks_on_time = milestones.remarks(milestones.read(site))
-    tables = results.tables(site, stated)
+    judged = results.judged(site, published)
+    on_time = milestones.remarks(milestones.read(site))
+    tables = results.tables(site, published)
     if as_json:
-        click.echo(json.dumps(_record(site.name, judged, tables, remarks_on_time), indent=1))
+        click.echo(json.dumps(_record(site.name, judged, tables, on_time), indent=1))
     else:
         _print(tables if everything else tables[:1] if judged else [])
-        for told in remarks_on_time:
-            click.echo(f"timeline: {told}")
-        click.echo(_answer(site.name, len(stated), judged))
+        for remark in on_time:
+            click.echo(f"timeline: {remark}")
+        click.echo(_answer(site.name, len(published), judged))
     raise SystemExit(_code(judged))
 
 
 def _code(judged: list[Judged]) -> ExitCode:
-    says = {one.says for one in judged}
-    if MISSES in says:
+    answers = {one.answer for one in judged}
+    if Answer.MISSES in answers:
         return ExitCode.FAIL
-    return ExitCode.PASS if KEEPS in says else ExitCode.INCOMPLETE
+    return ExitCode.PASS if Answer.KEEPS in answers else ExitCode.INCOMPLETE
 
 
-def _print(tables: list[Stated]) -> None:
+def _print(tables: list[Results]) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
@@ -93,21 +93,24 @@ def _print(tables: list[Stated]) -> None:
 
 
 def _answer(name: str, samples: int, judged: list[Judged]) -> str:
-    told = ", ".join(filter(None, (_counted(judged, word) for word in ORDER)))
-    return (
-        f"published of {name}: {samples} figures and texts; against a criterion: {told or 'none'}"
-    )
+    counts = [_counted(judged, answer) for answer in Answer]
+    against = ", ".join(count for count in counts if count) or "none"
+    return f"published of {name}: {samples} values and texts; against a criterion: {against}"
 
 
-def _counted(judged: list[Judged], word: str) -> str:
-    """How many say so, and of which checks where they miss: `5 misses (BlockStorage 2, …)`."""
-    checks = Counter(one.sample.metric.partition(".")[0] for one in judged if one.says == word)
-    which = ", ".join(f"{check} {count}" for check, count in checks.items())
-    return f"{checks.total()} {word}" + (f" ({which})" if word == MISSES else "") if checks else ""
+def _counted(judged: list[Judged], answer: Answer) -> str:
+    """How many, and of which checks where they miss: `5 misses (BlockStorage 2, ...)`."""
+    checks = Counter(one.sample.metric.partition(".")[0] for one in judged if one.answer is answer)
+    if not checks:
+        return ""
+    count = f"{checks.total()} {answer}"
+    if answer is not Answer.MISSES:
+        return count
+    return f"{count} ({', '.join(f'{check} {n}' for check, n in checks.items())})"
 
 
 def _record(
-    name: str, judged: list[Judged], tables: list[Stated], on_time: list[str]
+    name: str, judged: list[Judged], tables: list[Results], on_time: list[str]
 ) -> dict[str, object]:
     return {
         "system": name,
@@ -115,10 +118,10 @@ def _record(
         "timeline": on_time,
         "figures": [
             {
-                "says": one.says,
+                "says": one.answer,
                 "criterion": one.criterion_id,
                 "metric": one.sample.metric,
-                "figure": figure(one.sample),
+                "figure": shown(one.sample),
                 "date": when(one.sample),
                 "campaign": one.sample.header.campaign,
                 "bound": str(one.criterion.bound),

@@ -1,23 +1,31 @@
-"""Published figures against the criteria: which miss them, which keep them, and what is unsaid."""
+"""Published values against the criteria: which miss them, which keep them, what is not stated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 from siteproof import units
 from siteproof.judge import stated
 from siteproof.judge.stated import Said
-from siteproof.published.figures import Stated, figure, is_number, number, pair, statistic, when
+from siteproof.published.formats import Table, is_number, number, pair, shown, statistic, when
 from siteproof.record.samples import Sample
 from siteproof.rounding import round_to
 from siteproof.sites import Criterion, Hardware, Site
 from siteproof.sites.promise import SIGNS
 from siteproof.units import convert
 
-KEEPS, MISSES, OPEN = "keeps", "misses", "undecided"
-ORDER = (MISSES, OPEN, KEEPS)
+
+class Answer(StrEnum):
+    """Whether a value keeps a criterion; the worst first."""
+
+    MISSES = "misses"
+    OPEN = "undecided"
+    KEEPS = "keeps"
+
+
 SINGLE = "one value"
 DESCRIBED = "Inventory."
 BINARY = {"MB": "MiB", "GB": "GiB", "TB": "TiB", "PB": "PiB", "kB": "KiB"}
@@ -25,7 +33,7 @@ BINARY = {"MB": "MiB", "GB": "GiB", "TB": "TiB", "PB": "PiB", "kB": "KiB"}
 
 @dataclass(frozen=True)
 class Judged:
-    """A published figure and a criterion of its metric."""
+    """A published value and a criterion of its metric."""
 
     sample: Sample
     criterion_id: str
@@ -35,11 +43,11 @@ class Judged:
     other_unit: str = ""
 
     @property
-    def says(self) -> str:
-        """In a word whether the figure keeps the criterion."""
+    def answer(self) -> Answer:
+        """Whether the value keeps the criterion."""
         if self.said.keeps is None:
-            return OPEN
-        return KEEPS if self.said.keeps or self.as_printed else MISSES
+            return Answer.OPEN
+        return Answer.KEEPS if self.said.keeps or self.as_printed else Answer.MISSES
 
     @property
     def as_printed(self) -> str:
@@ -47,19 +55,14 @@ class Judged:
 
         40 TB of memory are 40960 GiB: memory is counted in powers of 1024, whatever is printed.
         """
-        bound, number = self.criterion.bound, self.sample.number
+        bound, digits = self.criterion.bound, self.sample.number
         if self.criterion.kind != "equals" or not bound or units.kind(self.sample.unit) != "size":
             return ""
-        step = Fraction(10) ** int(number.as_tuple().exponent)
-        readings = filter(None, (self.sample.unit, self.other_unit))
-        return next(
-            (
-                unit
-                for unit in readings
-                if round_to(bound.quantity.to(unit), step) == Fraction(number)
-            ),
-            "",
-        )
+        step = Fraction(10) ** int(digits.as_tuple().exponent)
+        for unit in (self.sample.unit, self.other_unit):
+            if unit and round_to(bound.quantity.to(unit), step) == Fraction(digits):
+                return unit
+        return ""
 
 
 def other_unit(site: Site, sample: Sample) -> str:
@@ -72,7 +75,7 @@ def other_unit(site: Site, sample: Sample) -> str:
 
 
 def judge(site: Site, samples: Iterable[Sample]) -> list[Judged]:
-    """Each published figure with each criterion that it speaks of; what misses comes first."""
+    """Each published value with each criterion that covers it; what misses comes first."""
     by_metric: dict[str, list[tuple[str, Criterion, list[Hardware]]]] = {}
     for key, criterion in site.criteria.items():
         facts = {role: site.hardware_of(role) for role in site.roles_of(criterion)}
@@ -89,7 +92,7 @@ def judge(site: Site, samples: Iterable[Sample]) -> list[Judged]:
 def _order(one: Judged) -> tuple[object, ...]:
     """What misses first, and what the system does before what it is."""
     described = one.sample.metric.startswith(DESCRIBED)
-    return ORDER.index(one.says), described, one.criterion_id, one.sample.header.time
+    return list(Answer).index(one.answer), described, one.criterion_id, one.sample.header.time
 
 
 def _each(
@@ -105,32 +108,32 @@ def _each(
 
 def remarks(judged: Judged) -> list[str]:
     """What a reader must know of the comparison."""
-    told = []
+    found = []
     sample, said, criterion = judged.sample, judged.said, judged.criterion
     if said.by_rounding:
-        told.append(f"only by rounding to the {criterion.rounding_rule}")
+        found.append(f"only by rounding to the {criterion.rounding_rule}")
     if not said.keeps and judged.as_printed:
-        told.append(f"{sample.value} {judged.as_printed} is what the bound is, rounded as printed")
+        found.append(f"{sample.value} {judged.as_printed} is what the bound is, rounded as printed")
     elif judged.other and judged.other.keeps != said.keeps:
         exact = convert(sample.number, judged.other_unit, sample.unit)
         verb = "keep" if judged.other.keeps else "miss"
-        told.append(
+        found.append(
             f"read as {judged.other_unit} it would be {number(exact)} {sample.unit}, and {verb} it"
         )
     if said.keeps and not stated.own(criterion, sample):
-        told.append("each one's is not published")
+        found.append("per-node values not published")
     if said.silent:
-        told.append(f"not said: {', '.join(said.silent)}")
-    return told
+        found.append(f"not stated: {', '.join(said.silent)}")
+    return found
 
 
-def table(judged: Sequence[Judged]) -> Stated:
+def table(judged: Sequence[Judged]) -> Table:
     """The comparison as a table."""
     rows = [
         (
-            j.says,
+            j.answer.value,
             j.criterion_id,
-            _figure(j.sample),
+            _value(j.sample),
             _bound(j.criterion),
             " ".join(filter(None, (when(j.sample), j.sample.header.campaign))),
             pair(j.sample) or j.sample.metric,
@@ -138,53 +141,19 @@ def table(judged: Sequence[Judged]) -> Stated:
         )
         for j in judged
     ]
-    columns = ("says", "criterion", "figure", "bound", "date and campaign", "of", "remarks")
+    columns = ("answer", "criterion", "value", "bound", "date and campaign", "of", "remarks")
     note = (
-        "A figure that misses shows that some value does; one that keeps decides nothing where "
-        "the values of each node, pair or instance are not published."
+        "A mean or maximum that misses shows that some node misses; one that keeps decides nothing "
+        "where the values of each node, pair or instance are not published."
     )
-    return Stated("Published figures against the criteria", columns, rows, note)
+    return Table("Published values against the criteria", columns, rows, note)
 
 
-def _figure(sample: Sample) -> str:
+def _value(sample: Sample) -> str:
     kind = statistic(sample)
-    return figure(sample) if kind == SINGLE else f"{kind} {figure(sample)}"
+    return shown(sample) if kind == SINGLE else f"{kind} {shown(sample)}"
 
 
 def _bound(criterion: Criterion) -> str:
     rounding = f", {criterion.rounding_rule}" if criterion.step else ""
     return f"{SIGNS[criterion.kind]} {criterion.bound}{rounding}"
-
-
-def units_table(site: Site, samples: Iterable[Sample]) -> Stated | None:
-    """Published values whose printed unit differs from the unit that the tool prints."""
-    rows = []
-    for sample in samples:
-        if not is_number(sample) or not (unit := other_unit(site, sample)):
-            continue
-        if units.kind(sample.unit) != "rate":
-            continue
-        exact = convert(sample.number, unit, sample.unit)
-        more = 100 * (convert(1, unit, sample.unit) - 1)
-        rows.append(
-            (
-                sample.metric,
-                when(sample),
-                sample.header.campaign,
-                figure(sample),
-                f"{number(exact, 5)} {sample.unit}",
-                f"+{float(more):.2f} %",
-            )
-        )
-    if not rows:
-        return None
-    note = (
-        "The tables print MB/s, the figures and the tool itself MiB/s; which of the two the "
-        "digits are is not said. A verdict that hangs on it is told beside the figure."
-    )
-    return Stated(
-        "Printed in one unit, measured by a tool that prints another",
-        ("metric", "date", "campaign", "as printed", "if it is the tool's unit", "more"),
-        rows,
-        note,
-    )

@@ -1,4 +1,4 @@
-"""The milestones of a site's acceptance, and what their order says."""
+"""The milestones of a site's acceptance, and what is wrong with their order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from siteproof.errors import UserErrors
 from siteproof.sites import Site
 from siteproof.sites import timeline_csv as files
 from siteproof.sites.timeline_csv import Milestone
+from siteproof.wording.findings import count
 
 __all__ = ["Milestone", "read", "remarks"]
 
@@ -27,13 +28,13 @@ def read(site: Site) -> list[Milestone]:
 def remarks(milestones: Sequence[Milestone]) -> list[str]:
     """One sentence for each milestone without a day, and each that precedes one that it needs."""
     by_name = {one.milestone: one for one in milestones}
-    told = [f"{one.milestone} has no date" for one in milestones if not one.date]
+    found = [f"{one.milestone} has no date" for one in milestones if not one.date]
     for one in milestones:
         for needed in (by_name[name] for name in one.needs if name in by_name):
             if one.days and needed.days and one.days[1] < needed.days[0]:
                 early = (needed.days[0] - one.days[1]).days
-                told.append(
+                found.append(
                     f"{one.milestone} ({one.date}) precedes {needed.milestone} ({needed.date}), "
-                    f"which it needs, by {early} day{'s' * (early != 1)}"
+                    f"which it needs, by {count(early, 'day')}"
                 )
-    return told
+    return found

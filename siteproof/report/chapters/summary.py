@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.judge.gravity import Verdict
-from siteproof.published import figures
+from siteproof.published import formats
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.chapters import changes, conditions, criteria, nodes, untested
 from siteproof.report.material import Material
@@ -102,7 +102,7 @@ def _stated(found: Sequence[Sample]) -> str:
     if not found:
         return ""
     order = sorted(found, key=lambda s: s.header.time)
-    first, last = figures.when(order[0]), figures.when(order[-1])
+    first, last = formats.when(order[0]), formats.when(order[-1])
     days = dict.fromkeys((first.partition("/")[0], last.rpartition("/")[2]))
     sources = {
         source.partition(", ")[0]

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from decimal import Decimal
 from itertools import cycle
 
 import pytest
@@ -35,7 +34,7 @@ def stated(tmp_path_factory):
         for name in SEEDS:
             path = sites.folder() / name / "published.csv"
             imported.keep(path, imported.read(path, name).values(), folder)
-            held[name] = sites.load(name), results.stated(folder, name)
+            held[name] = sites.load(name), results.read(folder, name)
         return held
 
 
@@ -68,14 +67,14 @@ def test_a_page_of_zeros_is_a_page(stated, name, tmp_path, monkeypatch):
     assert ("No figure over the LAN is more than zero" in page) is (name == "sc11-wan")
 
 
-def test_a_change_between_two_units_is_a_change_of_the_figure(stated):
-    site, found = stated["jetstream-tacc"]
-    before = next(s for s in found if "before" in s.header.campaign and s.unit == "MB/s")
-    after = replace(
-        before,
-        header=replace(before.header, campaign=before.header.campaign.replace("before", "after")),
-        value=before.number * Decimal("1.1") / 1000,
-        unit="GB/s",
+def test_values_in_two_units_are_compared_as_values(stated):
+    site, found = stated["sc11-wan"]
+    near = next(s for s in found if s.unit == "GB/s" and s.own_conditions.get("network") == "lan")
+    far = replace(
+        near,
+        own_conditions={**near.own_conditions, "network": "wan"},
+        value=near.number * 1100,
+        unit="MB/s",
     )
-    (table,) = [t for t in results.tables(site, [before, after]) if t.title == "Before and after"]
-    assert table.rows[0][table.columns.index("change")] == "+10.0 %"
+    (table,) = [t for t in results.tables(site, [near, far]) if "differ" in t.title]
+    assert table.rows[0][table.columns.index("other of one")] == "110.00 %"
