@@ -13,7 +13,7 @@ from statistics import fmean, median
 
 from siteproof.figure import ranges as drawn
 from siteproof.figure.ranges import Ranges, Row
-from siteproof.published.figures import is_exact
+from siteproof.published.formats import is_exact
 from siteproof.record.pair_units import LINK, PEER, job, link_of
 from siteproof.record.samples import PUBLISHED, JobOrder, Sample
 from siteproof.report import promised

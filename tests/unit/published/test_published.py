@@ -12,6 +12,7 @@ from siteproof.nodes import states
 from siteproof.published import imported, results
 from siteproof.published.judging import Answer
 from siteproof.record import samples
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import printed
 from siteproof.verdict.judgement import judge_samples
@@ -90,9 +91,10 @@ def test_the_other_unit_turns_one_of_the_five_and_is_told(seed):
     assert told == {"maximum 96 MB/s": "read as MiB/s it would be 100.7 MB/s, and keep it"}
     rows = table(seed, "jetstream-iu", "Other published")
     assert [
-        (r["value"], r["in the tool's unit"]) for r in rows if r["metric"].startswith("Ior.read_max ")
+        (r["value"], r["in the tool's unit"])
+        for r in rows
+        if r["metric"].startswith("Ior.read_max ")
     ] == [("29766 MB/s", "31212 MB/s, +4.86 %")]
-
 
 
 def test_memory_printed_in_TB_is_what_the_blades_have_in_GiB(seed):
@@ -171,22 +173,23 @@ def test_a_figure_that_misses_fails_and_one_that_keeps_decides_nothing(seed, cam
     chosen = [s for s in stated if s.header.campaign == campaign]
     found = {v.id: v for v in judge_samples(site, chosen, campaign).verdicts}
     assert {key: found[key].verdict for key in verdicts} == verdicts
-    assert all("per-node values not published" in found[key].why for key in verdicts)
+    for key in verdicts:
+        (why,) = found[key].findings
+        assert (why.kind, why["own"]) == (Kind.PUBLISHED, 0)
+        assert why["keeps"] == ("no" if verdicts[key] == "FAIL" else "yes")
     assert not any(n.verdict is Verdict.FAIL for v in found.values() for n in v.nodes)
     if campaign == "review-2016-05":
-        assert found["JS-4.1.2-READ"].why == (
-            "mean; per-node values not published; 198 MB/s misses it, so at least one of them does"
-        )
+        (why,) = found["JS-4.1.2-READ"].findings
+        assert (why["source"], why.value, why.unit) == ("mean", "198", "MB/s")
 
 
 def test_of_two_campaigns_of_one_date_the_one_further_down_is_the_later(seed):
     """After tuning bears the date of before, and is what the tuning led to."""
     site, stated = seed("jetstream-tacc")
     found = judge_samples(site, stated, "all").verdicts
-    assert {v.id: v.why for v in found if v.verdict is Verdict.FAIL} == {
-        f"JS-5.1.2.1-IORSINGLE-{kind}": "maximum; per-node values not published; "
-        f"{figure} MB/s misses it, so at least one of them does"
-        for kind, figure in (("R", 95), ("W", 68))
+    assert {v.id: v.findings[0].value for v in found if v.verdict is Verdict.FAIL} == {
+        "JS-5.1.2.1-IORSINGLE-R": "95",
+        "JS-5.1.2.1-IORSINGLE-W": "68",
     }
 
 
@@ -199,10 +202,9 @@ def test_without_any_session_verdict_speaks_of_what_others_published(world):
     assert found["samples_of"] == "what others have published; no session yet"
     assert done.code == 3  # nothing is decided: what keeps a promise is a mean or a maximum
     (hpl,) = [c for c in found["criteria"] if c["id"] == "JS-4.1.1-HPL"]
-    assert (hpl["verdict"], hpl["why"]) == (
-        "INCOMPLETE",
-        "mean; per-node values not published; 697 GFLOPS keeps it",
-    )
+    (why,) = hpl["findings"]
+    assert (hpl["verdict"], why["kind"], why["value"]) == ("INCOMPLETE", "published", "697")
+    assert (why["details"]["source"], why["details"]["keeps"]) == ("mean", "yes")
 
 
 def test_no_published_figure_of_any_seed_passes_a_criterion(seed):
@@ -236,7 +238,7 @@ def test_published_is_a_command_whose_last_line_answers(world):
     world.site("jetstream-tacc")
     world.data.mkdir()
     done = world.inside("published", "--system", "jetstream-tacc")
-    assert (done.code, "'siteproof import --system jetstream-tacc' first" in done.err) == (2, True)
+    assert (done.code, "siteproof import --system jetstream-tacc" in done.err) == (2, True)
     world.inside("import", "--system", "jetstream-tacc")
     done = world.siteproof("published", "--system", "jetstream-tacc")
     assert done.code == 1
