@@ -29,7 +29,7 @@ COMMANDS = {
     "matrix": "Show every pair of nodes, and who is behind the bad pairs.",
     "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
     "nodes": "Say of every node whether it is slow, broken or odd, and why.",
-    "published": "Say which published figures miss their criterion, and which keep it.",
+    "published": "Show which published values miss their criterion, and which keep it.",
     "report": "Write all that is known of a system on one page, HTML or Markdown.",
     "sites": "List the systems that are described, and what a key means.",
     "sweep": "Say what a parallel sweep found: the highest value, the plateau, the bound.",

@@ -234,10 +234,9 @@ def test_a_published_maximum_of_the_system_is_told_and_answers_nothing(world, br
     )
     assert bring(LINE.replace("Stream.triad", "Ior.read_max")).code == 0
     (found,) = json.loads(world.siteproof("verdict", "--campaign", "a", "--json").out)["criteria"]
-    assert (found["verdict"], found["why"]) == (
-        "INCOMPLETE",
-        "mean; published, and not measured here; 113.1 GB/s keeps it",
-    )
+    (why,) = found["findings"]
+    assert (found["verdict"], why["kind"], why["value"]) == ("INCOMPLETE", "published", "113.1")
+    assert why["details"] == {"source": "mean", "own": 1, "keeps": "yes", "by_rounding": 0}
 
 
 def test_table_2_of_the_seeds_as_printed(monkeypatch):
