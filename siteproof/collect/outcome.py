@@ -12,6 +12,7 @@ from typing import Any
 from siteproof import files, units
 from siteproof.collect import cause, ending, raw
 from siteproof.collect.raw import KILLED, Raw, Run
+from siteproof.derive import Given
 from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading
 from siteproof.parsers.iperf3 import Interval
@@ -77,8 +78,9 @@ def judge(
     aside: Mapping[str, str] = {}
     if job.derive:
         derive = derived(job)
-        aside = derive.aside(readings, left) if hasattr(derive, "aside") else {}
-        readings, conditions = derive.derive(readings, conditions, left, job.facts)
+        given = Given(readings, conditions, left, job.facts)
+        aside = derive.aside(given) if hasattr(derive, "aside") else {}
+        readings, conditions = derive.derive(given)
     complete(job, readings)
     must_be_short(readings, conditions)
     if _length(aside) > LONGEST_ASIDE:
@@ -183,7 +185,8 @@ def parse(run: Run, left: Raw, job: Manifest) -> tuple[dict[str, str], list[Read
     if not (trial.isascii() and trial.isdigit() and len(trial) <= MOST_DIGITS):
         raise OutputError(f"{program_of(run, left)}: trial '{trial[:20]}' is no whole number")
     found: list[Reading] = parser.parse(text)
-    return parser.conditions(text), [replace(r, dims={**dims, **r.dims}) for r in found]
+    conditions = parser.conditions(text) if hasattr(parser, "conditions") else {}
+    return conditions, [replace(r, dims={**dims, **r.dims}) for r in found]
 
 
 def intervals(run: Run, left: Raw, job: Manifest) -> list[Interval]:

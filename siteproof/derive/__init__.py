@@ -1,6 +1,57 @@
 """What follows from a node's readings and the site's facts. Pure functions.
 
-Each module has `derive(readings, conditions, raw, facts)` and returns the readings and conditions
-that count; it raises OutputError where the node's own account says that the answer is not valid.
+Each module has `derive(given)`, which returns the readings and conditions that count. It raises
+OutputError where the node's own account shows that the result is not valid.
 For a link whose pairs all run together, `of_link(moved, facts)` returns the readings of the whole.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading
+
+if TYPE_CHECKING:
+    from siteproof.collect.raw import Raw
+
+Derived = tuple[list[Reading], dict[str, str]]  # readings, conditions
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one result holds.
+
+    readings, conditions: as parsed. raw: the texts that they were read from. facts: what the site
+    knows of the node or link, and what the check or the sweep's point requested.
+    """
+
+    readings: list[Reading]
+    conditions: Mapping[str, str]
+    raw: Raw
+    facts: Mapping[str, object]
+
+    def fact(self, key: str, default: str | None = None) -> str:
+        """A fact as text. Raises KeyError where it is required and not there."""
+        if default is None:
+            return str(self.facts[key])
+        return str(self.facts.get(key) or default)
+
+    def of_phase(self, phase: str) -> list[Reading]:
+        """The readings of one phase, such as `write`."""
+        return [reading for reading in self.readings if reading.dims.get("phase") == phase]
+
+    def must_be_verified(self) -> None:
+        """Raises OutputError (invalid) where fio verified less than the whole file."""
+        read = [r for r in self.of_phase("verify") if r.metric == "read_bytes"]
+        verified = sum(int(reading.value) for reading in read)
+        if verified < int(self.fact("size")):
+            raise OutputError(f"{verified} of {self.fact('size')} bytes were verified", "invalid")
+
+
+def must_be(what: str, found: object, expected: object, status: str = "invalid") -> None:
+    """Raises OutputError where a tool did something else than it was asked to do."""
+    if str(found) != str(expected):
+        raise OutputError(f"{what}: {found}, expected {expected}", status)

@@ -2,52 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from statistics import mean, median, stdev
-from typing import TYPE_CHECKING
 
+from siteproof.derive import Derived, Given, must_be
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
-
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
+from siteproof.parsers import Reading, values
 
 PHASES = ("write", "read")
-LEAST_STORED = Decimal("0.5")  # of the file; less is a file system that stores no zeros
+MIN_STORED = Decimal("0.5")  # of the file; less is a file system that does not store zeros
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
+def derive(given: Given) -> Derived:
     """`write` and `read` as medians, `variation`, and each trial as write_trial, read_trial.
 
     Raises OutputError (invalid) where another size was written, or not stored.
     """
-    asked, left = str(facts["size"]), dict(conditions)
-    if left.get("size") != asked:
-        raise OutputError(f"{left.get('size')} bytes were copied, asked was {asked}", "invalid")
-    stored = figures.number("bytes stored", left.pop("stored", ""))
-    if 0 < stored < int(asked) * LEAST_STORED:  # some file systems say 0 of every file
+    conditions = dict(given.conditions)
+    size, trials = given.fact("size"), given.fact("trials")
+    must_be("bytes copied", conditions.get("size"), size)
+    stored = values.number("bytes stored", conditions.pop("stored", ""))
+    if 0 < stored < int(size) * MIN_STORED:  # some file systems report 0 for every file
         raise OutputError(
-            f"the file system stored {stored} of {asked} bytes, which are zeros", "invalid"
+            f"the file system stored {stored} of {size} bytes, which are zeros", "invalid"
         )
-    trials = {phase: _trials(readings, phase, int(str(facts["trials"]))) for phase in PHASES}
-    found = [
-        Reading(f"{phase}_trial", trial.value, trial.unit, {"trial": trial.dims["trial"]})
-        for phase in PHASES
-        for trial in trials[phase]
-    ]
-    rates = {phase: [Decimal(r.value) for r in trials[phase]] for phase in PHASES}
-    found += [Reading(phase, median(rates[phase]), trials[phase][0].unit) for phase in PHASES]
-    if facts["trials"] != 1:
-        worst = max(stdev(values) / mean(values) for values in rates.values())
-        found.append(Reading("variation", Decimal(f"{worst * 100:.3f}"), "%"))
-    return found, left | {"trials": str(facts["trials"])}
-
-
-def _trials(readings: list[Reading], phase: str, asked: int) -> list[Reading]:
-    found = [r for r in readings if r.dims.get("phase") == phase]
-    if len(found) != asked:
-        raise OutputError(f"{len(found)} trials of {phase}, asked were {asked}")
-    return found
+    found: list[Reading] = []
+    medians: list[Reading] = []
+    variations: list[Decimal] = []
+    for phase in PHASES:
+        rows = given.of_phase(phase)
+        must_be(f"trials of {phase}", len(rows), trials, "parse")
+        for row in rows:
+            dims = {"trial": row.dims["trial"]}
+            found.append(Reading(f"{phase}_trial", row.value, row.unit, dims))
+        rates = [Decimal(row.value) for row in rows]
+        medians.append(Reading(phase, median(rates), rows[0].unit))
+        if len(rates) > 1:
+            variations.append(stdev(rates) / mean(rates))
+    found += medians
+    if variations:
+        found.append(Reading("variation", Decimal(f"{max(variations) * 100:.3f}"), "%"))
+    return found, conditions | {"trials": trials}

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from siteproof.errors import OutputError
+from siteproof.derive import Derived, Given, must_be
 from siteproof.parsers import Reading, sha256sum
 
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
 
-
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
+def derive(given: Given) -> Derived:
     """`errors`, and a text for each file that is not as it was written.
 
-    Raises OutputError unless as many files as asked for were compared.
+    Raises OutputError unless all files were compared.
     """
-    if conditions.get("files") != str(facts["files"]):
-        raise OutputError(f"{conditions.get('files')} files compared, asked were {facts['files']}")
-    errors = [Reading("errors", r.value, r.unit) for r in readings]
-    wrong = [
-        Reading("wrong", text, "text", {"file": text.partition(" ")[0]})
-        for run in raw.runs
-        for text in sha256sum.failed(run.stdout)
-    ]
-    return [*errors, *wrong], dict(conditions) | {"size": str(facts["size"])}
+    must_be("files compared", given.conditions.get("files"), given.fact("files"), "parse")
+    found = [Reading("errors", r.value, r.unit) for r in given.readings]
+    for run in given.raw.runs:
+        for text in sha256sum.failed(run.stdout):
+            found.append(Reading("wrong", text, "text", {"file": text.partition(" ")[0]}))
+    return found, {**given.conditions, "size": given.fact("size")}

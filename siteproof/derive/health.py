@@ -1,25 +1,22 @@
-"""Health: how many things could not be read, and which, beside those that could."""
+"""Health: how many values could not be read, and which, next to those that could."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-from siteproof.parsers import Reading, health
-
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
+from siteproof.derive import Derived, Given
+from siteproof.parsers import Reading, lines
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
-    """Add the count unreadable, and a text for each thing that could not be read."""
-    unread = health.unreadable(raw.stdout)
-    details = [
-        Reading("not_read", why, "text", {"parameter": name}) for name, why in unread.items()
+def derive(given: Given) -> Derived:
+    """Add the count unreadable, and a text for each value that could not be read."""
+    unreadable = lines.unreadable(given.raw.stdout)
+    count = Reading("unreadable", Decimal(len(unreadable)), "count")
+    return [count, *given.readings, *not_read(unreadable)], dict(given.conditions)
+
+
+def not_read(unreadable: dict[str, str]) -> list[Reading]:
+    """A text for each value that a node could not read, with the reason."""
+    return [
+        Reading("not_read", why, "text", {"parameter": name}) for name, why in unreadable.items()
     ]
-    return [Reading("unreadable", Decimal(len(unread)), "count"), *readings, *details], dict(
-        conditions
-    )

@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-from siteproof.parsers import Reading, host_parameters
+from siteproof.derive import Derived, Given
+from siteproof.derive.health import not_read
+from siteproof.parsers import Reading, lines
 from siteproof.sites import Expected
 
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
 
-
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
+def derive(given: Given) -> Derived:
     """Add the counts mismatches, unreadable and bond_members_up, and a text for each mismatch.
 
     Mismatches are counted for each kind of parameter, too: mtu_mismatches, rmem_max_mismatches.
 
     facts["parameters"]: expected values by name, such as {"nic.eth0.mtu": {"exact": "9000"}}.
     """
-    found = {r.metric: comparable(r.metric, str(r.value)) for r in readings}
-    unreadable = host_parameters.unreadable(raw.stdout)
-    parameters = facts.get("parameters") or {}
+    found = {r.metric: comparable(r.metric, str(r.value)) for r in given.readings}
+    unreadable = lines.unreadable(given.raw.stdout)
+    parameters = given.facts.get("parameters") or {}
     assert isinstance(parameters, Mapping)
-    expected = {name: Expected(**rule) for name, rule in parameters.items()}
-    wrong = {
-        name: _told(name, rule, found, unreadable)
-        for name, rule in expected.items()
-        if name not in found or not rule.met_by(found[name])
+    wrong: dict[str, str] = {}
+    by_kind: Counter[str] = Counter()
+    for name, rule in parameters.items():
+        by_kind[leaf(name)] += 0  # a kind without a mismatch has its count, too
+        expected = Expected(**rule)
+        if name not in found or not expected.met_by(found[name]):
+            wrong[name] = _mismatch(name, expected, found, unreadable)
+            by_kind[leaf(name)] += 1
+    counts = {
+        "mismatches": len(wrong),
+        "unreadable": len(unreadable),
+        "bond_members_up": bonded(given.readings),
+        **{f"{kind}_mismatches": count for kind, count in sorted(by_kind.items())},
     }
-    counts = [
-        Reading("mismatches", Decimal(len(wrong)), "count"),
-        Reading("unreadable", Decimal(len(unreadable)), "count"),
-        Reading("bond_members_up", Decimal(bonded(readings)), "count"),
-    ]
-    counts += [
-        Reading(f"{kind}_mismatches", Decimal(sum(leaf(name) == kind for name in wrong)), "count")
-        for kind in sorted({leaf(name) for name in expected})
-    ]
-    details = [
+    readings = [Reading(name, Decimal(count), "count") for name, count in counts.items()]
+    readings += [
         Reading("mismatch", text, "text", {"parameter": name}) for name, text in wrong.items()
     ]
-    details += [
-        Reading("not_read", why, "text", {"parameter": name}) for name, why in unreadable.items()
-    ]
-    return [*counts, *details, *readings], {**conditions, "parameters": str(len(expected))}
+    readings += [*not_read(unreadable), *given.readings]
+    return readings, {**given.conditions, "parameters": str(len(parameters))}
 
 
 def leaf(name: str) -> str:
@@ -62,14 +57,16 @@ def bonded(readings: list[Reading]) -> int:
 
 
 def comparable(name: str, text: str) -> str:
-    """A value in the words of the site: on or off, a bond's mode, members sorted.
+    """A value as the site writes it: on or off, a bond's mode, members sorted.
 
     Where receive and transmit pause differ, the text stays as it is and matches neither.
     """
     kind = name.rpartition(".")[2]
     words = text.split()
+    if name.startswith("bond.") and kind == "mode":
+        return words[0] if words else ""
     if name.startswith("bond."):
-        return words[0] if kind == "mode" and words else " ".join(sorted(words))
+        return " ".join(sorted(words))
     if kind == "flow_control":
         for state in ("on", "off"):
             if {f"rx={state}", f"tx={state}"} <= set(words):
@@ -77,9 +74,10 @@ def comparable(name: str, text: str) -> str:
     return " ".join(words)
 
 
-def _told(
-    name: str, rule: Expected, found: Mapping[str, str], unreadable: Mapping[str, str]
+def _mismatch(
+    name: str, expected: Expected, found: Mapping[str, str], unreadable: Mapping[str, str]
 ) -> str:
-    reason = next((why for key, why in unreadable.items() if name.startswith(key)), "")
-    why = f" ({reason})" if reason else ""
-    return f"expected {rule}, found {found.get(name, 'nothing')}{why}"
+    """Expected and found value, and why it could not be read. unreadable: by name's beginning."""
+    reasons = [f" ({why})" for key, why in unreadable.items() if why and name.startswith(key)]
+    reason = reasons[0] if reasons else ""
+    return f"expected {expected}, found {found.get(name, 'nothing')}{reason}"

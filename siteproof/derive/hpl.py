@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from siteproof import units
+from siteproof.derive import Derived, Given, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, blas
 from siteproof.record.series import VARIABLE
@@ -17,60 +18,67 @@ if TYPE_CHECKING:
 MATRIX_ELEMENT = 8  # bytes: HPL solves in double precision
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
+def derive(given: Given) -> Derived:
     """Add `share_of_peak` (%), and the conditions memory_share, swap, blas, its version and kernel.
 
-    Raises OutputError (invalid) if the node swapped, has other cores than the site says, or did
+    Raises OutputError (invalid) if the node swapped, has other cores than the site states, or did
     not compute with the MKL that the environment promises.
     """
-    conditions = {**conditions, **blas.describe(raw.stdout + "\n" + raw.stderr)}
-    if facts.get("blas") == "mkl":
-        _refuse_other_blas(conditions, raw.stderr)
+    raw, readings = given.raw, given.readings
+    conditions = {**given.conditions, **blas.describe(raw.stdout + "\n" + raw.stderr)}
+    if given.fact("blas", "") == "mkl":
+        ranks = int(conditions["p"]) * int(conditions["q"])
+        # A library that cannot be preloaded is left out with a warning, and HPL runs without it.
+        must_be("ranks that computed with MKL", blas.ranks_on_mkl(raw.stderr), ranks)
     solved = " ".join(conditions[key] for key in ("n", "nb", "p", "q"))
-    if (asked := conditions.pop("asked", solved)) != solved:
-        # HPCC goes on with a problem of its own where the grid does not fit, and calls it success.
-        raise OutputError(f"solved N NB P Q {solved}, asked was {asked}", "invalid")
+    # HPCC goes on with a problem of its own where the grid does not fit, and reports success.
+    must_be("solved N NB P Q", solved, conditions.pop("asked", solved))
     pages = raw.number("swap_after") - raw.number("swap_before")
     if pages > 0:
         raise OutputError(f"the node swapped {pages} pages out during HPL", "invalid")
     conditions["swap"] = "none"
-    if (cores := facts.get("cores")) and raw.number("cpus") < int(str(cores)):
+    cores = int(given.fact("cores", "0"))
+    if cores and raw.number("cpus") < cores:
         raise OutputError(
-            f"the node offers {raw.meta['cpus']} processors, the site says {cores} cores", "invalid"
+            f"the node offers {raw.meta['cpus']} processors, expected {cores} cores", "invalid"
         )
-    memory = max(_memory_of_job(raw), int(str(facts.get("memory") or 0)))
+    memory = max(_memory_of_job(raw), int(given.fact("memory", "0")))
     share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
     conditions["memory_share"] = f"{share:.4f}"
-    kernel = conditions.get("blas_kernel", "")
-    chosen = {k.removeprefix(VARIABLE): v for k, v in conditions.items() if k.startswith(VARIABLE)}
-    if warning := blas.unknown_processor(
-        kernel, set(raw.meta.get("flags", "").split()), conditions.get("blas", ""), chosen
-    ):
+    if warning := blas_warning(conditions, raw.meta.get("flags", "")):
         conditions["blas_warning"] = warning
-    if peak := facts.get("peak"):
-        readings = [*readings, _share_of_peak(readings, str(peak))]
+    if peak := given.fact("peak", ""):
+        readings = [*readings, _share_of_peak(readings, peak)]
     return readings, conditions
 
 
 def _memory_of_job(raw: Raw) -> int:
-    """Bytes that the job had of the node: what the problem was made for; not all of it is ours."""
+    """Bytes that the job had of the node: what the problem was sized for; it may share a node."""
     total = raw.number("memory_kib")
     given = raw.number("memory_given_kib") if "memory_given_kib" in raw.meta else total
     if not 0 < given <= total:
-        raise OutputError(f"the node's own account says memory_given_kib {given} of {total}")
+        raise OutputError(f"the node reports memory_given_kib {given} of {total}")
     return given * 1024
 
 
-def _refuse_other_blas(conditions: Mapping[str, str], stderr: str) -> None:
-    """A library that cannot be preloaded is left out with a warning, and HPL runs without it."""
-    ranks = int(conditions["p"]) * int(conditions["q"])
-    if (found := blas.ranks_on_mkl(stderr)) != ranks:
-        raise OutputError(
-            f"the environment promises MKL, and {found} of {ranks} ranks computed with it",
-            "invalid",
-        )
+def blas_warning(conditions: Mapping[str, str], flags: str) -> str:
+    """Which instructions of the processor the kernel of the BLAS leaves unused, and why."""
+    family, kernel = conditions.get("blas", ""), conditions.get("blas_kernel", "")
+    unused = blas.unused_instructions(kernel, set(flags.split()))
+    if not unused:
+        return ""
+    leaves = f"does not use {unused}, which the processor offers."
+    chosen = [
+        f"{variable}={conditions[VARIABLE + variable]}"
+        for variable in sorted(blas.KERNEL_VARIABLES.get(family, blas.ALL_KERNEL_VARIABLES))
+        if VARIABLE + variable in conditions
+    ]
+    if chosen:
+        names = " and ".join(chosen)
+        return f"{names} in the environment chose the kernel of the BLAS: {kernel} {leaves}"
+    if family == "mkl":  # it knows other makers' processors, and still has no code for all of them
+        return f"MKL does not use all of this processor: its kernel {kernel} {leaves}"
+    return f"The BLAS did not know this processor: its kernel {kernel} {leaves}"
 
 
 def _share_of_peak(readings: list[Reading], peak: str) -> Reading:

@@ -1,55 +1,41 @@
-"""IorSingle and Ior: rates count where all that was asked for was written, read and compared."""
+"""IorSingle and Ior: rates count where all requested data was written, read and compared."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
+from siteproof.derive import Derived, Given, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
-
-# What the check or the point asks for, and IOR says of itself.
-ASKED = ("api", "layout", "transfer", "block", "size", "tasks")
-PHASES = ("write", "read", "verify")
-EACH = {"write": "write_bytes", "read": "read_bytes", "verify": "verified_bytes"}
+REQUESTED = ("api", "layout", "transfer", "block", "size", "tasks")  # IOR prints each of them
+AXES = ("api", "layout", "transfer", "block")  # of a sweep; then no conditions of the readings
+BYTES = {"write": "write_bytes", "read": "read_bytes", "verify": "verified_bytes"}  # by phase
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
-    """The figures of the write and of the read; the point's own dimensions are not said twice.
+def derive(given: Given) -> Derived:
+    """The rates of the write and of the read; a sweep's point has its axes as dimensions.
 
     facts: what must have been done, by the names of IOR's conditions.
 
     Raises OutputError: `invalid` where IOR did something else, or less was compared than read.
     """
-    left = dict(conditions)
-    for key in ASKED:
-        if key in facts and left.get(key) != str(facts[key]):
+    conditions = dict(given.conditions)
+    for key in REQUESTED:
+        if key in given.facts:
+            must_be(f"ior: {key}", conditions.get(key, "unknown"), given.fact(key))
+    tasks_per_node = min(int(given.fact("tasks")), int(given.fact("tasks_per_node", "1")))
+    must_be("ior: tasks per node", conditions.get("tasks_per_node"), tasks_per_node)
+    for phase, metric in BYTES.items():
+        moved = [str(r.value) for r in given.of_phase(phase) if r.metric == metric]
+        if moved != [conditions.get("size")]:
             raise OutputError(
-                f"ior: {key} {left.get(key, 'unknown')}, asked was {facts[key]}", "invalid"
-            )
-    together = min(int(str(facts["tasks"])), int(str(facts.get("tasks_per_node", 1))))
-    if left.get("tasks_per_node") != str(together):
-        raise OutputError(
-            f"ior: {left.get('tasks_per_node')} tasks on a node, asked were {together}", "invalid"
-        )
-    for phase in PHASES:
-        moved = [
-            r.value for r in readings if r.dims.get("phase") == phase and r.metric == EACH[phase]
-        ]
-        if [str(value) for value in moved] != [left.get("size")]:
-            raise OutputError(
-                f"ior: {phase} of {moved or 'nothing'}, and not of {left.get('size')} bytes",
+                f"ior: {phase} of {', '.join(moved) or 'nothing'}, "
+                f"expected {conditions.get('size')} bytes",
                 "invalid",
             )
-    found = [
-        Reading(r.metric, r.value, r.unit)
-        for r in readings
-        if r.dims["phase"] == r.metric.partition("_")[0] and not r.metric.endswith("_bytes")
-    ]
-    dims = {"tasks", "tasks_per_node", *({"api", "layout", "transfer", "block"} & set(facts))}
-    return found, {key: value for key, value in left.items() if key not in dims}
+    found = []
+    for reading in given.readings:
+        phase = reading.dims["phase"]
+        if reading.metric.partition("_")[0] == phase and reading.metric != BYTES[phase]:
+            found.append(Reading(reading.metric, reading.value, reading.unit))
+    dropped = {"tasks", "tasks_per_node", *(axis for axis in AXES if axis in given.facts)}
+    return found, {key: value for key, value in conditions.items() if key not in dropped}

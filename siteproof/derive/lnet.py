@@ -1,4 +1,4 @@
-"""A point of LNET selftest: the rate of all clients together, in the direction that was asked for.
+"""A point of LNET selftest: the rate of all clients together, in the requested direction.
 
 lst prints what one client of the group has on average, so a total is that times the clients. R is
 what clients received (read), W what they sent (write).
@@ -6,30 +6,24 @@ what clients received (read), W what they sent (write).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+from siteproof.derive import Derived, Given
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
 
-
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
+def derive(given: Given) -> Derived:
     """read or write, MiB/s of all clients. facts: direction and clients of the point.
 
     Raises OutputError where nothing moved in that direction.
     """
-    way, clients = str(facts["direction"]), int(str(facts["clients"]))
+    direction, clients = given.fact("direction"), int(given.fact("clients"))
     found = [
-        Reading(way, Decimal(r.value) * clients, r.unit)
-        for r in readings
-        if r.metric == way and r.dims.get("group") == "clients"
+        Reading(direction, Decimal(r.value) * clients, r.unit)
+        for r in given.readings
+        if r.metric == direction and r.dims.get("group") == "clients"
     ]
     if not found:
-        raise OutputError(f"lst: clients have no {way}", "invalid")
-    return found, dict(conditions)
+        raise OutputError(f"lst: no {direction} of the clients", "invalid")
+    return found, dict(given.conditions)

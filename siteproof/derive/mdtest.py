@@ -1,32 +1,24 @@
-"""Mdtest: rates count where all four phases were run, on as many files as asked for."""
+"""Mdtest: rates count where all four phases were run, on as many files as requested."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
+from siteproof.derive import Derived, Given, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
-
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
 
 PHASES = ["create", "stat", "read", "remove"]
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
-    """The figure of each phase, without a dimension.
+def derive(given: Given) -> Derived:
+    """The rate of each phase, without a dimension.
 
-    Raises OutputError: `invalid` where mdtest did something else than asked.
+    Raises OutputError: `invalid` where mdtest did something else than requested.
     """
-    nodes = -(-int(str(facts["tasks"])) // int(str(facts["tasks_per_node"])))
-    asked = {"tasks": str(facts["tasks"]), "nodes": str(nodes), "files": str(facts["files"])}
-    left = dict(conditions)
-    for key, value in asked.items():
-        if left.pop(key, "unknown") != value:
-            raise OutputError(f"mdtest: {key} {conditions.get(key)}, asked was {value}", "invalid")
-    if [(r.dims.get("phase"), r.metric) for r in readings] != [(p, p) for p in PHASES]:
+    tasks, files = given.fact("tasks"), given.fact("files")
+    nodes = -(-int(tasks) // int(given.fact("tasks_per_node")))
+    conditions = dict(given.conditions)
+    for key, expected in (("tasks", tasks), ("nodes", nodes), ("files", files)):
+        must_be(f"mdtest: {key}", conditions.pop(key, "unknown"), expected)
+    if [(r.dims.get("phase"), r.metric) for r in given.readings] != [(p, p) for p in PHASES]:
         raise OutputError("mdtest: not one run of each phase", "invalid")
-    return [Reading(r.metric, r.value, r.unit) for r in readings], left
+    return [Reading(r.metric, r.value, r.unit) for r in given.readings], conditions

@@ -1,33 +1,29 @@
-"""PathMtu: beside the path's MTU that of the own device, and a word where one is too small."""
+"""PathMtu: the path's MTU, that of the client's device, and a warning where one is too small."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-from siteproof.parsers import Reading, figures
+from siteproof.derive import Derived, Given
+from siteproof.parsers import Reading, values
 
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
-
-NO_MATTER = ("rmem_max", "wmem_max")  # of TCP
+OF_TCP = ("rmem_max", "wmem_max")
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
+def derive(given: Given) -> Derived:
     """Add `device` (B), the MTU of the client's own device, where the client knows it.
 
-    What a path does with larger packets, and what the client has, are findings and no conditions.
+    What a path does with larger packets, and what the client has, are warnings and no conditions.
     """
-    kept = {key: value for key, value in conditions.items() if key not in NO_MATTER}
-    own, promised = kept.pop("mtu", ""), str(facts.get("mtu", ""))
-    if kept.pop("silent", "no") == "yes":
-        kept["silent_warning"] = "larger packets are lost without a word, which can stall TCP"
+    conditions = {key: value for key, value in given.conditions.items() if key not in OF_TCP}
+    own, promised = conditions.pop("mtu", ""), given.fact("mtu", "")
+    if conditions.pop("silent", "no") == "yes":
+        conditions["silent_warning"] = (
+            "larger packets are lost without an error message, which can stall TCP"
+        )
     if not own:
-        return readings, kept
-    device = figures.positive("path_mtu: the device's MTU", own)
+        return given.readings, conditions
+    device = values.positive("path_mtu: the device's MTU", own)
     if promised and device < Decimal(promised):
-        kept["device_warning"] = f"the client's own MTU is {own}, the site says {promised}"
-    return [*readings, Reading("device", device, "B")], kept
+        conditions["device_warning"] = f"the client's own MTU is {own}, expected {promised}"
+    return [*given.readings, Reading("device", device, "B")], conditions

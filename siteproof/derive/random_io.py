@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
+from siteproof.derive import Derived, Given
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
-
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
 
 PHASES = ("read", "write")
 BLOCKS = ("4096", "1048576")
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
-    """Each phase's figures with the dimension `block` alone.
+def derive(given: Given) -> Derived:
+    """Each phase's values with the dimension `block` alone.
 
     Raises OutputError: `invalid` where less than the whole file was verified.
     """
-    verified = sum(
-        int(r.value)
-        for r in readings
-        if r.dims.get("phase") == "verify" and r.metric == "read_bytes"
-    )
-    if verified < int(str(facts["size"])):
-        raise OutputError(f"{verified} of {facts['size']} bytes were verified", "invalid")
+    given.must_be_verified()
     found = []
     for phase in PHASES:
-        mine = [
-            r
-            for r in readings
-            if r.dims.get("phase") == phase
-            and r.metric.startswith(phase)
-            and not r.metric.endswith("_bytes")
-        ]
-        if {r.dims["block"] for r in mine} != set(BLOCKS):
+        blocks = set()
+        for r in given.of_phase(phase):
+            if r.metric.startswith(phase) and not r.metric.endswith("_bytes"):
+                blocks.add(r.dims["block"])
+                found.append(Reading(r.metric, r.value, r.unit, {"block": r.dims["block"]}))
+        if blocks != set(BLOCKS):
             raise OutputError(f"random {phase}: not in blocks of {' and '.join(BLOCKS)} bytes")
-        found += [Reading(r.metric, r.value, r.unit, {"block": r.dims["block"]}) for r in mine]
-    return found, dict(conditions)
+    return found, dict(given.conditions)

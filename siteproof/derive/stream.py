@@ -5,29 +5,24 @@ STREAM's rule 1(a) (stream.c 5.10): each array at least four times the sum of al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+from siteproof.derive import Derived, Given
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
-
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
+from siteproof.parsers import values
 
 TIMES_CACHE = 4
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
+def derive(given: Given) -> Derived:
     """Refuse rates of arrays that fit into the caches (OutputError, invalid)."""
-    seen = figures.number("stream: last_level_cache", conditions.get("last_level_cache", ""))
-    cache = max(seen, Decimal(str(facts.get("cache") or 0)))
-    size = figures.number("stream: array_bytes", conditions.get("array_bytes", ""))
+    conditions = dict(given.conditions)
+    of_node = values.number("stream: last_level_cache", conditions.get("last_level_cache", ""))
+    cache = max(of_node, Decimal(given.fact("cache", "0")))
+    size = values.number("stream: array_bytes", conditions.get("array_bytes", ""))
     if size < TIMES_CACHE * cache:
         raise OutputError(
             f"an array of {size} bytes is less than {TIMES_CACHE} times the caches ({cache} bytes)",
             "invalid",
         )
-    return readings, dict(conditions)
+    return given.readings, conditions

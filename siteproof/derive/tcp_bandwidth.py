@@ -10,41 +10,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from siteproof import units
 from siteproof.analysis.aggregate import together
+from siteproof.derive import Derived, Given
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
-
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
-    from siteproof.parsers.iperf3 import Interval
+from siteproof.parsers import Reading, values
+from siteproof.parsers.iperf3 import Interval
 
 HEADERS, AROUND = 52, 38  # bytes
-OF_A_RUN = ("reverse", "protocol", "omit", "block")  # say nothing that dimensions do not
+OF_A_RUN = ("reverse", "protocol", "omit", "block")  # dimensions hold the same
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
+def derive(given: Given) -> Derived:
     """Add `share_of_link` (%) where the site knows the link's speed; warn of small buffers."""
-    kept = {key: value for key, value in conditions.items() if key not in OF_A_RUN}
-    mtu = str(facts.get("mtu", "")) or conditions.get("mtu", "")
-    speed = Fraction(str(facts.get("speed", "0")))
+    conditions = {key: value for key, value in given.conditions.items() if key not in OF_A_RUN}
+    readings = list(given.readings)
+    mtu = given.fact("mtu", conditions.get("mtu", ""))
+    speed = Fraction(given.fact("speed", "0"))
     if speed and mtu:
-        most = goodput(speed, _whole(mtu))
-        readings = [
-            *readings,
-            *(
-                Reading("share_of_link", _percent(reading, most), "%", reading.dims)
-                for reading in readings
-                if reading.metric == "throughput"
-            ),
-        ]
-    if warning := _small_buffers(kept, speed, Fraction(str(facts.get("round_trip", "0")))):
-        kept["window_warning"] = warning
-    return readings, kept
+        most = goodput(speed, _mtu(mtu))
+        for reading in given.readings:
+            if reading.metric == "throughput":
+                share = units.convert(Decimal(reading.value), reading.unit, "b/s") / most
+                readings.append(Reading("share_of_link", _percent(share), "%", reading.dims))
+    round_trip = Fraction(given.fact("round_trip", "0"))
+    if warning := _window_warning(conditions, int(speed * round_trip / 8)):
+        conditions["window_warning"] = warning
+    return readings, conditions
 
 
 def of_link(moved: Mapping[str, Sequence[Interval]], facts: Mapping[str, object]) -> list[Reading]:
@@ -60,8 +53,7 @@ def of_link(moved: Mapping[str, Sequence[Interval]], facts: Mapping[str, object]
         Reading("seconds_together", Decimal(f"{float(whole.seconds):.2f}"), "s"),
     ]
     if speed := Fraction(str(facts.get("speed", "0"))):
-        share = Decimal(f"{float(whole.aggregate / speed) * 100:.2f}")
-        readings.append(Reading("efficiency", share, "%"))
+        readings.append(Reading("efficiency", _percent(whole.aggregate / speed), "%"))
     return readings
 
 
@@ -70,30 +62,28 @@ def goodput(speed: Fraction, mtu: int) -> Fraction:
     return speed * (mtu - HEADERS) / (mtu + AROUND)
 
 
-def _whole(mtu: str) -> int:
+def _mtu(text: str) -> int:
     """An MTU that holds a segment, in bytes. Raises OutputError."""
-    size = int(figures.number("tcp: mtu", mtu))
+    size = int(values.number("tcp: mtu", text))
     if size <= HEADERS:
         raise OutputError(f"tcp: an MTU of {size} bytes holds no segment")
     return size
 
 
-def _percent(reading: Reading, most: Fraction) -> Decimal:
-    share = units.convert(Decimal(reading.value), reading.unit, "b/s") / most
+def _percent(share: Fraction) -> Decimal:
     return Decimal(f"{float(share) * 100:.2f}")
 
 
-def _small_buffers(conditions: Mapping[str, str], speed: Fraction, round_trip: Fraction) -> str:
-    """A word where a socket cannot hold what is under way: bandwidth by round trip, in bytes."""
-    held = [
-        int(v)
-        for key in ("rmem_max", "wmem_max")
-        if (v := conditions.get(key, "")).isdecimal() and len(v) < 20
-    ]
-    product = int(speed * round_trip / 8)
-    if not held or min(held) >= product:
+def _window_warning(conditions: Mapping[str, str], under_way: int) -> str:
+    """Set where a socket cannot hold what is under way: bandwidth by round trip, in bytes."""
+    limits = []
+    for key in ("rmem_max", "wmem_max"):
+        text = conditions.get(key, "")
+        if text.isdecimal() and len(text) < 20:
+            limits.append(int(text))
+    if not limits or min(limits) >= under_way:
         return ""
     return (
-        f"TCP buffers of at most {min(held)} bytes, the path holds {product}: one stream "
+        f"TCP buffers of at most {min(limits)} bytes, the path holds {under_way}: one stream "
         "cannot fill it"
     )

@@ -5,37 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from siteproof.derive import udp_limits
+from siteproof.derive import Derived, Given, udp_limits
 from siteproof.derive.tcp_bandwidth import AROUND
-from siteproof.derive.udp_limits import UdpRun
+from siteproof.derive.udp_limits import UdpResult
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
-
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
+from siteproof.parsers import values
 
 FILLED = Fraction(95, 100)  # of what the link carries: less, and the sender is the limit
 METRICS = ("throughput", "sent", "loss", "cpu_sender", "cpu_receiver")
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
-    """The one run's figures; warnings where an end, and not the network, is the limit."""
-    runs = udp_limits.by_run(readings)
+def derive(given: Given) -> Derived:
+    """The values of the one run; warnings where an end, and not the network, is the limit."""
+    runs = udp_limits.by_run(given.readings)
     if len(runs) != 1:
         raise OutputError(f"udp: {len(runs)} runs where one is expected")
     (run,) = runs
-    kept = {**udp_limits.conditions(conditions), **run.told}
-    del kept["burst"]
-    warnings = {
-        "sender_warning": _slow_sender(run, kept, Fraction(str(facts.get("speed", "0")))),
-        "receiver_warning": udp_limits.receiver_warning(runs),
-    }
+    conditions = {**udp_limits.conditions(given.conditions), **run.conditions}
+    del conditions["burst"]
+    if warning := _sender_warning(run, conditions, Fraction(given.fact("speed", "0"))):
+        conditions["sender_warning"] = warning
+    if warning := udp_limits.receiver_warning(runs):
+        conditions["receiver_warning"] = warning
     found = [replace(run.readings[name], dims={}) for name in METRICS if name in run.readings]
-    return found, kept | {key: words for key, words in warnings.items() if words}
+    return found, conditions
 
 
 def carried(speed: Fraction, mtu: int, datagram: int) -> Fraction:
@@ -43,17 +37,16 @@ def carried(speed: Fraction, mtu: int, datagram: int) -> Fraction:
     return speed * datagram / (mtu + AROUND)
 
 
-def _slow_sender(run: UdpRun, conditions: Mapping[str, str], speed: Fraction) -> str:
-    """A word where less was sent than the link carries, or may have been.
+def _sender_warning(run: UdpResult, conditions: Mapping[str, str], speed: Fraction) -> str:
+    """Set where less was sent than the link carries, or may have been.
 
-    Without figures, as a report tells the same words once; `sent` and `cpu_sender` have them.
+    Without numbers: a report prints the same text once; `sent` and `cpu_sender` have them.
     """
     busy = run.share("cpu_sender") >= udp_limits.BUSY
     if not speed or "mtu" not in conditions:
         return "the sender's processor was busy: it may be the limit" if busy else ""
-    mtu, datagram = (
-        int(figures.positive(f"udp: {key}", conditions[key])) for key in ("mtu", "datagram")
-    )
+    mtu = int(values.positive("udp: mtu", conditions["mtu"]))
+    datagram = int(values.positive("udp: datagram", conditions["datagram"]))
     if run.sent >= FILLED * carried(speed, mtu, datagram):
         return ""
     why = ", as its processor was busy" if busy else ""

@@ -1,4 +1,4 @@
-"""Bursts of UDP: losses count where the bursts were sent at the rate that was asked for.
+"""Bursts of UDP: losses count where the bursts were sent at the requested rate.
 
 Why: nuttcp 6.1.2 sends a thousandth of it, loses nothing and exits with 0; and a sender that does
 not get its processor in time sends no bursts either.
@@ -6,78 +6,81 @@ not get its processor in time sends no bursts either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from siteproof.derive import udp_limits
-from siteproof.derive.udp_limits import UdpRun
+from siteproof.derive import Derived, Given, udp_limits
+from siteproof.derive.udp_limits import UdpResult
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
-
-if TYPE_CHECKING:
-    from siteproof.collect.raw import Raw
 
 ASKED_MBPS = 300  # Mb/s: the -Ri300m of the contracts' commands
 NEAR = Fraction(5, 100)  # by which the rate may miss
 
 
-def derive(
-    readings: list[Reading], conditions: Mapping[str, str], raw: Raw, facts: Mapping[str, object]
-) -> tuple[list[Reading], dict[str, str]]:
+def derive(given: Given) -> Derived:
     """loss_small, loss_large (%), and largest_lossless (packets) with its burst_bound.
 
-    Raises OutputError: `invalid` where the small or large bursts were not sent as asked.
+    Raises OutputError: `invalid` where the small or large bursts were not sent as requested.
     """
-    runs = udp_limits.by_run(readings)
+    runs = udp_limits.by_run(given.readings)
+    conditions = udp_limits.conditions(given.conditions)
+    conditions["rate"] = f"{ASKED_MBPS} Mb/s"
     found = []
     for kind in ("small", "large"):
-        run = next((run for run in runs if run.dims["kind"] == kind), None)
-        if run is None:
+        of_kind = [run for run in runs if run.dims["kind"] == kind]
+        if not of_kind:
             raise OutputError(f"udp: no run of {kind} bursts")
-        if words := _not_as_asked(run):
-            raise OutputError(words, "invalid")
-        found.append(replace(run.readings["loss"], metric=f"loss_{kind}", dims=run.told))
+        run = of_kind[0]
+        if not _at_requested_rate(run):
+            raise OutputError(_wrong_rate(run), "invalid")
+        found.append(replace(run.readings["loss"], metric=f"loss_{kind}", dims=run.conditions))
     ladder = [run for run in runs if run.dims["kind"] in ("large", "step")]
-    lossless, warning = _largest(ladder, conditions.get("burst_bound", ""))
-    warnings = {"burst_warning": warning, "receiver_warning": udp_limits.receiver_warning(runs)}
-    kept = {
-        **udp_limits.conditions(conditions),
-        "rate": f"{ASKED_MBPS} Mb/s",
-        **{key: words for key, words in warnings.items() if words},
-    }
-    return [*found, lossless], kept
+    tried = _until_off_rate(ladder)
+    bound = given.conditions.get("burst_bound", "")
+    if len(tried) < len(ladder):
+        conditions["burst_warning"] = _wrong_rate(ladder[len(tried)])
+        bound = tried[-1].dims["burst"]
+    if not bound.isdecimal():
+        raise OutputError(f"udp: burst_bound '{bound}' is not a whole number of packets")
+    if warning := udp_limits.receiver_warning(runs):
+        conditions["receiver_warning"] = warning
+    return [*found, _largest(tried, bound)], conditions
 
 
-def _not_as_asked(run: UdpRun) -> str:
-    """In words, unless the rate is that of the bursts that were asked for."""
-    mbps = run.sent / 10**6
-    if abs(mbps / ASKED_MBPS - 1) <= NEAR:
-        return ""
-    return (
-        f"bursts of {run.dims['burst']} packets were sent at {float(mbps):.1f} Mb/s, asked was "
-        f"{ASKED_MBPS} Mb/s"
-    )
+def _at_requested_rate(run: UdpResult) -> bool:
+    return abs(run.sent / 10**6 / ASKED_MBPS - 1) <= NEAR
 
 
-def _largest(ladder: Sequence[UdpRun], bound: str) -> tuple[Reading, str]:
+def _wrong_rate(run: UdpResult) -> str:
+    mbps = float(run.sent / 10**6)
+    burst = run.dims["burst"]
+    return f"bursts of {burst} packets were sent at {mbps:.1f} Mb/s, expected {ASKED_MBPS} Mb/s"
+
+
+def _until_off_rate(ladder: Sequence[UdpResult]) -> Sequence[UdpResult]:
+    """The bursts before the first that could not be sent as requested, or up to the first loss."""
+    for number, run in enumerate(ladder):
+        if not _at_requested_rate(run):
+            return ladder[:number]
+        if run.share("loss") > 0:
+            break
+    return ladder
+
+
+def _largest(ladder: Sequence[UdpResult], bound: str) -> Reading:
     """The largest of ever larger bursts before the first loss; 0 where the first lost something.
 
-    bound: the largest that would have been tried. A value that equals burst_bound only says that
-    nothing was lost so far. A burst that could not be sent as asked ends the ladder before it.
+    bound: the largest that would have been tried. A value that equals it only shows that nothing
+    was lost so far.
     """
-    largest, words = "0", ""
+    largest = "0"
     for run in ladder:
-        if words := _not_as_asked(run):
-            bound = largest
-            break
         if run.share("loss") > 0:
             break
         largest = run.dims["burst"]
-    told = {key: ladder[0].told[key] for key in ("datagram", "window")}
-    if not bound.isdecimal():
-        raise OutputError(f"udp: no whole number of packets as burst_bound, but '{bound}'")
-    dims = {**told, "burst_bound": bound}
-    return Reading("largest_lossless", Decimal(largest), "packets", dims), words
+    conditions = ladder[0].conditions
+    dims = {"datagram": conditions["datagram"], "window": conditions["window"]}
+    return Reading("largest_lossless", Decimal(largest), "packets", {**dims, "burst_bound": bound})

@@ -1,7 +1,7 @@
-"""What UDP runs have in common: their figures by run, and signs that an end was the limit.
+"""What UDP runs have in common: their values by run, and signs that an end was the limit.
 
-UDP has no flow control: what a busy receiver does not fetch in time is lost, and the network has
-carried it.
+UDP has no flow control: what a busy receiver does not fetch in time is lost, although the network
+has carried it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ OF_A_RUN = ("burst", "datagram", "duration", "window")
 
 
 @dataclass(frozen=True)
-class UdpRun:
-    """One run: its readings by metric, and its dimensions (siteproof/checks/udp.py)."""
+class UdpResult:
+    """What one run gave: its readings by metric, and its dimensions (siteproof/checks/udp.py)."""
 
     dims: Mapping[str, str]
     readings: Mapping[str, Reading]
 
     @property
-    def told(self) -> dict[str, str]:
+    def conditions(self) -> dict[str, str]:
         """What it was measured with; a window of 0 is the host's default."""
         found = {key: self.dims[key] for key in OF_A_RUN}
-        return found | ({"window": "default"} if found["window"] == "0" else {})
+        if found["window"] == "0":
+            found["window"] = "default"
+        return found
 
     @property
     def sent(self) -> Fraction:
@@ -44,14 +46,14 @@ class UdpRun:
         return Decimal(self.readings[metric].value)
 
 
-def by_run(readings: Sequence[Reading]) -> list[UdpRun]:
-    """The runs in the order of time. Raises OutputError where a run does not say what it was."""
+def by_run(readings: Sequence[Reading]) -> list[UdpResult]:
+    """The runs in the order of time. Raises OutputError where a run lacks a dimension."""
     found: dict[str, list[Reading]] = {}
     for reading in readings:
         if missing := sorted({"kind", *OF_A_RUN} - set(reading.dims)):
             raise OutputError(f"udp: a run without {', '.join(missing)}")
         found.setdefault(str(sorted(reading.dims.items())), []).append(reading)
-    return [UdpRun(rows[0].dims, {row.metric: row for row in rows}) for rows in found.values()]
+    return [UdpResult(rows[0].dims, {row.metric: row for row in rows}) for rows in found.values()]
 
 
 def conditions(given: Mapping[str, str]) -> dict[str, str]:
@@ -59,10 +61,10 @@ def conditions(given: Mapping[str, str]) -> dict[str, str]:
     return {key: given[key] for key in KEPT if key in given}
 
 
-def receiver_warning(runs: Sequence[UdpRun]) -> str:
-    """A word where datagrams were lost, and the receiver is the reason, or nobody can know.
+def receiver_warning(runs: Sequence[UdpResult]) -> str:
+    """Set where datagrams were lost, and the receiver is the reason, or the reason is unknown.
 
-    Without figures: a report tells the same words of many nodes once.
+    Without numbers: a report prints the same text once for many nodes.
     """
     losing = [run for run in runs if run.share("loss") > 0]
     if any(run.dims.get("discarded", "0") != "0" for run in losing):
@@ -73,5 +75,5 @@ def receiver_warning(runs: Sequence[UdpRun]) -> str:
     if any(run.share("cpu_receiver") >= BUSY for run in losing):
         return "datagrams were lost while the receiver's processor was busy: it may be the limit"
     if any("discarded" not in run.dims for run in losing):
-        return "nobody counted how many of the lost datagrams the receiver itself discarded"
+        return "the number of lost datagrams that the receiver itself discarded is not known"
     return ""

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 @dataclass(frozen=True)
 class Reading:
-    """One figure of a tool's output: the tool's own digits in the tool's own unit.
+    """One value of a tool's output: the tool's own digits in the tool's own unit.
 
     metric: the name without its check, such as `triad`.
     value: the digits as printed; text where the unit is `text`.

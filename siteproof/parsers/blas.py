@@ -1,17 +1,16 @@
 """Which BLAS served a benchmark, with which kernel, and whether it knew the processor.
 
-Read from what the libraries say of themselves and from the libraries that were linked or loaded:
+Read from what the libraries print, and from the names of those that were linked or loaded:
 OPENBLAS_VERBOSE=2 ("Core: Haswell"), BLIS_ARCH_DEBUG=1 ("libblis: selecting sub-configuration
 'skx'."), MKL_VERBOSE=1 (its first line), ldd, LD_DEBUG=files, readlink -f; and the lines that
-checks/cpu/hpl.sh makes of what LD_DEBUG=files says of each rank ("2 ranks loaded /lib/…").
+checks/cpu/hpl.sh makes of LD_DEBUG=files of each rank ("2 ranks loaded /lib/…").
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
-# The last line counts: OpenBLAS says "Core not found: X" and then which other core it took.
+# The last line counts: OpenBLAS prints "Core not found: X" and then which other core it took.
 _OPENBLAS = re.compile(r"^Core: ([\w-]{1,40})[ \t\r]*$", re.MULTILINE)
 _BLIS = re.compile(r"libblis: selecting sub-configuration '([\w-]{1,40})'")
 _MKL = re.compile(r"^MKL_VERBOSE (?:oneMKL|Intel\(R\) MKL) .{0,400}", re.MULTILINE)
@@ -50,19 +49,20 @@ _KERNELS = {
     "avx2": "haswell excavator zen zen2 zen3 avx2 def",
     "avx512f": "skylakex cooperlake sapphirerapids skx knl zen4 zen5 avx512 avx-512 avx10",
 }
-CHOOSE = {  # variables that name the kernel, by BLAS
+KERNEL_VARIABLES = {  # by BLAS, those that choose the kernel
     "openblas": ("OPENBLAS_CORETYPE",),
     "blis": ("BLIS_ARCH_TYPE", "BLIS_MODEL_TYPE"),
     "mkl": ("MKL_CBWR", "MKL_DEBUG_CPU_TYPE", "MKL_ENABLE_INSTRUCTIONS"),
 }
+ALL_KERNEL_VARIABLES = [name for names in KERNEL_VARIABLES.values() for name in names]
 _LEVEL_OF = {name: level for level, names in _KERNELS.items() for name in names.split()}
 
 
 def describe(text: str) -> dict[str, str]:
     """What is found of blas (openblas, mkl, …), blas_library, blas_version, blas_kernel.
 
-    MKL and BLIS speak when they are called, OpenBLAS when it is loaded: preloaded before
-    OpenBLAS, they serve, and OpenBLAS still names its core.
+    MKL and BLIS print when they are called, OpenBLAS when it is loaded. So where MKL is preloaded,
+    OpenBLAS still prints its core, although it does not serve.
     """
     libraries = [(_family(path), path) for path in _LIBRARY.findall(text)]
     known = [family for family, _ in libraries if family]
@@ -89,32 +89,16 @@ def ranks_on_mkl(text: str) -> int:
     return sum(int(count) for count, _, _ in _MKL_RANKS.findall(text))
 
 
-def unknown_processor(
-    kernel: str, flags: set[str], blas: str = "", chosen: Mapping[str, str] | None = None
-) -> str | None:
-    """One sentence if the kernel leaves out what the processor offers (flags of /proc/cpuinfo).
+def unused_instructions(kernel: str, flags: set[str]) -> str:
+    """What the processor offers and the kernel does not use, such as avx512f.
 
-    MKL knows other makers' processors, and still does not use all that they have. chosen: the
-    variables of the environment, of which those of this BLAS may have chosen the kernel.
+    flags: those of /proc/cpuinfo. Empty: it uses all, or nothing is known of the kernel.
     """
     used = _LEVEL_OF.get(kernel.lower())
     if used is None:
-        return None
-    offered = max((level for level in _LEVELS if _offers(level, flags)), key=_LEVELS.index)
-    if _LEVELS.index(offered) <= _LEVELS.index(used):
-        return None
-    deciding = CHOOSE.get(blas) or [name for names in CHOOSE.values() for name in names]
-    if named := sorted(f"{k}={v}" for k, v in (chosen or {}).items() if k in deciding):
-        return (
-            f"{' and '.join(named)} in the environment chose the kernel of the BLAS: {kernel} "
-            f"does not use {offered}, which the processor offers."
-        )
-    what = (
-        "MKL does not use all of this processor"
-        if blas == "mkl"
-        else "The BLAS did not know this processor"
-    )
-    return f"{what}: its kernel {kernel} does not use {offered}, which the processor offers."
+        return ""
+    best = max((level for level in _LEVELS if _offers(level, flags)), key=_LEVELS.index)
+    return best if _LEVELS.index(best) > _LEVELS.index(used) else ""
 
 
 def _offers(level: str, flags: set[str]) -> bool:
@@ -130,8 +114,9 @@ def _family(path: str) -> str:
 def _kernel(blas: str, text: str) -> str:
     if blas == "mkl" and not _MKL_RANKS.search(text):
         line = _MKL.search(text)
-        told = _MKL_KERNEL.search(line[0]) if line else None
-        if told:
-            return str(told[1])
+        kernel = _MKL_KERNEL.search(line[0]) if line else None
+        if kernel:
+            return str(kernel[1])
     pattern = {"mkl": _MKL_LIBRARY, "blis": _BLIS, "openblas": _OPENBLAS}.get(blas)
-    return str((pattern.findall(text) or [""])[-1]) if pattern else ""
+    kernels = pattern.findall(text) if pattern else []
+    return str(kernels[-1]) if kernels else ""

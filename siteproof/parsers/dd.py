@@ -6,7 +6,7 @@ import re
 from decimal import Context, Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
+from siteproof.parsers import Reading, values
 
 STREAM = "stderr"
 DIGITS = Context(prec=6)  # as many as dd prints of the time
@@ -26,8 +26,8 @@ def parse(text: str) -> list[Reading]:
     """
     blocks, size, seconds, rate, unit = _summary(text)
     work = Decimal(size)
-    time = figures.positive("dd: time", seconds)
-    figures.must_agree("dd: rate", figures.positive("dd: rate", rate), work / _UNIT[unit], time)
+    time = values.positive("dd: time", seconds)
+    values.must_agree("dd: rate", values.positive("dd: rate", rate), work / _UNIT[unit], time)
     if size % blocks:
         raise OutputError(f"dd: {size} bytes are not {blocks} whole blocks")
     return [Reading("rate", DIGITS.divide(work / 10**6, time), "MB/s")]

@@ -10,7 +10,6 @@ from decimal import Decimal
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines
-from siteproof.parsers.lines import LONGEST
 
 UNIT = {
     "edac_ce": "count",
@@ -51,13 +50,13 @@ NIC = (
 _COUNT = re.compile(r"count (\S+) = (-?[0-9]{1,20}(?:\.[0-9]{1,9})?)")
 _NIC = re.compile(r"nic\.(\S+)\.([a-z_]+)")
 _BOOT = re.compile(r"text boot = ([0-9a-f-]{36})")
-unreadable = lines.unreadable
 
 
 def parse(text: str) -> list[Reading]:
     """A number each, those of a card with dims {"nic": name}; and the boot's id as a text.
 
-    Raises OutputError if the end or the boot's id is missing, a number is none, or said twice.
+    Raises OutputError if the end or the boot's id is missing, or a counter is unknown, not a number
+    or printed twice with two values.
     """
     found: dict[str, Reading] = {}
     for line in lines.whole(text, "health"):
@@ -68,13 +67,8 @@ def parse(text: str) -> list[Reading]:
         if found.setdefault(name, reading) != reading:
             raise OutputError(f"health: two values of {reading.metric}")
     if "boot {}" not in found:
-        raise OutputError("health: no id of the boot, so no delta could be taken")
+        raise OutputError("health: no id of the boot, without which counters cannot be compared")
     return list(found.values())
-
-
-def conditions(text: str) -> dict[str, str]:
-    """None: what else ran is not known to the node."""
-    return {}
 
 
 def _reading(line: str) -> Reading:
@@ -83,12 +77,12 @@ def _reading(line: str) -> Reading:
     match = _COUNT.fullmatch(line)
     if not match:
         raise OutputError(f"health: no number in '{line[:80]}'")
-    name, value = match[1][:LONGEST], Decimal(match[2])
+    name, value = match[1][: lines.LONGEST], Decimal(match[2])
     if name in UNIT:
         if value < 0 and name != "time_offset":
             raise OutputError(f"health: {name} is {match[2]}")
         return Reading(name, value, UNIT[name])
     card = _NIC.fullmatch(name)
     if not card or card[2] not in NIC or value < 0:
-        raise OutputError(f"health: nobody counts '{name[:80]}'")
+        raise OutputError(f"health: unknown counter '{name[:80]}'")
     return Reading(f"nic_{card[2]}", value, "count", {"nic": card[1]})

@@ -1,8 +1,8 @@
 """HPC Challenge (hpccoutf.txt): its HPL section, judged as HPL is.
 
-HPCC is a smoke test. Its STREAM figures come from the caches at small problem sizes and are not
-read. HPCC solves N = 2560 instead, and says Success, if HPL's input file cannot be used: the
-condition n is the problem that was solved, not the one that was asked for.
+HPCC is a smoke test. Its STREAM rates come from the caches at small problem sizes and are not
+read. HPCC solves N = 2560 instead, and reports Success, if HPL's input file cannot be used: the
+condition n is the problem that was solved, not the one that was requested.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
+from siteproof.parsers import Reading, values
 
 DEFAULT_THRESHOLD = Decimal("16.0")  # a file that allows more would make any answer right
 FIELDS = 7  # T/V N NB P Q Time Gflops
@@ -30,7 +30,7 @@ _THRESHOLD = re.compile(r"scaled residuals are less than[ \t]+([0-9.eE+-]{1,20})
 def parse(text: str) -> list[Reading]:
     """Rate (GFLOPS), time (s) and scaled residual (x) of the one problem that was solved.
 
-    Raises OutputError: `invalid` if HPL did not find its own solution right or did not look.
+    Raises OutputError: `invalid` if the solution failed HPL's own check, or HPL did not check it.
     """
     if "HPLinpack" not in text:
         raise OutputError("hpl: no output of HPL")
@@ -38,10 +38,10 @@ def parse(text: str) -> list[Reading]:
     _, n, *grid, time, gflops = _result(text)
     found = conditions(text)
     if [n, *grid] != [found.get(key) for key in ("n", "nb", "p", "q")]:
-        raise OutputError("hpl: the result is not of the parameters that are printed")
-    rate = figures.positive("hpl: Gflops", gflops)
-    seconds = figures.positive("hpl: time", time)
-    figures.must_agree("hpl: Gflops", rate, _operations(int(n)) / 10**9, seconds)
+        raise OutputError("hpl: the result does not have the parameters that are printed")
+    rate = values.positive("hpl: Gflops", gflops)
+    seconds = values.positive("hpl: time", time)
+    values.must_agree("hpl: Gflops", rate, _operations(int(n)) / 10**9, seconds)
     return [
         Reading("gflops", rate, "GFLOPS"),
         Reading("time", seconds, "s"),
@@ -58,7 +58,7 @@ def conditions(text: str) -> dict[str, str]:
 
 
 def _proven(text: str) -> Decimal:
-    """The scaled residual of the one solution, which HPL itself found right."""
+    """The scaled residual of the one solution, which passed HPL's own check."""
     checks = _RESIDUAL.findall(text)
     if any(word == "FAILED" for _, word in checks):
         raise OutputError("hpl: the residual check FAILED", "invalid")
@@ -72,13 +72,13 @@ def _proven(text: str) -> Decimal:
         raise OutputError(f"hpl: {len(checks)} residual checks where one is expected")
     wanted = [("completed and failed", 0), ("completed and passed", 1), ("skipped", 0)]
     if sorted(tests) != wanted:
-        raise OutputError("hpl: the summary is not that of one test which passed")
+        raise OutputError("hpl: the summary does not show one test that passed")
     return _residual(checks[0][0], conditions(text).get("threshold", ""))
 
 
 def _residual(printed: str, threshold: str) -> Decimal:
-    residual = figures.number("hpl: residual", printed)
-    limit = min(figures.number("hpl: threshold", threshold), DEFAULT_THRESHOLD)
+    residual = values.number("hpl: residual", printed)
+    limit = min(values.number("hpl: threshold", threshold), DEFAULT_THRESHOLD)
     if residual >= limit:
         raise OutputError(f"hpl: residual {residual} is not below {limit}", "invalid")
     return residual

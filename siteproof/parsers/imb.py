@@ -2,7 +2,7 @@
 
 t is half a round trip. Its Mbytes are 10**6 bytes (2**20 before 2018; that is refused, since rate,
 size and time do not agree then). IMB exits with 0 if it had too few processes, if it does not know
-the benchmark (it then runs all of them), and if its time was over.
+the benchmark (it then runs all of them), and if its time limit was reached.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures, lines, messages
+from siteproof.parsers import Reading, lines, messages, values
 
 END = "\n# All processes entering MPI_Finalize"
 LONGEST = 100  # characters of a message
@@ -31,7 +31,7 @@ def parse(text: str) -> list[Reading]:
     """latency (us) and bandwidth (MB/s) with dims {"size": bytes}.
 
     A bandwidth that is printed as 0.00 (of an empty message, or too small for two decimals) is left
-    out. Raises OutputError: `generic` with IMB's words if it did not run what it was asked for.
+    out. Raises OutputError: `generic` with IMB's message if it did not run PingPong.
     """
     for line in lines.harmless(text):
         if _FAILED.fullmatch(line):
@@ -59,23 +59,15 @@ def _sizes(text: str, sizes: list[int]) -> None:
     """Refuse a table that is not whole. -msglog 3:22 begins with 0 and goes on with 8."""
     if _OWN.search(text):
         if not sizes or sizes != sorted(set(sizes)):
-            raise OutputError("imb: sizes of one's own, and not in order")
+            raise OutputError("imb: user-defined sizes that are not in order")
         return
     last = _LAST.findall(text)
     if len(last) != 1 or sizes[:1] != [0] or len(sizes) == 1:
-        raise OutputError("imb: no sizes from 0 on, or it does not say to where")
+        raise OutputError("imb: no sizes from 0 on, or their end is not printed")
     messages.must_be_whole("imb", sizes[1:], sizes[1], int(last[0]))
 
 
 def _row(size: str, time: str, rate: str) -> list[Reading]:
-    microseconds = figures.positive(f"imb: time of {size} bytes", time)
-    bandwidth = figures.number(f"imb: bandwidth of {size} bytes", rate)
-    figures.must_agree(
-        f"imb: bandwidth of {size} bytes",
-        bandwidth,
-        figures.number("imb: size", size).scaleb(-6),
-        microseconds.scaleb(-6),
-    )
-    dims = {"size": size}
-    readings = [Reading("latency", microseconds, "us", dims)]
-    return [*readings, Reading("bandwidth", bandwidth, "MB/s", dims)] if bandwidth else readings
+    microseconds = values.positive(f"imb: time of {size} bytes", time)
+    latency = Reading("latency", microseconds, "us", {"size": size})
+    return messages.latency_and_bandwidth("imb", size, latency, rate, microseconds.scaleb(-6))

@@ -6,23 +6,23 @@ they follow the JSON.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Any
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
+from siteproof.parsers import Reading, jsontext, values
+from siteproof.parsers.jsontext import Object
 
 MIB = 2**20
 PHASES = ("write", "read")
 HEADING = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput"
-LEAST = Decimal("0.001")  # seconds: a time has four decimals, and must prove its rate
+MIN_SECONDS = Decimal("0.001")  # a time has four decimals, and must prove its rate
+MAX_REPETITIONS, MAX_TASKS = 10_000, 10**7
 DIGITS = Context(prec=10)  # of a rank's rate: IOR prints eleven
 
-_RANKS_ASKED = re.compile(r"saveRankPerformanceDetailsCSV=", re.IGNORECASE)
-# Of a full file system MPI-IO may say nothing, and IOR no more than this, with exit code 0.
+_RANKS_REQUESTED = re.compile(r"saveRankPerformanceDetailsCSV=", re.IGNORECASE)
+# On a full file system MPI-IO may report nothing, and IOR only this, with exit code 0.
 _SIZES = re.compile(
     r"Expected aggregate file size +=( [0-9]{1,20}).{0,80}\n"
     r"WARNING: Stat\(\) of aggregate file size +=( [0-9]{1,20})"
@@ -39,144 +39,172 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: `invalid` if IOR found wrong data, less than all of it, or no time.
     """
-    result, ranks = _result(text)
-    asked = _Asked(result)
-    if asked.ranks != bool(ranks):
-        raise OutputError(
-            "ior: no table of the ranks that was asked for, or something else after the JSON"
-        )
-    table = _ranks(ranks, asked) if ranks else {}
-    return [reading for phase in asked.phases for reading in _phase(result, asked, phase, table)]
+    result, table = _result(text)
+    requested = _requested(result)
+    if requested.ranks != bool(table):
+        raise OutputError("ior: the table of the ranks is missing, or was not requested")
+    ranks = _ranks(table, requested) if table else {}
+    readings = []
+    for phase in requested.phases:
+        rows = _repetitions(result, requested, phase)
+        for number, row in enumerate(rows):
+            first = number * requested.tasks
+            rates = ranks[phase][first : first + requested.tasks] if ranks else []
+            readings += _repetition(row, requested, phase, rates, number + 1)
+    return readings
 
 
 def conditions(text: str) -> dict[str, str]:
     """Version, api, layout, transfer, block of a task, size of all (bytes), tasks."""
     try:
         result, _ = _result(text)
-        asked = _Asked(result)
-        api, version = _part(result["tests"][0], "Parameters").get("api"), result.get("Version")
+        requested = _requested(result)
     except OutputError:
         return {}
-    told = {"api": api, "version": version}
-    found = {
-        key: value
-        for key, value in told.items()
-        if isinstance(value, str) and 0 < len(value) <= 40 and value.isprintable()
-    }
-    return found | {
-        "layout": asked.layout,
-        "transfer": str(asked.transfer),
-        "block": str(asked.block * asked.segments),
-        "size": str(asked.bytes),
-        "tasks": str(asked.tasks),
-        "tasks_per_node": str(asked.tasks_per_node),
+    api = jsontext.part("ior", jsontext.only("ior", result, "tests"), "Parameters").get("api")
+    return {
+        **jsontext.words({"api": api, "version": result["Version"]}),
+        "layout": requested.layout,
+        "transfer": str(requested.transfer),
+        "block": str(requested.bytes // requested.tasks),
+        "size": str(requested.bytes),
+        "tasks": str(requested.tasks),
+        "tasks_per_node": str(requested.tasks_per_node),
     }
 
 
-class _Asked:
-    """What IOR was asked for, as it says itself: numbers, and which phases."""
+@dataclass(frozen=True)
+class _Requested:
+    """What IOR was asked to do, as it prints it.
 
-    def __init__(self, result: dict[str, Any]) -> None:
-        test = _only(result, "tests")
-        said, options = _part(test, "Parameters"), _part(test, "Options")
-        self.tasks = _whole("tasks", options)
-        self.tasks_per_node = _whole("clients per node", options)
-        self.transfer, self.block = (_whole(key, said) for key in ("transferSize", "blockSize"))
-        self.segments = _whole("segmentCount", said)
-        self.repetitions = _whole("repetitions", said)
-        alone, pieces = _flag("filePerProc", said), self.block == self.transfer
-        self.layout = (
-            "file_a_task" if alone else "interleaved" if pieces and self.segments > 1 else "shared"
+    bytes: of all tasks. phases: write, read or both. compared: whether it compares what it reads.
+    ranks: whether a table of the ranks follows.
+    """
+
+    tasks: int
+    tasks_per_node: int
+    transfer: int
+    bytes: int
+    repetitions: int
+    layout: str
+    phases: list[str]
+    compared: bool
+    ranks: bool
+
+
+def _requested(result: Object) -> _Requested:
+    """Raises OutputError where it is incomplete, or cannot give a rate."""
+    test = jsontext.only("ior", result, "tests")
+    parameters, options = (jsontext.part("ior", test, key) for key in ("Parameters", "Options"))
+    if str(parameters.get("deadlineForStonewall")) != "0":
+        raise OutputError(
+            "ior: ended by its stonewall, so what each rank did is not known", "invalid"
         )
-        self.compared = _flag("checkRead", said)
-        self.bytes = self.tasks * self.block * self.segments
-        self.ranks = bool(_RANKS_ASKED.search(_text("Command line", result)))
-        wanted = {
-            "write": _flag("writeFile", said),
-            "read": _flag("readFile", said) or self.compared,
-        }
-        self.phases = [phase for phase in PHASES if wanted[phase]]
-        if str(said.get("deadlineForStonewall")) != "0":
-            raise OutputError(
-                "ior: ended by its stonewall, so nobody knows what each rank did", "invalid"
-            )
-        if not self.phases or self.repetitions > 10_000 or self.tasks > 10**7:
-            raise OutputError("ior: neither a write nor a read, or too many of them")
+    tasks, segments = _whole("tasks", options), _whole("segmentCount", parameters)
+    transfer, block = _whole("transferSize", parameters), _whole("blockSize", parameters)
+    repetitions = _whole("repetitions", parameters)
+    layout = "shared"
+    if _flag("filePerProc", parameters):
+        layout = "file_a_task"
+    elif block == transfer and segments > 1:
+        layout = "interleaved"
+    compared = _flag("checkRead", parameters)
+    phases = ["write"] if _flag("writeFile", parameters) else []
+    if _flag("readFile", parameters) or compared:
+        phases.append("read")
+    if not phases or repetitions > MAX_REPETITIONS or tasks > MAX_TASKS:
+        raise OutputError("ior: neither a write nor a read, or too many of them")
+    return _Requested(
+        tasks=tasks,
+        tasks_per_node=_whole("clients per node", options),
+        transfer=transfer,
+        bytes=tasks * block * segments,
+        repetitions=repetitions,
+        layout=layout,
+        phases=phases,
+        compared=compared,
+        ranks=bool(_RANKS_REQUESTED.search(str(result.get("Command line")))),
+    )
 
 
-def _result(text: str) -> tuple[dict[str, Any], str]:
-    """What stands in the JSON, and the text after it. Raises OutputError."""
+def _result(text: str) -> tuple[Object, str]:
+    """IOR's JSON, and the text after it. Raises OutputError."""
     if wrong := _WRONG.search(text):
         raise OutputError(f"ior: data are not what was written ({wrong[1]} errors)", "invalid")
     if sizes := _SIZES.search(text):
         raise OutputError(f"ior: files hold{sizes[2]} of{sizes[1]} bytes", "invalid")
     if failed := _FAILED.findall(text):
-        said = [line for word in ("ERROR", " failed ", "") for line in failed if word in line]
-        raise OutputError(f"ior: {said[0].strip(' ,')}", "generic")
+        # An error explains more than the warnings before it.
+        for word in ("ERROR", " failed ", ""):
+            if messages := [message for message in failed if word in message]:
+                raise OutputError(f"ior: {messages[0].strip(' ,')}", "generic")
     start = re.search(r"^\{", text, re.MULTILINE)
     if not start:
         raise OutputError("ior: no JSON")
-    try:  # numbers stay the text that was printed
-        result, end = json.JSONDecoder(
-            parse_float=str, parse_int=str, parse_constant=str
-        ).raw_decode(text, start.start())
-    except (ValueError, RecursionError):
-        raise OutputError("ior: JSON cut off, or damaged") from None
+    result, rest = jsontext.load("ior", text, start.start())
     if not isinstance(result.get("Version"), str) or not isinstance(result.get("Finished"), str):
-        raise OutputError("ior: JSON, and not IOR's, or of a run that did not finish")
-    return result, text[end:].strip()
+        raise OutputError("ior: JSON of another program, or of a run that did not finish")
+    return result, rest
 
 
-def _phase(
-    result: dict[str, Any], asked: _Asked, phase: str, table: dict[str, list[list[Decimal]]]
-) -> Iterator[Reading]:
-    """The readings of one phase, each repetition a trial."""
-    rows = [row for row in _list(result["tests"][0], "Results") if row.get("access") == phase]
-    sums = [row for row in _list(result, "summary") if row.get("operation") == phase]
-    if len(rows) != asked.repetitions or len(sums) != 1:
-        raise OutputError(f"ior: {len(rows)} results of {phase}, asked were {asked.repetitions}")
-    moved = figures.number(f"ior: {phase} volume", str(sums[0].get("xsizeMiB")))
-    if abs(moved * MIB - asked.bytes) > MIB / 10_000:  # it has four decimals
-        raise OutputError(f"ior: {phase} of {moved} MiB, asked were {asked.bytes} bytes", "invalid")
-    for number, row in enumerate(rows):
-        dims = {"trial": str(number + 1)} if asked.repetitions > 1 else {}
-        rate = figures.positive(f"ior: {phase} rate", str(row.get("bwMiB")))
-        seconds = figures.positive(f"ior: {phase} time", str(row.get("totalTime")))
-        if seconds < LEAST:
-            raise OutputError(f"ior: {phase} in {seconds} s is too short to be timed", "invalid")
-        figures.must_agree(f"ior: {phase} rate", rate, Decimal(asked.bytes) / MIB, seconds)
-        if phase == "read" and asked.compared:
-            yield Reading("verified_bytes", Decimal(asked.bytes), "B", dims)
-            continue
-        yield Reading(phase, rate, "MiB/s", dims)
-        if table:
-            mine = table[phase][number]
-            yield Reading(f"{phase}_slowest", min(mine), "MiB/s", dims)
-            yield Reading(f"{phase}_fastest", max(mine), "MiB/s", dims)
-        yield Reading(f"{phase}_bytes", Decimal(asked.bytes), "B", dims)
+def _repetitions(result: Object, requested: _Requested, phase: str) -> list[Object]:
+    """The results of one phase, all that were requested. Raises OutputError."""
+    test = jsontext.only("ior", result, "tests")
+    rows = [row for row in jsontext.rows("ior", test, "Results") if row.get("access") == phase]
+    summaries = [
+        row for row in jsontext.rows("ior", result, "summary") if row.get("operation") == phase
+    ]
+    if len(rows) != requested.repetitions or len(summaries) != 1:
+        raise OutputError(f"ior: {len(rows)} results of {phase}, expected {requested.repetitions}")
+    moved = values.number(f"ior: {phase} volume", str(summaries[0].get("xsizeMiB")))
+    if abs(moved * MIB - requested.bytes) > MIB / 10_000:  # it has four decimals
+        raise OutputError(
+            f"ior: {phase} of {moved} MiB, expected {requested.bytes} bytes", "invalid"
+        )
+    return rows
 
 
-def _ranks(text: str, asked: _Asked) -> dict[str, list[list[Decimal]]]:
-    """By phase, the rates (MiB/s) of all ranks in each repetition. Raises OutputError."""
-    heading, *lines = text.splitlines()
+def _repetition(
+    row: Object, requested: _Requested, phase: str, ranks: list[Decimal], trial: int
+) -> list[Reading]:
+    """The readings of one repetition. ranks: the rates of its ranks, if there is a table."""
+    rate = values.positive(f"ior: {phase} rate", str(row.get("bwMiB")))
+    seconds = values.positive(f"ior: {phase} time", str(row.get("totalTime")))
+    if seconds < MIN_SECONDS:
+        raise OutputError(f"ior: {phase} in {seconds} s is too short to be timed", "invalid")
+    size = Decimal(requested.bytes)
+    values.must_agree(f"ior: {phase} rate", rate, size / MIB, seconds)
+    dims = {"trial": str(trial)} if requested.repetitions > 1 else {}
+    if phase == "read" and requested.compared:
+        return [Reading("verified_bytes", size, "B", dims)]
+    found = [Reading(phase, rate, "MiB/s", dims)]
+    if ranks:
+        found.append(Reading(f"{phase}_slowest", min(ranks), "MiB/s", dims))
+        found.append(Reading(f"{phase}_fastest", max(ranks), "MiB/s", dims))
+    return [*found, Reading(f"{phase}_bytes", size, "B", dims)]
+
+
+def _ranks(table: str, requested: _Requested) -> dict[str, list[Decimal]]:
+    """By phase, the rates (MiB/s) of all ranks, repetition by repetition. Raises OutputError."""
+    heading, *rows = table.splitlines()
     if heading != HEADING:
-        raise OutputError("ior: something else than the table of the ranks after the JSON")
-    found: dict[str, list[list[Decimal]]] = {phase: [] for phase in asked.phases}
-    for phase, rank, rate in (_row(line, asked) for line in lines):
+        raise OutputError("ior: unknown text after the JSON, expected the table of the ranks")
+    found: dict[str, list[Decimal]] = {phase: [] for phase in requested.phases}
+    for line in rows:
+        phase, rank, rate = _rank(line, requested)
         if phase not in found:
-            raise OutputError(f"ior: a rank's {phase}, which was not asked for")
-        if rank == 0:
-            found[phase].append([])
-        if not found[phase] or len(found[phase][-1]) != rank:
-            raise OutputError(f"ior: rank {rank} out of its order")
-        found[phase][-1].append(rate)
-    for phase, repetitions in found.items():
-        if [len(rates) for rates in repetitions] != [asked.tasks] * asked.repetitions:
-            raise OutputError(f"ior: not the {phase} of all {asked.tasks} ranks")
+            raise OutputError(f"ior: a rank's {phase}, which was not requested")
+        # Ranks follow each other in their order, repetition by repetition.
+        if rank != len(found[phase]) % requested.tasks:
+            raise OutputError(f"ior: rank {rank} is not in its place")
+        found[phase].append(rate)
+    for phase, rates in found.items():
+        if len(rates) != requested.tasks * requested.repetitions:
+            raise OutputError(f"ior: {phase} is not of all {requested.tasks} ranks")
     return found
 
 
-def _row(line: str, asked: _Asked) -> tuple[str, int, Decimal]:
+def _rank(line: str, requested: _Requested) -> tuple[str, int, Decimal]:
     """Phase, rank and rate (MiB/s) of one line.
 
     The rate is that of the transfers (and fsync) alone: with -g all ranks open and close together.
@@ -184,53 +212,25 @@ def _row(line: str, asked: _Asked) -> tuple[str, int, Decimal]:
     phase, *cells = line.split(",")
     if phase not in PHASES or len(cells) != 5 or not re.fullmatch(r"[0-9]{1,8}", cells[0]):
         raise OutputError("ior: a broken line in the table of the ranks")
-    share = Decimal(asked.bytes) / asked.tasks
-    whole, inner, rate, inner_rate = (
-        figures.positive("ior: a rank's figure", cell) for cell in cells[1:]
+    seconds, inner_seconds, rate, inner_rate = (
+        values.positive("ior: a rank's value", cell) for cell in cells[1:]
     )
-    figures.must_agree("ior: a rank's rate", rate, share, whole)
-    figures.must_agree("ior: a rank's rate", inner_rate, share, inner)
+    share = Decimal(requested.bytes) / requested.tasks
+    values.must_agree("ior: a rank's rate", rate, share, seconds)
+    values.must_agree("ior: a rank's rate", inner_rate, share, inner_seconds)
     return phase, int(cells[0]), DIGITS.divide(inner_rate, MIB)
 
 
-def _only(held: dict[str, Any], key: str) -> dict[str, Any]:
-    rows = _list(held, key)
-    if len(rows) != 1:
-        raise OutputError(f"ior: {len(rows)} {key} in one output")
-    return rows[0]
-
-
-def _list(held: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    rows = held.get(key)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise OutputError(f"ior: no '{key}'")
-    return rows
-
-
-def _part(held: dict[str, Any], key: str) -> dict[str, Any]:
-    part = held.get(key)
-    if not isinstance(part, dict):
-        raise OutputError(f"ior: no '{key}'")
-    return part
-
-
-def _text(key: str, held: dict[str, Any]) -> str:
-    text = held.get(key)
-    if not isinstance(text, str):
-        raise OutputError(f"ior: no '{key}'")
-    return text
-
-
-def _whole(key: str, held: dict[str, Any]) -> int:
+def _whole(key: str, part: Object) -> int:
     """A whole number above zero."""
-    text = str(held.get(key))
+    text = str(part.get(key))
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise OutputError(f"ior: '{key}' is no whole number above zero")
+        raise OutputError(f"ior: '{key}' is not a whole number above zero")
     return int(text)
 
 
-def _flag(key: str, held: dict[str, Any]) -> bool:
-    text = str(held.get(key))
+def _flag(key: str, part: Object) -> bool:
+    text = str(part.get(key))
     if text not in ("0", "1"):
         raise OutputError(f"ior: '{key}' is neither 0 nor 1")
     return text == "1"

@@ -1,6 +1,6 @@
 """likwid-bench 5: one or more tests, one after the other. Its MByte/s are 10**6 bytes per second.
 
-likwid-bench does not look at its arrays, so there is no validation that could be asserted. The
+likwid-bench does not validate its arrays, so there is no validation that could be asserted. The
 proof is consistency instead: each block is complete, its rate is its data volume by its time, and
 its data volume is its arrays (Size) times its iterations. That is what STREAM counts: two arrays
 for copy, three for stream, and not the cache lines that a store reads first (write-allocate).
@@ -15,7 +15,7 @@ import re
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
+from siteproof.parsers import Reading, values
 
 METRICS = {"copy": "copy", "stream": "triad"}  # it has no scale and no add
 TITLE = "LIKWID MICRO BENCHMARK"
@@ -61,16 +61,18 @@ def _reading(block: str) -> Reading:
     name = _field(block, "Test")
     kernel = _KERNEL.fullmatch(name)
     if not kernel:
-        raise OutputError(f"likwid: {name[:40]!r} is no kernel of STREAM (copy, stream)")
+        raise OutputError(f"likwid: {name[:40]!r} is not a kernel of STREAM (copy, stream)")
     if RULE not in block.partition("\nMByte/s:")[2]:
         raise OutputError(f"likwid: test {name} is cut off")
     names = ("MByte/s", "Data volume (Byte)", "Time", "Size (Byte)", "Iterations per thread")
     rate, volume, seconds, size, iterations = (
-        figures.positive(f"likwid: {key} of {name}", _field(block, key)) for key in names
+        values.positive(f"likwid: {key} of {name}", _field(block, key)) for key in names
     )
-    figures.must_agree(f"likwid: rate of {name}", rate, volume / 10**6, seconds)
-    if abs(iterations * size / volume - 1) > figures.TOLERANCE:
-        raise OutputError(f"likwid: data volume of {name} is not its arrays times its iterations")
+    values.must_agree(f"likwid: rate of {name}", rate, volume / 10**6, seconds)
+    if abs(iterations * size / volume - 1) > values.TOLERANCE:
+        raise OutputError(
+            f"likwid: data volume of {name} does not agree with its arrays and iterations"
+        )
     return Reading(METRICS[kernel[1]], Decimal(rate), "MB/s")
 
 

@@ -1,4 +1,4 @@
-"""Lines that a node says of itself: cut, without control characters, and whole or not at all.
+"""Lines in which a node reports on itself: cut, without control characters, and whole or refused.
 
 The text comes from a node that may be broken or worse: control characters and escape sequences
 are taken out, and nothing is longer than 500 characters.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from siteproof.errors import OutputError
+from siteproof.parsers import Reading
 
 LONGEST = 500  # characters of a name or a value
-LINE = 10_000  # characters of a line that are looked at
+MAX_LINE = 10_000  # characters of a line that are read
 
 _ESCAPE = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x1b\x9b]\[?[0-?]*[ -/]*[@-~]")
 _UNREADABLE = re.compile(r"unreadable (\S+)(?: (.*))?")
@@ -21,23 +22,49 @@ _UNREADABLE = re.compile(r"unreadable (\S+)(?: (.*))?")
 
 def whole(text: str, what: str) -> list[str]:
     """The lines before `end WHAT`. Raises OutputError if it is missing or not the last line."""
-    lines, end = [line for line in harmless(text) if line], f"end {what}"
-    if end not in lines:
+    found, end = filled(text), f"end {what}"
+    if end not in found:
         raise OutputError(f"{what}: cut off before '{end}'")
-    if lines.index(end) != len(lines) - 1:
+    if found.index(end) != len(found) - 1:
         raise OutputError(f"{what}: more after '{end}', appended to one file")
-    return lines[:-1]
+    return found[:-1]
 
 
 def harmless(text: str) -> Iterator[str]:
     """The lines with runs of blanks as one space and without control characters."""
-    return (_harmless(line[:LINE]) for line in text.split("\n"))
+    return (_harmless(line[:MAX_LINE]) for line in text.split("\n"))
+
+
+def filled(text: str) -> list[str]:
+    """The lines that are not empty, as `harmless` gives them."""
+    return [line for line in harmless(text) if line]
+
+
+def texts(
+    text: str, what: str, named: Callable[[str], tuple[str, str | None] | None]
+) -> list[Reading]:
+    """One text reading a parameter. Raises OutputError: cut off, or two values of one name.
+
+    named: the name and the value in a line; None for a line without a parameter.
+    """
+    found: dict[str, str] = {}
+    for line in whole(text, what):
+        parameter = named(line)
+        if parameter is None:
+            continue
+        name, value = parameter[0][:LONGEST], (parameter[1] or "")[:LONGEST]
+        if found.setdefault(name, value) != value:
+            raise OutputError(f"{what}: two values of {name}")
+    return [Reading(name, value, "text") for name, value in found.items()]
 
 
 def unreadable(text: str) -> dict[str, str]:
     """What the node could not read, and why."""
-    found = map(_UNREADABLE.fullmatch, harmless(text))
-    return {m[1][:LONGEST]: (m[2] or "")[:LONGEST] for m in found if m}
+    found = {}
+    for match in map(_UNREADABLE.fullmatch, harmless(text)):
+        if match:
+            found[match[1][:LONGEST]] = (match[2] or "")[:LONGEST]
+    return found
 
 
 def _harmless(line: str) -> str:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
+from siteproof.parsers import Reading, values
 
-# Option that asks for one phase alone, its row in the table, our name.
+Table = dict[str, list[str]]  # three cells by the name of the row
+
+# Option for one phase alone, its row in the table, our name.
 PHASES = (
     ("C", "File creation", "create"),
     ("T", "File stat", "stat"),
     ("E", "File read", "read"),
     ("r", "File removal", "remove"),
 )
-WITH_VALUE = "abdBefGiIlnNpsVwWxz"  # options of one letter that take a value
-BY_FILE = "by a file"  # stonewall of phases whose number of files an earlier run has written down
+BY_FILE = "by a file"  # stonewall of phases whose number of files an earlier run has written
 
+# Letters that are flags, then one that takes a value.
+_OPTION = re.compile(r"-([^-=abdBefGiIlnNpsVwWxz]*)(?:([abdBefGiIlnNpsVwWxz])(.*)|=.*)?")
 _HARMLESS = re.compile(r"WARNING: Read bytes is 0, thus, a read test will actually just open/close")
 _FAILED = re.compile(r"(?:WARNING|ERROR): [ -~]{0,200}|Process [0-9]{1,8}: FAILED[ -~]{0,200}")
 _WRONG = "ERROR: verifying the data"
@@ -45,27 +49,22 @@ _ROW = re.compile(
 
 
 def parse(text: str) -> list[Reading]:
-    """`create`, `stat`, `read` and `remove` of files (IOPS), those that were asked for.
+    """`create`, `stat`, `read` and `remove` of files (IOPS), those that were requested.
 
     Raises OutputError: `invalid` if mdtest found wrong data; `generic` if it could not do all.
     """
-    said = _said(text)
-    rates, times = _tables(text, timed="P" in said)
-    items, _ = _work(text, said)
-    alone = [phase for phase in PHASES if phase[0] in said]
+    options = _options_of_run(text)
+    rates, times = _tables(text, timed="P" in options)
+    files, _ = _work(text, options)
     found = []
-    for _, row, name in alone or PHASES:
-        if row not in rates:
-            raise OutputError(f"mdtest: no '{row}'")
-        rate = _same(row, rates[row])
+    for _, row, name in _phases(options):
+        rate = _only_value(row, rates)
         if rate == 0:
-            raise OutputError(f"mdtest: '{row}' was asked for and not done", "invalid")
-        if times:
-            if row not in times:
-                raise OutputError(f"mdtest: no time of '{row}'")
-            seconds = _same(row, times[row])
-            if items is not None:
-                figures.must_agree(f"mdtest: '{row}'", rate, Decimal(items), seconds)
+            raise OutputError(f"mdtest: '{row}' was requested and not done", "invalid")
+        if times is not None:
+            seconds = _only_value(row, times)
+            if files is not None:
+                values.must_agree(f"mdtest: '{row}'", rate, Decimal(files), seconds)
         found.append(Reading(name, rate, "IOPS"))
     return found
 
@@ -77,25 +76,30 @@ def conditions(text: str) -> dict[str, str]:
     are; `sync` where phases (-Y) or files (-y) are synced within their time.
     """
     try:
-        said = _said(text)
+        options = _options_of_run(text)
         version, tasks, nodes = _launched(text)
-        items, stonewall = _work(text, said)
+        files, stonewall = _work(text, options)
     except OutputError:
         return {}
-    synced = [name for letter, name in (("Y", "phases"), ("y", "files")) if letter in said]
-    told = {
+    synced = [name for letter, name in (("Y", "phases"), ("y", "files")) if letter in options]
+    found = {
         "version": version if version.isprintable() else "",
-        "tasks": tasks,
-        "nodes": nodes,
-        "files": str(items // int(tasks)) if items is not None else "",
+        "tasks": str(tasks),
+        "nodes": str(nodes),
+        "files": "" if files is None else str(files // tasks),
         "stonewall": stonewall,
         "sync": " and ".join(synced),
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in found.items() if value}
 
 
-def _said(text: str) -> dict[str, str]:
-    """The options of a run that began, ended and had nothing to complain of."""
+def _phases(options: dict[str, str]) -> Sequence[tuple[str, str, str]]:
+    """The phases that were requested; without an option that names one, all."""
+    return [phase for phase in PHASES if phase[0] in options] or PHASES
+
+
+def _options_of_run(text: str) -> dict[str, str]:
+    """The options of a run that began, ended and reported no error."""
     text = _HARMLESS.sub("", text)
     if _WRONG in text:
         raise OutputError("mdtest: files do not hold what was written", "invalid")
@@ -103,74 +107,80 @@ def _said(text: str) -> dict[str, str]:
         raise OutputError(f"mdtest: {failed[0].strip()}", "generic")
     commands = _COMMAND.findall(text)
     if len(_BEGIN.findall(text)) != 1 or len(commands) != 1:
-        raise OutputError("mdtest: no output of one run")
+        raise OutputError("mdtest: not the output of one run")
     if not _END.search(text):
         raise OutputError("mdtest: cut off, or did not finish")
     return _options(re.findall(r"'([^']*)'", commands[0]))
 
 
 def _options(words: list[str]) -> dict[str, str]:
-    """Its options of one letter, and their values: -W 30, -W=30, -W30, -FW 30."""
+    """The options of one letter, and their values: -W 30, -W=30, -W30, -FW 30."""
     found: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
-        name, equals, value = word.partition("=")
-        if not name.startswith("-") or name.startswith("--"):
+        option = _OPTION.fullmatch(word)
+        if option is None:
             continue
-        letters = name[1:]
-        for letter in letters:
-            found[letter] = ""
-            if letter in WITH_VALUE:
-                glued = letters[1:] if letters[0] == letter else ""
-                found[letter] = value if equals else glued or next(rest, "")
-                break
+        flags, letter, value = option.groups()
+        found |= dict.fromkeys(flags, "")
+        if not letter:
+            continue
+        if value.startswith("="):
+            found[letter] = value[1:]
+        elif value and not flags:
+            found[letter] = value
+        else:
+            found[letter] = next(rest, "")
     return found
 
 
-def _launched(text: str) -> tuple[str, str, str]:
+def _launched(text: str) -> tuple[str, int, int]:
     """Version, tasks and nodes. Raises OutputError."""
     rows = _LAUNCHED.findall(text)
     if len(rows) != 1 or int(rows[0][1]) == 0:
-        raise OutputError("mdtest: it does not say on how many tasks it ran")
+        raise OutputError("mdtest: the number of tasks is not printed")
     version, tasks, nodes = rows[0]
-    return version, str(int(tasks)), str(int(nodes))
+    return version, int(tasks), int(nodes)
 
 
-def _work(text: str, said: dict[str, str]) -> tuple[int | None, str]:
-    """The files of all tasks, None if nobody knows; and what ended their creation, if not they.
+def _work(text: str, options: dict[str, str]) -> tuple[int | None, str]:
+    """The files of all tasks, None if unknown; and what else ended their creation.
 
     Raises OutputError.
     """
-    tasks, asked = _asked(text)
-    hits = _STONEWALL.findall(text)
-    if hits:
-        most = int(hits[0])  # the others went on until they had as many
-        timer = said.get("W", "")
-        if len(hits) > 1 or not 0 < most * tasks <= asked or not _SECONDS.fullmatch(timer):
-            raise OutputError("mdtest: a stonewall that was not asked for, or more than one")
-        return most * tasks, timer
-    creates = "C" in said or not {"T", "E", "r"} & set(said)
-    return (None, BY_FILE) if "x" in said and not creates else (asked, "")
+    tasks, files = _requested(text)
+    stonewalls = _STONEWALL.findall(text)
+    if stonewalls:
+        most = int(stonewalls[0])  # the other tasks went on until they had as many
+        seconds = options.get("W", "")
+        possible = 0 < most * tasks <= files and _SECONDS.fullmatch(seconds)
+        if len(stonewalls) > 1 or not possible:
+            raise OutputError("mdtest: a stonewall that was not requested, or more than one")
+        return most * tasks, seconds
+    creates = any(name == "create" for *_, name in _phases(options))
+    if "x" in options and not creates:
+        return None, BY_FILE
+    return files, ""
 
 
-def _asked(text: str) -> tuple[int, int]:
-    """Tasks, and the files that all of them were asked to make. Raises OutputError."""
+def _requested(text: str) -> tuple[int, int]:
+    """Tasks, and the files that all of them were to make. Raises OutputError."""
     rows = _WORK.findall(text)
     if len(rows) != 1:
-        raise OutputError("mdtest: it does not say how many files, or several times")
+        raise OutputError("mdtest: the number of files is not printed, or several times")
     tasks, files = (int(number) for number in rows[0])
-    if str(tasks) != _launched(text)[1] or not files or files % tasks:
+    if tasks != _launched(text)[1] or not files or files % tasks:
         raise OutputError(f"mdtest: {files} files are not the same number for {tasks} tasks")
     return tasks, files
 
 
-def _tables(text: str, *, timed: bool) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def _tables(text: str, *, timed: bool) -> tuple[Table, Table | None]:
     """The rows of rates and of times, by their name. Raises OutputError."""
     heads = list(_TABLE.finditer(text))
     if [head[1][:4] for head in heads] != (["rate", "time"] if timed else ["rate"]):
-        raise OutputError("mdtest: not one table of rates, and one of times where -P asks for it")
+        raise OutputError("mdtest: expected one table of rates, and with -P one of times")
     if any(head[2] != "1" for head in heads):
-        raise OutputError(f"mdtest: {heads[0][2]} iterations, of which the table tells none alone")
+        raise OutputError(f"mdtest: {heads[0][2]} iterations, and no value of a single one")
     ends = [head.start() for head in heads[1:]] + [len(text)]
     found = []
     for head, end in zip(heads, ends, strict=True):
@@ -178,12 +188,14 @@ def _tables(text: str, *, timed: bool) -> tuple[dict[str, list[str]], dict[str, 
         if len({row[0] for row in rows}) != len(rows):
             raise OutputError("mdtest: a row twice")
         found.append({row[0]: list(row[1:4]) for row in rows})
-    return found[0], found[1] if timed else {}
+    return found[0], found[1] if timed else None
 
 
-def _same(row: str, cells: list[str]) -> Decimal:
-    """The figure of a single iteration, which is its maximum, minimum and mean."""
-    largest, least, mean = (figures.number(f"mdtest: '{row}'", cell) for cell in cells)
+def _only_value(row: str, table: Table) -> Decimal:
+    """The value of a single iteration, which is its maximum, minimum and mean."""
+    if row not in table:
+        raise OutputError(f"mdtest: no '{row}'")
+    largest, least, mean = (values.number(f"mdtest: '{row}'", cell) for cell in table[row])
     if not largest == least == mean:
         raise OutputError(f"mdtest: '{row}' of one iteration has several values")
     return mean

@@ -1,9 +1,9 @@
 """mpi4py 4: `python -m mpi4py.bench helloworld`, then `… pingpong`, in one output.
 
 The mean time is half a round trip, in s; MB/s are 10**6 bytes per second. Started by the mpirun of
-another MPI, each process believes that it is alone, sends to itself, prints the same table and
+another MPI, each process finds itself alone, sends to itself, prints the same table and
 exits with 0. So does a single process. Nothing in the table shows it; helloworld does, so it has to
-run before, started in the same way. Sizes go from 1 to 1 GiB, or as a line `sizes MIN:MAX` says.
+run before, started in the same way. Sizes go from 1 to 1 GiB, or as in a line `sizes MIN:MAX`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures, messages
+from siteproof.parsers import Reading, messages, values
 
 DEFAULT = (1, 2**30)  # bytes
 
@@ -33,33 +33,26 @@ def parse(text: str) -> list[Reading]:
     """latency (s) and bandwidth (MB/s) with dims {"size": bytes}.
 
     A bandwidth that is printed as 0.00 is left out. Raises OutputError: `generic` if there were not
-    two processes that knew of each other.
+    two processes in one communicator.
     """
     ranks = sorted(_HELLO.findall(text))
     if ranks and ranks != [("0", "2"), ("1", "2")]:
         raise OutputError(
-            f"mpi4py_bench: {len(ranks)} processes say hello, and not 0 and 1 of 2", "generic"
+            f"mpi4py_bench: {len(ranks)} processes in helloworld, expected 0 and 1 of 2", "generic"
         )
     if not ranks:
-        raise OutputError("mpi4py_bench: no hello of two processes, so who sent is not known")
+        raise OutputError(
+            "mpi4py_bench: no output of helloworld: which processes took part is not known"
+        )
     if len(_TITLE.findall(text)) != 1 or len(_HEADER.findall(text)) != 1:
         raise OutputError("mpi4py_bench: not exactly one table of pingpong with statistics")
     rows = _ROW.findall(text)
-    first, last = messages.asked(text, "mpi4py_bench", DEFAULT)
+    first, last = messages.requested(text, "mpi4py_bench", DEFAULT)
     messages.must_be_whole("mpi4py_bench", [int(size) for size, *_ in rows], first, last)
     return [reading for size, rate, time, *_ in rows for reading in _row(size, rate, time)]
 
 
-def conditions(text: str) -> dict[str, str]:
-    """None: mpi4py does not say what it is built with."""
-    return {}
-
-
 def _row(size: str, rate: str, time: str) -> list[Reading]:
-    seconds = figures.positive(f"mpi4py_bench: time of {size} bytes", time)
-    bandwidth = figures.number(f"mpi4py_bench: bandwidth of {size} bytes", rate)
-    work = figures.number("mpi4py_bench: size", size).scaleb(-6)
-    figures.must_agree(f"mpi4py_bench: bandwidth of {size} bytes", bandwidth, work, seconds)
-    dims = {"size": size}
-    readings = [Reading("latency", seconds, "s", dims)]
-    return [*readings, Reading("bandwidth", bandwidth, "MB/s", dims)] if bandwidth else readings
+    seconds = values.positive(f"mpi4py_bench: time of {size} bytes", time)
+    latency = Reading("latency", seconds, "s", {"size": size})
+    return messages.latency_and_bandwidth("mpi4py_bench", size, latency, rate, seconds)

@@ -3,7 +3,7 @@
 Read are its one summary line and that of -fparse (key=value); the lines that -i prints each second
 have no CPU share (and `real_sec` for `real_seconds`) and are not taken. The rate of UDP is what the
 receiver got. nuttcp 6.1.2 misreads a burst (-Ri300m/100), sends 0.3 Mb/s of it, loses nothing and
-exits with 0: a check has to hold `sent` against the rate that it asked for.
+exits with 0: a check has to compare `sent` with the rate that it requested.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from decimal import Context, Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures, lines
+from siteproof.parsers import Reading, lines, values
 
 MIB_IN_MEGABITS = Decimal(8 * 2**20) / 10**6
 ROUNDING = Decimal("0.0051")  # of the loss, printed with two decimals
@@ -54,23 +54,23 @@ def parse(text: str) -> list[Reading]:
 
     UDP: throughput, sent (Mb/s, of all datagrams), loss (%), drop and packets, both CPU shares.
 
-    Raises OutputError: `generic` with nuttcp's words if it failed or was interrupted, `invalid` if
-    nothing arrived or its figures contradict each other.
+    Raises OutputError: `generic` with nuttcp's message if it failed or was interrupted, `invalid`
+    if nothing arrived or its values contradict each other.
     """
     for line in lines.harmless(text):
         if _ERROR.fullmatch(line):
             raise OutputError(f"nuttcp: {line.strip('* ')[:LONGEST]}", "generic")
     found = _summary(text)
     cpu = [
-        Reading("cpu_sender", figures.number("nuttcp: CPU of TX", found["tx_cpu"]), "%"),
-        Reading("cpu_receiver", figures.number("nuttcp: CPU of RX", found["rx_cpu"]), "%"),
+        Reading("cpu_sender", values.number("nuttcp: CPU of TX", found["tx_cpu"]), "%"),
+        Reading("cpu_receiver", values.number("nuttcp: CPU of RX", found["rx_cpu"]), "%"),
     ]
     rate = _rate(found)
     readings = [Reading("throughput", rate, "Mb/s")]
     if "drop" in found:
         return readings + _datagrams(rate, found) + cpu
     if "retrans" in found:
-        again = figures.number("nuttcp: retrans", found["retrans"])
+        again = values.number("nuttcp: retrans", found["retrans"])
         readings.append(Reading("retransmits", again, "count"))
     return readings + cpu
 
@@ -103,19 +103,19 @@ def _summary(text: str) -> Mapping[str, str]:
 
 
 def _rate(found: Mapping[str, str]) -> Decimal:
-    rate = figures.positive("nuttcp: rate", found["rate_Mbps"])
-    data = figures.positive("nuttcp: MB", found["megabytes"]) * MIB_IN_MEGABITS
-    seconds = figures.positive("nuttcp: time", found["real_seconds"])
-    figures.must_agree("nuttcp: rate", rate, data, seconds)
+    rate = values.positive("nuttcp: rate", found["rate_Mbps"])
+    data = values.positive("nuttcp: MB", found["megabytes"]) * MIB_IN_MEGABITS
+    seconds = values.positive("nuttcp: time", found["real_seconds"])
+    values.must_agree("nuttcp: rate", rate, data, seconds)
     return rate
 
 
 def _datagrams(rate: Decimal, found: Mapping[str, str]) -> list[Reading]:
-    drop = figures.number("nuttcp: drop", found["drop"])
-    packets = figures.positive("nuttcp: packets", found["pkt"])
-    loss = figures.number("nuttcp: loss", found["data_loss"])
+    drop = values.number("nuttcp: drop", found["drop"])
+    packets = values.positive("nuttcp: packets", found["pkt"])
+    loss = values.number("nuttcp: loss", found["data_loss"])
     if drop >= packets or abs(100 * drop / packets - loss) > ROUNDING:
-        raise OutputError("nuttcp: the loss is not that of its datagrams", "invalid")
+        raise OutputError("nuttcp: the loss does not agree with the datagrams", "invalid")
     sent = DIGITS.divide(rate * packets, packets - drop)
     return [
         Reading("sent", sent, "Mb/s"),

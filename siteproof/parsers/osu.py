@@ -1,8 +1,8 @@
 """OSU micro-benchmarks 5 to 7: osu_latency, osu_bw and osu_bibw. Their MB/s are 10**6 bytes/s.
 
-Latency is half a round trip. The table has to reach 4194304 bytes, OSU's default, or what a line
-`sizes MIN:MAX` before it says (siteproof.parsers.messages). With -c OSU looks at what arrived, and
-says Pass or Fail behind each row; without, a wrong message is not noticed.
+Latency is half a round trip. The table has to reach 4194304 bytes, OSU's default, or the
+last size of a line `sizes MIN:MAX` before it (siteproof.parsers.messages). With -c OSU validates
+what arrived, and prints Pass or Fail after each row; without, a wrong message is not noticed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures, lines, messages
+from siteproof.parsers import Reading, lines, messages, values
 
 METRICS = {
     "Latency": ("latency", "us"),
@@ -32,7 +32,7 @@ _FAILED = re.compile(r"This test requires .*|.*VALIDATION ERROR.*")
 def parse(text: str) -> list[Reading]:
     """latency (us), bandwidth or bidirectional (MB/s), each with dims {"size": bytes}.
 
-    Raises OutputError: `invalid` if OSU found a message wrong, `generic` with OSU's words.
+    Raises OutputError: `invalid` if OSU found a message wrong, `generic` with OSU's message.
     """
     for line in lines.harmless(text):
         if _FAILED.fullmatch(line):
@@ -44,17 +44,17 @@ def parse(text: str) -> list[Reading]:
     if bad := [size for size, _, verdict in rows if verdict == "Fail"]:
         raise OutputError(f"osu: validation failed at {', '.join(bad[:5])} bytes", "invalid")
     if any(bool(verdict) != checked for _, _, verdict in rows):
-        raise OutputError("osu: a row that is not validated among those that are")
-    first, last = messages.asked(text, "osu", DEFAULT)
+        raise OutputError("osu: some rows are validated and some are not")
+    first, last = messages.requested(text, "osu", DEFAULT)
     messages.must_be_whole("osu", [int(size) for size, *_ in rows], first, last)
     return [
-        Reading(metric, figures.positive(f"osu: {metric} at {size}", value), unit, {"size": size})
+        Reading(metric, values.positive(f"osu: {metric} at {size}", value), unit, {"size": size})
         for size, value, _ in rows
     ]
 
 
 def conditions(text: str) -> dict[str, str]:
-    """OSU's version, and whether it looked at what arrived (validated: yes or no)."""
+    """OSU's version, and whether it validated what arrived (validated: yes or no)."""
     found = {}
     if title := _TITLE.search(text):
         found["version"] = title[2]
@@ -80,5 +80,5 @@ def _checked(text: str, metric: str, unit: str) -> bool:
         raise OutputError(f"osu: {len(headers)} headings of known columns where one is expected")
     latency, in_time, _, in_rate, validation = headers[0]
     if bool(latency) != (metric == "latency") or (in_time or in_rate) != unit:
-        raise OutputError(f"osu: a heading that is not {metric} in {unit}")
+        raise OutputError(f"osu: the heading is not {metric} in {unit}")
     return bool(validation)

@@ -4,21 +4,22 @@ The format, which the check's script has to print, a line a probe in the order o
 
     size 1472 ok            ping -M do -c 1 -s 1472 was answered; 1472 are bytes of ICMP data
     size 1473 too_big       refused by this host or by a router (`message too long`, `Frag needed`)
-    size 1473 lost          no answer: lost, or something in the path drops large packets silently
+    size 1473 lost          no answer: lost, or a device in the path drops large packets silently
     mtu 1500                the largest size that came through, plus 28
     end path_mtu
 
-A size may be asked again after `lost`. The search is closed: one more byte than the largest that
-came through was asked for too, and did not come through. 28 are the headers of IPv4 and ICMP
+A size may be probed again after `lost`. The search is closed: one more byte than the largest that
+came through was probed too, and did not come through. 28 are the headers of IPv4 and ICMP
 (20 + 8, RFC 791 and RFC 792); IPv6 has others and is not read.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures, lines
+from siteproof.parsers import Reading, lines, values
 
 HEADERS = 28  # bytes
 LARGEST = 65507  # of data in a packet of IPv4
@@ -27,52 +28,62 @@ _PROBE = re.compile(r"size ([0-9]{1,5}) (ok|too_big|lost)")
 _MTU = re.compile(r"mtu (\S{1,20})")
 
 
+@dataclass
+class _Search:
+    """The MTUs that are printed, and the sizes by what became of them."""
+
+    mtus: list[str] = field(default_factory=list)
+    sizes: dict[str, set[int]] = field(
+        default_factory=lambda: {"ok": set(), "too_big": set(), "lost": set()}
+    )
+
+
 def parse(text: str) -> list[Reading]:
     """The reading `mtu` (B).
 
     Raises OutputError: `generic` if no size came through, `invalid` if the probes and the MTU
     contradict each other.
     """
-    mtus, passed, failed = _sort(lines.whole(text, "path_mtu"))
+    search = _search(text)
+    passed, too_big = search.sizes["ok"], search.sizes["too_big"]
     if not passed:
         raise OutputError("path_mtu: no packet of any size came through", "generic")
-    if len(mtus) != 1:
-        raise OutputError(f"path_mtu: {len(mtus)} lines 'mtu' where one is expected")
-    mtu = figures.positive("path_mtu: mtu", mtus[0])
+    if len(search.mtus) != 1:
+        raise OutputError(f"path_mtu: {len(search.mtus)} lines 'mtu' where one is expected")
+    mtu = values.positive("path_mtu: mtu", search.mtus[0])
     largest = max(passed)
     if mtu != largest + HEADERS:
         raise OutputError(
             f"path_mtu: mtu {mtu} where {largest} + {HEADERS} came through", "invalid"
         )
-    if too_big := [size for size, why in failed.items() if why == "too_big" and size < largest]:
+    if too_big and min(too_big) <= largest:
         raise OutputError(
             f"path_mtu: {min(too_big)} is too big and {largest} came through", "invalid"
         )
-    if largest < LARGEST and largest + 1 not in failed:
-        raise OutputError(f"path_mtu: nobody asked for {largest + 1}, so it may be larger")
+    if largest < LARGEST and largest + 1 not in too_big | search.sizes["lost"]:
+        raise OutputError(f"path_mtu: {largest + 1} was not probed, so the MTU may be larger")
     return [Reading("mtu", mtu, "B")]
 
 
 def conditions(text: str) -> dict[str, str]:
-    """silent: yes if what is too large is lost without a word, which breaks TCP; otherwise no."""
+    """silent: yes if what is too large is lost without an error, which breaks TCP; otherwise no."""
     try:
-        _, passed, failed = _sort(lines.whole(text, "path_mtu"))
+        sizes = _search(text).sizes
     except OutputError:
         return {}
-    beyond = failed.get(max(passed) + 1) if passed else None
-    return {"silent": "yes" if beyond == "lost" else "no"} if beyond else {}
+    beyond = max(sizes["ok"], default=0) + 1
+    if beyond in sizes["too_big"]:
+        return {"silent": "no"}
+    return {"silent": "yes"} if beyond in sizes["lost"] else {}
 
 
-def _sort(said: list[str]) -> tuple[list[str], set[int], dict[int, str]]:
-    """The MTUs that are said, the sizes that came through, and those that did not, with why."""
-    mtus = [match[1] for line in said if (match := _MTU.fullmatch(line))]
-    probes = [match for line in said if (match := _PROBE.fullmatch(line))]
-    if strange := next(
-        (line for line in said if not _PROBE.fullmatch(line) and not _MTU.fullmatch(line)), ""
-    ):
-        raise OutputError(f"path_mtu: not understood: {strange[:80]}")
-    passed = {int(match[1]) for match in probes if match[2] == "ok"}
-    failed = {int(m[1]): str(m[2]) for m in probes if m[2] != "ok" and int(m[1]) not in passed}
-    if any(m[2] == "too_big" and int(m[1]) in passed for m in probes):
-        raise OutputError("path_mtu: one size came through and is too big", "invalid")
-    return mtus, passed, failed
+def _search(text: str) -> _Search:
+    found = _Search()
+    for line in lines.whole(text, "path_mtu"):
+        if match := _MTU.fullmatch(line):
+            found.mtus.append(match[1])
+        elif match := _PROBE.fullmatch(line):
+            found.sizes[match[2]].add(int(match[1]))
+        else:
+            raise OutputError(f"path_mtu: unknown line: {line[:80]}")
+    return found

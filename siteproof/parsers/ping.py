@@ -1,7 +1,7 @@
 """ping of iputils: text in, readings out. Its times are milliseconds.
 
-Its own statistics round a list of replies that is there to see, so the median is taken from the
-list; with -q there is none, and `mean` is all that is left. What answers twice counts once.
+Its own statistics are rounded, so the median is taken from the list of replies; with -q there is
+no list, and `mean` is all that is left. A packet that is answered twice counts once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from decimal import Decimal
 from statistics import median
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures, lines
+from siteproof.parsers import Reading, lines, values
 
 ROUNDING = Decimal("0.01")  # of a time: a reply has three digits, the statistics have more
 
@@ -37,28 +37,28 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError: `generic` if the host is unknown or nothing came back, `invalid` if a reply
     is damaged or the statistics are not those of the replies.
     """
-    said = list(lines.harmless(text))
-    if unknown := next((line for line in said if line.startswith("ping: ")), ""):
-        raise OutputError(unknown[:100], "generic")
+    printed = lines.filled(text)
+    for line in printed:
+        if line.startswith("ping: "):
+            raise OutputError(line[:100], "generic")
     if not text.endswith("\n") or len(_TITLE.findall(text)) != 1:
         raise OutputError("ping: cut off, or not exactly one run of ping")
-    loss, received = _loss(said)
-    least, mean, most = _times(said)
+    loss, received = _loss(printed)
+    least, mean, most = _times(printed)
     readings = [
         Reading("min", least, "ms"),
         Reading("mean", mean, "ms"),
         Reading("max", most, "ms"),
         Reading("loss", loss, "%"),
     ]
-    replies = _replies(said)
-    if not replies:
+    replies = _replies(printed)
+    if not replies:  # ping -q
         return readings
     if len(replies) != received:
         raise OutputError(f"ping: {len(replies)} replies listed, {received} counted")
-    middle = median(replies)
-    if not _below(least, min(replies)) or not _below(max(replies), most):
-        raise OutputError("ping: the statistics are not those of the replies", "invalid")
-    return [Reading("round_trip", middle, "ms"), *readings]
+    if not _at_most(least, min(replies)) or not _at_most(max(replies), most):
+        raise OutputError("ping: the statistics do not agree with the replies", "invalid")
+    return [Reading("round_trip", median(replies), "ms"), *readings]
 
 
 def conditions(text: str) -> dict[str, str]:
@@ -66,55 +66,55 @@ def conditions(text: str) -> dict[str, str]:
     found = {}
     if title := _TITLE.search(text):
         found["size"] = title[1]
-    if counts := next(filter(None, map(_COUNTS.fullmatch, lines.harmless(text))), None):
-        found["packets"] = counts[1]
+    for counts in filter(None, map(_COUNTS.fullmatch, lines.harmless(text))):
+        found.setdefault("packets", counts[1])
     return found
 
 
-def _loss(said: list[str]) -> tuple[Decimal, int]:
+def _loss(printed: list[str]) -> tuple[Decimal, int]:
     """The loss in percent, and how many came back."""
-    counts = [match for line in said if (match := _COUNTS.fullmatch(line))]
+    counts = [match for match in map(_COUNTS.fullmatch, printed) if match]
     if len(counts) != 1:
         raise OutputError(f"ping: {len(counts)} statistics where one is expected")
     sent, received = int(counts[0][1]), int(counts[0][2])
     if not received:
         raise OutputError(f"ping: none of {sent} packets came back", "generic")
-    loss = figures.number("ping: loss", counts[0][3])
+    loss = values.number("ping: loss", counts[0][3])
     if received > sent or abs(Decimal(100 * (sent - received)) / sent - loss) >= 1:
-        raise OutputError("ping: the loss is not that of its packets", "invalid")
+        raise OutputError("ping: the loss does not agree with the packets", "invalid")
     return loss, received
 
 
-def _times(said: list[str]) -> tuple[Decimal, Decimal, Decimal]:
+def _times(printed: list[str]) -> tuple[Decimal, Decimal, Decimal]:
     """Least, mean and most, in ms."""
-    found = [match for line in said if (match := _TIMES.fullmatch(line))]
+    found = [match for match in map(_TIMES.fullmatch, printed) if match]
     if len(found) != 1 or found[0][5] != "ms":
         raise OutputError("ping: no line of times in ms, or several")
-    least, mean, most = (figures.positive("ping: time", found[0][i]) for i in (1, 2, 3))
+    least, mean, most = (values.positive("ping: time", found[0][i]) for i in (1, 2, 3))
     if not least <= mean <= most:
         raise OutputError("ping: the mean is not between least and most", "invalid")
     return least, mean, most
 
 
-def _replies(said: list[str]) -> list[Decimal]:
+def _replies(printed: list[str]) -> list[Decimal]:
     """The times of all replies but duplicates, in ms."""
     times: dict[str, Decimal] = {}
-    for line in said:
+    for line in printed:
         if line.startswith("wrong data byte"):
             raise OutputError("ping: a reply with wrong data", "invalid")
-        if not (match := _REPLY.fullmatch(line)):
+        match = _REPLY.fullmatch(line)
+        if match is None:
             continue
-        sequence, time, unit, again, remark = match.groups()
+        sequence, time, unit, duplicate, remark = match.groups()
         if unit != "ms" or remark:
-            raise OutputError(f"ping: a reply says '{f'{unit}{remark}'[:60]}'", "invalid")
-        if (
-            not again
-            and times.setdefault(sequence, value := figures.positive("ping: time", time))
-            is not value
-        ):
+            raise OutputError(f"ping: a reply with '{f'{unit}{remark}'[:60]}'", "invalid")
+        if duplicate:
+            continue
+        if sequence in times:
             raise OutputError(f"ping: two replies to packet {sequence}, appended to one file")
+        times[sequence] = values.positive("ping: time", time)
     return list(times.values())
 
 
-def _below(low: Decimal, high: Decimal) -> bool:
+def _at_most(low: Decimal, high: Decimal) -> bool:
     return low <= high * (1 + ROUNDING)

@@ -1,7 +1,7 @@
 """qperf 0.4: text in, readings out. Its KB, MB, GB are powers of 1000.
 
-qperf says nothing at its end, so an output could be cut and not show it. Therefore `conf` is to be
-the last test that it is asked for: the version of the other end is the last line.
+qperf prints nothing at its end, so an output could be cut and not show it. Therefore `conf` has to
+be the last test: the version of the other end is its last line.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures, lines
+from siteproof.parsers import Reading, lines, values
 
 METRICS = {"bw": "bandwidth", "recv_bw": "bandwidth", "latency": "latency"}
 UNITS = {
@@ -35,7 +35,7 @@ _VERSION = re.compile(r"^    rem_qperf +=  (\S{1,20})\r?\n", re.MULTILINE)
 def parse(text: str) -> list[Reading]:
     """latency and bandwidth, each with the dimension `test` (tcp_lat, udp_bw …).
 
-    Of UDP the bandwidth is the receiver's. Raises OutputError: `generic` with qperf's words.
+    Of UDP the bandwidth is the receiver's. Raises OutputError: `generic` with qperf's message.
     """
     tests = _tests(text)
     if [name for name, _ in tests[-1:]] != ["conf"] or len(_VERSION.findall(text)) != 1:
@@ -43,7 +43,7 @@ def parse(text: str) -> list[Reading]:
     names = [name for name, _ in tests]
     if len(set(names)) != len(names):
         raise OutputError(f"qperf: more than one result of {max(names, key=names.count)}")
-    readings = [_reading(name, values) for name, values in tests[:-1]]
+    readings = [_reading(name, fields) for name, fields in tests[:-1]]
     if not readings:
         raise OutputError("qperf: no test but conf")
     return readings
@@ -58,7 +58,7 @@ def conditions(text: str) -> dict[str, str]:
 def _tests(text: str) -> list[tuple[str, dict[str, str]]]:
     """Each test's name, and its values as they are printed. Raises OutputError."""
     tests: list[tuple[str, dict[str, str]]] = []
-    for line in filter(None, lines.harmless(text)):
+    for line in lines.filled(text):
         if match := _TEST.fullmatch(line):
             tests.append((match[1], {}))
         elif tests and (match := _VALUE.fullmatch(line)) and match[1] not in tests[-1][1]:
@@ -68,13 +68,13 @@ def _tests(text: str) -> list[tuple[str, dict[str, str]]]:
     return tests
 
 
-def _reading(test: str, values: dict[str, str]) -> Reading:
-    found = [key for key in METRICS if key in values]
+def _reading(test: str, fields: dict[str, str]) -> Reading:
+    found = [key for key in METRICS if key in fields]
     if len(found) != 1:
         raise OutputError(f"qperf: no latency and no bandwidth of {test}")
-    number, _, unit = values[found[0]].partition(" ")
+    number, _, unit = fields[found[0]].partition(" ")
     metric = METRICS[found[0]]
     if unit not in UNITS or ("/" in unit) != (metric == "bandwidth"):
         raise OutputError(f"qperf: {metric} of {test} in unknown unit '{unit[:20]}'")
-    value = figures.positive(f"qperf: {metric} of {test}", number)
+    value = values.positive(f"qperf: {metric} of {test}", number)
     return Reading(metric, value, UNITS[unit], {"test": test})

@@ -37,7 +37,7 @@ def conditions(text: str) -> dict[str, str]:
 
 
 def failed(text: str) -> list[str]:
-    """The files that are not as they were written, each with sha256sum's word for it."""
+    """The files that are not as they were written, each with sha256sum's answer."""
     return [f"{name} {word}" for name, word in _files(text)[1] if word != "OK"]
 
 

@@ -6,10 +6,10 @@ import re
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, figures
+from siteproof.parsers import Reading, values
 
 KERNELS = {"Copy": 2, "Scale": 2, "Add": 3, "Triad": 3}  # arrays that STREAM counts
-LEAST_TICKS = 20  # STREAM's own demand
+MIN_TICKS = 20  # STREAM's own demand
 
 _RATE = re.compile(
     r"^(Copy|Scale|Add|Triad):[ \t]+(\S+)[ \t]+\S+[ \t]+(\S+)[ \t]+\S+[ \t\r]*$", re.MULTILINE
@@ -61,15 +61,15 @@ def _prove(text: str) -> None:
     ticks = _TICKS.findall(text)
     if len(ticks) != 1:
         raise OutputError("stream: the clock's resolution is not printed")
-    if int(ticks[0]) < LEAST_TICKS:
+    if int(ticks[0]) < MIN_TICKS:
         raise OutputError(
-            f"stream: a test takes {ticks[0]} clock ticks, fewer than {LEAST_TICKS}", "invalid"
+            f"stream: a test takes {ticks[0]} clock ticks, fewer than {MIN_TICKS}", "invalid"
         )
 
 
 def _reading(kernel: str, rate: str, time: str, array_bytes: int) -> Reading:
-    value = figures.positive(f"stream: rate of {kernel}", rate)
-    seconds = figures.positive(f"stream: time of {kernel}", time)
+    value = values.positive(f"stream: rate of {kernel}", rate)
+    seconds = values.positive(f"stream: time of {kernel}", time)
     work = Decimal(KERNELS[kernel] * array_bytes) / 10**6
-    figures.must_agree(f"stream: rate of {kernel}", value, work, seconds)
+    values.must_agree(f"stream: rate of {kernel}", value, work, seconds)
     return Reading(kernel.lower(), value, "MB/s")

@@ -13,6 +13,7 @@ import pytest
 from clone import OUTPUTS, PATIENCE, TOP, World
 
 from siteproof.collect.raw import Raw
+from siteproof.derive import Given
 from siteproof.derive import hpl as derived
 from siteproof.errors import OutputError
 from siteproof.parsers import blas, hpcc
@@ -36,7 +37,7 @@ def conditions_of(stderr, promised="mkl", flags=META["flags"]):
     """The conditions of a recorded answer of two ranks, whose script said this on stderr."""
     raw = Raw({**META, "flags": flags}, {}, SOLVED, stderr)
     facts = {"blas": promised} if promised else {}
-    return derived.derive(hpcc.parse(SOLVED), hpcc.conditions(SOLVED), raw, facts)[1]
+    return derived.derive(Given(hpcc.parse(SOLVED), hpcc.conditions(SOLVED), raw, facts))[1]
 
 
 def test_an_answer_whose_ranks_all_called_mkl_says_which_mkl():
@@ -67,7 +68,7 @@ def test_an_answer_whose_ranks_all_called_mkl_says_which_mkl():
     ],
 )
 def test_an_answer_with_a_rank_that_did_not_call_mkl_is_invalid(stderr, ranks):
-    with pytest.raises(OutputError, match=f"promises MKL, and {ranks} of 2 ranks") as error:
+    with pytest.raises(OutputError, match=f"with MKL: {ranks}, expected 2") as error:
         conditions_of(stderr)
     assert error.value.status == "invalid"
 

@@ -14,7 +14,7 @@ from clone import OUTPUTS, PATIENCE, TOP
 
 from siteproof.collect import outcome, raw
 from siteproof.collect.raw import Raw, Run
-from siteproof.derive import mpi_ping_pong, path_mtu
+from siteproof.derive import Given, mpi_ping_pong, path_mtu
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 from siteproof.record.manifest import Manifest
@@ -248,13 +248,15 @@ def test_loopback_carries_the_largest_packet_of_ipv4(turn):
 
 def test_an_own_device_smaller_than_the_link_is_told(turn):
     readings, conditions = path_mtu.derive(
-        [Reading("mtu", Decimal(1500), "B")],
-        {"mtu": "1500", "rmem_max": "1", "silent": "no"},
-        Raw({}, {}, "", ""),
-        {"mtu": "9000"},
+        Given(
+            [Reading("mtu", Decimal(1500), "B")],
+            {"mtu": "1500", "rmem_max": "1", "silent": "no"},
+            Raw({}, {}, "", ""),
+            {"mtu": "9000"},
+        )
     )
     assert [(r.metric, r.value) for r in readings] == [("mtu", 1500), ("device", 1500)]
-    assert conditions == {"device_warning": "the client's own MTU is 1500, the site says 9000"}
+    assert conditions == {"device_warning": "the client's own MTU is 1500, expected 9000"}
 
 
 # ---- MPI
@@ -348,10 +350,12 @@ def test_a_latency_in_seconds_keeps_its_digits(turn):
         Reading("bandwidth", Decimal("0.01"), "MB/s", sizes),
     ]
     found, conditions = mpi_ping_pong.derive(
-        readings,
-        {"server": "b"},
-        Raw({"node": "a"}, {}, "", "", [run]),
-        {"smallest": "8", "largest": "8"},
+        Given(
+            readings,
+            {"server": "b"},
+            Raw({"node": "a"}, {}, "", "", [run]),
+            {"smallest": "8", "largest": "8"},
+        )
     )
     assert str(found[0].value) == "1108.4384"
     assert [r.metric for r in found] == [
@@ -362,8 +366,10 @@ def test_a_latency_in_seconds_keeps_its_digits(turn):
     ]
     with pytest.raises(OutputError, match="0 figures of bandwidth at 16 bytes"):
         mpi_ping_pong.derive(
-            readings,
-            {"server": "b"},
-            Raw({"node": "a"}, {}, "", "", [run]),
-            {"smallest": "8", "largest": "16"},
+            Given(
+                readings,
+                {"server": "b"},
+                Raw({"node": "a"}, {}, "", "", [run]),
+                {"smallest": "8", "largest": "16"},
+            )
         )

@@ -459,7 +459,7 @@ def test_another_problem_than_the_one_asked_for_fails(world):
     world.recorded_hpcc("1.5.0-other_problem_than_asked_for")
     done = world.reframe("-r", "-n", "Hpl")
     assert done.code == 1, done
-    assert "invalid: solved N NB P Q 2560 80 1 1, asked was 3000 192 1 2" in reason(done)
+    assert "invalid: solved N NB P Q: 2560 80 1 1, expected 3000 192 1 2" in reason(done)
     assert world.verdicts()["HERE-HPL"] == "FAIL"
 
 
@@ -467,5 +467,5 @@ def test_hpcc_that_solves_its_own_problem_is_told(world):
     world.fake("hpcc", "exit 3")
     world.fake("mpirun", f"cat '{OUTPUTS}/hpcc/1.5.0-n3000_openblas.txt' >hpccoutf.txt")
     done = world.reframe("-r", "-n", "Hpl")
-    assert "invalid: solved N NB P Q 3000 128 1 2, asked was 3000 192 1 2" in reason(done)
+    assert "invalid: solved N NB P Q: 3000 128 1 2, expected 3000 192 1 2" in reason(done)
     assert world.verdicts()["HERE-HPL"] == "FAIL"

@@ -1,4 +1,4 @@
-"""What every parser asks of a figure: a plain number, and that rate, work and time agree."""
+"""What every parser requires of a value: a plain number, and that rate, work and time agree."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from decimal import Decimal
 
 from siteproof.errors import OutputError
 
-# A decimal comma is the print of a foreign locale, and a digit of another script no tool's.
+# No decimal comma (a locale other than C), and no digits of another script.
 _NUMBER = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,2})?")
 _NO_NUMBER = re.compile(r"[+-]?(?:nan|inf)", re.IGNORECASE)
 TOLERANCE = Decimal("0.005")  # tools take the times of rate and table at slightly other places
 
 
 def number(what: str, text: str) -> Decimal:
-    """A figure of at least zero. Raises OutputError: `invalid` for NaN, infinity and less."""
+    """A value of at least zero. Raises OutputError: `invalid` for NaN, infinity and less."""
     if _NO_NUMBER.match(text):
         raise OutputError(f"{what} is {text[:40]!r}", "invalid")
     if not _NUMBER.fullmatch(text):
-        raise OutputError(f"{what} {text[:40]!r} is no number")
+        raise OutputError(f"{what} {text[:40]!r} is not a number")
     value = Decimal(text)
     if value < 0:
         raise OutputError(f"{what} {text} is below zero", "invalid")
@@ -26,7 +26,7 @@ def number(what: str, text: str) -> Decimal:
 
 
 def positive(what: str, text: str) -> Decimal:
-    """A figure above zero. Raises OutputError."""
+    """A value above zero. Raises OutputError."""
     value = number(what, text)
     if value == 0:
         raise OutputError(f"{what} {text} is not above zero", "invalid")

@@ -1,0 +1,57 @@
+"""JSON as tools print it. Numbers stay the text that was printed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from siteproof.errors import OutputError
+
+MAX_WORD = 100  # characters of a text that becomes a condition
+Object = dict[str, Any]
+
+_DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+
+
+def load(tool: str, text: str, start: int = 0) -> tuple[Object, str]:
+    """The object that begins at `start`, and the text after it. Raises OutputError."""
+    try:
+        found, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        raise OutputError(f"{tool}: no JSON, or cut off") from None
+    if not isinstance(found, dict):
+        raise OutputError(f"{tool}: JSON of another program")
+    return found, text[end:].strip()
+
+
+def part(tool: str, whole: Object, key: str) -> Object:
+    """The object below a key. Raises OutputError."""
+    found = whole.get(key)
+    if not isinstance(found, dict):
+        raise OutputError(f"{tool}: no '{key}'")
+    return found
+
+
+def rows(tool: str, whole: Object, key: str) -> list[Object]:
+    """The list of objects below a key. Raises OutputError."""
+    found = whole.get(key)
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise OutputError(f"{tool}: no '{key}'")
+    return found
+
+
+def only(tool: str, whole: Object, key: str) -> Object:
+    """The one object in the list below a key. Raises OutputError."""
+    found = rows(tool, whole, key)
+    if len(found) != 1:
+        raise OutputError(f"{tool}: {len(found)} {key} where one is expected")
+    return found[0]
+
+
+def words(found: Object) -> dict[str, str]:
+    """Those of the values that are short, printable texts: what may become a condition."""
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, str) and 0 < len(value) <= MAX_WORD and value.isprintable()
+    }

@@ -1,0 +1,36 @@
+"""Which instructions the BLAS of HPL leaves unused, and what chose its kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from siteproof.derive import hpl
+from siteproof.record.series import VARIABLE
+
+FLAGS = "avx avx2 fma avx512f"
+
+
+def warning(kernel, blas, variables):
+    given = {"blas": blas, "blas_kernel": kernel}
+    return hpl.blas_warning(given | {VARIABLE + k: v for k, v in variables.items()}, FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "blas", "chosen"),
+    [
+        ("Haswell", "openblas", {"OPENBLAS_CORETYPE": "Haswell"}),
+        ("Haswell", "", {"OPENBLAS_CORETYPE": "Haswell"}),
+        ("haswell", "blis", {"BLIS_ARCH_TYPE": "haswell"}),
+        ("avx2", "mkl", {"MKL_ENABLE_INSTRUCTIONS": "AVX2", "MKL_DEBUG_CPU_TYPE": "5"}),
+    ],
+)
+def test_a_kernel_that_the_environment_chose_is_named_with_its_variables(kernel, blas, chosen):
+    text = warning(kernel, blas, chosen | {"OMP_PLACES": "cores"})
+    assert all(f"{name}={value}" in text for name, value in chosen.items())
+    assert "OMP_PLACES" not in text
+    without = warning(kernel, blas, {"UCX_TLS": "tcp"})
+    assert without and without != text
+
+
+def test_a_kernel_that_uses_all_instructions_has_no_warning():
+    assert warning("SkylakeX", "openblas", {"OPENBLAS_CORETYPE": "SkylakeX"}) == ""
