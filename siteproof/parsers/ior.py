@@ -100,6 +100,9 @@ def _requested(result: Object) -> _Requested:
         raise OutputError(
             "ior: ended by its stonewall, so what each rank did is not known", "invalid"
         )
+    command = result.get("Command line")
+    if not isinstance(command, str):
+        raise OutputError("ior: no 'Command line'")
     tasks, segments = _whole("tasks", options), _whole("segmentCount", parameters)
     transfer, block = _whole("transferSize", parameters), _whole("blockSize", parameters)
     repetitions = _whole("repetitions", parameters)
@@ -123,7 +126,7 @@ def _requested(result: Object) -> _Requested:
         layout=layout,
         phases=phases,
         compared=compared,
-        ranks=bool(_RANKS_REQUESTED.search(str(result.get("Command line")))),
+        ranks=bool(_RANKS_REQUESTED.search(command)),
     )
 
 

@@ -364,7 +364,7 @@ def test_a_latency_in_seconds_keeps_its_digits(turn):
         "latency_by_size",
         "bandwidth_by_size",
     ]
-    with pytest.raises(OutputError, match="0 figures of bandwidth at 16 bytes"):
+    with pytest.raises(OutputError, match="values of bandwidth at 16 bytes: 0"):
         mpi_ping_pong.derive(
             Given(
                 readings,

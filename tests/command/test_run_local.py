@@ -384,7 +384,7 @@ def test_a_tool_that_ignores_its_end_goes_with_its_job(world):
     ("name", "status", "told"),
     [
         ("5.2.2-truncated", "parse", "cut off"),
-        ("5.2.2-decimal_comma", "parse", "is no number"),
+        ("5.2.2-decimal_comma", "parse", "is not a number"),
         ("5.2.2-nan_rate", "invalid", "nan"),
         ("5.2.2-rate_is_not_of_its_time", "parse", "does not agree with its time"),
         ("garbage", "parse", ""),

@@ -69,7 +69,7 @@ def test_the_figures_of_a_point_have_no_dimension_of_their_own():
         ({"verified": 99}, "8", "99 of 100 bytes were verified"),
         ({"block": "8192"}, "8", "randread was not in blocks of 4096 bytes"),
         ({"direction": "write"}, "8", "randread was not in blocks of 4096 bytes"),
-        ({"pattern": "randwrite"}, "8", "randread was not in blocks of 4096 bytes"),
+        ({"pattern": "randwrite"}, "8", "no result of randread"),
         ({}, "1", "depth: 1, expected 8"),
     ],
 )

@@ -103,7 +103,7 @@ def test_the_rate_of_all_clients_is_that_of_one_times_their_number():
 
 
 def test_a_direction_in_which_nothing_moved_is_no_figure():
-    with pytest.raises(OutputError, match="clients have no write"):
+    with pytest.raises(OutputError, match="no write of the clients"):
         lnet.derive(
             Given(
                 [Reading("read", Decimal(5), "MiB/s", {"group": "clients"})],
