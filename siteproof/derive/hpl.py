@@ -29,7 +29,8 @@ def derive(given: Given) -> Derived:
     if given.fact("blas", "") == "mkl":
         ranks = int(conditions["p"]) * int(conditions["q"])
         # A library that cannot be preloaded is left out with a warning, and HPL runs without it.
-        must_be("the environment promises MKL; ranks that used it", blas.ranks_on_mkl(raw.stderr), ranks)
+        on_mkl = blas.ranks_on_mkl(raw.stderr)
+        must_be("the environment promises MKL; ranks that used it", on_mkl, ranks)
     solved = " ".join(conditions[key] for key in ("n", "nb", "p", "q"))
     # HPCC goes on with a problem of its own where the grid does not fit, and reports success.
     must_be("solved N NB P Q", solved, conditions.pop("asked", solved))

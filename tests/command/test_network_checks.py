@@ -311,7 +311,7 @@ def test_latency_is_of_the_smallest_and_bandwidth_of_the_largest_message(mpi, tu
     ],
 )
 def test_ranks_that_are_not_one_on_each_node_are_invalid(mpi, nodes):
-    with pytest.raises(OutputError, match="ranks sat") as refused:
+    with pytest.raises(OutputError, match="ranks: ") as refused:
         mpi(*nodes)
     assert refused.value.status == "invalid"
 

@@ -225,7 +225,7 @@ def test_results_of_strangers_are_left_out(job):
         ),
         ({"facts": {"program": None}}, "parse", "measured by ''"),
         ({"facts": {"array_bytes": None}}, "parse", "array_bytes '' is not a number"),
-        ({"facts": {"last_level_cache": "much"}}, "parse", "last_level_cache 'much' is not a number"),
+        ({"facts": {"last_level_cache": "much"}}, "parse", "'much' is not a number"),
         ({"facts": {"last_level_cache": "80000000"}}, "invalid", "less than 4 times the caches"),
     ],
     ids=lambda value: None if isinstance(value, dict) else str(value)[:25],
