@@ -40,8 +40,8 @@ class Look:
     seen: bool | None = None
 
 
-def restarted(nodes: Mapping[str, Sequence[Look]]) -> tuple[list[Finding], bool]:
-    """What restarted on each node that did, and whether so many did that no node is accused.
+def restarted(nodes: Mapping[str, Sequence[Look]]) -> list[Finding]:
+    """What restarted on each node that did.
 
     nodes: the looks at each node of one role, oldest first.
     """
@@ -50,8 +50,13 @@ def restarted(nodes: Mapping[str, Sequence[Look]]) -> tuple[list[Finding], bool]
     for node, looks_at in nodes.items():
         if restart := _newest(looks_at, on_slurm):
             found.append(replace(restart, subject=node))
-    few = len(nodes) < MIN_FLEET or len(found) > max(1, MANY * len(nodes))
-    return found, bool(found) and few
+    return found
+
+
+def are_many(restarted: Sequence[Finding], nodes: int) -> bool:
+    """Whether so many of the nodes restarted that somebody works on the machine."""
+    limit = max(1, MANY * nodes) if nodes >= MIN_FLEET else 0
+    return len(restarted) > limit
 
 
 def looks(samples: Sequence[Sample]) -> dict[str, list[Look]]:

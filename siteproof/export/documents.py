@@ -13,7 +13,7 @@ from typing import Any
 
 from siteproof.errors import ExitCode
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.gravity import Verdict
+from siteproof.judge.gravity import Verdict, is_wrong_answer
 from siteproof.nodes.states import FleetReport, NodeReport, State
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
@@ -79,6 +79,11 @@ def _node_report(node: NodeReport) -> dict[str, Any]:
         "retest": [why.record() for why in node.notes],
         "suspect": node.suspect,
         "untested": node.untested,
+        "wrong": [
+            {"reason": full(why), "check": why.check, "status": why.status}
+            for why in node.findings
+            if is_wrong_answer(why)
+        ],
     }
 
 

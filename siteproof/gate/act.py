@@ -72,7 +72,7 @@ def wait_until_they_answer(nodes: str) -> dict[str, Finding]:
     while True:
         known = look().nodes
         silent = {
-            n: finding.of(Kind.NOT_RESPONDING, {"state": commands.described(known[n])}, subject=n)
+            n: finding.of(Kind.NOT_RESPONDING, {"state": commands.state_of(known[n])}, subject=n)
             for n in nodesets.of(nodesets.parse(nodes))
             if n in known and known[n].state.silent
         }

@@ -192,9 +192,12 @@ def changed(before: Cluster, now: Cluster, nodes: Iterable[str]) -> dict[str, Fi
         if old is None or new is None or _standing(old) != _standing(new):
             found[node] = _changed(node, described(old), described(new))
         elif before.holders(node) != now.holders(node):
-            held = [", ".join(c.holders(node)) or "in no reservation" for c in (before, now)]
-            found[node] = _changed(node, *held)
+            found[node] = _changed(node, _held(before, node), _held(now, node))
     return found
+
+
+def _held(cluster: Cluster, node: str) -> str:
+    return f"in {', '.join(cluster.holders(node)) or 'no reservation'}"
 
 
 def _changed(node: str, before: str, after: str) -> Finding:
@@ -205,15 +208,16 @@ def described(node: Node | None) -> str:
     """A node's state and reason, as Slurm prints them."""
     if node is None:
         return "unknown to Slurm"
-    return f"{_state(node)}: {node.reason}" if node.reason else _state(node)
+    return f"{state_of(node)}: {node.reason}" if node.reason else state_of(node)
 
 
-def _state(node: Node) -> str:
+def state_of(node: Node) -> str:
+    """The words of its state, as in `down+drain`."""
     return "+".join(sorted(node.state.words)).lower()
 
 
 def _taken_out(node: Node) -> Finding:
-    state = {"state": _state(node)}
+    state = {"state": state_of(node)}
     return finding.of(Kind.TAKEN_OUT, state, subject=node.name, message=node.reason)
 
 

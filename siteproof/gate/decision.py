@@ -11,7 +11,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
-from siteproof.judge.gravity import WRONG
+from siteproof.judge.gravity import is_wrong_answer
 from siteproof.record.finding import Finding
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
@@ -48,7 +48,7 @@ class Excuse:
 
     def excuses(self, why: Finding) -> bool:
         """Whether it covers a reason. A wrong answer needs a waiver that names its status."""
-        if why.status in WRONG and why.status not in self.wrong_answers:
+        if is_wrong_answer(why) and why.status not in self.wrong_answers:
             return False
         if self.everything:
             return True

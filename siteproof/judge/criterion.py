@@ -574,16 +574,31 @@ def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, st
 
 
 def _commonest(nodes: Sequence[NodeVerdict], verdict: Verdict) -> tuple[tuple[Finding, ...], int]:
-    """The reasons that most of the nodes with this verdict share, and how many others there are."""
+    """The reasons that most of the nodes with this verdict share, and how many others there are.
+
+    Of answers that are too old that of the oldest.
+    """
     counts: Counter[tuple[object, ...]] = Counter()
     example: dict[tuple[object, ...], tuple[Finding, ...]] = {}
     kept = verdict in (Verdict.PASS, Verdict.SKIP)  # what is not kept has reasons of its own
     for node in nodes:
         if node.findings and (node.verdict is verdict or kept and node.waived):
-            reason = tuple(replace(found, since="") for found in node.findings)
+            reason = tuple(_without_age(found) for found in node.findings)
             counts[reason] += 1
-            example.setdefault(reason, node.findings)
+            known = example.setdefault(reason, node.findings)
+            example[reason] = max(known, node.findings, key=_age)
     if not counts:
         return (), 0
     most, _ = counts.most_common(1)[0]
     return example[most], len(counts) - 1
+
+
+def _without_age(found: Finding) -> Finding:
+    """The same reason of a sample that was measured at another time."""
+    others = tuple((name, held) for name, held in found.details if name != "age")
+    return replace(found, since="", details=others)
+
+
+def _age(findings: Sequence[Finding]) -> float:
+    """How many seconds ago it was answered; 0 where that does not matter."""
+    return max(found.number("age") for found in findings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from siteproof import files
 from siteproof.analysis import restarts, uniformity
@@ -26,9 +27,9 @@ def facts(judged: Judgement) -> Iterator[Fact]:
     """Each node, its state, and why; the most severe reasons of a state first."""
     parameters = _parameters(judged.samples)
     yield from _attempts(judged)
-    for _, found, many in _restarts(judged):
-        for restart in found if not many else ():
-            yield State.FAILED, restart
+    for _, restarted, tested in _restarts(judged):
+        if not restarts.are_many(restarted, tested):
+            yield from ((State.FAILED, restart) for restart in restarted)
     for result in judged.verdicts:
         for verdict in result.nodes:
             yield from _contract(result, verdict, parameters)
@@ -43,20 +44,20 @@ def facts(judged: Judgement) -> Iterator[Fact]:
 def warnings(judged: Judgement) -> list[Finding]:
     """What is wrong with so many nodes that it is the fault of none, and with clocks."""
     found = []
-    for role, restarted, many in _restarts(judged):
-        if many:
-            held = {"role": role, "count": len(restarted), "of": len(judged.site.expected(role))}
+    for role, restarted, tested in _restarts(judged):
+        if restarts.are_many(restarted, tested):
+            held = {"role": role, "count": len(restarted), "of": tested}
             found.append(finding.of(Kind.MANY_RESTARTED, held))
     clocks = judged.sessions.odd_clocks if judged.sessions else ()
     return [*found, *(Finding(Kind.CLOCK, message=line) for line in clocks)]
 
 
-def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], bool]]:
-    """Of each role: the nodes that restarted during the tests, and whether too many did."""
+def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], int]]:
+    """Of each role: the nodes that restarted during the tests, and how many nodes were tested."""
     looks = restarts.looks(judged.samples)
     for role in judged.site.system.nodes:
-        mine = {node: looks[node] for node in judged.site.expected(role) if node in looks}
-        yield role, *restarts.restarted(mine)
+        tested = {node: looks[node] for node in judged.site.expected(role) if node in looks}
+        yield role, restarts.restarted(tested), len(tested)
 
 
 def _attempts(judged: Judgement) -> Iterator[Fact]:
@@ -266,14 +267,19 @@ def _untested(judged: Judgement) -> Iterator[Fact]:
 
 
 def _too_old(judged: Judgement) -> Iterator[Fact]:
-    """Headline metrics whose answer does not count any more."""
+    """Headline metrics whose answer does not count any more; of a node's pairs the oldest."""
+    oldest: dict[object, Finding] = {}
     for result in judged.verdicts:
-        name = result.criterion.metric
-        if judged.site.catalogue[name].headline and not result.excused:
-            for unit in result.nodes:
-                for node in ends(unit.node) if unit.too_old and not unit.waived else ():
-                    for why in unit.findings:
-                        yield State.UNTESTED, replace(why, subject=node, metric=name)
+        if not judged.site.catalogue[result.criterion.metric].headline or result.excused:
+            continue
+        for unit in result.nodes:
+            if not unit.too_old or unit.waived:
+                continue
+            for node, why in product(ends(unit.node), unit.findings):
+                known = oldest.setdefault((node, why.alike), replace(why, subject=node))
+                if why.number("age") > known.number("age"):
+                    oldest[node, why.alike] = replace(why, subject=node)
+    yield from ((State.UNTESTED, why) for why in oldest.values())
 
 
 def _measured(judged: Judgement) -> dict[str, dict[str, set[str]]]:

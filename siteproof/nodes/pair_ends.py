@@ -197,6 +197,8 @@ def _untested(judged: Judgement, of_all: Sequence[Sample]) -> Iterator[Fact]:
                 check = metric.partition(".")[0]
                 failed = why.get((check, node))
                 reason = failure(failed) if failed else Finding(Kind.NOT_MEASURED, check=check)
+                if reason.kind is Kind.WRONG_ANSWER:  # of the pair: it accuses neither end
+                    reason = replace(reason, kind=Kind.NO_VALUE)
                 at_link = finding.details(link=link)
                 lack = replace(reason, subject=node, metric=metric, details=at_link)
                 yield State.UNTESTED, lack

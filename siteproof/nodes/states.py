@@ -160,11 +160,12 @@ class _Found:
 
     def __init__(self, nodes: dict[str, NodeReport]) -> None:
         self.nodes = nodes
-        self._reasons: dict[str, dict[tuple[State, Finding], None]] = {node: {} for node in nodes}
+        self._reasons: dict[str, dict[tuple[State, Finding], Finding]] = {n: {} for n in nodes}
 
     def add(self, state: State, why: Finding) -> None:
+        """A reason; one that differs from another in its time only is the same."""
         if why.subject in self.nodes:
-            self._reasons[why.subject][state, why] = None
+            self._reasons[why.subject].setdefault((state, replace(why, since="")), why)
 
     def note(self, why: Finding) -> None:
         if why.subject in self.nodes:
@@ -188,7 +189,10 @@ class _Found:
         order = list(State)
         done = {}
         for node, known in self.nodes.items():
-            reasons = sorted(self._reasons[node], key=lambda reason: order.index(reason[0]))
+            reasons = sorted(
+                ((state, why) for (state, _), why in self._reasons[node].items()),
+                key=lambda reason: order.index(reason[0]),
+            )
             states = [state for state, _ in reasons]
             done[node] = replace(
                 known,

@@ -51,7 +51,7 @@ class Kind(StrEnum):
     WAIVED = "waived"  # problem, owner, until, ticket
     MEMBERS_MISSING = "members_missing"  # node, more: a median or mean needs every node
     NO_CHECK = "no_check"
-    CHECK_MISSING = "check_missing"  # file, problem
+    CHECK_MISSING = "check_missing"  # file, problem, older (1: an older answer stands)
     SWEEP_INCOMPLETE = "sweep_incomplete"
 
     # What limits the trust in a verdict
@@ -136,6 +136,10 @@ class Finding:
     def get(self, name: str) -> Detail | None:
         """A detail of its kind, if it has that."""
         return dict(self.details).get(name)
+
+    def number(self, name: str) -> float:
+        """A detail that is a number; 0 if it has none."""
+        return float(dict(self.details).get(name, 0))
 
     @property
     def alike(self) -> tuple[object, ...]:

@@ -357,10 +357,11 @@ def _without_check(judged: Judgement) -> Judgement:
         lost = missing.get(verdict.criterion.metric.partition(".")[0])
         if lost and not verdict.excused:
             held = {"file": lost.file, "problem": lost.what}
-            why = finding.of(Kind.CHECK_MISSING, held, check=lost.check)
             if verdict.verdict is Verdict.INCOMPLETE:
+                why = finding.of(Kind.CHECK_MISSING, held, check=lost.check)
                 verdict = _because(verdict, why)
             else:
+                why = finding.of(Kind.CHECK_MISSING, held | {"older": 1}, check=lost.check)
                 older.setdefault(why, nodesets.of()).update(_ends_of(verdict))
         verdicts.append(verdict)
     warnings = [replace(why, subject=str(nodes)) for why, nodes in older.items()]

@@ -164,13 +164,19 @@ def _members(f: Fields) -> str:
     return f"no value of {f.node}{more}"
 
 
+def _check_missing(f: Fields) -> str:
+    older = "; an older answer stands" if f.older else ""
+    return f"{f.file} {f.problem}, so {f.check} cannot be measured{older}"
+
+
 def _restarted(f: Fields) -> str:
-    age, at = f"{f.age:0f}", f"{f.time}"
-    text = {
-        "node": f"the node restarted during the tests: up for {age} s at {at}",
-        "slurmd": f"slurmd restarted during the tests: {age} s old at {at}",
-    }.get(str(f.what.first), f"no slurmd was running at {at}")
-    return f"{text}; {f.needed} tests in a row without a restart clear it"
+    if f.what.first == "node":
+        text = f"the node restarted during the tests: up for {f.age:0f} s"
+    elif f.what.first == "slurmd":
+        text = f"slurmd restarted during the tests: {f.age:0f} s old"
+    else:
+        text = "no slurmd was running"
+    return f"{text} at {f.time}; {f.needed} tests in a row without a restart clear it"
 
 
 def _seen(f: Fields) -> str:
@@ -267,7 +273,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.WAIVED: _waived,
     Kind.MEMBERS_MISSING: _members,
     Kind.NO_CHECK: "no check yields {f.metric} yet",
-    Kind.CHECK_MISSING: "{f.file} {f.problem}, so {f.check} cannot be measured",
+    Kind.CHECK_MISSING: _check_missing,
     Kind.SWEEP_INCOMPLETE: "{f.message}",
     Kind.OLDER_ANSWER: "interrupted in session {f.session}; an older answer stands",
     Kind.WAIVER_EXPIRED: "waiver {f.waived_by} of {f.owner} expired on {f.until}: {f.problem}",

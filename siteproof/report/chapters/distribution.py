@@ -201,7 +201,7 @@ def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
     return (
         report is not None
         and report.state != "OK"
-        and any(why.metric == one.key.name for why in report.findings)
+        and any(why.metric == one.key.name and not why.criterion for why in report.findings)
     )
 
 

@@ -10,7 +10,7 @@ from siteproof.record.finding import Finding
 from siteproof.report.material import Material
 from siteproof.report.phrases import count, counted, few, nodes
 from siteproof.report.sections import Section, Table
-from siteproof.wording.findings import about, full, fulls, sentences
+from siteproof.wording.findings import about, full, fulls, sentence, sentences
 
 NOT_ASKED = "nothing asked"  # and nothing measured: neither good nor bad
 SHOWN = 3  # reasons of a node
@@ -120,8 +120,8 @@ def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[st
     order = [str(state) for state in State]
     found: dict[tuple[str, str], list[str]] = {}
     for ruling in rulings:
-        what = about(ruling.findings[0]) if ruling.findings else ""
-        what = what or "no reason known"
+        first = ruling.findings[0] if ruling.findings else None
+        what = about(first) or sentence(first) if first else "no reason known"
         found.setdefault((ruling.state, what), []).append(ruling.node)
     return dict(sorted(found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]))))
 

@@ -5,9 +5,10 @@ from decimal import Decimal
 import pytest
 from fleets import header, judged, load, names
 
-from siteproof.analysis.restarts import Look, looks, restarted
+from siteproof.analysis.restarts import Look, are_many, looks, restarted
 from siteproof.gate.decision import Excuse, decide
 from siteproof.nodes import states
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
 
 DAY = 86400.0
@@ -17,40 +18,45 @@ def look(at=100.0, began=0.0, boot="b", age=DAY, slurmd=DAY, seen=True, campaign
     return Look(campaign, began, at, boot, age, slurmd, seen)
 
 
-def told(odd, count=8, **keys):
-    """What is said of a fleet in which one node has these looks and the others are well."""
+def fleet_with(odd, count=8):
+    """What restarted in a fleet in which one node has these looks and the others are well."""
     well = {
         f"n{number}": [look(), look(200, age=DAY + 100, slurmd=DAY + 100)]
         for number in range(1, count)
     }
-    return restarted(well | {"odd": odd}, **keys)
+    found = restarted(well | {"odd": odd})
+    return found, are_many(found, count)
 
 
-def test_a_fleet_in_which_nothing_restarted_is_told_nothing():
-    assert told([look(), look(200, age=DAY + 100, slurmd=DAY + 100)]) == ({}, "")
+def test_in_a_fleet_in_which_nothing_restarted_nothing_is_found():
+    assert fleet_with([look(), look(200, age=DAY + 100, slurmd=DAY + 100)]) == ([], False)
 
 
 @pytest.mark.parametrize(
-    ("looks", "what"),
+    ("looks", "what", "age", "time"),
     [
-        ([look(age=30, slurmd=20)], "Health.uptime: the node restarted"),
+        ([look(age=30, slurmd=20)], "node", 30, "00:01:40 UTC"),
+        ([look(slurmd=20)], "slurmd", 20, "00:01:40 UTC"),
+        ([look(slurmd=None, seen=False)], "no slurmd", None, "00:01:40 UTC"),
+        ([look(), look(200, 150, age=DAY + 100, slurmd=DAY)], "slurmd", DAY, "00:03:20 UTC"),
+        ([look(), look(200, 150, "other", age=60, slurmd=60)], "node", 60, "00:03:20 UTC"),
         (
-            [look(slurmd=20)],
-            "Health.slurmd_age: slurmd restarted meanwhile: 20 s old at 00:01:40 UTC",
+            [look(slurmd=20), look(200, 150, age=DAY + 100, slurmd=120)],
+            "slurmd",
+            20,
+            "00:01:40 UTC",
         ),
-        ([look(slurmd=None, seen=False)], "Health.slurmd_age: no slurmd was there"),
-        ([look(), look(200, 150, age=DAY + 100, slurmd=DAY)], "slurmd restarted"),
-        ([look(), look(200, 150, "other", age=60, slurmd=60)], "the node restarted"),
-        ([look(slurmd=20), look(200, 150, age=DAY + 100, slurmd=120)], "slurmd restarted"),
     ],
     ids=["node, one look", "slurmd, one look", "no slurmd", "slurmd, two", "node, two", "older"],
 )
-def test_a_restart_of_one_node_is_told_with_what_did(looks, what):
-    found, warning = told(looks)
-    assert list(found) == ["odd"]
-    assert what in found["odd"]
-    assert "3 looks in a row" in found["odd"]
-    assert warning == ""
+def test_a_restart_of_one_node_is_found_with_what_did(looks, what, age, time):
+    (found,), many = fleet_with(looks)
+    assert (found.kind, found.subject, many) == (Kind.RESTARTED, "odd", False)
+    metric = "Health.uptime" if what == "node" else "Health.slurmd_age"
+    assert (found.check, found.metric) == ("Health", metric)
+    assert (found["what"], found.get("age"), found["time"]) == (what, age, time)
+    assert found["needed"] == 3
+    assert found.since.startswith(f"1970-01-01T{time.partition(' ')[0]}")
 
 
 @pytest.mark.parametrize(
@@ -68,27 +74,28 @@ def test_a_restart_of_one_node_is_told_with_what_did(looks, what):
     ids=["before", "unknown", "another campaign", "another boot then", "three good looks since"],
 )
 def test_what_proves_no_restart_within_the_campaign_accuses_nobody(looks):
-    assert told(looks) == ({}, "")
+    assert fleet_with(looks) == ([], False)
 
 
-def test_restarts_of_many_are_a_maintenance_and_told_as_one():
+def test_restarts_of_many_are_a_maintenance():
     every = {f"n{n}": [look(age=30, slurmd=20)] for n in range(8)}
-    found, warning = restarted(every)
-    assert found == {}
-    assert "8 of 8 nodes, or their slurmd, restarted" in warning
+    found = restarted(every)
+    assert {why.subject for why in found} == set(every)
+    assert are_many(found, 8)
     two = {n: held if n in ("n0", "n1") else [look()] for n, held in every.items()}
-    assert restarted(two)[0] == {}, "two of eight are a quarter"
+    assert are_many(restarted(two), 8), "two of eight are a quarter"
     one = {n: held if n == "n0" else [look()] for n, held in every.items()}
-    assert list(restarted(one)[0]) == ["n0"]
+    assert [why.subject for why in restarted(one)] == ["n0"]
+    assert not are_many(restarted(one), 8)
 
 
-def test_where_no_node_sees_a_slurmd_nothing_is_said():
-    assert restarted({f"n{n}": [look(slurmd=None, seen=False)] for n in range(8)}) == ({}, "")
+def test_where_no_node_sees_a_slurmd_nothing_is_found():
+    assert restarted({f"n{n}": [look(slurmd=None, seen=False)] for n in range(8)}) == []
 
 
 def test_three_nodes_accuse_nobody():
-    found, warning = told([look(slurmd=20)], count=3)
-    assert (found, bool(warning)) == ({}, True)
+    found, many = fleet_with([look(slurmd=20)], count=3)
+    assert ([why.subject for why in found], many) == (["odd"], True)
 
 
 def health(node, age, slurmd, at="20261121T180000Z-abc", **keys):
@@ -129,16 +136,26 @@ def test_nodes_names_the_node_whose_slurmd_came_back_and_warns_of_many(tmp_path,
     found = [s for n in names(8) for s in health(n, 9000, 20 if n == "n003" else 9000)]
     report = states.report(judged(site, found), [])
     assert str(report.of(states.State.FAILED)) == "n003"
-    assert "slurmd restarted meanwhile: 20 s old" in report.nodes["n003"].reasons[0]
+    (why,) = report.nodes["n003"].findings
+    assert (why.kind, why["what"], why["age"]) == (Kind.RESTARTED, "slurmd", 20)
     every = [s for n in names(8) for s in health(n, 9000, 20)]
     report = states.report(judged(site, every), [])
     assert not report.of(states.State.FAILED)
-    assert any("somebody works on the machine" in warning for warning in report.warnings)
+    (many,) = [why for why in report.warnings if why.kind is Kind.MANY_RESTARTED]
+    assert (many["role"], many["count"], many["of"]) == ("compute", 8, 8)
+
+
+def test_many_are_counted_among_the_nodes_that_were_tested(tmp_path, monkeypatch):
+    site = load(tmp_path, monkeypatch)
+    three = [s for n in names(3) for s in health(n, 9000, 20)]
+    (many,) = states.report(judged(site, three), []).warnings
+    assert (many.kind, many["count"], many["of"]) == (Kind.MANY_RESTARTED, 3, 3)
 
 
 def test_a_known_flapping_node_may_be_waived():
-    found, _ = told([look(slurmd=20)])
-    report = states.NodeReport("odd", "compute", states.State.FAILED, [found["odd"]], {})
-    for thing, back in (("Health.slurmd_age", True), ("Health.uptime", False)):
-        excuse = Excuse(frozenset({thing}), frozenset(), "why")
+    found, _ = fleet_with([look(slurmd=20)])
+    report = states.NodeReport("odd", "compute", states.State.FAILED, found, {})
+    for metric, back in (("Health.slurmd_age", True), ("Health.uptime", False)):
+        waiver = Finding(Kind.WAIVED, waived_by="W")
+        excuse = Excuse(waiver, metrics=frozenset({metric}), checks=frozenset({"Health"}))
         assert decide({"odd": report}, {"odd": [excuse]}).rulings["odd"].back is back

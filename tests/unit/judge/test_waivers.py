@@ -13,6 +13,7 @@ from siteproof.checks import contract, reference
 from siteproof.judge.criterion import judge
 from siteproof.judge.gravity import WRONG, Verdict
 from siteproof.record import samples
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Baseline, Criterion, Hardware, Waiver, load, manual
 from siteproof.sites.site import examine
@@ -23,8 +24,7 @@ HEAD = Header(
     "s1", "here", "all", "system", "Stream", "1", "2026-11-21T00:00:00+00:00", mode="acceptance"
 )
 WAIVER = Waiver(nodes="n1", waives="all", problem="fan", owner="me", expires="2999-12-31")
-UNTIL = str(WAIVER)
-WAIVED = {"n1": [WAIVER]}
+WAIVED = {"n1": [("W", WAIVER)]}
 
 
 def sample(node, value):
@@ -53,8 +53,22 @@ def naming(*statuses):
     return WAIVER.model_copy(update={"wrong_answers": list(statuses)})
 
 
+def keyed(*waivers):
+    return [(f"W-{number}", waiver) for number, waiver in enumerate(waivers)]
+
+
 def of(result, node):
     return next(n for n in result.nodes if n.node == node)
+
+
+def excuse(judged):
+    """The waiver that excuses a node, or the criterion: its key, and what it says."""
+    (why,) = judged.findings
+    assert why.kind is Kind.WAIVED
+    return why.waived_by, why["problem"], why["owner"], why["until"]
+
+
+BY_W = ("W", "fan", "me", "2999-12-31")
 
 
 # ---- what they excuse
@@ -67,8 +81,8 @@ def of(result, node):
 )
 def test_what_a_waived_node_misses_is_skip_and_the_others_decide(bad):
     result = verdict(bad | {"n2": "70", "n3": "70"}, WAIVED)
-    assert (of(result, "n1").verdict, of(result, "n1").why) == (Verdict.SKIP, UNTIL)
-    assert (result.verdict, result.ok, result.why) == (Verdict.PASS, 2, UNTIL)
+    assert (of(result, "n1").verdict, excuse(of(result, "n1"))) == (Verdict.SKIP, BY_W)
+    assert (result.verdict, result.ok, excuse(result)) == (Verdict.PASS, 2, BY_W)
 
 
 @pytest.mark.parametrize("scope", ["every node", "median"])
@@ -77,11 +91,14 @@ def test_a_wrong_answer_is_waived_by_the_name_of_its_status_only(status, scope):
     values = {"n1": status, "n2": "70", "n3": "70"}
     other = naming(*(word for word in WRONG if word != status))
     for waivers in ([WAIVER], [other], [other, WAIVER]):
-        result = verdict(values, {"n1": waivers}, scope=scope)
-        assert (result.verdict, result.why) == (Verdict.FAIL, f"{status}: x") or scope == "median"
+        result = verdict(values, {"n1": keyed(*waivers)}, scope=scope)
         assert result.verdict is Verdict.FAIL
-    result = verdict(values, {"n1": [naming(status), WAIVER]}, scope=scope)
+        why = result.findings[-1]
+        assert (why.kind, why.status, why.message) == (Kind.WRONG_ANSWER, status, "x")
+        assert why.check == "Stream"
+    result = verdict(values, {"n1": keyed(naming(status), WAIVER)}, scope=scope)
     assert (result.verdict, of(result, "n1").verdict) == (Verdict.PASS, Verdict.SKIP)
+    assert excuse(of(result, "n1"))[0] == "W-0", "the one that names the status"
 
 
 def test_where_some_nodes_are_waived_and_no_other_has_the_tool_nobody_answers_for_it():
@@ -103,12 +120,13 @@ def test_a_waived_node_that_keeps_its_promise_passes():
 def test_a_waiver_hides_no_other_nodes_failure():
     result = verdict({"n1": "60", "n2": "60", "n3": "70"}, WAIVED)
     assert (result.verdict, of(result, "n2").verdict) == (Verdict.FAIL, Verdict.FAIL)
-    assert result.why == ""
+    assert result.findings == ()
 
 
 def test_a_criterion_of_which_every_node_is_waived_is_skip():
-    result = verdict({"n1": "60", "n2": "60", "n3": "60"}, dict.fromkeys(NODES, [WAIVER]))
-    assert (result.verdict, result.why, result.excused) == (Verdict.SKIP, UNTIL, True)
+    result = verdict({"n1": "60", "n2": "60", "n3": "60"}, dict.fromkeys(NODES, [("W", WAIVER)]))
+    assert (result.verdict, excuse(result), result.excused) == (Verdict.SKIP, BY_W, True)
+    assert result.others == 0
 
 
 @pytest.mark.parametrize("value", ["10", "timeout"])
@@ -168,7 +186,7 @@ def test_the_fullest_example_has_every_key(fullest):
     assert all(f"{k.place.rpartition('.')[2]}:" in text for k in manual.keys("waivers.yaml"))
     site = load("fullest")
     found = waived(site, "F-HPL", "Hpl.gflops", date(2026, 11, 21))
-    assert found == dict.fromkeys(("iu-c007", "iu-c008"), [site.waivers["W-FAN"]])
+    assert found == dict.fromkeys(("iu-c007", "iu-c008"), [("W-FAN", site.waivers["W-FAN"])])
     assert tuple(site.waivers["W-FAN"].wrong_answers) == WRONG
     assert waived(site, "F-HPL", "Hpl.gflops", date(3000, 1, 1)) == {}
 
