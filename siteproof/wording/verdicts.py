@@ -1,8 +1,9 @@
-"""A verdict in words: figures, bounds and reasons as `verdict`, `why` and reports print them."""
+"""A verdict in words: values, bounds and reasons as `verdict`, `why` and reports print them."""
 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -13,65 +14,73 @@ from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.gravity import WORTH_REPEATING, Verdict
 from siteproof.record.pair_units import ends
+from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES, SIGNS
 from siteproof.verdict.judgement import Judgement, expected_nodes
 from siteproof.wording.findings import count, sentences
 
-SHOWN = 3  # worst nodes that a line names
-LONGEST = 12  # digits that a person reads; more are told in the bound's unit, and kept in perflogs
+MAX_NODES_NAMED = 3  # worst nodes that a line names
+MAX_DIGITS = 12  # of a value; a longer one is shown in the bound's unit, and kept in perflogs
+PROC = "proc"  # the program of what a node's own kernel counts: it is not worth a word
 
 
 def number(value: Fraction, digits: int = 6) -> str:
-    """A figure for people: six significant digits, no trailing zeros."""
+    """A number for people: six significant digits, no trailing zeros."""
     return f"{float(value):.{digits}g}"
 
 
 def bound(judged: Judgement, result: CriterionVerdict) -> str:
-    """The bound as the contract words it, a share worked out."""
+    """The bound as the contract words it, a share of a fact worked out."""
     criterion = result.criterion
     if criterion.report_only:
         return "reported only"
     text = f"{SIGNS[criterion.kind]} {criterion.bound or criterion.equals}"
     if criterion.bound and criterion.bound.fact:
-        facts = {id(f): f for f in expected_nodes(judged.site, criterion).values()}
-        text += "".join(f" = {criterion.bound_value(f)}" for f in facts.values())
-    return text + (f", {criterion.rounding_rule}" if criterion.step else "")
+        hardware = expected_nodes(judged.site, criterion).values()
+        kinds = {id(facts): facts for facts in hardware}.values()
+        text += "".join(f" = {criterion.bound_value(facts)}" for facts in kinds)
+    return f"{text}, {criterion.rounding_rule}" if criterion.step else text
 
 
 def figure(result: NodeVerdict) -> str:
-    """The tool's own digits; of a median or mean, the figure that was worked out."""
+    """The tool's own digits; of a median or mean, the value that was worked out."""
     if result.sample is not None and Fraction(result.sample.number) == result.value:
         return str(result.sample.value)
     return "-" if result.value is None else number(result.value, 12)
 
 
 def value(result: NodeVerdict, criterion: Any) -> str:
-    """Raw value as measured, and rounded where the contract rounds; and who measured it."""
+    """The value as measured, then rounded where the contract rounds; and which program gave it."""
     if result.value is None or result.sample is None:
         return "-"
-    told, unit = figure(result), result.sample.unit
-    if criterion.bound and not criterion.bound.fact and len(told) > LONGEST:
+    text = _with_unit(result, criterion)
+    rounds = criterion.bound and (criterion.step or criterion.bound.fact)
+    if result.rounded is not None and rounds:
+        text += f" -> {number(result.rounded)} {criterion.bound.quantity.unit}"
+    program = result.sample.conditions.get("program", PROC)
+    return f"{text} by {program}" if program != PROC else text
+
+
+def _with_unit(result: NodeVerdict, criterion: Any) -> str:
+    """The value in its own unit; one of too many digits in the bound's."""
+    assert result.value is not None and result.sample is not None
+    digits, unit = figure(result), result.sample.unit
+    if len(digits) > MAX_DIGITS and criterion.bound and not criterion.bound.fact:
         unit = criterion.bound.quantity.unit
-        told = number(units.convert(result.value, result.sample.unit, unit))
-    told = f"{told} {unit}"
-    if result.rounded is not None and criterion.bound and (criterion.step or criterion.bound.fact):
-        told += f" -> {number(result.rounded)} {criterion.bound.quantity.unit}"
-    program = result.sample.conditions.get("program", "")
-    return f"{told} by {program}" if program not in ("", "proc") else told
+        digits = number(units.convert(result.value, result.sample.unit, unit))
+    return f"{digits} {unit}"
 
 
 def reason(result: CriterionVerdict) -> str:
     """The worst nodes, and why the verdict is what it is."""
-    parts = [why(result)] if result.findings else []
+    parts = []
+    if len(result.nodes) > 1:
+        parts.append(_worst(result))
+    parts.append(why(result))
     if result.by_rounding:
         parts.append("passes only by rounding")
-    bad = [n for n in result.nodes if n.verdict is not Verdict.PASS] or (
-        list(result.nodes) if len(result.nodes) > 1 and result.worst else []
-    )
-    if bad and len(result.nodes) > 1:
-        parts.insert(0, _names(bad))
-    return "; ".join(parts)
+    return "; ".join(filter(None, parts))
 
 
 def why(result: CriterionVerdict) -> str:
@@ -82,16 +91,22 @@ def why(result: CriterionVerdict) -> str:
     return f"{text} (and {count(result.others, 'other reason')})"
 
 
-def _names(nodes: Sequence[NodeVerdict]) -> str:
-    """The worst few of those that were measured, by name; the other nodes as a set."""
-    measured = [n.node for n in nodes if n.value is not None]
-    missing = [n.node for n in nodes if n.value is None]
-    told = measured[:SHOWN] + ([f"{len(measured) - SHOWN} more"] if len(measured) > SHOWN else [])
-    if len(missing) > SHOWN and any(len(ends(unit)) > 1 for unit in missing):
-        told.append(f"{len(missing)} without a figure, such as {missing[0]}")  # no set is short
+def _worst(result: CriterionVerdict) -> str:
+    """The nodes that do not pass; where all do, those with the worst values."""
+    bad = [node for node in result.nodes if node.verdict is not Verdict.PASS]
+    if not bad and result.worst:
+        bad = list(result.nodes)
+    measured = [node.node for node in bad if node.value is not None]
+    missing = [node.node for node in bad if node.value is None]
+    names = measured[:MAX_NODES_NAMED]
+    if len(measured) > MAX_NODES_NAMED:
+        names.append(f"{len(measured) - MAX_NODES_NAMED} more")
+    of_pairs = any(len(ends(unit)) > 1 for unit in missing)
+    if of_pairs and len(missing) > MAX_NODES_NAMED:  # pairs fold into no short set
+        names.append(f"{len(missing)} without a value, such as {missing[0]}")
     elif missing:
-        told.append(str(nodesets.of(missing)))
-    return ", ".join(told)
+        names.append(str(nodesets.of(missing)))
+    return ", ".join(names)
 
 
 def age(result: CriterionVerdict) -> str:
@@ -102,21 +117,29 @@ def age(result: CriterionVerdict) -> str:
 def next_command(judged: Judgement) -> str:
     """What measures all that failed or is missing, and nothing else; empty: nothing would.
 
-    Since some time it is the checks that owe an answer, on all nodes: for a run an older one is
-    an answer, too.
+    With --since it is the checks that owe an answer, on all nodes, as a run of missing nodes only
+    would count an older answer.
     """
     owed = [r.criterion for r in judged.verdicts if _can_be_measured(judged, r)]
-    rules = [rule for c in owed if (rule := c.conditions.get("mode"))]
-    known = dict.fromkeys([judged.site.system.mode, *CONTRACT_MODES, *MODES])
-    modes = [mode for mode in known if all(rule.met_by(mode) for rule in rules)]
-    if judged.past or not owed or not modes:
+    mode = _mode_for(judged, owed)
+    if judged.past or not owed or not mode:
         return ""
     named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
     system = judged.site.system.system
-    command = f"{named}reframe -c checks/ -r --system {system} --mode {modes[0]}"
+    command = f"{named}reframe -c checks/ -r --system {system} --mode {mode}"
+    if not judged.late:
+        return f"{command} -S nodes={nodesets.MISSING}"
     checks = dict.fromkeys(judged.site.catalogue[c.metric].check for c in owed)
-    since = "".join(f" -n {check}" for check in checks)
-    return command + (since if judged.late else f" -S nodes={nodesets.MISSING}")
+    return command + "".join(f" -n {check}" for check in checks)
+
+
+def _mode_for(judged: Judgement, owed: Sequence[Criterion]) -> str:
+    """The mode that all of these criteria accept; the system's own, if it is one."""
+    rules = [rule for criterion in owed if (rule := criterion.conditions.get("mode"))]
+    for mode in dict.fromkeys([judged.site.system.mode, *CONTRACT_MODES, *MODES]):
+        if all(rule.met_by(mode) for rule in rules):
+            return mode
+    return ""
 
 
 def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
@@ -131,6 +154,6 @@ def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
 
 def last_line(judged: Judgement) -> str:
     """How many criteria have which verdict."""
-    counts = {v: sum(r.verdict is v for r in judged.verdicts) for v in Verdict}
-    told = ", ".join(f"{n} {v}" for v, n in counts.items() if n)
-    return f"verdict on {judged.site.system.system}: {told or 'no criterion'}"
+    counts = Counter(result.verdict for result in judged.verdicts)
+    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    return f"verdict on {judged.site.system.system}: {shown or 'no criterion'}"
