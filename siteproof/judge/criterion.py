@@ -207,24 +207,26 @@ def _judge_all(
 ) -> CriterionVerdict:
     of_all = stated.newest(samples, criterion)
     if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
-        nodes = [
-            replace(n, verdict=Verdict.INCOMPLETE) if n.verdict is Verdict.SKIP else n
-            for n in nodes
-        ]
-    excused = [_waive(n, waived.get(n.node, ())) for n in nodes]
-    nodes = [n for n in excused if not n.waived]
-    if criterion.scope in MIDDLES and nodes:
-        nodes = [_judge_middle(criterion, nodes, expected, usual)]
-    grave = gravest(n.verdict for n in nodes) or Verdict.SKIP
-    all_waived = not nodes
-    nodes += [n for n in excused if n.waived]
-    nodes.sort(key=lambda n: _badness(criterion, n))
-    if of_all and grave is Verdict.INCOMPLETE and not any(n.sample for n in nodes):
+        nodes = [_incomplete_not_skip(node) for node in nodes]
+    judged = [_waive(node, waived.get(node.node, ())) for node in nodes]
+    excused = [node for node in judged if node.waived]
+    deciding = [node for node in judged if not node.waived]
+    if criterion.scope in MIDDLES and deciding:
+        deciding = [_judge_middle(criterion, deciding, expected, usual)]
+    worst = gravest(node.verdict for node in deciding) or Verdict.SKIP
+    nodes = sorted([*deciding, *excused], key=lambda node: _badness(criterion, node))
+    unanswered = worst is Verdict.INCOMPLETE and not any(node.sample for node in nodes)
+    if of_all and unanswered:
         why, misses = stated.judged(criterion, of_all[0], stated.facts_of(expected))
-        grave = Verdict.FAIL if misses else grave  # who misses it is not published, so nobody does
-        return CriterionVerdict(name, criterion, grave, (why,), nodes)
-    why_most, others = _commonest(nodes, grave)
-    return CriterionVerdict(name, criterion, grave, why_most, nodes, others, all_waived)
+        # Which node misses it is not published, so that no node is accused.
+        return CriterionVerdict(name, criterion, Verdict.FAIL if misses else worst, (why,), nodes)
+    findings, others = _commonest(nodes, worst)
+    return CriterionVerdict(name, criterion, worst, findings, nodes, others, not deciding)
+
+
+def _incomplete_not_skip(node: NodeVerdict) -> NodeVerdict:
+    skipped = node.verdict is Verdict.SKIP
+    return replace(node, verdict=Verdict.INCOMPLETE) if skipped else node
 
 
 def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
@@ -377,35 +379,28 @@ def judge_unit(
     failed, the gravest failure counts. Figures that differ in another dimension, such as a size,
     must keep the promise each, and be there; the worst is told.
     """
-    newest = next((s for s in attempts if not why_not(criterion, s)), None)
-    job = [
-        s
-        for s in attempts
-        if newest and pair_units.job(s) == pair_units.job(newest) and not why_not(criterion, s)
-    ]
+    answers = [s for s in attempts if not why_not(criterion, s)]
+    job = [s for s in answers if pair_units.job(s) == pair_units.job(answers[0])]
     good = [s for s in job if s.status == "ok"]
     failed = sorted((s for s in job if s.status != "ok"), key=lambda s: RANKS[of_status(s.status)])
-    if not good or failed and failed[0].status in WRONG:
+    wrong = bool(failed) and failed[0].status in WRONG
+    if not good or wrong:
         return judge_node(criterion, unit, facts, failed or attempts)
     alike: dict[str, list[Sample]] = {}
     for sample in good:
         alike.setdefault(pair_units.dimensions(sample), []).append(sample)
     found = [_judge_trials(criterion, unit, facts, t, baselines) for t in alike.values()]
-    found += [
-        _lacking(criterion, unit, facts, s)
-        for s in attempts
-        if pair_units.job(s) == pair_units.job(good[0])
-        and pair_units.lacks_its_own(s, alike)
-        and not refusal(criterion, s)
-    ]
+    for sample in attempts:
+        same_job = pair_units.job(sample) == pair_units.job(good[0])
+        lacking = same_job and pair_units.lacks_its_own(sample, alike)
+        if lacking and not refusal(criterion, sample):
+            found.append(_lacking(criterion, unit, facts, sample))
     return min(found, key=lambda n: _badness(criterion, n))
 
 
 def _lacking(criterion: Criterion, unit: str, facts: Hardware, sample: Sample) -> NodeVerdict:
     """One kind of figure that is not there beside others that are: also a tool's lack counts."""
-    found = judge_node(criterion, unit, facts, [sample])
-    skipped = found.verdict is Verdict.SKIP
-    return replace(found, verdict=Verdict.INCOMPLETE) if skipped else found
+    return _incomplete_not_skip(judge_node(criterion, unit, facts, [sample]))
 
 
 def _judge_trials(

@@ -77,6 +77,30 @@ class _Tried:
     untried: dict[Pair, str] = field(default_factory=dict)
     newest: Sample | None = None
 
+    def take(self, samples: Sequence[Sample], both: bool, unit: str) -> None:
+        """One job, which is newer than those before. both: whether values have a direction."""
+        good: dict[Pair, list[float]] = {}
+        for sample in samples:
+            if sample.status == "ok":
+                value = float(units.convert(sample.number, sample.unit, unit))
+                good.setdefault((sample.node, sample.dims[PEER]), []).append(value)
+                self.newest = sample
+        self.values |= good
+        for pair in good:
+            self.failed.pop(pair, None)
+        for sample in samples:
+            for pair in _pairs_of(sample, both) if sample.status != "ok" else ():
+                # A failed trial with good ones is a missing trial, unless its answer was wrong.
+                if pair not in good or sample.status in WRONG:
+                    self._fail(pair, sample)
+
+    def _fail(self, pair: Pair, sample: Sample) -> None:
+        if broke(sample.status):
+            self.failed[pair] = sample
+            self.values.pop(pair, None)
+        else:
+            self.untried[pair] = f"{sample.status}: {sample.why}"
+
 
 def metric_of(site: Site, name: str) -> Metric:
     """A metric of pairs from the catalogue. Raises UserError."""
@@ -262,23 +286,7 @@ def _newest(held: Sequence[Sample], both: bool, unit: str) -> _Tried:
     for sample in held:
         jobs.setdefault(job(sample), []).append(sample)
     for name in sorted(jobs):
-        good: dict[Pair, list[float]] = {}
-        for sample in (s for s in jobs[name] if s.status == "ok"):
-            value = float(units.convert(sample.number, sample.unit, unit))
-            good.setdefault((sample.node, sample.dims[PEER]), []).append(value)
-            tried.newest = sample
-        tried.values |= good
-        for pair in good:
-            tried.failed.pop(pair, None)
-        for sample in (s for s in jobs[name] if s.status != "ok"):
-            for pair in _pairs_of(sample, both):
-                if pair in good and sample.status not in WRONG:
-                    continue
-                if not broke(sample.status):
-                    tried.untried[pair] = f"{sample.status}: {sample.why}"
-                else:
-                    tried.failed[pair] = sample
-                    tried.values.pop(pair, None)
+        tried.take(jobs[name], both, unit)
     return tried
 
 

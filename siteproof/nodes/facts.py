@@ -15,6 +15,7 @@ from siteproof.record import descriptions, finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
 from siteproof.record.samples import INTERRUPTED, JobOrder, Sample
+from siteproof.sites import Site
 from siteproof.verdict.judgement import Judgement
 
 Fact = tuple[State, Finding]  # what a node is, and why; the finding's subject is the node
@@ -246,24 +247,28 @@ def _interrupted(samples: Sequence[Sample]) -> Iterator[Fact]:
 
 
 def _untested(judged: Judgement) -> Iterator[Fact]:
-    """Headline metrics that the site promises of a node, or that its sisters have, and it lacks."""
-    site, measured = judged.site, _measured(judged)
-    asked: dict[str, set[str]] = {}
+    """Headline metrics that the site promises of a node, or that other nodes have, and it lacks."""
+    site, measured, promised = judged.site, _measured(judged), _promised(judged.site)
+    for role in site.system.nodes:
+        have = measured.get(role, {})
+        for name in sorted(promised.get(role, set()) | have.keys()):
+            check = name.partition(".")[0]
+            for node in site.expected(role):
+                if node not in have.get(name, ()):
+                    yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node, check, name)
+
+
+def _promised(site: Site) -> dict[str, set[str]]:
+    """By role, the headline metrics that its nodes must have by themselves."""
+    found: dict[str, set[str]] = {}
     for criterion in site.criteria.values():
         metric = site.catalogue[criterion.metric]
-        of_pairs = LINK in metric.conditions  # those are siteproof.nodes.pair_ends' matter
+        of_pairs = LINK in metric.conditions  # siteproof.nodes.pair_ends looks at those
         owed = not (criterion.report_only or criterion.not_here)
         if metric.headline and metric.check and owed and not of_pairs:
             for role in site.roles_of(criterion):
-                asked.setdefault(role, set()).add(criterion.metric)
-    for role in site.system.nodes:
-        wanted = sorted(asked.get(role, set()) | measured.get(role, {}).keys())
-        for name in wanted:
-            have = measured.get(role, {}).get(name, set())
-            for node in site.expected(role):
-                if node not in have:
-                    check = name.partition(".")[0]
-                    yield State.UNTESTED, Finding(Kind.NOT_MEASURED, node, check, name)
+                found.setdefault(role, set()).add(criterion.metric)
+    return found
 
 
 def _too_old(judged: Judgement) -> Iterator[Fact]:

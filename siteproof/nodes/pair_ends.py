@@ -177,31 +177,29 @@ def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> No
 
 
 def _untested(judged: Judgement, of_all: Sequence[Sample]) -> Iterator[Fact]:
-    """Nodes of a link that are in no pair with a headline figure that their link should have.
+    """Nodes of a link that are in no pair with a headline value that their link should have.
 
-    A node whose server died is one of them: it has no figure, and nobody says that it is bad.
+    A node whose server died is one of them: it has no value, and is not bad for that.
     """
     site = judged.site
     have: dict[Place, set[str]] = {}
-    why: dict[tuple[str, str], Sample] = {}
+    failures: dict[tuple[str, str], Finding] = {}
     for sample in of_all:
         both = (sample.node, sample.dims[PEER])
         if sample.status == "ok":
             have.setdefault((sample.metric, link_of(sample)), set()).update(both)
         else:
-            why |= {(sample.header.check, node): sample for node in both}
+            failures |= {(sample.header.check, node): failure(sample) for node in both}
     for metric, link in sorted(_wanted(site, have)):
-        at = site.system.links[link]
+        at, check = site.system.links[link], metric.partition(".")[0]
+        measured = have.get((metric, link), set())
         for node in pairs.servers(site, at) | pairs.clients(site, at):
-            if node not in have.get((metric, link), ()):
-                check = metric.partition(".")[0]
-                failed = why.get((check, node))
-                reason = failure(failed) if failed else Finding(Kind.NOT_MEASURED, check=check)
-                if reason.kind is Kind.WRONG_ANSWER:  # of the pair: it accuses neither end
-                    reason = replace(reason, kind=Kind.NO_VALUE)
+            if node not in measured:
+                why = failures.get((check, node), Finding(Kind.NOT_MEASURED, check=check))
+                if why.kind is Kind.WRONG_ANSWER:  # of the pair: it accuses neither end
+                    why = replace(why, kind=Kind.NO_VALUE)
                 at_link = finding.details(link=link)
-                lack = replace(reason, subject=node, metric=metric, details=at_link)
-                yield State.UNTESTED, lack
+                yield State.UNTESTED, replace(why, subject=node, metric=metric, details=at_link)
 
 
 def _wanted(site: Site, have: Mapping[Place, object]) -> set[Place]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
@@ -86,35 +86,47 @@ def judge_system(
         now = min(campaign.since(as_of, now, "--as-of"), now)
         record = replace(record, until=now)
     start = campaign.since(since, now) if since else None
-    ages = Ages(record.headers, now)
-    if name or start or not site.criteria:
-        shown = _without_criteria(record.headers)
-        wanted, chosen = campaign.choose(
-            record.headers,
-            campaign=name,
-            start=start,
-            answers=lambda job: not site.criteria and job.session in shown,
-        )
-    else:
-        wanted, chosen = _newest_answers(site, record, ages)
+    limited = bool(name or start)  # to a campaign or a period, which is judged as of its end
+    wanted, chosen = _choose(site, record, name, start, now)
     found = record.samples(wanted)
-    headers: Sequence[Header] = record.headers
-    if name or start:
-        told = list({id(sample.header): sample.header for sample in found}.values())
-        ages = ages.at_newest(told)
-        last = max((header.order for header in told), default=(0, "", ""))
+    ages, headers = Ages(record.headers, now), record.headers
+    if limited:
+        of_samples = list({id(sample.header): sample.header for sample in found}.values())
+        ages = ages.at_newest(of_samples)
+        last = max((header.order for header in of_samples), default=(0, "", ""))
         headers = [header for header in headers if header.order <= last]
     fresh = Freshness(ages, Updates(headers, files.perflogs()))
     if as_of:
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
     judged = judge_samples(site, found, chosen, record.swept, fresh)
     past = bool(as_of) or "@" in name
-    clocks = [Finding(Kind.CLOCK, message=line) for line in record.sessions.odd_clocks]
-    if not past:  # what the clone holds today says nothing of what was
+    if not past:  # the checks of today's clone say nothing about a moment of the past
         judged = _without_check(judged)
-    warnings = [*judged.warnings, *clocks]
-    asked = replace(judged, campaign=name, past=past, late=start is not None)
-    return replace(asked, sessions=record.sessions, warnings=warnings)
+    clocks = [Finding(Kind.CLOCK, message=line) for line in record.sessions.odd_clocks]
+    return replace(
+        judged,
+        campaign=name,
+        past=past,
+        late=start is not None,
+        sessions=record.sessions,
+        warnings=[*judged.warnings, *clocks],
+    )
+
+
+def _choose(
+    site: Site, record: Record, name: str, start: datetime | None, now: datetime
+) -> tuple[Callable[[Header], bool], str]:
+    """Which jobs are judged, and in words which they are."""
+    headers = record.headers
+    if site.criteria and not name and start is None:
+        return _newest_answers(site, record, Ages(headers, now))
+    shown = _without_criteria(headers)
+    return campaign.choose(
+        headers,
+        campaign=name,
+        start=start,
+        answers=lambda job: not site.criteria and job.session in shown,
+    )
 
 
 def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[Header], bool], str]:
@@ -260,20 +272,23 @@ def expected_units(
     """
     if criterion.subject == "system":
         return {link: Hardware() for link in criterion.links}
-    spoken = set(site.promised(criterion))  # a look into a NodeSet parses the name
+    covered = set(site.promised(criterion))  # a look into a NodeSet parses the name each time
     units: dict[str, Hardware] = {}
     for key in criterion.links:
-        link = site.system.links[key]
-        asked = pairs.directed if _both_ways(site, criterion) else pairs.asked
-        known = [pair_units.name(criterion, *pair, key) for pair in asked(site, link)]
-        if not known:
-            known = _drawn(site, criterion, key, found)
-        units |= {
-            unit: _hardware(site, unit)
-            for unit in known
-            if any(node in spoken for node in pair_units.ends(unit))
-        }
+        for unit in _units_of_link(site, criterion, key, found):
+            if not covered.isdisjoint(pair_units.ends(unit)):
+                units[unit] = _hardware(site, unit)
     return units
+
+
+def _units_of_link(
+    site: Site, criterion: Criterion, key: str, found: Sequence[Sample]
+) -> list[str]:
+    """The pairs that a link's pattern fixes in advance, else those that samples show."""
+    link = site.system.links[key]
+    expected = pairs.directed if _both_ways(site, criterion) else pairs.asked
+    fixed = [pair_units.name(criterion, *pair, key) for pair in expected(site, link)]
+    return fixed or _drawn(site, criterion, key, found)
 
 
 def _both_ways(site: Site, criterion: Criterion) -> bool:
@@ -282,19 +297,29 @@ def _both_ways(site: Site, criterion: Criterion) -> bool:
 
 
 def _drawn(site: Site, criterion: Criterion, key: str, found: Sequence[Sample]) -> list[str]:
-    """The pairs that were drawn for a link, as samples tell, and the nodes that were in none."""
-    check, link = criterion.metric.partition(".")[0], site.system.links[key]
-    seen = [
-        (s.node, s.dims[pair_units.PEER])
-        for s in found
-        if s.header.check == check and pair_units.of_pairs(s) and pair_units.link_of(s) in ("", key)
-    ]
+    """The pairs that were drawn for a link, as samples show, and the nodes that were in none."""
+    link = site.system.links[key]
+    seen = _seen_pairs(criterion, key, found)
+    if not seen:
+        return []
+    drawn = {node for pair in seen for node in pair}
+    everybody = pairs.servers(site, link) | pairs.clients(site, link)
     if _both_ways(site, criterion):
         seen = [turn for a, b in seen for turn in ((a, b), (b, a))]
-    drawn = {node for pair in seen for node in pair}
-    rest = pairs.servers(site, link) | pairs.clients(site, link) if seen else ()
-    told = dict.fromkeys(pair_units.name(criterion, *pair, key) for pair in seen)
-    return [*told, *(node for node in rest if node not in drawn)]
+    units = dict.fromkeys(pair_units.name(criterion, *pair, key) for pair in seen)
+    return [*units, *(node for node in everybody if node not in drawn)]
+
+
+def _seen_pairs(criterion: Criterion, key: str, found: Sequence[Sample]) -> list[tuple[str, str]]:
+    """The pairs of a link that the samples of the criterion's check are of."""
+    check = criterion.metric.partition(".")[0]
+    return [
+        (sample.node, sample.dims[pair_units.PEER])
+        for sample in found
+        if sample.header.check == check
+        and pair_units.of_pairs(sample)
+        and pair_units.link_of(sample) in ("", key)
+    ]
 
 
 def _hardware(site: Site, unit: str) -> Hardware:
@@ -315,23 +340,38 @@ def _judge(
         why = Finding(Kind.NO_CHECK, metric=criterion.metric)
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, (why,)), ())
     baselines = [b for b in site.baselines.values() if b.metric == criterion.metric]
-    usual: dict[str, list[Baseline]] = {}
     excused = waived(site, name, criterion.metric, today)
     if criterion.links:
         expected = expected_units(site, criterion, found)
-        usual = dict.fromkeys(expected, [b for b in baselines if b.links])
-        excused = {  # a waiver of a node excuses the pairs in which it takes part
-            unit: [w for node in pair_units.ends(unit) for w in excused.get(node, ())]
-            for unit in expected
-        }
+        of_links = [baseline for baseline in baselines if baseline.links]
+        usual: dict[str, list[Baseline]] = dict.fromkeys(expected, of_links)
+        excused = _excused_units(expected, excused)
     else:
         expected = expected_nodes(site, criterion)
-        for baseline in baselines:
-            for node in site.promised(baseline):
-                usual.setdefault(node, []).append(baseline)
+        usual = _by_node(site, baselines)
     if criterion.metric in whole_sweep.METRICS:  # what fails outside of a sweep is no attempt
         found = [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
     return judge(name, criterion, found, expected, usual, excused, fresh)
+
+
+def _excused_units(
+    units: Iterable[str], excused: Mapping[str, list[tuple[str, Waiver]]]
+) -> dict[str, list[tuple[str, Waiver]]]:
+    """The waivers of each pair: a waiver of a node excuses the pairs in which it takes part."""
+    found = {}
+    for unit in units:
+        ends = pair_units.ends(unit)
+        found[unit] = [waiver for node in ends for waiver in excused.get(node, ())]
+    return found
+
+
+def _by_node(site: Site, baselines: Iterable[Baseline]) -> dict[str, list[Baseline]]:
+    """The baselines that cover each node."""
+    found: dict[str, list[Baseline]] = {}
+    for baseline in baselines:
+        for node in site.promised(baseline):
+            found.setdefault(node, []).append(baseline)
+    return found
 
 
 def _with_reason(
