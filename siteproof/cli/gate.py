@@ -240,30 +240,32 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
         )
         _print_left(silent)
     newest = max((s.header for s in judged.samples), key=lambda h: h.order)
+    mode = newest.mode or judged.site.system.mode
     for name, reservation in held.items():
         nodes = reservation.nodes - nodesets.of(plans[name].left_alone)
         if not nodes or code:
             continue
-        argv = [
-            "reframe",
-            f"--system={scene.system}:{name}",
-            "-c",
-            "checks/",
-            "-r",
-            "--mode",
-            newest.mode or judged.site.system.mode,
-            "-S",
-            f"nodes={nodes}",
-            "-J",
-            f"reservation={reservation.name}",
-            *chosen.again,
-        ]
-        named = f"SITEPROOF_CAMPAIGN={shlex.quote(newest.campaign)} " if newest.campaign else ""
-        click.echo(f"{named}{shlex.join(argv)}")
-        if chosen.apply and act.retest(scene, argv, newest.campaign):
-            code = ExitCode.FAIL
+        partition = f"{scene.system}:{name}"
+        argv = _reframe(partition, mode, nodes, reservation.name, chosen.again)
+        code = _run_again(scene, argv, newest.campaign, chosen.apply)
     click.echo(_next(judged, newest.campaign))
     return code
+
+
+def _run_again(scene: Scene, argv: list[str], campaign: str, apply: bool) -> ExitCode:
+    """Print the command that tests a quarantine, and run it if that is wanted."""
+    named = f"SITEPROOF_CAMPAIGN={shlex.quote(campaign)} " if campaign else ""
+    click.echo(f"{named}{shlex.join(argv)}")
+    failed = apply and act.retest(scene, argv, campaign)
+    return ExitCode.FAIL if failed else ExitCode.PASS
+
+
+def _reframe(
+    partition: str, mode: str, nodes: NodeSet, reservation: str, again: tuple[str, ...]
+) -> list[str]:
+    """The command that tests nodes inside their reservation."""
+    command = ["reframe", f"--system={partition}", "-c", "checks/", "-r", "--mode", mode]
+    return [*command, "-S", f"nodes={nodes}", "-J", f"reservation={reservation}", *again]
 
 
 def _next(judged: Judgement, campaign: str) -> str:

@@ -20,8 +20,9 @@ from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import sentence, sentences
 from siteproof.wording.verdicts import age, bound, number, value
 
-PAIRS = 8  # of a node in many pairs, the worst are explained …
-MANY = 60  # … and of a criterion on many pairs
+MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
+MAX_UNITS = 60  # … and of a criterion on many pairs
+MAX_NODES_SUGGESTED = 8
 
 
 @click.command()
@@ -36,23 +37,26 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str) -> Non
     siteproof why 'node003>login1'
     """
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
-    about = [r for r in judged.verdicts if r.id == subject]
-    if about:
-        _criterion(judged, about[0])
-        raise SystemExit(exit_code(r.verdict for r in about if not r.excused))
-    found = [(r, n) for r in judged.verdicts for n in r.nodes if _speaks_of(n.node, subject)]
+    for result in judged.verdicts:
+        if result.id == subject:
+            _criterion(judged, result)
+            raise SystemExit(exit_code([] if result.excused else [result.verdict]))
+    found = [(r, n) for r in judged.verdicts for n in r.nodes if _is_about(n.node, subject)]
     if not found:
-        nodes = sorted({node for r in judged.verdicts for n in r.nodes for node in ends(n.node)})
-        raise UserError(
-            "why",
-            f"'{subject}' is neither a criterion nor a node or pair of {judged.site.system.system}",
-            [r.id for r in judged.verdicts] + nodes[:8],
-        )
+        raise _unknown(judged, subject)
     _node(judged, subject, found)
     raise SystemExit(exit_code(n.verdict for r, n in found if not (r.excused or n.waived)))
 
 
-def _speaks_of(unit: str, subject: str) -> bool:
+def _unknown(judged: Judgement, subject: str) -> UserError:
+    nodes = sorted({node for r in judged.verdicts for n in r.nodes for node in ends(n.node)})
+    known = [r.id for r in judged.verdicts] + nodes[:MAX_NODES_SUGGESTED]
+    system = judged.site.system.system
+    what = f"'{subject}' is neither a criterion nor a node or pair of {system}"
+    return UserError("why", what, known)
+
+
+def _is_about(unit: str, subject: str) -> bool:
     """Whether a unit is the subject, or a pair over one of several links, or one with the node."""
     return subject in (unit, unit.partition(" over ")[0], *ends(unit))
 
@@ -70,7 +74,7 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     ]
     lines += [f"  note         {criterion.note}"] if criterion.note else []
     click.echo("\n".join(lines))
-    shown = result.nodes[:MANY] if criterion.links else result.nodes
+    shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
     for names, told in _alike(result, shown):
         click.echo(f"  {names}: {told}")
     if rest := len(result.nodes) - len(shown):
@@ -117,12 +121,12 @@ def _units(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, Nod
     """One criterion on a node: its own figure, or those of its pairs, the worst first."""
     result = found[0][0]
     attempts = attempts_at(judged.samples, result.criterion)
-    for _, verdict in found[:PAIRS]:
+    for _, verdict in found[:MAX_PAIRS]:
         unit = "" if verdict.node == node else f" {verdict.node}:"
         click.echo(f"  {result.id}:{unit} {_verdict(result, verdict)}")
         for sample in attempts.get(verdict.node, []):
             click.echo(f"    {_sample(sample, why_not(result.criterion, sample))}")
-    if rest := [v for _, v in found[PAIRS:]]:
+    if rest := [v for _, v in found[MAX_PAIRS:]]:
         kept = sum(v.verdict is Verdict.PASS for v in rest)
         click.echo(f"  {result.id}: {len(rest)} more pairs of {node}, {kept} of them PASS")
 

@@ -116,35 +116,35 @@ def quarantine(
     members = ours.nodes if ours else nodesets.of()
     commands = []
     if new and ours is None:
-        commands.append(
-            Command(
-                "create",
-                (
-                    "scontrol",
-                    "create",
-                    "reservation",
-                    f"ReservationName={name}",
-                    "StartTime=now",
-                    "Duration=UNLIMITED",
-                    f"Users={wish.users}",
-                    f"Nodes={new}",
-                    "Flags=MAINT,IGNORE_JOBS",
-                ),
-                str(new),
-                name,
-                str(new),
-            )
-        )
+        commands.append(_create(name, new, wish))
     elif added := new - members:
         commands.append(_resize(name, new | members, added))
     texts = {n: text(decision.rulings[n], wish.campaign) for n in new}
     commands += _comments(texts, cluster)
     if wish.drain:
-        undrained = {n: t for n, t in texts.items() if not cluster.nodes[n].state.taken_out}
-        commands += [
-            _node("drain", [n], "State=DRAIN", f"Reason={t}") for n, t in undrained.items()
-        ]
+        commands += _drains(texts, cluster)
     return Plan(commands, left)
+
+
+def _create(name: str, nodes: NodeSet, wish: Wish) -> Command:
+    words = (
+        "scontrol",
+        "create",
+        "reservation",
+        f"ReservationName={name}",
+        "StartTime=now",
+        "Duration=UNLIMITED",
+        f"Users={wish.users}",
+        f"Nodes={nodes}",
+        "Flags=MAINT,IGNORE_JOBS",
+    )
+    return Command("create", words, str(nodes), name, str(nodes))
+
+
+def _drains(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
+    """Drain each node that is in service, with its reason."""
+    in_service = [n for n in texts if not cluster.nodes[n].state.taken_out]
+    return [_node("drain", [n], "State=DRAIN", f"Reason={texts[n]}") for n in in_service]
 
 
 def release(

@@ -7,7 +7,7 @@ comes from a program that may answer it; values are rounded as the criterion say
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -205,7 +205,6 @@ def _judge_all(
     usual: Mapping[str, Sequence[Baseline]],
     waived: Mapping[str, Excuses],
 ) -> CriterionVerdict:
-    of_all = stated.newest(samples, criterion)
     if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
         nodes = [_incomplete_not_skip(node) for node in nodes]
     judged = [_waive(node, waived.get(node.node, ())) for node in nodes]
@@ -215,13 +214,28 @@ def _judge_all(
         deciding = [_judge_middle(criterion, deciding, expected, usual)]
     worst = gravest(node.verdict for node in deciding) or Verdict.SKIP
     nodes = sorted([*deciding, *excused], key=lambda node: _badness(criterion, node))
-    unanswered = worst is Verdict.INCOMPLETE and not any(node.sample for node in nodes)
-    if of_all and unanswered:
-        why, misses = stated.judged(criterion, of_all[0], stated.facts_of(expected))
-        # Which node misses it is not published, so that no node is accused.
-        return CriterionVerdict(name, criterion, Verdict.FAIL if misses else worst, (why,), nodes)
+    measured = any(node.sample for node in nodes)
+    published = [] if measured else stated.newest(samples, criterion)
+    if published and worst is Verdict.INCOMPLETE:
+        return _as_published(name, criterion, published[0], expected, nodes)
     findings, others = _commonest(nodes, worst)
     return CriterionVerdict(name, criterion, worst, findings, nodes, others, not deciding)
+
+
+def _as_published(
+    name: str,
+    criterion: Criterion,
+    sample: Sample,
+    expected: Mapping[str, Hardware],
+    nodes: Sequence[NodeVerdict],
+) -> CriterionVerdict:
+    """What nobody measured here: a published value of all nodes together may show a miss.
+
+    Which node misses it is not published, so that no node is accused.
+    """
+    why, misses = stated.judged(criterion, sample, stated.facts_of(expected))
+    verdict = Verdict.FAIL if misses else Verdict.INCOMPLETE
+    return CriterionVerdict(name, criterion, verdict, (why,), nodes)
 
 
 def _incomplete_not_skip(node: NodeVerdict) -> NodeVerdict:
@@ -390,12 +404,27 @@ def judge_unit(
     for sample in good:
         alike.setdefault(pair_units.dimensions(sample), []).append(sample)
     found = [_judge_trials(criterion, unit, facts, t, baselines) for t in alike.values()]
-    for sample in attempts:
-        same_job = pair_units.job(sample) == pair_units.job(good[0])
-        lacking = same_job and pair_units.lacks_its_own(sample, alike)
-        if lacking and not refusal(criterion, sample):
-            found.append(_lacking(criterion, unit, facts, sample))
+    found += _all_lacking(criterion, unit, facts, attempts, alike)
     return min(found, key=lambda n: _badness(criterion, n))
+
+
+def _all_lacking(
+    criterion: Criterion,
+    unit: str,
+    facts: Hardware,
+    attempts: Sequence[Sample],
+    alike: Mapping[str, Sequence[Sample]],
+) -> Iterator[NodeVerdict]:
+    """The kinds of value that the job of these good ones should have given, too.
+
+    alike: the good samples by their other dimensions, such as a size.
+    """
+    this_job = pair_units.job(next(iter(alike.values()))[0])
+    for sample in attempts:
+        in_this_job = pair_units.job(sample) == this_job
+        lacking = in_this_job and pair_units.lacks_its_own(sample, alike)
+        if lacking and not refusal(criterion, sample):
+            yield _lacking(criterion, unit, facts, sample)
 
 
 def _lacking(criterion: Criterion, unit: str, facts: Hardware, sample: Sample) -> NodeVerdict:

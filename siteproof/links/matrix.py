@@ -7,7 +7,7 @@ beside good trials.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -128,26 +128,28 @@ def select(
     sessions, check = Sessions(files.perflogs(), site.system.system), metric.partition(".")[0]
     jobs = [header for header in sessions.headers if header.check == check]
 
-    def is_mine(sample: Sample) -> bool:
+    def is_wanted(sample: Sample) -> bool:
         return _is_of(sample, metric) and (not link or link_of(sample) in ("", link))
 
     def answers(job: Header) -> bool:
-        return any(map(is_mine, sessions.of_job(job)))
+        return any(map(is_wanted, sessions.of_job(job)))
 
     start = campaign.since(since, datetime.now(UTC)) if since else None
     if days and not since and not name:
-        newest = sorted(jobs, key=lambda job: job.order, reverse=True)
-        start = next((_first_day(job) for job in newest if answers(job)), None)
-    all_of_it = sessions.headers if name else jobs
-    wanted, words = campaign.choose(all_of_it, campaign=name, start=start, answers=answers)
+        start = _first_day(jobs, answers)
+    headers = sessions.headers if name else jobs
+    wanted, words = campaign.choose(headers, campaign=name, start=start, answers=answers)
     found = sessions.of(lambda header: header.check == check and wanted(header))
-    return [sample for sample in found if is_mine(sample)], words
+    return [sample for sample in found if is_wanted(sample)], words
 
 
-def _first_day(newest: Header) -> datetime:
+def _first_day(jobs: Sequence[Header], answers: Callable[[Header], bool]) -> datetime | None:
     """The first of the days that the daily matrix shows, at its begin."""
-    start = datetime.fromisoformat(newest.time) - timedelta(days=DAYS - 1)
-    return start.replace(hour=0, minute=0, second=0, microsecond=0)
+    for newest in sorted(jobs, key=lambda job: job.order, reverse=True):
+        if answers(newest):
+            start = datetime.fromisoformat(newest.time) - timedelta(days=DAYS - 1)
+            return start.replace(hour=0, minute=0, second=0, microsecond=0)
+    return None
 
 
 def collect(site: Site, found: Iterable[Sample], metric: str) -> list[Matrix]:

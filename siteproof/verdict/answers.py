@@ -94,11 +94,21 @@ def choose(asked: Mapping[str, Asked], headers: Sequence[Header], read: Read, ag
         if not checks:
             continue
         found = read(session, checks)
-        if any([one.take(found) for one in in_time]):
+        # Each takes what it can, even where one before has made the session count.
+        taken = [one.take(found) for one in in_time]
+        if any(taken):
             chosen.sessions.append(session)
-        spoke = [one.checks for one in late if one.take(found)]
-        chosen.old_jobs += [(session, check) for check in sorted(set().union(*spoke))]
+        chosen.old_jobs += [(session, check) for check in _too_late(late, found)]
     return chosen
+
+
+def _too_late(late: Iterable[Asked], found: Sequence[Sample]) -> list[str]:
+    """The checks whose samples would answer, and are too old."""
+    checks: set[str] = set()
+    for one in late:
+        if one.take(found):
+            checks |= one.checks
+    return sorted(checks)
 
 
 def _newest_first(headers: Sequence[Header]) -> Iterable[tuple[str, list[Header]]]:
