@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -159,12 +160,12 @@ def _unit(metric: Metric, a: Nodes, b: Nodes) -> str:
 
 def _values(place: Place, nodes: Nodes, unit: str, to: str) -> list[float]:
     """What the noise is judged by: nodes, else a node's runs; of a sweep's point its trials."""
-    if len(nodes) > 1 and place.role != series.SYSTEM:
+    if place.role == series.SYSTEM:
+        found = [value for run in chain(*nodes.values()) for value in run.each]
+    elif len(nodes) > 1:
         found = [median(run.value for run in runs) for runs in nodes.values()]
     else:
-        runs = [run for runs in nodes.values() for run in runs]
-        each = [run.each if place.role == series.SYSTEM else [run.value] for run in runs]
-        found = [value for values in each for value in values]
+        found = [run.value for run in chain(*nodes.values())]
     factor = units.convert(1, unit, to)
     return [float(f"{float(value * factor):.12g}") for value in found]  # 885, not 885.0000000001
 

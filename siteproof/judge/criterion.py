@@ -205,11 +205,7 @@ def _judge_all(
     usual: Mapping[str, Sequence[Baseline]],
     waived: Mapping[str, Excuses],
 ) -> CriterionVerdict:
-    if any(n.verdict is not Verdict.SKIP for n in nodes):  # it can run here, and not on some nodes
-        nodes = [_incomplete_not_skip(node) for node in nodes]
-    judged = [_waive(node, waived.get(node.node, ())) for node in nodes]
-    excused = [node for node in judged if node.waived]
-    deciding = [node for node in judged if not node.waived]
+    excused, deciding = _waive_all(_all_or_none_skip(nodes), waived)
     if criterion.scope in MIDDLES and deciding:
         deciding = [_judge_middle(criterion, deciding, expected, usual)]
     worst = gravest(node.verdict for node in deciding) or Verdict.SKIP
@@ -236,6 +232,21 @@ def _as_published(
     why, misses = stated.judged(criterion, sample, stated.facts_of(expected))
     verdict = Verdict.FAIL if misses else Verdict.INCOMPLETE
     return CriterionVerdict(name, criterion, verdict, (why,), nodes)
+
+
+def _all_or_none_skip(nodes: Sequence[NodeVerdict]) -> Sequence[NodeVerdict]:
+    """Where a check can run on some nodes, it is owed of the others, too."""
+    if all(node.verdict is Verdict.SKIP for node in nodes):
+        return nodes
+    return [_incomplete_not_skip(node) for node in nodes]
+
+
+def _waive_all(
+    nodes: Iterable[NodeVerdict], waived: Mapping[str, Excuses]
+) -> tuple[list[NodeVerdict], list[NodeVerdict]]:
+    """The nodes that a waiver excuses, and those that decide."""
+    judged = [_waive(node, waived.get(node.node, ())) for node in nodes]
+    return [n for n in judged if n.waived], [n for n in judged if not n.waived]
 
 
 def _incomplete_not_skip(node: NodeVerdict) -> NodeVerdict:
