@@ -19,3 +19,8 @@ def comparisons(found):
 def measured(found):
     """(metric, nodes) of what only one side has."""
     return sorted((f.metric, f.subject) for f in found)
+
+
+def kinds(judged):
+    """The kinds of the findings of a node, a pair or a criterion, in their order."""
+    return [why.kind for why in judged.findings]

@@ -1,7 +1,7 @@
 """The decision, the commands that follow from it, and the log: without Slurm."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,36 +9,49 @@ import pytest
 from fleets import broken, furnish, names, run_of
 
 from siteproof import nodesets
-from siteproof.analysis.slow_nodes import WrongAnswer
 from siteproof.errors import UserError
 from siteproof.gate import act, commands, log
 from siteproof.gate.commands import Cluster, Wish
 from siteproof.gate.decision import STATES, Decision, Excuse, Ruling, decide, too_many
 from siteproof.record import samples
+from siteproof.record.finding import Finding, Kind, of
 from siteproof.record.samples import Header, Sample
 from siteproof.slurm.records import Node, Reservation
 from siteproof.slurm.spelling import node_state
 
-WAIVER = "waived until 2999-12-31 by A. Colleague: fan"
+WAIVER = of(
+    Kind.WAIVED, {"problem": "fan", "owner": "A. Colleague", "until": "2999-12-31"}, waived_by="W"
+)
 WISH = Wish("root", "campaign winter")
+SLOW = Finding(Kind.MEASURED_UNDER, metric="Stream.triad", message="slow")
 INVENTORY = nodesets.of(f"n{i}" for i in range(1, 9))
 
 
 @dataclass
 class Report:
     state: str
-    reasons: list = field(default_factory=list)
-    wrong: list = field(default_factory=list)
+    findings: list = field(default_factory=list)
 
 
-def excuse(*things, wrong_answers=()):
-    return Excuse(frozenset(things), frozenset(wrong_answers), WAIVER)
+def excuse(*, everything=False, criteria=(), metrics=(), checks=(), wrong_answers=()):
+    return Excuse(WAIVER, everything, *map(frozenset, (criteria, metrics, checks, wrong_answers)))
+
+
+def slow(metric="Stream.triad", criterion="", check="Stream", kind=Kind.MISSES_BOUND, **fields):
+    return Finding(kind, "n1", check, metric, criterion, **fields)
 
 
 def decided(**states):
     """A decision with these states; every other node is OK."""
     reports = {n: Report("OK") for n in INVENTORY}
-    return decide(reports | {n: Report(s, [f"Stream.triad: {s}"]) for n, s in states.items()})
+    found = {n: Report(s, [replace(SLOW, subject=n)]) for n, s in states.items()}
+    return decide(reports | found)
+
+
+def left_alone(found):
+    """Kind, details and message of why each node is left alone."""
+    assert all(why.subject == node for node, why in found.items())
+    return {node: (why.kind, dict(why.details), why.message) for node, why in found.items()}
 
 
 def cluster(*reservations, **nodes):
@@ -87,40 +100,66 @@ def test_the_answer_is_one_line():
     assert str(decided()) == "8 of 8 nodes go back"
 
 
+HPL = slow("Hpl.gflops", "TB-HPL", "Hpl")
+TIMEOUT = Finding(Kind.NO_VALUE, "n1", "Hpl", status="timeout")
+OF_HPL = excuse(criteria=["TB-HPL"], metrics=["Hpl.gflops"], checks=["Hpl"])
+FAN = Finding(Kind.FIELD_DIFFERS, "n1")
+
+
 @pytest.mark.parametrize(
-    ("reasons", "waived", "back"),
+    ("reasons", "excuses", "back"),
     [
-        (["anything"], "all", True),
-        (["TB-HPL: 1 GFLOPS"], "TB-HPL", True),
-        (["Stream.triad is 12 % below"], "Stream.triad", True),
-        (["TB-HPL-ANY: 1 GFLOPS"], "TB-HPL", False),
-        (["TB-HPL: slow", "TB-STREAM: slow"], "TB-HPL", False),
-        ([], "TB-HPL", False),
+        ([FAN], [excuse(everything=True)], True),
+        ([HPL], [OF_HPL], True),
+        ([slow(kind=Kind.SLOW)], [excuse(metrics=["Stream.triad"])], True),
+        ([slow("Stream.triad [size 8]", kind=Kind.SLOW)], [excuse(metrics=["Stream.triad"])], True),
+        ([TIMEOUT], [OF_HPL], True),
+        ([FAN], [OF_HPL], False),
+        ([slow("Hpl.gflops", "TB-HPL-ANY", "Hpl")], [OF_HPL], False),
+        ([slow("Hpl.gflops", "TB-HPL-ANY", "Hpl")], [excuse(metrics=["Hpl.gflops"])], False),
+        ([slow("Hpl.seconds", "", "Hpl")], [OF_HPL], False),
+        ([slow("Hpl.gflops_all", "", "Hpl")], [OF_HPL], False),
+        ([replace(TIMEOUT, message="TB-HPL Hpl.gflops Stream", check="Stream")], [OF_HPL], False),
+        ([HPL, slow("Stream.triad", "TB-STREAM")], [OF_HPL], False),
+        ([HPL, slow("Stream.triad", "TB-STREAM")], [OF_HPL, excuse(criteria=["TB-STREAM"])], True),
+        ([], [OF_HPL], False),
+        ([], [excuse(everything=True)], False),
     ],
 )
-def test_a_waiver_excuses_only_what_it_speaks_of(reasons, waived, back):
-    ruling = decide({"n1": Report("FAILED", reasons)}, {"n1": [excuse(waived)]}).rulings["n1"]
+def test_a_waiver_excuses_only_what_it_covers(reasons, excuses, back):
+    ruling = decide({"n1": Report("FAILED", reasons)}, {"n1": excuses}).rulings["n1"]
     assert ruling.back is back
-    assert ruling.waived == (WAIVER if back else "")
+    assert ruling.waived == ((WAIVER,) if back else ())
+    assert ruling.findings == tuple(reasons)
+
+
+OF_STREAM = {"checks": ["Stream"], "metrics": ["Stream.triad"]}
 
 
 @pytest.mark.parametrize(
     ("excuses", "back"),
     [
-        ([excuse("all")], False),
-        ([excuse("Stream", "Stream.triad", "wrong answer", "invalid", "Hpl")], False),
-        ([excuse("all", wrong_answers=["checksum"])], False),
-        ([excuse("Hpl", wrong_answers=["invalid"]), excuse("Stream")], False),
-        ([excuse("Stream", "Stream.triad", wrong_answers=["invalid"])], True),
-        ([excuse("all", wrong_answers=["invalid", "checksum"])], True),
+        ([excuse(everything=True)], False),
+        ([excuse(**OF_STREAM), OF_HPL], False),
+        ([excuse(everything=True, wrong_answers=["checksum"])], False),
+        ([excuse(checks=["Hpl"], wrong_answers=["invalid"]), excuse(checks=["Stream"])], False),
+        ([excuse(**OF_STREAM, wrong_answers=["invalid"])], True),
+        ([excuse(everything=True, wrong_answers=["invalid", "checksum"])], True),
     ],
 )
-def test_a_wrong_answer_keeps_a_node_out_unless_its_status_is_waived(excuses, back):
-    told = "Stream: wrong answer: invalid: the word Hpl is in it"
-    report = Report(
-        "FAILED", [told, "Stream.triad: no value"], [WrongAnswer(told, "Stream", "invalid")]
-    )
+@pytest.mark.parametrize(
+    "kind", [Kind.WRONG_ANSWER, Kind.WRONG_BEFORE, Kind.PAIRS_WITHOUT_VALUE], ids=str
+)
+def test_a_wrong_answer_keeps_a_node_out_unless_its_status_is_waived(kind, excuses, back):
+    wrong = Finding(kind, "n1", "Stream", status="invalid", message="the word Hpl is in it")
+    report = Report("FAILED", [wrong, slow(kind=Kind.NOT_MEASURED)])
     assert decide({"n1": report}, {"n1": excuses}).rulings["n1"].back is back
+
+
+def test_a_wrong_answer_of_a_pair_that_another_node_explains_is_a_missing_value():
+    why = Finding(Kind.NO_VALUE, "n1", "TcpBandwidth", "TcpBandwidth.throughput", status="invalid")
+    excuses = [excuse(metrics=["TcpBandwidth.throughput"])]
+    assert decide({"n1": Report("UNTESTED", [why])}, {"n1": excuses}).rulings["n1"].back
 
 
 def test_a_node_that_nobody_measured_never_leaves_a_quarantine():
@@ -179,22 +218,31 @@ def test_a_new_failure_is_added_and_who_has_passed_waits_for_its_release():
 
 
 @pytest.mark.parametrize(
-    ("node", "others", "told"),
+    ("node", "others", "why"),
     [
-        (Node("n3", node_state("IDLE+DRAIN"), "bad DIMM"), [], "drain+idle: bad DIMM"),
-        (Node("n3", node_state("DOWN"), "Not responding"), [], "down: Not responding"),
-        (Node("n3"), [held("n3", name="class")], "in reservation class"),
+        (
+            Node("n3", node_state("IDLE+DRAIN"), "bad DIMM"),
+            [],
+            (Kind.TAKEN_OUT, {"state": "drain+idle"}, "bad DIMM"),
+        ),
+        (
+            Node("n3", node_state("DOWN"), "Not responding"),
+            [],
+            (Kind.TAKEN_OUT, {"state": "down"}, "Not responding"),
+        ),
+        (Node("n3"), [held("n3", name="class")], (Kind.RESERVED, {"reservations": "class"}, "")),
     ],
 )
-def test_what_is_somebody_elses_is_left_alone_and_named(node, others, told):
+def test_what_is_somebody_elses_is_left_alone_and_named(node, others, why):
     done, left = planned(decided(n3="FAILED", n6="FAILED"), cluster(*others, n3=node))
     assert done[0][-2] == "Nodes=n6"
-    assert left == {"n3": told}
+    assert left_alone(left) == {"n3": why}
 
 
 def test_a_node_that_slurm_does_not_know_is_named():
     seen = Cluster({n: Node(n) for n in INVENTORY if n != "n3"})
-    assert planned(decided(n3="FAILED"), seen) == ([], {"n3": "unknown to Slurm"})
+    done, left = planned(decided(n3="FAILED"), seen)
+    assert (done, left_alone(left)) == ([], {"n3": (Kind.UNKNOWN_TO_SLURM, {}, "")})
 
 
 def test_the_maintenances_own_reservation_may_be_overlapped_if_it_is_named():
@@ -206,7 +254,9 @@ def test_the_maintenances_own_reservation_may_be_overlapped_if_it_is_named():
 def test_a_node_that_changed_since_the_plan_is_left_alone():
     before, now = cluster(), cluster(n3=Node("n3", node_state("DOWN"), "power"))
     moved = commands.changed(before, now, ["n3", "n6"])
-    assert moved == {"n3": "changed meanwhile: down: power"}
+    assert left_alone(moved) == {
+        "n3": (Kind.STATE_CHANGED, {"before": "idle", "after": "down: power"}, "")
+    }
     done, left = planned(decided(n3="FAILED", n6="FAILED"), now, moved=moved)
     assert (done[0][-2], list(left)) == ("Nodes=n6", ["n3"])
 
@@ -217,7 +267,16 @@ def test_a_job_that_begins_is_no_change():
 
 
 def test_a_reservation_that_comes_between_is_a_change():
-    assert list(commands.changed(cluster(), cluster(held("n3", name="x")), ["n3"])) == ["n3"]
+    moved = commands.changed(cluster(), cluster(held("n3", name="x")), ["n3"])
+    assert left_alone(moved) == {
+        "n3": (Kind.STATE_CHANGED, {"before": "in no reservation", "after": "in x"}, "")
+    }
+
+
+def test_a_node_that_slurm_forgets_is_a_change():
+    now = Cluster({n: Node(n) for n in INVENTORY if n != "n3"})
+    (why,) = commands.changed(cluster(), now, ["n3", "n6"]).values()
+    assert (why.kind, why.subject, why["after"]) == (Kind.STATE_CHANGED, "n3", "unknown to Slurm")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +298,7 @@ def test_a_drain_is_offered_and_not_repeated():
         "update",
         "NodeName=n3",
         "State=DRAIN",
-        "Reason=siteproof: FAILED: Stream.triad: FAILED; campaign winter; see: siteproof why n3",
+        "Reason=siteproof: FAILED: Stream.triad: slow; campaign winter; see: siteproof why n3",
     )
     drained = cluster(held("n3"), n3=Node("n3", node_state("IDLE+DRAIN"), "siteproof: x"))
     again = commands.quarantine("compute", INVENTORY, decision, drained, held("n3"), wish, {})
@@ -251,7 +310,9 @@ def test_release_takes_out_what_has_passed_and_names_the_rest():
     assert [c.argv[1:] for c in plan.commands] == [
         ("update", "ReservationName=siteproof-compute", "Nodes=n6")
     ]
-    assert plan.left_alone == {"n6": "FAILED: Stream.triad: FAILED"}
+    assert left_alone(plan.left_alone) == {
+        "n6": (Kind.NOT_PASSED, {"state": "FAILED"}, "Stream.triad: slow")
+    }
 
 
 def test_the_last_node_takes_the_reservation_with_it():
@@ -268,7 +329,10 @@ def test_the_last_node_takes_the_reservation_with_it():
 def test_release_keeps_a_stranger_in_the_reservation():
     seen = held("n3", "n4", "gone9")
     plan = commands.release(decided(), cluster(), seen, nodesets.of(["n3", "gone9"]), {})
-    assert plan.left_alone == {"gone9": "not in the inventory", "n4": "put there by somebody else"}
+    assert left_alone(plan.left_alone) == {
+        "gone9": (Kind.NOT_IN_INVENTORY, {}, ""),
+        "n4": (Kind.PUT_BY_OTHERS, {}, ""),
+    }
     assert plan.commands[0].nodes == "gone9,n4"
 
 
@@ -277,18 +341,21 @@ def test_only_our_own_drains_are_resumed():
     seen = cluster(n3=Node("n3", drained, "siteproof: x"), n6=Node("n6", drained, "bad DIMM"))
     plan = commands.resume(seen, held("n3", "n6"), {})
     assert [c.argv[2] for c in plan.commands] == ["NodeName=n3"]
-    assert plan.left_alone == {"n6": "drain+idle: bad DIMM"}
+    assert left_alone(plan.left_alone) == {
+        "n6": (Kind.TAKEN_OUT, {"state": "drain+idle"}, "bad DIMM")
+    }
 
 
 @pytest.mark.parametrize(
     "reason", ['a "b" $(id) `id` \\ |', "x\nState=DOWN Reason=y", "\x1b[31m", "é\u202e", "w" * 5000]
 )
 def test_no_reason_ends_a_field_or_steers_a_terminal(reason):
-    words = commands.text(Ruling("n1", "FAILED", False, (reason,)), 'c "; $(id)')
+    why = Finding(Kind.MEASURED_UNDER, message=reason)
+    words = commands.text(Ruling("n1", "FAILED", False, (why,)), 'c "; $(id)')
     assert words.isascii()
     assert words.isprintable()
     assert not set(words) & set("\"'`$\\|=\n")
-    assert len(words) <= commands.MOST
+    assert len(words) <= commands.MAX_COMMENT
     assert words.endswith("see: siteproof why n1")
 
 
@@ -341,7 +408,9 @@ def test_it_looks_again_right_before_it_acts(scene, monkeypatch):
     fake = Slurm(now, cluster(held("n6")))
     done = quarantine(scene, monkeypatch, fake, cluster())
     assert done.commands[0].nodes == "n6"
-    assert done.left_alone == {"n3": "changed meanwhile: drain+idle: bad DIMM"}
+    assert left_alone(done.left_alone) == {
+        "n3": (Kind.STATE_CHANGED, {"before": "idle", "after": "drain+idle: bad DIMM"}, "")
+    }
     assert [r["phase"] for r in log.read(scene.log)[:3]] == ["plan", "before", "after"]
     assert log.read(scene.log)[2]["start"] == 5
 
@@ -516,7 +585,22 @@ def test_a_waived_failure_goes_back_and_says_why(here):
     )
     done = here.siteproof("gate")
     assert done.code == 0, done.said
-    assert "waived until 2999-12-31 by me: fan" in done.out
+    assert "2999-12-31 by me: fan" in done.out
+
+
+def test_a_waiver_of_another_criterion_on_the_same_metric_does_not_excuse(here):
+    other = CRITERION.replace("HERE-PARAMETERS", "HERE-FEW").replace("at_most: 0", "at_most: 1")
+    here.site(
+        criteria=CRITERION + other,
+        waivers="W:\n  {nodes: localhost, waives: HERE-FEW, problem: fan, "
+        "owner: me, expires: 2999-12-31}\n",
+    )
+    measure(here, 2)
+    assert here.siteproof("gate").code == 1
+    path = here.sites / "thishost/waivers.yaml"
+    path.write_text(path.read_text().replace("waives: HERE-FEW", "waives: HERE-PARAMETERS"))
+    measure(here, 1, session="s2", time="2026-11-22T00:00:00+00:00")
+    assert here.siteproof("gate").code == 0
 
 
 @pytest.mark.parametrize("waives", ["all", "C-TRIAD", "Stream.triad"])
@@ -528,7 +612,10 @@ def test_a_waiver_of_slowness_frees_no_node_whose_answers_are_wrong(world, waive
     path.write_text(text)
     done, verdict = here.ask("gate"), here.ask("verdict")
     assert (done.code, "stay out: n003" in done.out) == (1, True), done
-    assert (verdict.code, "invalid: because" in verdict.out) == (1, True), verdict
+    (criterion,) = json.loads(here.ask("verdict", "--json").out)["criteria"]
+    (why,) = criterion["findings"]
+    assert (why["kind"], why["status"], why["message"]) == ("wrong_answer", "invalid", "because")
+    assert verdict.code == 1
     path.write_text(text.replace("problem", "wrong_answers: [invalid], problem"))
     assert (here.ask("gate").code, here.ask("verdict").code) == (0, 0)
 

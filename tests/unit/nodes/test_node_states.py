@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import fleets
 import pytest
@@ -9,10 +10,15 @@ from fleets import Fleet, broken, judged, names, run_of
 
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Slow
+from siteproof.judge.criterion import judge
+from siteproof.judge.gravity import is_wrong_answer
 from siteproof.nodes import states
 from siteproof.nodes.states import State
 from siteproof.record import descriptions
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
+from siteproof.sites import Baseline
+from siteproof.verdict.judgement import expected_nodes
 
 
 @pytest.fixture
@@ -124,9 +130,11 @@ def test_a_node_that_is_thirty_per_cent_below_is_slow_at_once(site):
     found = report(site(), run_of(even(n003=70)))
     node = found.nodes["n003"]
     assert slow(found) == {"n003"}
-    assert node.reasons == [
-        "Stream.triad 70 MB/s is 30.0% below the fleet's median 100, z -150.0, seen once, retest"
-    ]
+    (why,) = node.findings
+    assert (why.kind, why.subject, why.metric) == (Kind.SLOW, "n003", "Stream.triad")
+    assert (why.value, why.unit) == ("70", "MB/s")
+    assert (why["deficit"], why["median"], why["z"]) == (pytest.approx(0.3), 100, -150)
+    assert (why["better"], why["rule"]) == ("higher", "once")
     assert str(found.retest) == "n003"
 
 
@@ -134,11 +142,16 @@ def test_ten_per_cent_want_a_second_run(site):
     place = site()
     once = report(place, run_of(even(n003=90)))
     assert slow(once) == set()
-    assert "retest" in once.nodes["n003"].notes[0]
+    (note,) = once.nodes["n003"].notes
+    assert (note.kind, note.subject, note.metric) == (Kind.SLOW, "n003", "Stream.triad")
+    assert (note["rule"], note["slow"], note["runs"]) == ("unconfirmed", 1, 1)
     assert str(once.retest) == "n003"
     twice = report(place, [*run_of(even(n003=90)), *run_of(even(n003=90), 2)])
     assert slow(twice) == {"n003"}
     assert twice.nodes["n003"].metrics["Stream.triad"].slow_runs == 2
+    (why,) = twice.nodes["n003"].findings
+    assert (why["rule"], why["slow"], why["runs"]) == ("confirmed", 2, 2)
+    assert not twice.retest
 
 
 def test_a_retest_of_the_slow_ones_alone_is_compared_with_the_whole_fleet(site):
@@ -150,7 +163,10 @@ def test_one_slow_run_counts_beside_a_fall_of_its_own(site):
     before = [s for run in range(1, 6) for s in run_of(even(), run)]
     found = report(site(), run_of(even(n003=88), 9), before)
     assert slow(found) == {"n003"}
-    assert "fell 12.0% against its own history" in found.nodes["n003"].reasons[0]
+    against_fleet, fell = found.nodes["n003"].findings
+    assert (against_fleet.kind, against_fleet["rule"]) == (Kind.SLOW, "once")
+    assert (fell.kind, fell.metric, fell["rule"]) == (Kind.FELL, "Stream.triad", "confirmed")
+    assert fell["change"] == pytest.approx(-0.12)
     assert found.nodes["n001"].metrics["Stream.triad"].change == 0
 
 
@@ -165,10 +181,9 @@ def test_a_step_of_the_whole_fleet_is_told_once_and_accuses_nobody(site):
     now = {node: value * 0.8 for node, value in even().items()}
     found = report(site(), run_of(now, 9), before)
     assert slow(found) == set()
-    assert found.warnings == [
-        "Stream.triad: compute as a whole fell 20.0% against its history; "
-        "no node is accused of that"
-    ]
+    (why,) = found.warnings
+    assert (why.kind, why.metric, why["role"]) == (Kind.FLEET_MOVED, "Stream.triad", "compute")
+    assert why["change"] == pytest.approx(-0.2)
 
 
 def test_other_conditions_are_another_series(site):
@@ -209,9 +224,13 @@ def test_a_node_that_hides_in_a_series_of_its_own_is_odd(site):
         ],
     )
     assert found.nodes["n003"].state is State.ODD
-    assert found.nodes["n003"].reasons == [
-        "Stream ran with blas_kernel Prescott, on most nodes with SkylakeX: not compared with them"
-    ]
+    (why,) = found.nodes["n003"].findings
+    assert (why.kind, why.subject, why.check) == (Kind.CONDITION_DIFFERS, "n003", "Stream")
+    assert dict(why.details) == {
+        "condition": "blas_kernel",
+        "found": "Prescott",
+        "majority": "SkylakeX",
+    }
 
 
 CRITERIA = """\
@@ -223,26 +242,47 @@ C-TRIAD:
 def test_a_node_below_the_contract_has_failed(site):
     found = report(site(criteria=CRITERIA), run_of(even(n003=50)))
     assert found.nodes["n003"].state is State.FAILED
-    assert found.nodes["n003"].reasons[0] == (
-        "C-TRIAD: Stream.triad is 50.00 MB/s, the contract asks for at least 60 MB/s"
+    contract, against_fleet = found.nodes["n003"].findings
+    assert (contract.kind, contract.criterion, contract.metric, contract.check) == (
+        Kind.MISSES_BOUND,
+        "C-TRIAD",
+        "Stream.triad",
+        "Stream",
     )
-    assert "below the fleet's median" in found.nodes["n003"].reasons[1]
+    assert (contract.value, contract.unit, contract.bound) == ("50.00", "MB/s", "at least 60 MB/s")
+    assert (against_fleet.kind, against_fleet.criterion) == (Kind.SLOW, "")
+
+
+def test_a_node_below_its_baseline_is_slow_and_meets_the_contract(site):
+    place = site(criteria=CRITERIA)
+    now = run_of(even(n003=70))
+    usual = Baseline(metric="Stream.triad", at_least="90 MB/s", source="s", taken="2026-01-01")
+    (criterion,) = place.criteria.values()
+    verdict = judge(
+        "C-TRIAD", criterion, now, expected_nodes(place, criterion), {n: [usual] for n in even()}
+    )
+    both = replace(judged(place, now), verdicts=[verdict])
+    why = states.report(both, now).nodes["n003"].findings[0]
+    assert (why.kind, why.criterion) == (Kind.BELOW_BASELINE, "C-TRIAD")
+    assert (why.value, why.unit, why.bound) == ("70.00", "MB/s", "90 MB/s")
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "kind"),
     [
-        ("invalid", "Stream: wrong answer: invalid: because"),
-        ("checksum", "Stream: wrong answer: checksum: because"),
-        ("timeout", "Stream: no value: timeout: because"),
-        ("node_lost", "Stream: did not answer: because"),
+        ("invalid", Kind.WRONG_ANSWER),
+        ("checksum", Kind.WRONG_ANSWER),
+        ("timeout", Kind.NO_VALUE),
+        ("node_lost", Kind.NODE_LOST),
     ],
 )
-def test_a_node_without_an_answer_or_with_a_wrong_one_has_failed(site, status, told):
+def test_a_node_without_an_answer_or_with_a_wrong_one_has_failed(site, status, kind):
     rest = {n: v for n, v in even().items() if n != "n003"}
     found = report(site(), [*run_of(rest), broken("n003", status)])
     assert found.nodes["n003"].state is State.FAILED
-    assert found.nodes["n003"].reasons[0] == told
+    why = found.nodes["n003"].findings[0]
+    assert (why.kind, why.status, why.message) == (kind, status, "because")
+    assert (why.subject, why.check) == ("n003", "Stream")
     assert found.nodes["n003"].untested
 
 
@@ -255,9 +295,9 @@ def test_a_missing_tool_is_no_failure_of_the_node(site):
 def test_one_right_answer_does_not_take_a_wrong_one_back_and_three_do(site):
     place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
     runs = [*run_of(rest), broken("n003", "invalid"), *run_of(even(), 2)]
-    assert report(place, runs).nodes["n003"].reasons == [
-        "Stream: wrong answer in 1 of 2 runs; 3 right ones in a row would take it back"
-    ]
+    (why,) = report(place, runs).nodes["n003"].findings
+    assert (why.kind, why.check, why.status) == (Kind.WRONG_BEFORE, "Stream", "invalid")
+    assert dict(why.details) == {"wrong": 1, "runs": 2, "needed": 3}
     runs += [*run_of(even(), 3), *run_of(even(), 4)]
     assert report(place, runs).nodes["n003"].state is State.OK
 
@@ -268,9 +308,9 @@ def test_a_run_without_an_answer_neither_hides_a_wrong_one_nor_takes_it_back(sit
     runs = [*run_of(rest), broken("n003", "invalid")]
     for session in (2, 3, 4):
         runs += [*run_of(rest, session), broken("n003", status, session)]
-    (wrong,) = report(place, runs).nodes["n003"].wrong
-    assert (wrong.check, wrong.status) == ("Stream", "invalid")
-    assert wrong.reason in report(place, runs).nodes["n003"].reasons
+    (wrong,) = filter(is_wrong_answer, report(place, runs).nodes["n003"].findings)
+    assert (wrong.kind, wrong.check, wrong.status) == (Kind.WRONG_BEFORE, "Stream", "invalid")
+    assert dict(wrong.details) == {"wrong": 1, "runs": 4, "needed": 3}
 
 
 def test_the_gravest_status_of_a_run_decides_in_whatever_order_it_was_written(site):
@@ -278,7 +318,16 @@ def test_the_gravest_status_of_a_run_decides_in_whatever_order_it_was_written(si
     for statuses in (["tool_missing", "invalid"], ["invalid", "tool_missing"]):
         runs = [*run_of(rest), *(broken("n003", status) for status in statuses)]
         node = report(place, runs).nodes["n003"]
-        assert (node.state, [w.status for w in node.wrong]) == (State.FAILED, ["invalid"])
+        wrong = [why.status for why in node.findings if is_wrong_answer(why)]
+        assert (node.state, wrong) == (State.FAILED, ["invalid"])
+
+
+def test_the_same_failure_in_two_modes_is_one_reason(site):
+    rest = {n: v for n, v in even().items() if n != "n003"}
+    quick = broken("n003", "timeout", 2, mode="quick")
+    found = report(site(), [*run_of(rest), broken("n003", "timeout"), quick])
+    kinds = [why.kind for why in found.nodes["n003"].findings]
+    assert kinds == [Kind.NO_VALUE, Kind.NOT_MEASURED]
 
 
 def test_a_failure_is_healed_by_a_newer_run_and_not_by_a_quick_one(site):
@@ -318,8 +367,19 @@ def test_a_host_parameter_that_is_wrong_makes_a_node_odd_by_name(site):
     )
     found = report(site(), [*counts, text])
     assert found.nodes["n003"].state is State.ODD
-    assert found.nodes["n003"].reasons == ["nic.em1.mtu: expected 9000, found 1500"]
+    (why,) = found.nodes["n003"].findings
+    assert (why.kind, why.metric) == (Kind.PARAMETER_DIFFERS, "HostParameters.mismatches")
+    assert (why["parameter"], why.value) == ("nic.em1.mtu", "expected 9000, found 1500")
     assert "HostParameters.mismatches" not in found.nodes["n001"].metrics
+
+
+def test_host_parameters_that_nobody_named_are_counted(site):
+    counts = run_of(
+        {**dict.fromkeys(names(8), 0), "n003": 2}, metric="HostParameters.mismatches", unit="count"
+    )
+    (why,) = report(site(), counts).nodes["n003"].findings
+    assert (why.kind, why.metric) == (Kind.PARAMETERS_DIFFER, "HostParameters.mismatches")
+    assert why["count"] == "2.00"
 
 
 def test_a_contract_on_host_parameters_says_which_are_wrong(site):
@@ -341,7 +401,9 @@ def test_a_contract_on_host_parameters_says_which_are_wrong(site):
     )
     found = report(site(criteria=promise), [*counts, text])
     assert found.nodes["n003"].state is State.FAILED
-    assert found.nodes["n003"].reasons[0].endswith("(nic.em1.mtu: expected 9000, found 1500)")
+    why = found.nodes["n003"].findings[0]
+    assert (why.kind, why.criterion, why.bound) == (Kind.MISSES_BOUND, "C-HOST", "at most 0 count")
+    assert why.message == "nic.em1.mtu: expected 9000, found 1500"
 
 
 def test_a_field_that_others_have_otherwise_makes_a_node_odd(site, tmp_path):
@@ -353,10 +415,11 @@ def test_a_field_that_others_have_otherwise_makes_a_node_odd(site, tmp_path):
         site(), run_of(dict.fromkeys(names(8), 2), metric=descriptions.COUNT, unit="count")
     )
     assert found.nodes["n003"].state is State.ODD
-    assert found.nodes["n003"].reasons == [
-        "bios.version is 1.9, on most nodes of compute 2.1",
-        "kernel is missing, on most nodes of compute 6.1",
-    ]
+    assert {why.kind for why in found.nodes["n003"].findings} == {Kind.FIELD_DIFFERS}
+    assert [
+        (why["field"], why["found"], why["majority"], why["role"])
+        for why in found.nodes["n003"].findings
+    ] == [("bios.version", "1.9", "2.1", "compute"), ("kernel", "missing", "6.1", "compute")]
     path = descriptions.path_of(tmp_path / "perflogs", head)
     assert json.loads(gzip.decompress(path.read_bytes()))
 
@@ -369,7 +432,9 @@ def test_a_node_that_jumps_from_run_to_run_is_unstable(site):
     ]
     found = report(site(), [s for s in runs if s.header.session < "s0006"])
     assert found.nodes["n003"].state in (State.UNSTABLE, State.SLOW)
-    assert any("varies by" in reason for reason in found.nodes["n003"].reasons)
+    (why,) = [w for w in found.nodes["n003"].findings if w.kind is Kind.UNSTABLE]
+    assert (why.metric, why["runs"], why["typical"]) == ("Stream.triad", 5, 0)
+    assert why["spread"] > 0.15
 
 
 def test_three_runs_show_no_spread():
@@ -381,7 +446,8 @@ def test_three_runs_show_no_spread():
 def test_who_was_not_measured_is_untested(site):
     found = report(site(), run_of({n: 100 for n in names(8)[:6]}))
     assert str(found.of(State.UNTESTED)) == "n[007-008]"
-    assert found.nodes["n007"].reasons == ["Stream.triad: no value"]
+    (why,) = found.nodes["n007"].findings
+    assert (why.kind, why.check, why.metric) == (Kind.NOT_MEASURED, "Stream", "Stream.triad")
     promised = report(site(criteria=CRITERIA), [])
     assert len(promised.of(State.UNTESTED)) == 8
 
@@ -406,15 +472,17 @@ def test_a_rack_that_is_slow_as_a_whole_is_named(site):
     made = Fleet(32, 0.02, 1)
     lost = {n: 0.955 if n in names(8) else 1.0 for n in names(32)}
     now = run_of({n: made.level[n] * lost[n] for n in made.names})
-    told = [w for w in report(site(32, more=RACKS), now).warnings if w.startswith("rack")]
-    assert len(told) == 1
-    assert told[0].startswith("rack1: Stream.triad is 4.")
+    warnings = report(site(32, more=RACKS), now).warnings
+    (why,) = [w for w in warnings if w.get("group")]
+    assert (why.kind, why["group"], why.metric) == (Kind.GROUP_SLOW, "rack1", "Stream.triad")
+    assert 0.04 <= why["deficit"] < 0.05
 
 
 def test_a_rack_full_of_bad_nodes_is_named(site):
     now = run_of(even(32, **dict.fromkeys(names(5), 50)))
-    told = [w for w in report(site(32, more=RACKS), now).warnings if w.startswith("rack")]
-    assert told[-1] == "rack1: 5 of 8 nodes are bad; look at what they share"
+    why = [w for w in report(site(32, more=RACKS), now).warnings if w.get("group")][-1]
+    assert why.kind is Kind.GROUP_BAD
+    assert dict(why.details) == {"group": "rack1", "count": 5, "of": 8}
 
 
 # ---- fleets of which the bad nodes are known
@@ -498,10 +566,9 @@ def test_recall_of_three_runs_in_a_large_fleet(site, record_property, bad, defic
 def test_when_a_third_is_bad_it_says_so_and_the_past_still_finds_them(site, record_property):
     recall, accused, found = tally(site(320), 320, 0.04, 2, 0.35, 0.3, 1, 10)
     assert found.suspect_share >= 0.34
-    assert found.warnings[0].startswith(
-        "35% of compute is slow against the fleet: the median itself may be bad; trust the "
-        "contract and the paired change"
-    )
+    why = found.warnings[0]
+    assert (why.kind, why["role"]) == (Kind.MANY_SLOW, "compute")
+    assert why["share"] == pytest.approx(0.35, abs=0.005)
     record_property("told", f"30 % lost, one run after 10, CV 4 %, 35 % bad: {recall:.2f}")
     assert recall > 0.9
     assert accused == 0
@@ -510,4 +577,5 @@ def test_when_a_third_is_bad_it_says_so_and_the_past_still_finds_them(site, reco
 def test_when_most_are_bad_the_good_ones_give_it_away(site):
     found = report(site(16), run_of(even(16, **dict.fromkeys(names(16)[:10], 70.0))))
     assert slow(found) == set()
-    assert any("far better than the median" in w for w in found.warnings)
+    (why,) = [w for w in found.warnings if w.kind is Kind.MANY_FAST]
+    assert (why.metric, why["role"], why["share"]) == ("Stream.triad", "compute", 6 / 16)

@@ -9,8 +9,10 @@ from fleets import run_of
 from nets import METRIC, failed, head, load, ok
 from nets import star as exact_star
 
+from siteproof.judge.gravity import is_wrong_answer
 from siteproof.nodes import states
 from siteproof.nodes.states import State
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.verdict import judgement
 
@@ -71,9 +73,11 @@ def test_a_healthy_star_accuses_nobody(report):
 def test_a_bad_client_is_slow_and_its_server_is_not(report):
     found = report(star(slow={"n4": 4}))
     assert bad(found) == {"n4": "SLOW"}
-    (reason,) = found.nodes["n4"].reasons
-    assert reason.startswith(f"{METRIC} over lan as sender and receiver is 58.")
-    assert reason.endswith("with 1 peer, seen once, retest")
+    (why,) = found.nodes["n4"].findings
+    assert (why.kind, why.subject, why.metric) == (Kind.PAIRS_SLOW, "n4", METRIC)
+    assert (why["link"], why["sides"], why["peers"]) == ("lan", "sender and receiver", 1)
+    assert (why["rule"], why["slow"], why["runs"]) == ("once", 1, 1)
+    assert 0.58 <= why["deficit"] < 0.59
     assert "n4" in str(found.retest)
 
 
@@ -95,14 +99,18 @@ def test_in_a_grid_the_bad_node_is_slow_and_none_of_its_peers(report):
 def test_a_bad_link_is_a_warning_and_accuses_nobody(report):
     found = report(grid(only=[("n2", "n5"), ("n5", "n2")]), pattern="all", servers="n[1-8]")
     assert not bad(found)
-    assert found.warnings == [f"{METRIC} over lan is bad between n2<>n5; no node is to blame"]
+    (why,) = found.warnings
+    assert (why.kind, why.metric, why["link"]) == (Kind.LINKS_BAD, METRIC, "lan")
+    assert (why["pairs"], why["more"]) == ("n2<>n5", 0)
 
 
 def test_a_small_loss_is_a_note_until_a_second_run_confirms_it(report):
     once = star(1, slow={"n4": 8.0})
     found = report(once)
     assert not bad(found)
-    assert found.nodes["n4"].notes[0].endswith("in 1 of 1 runs: retest")
+    note = found.nodes["n4"].notes[0]
+    assert (note.kind, note["rule"]) == (Kind.PAIRS_SLOW, "unconfirmed")
+    assert (note["slow"], note["runs"]) == (1, 1)
     assert bad(report([*once, *star(2, slow={"n4": 8.0})])) == {"n4": "SLOW"}
 
 
@@ -110,7 +118,8 @@ def test_a_retest_of_one_pair_stands_beside_the_others_figures(report):
     first = star(1, slow={"n4": 4})
     again = [s for s in star(2, slow={"n4": 4}) if "n4" in (s.node, s.dims["peer"])]
     good = [s for s in star(2) if "n4" in (s.node, s.dims["peer"])]
-    assert report([*first, *again]).nodes["n4"].reasons[0].endswith("in 2 of 2 runs")
+    why = report([*first, *again]).nodes["n4"].findings[0]
+    assert (why["rule"], why["slow"], why["runs"]) == ("confirmed", 2, 2)
     assert not bad(report([*first, *good]))
 
 
@@ -121,9 +130,9 @@ def test_a_server_below_the_contract_with_all_its_clients_is_slow(report):
     )
     found = report(star(value=5), criteria=criterion)
     assert bad(found) == {"s1": "SLOW"}
-    assert found.nodes["s1"].reasons == [
-        f"C: {METRIC} over lan as sender and receiver breaks the contract, with 12 peers"
-    ]
+    (why,) = found.nodes["s1"].findings
+    assert (why.kind, why.criterion, why.metric) == (Kind.PAIRS_MISS_BOUND, "C", METRIC)
+    assert dict(why.details) == {"link": "lan", "sides": "sender and receiver", "peers": 12}
 
 
 # ---- failures
@@ -133,7 +142,23 @@ def test_a_client_without_a_value_while_its_server_is_good_is_failed(report):
     found = [s for s in star() if "n3" not in (s.node, s.dims["peer"])]
     told = report([*found, failed("n3>s1", why="no answer")])
     assert bad(told) == {"n3": "FAILED"}
-    assert told.nodes["n3"].reasons[0] == "TcpBandwidth over lan: no value with 1 peer"
+    why = told.nodes["n3"].findings[0]
+    assert (why.kind, why.check, why.metric) == (Kind.PAIRS_WITHOUT_VALUE, "TcpBandwidth", "")
+    assert (why.status, why["link"], why["peers"]) == ("timeout", "lan", 1)
+
+
+def test_a_wrong_answer_of_a_pair_is_one_of_the_node_that_explains_it_only(report):
+    criterion = (
+        "C: {description: d, metric: TcpBandwidth.throughput, subject: pair, "
+        "links: [lan], at_least: 9 Gb/s, source: s}\n"
+    )
+    found = [failed(f"n{n}>s1", "invalid") for n in range(1, 13)]
+    told = report(found, criteria=criterion)
+    assert bad(told) == {"s1": "FAILED"}
+    (of_server, *_), (of_client, *_) = told.nodes["s1"].findings, told.nodes["n1"].findings
+    assert (of_server.kind, of_server.status) == (Kind.PAIRS_WITHOUT_VALUE, "invalid")
+    assert (of_client.kind, of_client.status) == (Kind.NO_VALUE, "invalid")
+    assert (is_wrong_answer(of_server), is_wrong_answer(of_client)) == (True, False)
 
 
 def test_a_pair_whose_server_died_accuses_nobody_and_is_untested(report):
@@ -147,7 +172,9 @@ def test_a_pair_whose_server_died_accuses_nobody_and_is_untested(report):
     told = report([*found, dead], criteria=criterion)
     assert bad(told) == {"s1": "FAILED"}
     assert {str(told.nodes[c].state) for c in clients} == {"UNTESTED"}
-    assert told.nodes["n1"].reasons == [f"{METRIC} over lan: interrupted: s1 went"]
+    (why,) = told.nodes["n1"].findings
+    assert (why.kind, why.status, why.message) == (Kind.INTERRUPTED, "interrupted", "s1 went")
+    assert (why.metric, why["link"]) == (METRIC, "lan")
 
 
 def test_all_pairs_in_vain_in_a_star_is_the_server(report):
@@ -181,7 +208,8 @@ def test_a_node_that_its_link_left_out_is_untested(report):
     found = [s for s in star() if "n3" not in (s.node, s.dims["peer"])]
     told = report(found)
     assert str(told.nodes["n3"].state) == "UNTESTED"
-    assert told.nodes["n3"].reasons == [f"{METRIC} over lan: no value"]
+    (why,) = told.nodes["n3"].findings
+    assert (why.kind, why.metric, why["link"]) == (Kind.NOT_MEASURED, METRIC, "lan")
     assert str(told.nodes["s3"].state) == "OK"  # it is no node of this link
 
 

@@ -7,10 +7,12 @@ import pytest
 from click.testing import CliRunner
 from fleets import header
 from nets import METRIC, TCP, failed, head, load, ok, star
+from reasons import kinds
 
 from siteproof.cli import why as why_module
 from siteproof.compare import comparison
 from siteproof.judge.criterion import Verdict
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.verdict import judgement
 
@@ -62,7 +64,7 @@ def test_a_slow_pair_fails_in_its_direction_only_and_is_the_worst(judge):
 
 def test_an_unmeasured_pair_makes_it_incomplete(judge):
     found = judge(without(star(), "s1>n3"))
-    assert (found.verdict, found.why) == (Verdict.INCOMPLETE, "not measured")
+    assert (found.verdict, kinds(found)) == (Verdict.INCOMPLETE, [Kind.NOT_MEASURED])
     assert found.nodes[0].node == "s1>n3"
 
 
@@ -96,13 +98,14 @@ def test_a_node_that_was_in_no_random_pair_is_named(judge):
 
 def test_random_pairs_that_nobody_has_drawn_are_incomplete(judge):
     found = judge([], pattern="random:3", servers="compute")
-    assert (found.verdict, found.why) == (Verdict.INCOMPLETE, "no pair was measured")
+    assert (found.verdict, kinds(found)) == (Verdict.INCOMPLETE, [Kind.NO_PAIR])
 
 
 def test_figures_of_another_link_answer_nothing(judge):
     found = judge([*without(star(), "n1>s1"), ok("n1>s1", 9.4, link="wan")])
     assert (found.verdict, found.nodes[0].node) == (Verdict.INCOMPLETE, "n1>s1")
-    assert found.nodes[0].why == "measured over wan; asked is lan"
+    (why,) = found.nodes[0].findings
+    assert (why.kind, why["link"], why["expected"]) == (Kind.OTHER_LINK, "wan", "lan")
 
 
 def test_of_two_links_each_pair_is_asked_over_each(judge):
@@ -140,7 +143,8 @@ def test_of_an_even_number_of_trials_the_middle_is_exact(judge):
 def test_too_few_trials_are_incomplete(judge):
     asked = TCP.replace("at_least", "trials: 2, at_least")
     once = judge(star(trial=1), criteria=asked)
-    assert (once.verdict, once.why) == (Verdict.INCOMPLETE, "1 of 2 trials gave a figure")
+    assert (once.verdict, kinds(once)) == (Verdict.INCOMPLETE, [Kind.TRIALS_MISSING])
+    assert (once.findings[0]["trials"], once.findings[0]["expected"]) == (1, 2)
     assert judge([*star(trial=1), *star(trial=2)], criteria=asked).verdict is Verdict.PASS
 
 
@@ -163,20 +167,21 @@ def test_each_size_must_keep_it_and_the_worst_is_told(judge):
 
 
 @pytest.mark.parametrize(
-    ("status", "word"),
+    ("status", "word", "kind"),
     [
-        ("timeout", "ERROR"),
-        ("login", "ERROR"),
-        ("invalid", "FAIL"),
-        ("interrupted", "INCOMPLETE"),
-        ("node_lost", "INCOMPLETE"),
+        ("timeout", "ERROR", Kind.NO_VALUE),
+        ("login", "ERROR", Kind.NO_VALUE),
+        ("invalid", "FAIL", Kind.WRONG_ANSWER),
+        ("interrupted", "INCOMPLETE", Kind.INTERRUPTED),
+        ("node_lost", "INCOMPLETE", Kind.NODE_LOST),
     ],
 )
-def test_a_pair_that_failed_has_no_figure_in_either_direction(judge, status, word):
+def test_a_pair_that_failed_has_no_figure_in_either_direction(judge, status, word, kind):
     found = judge([*without(star(), "n2>s1", "s1>n2"), failed("n2>s1", status)])
     told = words(found)
     assert (told["n2>s1"], told["s1>n2"], str(found.verdict)) == (word, word, word)
-    assert found.nodes[0].why == f"{status}: because"
+    (why,) = found.nodes[0].findings
+    assert (why.kind, why.status, why.message) == (kind, status, "because")
 
 
 def test_the_direction_that_has_a_figure_keeps_it(judge):

@@ -5,9 +5,11 @@ from decimal import Decimal
 
 import pytest
 from fleets import header
+from reasons import kinds
 
 from siteproof import sites
 from siteproof.checks import contract
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.verdict import judgement
 
@@ -82,7 +84,8 @@ def test_the_median_of_the_trials_decides(site):
 
 def test_fewer_trials_than_the_contract_asks_are_incomplete(site):
     word, judged = verdict(site, [ok(200, 1), ok(200, 2)])
-    assert (word, judged.why) == ("INCOMPLETE", "2 of 3 trials gave a figure")
+    assert (word, kinds(judged)) == ("INCOMPLETE", [Kind.TRIALS_MISSING])
+    assert (judged.findings[0]["trials"], judged.findings[0]["expected"]) == (2, 3)
     assert verdict(site, [ok(200, 1), ok(200, 2), lost(3)])[0] == "INCOMPLETE"
 
 
@@ -106,8 +109,9 @@ def test_the_newest_job_counts(site):
 
 
 def test_a_nodes_figure_is_not_the_systems(site):
-    assert verdict(site, [ok(200, t, node="n1") for t in (1, 2, 3)])[1].why == "not measured"
-    assert verdict(site, [])[1].why == "not measured"
+    of_node = [ok(200, t, node="n1") for t in (1, 2, 3)]
+    for found in (of_node, []):
+        assert kinds(verdict(site, found)[1]) == [Kind.NOT_MEASURED]
 
 
 def test_a_link_as_a_whole_is_not_the_system(site):
