@@ -44,8 +44,8 @@ def few(texts: Sequence[str], most: int, joint: str = ", ") -> str:
     return joint.join([*texts[:most], *rest])
 
 
-def share(change: float | None) -> str:
-    """A change in per cent with its sign: -5.2 %."""
+def percent_change(change: float | None) -> str:
+    """A change with its sign: -5.2 %."""
     return "-" if change is None else f"{change:+.1%}".replace("%", " %")
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, and rows of as many cells. numeric: the columns that hold figures.
+    """Columns, and rows of as many cells. numeric: the columns of numbers.
 
     title: what the rows are, in a few words. note: what a reader must know of it, a sentence.
     A cell of the column `see` is the name of a section, or a metric: the pages make a link of it,
-    or links to the figures that tell of the metric.
+    or links to the figures that show the metric.
     """
 
     columns: Sequence[str]
@@ -29,12 +29,36 @@ class Table:
             raise ValueError(f"{self.title or self.columns}: no column {', '.join(strangers)}")
 
 
+def limited(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    most: int,
+    command: str = "",
+    *,
+    numeric: Collection[str] = (),
+    title: str = "",
+    note: str = "",
+) -> Table:
+    """A table of so many rows at most; its note counts the others. command: what prints all."""
+    parts = [note] if note else []
+    if len(rows) > most:
+        where = f"; '{command}' prints all of them" if command else ""
+        parts.append(f"Rows left out: {len(rows) - most}{where}.")
+    return Table(columns, rows[:most], " ".join(parts), numeric, title)
+
+
+def limited_points(points: Sequence[str], most: int) -> list[str]:
+    """So many points at most; a last one counts the others."""
+    left = [f"Lines left out: {len(points) - most}"] if len(points) > most else []
+    return [*points[:most], *left]
+
+
 @dataclass(frozen=True)
 class Figure:
-    """A picture. name: a slug, once a report. svg: of siteproof.figure only, as it is not escaped.
+    """name: a slug, once a report. svg: of siteproof.figure only, as it is not escaped.
 
-    says: what is seen, in one sentence with unit and counts. table: the same as figures.
-    metrics: of whom it tells; the criteria on them link to it.
+    says: what is seen, in one sentence with unit and counts. table: the same as values.
+    metrics: what it shows; the criteria on them link to it.
     """
 
     name: str

@@ -13,10 +13,12 @@ from pages import Page
 
 from siteproof import sites
 from siteproof.cli.report import report
+from siteproof.compare.comparison import Comparison
 from siteproof.errors import UserError, UserErrors
 from siteproof.published import imported
 from siteproof.record import samples
 from siteproof.report import CHAPTERS, assemble, html, markdown, material
+from siteproof.report.chapters import changes
 
 CHAPTERS_FOLDER = TOP / "siteproof/report/chapters"
 CRITERIA = """\
@@ -113,8 +115,26 @@ def test_it_says_which_nodes_stay_out_and_why(winter):
 def test_it_says_what_got_worse_since_the_last_time(winter):
     answer = winter[0].answer("What got worse since the last time?")
     assert answer.startswith("Compared with campaign spring of 2025-11-26 02:15 UTC: none")
-    assert re.search(r"fell by themselves: Stream\.triad of n003 -1[123]\.\d %", answer)
+    assert re.search(r"Single nodes that fell: Stream\.triad of n003 -1[123]\.\d %", answer)
     assert "kernel: 6.1.0-12 \N{RIGHTWARDS ARROW} 6.1.0-99" in winter[0].text
+
+
+def test_it_names_the_sessions_that_it_compares_with_an_earlier_one(tmp_path, monkeypatch):
+    perflogs = world(tmp_path, monkeypatch)
+    plan = {"nodes": NODES, "campaigns": {}, "gaps": ()}
+    write(perflogs, **plan, runs=6)
+    write(perflogs, **plan, runs=7, first=6, metrics=("Stream.triad",))
+    built, found = made()
+    page = Page(html.page(built, found.now))
+    assert len(found.names) == 2
+    answer = page.answer("What got worse since the last time?")
+    before, own = answer.split(":", 1)[0], [years.session_of(n) for n in (5, 6)]
+    assert f"session {years.session_of(4)}" in before
+    assert all(name in answer for name in own)
+
+
+def test_a_table_without_a_change_is_left_out():
+    assert changes._tables(Comparison()) == []
 
 
 def test_it_says_what_was_not_tested(winter):
@@ -243,7 +263,7 @@ def test_a_figure_that_the_whole_fleet_lost_is_told_with_its_size(tmp_path, monk
     )
     built, found = made()
     answer = Page(html.page(built, found.now)).answer("What got worse since the last time?")
-    assert "1 of 3 figures is worse: Hpl.gflops -" in answer
+    assert "1 of 3 metrics is worse: Hpl.gflops -" in answer
     assert "compute, 16 values)" in answer
     assert "1 change for the worse still holds: Hpl.gflops -" in answer
 
@@ -362,7 +382,7 @@ def test_of_published_figures_alone_it_says_that_nothing_was_measured(tmp_path, 
         "120 figures and texts of 2016-02-24 to 2016-08, by PTI-TR16-005"
     )
     assert dict(built.facts)["Measured"] == "never"
-    assert "its figure is published" in page.answer("Under which conditions was HPL run?")
+    assert "its value is published" in page.answer("Under which conditions was HPL run?")
     shown = [s.name for s in built.sections]
     assert {"timeline", "results"} <= set(shown)
     assert shown == [name for name in CHAPTERS if name in shown]
@@ -379,11 +399,11 @@ def test_the_file_is_named_and_is_whole(tmp_path, monkeypatch):
     assert (tmp_path / "page.md").read_text().startswith("# here")
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(report, ["--system", "here"])
-    assert re.fullmatch(r"here-\d{4}-\d\d-\d\d\.html: .*\n", done.output)
-    assert {p.name for p in tmp_path.glob("*.html")} == {"page.html", done.output.split(":")[0]}
+    assert re.fullmatch(r"here-\d{4}-\d\d-\d\d\.html: .*\n", done.stdout)
+    assert {p.name for p in tmp_path.glob("*.html")} == {"page.html", done.stdout.split(":")[0]}
     assert [p for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
     done = CliRunner().invoke(report, ["--system", "here", "--as-of", "2026-03-04"])
-    assert done.output.startswith("here-2026-03-04.html: ")  # today's page stays as it is
+    assert done.stdout.startswith("here-2026-03-04.html: ")  # today's page stays as it is
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from siteproof.analysis.before_after import Word
@@ -11,23 +11,35 @@ from siteproof.compare.comparison import Comparison, Row
 from siteproof.record.samples import Header
 from siteproof.record.series import CONTRACTUAL
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, counted, few, figure, nodes, share, when
-from siteproof.report.sections import Section, Table
+from siteproof.report.phrases import count, counted, few, figure, nodes, percent_change, when
+from siteproof.report.sections import Section, Table, limited, limited_points
 from siteproof.trend import Alert, Moment
-from siteproof.wording.findings import full
+from siteproof.wording.findings import full, fulls
 
-WORST = 3  # nodes of a row
-NAMED = 3  # figures that a sentence names
+MAX_NODES = 3  # of a row
+MAX_NAMED = 3  # changes or sessions in a sentence
+MAX_ROWS = 60  # of a table, and points of one kind
 NODES_FELL = "nodes fell"  # the fleet's median is not worse
-MOST = 60  # lines of one kind
 NEWS = (Word.WORSE, Word.CHANGED, Word.UNDECIDABLE, Word.BETTER)
+COLUMNS = ("change is", "metric", "role", "before", "now", "change", "noise", "n", "fell most")
+ALERT_COLUMNS = (
+    "state",
+    "kind",
+    "metric",
+    "where",
+    "before",
+    "after",
+    "change",
+    "between",
+    "confidence",
+    "what else changed there",
+)
 
 
 @dataclass(frozen=True)
 class Since:
-    """What is compared with. name: of a campaign or session; words: why that one."""
+    """What is compared with. words: its name, its date, and which sessions are judged."""
 
-    name: str
     words: str
     result: Comparison
 
@@ -37,83 +49,78 @@ def chapter(material: Material) -> Section:
     since, tables, points = material.once(last_time), [], []
     if since:
         tables = _tables(since.result)
-        for title, lines in (
-            ("Changed beside the figures", since.result.changed),
+        for title, findings in (
+            ("Changed besides the results", since.result.changed),
             ("Not comparable", since.result.not_comparable),
             ("Measured then and not now", since.result.only_a),
             ("Measured now and not then", since.result.only_b),
         ):
-            points += [f"{title}: {full(why)}" for why in lines[:MOST]]
-            points += [f"{title}: {len(lines) - MOST} more"] if len(lines) > MOST else []
+            points += limited_points([f"{title}: {full(why)}" for why in findings], MAX_ROWS)
     parts = [_of_history(material)] if material.judged.samples else []
-    return Section(
-        "changes",
-        "What changed since the last time",
-        brief(material),
-        tables,
-        points=points,
-        sections=parts,
-    )
+    title = "What changed since the last time"
+    return Section("changes", title, brief(material), tables, points=points, sections=parts)
 
 
 def brief(material: Material) -> str:
     """What became worse since the last time."""
+    if not material.judged.samples:
+        return "Nothing was measured, so nothing is compared."
     since = material.once(last_time)
     if since is None:
-        why = (
-            "There is no earlier measurement to compare with."
-            if material.judged.samples
-            else "Nothing was measured, so nothing is compared."
-        )
-        return " ".join([why, *_steps(material)])
-    rows, told = since.result.rows, [f"Compared with {since.words}:"]
-    worse = [_worse(row) for row in rows if row.change.word is Word.WORSE]
+        parts = ["There is no earlier measurement to compare with."]
+    else:
+        parts = [f"Compared with {since.words}:", *_worse(since.result.rows)]
+    return " ".join([*parts, *_still_worse(material)])
+
+
+def _worse(rows: Sequence[Row]) -> Iterator[str]:
+    """Which metrics are worse, and which nodes fell where the fleet did not."""
+    worse = [_worse_metric(row) for row in rows if row.change.word is Word.WORSE]
     fell = [f"{row.name} of {_worst(row)}" for row in rows if row.worst]
     if not rows:
-        told.append("no figure is in both.")
+        yield "no metric was measured both times."
     elif not worse:
-        told.append(f"none of {count(len(rows), 'figure')} is worse as a whole.")
+        yield f"none of {count(len(rows), 'metric')} is worse for the whole fleet."
     else:
         verb = "is" if len(worse) == 1 else "are"
-        told.append(
-            f"{len(worse)} of {count(len(rows), 'figure')} {verb} worse: {few(worse, NAMED, '; ')}."
-        )
+        named = few(worse, MAX_NAMED, "; ")
+        yield f"{len(worse)} of {count(len(rows), 'metric')} {verb} worse: {named}."
     if fell:
-        told.append(f"Nodes that fell by themselves: {few(fell, NAMED, '; ')}.")
-    return " ".join([*told, *_steps(material)])
+        yield f"Single nodes that fell: {few(fell, MAX_NAMED, '; ')}."
 
 
 def last_time(material: Material) -> Since | None:
     """What was accepted last before what is judged; else the last that measured the same.
 
-    A campaign stands beside the last campaign, a session beside the last of any kind.
+    A campaign is compared with the last campaign, a session with the last of any kind.
     """
-    mine = [h for h in material.sessions.headers if h.session in set(material.names)]
-    if not mine:
+    sessions = set(material.names)
+    judged = [h for h in material.sessions.headers if h.session in sessions]
+    if not judged:
         return None
-    start, kinds = min(h.order for h in mine), {_kind(h) for h in mine}
+    start = min(h.order for h in judged)
+    campaigns = {h.campaign for h in judged} - {""}
     earlier = [
         h
         for h in material.sessions.headers
-        if h.order < start
-        and h.session not in set(material.names)
-        and not (h.campaign and h.campaign in {m.campaign for m in mine})
+        if h.order < start and h.session not in sessions and h.campaign not in campaigns
     ]
     for record in reversed(material.accepted):
-        known = [h for h in earlier if h.session in set(record.sessions)]
+        known = [h for h in earlier if h.session in record.sessions]
         if known:
             words = f"{record.name}, accepted by {record.who} on {when(record.when)}"
-            return _compared(material, record.name, words, known)
-    wanted = [h for h in earlier if _kind(h) in kinds]
-    if any(h.campaign for h in mine):
-        wanted = [h for h in wanted if h.campaign] or wanted
-    if not wanted:
+            return _compared(material, words, known)
+    kinds = {_kind(h) for h in judged}
+    alike = [h for h in earlier if _kind(h) in kinds]
+    if campaigns:
+        alike = [h for h in alike if h.campaign] or alike
+    if not alike:
         return None
-    name = accepted.names(wanted)[-1]
+    name = accepted.names(alike)[-1]
     known = [h for h in earlier if name in (h.campaign, h.session)]
     word = "campaign" if any(h.campaign == name for h in known) else "session"
     words = f"{word} {name} of {when(max(h.time for h in known))}"
-    return _compared(material, name, words, known)
+    return _compared(material, words, known)
 
 
 def _kind(header: Header) -> tuple[str, str, str]:
@@ -121,23 +128,27 @@ def _kind(header: Header) -> tuple[str, str, str]:
     return header.check, header.environment, mode
 
 
-def _compared(material: Material, name: str, words: str, known: Sequence[Header]) -> Since:
-    material.progress(f"comparing with {name}")
+def _compared(material: Material, words: str, known: Sequence[Header]) -> Since:
+    material.progress(f"comparing with {words}")
+    if len(material.names) > 1:
+        named = few(material.names, MAX_NAMED)
+        words += f" (the values judged now are of {len(material.names)} sessions: {named})"
     ids = {id(h) for h in known}
     before = material.sessions.of(lambda h: id(h) in ids)
     result = comparison.compare(material.site, before, material.judged.samples, material.perflogs)
-    return Since(name, words, result)
+    return Since(words, result)
 
 
 def _tables(result: Comparison) -> list[Table]:
-    """A line a figure that is not the same; the others are counted."""
+    """A row for each metric that is not the same; the others are counted."""
     shown = [r for r in result.rows if r.change.word in NEWS or r.worst]
+    if not shown:
+        return []
     counts = counted((word, sum(r.change.word is word for r in result.rows)) for word in Word)
-    left = f" {len(shown) - MOST} lines are left out here." if len(shown) > MOST else ""
     note = (
-        f"Of {count(len(result.rows), 'figure')}: {counts}. Medians over the nodes; noise is "
-        "the robust standard error of the change. Undecidable: smaller than what one value "
-        f"can show. 'siteproof compare' has all.{left}"
+        f"Of {count(len(result.rows), 'metric')}: {counts}. Medians over the nodes; noise is "
+        "the robust standard error of the change. Undecidable: the change is smaller than what "
+        "one value can show."
     )
     rows = [
         (
@@ -146,23 +157,15 @@ def _tables(result: Comparison) -> list[Table]:
             r.role,
             figure(r.change.before, r.unit),
             figure(r.change.after, r.unit),
-            share(r.change.change),
-            "unknown" if r.change.one_value else _noise(r),
+            percent_change(r.change.change),
+            "unknown" if r.change.one_value else percent_change(r.change.noise).lstrip("+"),
             str(len(r.nodes)),
             _worst(r) or "-",
         )
-        for r in shown[:MOST]
+        for r in shown
     ]
-    columns = ("word", "metric", "role", "before", "now", "change", "noise", "n", "fell most")
-    return [
-        Table(
-            columns,
-            rows,
-            note,
-            ("before", "now", "change", "noise", "n"),
-            "Figures that are not the same",
-        )
-    ]
+    title, command = "Metrics that are not the same", "siteproof compare"
+    return [limited(COLUMNS, rows, MAX_ROWS, command, numeric=COLUMNS[3:8], title=title, note=note)]
 
 
 def _word(row: Row) -> str:
@@ -170,43 +173,30 @@ def _word(row: Row) -> str:
     return NODES_FELL if row.worst and row.change.word is not Word.WORSE else str(row.change.word)
 
 
-def _noise(row: Row) -> str:
-    return share(row.change.noise).lstrip("+")
-
-
 def _worst(row: Row) -> str:
-    return few([f"{node} {share(change)}" for node, change in row.worst], WORST)
+    return few([f"{node} {percent_change(change)}" for node, change in row.worst], MAX_NODES)
 
 
-def _worse(row: Row) -> str:
-    return (
-        f"{row.name} {share(row.change.change)} ({figure(row.change.before, row.unit)} -> "
-        f"{figure(row.change.after, row.unit)}, {row.role}, {count(len(row.nodes), 'value')})"
-    )
+def _worse_metric(row: Row) -> str:
+    change = percent_change(row.change.change)
+    before, after = figure(row.change.before, row.unit), figure(row.change.after, row.unit)
+    values = count(len(row.nodes), "value")
+    return f"{row.name} {change} ({before} -> {after}, {row.role}, {values})"
 
 
-def _steps(material: Material) -> list[str]:
-    """A sentence on what the whole history shows, if it shows something."""
-    if not material.judged.samples:
-        return []
+def _still_worse(material: Material) -> list[str]:
+    """A sentence on the changes for the worse in the whole history, if there are any."""
     found = material.survey
     still = [a for a in (*found.fleet, *found.alerts, *found.drifts) if a.open]
-    told = few(
-        [
-            f"{a.series_name} {share(a.relative)} on {_where(a)} from {when(_since(a).time)}"
-            for a in still
-        ],
-        NAMED,
-        "; ",
-    )
-    return (
-        [
-            f"Over all runs {count(len(still), 'change')} for the worse still "
-            f"{'holds' if len(still) == 1 else 'hold'}: {told}."
-        ]
-        if still
-        else []
-    )
+    if not still:
+        return []
+    shown = [
+        f"{a.series_name} {percent_change(a.relative)} on {_where(a)} from {when(_since(a).time)}"
+        for a in still
+    ]
+    verb = "holds" if len(still) == 1 else "hold"
+    many = count(len(still), "change")
+    return [f"Over all runs {many} for the worse still {verb}: {few(shown, MAX_NAMED, '; ')}."]
 
 
 def _since(alert: Alert) -> Moment:
@@ -217,56 +207,53 @@ def _since(alert: Alert) -> Moment:
 def _of_history(material: Material) -> Section:
     """Every change of a level that the whole history shows, worse ones first."""
     found = material.survey
-    alerts = [*found.fleet, *found.alerts, *found.drifts]
-    alerts.sort(key=lambda a: (not a.open, not a.worse))
-    still = sum(a.open for a in alerts)
-    lead = (
-        f"{count(len(alerts), 'change')} in {count(found.points, 'value')} of {found.series} "
-        f"series, {still} of them worse, still so, and not acknowledged."
+    alerts = sorted(
+        (*found.fleet, *found.alerts, *found.drifts), key=lambda a: (not a.open, not a.worse)
     )
-    if not found.series:
-        lead = "The history holds no series that could show a change."
-    rows = [_alert(a) for a in alerts[:MOST]]
-    columns = (
-        "state",
-        "kind",
-        "metric",
-        "where",
-        "before",
-        "after",
-        "change",
-        "between",
-        "confidence",
-        "what else changed there",
+    lead = "The history has no series that could show a change."
+    if found.series:
+        lead = (
+            f"{count(len(alerts), 'change')} in {count(found.points, 'value')} of {found.series} "
+            f"series; {sum(a.open for a in alerts)} for the worse still hold and are not "
+            "acknowledged."
+        )
+    rows = [_alert(a) for a in alerts]
+    table = limited(
+        ALERT_COLUMNS,
+        rows,
+        MAX_ROWS,
+        "siteproof trend",
+        numeric=ALERT_COLUMNS[4:7],
+        title="Changes of a level",
     )
-    left = f"{len(alerts) - MOST} more; 'siteproof trend' has them." if len(alerts) > MOST else ""
-    tables = (
-        [Table(columns, rows, left, ("before", "after", "change"), "Changes of a level")]
-        if rows
-        else []
-    )
-    seasons = [str(one) for one in found.seasons]
     points = [
         f"Acknowledged: {a.series_name} on {_where(a)} by {a.ack.who}: {a.ack.why}"
         for a in found.acknowledged
         if a.ack
     ]
-    points += [f"A rhythm, no step: {text}" for text in seasons[:MOST]]
-    points += [f"Not judged: {text}" for text in few(found.gaps, MOST, "\n").split("\n") if text]
-    refused = material.history.refused
-    points += [f"Left out of the history: {line}" for line in refused[:MOST]]
-    points += (
-        [f"Left out of the history: {len(refused) - MOST} more files"]
-        if len(refused) > MOST
-        else []
+    for title, lines in (
+        ("A recurring pattern and no step", found.seasons),
+        ("Not judged", found.gaps),
+        ("Left out of the history", material.history.refused),
+    ):
+        points += limited_points([f"{title}: {line}" for line in lines], MAX_ROWS)
+    return Section(
+        "history", "Over the whole history", lead, [table] if rows else [], points=points
     )
-    return Section("history", "Over the whole history", lead, tables, points=points)
 
 
 def _alert(alert: Alert) -> tuple[str, ...]:
-    word = "worse" if alert.worse else "better" if alert.improved else "changed"
-    state = f"{word}, made good {when(alert.made_good.time)}" if alert.made_good else word
+    state = "changed"
+    if alert.worse:
+        state = "worse"
+    elif alert.improved:
+        state = "better"
+    if alert.made_good:
+        state += f", made good {when(alert.made_good.time)}"
     sure = f"{alert.confidence}, provisional" if alert.provisional else alert.confidence
+    runs = f"n {alert.n_before} and {alert.n_after}"
+    if alert.kind == "drift":
+        runs = f"n {alert.n_after}"
     return (
         state,
         alert.kind,
@@ -274,12 +261,10 @@ def _alert(alert: Alert) -> tuple[str, ...]:
         _where(alert),
         figure(alert.before, alert.unit),
         figure(alert.after, alert.unit),
-        share(alert.relative),
+        percent_change(alert.relative),
         f"{when(alert.last_before.time)} and {when(alert.first_after.time)}",
-        f"{sure} (n {alert.n_after})"
-        if alert.kind == "drift"
-        else f"{sure} (n {alert.n_before} and {alert.n_after})",
-        few(list(map(full, alert.changed)), WORST, "; ") or "nothing recorded",
+        f"{sure} ({runs})",
+        few(fulls(alert.changed), MAX_NODES, "; ") or "nothing recorded",
     )
 
 

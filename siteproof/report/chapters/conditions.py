@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 
 from siteproof.record.samples import PUBLISHED, Header, Sample
@@ -30,7 +31,7 @@ WORDS = {  # what a reader asks first, in this order, and its name for people
     "file_system": "file system",
     "cached": "cached",
 }
-SHARES = ("memory_share",)  # of 1, told in per cent
+SHARES = ("memory_share",)  # of 1, shown in per cent
 MACHINE = {  # of the provenance
     "processor": "processor",
     "kernel": "kernel",
@@ -45,35 +46,25 @@ MACHINE = {  # of the provenance
     "imported": "imported from",
     "date": "date as published",
 }
-SEVERAL = 4  # values of a condition that are told one by one
-NAMED = 5  # jobs or sessions
+MAX_VALUES = 4  # of a condition
+MAX_NAMED = 4  # sessions
+COLUMNS = ("check", "mode", "environment", "conditions", "nodes", "when", "jobs")
+
+Group = tuple[str, str, str]  # check, environment, mode
+Values = Mapping[str, Mapping[str, Collection[str]]]  # of each condition its values with nodes
 
 
 def chapter(material: Material) -> Section:
-    """HPL's conditions one by one, what all checks share, and a line a check."""
+    """What all checks share, then a row a check with its own conditions; HPL is the first."""
     groups = material.once(_groups)
     shared = _shared(material)
-    parts = [
-        _hpl(material, key, found, number)
-        for number, (key, found) in enumerate(groups.items())
-        if key[0] == HPL
+    rows = [_row(key, found, dict(shared)) for key, found in groups.items() if key[2] != PUBLISHED]
+    tables = [
+        Table(("what", "value"), shared, title="The same in all checks"),
+        Table(COLUMNS, rows, title="Each check, by mode and environment"),
     ]
-    tables = [Table(("what", "value"), shared, title="Alike in all checks")] if shared else []
-    rows = [_line(key, found, dict(shared)) for key, found in groups.items() if key[2] != PUBLISHED]
-    columns = ("check", "mode", "environment", "conditions", "nodes", "when", "jobs")
-    if rows:
-        parts.append(
-            Section(
-                "conditions-all",
-                "All checks",
-                f"{count(len(rows), 'check')} by "
-                "mode and environment; what all of them share is told above.",
-                [Table(columns, rows)],
-            )
-        )
-    return Section(
-        "conditions", "Conditions of the measurements", brief(material), tables, sections=parts
-    )
+    title = "Conditions of the measurements"
+    return Section("conditions", title, brief(material), [table for table in tables if table.rows])
 
 
 def brief(material: Material) -> str:
@@ -85,48 +76,42 @@ def brief(material: Material) -> str:
 
 
 def _never(material: Material) -> str:
-    heads = [h for h in material.sessions.headers if h.check == HPL]
-    times = [h.time for h in heads if h.mode != PUBLISHED]
-    last = f"; the last time was {when(max(times))}" if times else ", and never before"
-    last += ", beside published figures" if len(times) < len(heads) else ""
+    """Why there are no conditions of HPL: it failed, or it was not run."""
     failed = [s for s in material.judged.samples if s.header.check == HPL]
     if failed:
-        why = f"{failed[-1].status}: {failed[-1].why}".removesuffix(": ")
-        return (
-            f"HPL gave no value on {nodes({s.node for s in failed if s.node}) or 'any node'} "
-            f"({why}), so it has no conditions."
-        )
-    return f"HPL was not run in what is judged{last}."
+        names = nodes({s.node for s in failed if s.node}) or "any node"
+        status, message = failed[-1].status, failed[-1].why
+        why = f"{status}: {message}" if message else status
+        return f"HPL gave no value on {names} ({why}), so it has no conditions."
+    heads = [h for h in material.sessions.headers if h.check == HPL]
+    times = [h.time for h in heads if h.mode != PUBLISHED]
+    last = f"; the last run was {when(max(times))}" if times else ", and never before"
+    published = "; others have published values" if len(times) < len(heads) else ""
+    return f"HPL was not run in what is judged{last}{published}."
 
 
 def _sentence(found: Sequence[Sample]) -> str:
     """HPL's problem, software and machine."""
-    held, head = _values(found), found[-1].header
+    values, head = _values(found), found[-1].header
+    named = [name for name in WORDS if name in values and name != "blas_library"]
+    listed = ", ".join(f"{WORDS[name]} {_shown(name, values[name])}" for name in named)
+    listed = listed or "no recorded condition"
     if head.mode == PUBLISHED:
-        return (
-            f"HPL was not run here; its figure is published "
-            f"({head.provenance.get('source', 'no source')}), with "
-            f"{_listed(held) or 'no condition told'}."
-        )
-    measured = {s.node for s in found if s.node}
+        source = head.provenance.get("source", "no source")
+        return f"HPL was not run here; its value is published ({source}), with {listed}."
+    measured = count(len({s.node for s in found if s.node}), "node")
     return (
-        f"HPL ({head.mode or 'no mode'}, environment {head.environment}) ran on "
-        f"{count(len(measured), 'node')} with {_listed(held) or 'no condition recorded'}; "
-        f"{period([s.header.time for s in found])}."
+        f"HPL ({head.mode or 'no mode'}, environment {head.environment}) ran on {measured} with "
+        f"{listed}; {period([s.header.time for s in found])}."
     )
 
 
-def _listed(held: Mapping[str, Mapping[str, Collection[str]]]) -> str:
-    names = [name for name in WORDS if name in held and name != "blas_library"]
-    return ", ".join(f"{WORDS[name]} {_told(name, held[name])}" for name in names)
-
-
-def _groups(material: Material) -> Mapping[tuple[str, str, str], Sequence[Sample]]:
+def _groups(material: Material) -> Mapping[Group, Sequence[Sample]]:
     """The good samples of each check, environment and mode; HPL's first.
 
-    What others have published has few conditions, which its own chapter tells.
+    Published values have few conditions, which are in their own chapter; HPL's are here, too.
     """
-    held: dict[tuple[str, str, str], list[Sample]] = {}
+    held: dict[Group, list[Sample]] = {}
     for sample in material.good:
         head = sample.header
         if head.mode == PUBLISHED and head.check != HPL:
@@ -135,40 +120,15 @@ def _groups(material: Material) -> Mapping[tuple[str, str, str], Sequence[Sample
     return dict(sorted(held.items(), key=lambda item: (item[0][0] != HPL, item[0])))
 
 
-def _hpl(
-    material: Material, key: tuple[str, str, str], found: Sequence[Sample], number: int
-) -> Section:
-    """HPL: a line a condition."""
-    check, environment, mode = key
-    rows = [
-        *_conditions(found),
-        *_machine(found),
-        ("mode", mode or "none"),
-        ("environment", _environment(material, environment)),
-        ("nodes", _nodes(found)),
-        ("when", period([s.header.time for s in found])),
-        ("jobs", _jobs(found)),
-    ]
-    lead = f"{count(len(found), 'value')} of {few(sorted({s.metric for s in found}), NAMED)}."
-    return Section(
-        f"conditions-{number}",
-        f"{check} ({mode or 'no mode'}, {environment})",
-        lead,
-        [Table(("condition", "value"), rows)],
-    )
-
-
-def _line(
-    key: tuple[str, str, str], found: Sequence[Sample], shared: Mapping[str, str]
-) -> tuple[str, ...]:
-    """One check in a line, without what all share."""
+def _row(key: Group, found: Sequence[Sample], shared: Mapping[str, str]) -> tuple[str, ...]:
+    """One check, without what all share."""
     check, environment, mode = key
     own = [*_conditions(found), *(item for item in _machine(found) if item[0] not in shared)]
     return (
         check,
         mode or "none",
         environment,
-        "; ".join(f"{name} {told}" for name, told in own) or "-",
+        "; ".join(f"{name} {value}" for name, value in own) or "-",
         _nodes(found),
         period([s.header.time for s in found]),
         _jobs(found),
@@ -178,31 +138,37 @@ def _line(
 def _shared(material: Material) -> list[tuple[str, str]]:
     """What is the same in every check: suite, who measured, kernel and the like."""
     groups = material.once(_groups)
-    held = [dict(_machine(found)) for found in groups.values()]
+    if not groups:
+        return []
+    first, *others = (dict(_machine(found)) for found in groups.values())
     rows = [
-        (name, told)
-        for name, told in (held[0] if held else {}).items()
-        if all(other.get(name) == told for other in held)
+        (name, value)
+        for name, value in first.items()
+        if all(other.get(name) == value for other in others)
     ]
-    modes, names = {mode or "none" for _, _, mode in groups}, {name for _, name, _ in groups}
-    rows += [("mode", next(iter(modes)))] if len(modes) == 1 else []
-    return rows + [("environment", _environment(material, name)) for name in sorted(names)]
+    modes = {mode or "none" for _, _, mode in groups}
+    if len(modes) == 1:
+        rows.append(("mode", modes.pop()))
+    names = sorted({environment for _, environment, _ in groups})
+    return rows + [("environment", _environment(material, name)) for name in names]
 
 
 def _conditions(found: Sequence[Sample]) -> list[tuple[str, str]]:
-    held = _values(found)
-    ordered = [name for name in WORDS if name in held] + sorted(held.keys() - WORDS)
-    return [(WORDS.get(name, name.replace("_", " ")), _told(name, held[name])) for name in ordered]
+    values = _values(found)
+    ordered = [name for name in WORDS if name in values] + sorted(values.keys() - WORDS)
+    return [
+        (WORDS.get(name, name.replace("_", " ")), _shown(name, values[name])) for name in ordered
+    ]
 
 
 def _machine(found: Sequence[Sample]) -> list[tuple[str, str]]:
-    """What the headers say beside the conditions."""
-    heads = _heads(found)
-    return [
-        (words, few(told, SEVERAL, "; "))
-        for name, words in MACHINE.items()
-        if (told := sorted({h.provenance[name] for h in heads if name in h.provenance}))
-    ]
+    """What the headers say in addition to the conditions."""
+    heads, rows = _heads(found), []
+    for name, words in MACHINE.items():
+        values = sorted({h.provenance[name] for h in heads if name in h.provenance})
+        if values:
+            rows.append((words, few(values, MAX_VALUES, "; ")))
+    return rows
 
 
 def _heads(found: Sequence[Sample]) -> list[Header]:
@@ -222,11 +188,11 @@ def _nodes(found: Sequence[Sample]) -> str:
 def _jobs(found: Sequence[Sample]) -> str:
     heads = _heads(found)
     jobs = count(len({(h.session, h.job) for h in heads}), "job")
-    return f"{jobs} of {few(sorted({h.session for h in heads}), SEVERAL)}"
+    return f"{jobs} of {few(sorted({h.session for h in heads}), MAX_NAMED)}"
 
 
-def _values(found: Iterable[Sample]) -> Mapping[str, Mapping[str, Collection[str]]]:
-    """Of each condition the values, and of each value the nodes; what a sweep varied is none."""
+def _values(found: Iterable[Sample]) -> Values:
+    """Of each condition the values with their nodes; what a sweep varied is no condition."""
     held: dict[str, dict[str, set[str]]] = {}
     for sample in found:
         for name, text in sample.conditions.items():
@@ -235,32 +201,24 @@ def _values(found: Iterable[Sample]) -> Mapping[str, Mapping[str, Collection[str
     return held
 
 
-def _told(name: str, values: Mapping[str, Collection[str]]) -> str:
-    """The value; of several each with its nodes; of many figures the least and the largest."""
-    told = {_text(name, value): names for value, names in values.items()}
-    if len(told) == 1:
-        return next(iter(told))
-    if len(told) > SEVERAL and (range_ := _range(values)):
-        low, high = (_text(name, text) for text in range_)
-        return f"{low} to {high} ({len(values)} values)"
-    ranked = sorted(told.items(), key=lambda item: -len(item[1]))
-    return few(
-        [f"{text} ({nodes(n for n in names if n) or 'the system'})" for text, names in ranked],
-        SEVERAL,
-        "; ",
-    )
+def _shown(name: str, values: Mapping[str, Collection[str]]) -> str:
+    """The value; of several each with its nodes; of many numbers the least and the largest."""
+    if len(values) == 1:
+        return _text(name, next(iter(values)))
+    if len(values) > MAX_VALUES:
+        with suppress(InvalidOperation):
+            low, *_, high = sorted(values, key=Decimal)
+            return f"{_text(name, low)} to {_text(name, high)} ({len(values)} values)"
+    ranked = sorted(values.items(), key=lambda item: -len(item[1]))
+    parts = []
+    for value, names in ranked:
+        where = nodes(node for node in names if node) or "the system"
+        parts.append(f"{_text(name, value)} ({where})")
+    return few(parts, MAX_VALUES, "; ")
 
 
 def _text(name: str, value: str) -> str:
-    try:
-        return figure(100 * float(value), "%") if name in SHARES else value or "empty"
-    except ValueError:
-        return value
-
-
-def _range(values: Iterable[str]) -> tuple[str, str] | None:
-    try:
-        ranked = sorted(values, key=Decimal)
-    except InvalidOperation:
-        return None
-    return ranked[0], ranked[-1]
+    if name in SHARES:
+        with suppress(ValueError):
+            return figure(100 * float(value), "%")
+    return value or "empty"

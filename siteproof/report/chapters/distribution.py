@@ -19,7 +19,7 @@ from siteproof.record.samples import Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, figure, share
+from siteproof.report.phrases import count, figure, percent_change
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Metric
 
@@ -207,7 +207,7 @@ def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
 
 def _named(one: Fleet, states: FleetReport) -> dict[str, str]:
     return {
-        node: f"{node} {share(one.values[node] / one.middle - 1)}"
+        node: f"{node} {percent_change(one.values[node] / one.middle - 1)}"
         for node in _bad(one, states)[:NAMED]
         if one.middle
     }
@@ -258,4 +258,4 @@ def _table(one: Fleet, states: FleetReport) -> Table:
 
 
 def _beside(value: float, one: Fleet) -> str:
-    return share(value / one.middle - 1) if one.middle else "-"
+    return percent_change(value / one.middle - 1) if one.middle else "-"

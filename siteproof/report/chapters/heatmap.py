@@ -17,7 +17,7 @@ from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import count, day, few, share
+from siteproof.report.phrases import count, day, few, percent_change
 from siteproof.report.sections import Figure, Section, Table
 
 LEAST_NODES, LEAST_RUNS = 2, 2
@@ -300,7 +300,7 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
                 str(int((kinds != MISSING).sum())),
                 str(int(worse.sum())),
                 *(str(int((kinds == k).sum())) for k in (BROKEN, FAILED, SHORT)),
-                "-" if np.isinf(cells.lowest[n]) else share(float(cells.lowest[n]) - 1),
+                "-" if np.isinf(cells.lowest[n]) else percent_change(float(cells.lowest[n]) - 1),
                 _since(kinds, cells.times),
             )
         )

@@ -17,7 +17,7 @@ from siteproof.record.pair_units import LINK, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, few, figure, nodes, share
+from siteproof.report.phrases import count, few, figure, nodes, percent_change
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site, pairs
 
@@ -186,7 +186,7 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
     return (
         told,
         figure(value),
-        share(value / usual - 1) if usual else "-",
+        percent_change(value / usual - 1) if usual else "-",
         _of_link(site, one, value),
         _figure(one, pair[::-1]),
         what,

@@ -21,7 +21,7 @@ from siteproof.report.chapters import distribution
 from siteproof.report.chapters.distribution import Fleet
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import count, day, figure, share
+from siteproof.report.phrases import count, day, figure, percent_change
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.trend import Alert
 from siteproof.wording.findings import full
@@ -94,7 +94,7 @@ def _told(alert: Alert) -> str:
     at = f"since {alert.last_before}" if alert.kind == "drift" else f"on {alert.first_after}"
     return (
         f"{alert.series_name} of {alert.nodes if not alert.of_fleet else alert.place} "
-        f"{share(alert.relative)} {at}"
+        f"{percent_change(alert.relative)} {at}"
     )
 
 
@@ -157,7 +157,7 @@ def _utc(alert: Alert) -> datetime:
 
 
 def _step(alert: Alert) -> str:
-    told = f"{share(alert.relative)} on {day(_utc(alert))}"
+    told = f"{percent_change(alert.relative)} on {day(_utc(alert))}"
     if alert.changed and alert.changed[0].kind is Kind.CHANGED:
         told += f", {full(alert.changed[0])}"
     return told + (" (provisional)" if alert.provisional else "")
@@ -183,7 +183,7 @@ def _fleet_says(middle: Middle, alerts: Sequence[Alert]) -> str:
         f"{figure(float(middle.values[-1]), unit)} in the last run"
     )
     steps = [
-        f"{a.kind} of {share(a.relative)} "
+        f"{a.kind} of {percent_change(a.relative)} "
         + (
             f"since {day(a.last_before.time.replace(tzinfo=UTC))}"
             if a.kind == "drift"
@@ -301,7 +301,7 @@ def _course(node: str, times: np.ndarray, values: np.ndarray) -> Course:
 
 def _alert_says(alert: Alert) -> str:
     told = (
-        f"{alert.kind} of {share(alert.relative)} between {alert.last_before} and "
+        f"{alert.kind} of {percent_change(alert.relative)} between {alert.last_before} and "
         f"{alert.first_after} UTC, from {figure(alert.before, alert.unit)} to "
         f"{figure(alert.after, alert.unit)}, "
         f"{'' if alert.kind == 'drift' else 'confidence '}{alert.confidence}"
@@ -330,7 +330,7 @@ def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
                 figure(one),
                 str(len(after)),
                 figure(two),
-                share(two / one - 1) if one else "-",
+                percent_change(two / one - 1) if one else "-",
             )
         )
     return Table(RUNS, rows, _note(alert, len(rows)), numeric=RUNS[1:])
@@ -349,7 +349,7 @@ def _tenths(alert: Alert, lines: Sequence[Course]) -> Table:
                 str(len(values)),
                 figure(one),
                 figure(two),
-                share(two / one - 1) if one else "-",
+                percent_change(two / one - 1) if one else "-",
             )
         )
     return Table(ENDS, rows, _note(alert, len(rows)), numeric=ENDS[1:])
