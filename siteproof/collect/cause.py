@@ -1,7 +1,7 @@
-"""What ended a program first, as its output and that of its launchers tell. Text in, cause out.
+"""What ended a program first, from its output and that of its launchers. Text in, cause out.
 
-A launcher ends the other ranks when one has failed, and speaks of itself last and longest. So the
-last words are mostly its own, and the exit code may be that of a rank that it ended.
+A launcher ends the other ranks when one has failed, and its report comes last and is longest. So
+the last lines are mostly its own, and the exit code may be that of a rank that it ended.
 Read: Open MPI 4 and 5, MPICH's and Intel's hydra, srun and slurmstepd, shells, Python, the loader.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from siteproof import nodesets
 from siteproof.errors import harmless
 
-TAIL = 300  # characters of a tool's words that are worth keeping
-MOST_LINES = 20_000  # at the beginning, and as many at the end: where a program fails, and why
-MOST_TEXT = 2**21  # characters of the same: a node's 64 MiB of long lines would take minutes
+TAIL = 300  # characters of a tool's message that are kept
+MAX_LINES = 20_000  # at the beginning, and as many at the end: where a program fails, and why
+MAX_TEXT = 2**21  # characters of the same: a node's 64 MiB of long lines would take minutes
 TERMINATED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # by which one asks a program to end
 # What only the program itself or the kernel sends, so that no launcher's cleanup looks like it.
 FAULTS = (
@@ -34,11 +34,11 @@ FAULTS = (
 
 @dataclass(frozen=True)
 class Cause:
-    """The first signal or error. words: the line that tells it; empty where only a number does.
+    """The first signal or error. words: the line with it; empty where only a number is printed.
 
     signal: its number, 0 of an error. code: the exit code of the rank. node, rank: whose it is,
-    as far as it is told. memory: whether Slurm or the kernel says that memory ran out.
-    reported: by a launcher that has seen the end of its rank; a line of a shell may be of anything.
+    as far as it is known. memory: whether Slurm or the kernel reports that memory ran out.
+    reported: by a launcher that has seen the end of its rank; a shell's line may be of any program.
     """
 
     words: str = ""
@@ -56,7 +56,7 @@ class Cause:
 
     @property
     def whose(self) -> str:
-        """Rank and node, such as 'rank 1 on node002'; empty where nobody says it."""
+        """Rank and node, such as 'rank 1 on node002'; empty where neither is known."""
         rank = f"rank {self.rank}" if self.rank else ""
         return " on ".join(part for part in (rank, self.node) if part)
 
@@ -90,7 +90,7 @@ _SIGNALS = {
 _NAMES = "|".join(map(re.escape, _SIGNALS))
 _CORE = r"(?: \(core dumped\))?"
 _SRUN = r"^srun: error: (?P<node>[^\s:]+): tasks? (?P<rank>[^\s:]+): "
-# Each gives a cause of its named groups; the first that fits a line speaks of it.
+# Each gives a cause of its named groups; for a line the first that matches counts.
 _SIGNAL_LINES = (
     re.compile(_SRUN + rf"(?P<name>Out Of Memory|{_NAMES}){_CORE}$"),
     re.compile(
@@ -132,7 +132,7 @@ _HYDRA_WHERE = re.compile(r"^=   (?:RANK (?P<rank>\d+) )?PID \d+ RUNNING AT (?P<
 _HYDRA_END = re.compile(
     r"^=   (?:EXIT CODE: (?P<code>\d{1,3})|KILLED BY SIGNAL: (?P<number>\d{1,2}))"
 )
-# What launchers say of themselves, and of ranks that they have ended.
+# What launchers report of themselves, and of ranks that they have ended.
 _NOISE = re.compile(
     r"^(?:[-=*]{20,}$|=   |srun: (?!error: )|srun: error: \S+: tasks? \S+: Terminated"
     r"|srun: error: (?:Timed out waiting for job step|Node failure on)"
@@ -149,11 +149,11 @@ _NOISE = re.compile(
 
 
 def first(*texts: str) -> Cause | None:
-    """The cause that the first of these texts tells that tells one: errors first, then output.
+    """The cause in these texts, errors first, then output; None: there is none.
 
     Memory goes before all, as everything else follows from it; a fault before an error, which
     other ranks may have printed when they lost it; words before a mere exit code. A request to end
-    is the cause where nothing else is told. Among equals the first.
+    is the cause where nothing else is found. Among equals the first.
     """
     found = [cause for text in texts for cause in _causes(_lines(text))]
     if not found:
@@ -161,8 +161,11 @@ def first(*texts: str) -> Cause | None:
     return _with_place(min(found, key=_rank), found)  # the first of equals
 
 
-def told(stdout: str, stderr: str) -> str:
-    """The first cause on a line; otherwise the last words, errors first, without a launcher's."""
+def message(stdout: str, stderr: str) -> str:
+    """The first cause on a line; otherwise the last lines, errors first, without a launcher's.
+
+    Empty where nothing was printed.
+    """
     for text in (stderr, stdout):
         cause = first(text)
         if cause is not None and cause.words:
@@ -170,20 +173,20 @@ def told(stdout: str, stderr: str) -> str:
             return _short(where + cause.words)
         if words := last_words(text):
             return words
-    return "without a word"
+    return ""
 
 
 def last_words(text: str) -> str:
-    """The end of a text on one line, without what a launcher says of itself, if there is more."""
+    """The end of a text on one line, without a launcher's report, if there is more."""
     lines = list(_lines(text[-100 * TAIL :]))
     kept = [line for line in lines if not _NOISE.match(line)] or lines
     return harmless(" ".join(" ".join(kept).split())[-TAIL:])
 
 
 def ended_by_slurm(text: str) -> dict[str, Cause]:
-    """What srun says of the ends of tasks, by node; a job of ours has one task a node.
+    """srun's report of the ends of tasks, by node; a job of Siteproof has one task a node.
 
-    Requests to end are left out, and what follows when more nodes are told than there can be.
+    Requests to end are left out, and what follows when more nodes are named than there can be.
     """
     found: dict[str, Cause] = {}
     left = nodesets.MAX_NODES
@@ -199,9 +202,9 @@ def ended_by_slurm(text: str) -> dict[str, Cause]:
     return found
 
 
-def _nodes(told: str) -> list[str]:
+def _nodes(text: str) -> list[str]:
     try:
-        return list(nodesets.parse(told)) if told else []
+        return list(nodesets.parse(text)) if text else []
     except ValueError:
         return []
 
@@ -209,12 +212,16 @@ def _nodes(told: str) -> list[str]:
 def _rank(cause: Cause) -> int:
     """How far a cause is from the beginning of it all."""
     if cause.signal:
-        return 0 if cause.memory else 1 if cause.fault else 4 if cause.signal in TERMINATED else 2
+        if cause.memory:
+            return 0
+        if cause.fault:
+            return 1
+        return 4 if cause.signal in TERMINATED else 2
     return 3 if cause.code else 2
 
 
 def _with_place(chosen: Cause, found: Iterable[Cause]) -> Cause:
-    """With the node of another line that speaks of the same end: slurmstepd may not name it."""
+    """With the node of another line about the same end: slurmstepd may not name it."""
     if chosen.node:
         return chosen
     same = (c for c in found if c.node and c.signal == chosen.signal)
@@ -312,15 +319,15 @@ def _last_of_trace(rest: Iterator[str]) -> str:
     for line in rest:
         if line and not line[0].isspace() and not _NOISE.match(line) and line != _TRACE:
             return _short(line)
-    return "an exception of Python"
+    return "a Python exception"
 
 
 def _lines(text: str) -> Iterator[str]:
-    if len(text) > 2 * MOST_TEXT:
-        text = f"{text[:MOST_TEXT]}\n{text[-MOST_TEXT:]}"
+    if len(text) > 2 * MAX_TEXT:
+        text = f"{text[:MAX_TEXT]}\n{text[-MAX_TEXT:]}"
     lines = _WRAPPED.sub(" exited on signal ", text).splitlines()
-    if len(lines) > 2 * MOST_LINES:
-        lines = [*lines[:MOST_LINES], *lines[-MOST_LINES:]]
+    if len(lines) > 2 * MAX_LINES:
+        lines = [*lines[:MAX_LINES], *lines[-MAX_LINES:]]
     return (line.rstrip()[: 10 * TAIL] for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Whether a result is its node's: what its folder says of itself, and munge's credential.
+"""Whether a result is its node's: the account in its folder, and munge's credential.
 
 What this proves, and what root on a node can still forge, stands in docs/threat-model.md.
 """
@@ -18,31 +18,33 @@ from siteproof.slurm import munge
 
 UNPROVEN = "munge, node unproven"
 BROKEN = "generic"  # the status of a node whose result is another's
-NO_NODE = ""  # a figure of several nodes together
-FORMAT = "siteproof"  # the first word of what a node says in its credential
+NO_NODE = ""  # a value of several nodes together
+FORMAT = "siteproof"  # the first word in a node's credential
 
 
 def walker(left: Raw, job: Manifest) -> str:
     """The node that has walked to a sweep's point, by its own account. Raises OutputError."""
-    told = left.meta.get("node", "")
-    if job.origin.evidence and told not in _nodes(job.expected):
-        raise OutputError(f"the account in it is of '{told[:80]}', no node of the job", BROKEN)
-    return told
+    node = left.meta.get("node", "")
+    if job.origin.evidence and node not in _nodes(job.expected):
+        raise OutputError(
+            f"its account is of '{node[:80]}', which is not a node of the job", BROKEN
+        )
+    return node
 
 
 def check(folder: Path, node: str, left: Raw, job: Manifest) -> str:
     """What proves that a node has left this result, in words. Raises OutputError if it has not.
 
-    folder: of the result; its name is part of what the node's credential says.
+    folder: of the result; its name is part of the node's credential.
     """
     _must_call_itself(node, left.meta, job)
     if job.origin.evidence not in ("munge", "user"):
         return job.origin.evidence
     if not left.origin.startswith("MUNGE:"):
-        told = left.origin.removeprefix("none: ") or "it left none"
+        why = left.origin.removeprefix("none: ") or "it left none"
         raise OutputError(
-            f"no credential of {node}: {told}; 'origin: none' of its partition in system.yaml "
-            "does without",
+            f"no credential of {node}: {why}; 'origin: none' of its partition in system.yaml "
+            "needs none",
             BROKEN,
         )
     try:
@@ -60,23 +62,23 @@ def check(folder: Path, node: str, left: Raw, job: Manifest) -> str:
 
 
 def of_all(each: Iterable[tuple[str, str]]) -> str:
-    """The evidence of a job's results, told in one text. each: node and what `check` says."""
+    """The evidence of a job's results in one text. each: node and what `check` returned."""
     found: dict[str, set[str]] = {}
-    for node, told in each:
-        if told:
-            found.setdefault(told, set()).add(node)
+    for node, proof in each:
+        if proof:
+            found.setdefault(proof, set()).add(node)
     if len(found) <= 1:
         return next(iter(found), "")
     return "; ".join(
-        f"{told}: {nodesets.of(nodes - {NO_NODE})}" for told, nodes in sorted(found.items())
+        f"{proof}: {nodesets.of(nodes - {NO_NODE})}" for proof, nodes in sorted(found.items())
     )
 
 
 def _must_call_itself(node: str, meta: Mapping[str, str], job: Manifest) -> None:
     """Raises OutputError where the node's own account is of another node."""
-    told = meta.get("node", "" if job.origin.evidence else node)
-    if told != node:
-        raise OutputError(f"the account in it is of node '{told[:80]}'", BROKEN)
+    named = meta.get("node", "" if job.origin.evidence else node)
+    if named != node:
+        raise OutputError(f"its account is of node '{named[:80]}'", BROKEN)
     host = meta.get("host", "").partition(".")[0]
     known = job.origin.hosts.get(node, [node])
     if host not in (node, *known) and host in _nodes(job.expected):
@@ -84,7 +86,7 @@ def _must_call_itself(node: str, meta: Mapping[str, str], job: Manifest) -> None
 
 
 def _must_say(said: str, name: str, node: str, left: Raw, job: Manifest) -> None:
-    """Raises OutputError where a credential is of another result than this."""
+    """Raises OutputError where a credential belongs to another result than this."""
     words = said.split()
     parts = {
         "format": FORMAT,
@@ -94,10 +96,10 @@ def _must_say(said: str, name: str, node: str, left: Raw, job: Manifest) -> None
         "content": left.digest,
     }
     if len(words) != len(parts):
-        raise OutputError("the credential is not of a result", BROKEN)
+        raise OutputError("the credential does not belong to a result", BROKEN)
     for (part, wanted), word in zip(parts.items(), words, strict=True):
         if word != wanted:
-            raise OutputError(f"the credential is of another {part} than the result", BROKEN)
+            raise OutputError(f"the credential has another {part} than the result", BROKEN)
 
 
 def _of_host(credential: munge.Credential, node: str, origin: Origin) -> str:

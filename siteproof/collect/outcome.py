@@ -11,7 +11,7 @@ from typing import Any
 
 from siteproof import files, units
 from siteproof.collect import cause, ending, raw
-from siteproof.collect.raw import KILLED, Raw, Run
+from siteproof.collect.raw import KILLED, Execution, Raw
 from siteproof.derive import Given
 from siteproof.errors import OutputError, harmless
 from siteproof.parsers import Reading
@@ -20,28 +20,27 @@ from siteproof.record import manifest, samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.series import VARIABLE
 
-by_somebody = ending.by_somebody
-MOST_DIGITS = 6  # of a trial's number
-MOST_VARIABLES = 50  # that steer libraries, and are conditions
+MAX_DIGITS = 6  # of a trial's number
+MAX_VARIABLES = 50  # that steer libraries, and are conditions
 LONGEST_VARIABLE = 200  # characters of such a variable
-MOST_READINGS = 2_000  # of one result; a ping-pong over all sizes has some 50
-MOST_CONDITIONS = raw.MOST_KEYS
+MAX_READINGS = 2_000  # of one result; a ping-pong over all sizes has some 50
+MAX_CONDITIONS = raw.MAX_KEYS
 LONGEST = 40_000  # characters of all conditions of a result
 LONGEST_TEXT = 16_384  # characters of a reading that is a text
 LONGEST_ASIDE = 4 * files.MIB  # characters of all texts aside
-MOST_DIMS, LONGEST_DIM = 30, 1_000
-LONGEST_FIGURE = 100  # digits
-UNFORESEEN = "no parser has foreseen this output"  # how the reason begins where one went wrong
-JOBS_OWN = ("mode", samples.PUBLISHED)  # what no result says of itself: with the job's conditions
-SAID = ("invalid", "interrupted")  # statuses that a script may write into its facts, with a reason
+MAX_DIMS, LONGEST_DIM = 30, 1_000
+LONGEST_VALUE = 100  # digits
+UNFORESEEN = "no parser expects this output"  # how the reason begins where a parser went wrong
+JOBS_OWN = ("mode", samples.PUBLISHED)  # set by the job alone, as its conditions are
+REFUSALS = ("invalid", "interrupted")  # statuses that a script may note, with a reason
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one node or pair: readings and their conditions, or a status and the reason.
+    """The result of one node or pair: readings and their conditions, or a status and the reason.
 
     dims: what all of it belongs to beyond its node, such as peer and trial.
-    aside: texts that are too many for samples, kept beside them (siteproof.record.descriptions).
+    aside: texts that are too many for samples, kept next to them (siteproof.record.descriptions).
     origin: what proves that the node has left it.
     """
 
@@ -56,23 +55,23 @@ class Outcome:
 
 
 def judge(
-    left: Raw, runs: Sequence[Run], job: Manifest
+    left: Raw, runs: Sequence[Execution], job: Manifest
 ) -> tuple[dict[str, str], list[Reading], Mapping[str, str]]:
     """Conditions, readings and texts aside of these runs of a result, none of which may fail.
 
-    Without runs the script's own output is read. Raises OutputError where there is no figure.
+    Without runs the script's own output is read. Raises OutputError where there is no value.
     """
-    _must_not_speak_for_the_job(left, runs, job)
+    _must_not_set_what_the_job_sets(left, runs, job)
     for run in runs:
         must_have_ended(run, left, job)
-    runs = runs or [Run({}, 0, left.stdout, left.stderr)]
+    runs = runs or [Execution({}, 0, left.stdout, left.stderr)]
     try:
         parsed = [parse(run, left, job) for run in runs]
     except OutputError as error:
         lost = ending.lost_output(left.meta, str(error), left.facts.get("program", job.check))
         if error.status != "parse" or lost is None:
             raise
-        raise OutputError(lost[1], lost[0]) from None
+        raise lost from None
     readings = [reading for _, found in parsed for reading in found]
     conditions = {**left.facts, **agreed([own for own, _ in parsed]), **steered(left.meta)}
     aside: Mapping[str, str] = {}
@@ -89,52 +88,49 @@ def judge(
 
 
 def reason(error: Exception) -> OutputError:
-    """The reason for a result without a figure, whatever went wrong with it.
+    """The reason for a result without a value, whatever went wrong with it.
 
-    What is no OutputError is a mistake of a parser, and must not end the collection of the others.
+    Another error is a mistake in a parser, and must not end the collection of the others.
     """
     if isinstance(error, OutputError):
         return error
-    told = harmless(" ".join(f"{type(error).__name__} {error}".split()))[: cause.TAIL]
-    return OutputError(f"{UNFORESEEN}: {told}")
+    what = harmless(" ".join(f"{type(error).__name__} {error}".split()))[: cause.TAIL]
+    return OutputError(f"{UNFORESEEN}: {what}")
 
 
 def derived(job: Manifest) -> ModuleType:
     """The module that adds readings. Raises OutputError."""
     if job.derive not in manifest.modules("derive"):
-        raise OutputError(f"no module of ours derives '{job.derive[:20]}'")
+        raise OutputError(f"siteproof.derive has no module '{job.derive[:20]}'")
     return import_module(f"siteproof.derive.{job.derive}")
 
 
-def _must_not_speak_for_the_job(left: Raw, runs: Sequence[Run], job: Manifest) -> None:
+def _must_not_set_what_the_job_sets(left: Raw, runs: Sequence[Execution], job: Manifest) -> None:
     """Raises OutputError where a node claims what only the job knows, such as its mode."""
     own = {*JOBS_OWN, *job.conditions}
-    for said in (left.facts, *(run.dims for run in runs)):
-        if strange := sorted(own & said.keys()):
-            raise OutputError(f"a node does not say its {strange[0]} itself", "invalid")
+    for pairs in (left.facts, *(run.dims for run in runs)):
+        if wrong := sorted(own & pairs.keys()):
+            raise OutputError(f"a node must not set '{wrong[0]}' itself", "invalid")
 
 
 def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What all were measured under; in what runs differ their dimensions say."""
-    return {
-        key: value
-        for key, value in each[0].items()
-        if all(other.get(key) == value for other in each)
-    }
+    """What all have in common; the rest stands in the dimensions of each run."""
+    common = set(each[0].items()).intersection(*(other.items() for other in each))
+    return {key: value for key, value in each[0].items() if (key, value) in common}
 
 
 def steered(meta: Mapping[str, str]) -> dict[str, str]:
     """The variables of the node's environment that steer libraries, as conditions."""
     names = sorted(key for key in meta if key.startswith(VARIABLE) and len(key) <= LONGEST_VARIABLE)
-    return {key: meta[key][:LONGEST_VARIABLE] for key in names[:MOST_VARIABLES]}
+    return {key: meta[key][:LONGEST_VARIABLE] for key in names[:MAX_VARIABLES]}
 
 
 def status_of(
     error: OutputError, left: Raw | None, job: Manifest, ended: str, codes: Iterable[object] = ()
 ) -> str:
-    """The status of what came to nothing: `interrupted` where its job's end has ended it.
+    """The status of a failure: `interrupted` where its job's end has ended it.
 
-    codes: exit codes besides that of the script.
+    codes: exit codes in addition to that of the script.
     """
     meta = left.meta if left else {}
     texts = (left.stdout, left.stderr) if left else ("", "")
@@ -144,57 +140,54 @@ def status_of(
 
 
 def must_not_deny(left: Raw) -> None:
-    """Raises OutputError if the script itself says that its figures do not count."""
-    for status in SAID:
+    """Raises OutputError if the script itself has noted that its values do not count."""
+    for status in REFUSALS:
         if status in left.facts:
             raise OutputError(left.facts[status], status)
 
 
 def must_have_worked(left: Raw, job: Manifest) -> None:
-    """Raises OutputError unless the node's script ended with 0, and says nothing else itself."""
+    """Raises OutputError unless the node's script ended with 0, and has noted no refusal."""
     must_not_deny(left)
     code = left.number("exit")
     if code != 0:
         program = left.facts.get("program", "") or job.check
-        status, why = ending.failure(code, left.stdout, left.stderr, left.meta, program)
-        raise OutputError(why, status)
+        raise ending.failure(code, left.stdout, left.stderr, left.meta, program)
 
 
-def must_have_ended(run: Run, left: Raw, job: Manifest) -> None:
+def must_have_ended(run: Execution, left: Raw, job: Manifest) -> None:
     """Raises OutputError unless one command of a script ended with 0."""
-    told = " ".join(run.dims.values())
-    what = f"{program_of(run, left) or job.check}{' ' if told else ''}{told}"
+    what = " ".join([program_of(run, left) or job.check, *run.dims.values()])
     if run.exit is None and left.meta.get("exit") != str(KILLED):
         raise OutputError(f"{what} hung: ended after its time limit", "timeout")
     if run.exit != 0:
         code = left.number("exit") if run.exit is None else run.exit
-        status, why = ending.failure(code, run.stdout, run.stderr, left.meta, what)
-        raise OutputError(why, status)
+        raise ending.failure(code, run.stdout, run.stderr, left.meta, what)
 
 
-def program_of(run: Run, left: Raw) -> str:
-    """The program that a run's output is of: its own word goes before the script's."""
+def program_of(run: Execution, left: Raw) -> str:
+    """The program whose output a run has: its own dimension goes before the script's fact."""
     return run.dims.get("program", left.facts.get("program", ""))
 
 
-def parse(run: Run, left: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
+def parse(run: Execution, left: Raw, job: Manifest) -> tuple[dict[str, str], list[Reading]]:
     """Conditions and readings of one run, with its dimensions. Raises OutputError."""
     parser, text = _parser(run, left, job)
     dims = {key: value for key, value in run.dims.items() if key != "program"}
     trial = dims.get("trial", "0")
-    if not (trial.isascii() and trial.isdigit() and len(trial) <= MOST_DIGITS):
-        raise OutputError(f"{program_of(run, left)}: trial '{trial[:20]}' is no whole number")
+    if not (trial.isascii() and trial.isdigit() and len(trial) <= MAX_DIGITS):
+        raise OutputError(f"{program_of(run, left)}: trial '{trial[:20]}' is not a whole number")
     found: list[Reading] = parser.parse(text)
     conditions = parser.conditions(text) if hasattr(parser, "conditions") else {}
     return conditions, [replace(r, dims={**dims, **r.dims}) for r in found]
 
 
-def intervals(run: Run, left: Raw, job: Manifest) -> list[Interval]:
-    """What one run moved, bit by bit of its time. Raises OutputError; not every tool tells it."""
+def intervals(run: Execution, left: Raw, job: Manifest) -> list[Interval]:
+    """What one run moved, bit by bit of its time. Raises OutputError; not every tool prints it."""
     parser, text = _parser(run, left, job)
     if not hasattr(parser, "intervals"):
         raise OutputError(
-            f"{program_of(run, left)} does not tell when it moved what, so pairs "
+            f"{program_of(run, left)} does not print how much it moved when, so pairs "
             "cannot be added up",
             "tool_missing",
         )
@@ -202,7 +195,7 @@ def intervals(run: Run, left: Raw, job: Manifest) -> list[Interval]:
     return found
 
 
-def _parser(run: Run, left: Raw, job: Manifest) -> tuple[Any, str]:
+def _parser(run: Execution, left: Raw, job: Manifest) -> tuple[Any, str]:
     """The parser's module, and the text that it reads. Raises OutputError."""
     program = program_of(run, left)
     if program not in job.parsers:
@@ -220,7 +213,7 @@ def complete(job: Manifest, readings: list[Reading]) -> None:
     """Raises OutputError unless every promised metric is there, and finite."""
     names = {reading.metric for reading in readings}
     if missing := sorted(set(job.metrics) - names):
-        raise OutputError(f"the catalogue promises {', '.join(missing)}, the output has none")
+        raise OutputError(f"the output has no {', '.join(missing)}, expected by the catalogue")
     for reading in readings:
         if isinstance(reading.value, Decimal) and not reading.value.is_finite():
             raise OutputError(f"{reading.metric} is {reading.value}", "invalid")
@@ -228,31 +221,31 @@ def complete(job: Manifest, readings: list[Reading]) -> None:
 
 def must_be_short(readings: Sequence[Reading], conditions: Mapping[str, str]) -> None:
     """Raises OutputError where samples of it could not be kept, or not be read again."""
-    if len(readings) > MOST_READINGS:
-        raise OutputError(f"{len(readings)} figures in one result, at most {MOST_READINGS}")
-    if len(conditions) > MOST_CONDITIONS or _length(conditions) > LONGEST:
+    if len(readings) > MAX_READINGS:
+        raise OutputError(f"{len(readings)} values in one result, at most {MAX_READINGS}")
+    if len(conditions) > MAX_CONDITIONS or _length(conditions) > LONGEST:
         raise OutputError(
             f"{len(conditions)} conditions of {_length(conditions)} characters, "
-            f"at most {MOST_CONDITIONS} of {LONGEST}"
+            f"at most {MAX_CONDITIONS} of {LONGEST}"
         )
     for reading in readings:
-        _must_be_a_figure(reading)
+        _must_be_storable(reading)
 
 
-def _must_be_a_figure(reading: Reading) -> None:
+def _must_be_storable(reading: Reading) -> None:
     name, value, dims = reading.metric[:40], reading.value, reading.dims
     if reading.unit not in units.UNITS:
         raise OutputError(f"{name}: unknown unit '{reading.unit[:20]}'")
     if isinstance(value, Decimal):
         digits = len(value.as_tuple().digits)
-        if digits > LONGEST_FIGURE or abs(value.adjusted()) > samples.MOST_DIGITS:
-            raise OutputError(f"{name} is {str(value)[:40]}, no figure of any tool", "invalid")
+        if digits > LONGEST_VALUE or abs(value.adjusted()) > samples.MOST_DIGITS:
+            raise OutputError(f"{name} is {str(value)[:40]}, which no tool prints", "invalid")
     elif len(value) > LONGEST_TEXT:
         raise OutputError(f"{name}: a text of {len(value)} characters, at most {LONGEST_TEXT}")
     trial = raw.whole(dims.get("trial", "0"))
-    if trial is None or trial >= 10**MOST_DIGITS:
-        raise OutputError(f"{name}: trial '{dims['trial'][:20]}' is no whole number")
-    if len(dims) > MOST_DIMS or _length(dims) > LONGEST_DIM:
+    if trial is None or trial >= 10**MAX_DIGITS:
+        raise OutputError(f"{name}: trial '{dims['trial'][:20]}' is not a whole number")
+    if len(dims) > MAX_DIMS or _length(dims) > LONGEST_DIM:
         raise OutputError(f"{name}: {len(dims)} dimensions of {_length(dims)} characters")
 
 

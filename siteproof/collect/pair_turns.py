@@ -1,7 +1,7 @@
-"""What became of every turn of a job over pairs: a client, a server, one or both directions.
+"""The results of every turn of a job over pairs: a client, a server, one or both directions.
 
-A turn leaves raw/NUMBER/ (the client's) and raw/NUMBER.server/. Its runs may say direction=out or
-in: `out` is of client to server, `in` of server to client, and without the word it is the client's.
+A turn leaves raw/NUMBER/ (the client's) and raw/NUMBER.server/. Its runs may have direction=out or
+in: `out` is from client to server, `in` from server to client; without it a run is the client's.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from pathlib import Path
 
 from siteproof.collect import ending, origin, outcome, raw, together
 from siteproof.collect.outcome import Outcome
-from siteproof.collect.raw import Raw, Run, Stage
+from siteproof.collect.raw import Execution, Raw, Stage
 from siteproof.collect.together import Way
 from siteproof.errors import OutputError
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 
-# A server is ended when its turn is over; only other codes tell that it could not serve.
+# A server is ended when its turn is over; only other codes mean that it could not serve.
 SERVED = (0, raw.ENDED, raw.KILLED, 143)
 DIRECTIONS = ("", "out", "in")
-OURS = ("peer", "link", "node")  # dimensions that the timetable gives, and no script
+OF_TIMETABLE = ("peer", "link", "node")  # dimensions that no script sets
 
 
 def name(number: int) -> str:
@@ -49,22 +49,19 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
         done = turn.read() if number in there else [turn.missing(anything, last)]
         found += [(node, way.outcome) for node, way in done]
         ways += [way for _, way in done] if kept else []  # with all that they were read from
-    told = {node for node, one in found if one.why == job.lost.get(node)}
-    return (
-        found
-        + together.outcomes(job, ways)
-        + [
-            (node, Outcome(status=job.fate(node), why=why))
-            for node, why in job.lost.items()
-            if node not in told
-        ]
-    )
+    found += together.outcomes(job, ways)
+    # A lost client has an outcome in each of its turns that left nothing.
+    accounted = {job.turns[number][1] for number in numbers if number not in there}
+    for node, why in job.lost.items():
+        if node not in accounted:
+            found.append((node, Outcome(status=job.fate(node), why=why)))
+    return found
 
 
 def waiting(
-    turns: Sequence[tuple[int, str, str]], there: Container[str], gone: Container[str]
+    turns: Sequence[tuple[int, str, str]], there: Container[str], dead: Container[str]
 ) -> set[str]:
-    """The nodes of which more may come. there: result folders. gone: dead nodes.
+    """The nodes of which more may come. there: result folders. dead: nodes.
 
     A turn with a dead node gives nothing, so that nobody waits for it but for the dead one itself.
     """
@@ -74,7 +71,7 @@ def waiting(
             (client, server, name(number)),
             (server, client, server_of(number)),
         ):
-            if folder not in there and (end in gone or other not in gone):
+            if folder not in there and (end in dead or other not in dead):
                 found.add(end)
     return found
 
@@ -121,29 +118,29 @@ class _Turn:
         if code in SERVED:
             return served, None
         what = f"the server on {self.server}"
-        status, why = ending.failure(code, served.stdout, served.stderr, served.meta, what)
-        told = f"on {self.server}: {why}" if status == "tool_missing" else why
-        failed = OutputError(told, status)
+        failed = ending.failure(code, served.stdout, served.stderr, served.meta, what)
+        if failed.status == "tool_missing":  # then its message does not name the server
+            failed = OutputError(f"on {self.server}: {failed}", failed.status)
         failed.status = outcome.status_of(failed, served, self.job, self.ended)
         return served, failed
 
     def missing(self, anything: bool, last: int) -> tuple[str, Way]:
-        """Why the client left nothing. last: the last turn of which there is a result."""
+        """Why the client left nothing. anything: whether any turn has a result; last: the last."""
         lost, ended = self.job.lost, self.ended
         why = f"left no result (job {ended or 'ended'})"
         if self.client in lost:
-            told = self.job.fate(self.client), lost[self.client]
+            status, why = self.job.fate(self.client), lost[self.client]
         elif self.server in lost:
-            told = samples.INTERRUPTED, f"no turn with {self.server}: {lost[self.server]}"
-        elif ended.startswith("TIMEOUT") and self.number > last:
-            told = samples.INTERRUPTED, "the job reached its time limit before this turn"
-        elif ended.startswith("TIMEOUT"):
-            told = "timeout", "no result, and turns after it have one"
+            status, why = samples.INTERRUPTED, f"no turn with {self.server}: {lost[self.server]}"
+        elif ending.at_time_limit(ended) and self.number > last:
+            status, why = samples.INTERRUPTED, "the job reached its time limit before this turn"
+        elif ending.at_time_limit(ended):
+            status, why = "timeout", "no result, and turns after it have one"
         elif ended == "COMPLETED" and anything:
-            told = "generic", f"{why}: it came too late for its turn, or could not write"
+            status, why = "generic", f"{why}: it came too late for its turn, or could not write"
         else:
-            told = samples.INTERRUPTED, why
-        return self._way("", Outcome(status=told[0], why=told[1]))
+            status = samples.INTERRUPTED
+        return self._way("", Outcome(status=status, why=why))
 
     def read(self) -> list[tuple[str, Way]]:
         """The outcome of each direction that was measured."""
@@ -152,26 +149,26 @@ class _Turn:
             result = self.stage.result(name(self.number))
             left = raw.read(result)
             self.proof = origin.check(result.folder, self.client, left, self.job)
-            self._must_speak_alike(left)
+            self._must_use_one_program(left)
             ways = self._directions(left)
             self._must_be_whole(left)
         except Exception as error:  # whatever is wrong with a result is its own
             return [self._way("", self._explained(outcome.reason(error), left))]
         return [self._way(way, self._judged(left, runs), left, runs) for way, runs in ways.items()]
 
-    def _must_speak_alike(self, left: Raw) -> None:
+    def _must_use_one_program(self, left: Raw) -> None:
         """Raises OutputError where each end has chosen another program: no link is to blame."""
-        mine = left.facts.get("program", "")
-        theirs = self.served.facts.get("program", mine) if self.served else mine
-        if mine and theirs != mine:
+        client = left.facts.get("program", "")
+        server = self.served.facts.get("program", client) if self.served else client
+        if client and server != client:
             raise OutputError(
-                f"{self.client} asked by {mine}, {self.server} answered by {theirs}: "
+                f"{self.client} used {client}, {self.server} used {server}: "
                 "both need the same program",
                 "tool_missing",
             )
 
     def _must_be_whole(self, left: Raw) -> None:
-        """Raises OutputError where a run may be missing of which nobody would know."""
+        """Raises OutputError where a run may be missing without a trace."""
         outcome.must_not_deny(left)
         if not left.runs or all(run.exit == 0 for run in left.runs):
             outcome.must_have_worked(left, self.job)
@@ -179,34 +176,38 @@ class _Turn:
             raise OutputError("its turn was over before its runs were", "timeout")
         elif left.meta["exit"] in ending.SIGNALS and left.runs[-1].exit is None:
             code = left.number("exit")
-            status, why = ending.failure(code, left.stdout, left.stderr, left.meta, "its script")
-            raise OutputError(f"a signal ended its script before its runs were over: {why}", status)
+            why = ending.failure(code, left.stdout, left.stderr, left.meta, "its script")
+            raise OutputError(
+                f"a signal ended its script before its runs were over: {why}", why.status
+            )
 
-    def _directions(self, left: Raw) -> dict[str, list[Run]]:
-        """The runs of each direction, without that word. Raises OutputError."""
-        ways: dict[str, list[Run]] = {}
+    def _directions(self, left: Raw) -> dict[str, list[Execution]]:
+        """The runs of each direction, without that dimension. Raises OutputError."""
+        ways: dict[str, list[Execution]] = {}
         for run in left.runs:
             way = run.dims.get("direction", "")
             if way not in DIRECTIONS:
-                raise OutputError(f"a run says direction '{way[:20]}', and not out or in")
-            if strange := [key for key in OURS if key in run.dims]:
-                raise OutputError(f"a run says its {strange[0]} itself")
+                raise OutputError(f"a run has direction '{way[:20]}', expected out or in")
+            if wrong := [key for key in OF_TIMETABLE if key in run.dims]:
+                raise OutputError(f"a run must not set its {wrong[0]}")
             rest = {key: value for key, value in run.dims.items() if key != "direction"}
-            ways.setdefault(way, []).append(Run(rest, run.exit, run.stdout, run.stderr))
+            ways.setdefault(way, []).append(replace(run, dims=rest))
         return ways or {"": []}
 
-    def _judged(self, left: Raw, runs: Sequence[Run]) -> Outcome:
+    def _judged(self, left: Raw, runs: Sequence[Execution]) -> Outcome:
         """One direction: readings of all of its runs, or why there are none."""
         try:
-            if self.has_server and self.not_served:  # then who has answered the client?
+            if self.has_server and self.not_served:  # then it is not known what answered the client
                 raise self.not_served
             conditions, readings, _ = outcome.judge(left, runs, self.job)
         except Exception as error:  # whatever is wrong with a result is its own
             return self._explained(outcome.reason(error), left, runs)
         return Outcome(readings, conditions, host=left.meta, origin=self.proof)
 
-    def _explained(self, error: OutputError, left: Raw | None, runs: Sequence[Run] = ()) -> Outcome:
-        """A failure, laid at the server's door where the server could not serve."""
+    def _explained(
+        self, error: OutputError, left: Raw | None, runs: Sequence[Execution] = ()
+    ) -> Outcome:
+        """A failure, with the server as its cause where the server could not serve."""
         if self.not_served is None or self.not_served is error:
             codes = [run.exit for run in runs]
             status = outcome.status_of(error, left, self.job, self.ended, codes)
@@ -214,12 +215,16 @@ class _Turn:
         return Outcome(status=self.not_served.status, why=f"{self.not_served}; {error}")
 
     def _way(
-        self, direction: str, told: Outcome, left: Raw | None = None, runs: Sequence[Run] = ()
+        self,
+        direction: str,
+        found: Outcome,
+        left: Raw | None = None,
+        runs: Sequence[Execution] = (),
     ) -> tuple[str, Way]:
         """The outcome with its peer and trial, and its sender."""
         ends = self.client, self.server
         node, peer = ends[::-1] if direction == "in" else ends
         dims: Mapping[str, str] = {"peer": peer, **self.dims}
-        full = replace(told, dims=dims)
+        full = replace(found, dims=dims)
         pair = f"{self.client}>{self.server}"
         return node, Way(self.trial, pair, direction, full, left, runs)

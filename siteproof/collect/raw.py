@@ -17,32 +17,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from siteproof import files
-from siteproof.collect import cause
 from siteproof.errors import OutputError, UserError, harmless
 
 ENDED, KILLED = 124, 137  # exit codes of coreutils' timeout; of anything killed, the second
-MOST_RUNS = 10_000  # more are no measurement
-MOST_FILES = MOST_RUNS + 1000  # in one result folder, with what the script itself left there
-MOST_RESULTS = 300_000  # in raw/, with half-written ones
-MOST_BYTES = 4 * files.OUTPUT  # of all outputs of one result
-MOST_KEYS = 500  # in one file of KEY=VALUE lines
+MAX_RUNS = 10_000  # commands of one result
+MAX_FILES = MAX_RUNS + 1000  # in one result folder, with what the script itself left there
+MAX_RESULTS = 300_000  # in raw/, with half-written ones
+MAX_BYTES = 4 * files.OUTPUT  # of all outputs of one result
+MAX_KEYS = 500  # in one file of KEY=VALUE lines
 LONGEST_KEY, LONGEST_VALUE = 200, 16384  # characters; a processor has some 2,500 of flags
 _RUN = re.compile(r"run\.([1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True)
-class Run:
-    """One command of a script. exit: its code; None where it never ended."""
+class Execution:
+    """One command that a script ran. exit: its code; None where it never ended."""
 
     dims: Mapping[str, str]
     exit: int | None
     stdout: str
     stderr: str
-
-    @property
-    def last_words(self) -> str:
-        """The first cause that it told; otherwise the end of what it printed, errors first."""
-        return cause.told(self.stdout, self.stderr)
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ class Raw:
     facts: Mapping[str, str]
     stdout: str
     stderr: str
-    runs: Sequence[Run] = field(default_factory=tuple)
+    runs: Sequence[Execution] = field(default_factory=tuple)
     origin: str = ""
     digest: str = ""
 
@@ -65,7 +59,7 @@ class Raw:
         text = self.meta.get(key, "")
         number = whole(text)
         if number is None:
-            raise OutputError(f"the node's own account says {key} '{text[:20]}'")
+            raise OutputError(f"the node's own account has {key} '{text[:20]}'")
         return number
 
 
@@ -78,11 +72,11 @@ class Stage:
 
     @staticmethod
     def of(path: Path) -> Stage:
-        """Raises UserError where it is gone, or no folder."""
+        """Raises UserError where it is missing, or not a folder."""
         try:
             return Stage(path, files.owner(path))
         except FileNotFoundError:
-            raise UserError(path, "the stage directory is gone") from None
+            raise UserError(path, "the stage directory is missing") from None
 
     def result(self, name: str) -> Result:
         """A result folder, such as a node's; it need not be there."""
@@ -95,10 +89,10 @@ class Stage:
     def names(self, wanted: Collection[str]) -> set[str]:
         """Those of the wanted results that are there, whatever else is."""
         try:
-            found = files.names(self.path / "raw", below=self.path, most=MOST_RESULTS)
+            found = files.names(self.path / "raw", below=self.path, most=MAX_RESULTS)
         except FileNotFoundError:
             return set()
-        except UserError:  # too many files: asked for by name, then
+        except UserError:  # too many files: each by its name
             return {name for name in wanted if self.has(name)}
         return set(found).intersection(wanted)
 
@@ -108,13 +102,13 @@ class Result:
 
     def __init__(self, stage: Stage, folder: Path) -> None:
         self.stage, self.folder = stage, folder
-        self.left = MOST_BYTES  # to be read yet
+        self.left = MAX_BYTES  # to be read yet
         self.sums: dict[str, str] = {}  # of each file that was read, by its name
 
     def names(self) -> list[str]:
         """What is in it. Raises OutputError."""
         try:
-            return files.names(self.folder, below=self.stage.path, most=MOST_FILES)
+            return files.names(self.folder, below=self.stage.path, most=MAX_FILES)
         except (OSError, UserError) as error:
             raise _unreadable(self.folder.name, error) from None
 
@@ -149,11 +143,12 @@ class Result:
                 continue
             key, value = harmless(key).strip(), harmless(value).strip()
             if len(key) > LONGEST_KEY or len(value) > LONGEST_VALUE:
-                told = f"{'/'.join(parts)}: '{key[:40]}' is too long"
-                raise OutputError(f"{told}: at most {LONGEST_VALUE} characters")
+                raise OutputError(
+                    f"{'/'.join(parts)}: '{key[:40]}' is longer than {LONGEST_VALUE} characters"
+                )
             found[key] = value
-            if len(found) > MOST_KEYS:
-                raise OutputError(f"{'/'.join(parts)}: more than {MOST_KEYS} keys")
+            if len(found) > MAX_KEYS:
+                raise OutputError(f"{'/'.join(parts)}: more than {MAX_KEYS} keys")
         return found
 
 
@@ -188,24 +183,24 @@ def _result(folder: Path | Result) -> Result:
     return Result(Stage.of(folder), folder)
 
 
-def _runs(result: Result) -> list[Run]:
+def _runs(result: Result) -> list[Execution]:
     names = result.names()
     found = {int(match[1]): match[0] for match in map(_RUN.fullmatch, names) if match}
-    if len(found) > MOST_RUNS:
-        raise OutputError(f"{len(found)} runs in one result, at most {MOST_RUNS} are read")
+    if len(found) > MAX_RUNS:
+        raise OutputError(f"{len(found)} runs in one result, at most {MAX_RUNS} are read")
     return [_run(result, found[number]) for number in sorted(found)]
 
 
-def _run(result: Result, name: str) -> Run:
+def _run(result: Result, name: str) -> Execution:
     written = ""
     if os.path.lexists(result.folder / name / "exit"):
         written = result.text(name, "exit", limit=files.ACCOUNT).strip()
     code = int(written) if written.isascii() and written.isdigit() and len(written) < 4 else None
-    return Run(
+    return Execution(
         result.pairs(name, "dims"), code, result.text(name, "stdout"), result.text(name, "stderr")
     )
 
 
 def _unreadable(name: str, error: OSError | UserError) -> OutputError:
-    told = error.what if isinstance(error, UserError) else error.strerror
-    return OutputError(f"result cannot be read: {name}: {told}", "generic")
+    why = error.what if isinstance(error, UserError) else error.strerror
+    return OutputError(f"result cannot be read: {name}: {why}", "generic")

@@ -27,7 +27,7 @@ from siteproof.slurm import client
 
 ATTEMPTS = (1, 2)  # jobs of one check
 LONGEST_WHY = 1_000  # characters
-MOST_OF_ONE = 4 * files.MIB  # bytes of one result's samples
+MAX_OF_ONE = 4 * files.MIB  # bytes of one result's samples
 LINE = 300  # bytes of a sample's line without its conditions
 
 
@@ -36,11 +36,11 @@ def collect(
 ) -> list[Sample]:
     """Read a job's raw files, write its samples, and mark the stage directory as collected.
 
-    ended: how the scheduler says the job ended, such as TIMEOUT; explains missing nodes.
-    job: the manifest, where the session that made it lives; no file is asked for it, then.
+    ended: the job's state in Slurm, such as TIMEOUT; explains missing nodes.
+    job: the manifest, where the session that made it lives; then no file is read for it.
     Raises UserError for a broken manifest and OSError where perflogs cannot be written.
     """
-    stages = stages_of(perflogs)
+    stages = perflogs.with_name("stage")
     # Of a session that lives the samples are its own, whatever owner its file system shows.
     owner = None if job else Stage.of(stage).owner
     job = job or manifest.load(stage, stages)
@@ -48,16 +48,11 @@ def collect(
     found = to_samples(job, outcomes, time.time())
     header = found[0].header
     if aside := {node: o.aside for node, o in outcomes if o.aside}:
-        # First: a sample speaks of them.
+        # First: a sample refers to them.
         descriptions.write(perflogs, header, aside, owner=owner)
     samples.write(perflogs, header, found, owner=owner)
     manifest.taken(stage, stages)
     return found
-
-
-def stages_of(perflogs: Path) -> Path:
-    """The folder of all stage directories beside the folder of all samples."""
-    return perflogs.with_name("stage")
 
 
 def collect_so_far(stage: Path, perflogs: Path, job: Manifest, known: dict[int, Outcome]) -> int:
@@ -78,7 +73,7 @@ def _reader(job: Manifest) -> Callable[[Path, Manifest, str], list[tuple[str, Ou
 
 
 def of_nodes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
-    """What became of every node of a job."""
+    """The outcome of every node of a job."""
     raw_files, nodes = Stage.of(stage), expected(job)
     there = {node for node in nodes if raw_files.has(node)}
     alone = len(nodes) - len(job.lost) <= 1
@@ -94,17 +89,17 @@ def of_nodes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
 
 
 def expected(job: Manifest) -> list[str]:
-    """The nodes that the inventory says the job had to measure."""
+    """The nodes that the job had to measure."""
     return list(nodesets.parse(job.expected))
 
 
 def measured(stage: Path, results: Collection[str]) -> set[str]:
-    """Those of the results, such as nodes, that have left their raw files."""
+    """Those of the results (nodes, turns, points) that have left their raw files."""
     return Stage.of(stage).names(results)
 
 
 def succeeded(stage: Path, name: str) -> bool:
-    """Whether a result's own account says that the script ended well; nothing else is read."""
+    """Whether by a result's own account the script ended with 0; nothing else is read."""
     try:
         return raw.read_meta(Stage.of(stage).result(name)).get("exit") == "0"
     except (OutputError, UserError):
@@ -112,7 +107,7 @@ def succeeded(stage: Path, name: str) -> bool:
 
 
 def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
-    """What became of one node that has left something."""
+    """The outcome of one node that has left a result."""
     meta: Mapping[str, str] = {}
     left = None
     try:
@@ -125,9 +120,9 @@ def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
         outcome.must_have_worked(left, job)
         conditions, readings, aside = outcome.judge(left, left.runs, job)
     except Exception as error:  # whatever is wrong with a result is its own
-        told = outcome.reason(error)
-        status = outcome.status_of(told, left, job, ended, [meta.get("exit", "")])
-        return Outcome(status=status, why=str(told), host=meta)
+        failed = outcome.reason(error)
+        status = outcome.status_of(failed, left, job, ended, [meta.get("exit", "")])
+        return Outcome(status=status, why=str(failed), host=meta)
     return Outcome(readings, conditions, host=meta, aside=aside, origin=proof)
 
 
@@ -135,9 +130,9 @@ def _that_can_be_kept(outcomes: Sequence[tuple[str, Outcome]]) -> list[tuple[str
     """A node whose texts would make the file of all too large to be read has an error instead."""
     asides = {node: one.aside for node, one in outcomes if one.aside}
     large = descriptions.too_large(asides) if asides else set()
-    told = "its description has too little in common with those of the other nodes to be kept"
+    why = "its description has too little in common with those of the other nodes to be kept"
     return [
-        (node, Outcome(status="invalid", why=told, host=one.host) if node in large else one)
+        (node, Outcome(status="invalid", why=why, host=one.host) if node in large else one)
         for node, one in outcomes
     ]
 
@@ -146,7 +141,7 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
     """The samples of a job. What all nodes have in common stands in their header."""
     common = _common([o.conditions for _, o in outcomes if o.status == "ok"])
     host = _common([o.host for _, o in outcomes if o.status == "ok"])
-    shared = {key: told for key, told in host.items() if key in ("kernel", "processor")}
+    shared = {key: text for key, text in host.items() if key in ("kernel", "processor")}
     proof = origin.of_all([(node, o.origin) for node, o in outcomes if o.status == "ok"])
     when = _ended(job, [o for _, o in outcomes], now).isoformat(timespec="seconds")
     if off := clocks.of_nodes(((n, o.host) for n, o in outcomes), job.started, now):
@@ -166,15 +161,15 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
         conditions={**job.conditions, **common},
         provenance={**job.provenance, **shared, **({"origin": proof} if proof else {})},
     )
-    room = min(MOST_OF_ONE, files.SAMPLES // 2 // max(1, len(outcomes)))
+    room = min(MAX_OF_ONE, files.SAMPLES // 2 // max(1, len(outcomes)))
     return [sample for node, left in outcomes for sample in _node_samples(header, node, left, room)]
 
 
 def _ended(job: Manifest, outcomes: Iterable[Outcome], now: float) -> datetime:
     """When the last node was done, whenever it is collected.
 
-    What a node's clock says counts only where it can be true: between the job's start and now, or
-    the time that the job can have taken with a day's wait.
+    A node's clock counts only where it can be true: between the job's start and now, or the time
+    that the job can have taken with a day's wait.
     """
     began = min(job.started, now)
     # A lost session may be collected weeks later, and no node's clock shall make it younger.
@@ -189,23 +184,16 @@ def _node_samples(header: Header, node: str, left: Outcome, room: int) -> Iterab
     own = {k: v for k, v in left.conditions.items() if header.conditions.get(k) != v}
     takes = len(left.readings) * (LINE + len(json.dumps(own)))
     if takes > room:
-        why = f"{len(left.readings)} figures with {len(own)} conditions of their own: too much"
+        why = f"{len(left.readings)} values with {len(own)} conditions of their own: too many"
         left = Outcome(status="invalid", why=why, dims=left.dims)
     if left.status != "ok":
-        dims = dict(left.dims)
-        trial = int(dims.pop("trial", "0"))
-        yield Sample(
-            header,
-            node,
-            f"{header.check}.*",
-            status=left.status,
-            why=harmless(left.why)[:LONGEST_WHY],
-            dims=dims,
-            trial=trial,
-        )
+        dims, trial = _without_trial(left.dims)
+        why = harmless(left.why)[:LONGEST_WHY]
+        metric = f"{header.check}.*"
+        yield Sample(header, node, metric, status=left.status, why=why, dims=dims, trial=trial)
     for reading in left.readings:
-        dims = {**reading.dims, **left.dims}  # a script does not say which peer or point it was
-        trial = int(dims.pop("trial", "0"))
+        # Peer and point are the job's, whatever a script has noted.
+        dims, trial = _without_trial({**reading.dims, **left.dims})
         yield Sample(
             header,
             node,
@@ -219,22 +207,27 @@ def _node_samples(header: Header, node: str, left: Outcome, room: int) -> Iterab
         )
 
 
+def _without_trial(dims: Mapping[str, str]) -> tuple[dict[str, str], int]:
+    rest = dict(dims)
+    return rest, int(rest.pop("trial", "0"))
+
+
 def _no_result(stage: Stage, job: Manifest, node: str, ended: str, *, others: bool) -> Outcome:
-    """Whether it is the node's own fault: Slurm says so, or its sisters could do what it did not.
+    """Whether it is the node's own fault: reported by Slurm, or other nodes could do it.
 
     A job that somebody has ended (Ctrl-C, scancel, a lost session) holds nothing against a node,
     nor does one in which no node could do anything. others: some could, or there is no other.
     """
-    told = _ends(stage).get(node)
+    reported = _ends(stage).get(node)
     began = any(stage.has(f".{node}.{attempt}") for attempt in ATTEMPTS)
-    if own := ending.without_result(told, began, ended, job.check):
-        return Outcome(status=own[0], why=own[1])
+    if own := ending.without_result(reported, began, ended, job.check):
+        return Outcome(status=own.status, why=str(own))
     if node in job.lost:
         return Outcome(status=job.fate(node), why=job.lost[node])
-    if ended.startswith("TIMEOUT"):
+    if ending.at_time_limit(ended):
         return Outcome(status="timeout", why="no result when the job reached its time limit")
     why = f"left no result (job {ended or 'ended'})"
-    if outcome.by_somebody(ended):
+    if ending.by_somebody(ended):
         return Outcome(status=samples.INTERRUPTED, why=why)
     if not others:
         return Outcome(status=samples.INTERRUPTED, why=f"{why}, and neither did any other node")
@@ -242,7 +235,7 @@ def _no_result(stage: Stage, job: Manifest, node: str, ended: str, *, others: bo
 
 
 def _ends(stage: Stage) -> Mapping[str, Cause]:
-    """What srun wrote of the ends of tasks into the job's output, by node."""
+    """srun's report of the ends of tasks in the job's output, by node."""
     path = stage.path / "rfm_job.err"
     try:
         return _ends_in(path, path.lstat().st_mtime_ns, stage.owner)
@@ -260,7 +253,7 @@ def _ends_in(path: Path, _changed: int, owner: int) -> Mapping[str, Cause]:
 
 
 def _common(records: list[Mapping[str, str]]) -> dict[str, str]:
-    """The commonest value of each key that every record has."""
+    """The most common value of each key that every record has."""
     if not records:
         return {}
     keys = set(records[0]).intersection(*records)
@@ -276,8 +269,8 @@ def collect_lost(stages: Path, perflogs: Path) -> Iterator[tuple[Path, int | Use
         if isinstance(job, UserError):
             set_aside.note(perflogs, stage, job, manifest.system_of(stage, stages))
             yield stage, job
-        elif why := _not_ours(stage, perflogs):
-            yield stage, why
+        elif owner := _other_owner(stage, perflogs):
+            yield stage, UserError(stage, f"left to {owner}, whose lost session it is")
         else:
             yield stage, _collect_one(stage, perflogs, job)
 
@@ -288,32 +281,35 @@ def _collect_one(stage: Path, perflogs: Path, job: Manifest) -> int | UserError:
     except OSError as error:
         return UserError(perflogs, f"samples cannot be written: {error.strerror}")
     except Exception as error:  # whatever is wrong with a stage is its own
-        broken = _told(stage, error)
+        broken = _broken(stage, error)
         set_aside.note(perflogs, stage, broken, job.system)
         return broken
     set_aside.clear(perflogs, stage)
     return count
 
 
-def _not_ours(stage: Path, perflogs: Path) -> UserError | None:
-    """Why nobody here may collect it: its owner has to, or nobody trusts what he writes."""
+def _other_owner(stage: Path, perflogs: Path) -> str:
+    """The name of its owner, where only he can collect it, or where he is not trusted.
+
+    Empty: it can be collected here.
+    """
     try:
         owner = files.owner(stage)
     except (OSError, UserError):
-        return None  # collecting it says what is wrong
+        return ""  # collecting it raises the reason
     if os.access(stage, os.W_OK) and files.trusts_below(perflogs, owner):
-        return None
-    return UserError(stage, f"left to {files.name_of(owner)}, whose lost session it is")
+        return ""
+    return files.name_of(owner)
 
 
-def _told(stage: Path, error: Exception) -> UserError:
+def _broken(stage: Path, error: Exception) -> UserError:
     if isinstance(error, UserError):
         return error
     return UserError(stage, f"cannot be collected: {outcome.reason(error)}")
 
 
 def orphans(stages: Path) -> Iterator[tuple[Path, Manifest | UserError]]:
-    """Uncollected stage directories whose session is gone and whose jobs have ended.
+    """Uncollected stage directories whose session has ended, and whose jobs have too.
 
     Instead of a manifest that cannot be read, the error. What somebody has discarded is left out.
     """
@@ -328,9 +324,9 @@ def orphans(stages: Path) -> Iterator[tuple[Path, Manifest | UserError]]:
             if not job.watched(stage):
                 left.append((stage, job))
         except Exception as error:  # whatever is wrong with a stage is its own
-            yield stage, _told(stage, error)
-    asked = [number for _, job in left if job.scheduler == "slurm" for number in job.jobs]
-    queued = client.queued(asked)
+            yield stage, _broken(stage, error)
+    jobs = [number for _, job in left if job.scheduler == "slurm" for number in job.jobs]
+    queued = client.queued(jobs)
     for stage, job in left:
         if not queued.intersection(job.jobs) and not manifest.still_runs(stage, job):
             yield stage, job

@@ -1,4 +1,4 @@
-"""What became of every point of a sweep: raw/NUMBER/ each, as checks/sweep.sh leaves it.
+"""The outcome of every point of a sweep: raw/NUMBER/ each, as checks/sweep.sh leaves it.
 
 A point's samples belong to the system and to no node; its axes are their dimensions.
 """
@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from siteproof import nodesets
-from siteproof.collect import origin, outcome, raw
+from siteproof.collect import ending, origin, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Stage
 from siteproof.errors import OutputError
@@ -21,7 +21,7 @@ from siteproof.record.point import Point, folder_of
 from siteproof.sweeps import knobs, tools
 
 NO_NODE = ""
-MOST_TOLD = 10  # lost nodes in the reason of each point
+MAX_NODES_NAMED = 10  # lost nodes in the reason of each point
 
 
 def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
@@ -38,7 +38,7 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
         )
         for number, point in job.points.items()
     ]
-    # First, as it concerns whoever uses these nodes next.
+    # First, as it matters to the next user of these nodes.
     left = {node: why for node, why in knobs.not_restored(stage).items() if node in nodes}
     return [(node, Outcome(status="invalid", why=why)) for node, why in left.items()] + found
 
@@ -58,7 +58,7 @@ def measured(stage: Path, points: Iterable[int]) -> set[str]:
 
 
 def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
-    """What became of a point that left its raw files."""
+    """The outcome of a point that left its raw files."""
     point = job.points[number]
     dims = _dims(point)
     left = None
@@ -71,30 +71,31 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
         outcome.must_have_worked(left, job)
         if lacking := sorted(point.knobs.keys() - left.facts.keys()):  # a full disk, for example
             raise OutputError(f"{lacking[0]} was not read back", "invalid")
-        of_point = replace(job, facts={**job.facts, **point.values})  # what `derive` may ask for
-        conditions, readings, _ = outcome.judge(left, left.runs, of_point)
+        with_point = replace(job, facts={**job.facts, **point.values})  # what `derive` needs
+        conditions, readings, _ = outcome.judge(left, left.runs, with_point)
     except Exception as error:  # whatever is wrong with a result is its own
-        told = outcome.reason(error)
-        status = outcome.status_of(told, left, job, ended)
-        return Outcome(status=status, why=str(told), host=_host(left), dims=dims)
-    asked = {k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())}
+        failed = outcome.reason(error)
+        status = outcome.status_of(failed, left, job, ended)
+        return Outcome(status=status, why=str(failed), host=_host(left), dims=dims)
+    # A run that gives all values of an axis has them as dimensions of its readings.
+    own = {k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())}
     return Outcome(
-        readings, {**point.fixed, **conditions}, host=_host(left), dims=asked, origin=proof
+        readings, {**point.fixed, **conditions}, host=_host(left), dims=own, origin=proof
     )
 
 
 def missing(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
-    """Why a point left nothing. A node is to blame only where Slurm says that it is down.
+    """Why a point left nothing. A node is the cause only where Slurm reports it as down.
 
-    able: the nodes that could be asked.
+    able: the number of nodes that could be used.
     """
     dims = _dims(point)
-    told = "; ".join(f"{node}: {why}" for node, why in islice(job.lost.items(), MOST_TOLD))
-    if told and (point.nodes > able or ended.startswith("NODE_FAIL")):
+    lost = "; ".join(f"{node}: {why}" for node, why in islice(job.lost.items(), MAX_NODES_NAMED))
+    if lost and (point.nodes > able or ended.startswith("NODE_FAIL")):
         fates = {job.fate(node) for node in job.lost}
         status = "node_lost" if "node_lost" in fates else samples.INTERRUPTED
-        return Outcome(status=status, why=f"needs {point.nodes} nodes; {told}", dims=dims)
-    if ended.startswith("TIMEOUT"):
+        return Outcome(status=status, why=f"needs {point.nodes} nodes; {lost}", dims=dims)
+    if ending.at_time_limit(ended):
         why = "the job reached its time limit before this point"
     elif ended == "COMPLETED":
         why = "the walk ended before this point"

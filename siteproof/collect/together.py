@@ -1,7 +1,7 @@
-"""The figures of a link as a whole, from turns that ran at the same time.
+"""The values of a link as a whole, from turns that ran at the same time.
 
-A check has such figures if its module in siteproof.derive has `of_link`. There is one outcome for
-each trial and each kind of run, such as direction=out streams=4, and figures only where every pair
+A check has such values if its module in siteproof.derive has `of_link`. There is one outcome for
+each trial and each kind of run, such as direction=out streams=4, and values only where every pair
 of the trial has one: what some pairs carry is not what the link carries.
 """
 
@@ -13,12 +13,12 @@ from functools import cached_property
 
 from siteproof.collect import outcome
 from siteproof.collect.outcome import Outcome
-from siteproof.collect.raw import Raw, Run
+from siteproof.collect.raw import Execution, Raw
 from siteproof.parsers import Reading
 from siteproof.record import manifest, samples
 from siteproof.record.manifest import Manifest
 
-MOST_KINDS = 100
+MAX_KINDS = 100
 NO_FAULT_OF_THE_LINK = ("node_lost", samples.INTERRUPTED)
 Kind = tuple[tuple[str, str], ...]  # dimensions that runs of all pairs have in common
 
@@ -35,21 +35,21 @@ class Way:
     direction: str
     outcome: Outcome
     left: Raw | None = None
-    runs: Sequence[Run] = ()
+    runs: Sequence[Execution] = ()
 
     @cached_property
-    def kinds(self) -> dict[Kind, Run]:
-        """Its runs by direction and dimensions; also of a failure, to tell what has no figure."""
+    def kinds(self) -> dict[Kind, Execution]:
+        """Its runs by direction and dimensions; also of a failure, to name what has no value."""
         way = {"direction": self.direction} if self.direction else {}
         found = {}
         for run in self.runs:
-            told = {key: value for key, value in run.dims.items() if key != "program"}
-            found[tuple(sorted({**told, **way}.items()))] = run
+            dims = {key: value for key, value in run.dims.items() if key != "program"}
+            found[tuple(sorted({**dims, **way}.items()))] = run
         return found
 
 
 def wanted(job: Manifest) -> bool:
-    """Whether a job has such figures."""
+    """Whether a job has such values."""
     if not job.together or job.derive not in manifest.modules("derive"):
         return False
     return hasattr(outcome.derived(job), "of_link")
@@ -65,8 +65,8 @@ def outcomes(job: Manifest, ways: Iterable[Way]) -> list[tuple[str, Outcome]]:
     found = []
     for trial, of_trial in trials.items():
         kinds = list(dict.fromkeys(kind for way in of_trial for kind in way.kinds))
-        if len(kinds) > MOST_KINDS:
-            why = f"{len(kinds)} kinds of runs in one trial, at most {MOST_KINDS} are added up"
+        if len(kinds) > MAX_KINDS:
+            why = f"{len(kinds)} kinds of runs in one trial, at most {MAX_KINDS} are added up"
             found.append(("", Outcome(status="parse", why=why, dims=_dims(job, trial, {}))))
             continue
         found += [("", _of_kind(job, trial, dict(kind), of_trial)) for kind in kinds or [()]]
@@ -80,8 +80,8 @@ def _of_kind(job: Manifest, trial: int, kind: Mapping[str, str], ways: Sequence[
     good = {way.pair: way for way in ways if way.outcome.status == "ok" and key in way.kinds}
     if len(good) < len(pairs):
         status, why = _lacking([way for way in ways if way.pair not in good])
-        told = f"{len(good)} of {len(pairs)} pairs gave a figure; {why}"
-        return Outcome(status=status, why=told, dims=dims)
+        why = f"{len(good)} of {len(pairs)} pairs gave a value; {why}"
+        return Outcome(status=status, why=why, dims=dims)
     try:
         moved = {
             pair: outcome.intervals(way.kinds[key], way.left, job)
@@ -108,14 +108,14 @@ def _dims(job: Manifest, trial: int, kind: Mapping[str, str]) -> dict[str, str]:
 
 
 def _lacking(ways: Sequence[Way]) -> tuple[str, str]:
-    """Status and words for the pairs without a figure: the first that says more than that it ended.
+    """Status and reason for the pairs without a value: the first with a cause of its own.
 
     A pair that measured other kinds of runs has no failure to show.
     """
     failed = [way for way in ways if way.outcome.status != "ok"]
     if not failed:
         return "generic", f"{ways[0].pair} has no such run"
-    first = next((way for way in failed if way.outcome.status not in NO_FAULT_OF_THE_LINK), None)
-    told = first or failed[0]
-    status = told.outcome.status if first else samples.INTERRUPTED
-    return status, f"{told.pair}: {told.outcome.status}: {told.outcome.why}"
+    of_the_link = [way for way in failed if way.outcome.status not in NO_FAULT_OF_THE_LINK]
+    first = (of_the_link or failed)[0]
+    status = first.outcome.status if of_the_link else samples.INTERRUPTED
+    return status, f"{first.pair}: {first.outcome.status}: {first.outcome.why}"

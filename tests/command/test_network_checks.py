@@ -13,7 +13,7 @@ import pytest
 from clone import OUTPUTS, PATIENCE, TOP
 
 from siteproof.collect import outcome, raw
-from siteproof.collect.raw import Raw, Run
+from siteproof.collect.raw import Execution, Raw
 from siteproof.derive import Given, mpi_ping_pong, path_mtu
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -343,7 +343,7 @@ def test_two_ranks_that_do_not_know_of_each_other_have_no_figure(mpi, turn):
 
 
 def test_a_latency_in_seconds_keeps_its_digits(turn):
-    run = Run({}, 0, "rank 0 on a\nrank 1 on b\n", "")
+    run = Execution({}, 0, "rank 0 on a\nrank 1 on b\n", "")
     sizes = {"size": "8"}
     readings = [
         Reading("latency", Decimal("1.1084384e-03"), "s", sizes),

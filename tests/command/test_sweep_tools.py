@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from clone import TOP
 
-from siteproof.collect.raw import Raw, Run
+from siteproof.collect.raw import Execution, Raw
 from siteproof.derive import Given, fio_sweep, message_sweep
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -95,7 +95,7 @@ def placed(*nodes):
         {},
         "",
         "",
-        [Run({}, 0, "".join(f"rank {i} on {node}\n" for i, node in enumerate(nodes)), "")],
+        [Execution({}, 0, "".join(f"rank {i} on {node}\n" for i, node in enumerate(nodes)), "")],
     )
 
 

@@ -12,7 +12,7 @@ from clone import OUTPUTS, PATIENCE, TOP, before_others, wait_for
 
 from siteproof.collect import raw
 from siteproof.collect.outcome import parse
-from siteproof.collect.raw import Raw, Run
+from siteproof.collect.raw import Execution, Raw
 from siteproof.derive import Given, udp_bandwidth, udp_burst
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, nuttcp
@@ -152,9 +152,9 @@ def read(folder):
     left = raw.read(folder)
     found = {}
     for run in left.runs:
-        assert run.exit == 0, run.last_words
+        assert run.exit == 0, run.stderr
         plain = {k: v for k, v in run.dims.items() if k != "direction"}
-        _, readings = parse(Run(plain, 0, run.stdout, run.stderr), left, Job)
+        _, readings = parse(Execution(plain, 0, run.stdout, run.stderr), left, Job)
         found.setdefault(run.dims["direction"], []).extend(readings)
     return left, found
 

@@ -58,7 +58,7 @@ def test_the_first_signal_or_error_is_found_with_its_node(name):
 
 @pytest.mark.parametrize("name", [name for name, known in KNOWN.items() if known[-1]])
 def test_the_reason_is_not_what_the_launcher_says_of_itself(name):
-    told = cause.told("", read(name))
+    told = cause.message("", read(name))
     assert KNOWN[name][-1] in told
     assert not any(word in told for word in LAUNCHERS)
 
@@ -69,9 +69,9 @@ def test_an_output_without_signal_or_error_has_no_cause(text):
 
 
 def test_without_a_cause_the_last_words_are_told_errors_first():
-    assert cause.told("said on stdout", "") == "said on stdout"
-    assert cause.told("said on stdout", "oh\nwell") == "oh well"
-    assert cause.told("", " ") == "without a word"
+    assert cause.message("said on stdout", "") == "said on stdout"
+    assert cause.message("said on stdout", "oh\nwell") == "oh well"
+    assert cause.message("", " ") == ""
 
 
 def test_what_a_launcher_has_ended_is_no_cause_where_a_rank_says_more():
@@ -103,23 +103,23 @@ def test_lines_in_any_order_are_read(lines):
     text = "\n".join(lines)
     found = cause.first(text)
     assert found is None or isinstance(found.signal, int)
-    assert len(cause.told("", text)) <= 2 * cause.TAIL
-    assert "\n" not in cause.told("", text)
+    assert len(cause.message("", text)) <= 2 * cause.TAIL
+    assert "\n" not in cause.message("", text)
 
 
 @given(st.text())
 def test_any_text_is_read(text):
-    assert all(c.isprintable() for c in cause.told(text, text[::-1]))
+    assert all(c.isprintable() for c in cause.message(text, text[::-1]))
     cause.ended_by_slurm(text)
 
 
 def test_a_huge_output_is_read_at_both_ends():
     text = "x\n" * 300_000 + "Traceback (most recent call last):\n  at\nOSError: gone\n"
-    assert cause.told(text, "") == "OSError: gone"
+    assert cause.message(text, "") == "OSError: gone"
 
 
 def test_of_a_text_without_end_the_beginning_and_the_end_are_read(monkeypatch):
-    monkeypatch.setattr(cause, "MOST_TEXT", 1000)
+    monkeypatch.setattr(cause, "MAX_TEXT", 1000)
     filling = f"{'x' * 5000}\n"
     hidden = f"{filling}error: hidden\n{filling}"
     assert cause.first(hidden) is None

@@ -99,7 +99,7 @@ def test_a_link_has_no_figure_where_a_pair_has_none_and_says_which(tmp_path):
             way,
             2,
             "generic",
-            "2 of 3 pairs gave a figure; n2>s1: generic: left no result (job "
+            "2 of 3 pairs gave a value; n2>s1: generic: left no result (job "
             "COMPLETED): it came too late for its turn, or could not write",
         )
         for way in ("out", "in")
@@ -116,7 +116,7 @@ def test_a_lost_node_is_no_fault_of_the_link(tmp_path):
         if s.node == "" and s.status != "ok"
     }
     assert told == {
-        (way, trial, "interrupted", "2 of 3 pairs gave a figure; n2>s1: node_lost: down*")
+        (way, trial, "interrupted", "2 of 3 pairs gave a value; n2>s1: node_lost: down*")
         for way in ("out", "in")
         for trial in (1, 2)
     }
@@ -132,5 +132,5 @@ def test_a_tool_without_intervals_cannot_be_added_up_and_says_so(tmp_path):
     job = all_together(tmp_path, program="nuttcp", text="8.2.2-tcp_parse")
     told = {(s.status, s.why) for s in job.collect() if s.node == ""}
     assert told == {
-        ("tool_missing", "nuttcp does not tell when it moved what, so pairs cannot be added up")
+        ("tool_missing", "nuttcp does not print how much it moved when, so pairs cannot be added up")
     }

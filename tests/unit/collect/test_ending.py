@@ -112,7 +112,7 @@ def test_a_signal_that_nobody_sent_on_purpose_is_named(job, code, name):
 @pytest.mark.parametrize("code", ["128", "129", "130", "143", "160", "200", "255"])
 def test_what_is_no_signal_or_one_by_which_somebody_asks_is_an_exit_code(job, code):
     job.node("n1", exit=code, out="")
-    assert job.failure() == ("generic", f"likwid-bench exited with {code}: without a word")
+    assert job.failure() == ("generic", f"likwid-bench exited with {code}: no message")
 
 
 @pytest.mark.parametrize("code", ["132", "139", "1"])
@@ -174,7 +174,7 @@ def test_a_time_that_is_none_does_not_come_before(tmp_path):
 @pytest.mark.parametrize("ended", [CANCELLED, "NODE_FAIL", "TIMEOUT", "OUT_OF_MEMORY", "FAILED"])
 def test_a_node_whose_script_the_kernel_killed_is_told_by_slurm(job, ended):
     (job.stage / "rfm_job.err").write_text(OOM_LINES)
-    assert job.failure(ended=ended) == ("killed", "out of memory, Slurm says of n1")
+    assert job.failure(ended=ended) == ("killed", "out of memory, reported by Slurm for n1")
 
 
 def test_a_node_that_slurm_saw_killed_and_that_went_down_later_was_killed(tmp_path):
@@ -211,6 +211,7 @@ def test_a_hang_after_a_kill_is_a_hang_that_tells_of_the_kill(job):
 
 @pytest.mark.parametrize("code", range(1, 256))
 def test_every_exit_code_has_a_status(code):
-    status, why = ending.failure(code, "", "", {}, "x")
+    failed = ending.failure(code, "", "", {}, "x")
+    status, why = failed.status, str(failed)
     assert status in ("killed", "generic", "timeout", "tool_missing")
     assert why

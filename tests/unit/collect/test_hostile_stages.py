@@ -145,7 +145,7 @@ def test_300_000_facts_are_no_perflog_of_135_megabytes(made):
         stream.writelines(f"f{n}={n}\n" for n in range(501))
     assert failure(made) == ("parse", "facts: more than 500 keys")
     (made.stage / "raw/n1/facts").write_text(f"program=likwid-bench\nlong={'x' * 16385}\n")
-    assert "'long' is too long" in failure(made)[1]
+    assert "'long' is longer than" in failure(made)[1]
     assert sum(path.stat().st_size for path in made.perflogs.rglob("*.jsonl")) < 10_000
 
 
@@ -161,7 +161,7 @@ def test_run_folders_have_plain_numbers_and_are_not_without_number(tmp_path, mon
     for name in ("run.01", "run.-1", "run.\u0662", "run.9999999", "run.1.2", "run."):
         (folder / name).mkdir()
     assert stages.collect(made.stage, made.perflogs)[0].status == "ok"
-    monkeypatch.setattr(raw, "MOST_FILES", 20)
+    monkeypatch.setattr(raw, "MAX_FILES", 20)
     for number in range(30):
         (folder / f"junk{number}").mkdir()
     first = stages.collect(made.stage, made.perflogs)[0]
@@ -169,7 +169,7 @@ def test_run_folders_have_plain_numbers_and_are_not_without_number(tmp_path, mon
 
 
 def test_a_result_is_no_larger_in_all_than_its_parts_may_be(tmp_path, monkeypatch):
-    monkeypatch.setattr(raw, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(raw, "MAX_BYTES", 10_000)
     made = of_sweep(tmp_path)
     folder = made.stage / "raw/00001"
     for number in range(2, 30):
@@ -178,7 +178,7 @@ def test_a_result_is_no_larger_in_all_than_its_parts_may_be(tmp_path, monkeypatc
 
 
 def test_raw_files_without_number_hide_no_result(made, monkeypatch):
-    monkeypatch.setattr(raw, "MOST_RESULTS", 10)
+    monkeypatch.setattr(raw, "MAX_RESULTS", 10)
     for number in range(20):
         (made.stage / "raw" / f"junk{number}").touch()
     assert stages.measured(made.stage, ["n1", "n3", "n9"]) == {"n1", "n3"}
@@ -227,7 +227,7 @@ def test_a_job_that_began_in_the_future_ends_now(tmp_path):
 def test_a_node_does_not_say_under_which_rules_it_was_measured(made, key):
     facts = made.stage / "raw/n1/facts"
     facts.write_text(f"{facts.read_text()}{key}=acceptance\n")
-    assert failure(made) == ("invalid", f"a node does not say its {key} itself")
+    assert failure(made) == ("invalid", f"a node must not set '{key}' itself")
 
 
 def test_nor_which_link_point_or_repetition_it_was(tmp_path):
@@ -236,7 +236,7 @@ def test_nor_which_link_point_or_repetition_it_was(tmp_path):
     (pairs.stage / "raw/00001/run.1/dims").write_text("direction=out\ntrial=7\n")
     found = stages.collect(pairs.stage, pairs.perflogs)
     assert {s.trial for s in found} == {1, 2}
-    assert "link itself" in next(s.why for s in found if s.node == "n1")
+    assert "must not set 'link'" in next(s.why for s in found if s.node == "n1")
     points = of_sweep(tmp_path / "b")
     (points.stage / "raw/00001/run.1/dims").write_text("depth=1000\n")
     found = stages.collect(points.stage, points.perflogs)
@@ -415,7 +415,7 @@ def test_a_node_cannot_call_its_results_collected(made):
 
 def test_a_stage_directory_that_is_gone_is_named(made):
     made.stage.rename(made.stages.parent / "away")
-    assert "is gone" in str(lost(made))
+    assert "is missing" in str(lost(made))
     assert set_aside.of_system(made.perflogs, "here")
     (made.stages.parent / "away").rename(made.stage)
     assert lost(made) == 6

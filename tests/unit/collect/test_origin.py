@@ -119,11 +119,11 @@ WRONG = {
     "another host": ({"host": "10.0.0.2"}, "made on 10.0.0.2, which is not n1"),
     "an unknown host": ({"host": "192.0.2.7"}, "made on 192.0.2.7, which is not n1"),
     "another user": ({"uid": 0}, "of user 0, the job of user 1000"),
-    "another job": ({"nonce": "f" * 32}, "of another job"),
-    "another node": ({"node": "n2"}, "of another node"),
-    "another folder": ({"folder": "n2"}, "of another folder"),
-    "another content": ({"digest": "0" * 64}, "of another content"),
-    "more words": ({"digest": "0 0"}, "not of a result"),
+    "another job": ({"nonce": "f" * 32}, "another job"),
+    "another node": ({"node": "n2"}, "another node"),
+    "another folder": ({"folder": "n2"}, "another folder"),
+    "another content": ({"digest": "0" * 64}, "another content"),
+    "more words": ({"digest": "0 0"}, "not belong to a result"),
     "a broken one": ({"status": 8}, "not genuine"),
 }
 
@@ -155,7 +155,7 @@ def test_what_is_changed_after_the_credential_gives_no_sample(file, tmp_path):
         changed.write("\n")
     good, bad, _ = job.collect()
     assert not good
-    assert "of another content" in bad["n1"]
+    assert "another content" in bad["n1"]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_point_is_of_a_node_of_its_job(tmp_path):
     found = stages.collect(job.stage, job.perflogs)
     assert [s.trial for s in found if s.status == "ok"] == [0, 0]
     assert [s.why for s in found if s.status != "ok"] == [
-        "the account in it is of 'n3', no node of the job"
+        "its account is of 'n3', which is not a node of the job"
     ]
 
 
@@ -347,7 +347,7 @@ def test_a_point_that_is_a_copy_of_another_gives_no_sample(tmp_path):
     folder = job.sealed(folder_of(1), "n1")
     shutil.copytree(folder, folder.with_name(folder_of(2)))
     found = stages.collect(job.stage, job.perflogs)
-    assert "of another folder" in next(s.why for s in found if s.status != "ok")
+    assert "another folder" in next(s.why for s in found if s.status != "ok")
 
 
 # ---- the real munge

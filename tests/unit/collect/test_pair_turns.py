@@ -199,7 +199,7 @@ def test_ends_with_different_programs_lack_a_tool_and_are_no_bad_pair(star):
             "s1",
             0,
             "tool_missing",
-            "n2 asked by iperf3, s1 answered by nuttcp: both need the same program",
+            "n2 used iperf3, s1 used nuttcp: both need the same program",
         )
     ]
 
@@ -340,12 +340,12 @@ def test_a_script_may_deny_its_figures(star):
 @pytest.mark.parametrize(
     ("dims", "why"),
     [
-        ("direction=sideways", "a run says direction 'sideways', and not out or in"),
-        ("peer=n9", "a run says its peer itself"),
-        ("link=wan", "a run says its link itself"),
-        ("node=n9", "a run says its node itself"),
-        ("trial=" + "9" * 5000, f"iperf3: trial '{'9' * 20}' is no whole number"),
-        ("trial=\u0663", "iperf3: trial '\u0663' is no whole number"),
+        ("direction=sideways", "a run has direction 'sideways', expected out or in"),
+        ("peer=n9", "a run must not set its peer"),
+        ("link=wan", "a run must not set its link"),
+        ("node=n9", "a run must not set its node"),
+        ("trial=" + "9" * 5000, f"iperf3: trial '{'9' * 20}' is not a whole number"),
+        ("trial=\u0663", "iperf3: trial '\u0663' is not a whole number"),
         ("program=bash", "measured by 'bash', which no parser of TcpBandwidth reads"),
     ],
 )

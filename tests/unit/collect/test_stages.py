@@ -209,11 +209,11 @@ def test_results_of_strangers_are_left_out(job):
             "exited with 1: Segmentation fault",
         ),
         ({"exit": "1", "out": "said on stdout"}, "generic", "exited with 1: said on stdout"),
-        ({"exit": "1", "out": ""}, "generic", "exited with 1: without a word"),
-        ({"exit": None}, "parse", "says exit ''"),
-        ({"exit": "-1"}, "parse", "says exit '-1'"),
-        ({"exit": "zero"}, "parse", "says exit 'zero'"),
-        ({"exit": "9" * 5000}, "parse", "says exit"),
+        ({"exit": "1", "out": ""}, "generic", "exited with 1: no message"),
+        ({"exit": None}, "parse", "account has exit ''"),
+        ({"exit": "-1"}, "parse", "account has exit '-1'"),
+        ({"exit": "zero"}, "parse", "account has exit 'zero'"),
+        ({"exit": "9" * 5000}, "parse", "account has exit"),
         ({"out": LIKWID[:700]}, "parse", "cut off"),
         ({"out": ""}, "parse", "no output of likwid-bench"),
         ({"out": b"\xff\xfe\0garbage\x1b[2J"}, "parse", "no output of likwid-bench"),
@@ -242,7 +242,7 @@ def test_what_went_wrong_is_a_status_and_a_reason(job, changes, status, told):
 def test_a_metric_that_the_catalogue_promises_and_the_output_lacks_is_an_error(tmp_path):
     job = Job(tmp_path, metrics=["copy", "triad", "quad"])
     job.node("n1")
-    assert job.failure() == ("parse", "the catalogue promises quad, the output has none")
+    assert job.failure() == ("parse", "the output has no quad, expected by the catalogue")
 
 
 @pytest.mark.parametrize("key", ["swap_before", "swap_after", "memory_kib"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from siteproof import nodesets
-from siteproof.collect import outcome
+from siteproof.collect import ending
 from siteproof.errors import UserError
 from siteproof.gate import commands
 from siteproof.gate.commands import Cluster
@@ -135,7 +135,7 @@ def test_words_with_blanks_and_the_fields_behind_them(release, node, reason, com
 def test_who_has_ended_a_recorded_job(job, state, by_somebody):
     text = (OUTPUTS / "22.05/jobs.sacct").read_text()
     assert re.search(rf"^{job}\|([^|]*)\|", text, re.MULTILINE)[1] == state
-    assert outcome.by_somebody(state) == by_somebody
+    assert ending.by_somebody(state) == by_somebody
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_who_has_ended_a_recorded_job(job, state, by_somebody):
     ],
 )
 def test_who_has_ended_a_job(state, by_somebody):
-    assert outcome.by_somebody(state) == by_somebody
+    assert ending.by_somebody(state) == by_somebody
 
 
 # ---- what people write, and what is no output
