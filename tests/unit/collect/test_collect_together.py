@@ -132,5 +132,8 @@ def test_a_tool_without_intervals_cannot_be_added_up_and_says_so(tmp_path):
     job = all_together(tmp_path, program="nuttcp", text="8.2.2-tcp_parse")
     told = {(s.status, s.why) for s in job.collect() if s.node == ""}
     assert told == {
-        ("tool_missing", "nuttcp does not print how much it moved when, so pairs cannot be added up")
+        (
+            "tool_missing",
+            "nuttcp does not print how much it moved when, so pairs cannot be added up",
+        )
     }
