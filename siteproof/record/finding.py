@@ -56,7 +56,7 @@ class Kind(StrEnum):
 
     # What limits the trust in a verdict
     OLDER_ANSWER = "older_answer"  # session: a newer run was interrupted
-    WAIVER_EXPIRED = "waiver_expired"  # problem, owner, until
+    WAIVER_EXPIRED = "waiver_expired"  # problem, owner, until, ticket
     HERE_AFTER_ALL = "here_after_all"
     MEASURED_UNDER = "measured_under"  # a condition that is a warning, such as a slow BLAS
     CLOCK = "clock"

@@ -191,8 +191,7 @@ def _slow(f: Fields) -> str:
     z = f", z {f.z:1f}" if f.z else ""
     side = "below" if f.better.first == "higher" else "above"
     return (
-        f"{f.value:6g} {f.unit} is {f.deficit:share} {side} the fleet's median "
-        f"{f.median:6g}{z}, {_seen(f)}"
+        f"{_value(f)} is {f.deficit:share} {side} the fleet's median {f.median:6g}{z}, {_seen(f)}"
     )
 
 

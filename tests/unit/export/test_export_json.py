@@ -8,10 +8,11 @@ from dataclasses import replace
 import nets
 import pytest
 from exported import NASTY, NOW, judged, measured, report, site
-from fleets import furnish, good, names, run_of
+from fleets import broken, furnish, good, names, run_of
 from jsonschema import Draft202012Validator, FormatChecker
 
 from siteproof.export import documents
+from siteproof.record.finding import Finding, Kind, of
 
 
 def strict(document):
@@ -103,7 +104,59 @@ def test_a_hostile_reason_is_ascii_and_kept_whole(tmp_path, monkeypatch):
     text = documents.dumps(documents.verdict(one, NOW, report(one)))
     assert all(" " <= c <= "~" or c == "\n" for c in text)
     error = next(c for c in check("verdict", text)["criteria"] if c["id"] == "C-ERROR")
-    assert error["nodes"][0]["why"] == f"generic: {NASTY}"
+    (why,) = error["nodes"][0]["findings"]
+    assert (why["kind"], why["status"], why["message"]) == ("no_value", "generic", NASTY)
+    assert NASTY in error["nodes"][0]["why"]
+
+
+def test_the_schema_knows_every_kind_and_every_field_of_a_finding():
+    about = documents.schema_of("verdict")["$defs"]["finding"]["properties"]
+    assert about["kind"]["enum"] == [str(kind) for kind in Kind]
+    assert list(about) == list(Finding.__dataclass_fields__)
+
+
+def test_why_is_told_by_fields_and_in_words_of_every_criterion_and_node(tmp_path, monkeypatch):
+    read = exported(judged(site(tmp_path, monkeypatch)))
+    kinds = {c["id"]: [why["kind"] for why in c["findings"]] for c in read["criteria"]}
+    assert kinds == {
+        "C-PASS": [],
+        "C-FAIL": [],
+        "C-ERROR": ["no_value"],
+        "C-SKIP": ["reported_only"],
+        "C-INCOMPLETE": ["not_measured"],
+        "C-PENDING": ["no_check"],
+        "C-REGRESSED": ["below_baseline"],
+    }
+    units = [unit for c in read["criteria"] for unit in c["nodes"]]
+    for one in (*read["criteria"], *units):
+        assert bool(one["why"]) is bool(one["findings"])
+    for node in read["fleet"]["nodes"]:
+        assert len(node["reasons"]) == len(node["findings"]) > 0
+        assert {why["subject"] for why in node["findings"]} == {node["node"]}
+        assert len(node["notes"]) == len(node["retest"])
+    assert len(read["fleet"]["warnings"]) == len(read["fleet"]["findings"])
+
+
+def test_a_wrong_answer_is_among_the_nodes_reasons_as_ever(tmp_path, monkeypatch):
+    found = [*run_of({n: 100 for n in names(8) if n != "n003"}), broken("n003", "invalid")]
+    read = exported(judged(site(tmp_path, monkeypatch, "C-PASS"), found))
+    wrong = {node["node"]: node["wrong"] for node in read["fleet"]["nodes"] if node["wrong"]}
+    ((one,),) = wrong.values()
+    assert (list(wrong), one["check"], one["status"]) == (["n003"], "Stream", "invalid")
+    (node,) = [node for node in read["fleet"]["nodes"] if node["node"] == "n003"]
+    assert one["reason"] in node["reasons"]
+
+
+def test_a_warning_has_its_finding_and_its_nodes(tmp_path, monkeypatch):
+    one = judged(site(tmp_path, monkeypatch))
+    slow = Finding(Kind.MEASURED_UNDER, subject="n[001-002]", message="a slow BLAS")
+    (read,) = exported(replace(one, warnings=[slow]))["warnings"]
+    assert read["finding"] == {
+        "kind": "measured_under",
+        "subject": "n[001-002]",
+        "message": "a slow BLAS",
+    }
+    assert (read["nodes"], "a slow BLAS" in read["text"]) == ("n[001-002]", True)
 
 
 def test_what_is_no_number_is_null(tmp_path, monkeypatch):
@@ -111,10 +164,13 @@ def test_what_is_no_number_is_null(tmp_path, monkeypatch):
     states = report(one)
     node = states.nodes["n001"]
     odd = replace(node.metrics["Stream.triad"], z=-math.inf, change=math.nan)
-    states.nodes["n001"] = replace(node, metrics={"Stream.triad": odd})
+    held = {"spread": math.inf, "runs": 5, "typical": 0.1}
+    why = of(Kind.UNSTABLE, held, subject="n001")
+    states.nodes["n001"] = replace(node, metrics={"Stream.triad": odd}, notes=[why])
     read = check("nodes", documents.dumps(documents.nodes(one, states, NOW)))
     told = read["nodes"][0]["metrics"]["Stream.triad"]
     assert (told["z"], told["change"], told["value"]) == (None, None, 100)
+    assert read["nodes"][0]["retest"][0]["details"] == {"spread": None, "runs": 5, "typical": 0.1}
 
 
 def test_320_nodes_keep_to_the_schema(tmp_path, monkeypatch):

@@ -1,0 +1,379 @@
+"""Findings as sentences: a template for each kind, ranges, and no detail that breaks one."""
+
+import re
+from dataclasses import fields, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind, of
+from siteproof.wording.findings import (
+    TEMPLATES,
+    about,
+    few,
+    full,
+    fulls,
+    sentence,
+    sentences,
+    warning,
+)
+
+DAY = timedelta(days=1).total_seconds()
+FIELDS = {
+    "subject": "n001",
+    "check": "Stream",
+    "metric": "Stream.triad",
+    "criterion": "C-TRIAD",
+    "status": "timeout",
+    "value": "70.5",
+    "unit": "MB/s",
+    "bound": "at least 80 MB/s",
+    "since": "2026-11-21T00:00:00+00:00",
+    "waived_by": "W-FAN",
+    "message": "it took too long",
+}
+SEEN = {"slow": 2, "runs": 3, "rule": "confirmed"}
+PAIRS = {"link": "lan", "sides": "sender", "peers": 4}
+DETAILS = {  # of each kind that has some
+    Kind.WRONG_BEFORE: {"wrong": 1, "runs": 4, "needed": 3},
+    Kind.TRIALS_MISSING: {"trials": 2, "expected": 3},
+    Kind.SETTING_CHANGED: {"setting": "turbo"},
+    Kind.OTHER_LINK: {"link": "wan", "expected": "lan"},
+    Kind.OTHER_PROGRAM: {"program": "stream", "expected": "likwid-bench"},
+    Kind.OTHER_CONDITION: {"condition": "threads", "found": "4", "expected": "8"},
+    Kind.PUBLISHED: {"source": "the report, 3.2", "own": 1, "keeps": "yes", "by_rounding": 1},
+    Kind.TOO_OLD: {"age": 30 * DAY, "limit": 7 * DAY, "answer": "FAIL"},
+    Kind.AGE_UNKNOWN: {"clock": "2031-01-01T00:00", "answer": "FAIL"},
+    Kind.UPDATED_SINCE: {
+        "age": 3 * DAY,
+        "what": "kernel",
+        "before": "6.1",
+        "after": "6.2",
+        "answer": "FAIL",
+    },
+    Kind.STEERED: {"variables": "OMP_NUM_THREADS=4"},
+    Kind.WAIVED: {"problem": "fan", "owner": "me", "until": "2026-12-31", "ticket": "HD-1"},
+    Kind.MEMBERS_MISSING: {"node": "n003", "more": 2},
+    Kind.CHECK_MISSING: {"file": "checks/stream.py", "problem": "is missing", "older": 1},
+    Kind.OLDER_ANSWER: {"session": "s0002"},
+    Kind.WAIVER_EXPIRED: {"problem": "fan", "owner": "me", "until": "2026-01-31", "ticket": "HD-1"},
+    Kind.RESTARTED: {"what": "node", "age": 20.0, "time": "12:00:00 UTC", "needed": 3},
+    Kind.SLOW: {"deficit": 0.3, "better": "higher", "median": 100.0, "z": -15.04, **SEEN},
+    Kind.SLOW_BEFORE: SEEN,
+    Kind.FELL: {"change": -0.12, "rule": "confirmed"},
+    Kind.UNSTABLE: {"spread": 0.2, "runs": 5, "typical": 0.01},
+    Kind.PARAMETER_DIFFERS: {"parameter": "nic.em1.mtu"},
+    Kind.PARAMETERS_DIFFER: {"count": "2"},
+    Kind.FIELD_DIFFERS: {
+        "field": "bios.version",
+        "found": "1.9",
+        "majority": "2.1",
+        "role": "compute",
+    },
+    Kind.FIELDS_DIFFER: {"count": 2},
+    Kind.CONDITION_DIFFERS: {"condition": "blas_kernel", "found": "Prescott", "majority": "Zen"},
+    Kind.PAIRS_WITHOUT_VALUE: {"link": "lan", "peers": 4},
+    Kind.PAIRS_MISS_BOUND: PAIRS,
+    Kind.PAIRS_SLOW: {**PAIRS, "deficit": 0.58, **SEEN},
+    Kind.MANY_RESTARTED: {"role": "compute", "count": 5, "of": 8},
+    Kind.MANY_SLOW: {"role": "compute", "share": 0.35},
+    Kind.MANY_FAST: {"role": "compute", "share": 0.35},
+    Kind.FLEET_MOVED: {"role": "compute", "change": -0.2},
+    Kind.GROUP_SLOW: {"group": "rack1", "deficit": 0.04},
+    Kind.GROUP_BAD: {"group": "rack1", "count": 5, "of": 8},
+    Kind.LINKS_BAD: {"link": "lan", "pairs": "n2<>n5", "more": 3},
+    Kind.TAKEN_OUT: {"state": "down+drain"},
+    Kind.RESERVED: {"reservations": "class, maintenance"},
+    Kind.STATE_CHANGED: {"before": "idle", "after": "down: power"},
+    Kind.NOT_PASSED: {"state": "FAILED"},
+    Kind.NOT_RESPONDING: {"state": "down"},
+    Kind.NOT_COMPARABLE: {"role": "compute", "differences": "threads 4 and 8"},
+    Kind.NO_NODE_IN_BOTH: {"role": "compute"},
+    Kind.CHANGED: {"what": "kernel", "before": "6.1", "after": "6.2"},
+}
+CHOICES = {  # details of which each value has words of its own
+    "what": ("node", "slurmd", "no slurmd"),
+    "better": ("higher", "lower"),
+    "rule": ("no", "once", "unconfirmed", "confirmed"),
+    "keeps": ("yes", "no", "unknown"),
+    "own": (0, 1),
+    "by_rounding": (0, 1),
+    "older": (0, 1),
+}
+FREE = {(Kind.UPDATED_SINCE, "what"), (Kind.CHANGED, "what")}
+OPTIONAL = {"answer", "ticket", "z", "sides", "older"}  # and the age where no slurmd is
+
+
+def example(kind, **fields):
+    """A finding of a kind in which every field is filled."""
+    return of(kind, DETAILS.get(kind), **{**FIELDS, **fields})
+
+
+def choices(kind, name):
+    """The values of a detail that have words of their own."""
+    return () if (kind, name) in FREE else CHOICES.get(name, ())
+
+
+def assert_is_fit_for_print(text):
+    assert text
+    assert text == text.strip()
+    assert text.isprintable(), "one line, and no control character"
+    assert not re.search(r"[{}]|  |None|: ?[;:,]|; ?;|, ?[,;]|\( ?\)|[:;,]$", text), text
+
+
+# ---- each kind
+
+
+@pytest.mark.parametrize("kind", Kind, ids=str)
+def test_each_kind_has_a_sentence_with_every_field_and_with_none(kind):
+    assert kind in TEMPLATES
+    whole = example(kind)
+    for text in (sentence(whole), full(whole), warning(whole), sentences([whole, whole])):
+        assert_is_fit_for_print(text)
+    least = {k: v for k, v in DETAILS.get(kind, {}).items() if k not in OPTIONAL}
+    assert_is_fit_for_print(sentence(of(kind, least, **FIELDS)))
+    assert_is_fit_for_print(sentence(of(kind, least, **FIELDS | {"unit": "", "criterion": ""})))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Kind.NO_VALUE,
+        Kind.WRONG_ANSWER,
+        Kind.NODE_LOST,
+        Kind.INTERRUPTED,
+        Kind.MISSES_BOUND,
+        Kind.TAKEN_OUT,
+        Kind.NOT_PASSED,
+    ],
+    ids=str,
+)
+def test_a_message_may_be_missing(kind):
+    assert_is_fit_for_print(sentence(example(kind, message="")))
+
+
+def test_the_comment_of_each_kind_names_its_details():
+    text = Path(finding.__file__).read_text()
+    comments = dict(re.findall(r'^    \w+ = "(\w+)"(?:  # (.*))?$', text, re.MULTILINE))
+    assert list(comments) == list(Kind)
+    for kind in Kind:
+        words = set(re.findall(r"\w+", comments[kind]))
+        assert set(DETAILS.get(kind, {})) <= words, kind
+
+
+@pytest.mark.parametrize("kind", [k for k in Kind if k in DETAILS], ids=str)
+def test_each_word_that_a_detail_may_have_gives_a_sentence(kind):
+    for name in DETAILS[kind].keys() & CHOICES.keys():
+        texts = set()
+        for value in choices(kind, name):
+            held = DETAILS[kind] | {name: value}
+            if value == "no slurmd":
+                del held["age"]
+            text = sentence(of(kind, held, **FIELDS))
+            assert_is_fit_for_print(text)
+            texts.add(text)
+        assert len(texts) != 1, f"{name} changes nothing"
+
+
+# ---- what it is about
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (Finding(Kind.NOT_MEASURED), ""),
+        (Finding(Kind.NOT_MEASURED, check="Hpl"), "Hpl"),
+        (Finding(Kind.NOT_MEASURED, check="Hpl", metric="Hpl.gflops"), "Hpl.gflops"),
+        (Finding(Kind.MISSES_BOUND, metric="Hpl.gflops", criterion="TB-HPL"), "TB-HPL, Hpl.gflops"),
+        (example(Kind.PAIRS_SLOW, criterion=""), "Stream.triad over lan as sender"),
+    ],
+)
+def test_what_a_finding_is_about(found, text):
+    assert about(found) == text
+    assert full(found) == f"{text}: {sentence(found)}".removeprefix(": ")
+
+
+def test_a_warning_names_its_nodes_or_the_system():
+    assert warning(example(Kind.CLOCK)).startswith("n001: ")
+    assert warning(example(Kind.CLOCK, subject="")).startswith("the system: ")
+
+
+# ---- how often, and what to do next
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("once", "seen once, run again"),
+        ("unconfirmed", "in 2 of 3 runs, run again"),
+        ("confirmed", "in 2 of 3 runs"),
+    ],
+)
+def test_how_often_a_node_was_slow_and_whether_another_run_decides(rule, words):
+    for kind in (Kind.SLOW, Kind.PAIRS_SLOW):
+        text = sentence(of(kind, DETAILS[kind] | {"rule": rule}, **FIELDS))
+        assert text.endswith(f", {words}")
+    text = sentence(of(Kind.SLOW_BEFORE, SEEN | {"rule": rule}))
+    assert text == f"slow {words}, not in the newest"
+
+
+def test_one_is_no_plural():
+    once = {"slow": 1, "runs": 1, "rule": "confirmed", "peers": 1}
+    text = sentence(of(Kind.PAIRS_SLOW, DETAILS[Kind.PAIRS_SLOW] | once))
+    assert "with 1 peer," in text
+    assert text.endswith("in 1 of 1 run")
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("node", "the node restarted during the tests: up for 20 s at 12:00:00 UTC; "),
+        ("slurmd", "slurmd restarted during the tests: 20 s old at 12:00:00 UTC; "),
+        ("no slurmd", "no slurmd was running at 12:00:00 UTC; "),
+    ],
+)
+def test_what_restarted(what, words):
+    held = DETAILS[Kind.RESTARTED] | {"what": what}
+    if what == "no slurmd":
+        del held["age"]
+    text = sentence(of(Kind.RESTARTED, held))
+    assert text == f"{words}3 tests in a row without a restart clear it"
+
+
+def test_a_waiver_says_until_when_by_whom_and_why():
+    text = sentence(example(Kind.WAIVED))
+    assert text == "waived until 2026-12-31 by me: fan (HD-1)"
+    expired = sentence(example(Kind.WAIVER_EXPIRED))
+    assert expired == "waiver W-FAN of me expired on 2026-01-31: fan"
+
+
+def test_a_slow_node_is_compared_with_the_median_on_the_side_that_is_worse():
+    text = sentence(example(Kind.SLOW, value="70"))
+    assert text == ("70 MB/s is 30.0 % below the fleet's median 100, z -15.0, in 2 of 3 runs")
+    lower = of(Kind.SLOW, DETAILS[Kind.SLOW] | {"better": "lower"}, **FIELDS)
+    assert "30.0 % above the fleet's median" in sentence(lower)
+
+
+def test_a_limit_that_would_read_as_the_age_is_said_in_a_smaller_unit():
+    held = {"age": 7 * DAY + 60, "limit": 7 * DAY}
+    shown = re.findall(r"\d+ \w+", sentence(of(Kind.TOO_OLD, held)))
+    assert len(set(shown)) == 2
+
+
+def test_a_missing_check_says_whether_an_older_answer_stands():
+    held = DETAILS[Kind.CHECK_MISSING]
+    assert "older answer" in sentence(of(Kind.CHECK_MISSING, held, check="Stream"))
+    del (held := dict(held))["older"]
+    assert "older answer" not in sentence(of(Kind.CHECK_MISSING, held, check="Stream"))
+
+
+# ---- several that are alike
+
+
+def test_findings_that_are_alike_give_each_number_from_the_least_to_the_largest():
+    slow = [
+        of(Kind.SLOW, DETAILS[Kind.SLOW] | {"deficit": share, "z": z}, **FIELDS | {"value": value})
+        for share, z, value in ((0.14, -9.0, "86"), (0.12, -15.0, "88"), (0.13, -10.0, "87"))
+    ]
+    text = sentence(*slow)
+    assert text == (
+        "86 to 88 MB/s is 12.0 % to 14.0 % below the fleet's median 100, "
+        "z -15.0 to -9.0, in 2 of 3 runs"
+    )
+
+
+def test_numbers_are_sorted_as_numbers_and_shown_once_where_they_round_alike():
+    ages = [of(Kind.TOO_OLD, {"age": days * DAY, "limit": 7 * DAY}) for days in (100, 20, 9)]
+    assert sentence(*ages) == "answered 9 days to 100 days ago, at most 7 days are allowed"
+    same = [of(Kind.MANY_SLOW, {"role": "compute", "share": share}) for share in (0.351, 0.349)]
+    assert sentence(*same) == sentence(same[0])
+
+
+def test_the_same_sentence_is_shown_once():
+    one, two = example(Kind.NO_VALUE, subject="n001"), example(Kind.NO_VALUE, subject="n002")
+    assert sentences([one, two]) == sentence(one)
+    assert fulls([one, two]) == [full(one)]
+
+
+def test_of_many_texts_the_first_are_shown_and_the_others_counted():
+    assert few(["a", "b", "c"], 3) == "a; b; c"
+    assert few(["a", "b", "c", "d"], 2) == "a; b; and 2 more"
+    assert few([], 2) == ""
+
+
+@pytest.mark.parametrize("kind", Kind, ids=str)
+def test_alike_ignores_subject_time_and_numbers_and_nothing_else(kind):
+    one = example(kind)
+    numbers = {k: 7 if isinstance(v, (int, float)) else v for k, v in one.details}
+    other = of(kind, numbers, **FIELDS | {"subject": "n9", "since": "", "value": "3e9"})
+    assert one.alike == other.alike
+    for field in fields(Finding):
+        if field.name not in ("kind", "subject", "since", "details", "value"):
+            assert replace(one, **{field.name: "x"}).alike != one.alike, field.name
+    assert replace(one, value="text").alike != one.alike
+    for name, held in one.details:
+        if isinstance(held, str) and held != "2":
+            changed = tuple((k, "x" if k == name else v) for k, v in one.details)
+            assert replace(one, details=changed).alike != one.alike, name
+    assert all(example(k).alike != one.alike for k in Kind if k is not kind)
+
+
+# ---- whatever the details are
+
+
+def any_value(kind, name):
+    """Values that a detail may have."""
+    held = DETAILS[kind][name]
+    if choices(kind, name):
+        return st.sampled_from(choices(kind, name))
+    if name in ("age", "limit"):
+        return st.floats(0, 1e9, allow_nan=False)
+    if isinstance(held, int):
+        return st.integers(0, 10**9)
+    if isinstance(held, float):
+        return st.floats()
+    return st.text(max_size=20)
+
+
+@st.composite
+def any_findings(draw):
+    """One to three findings of a kind that are alike but for their numbers."""
+    kind = draw(st.sampled_from(Kind))
+    held = {}
+    for name in DETAILS.get(kind, {}):
+        if name not in OPTIONAL or draw(st.booleans()):
+            held[name] = draw(any_value(kind, name))
+    if kind is Kind.RESTARTED and held["what"] == "no slurmd":
+        del held["age"]
+    plain = {name: draw(st.text(max_size=20)) for name in FIELDS if draw(st.booleans())}
+    found = [of(kind, held, **plain)]
+    for _ in range(draw(st.integers(0, 2))):
+        numbers = {
+            name: value if isinstance(value, str) else draw(any_value(kind, name))
+            for name, value in held.items()
+        }
+        if kind is not Kind.PUBLISHED:  # its numbers are a yes or a no
+            found.append(of(kind, numbers, **plain))
+    return found
+
+
+@given(any_findings())
+def test_no_field_and_no_detail_breaks_a_sentence(found):
+    assert isinstance(sentence(*found), str)
+    assert full(*found).endswith(sentence(*found))
+    assert warning(found[0]).endswith(full(found[0]))
+
+
+@given(any_findings())
+def test_what_differs_in_numbers_only_is_alike(found):
+    assert len({one.alike for one in found}) == 1
+
+
+@given(any_findings())
+def test_a_record_is_read_as_the_finding_that_it_was(found):
+    for one in found:
+        assert repr(finding.read(one.record())) == repr(one)  # nan is not equal to nan
