@@ -41,21 +41,23 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
     there = {number for number in numbers if raw_files.has(name(number))}
     anything = bool(there) or any(raw_files.has(server_of(number)) for number in numbers)
     last = max(there, default=-1)
-    kept = together.wanted(job)
+    of_link = together.wanted(job)
     found: list[tuple[str, Outcome]] = []
     ways: list[Way] = []
     for number in numbers:
         turn = _Turn(raw_files, job, number, ended)
-        done = turn.read() if number in there else [turn.missing(anything, last)]
-        found += [(node, way.outcome) for node, way in done]
-        ways += [way for _, way in done] if kept else []  # with all that they were read from
+        for node, way in turn.read() if number in there else [turn.missing(anything, last)]:
+            found.append((node, way.outcome))
+            if of_link:  # it holds all that it was read from, so it is kept only then
+                ways.append(way)
     found += together.outcomes(job, ways)
     # A lost client has an outcome in each of its turns that left nothing.
     accounted = {job.turns[number][1] for number in numbers if number not in there}
-    for node, why in job.lost.items():
-        if node not in accounted:
-            found.append((node, Outcome(status=job.fate(node), why=why)))
-    return found
+    return found + [
+        (node, Outcome(status=job.fate(node), why=why))
+        for node, why in job.lost.items()
+        if node not in accounted
+    ]
 
 
 def waiting(

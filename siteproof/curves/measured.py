@@ -12,7 +12,7 @@ from siteproof.analysis.plateau import Finding, Point
 from siteproof.analysis.scaling import fairness
 from siteproof.record.samples import Sample
 from siteproof.sites import Metric
-from siteproof.sweeps.tools import told
+from siteproof.sweeps.tools import shown
 
 TASKS, PER_NODE = "tasks", "tasks_per_node"
 SLOWEST, FASTEST = "_slowest", "_fastest"  # endings of the figures of single ranks
@@ -97,7 +97,7 @@ class Curve:
 def _for_people(text: str) -> str:
     """`block 4096, depth 4` as `block 4 KiB, depth 4`."""
     parts = [part.partition(" ") for part in text.split(", ")]
-    return ", ".join(told(name, value) if value else name for name, _, value in parts)
+    return ", ".join(shown(name, value) if value else name for name, _, value in parts)
 
 
 @dataclass

@@ -24,8 +24,7 @@ _FROM = ("spack.package", "spack_repo.")
 def refuse(environments: Iterable[str], site: Path) -> None:
     """Raises UserErrors with every mistake in these environments and in the site's folder."""
     documents = [d for name in environments for d in env_files.examine(name)]
-    mistakes = [e for d in [*documents, *scope(site / SCOPE)] for e in d.sorted_mistakes()]
-    if mistakes := [*mistakes, *recipes()]:
+    if mistakes := [*_mistakes([*documents, *scope(site / SCOPE)]), *recipes()]:
         raise UserErrors(mistakes)
 
 
@@ -33,13 +32,16 @@ def everything() -> list[UserError]:
     """Every mistake in spack-envs/."""
     env_files.versions()
     documents = [d for name in env_files.names() for d in env_files.examine(name)]
-    return [*(e for d in documents for e in d.sorted_mistakes()), *recipes()]
+    return [*_mistakes(documents), *recipes()]
 
 
 def sites(names: Iterable[str]) -> list[UserError]:
     """Every mistake in the spack/ folders of these sites."""
-    documents = [d for name in names for d in scope(site_folder() / name / SCOPE)]
-    return [e for d in documents for e in d.sorted_mistakes()]
+    return _mistakes([d for name in names for d in scope(site_folder() / name / SCOPE)])
+
+
+def _mistakes(documents: Iterable[Document]) -> list[UserError]:
+    return [mistake for document in documents for mistake in document.sorted_mistakes()]
 
 
 def scope(folder: Path) -> list[Document]:
@@ -89,14 +91,13 @@ def absent(folder: Path) -> list[str]:
     """The externals whose folder is not on this machine, as 'spec in prefix'."""
     document = yamlfile.read(folder / "packages.yaml")
     packages = (document.data or {}).get("packages") or {}
-    found = [shapes.validate(document, (), Package, raw) for raw in packages.values()]
-    return [
-        f"{e.spec.split()[0]} in {e.prefix}"
-        for package in found
-        if package
-        for e in package.externals
-        if e.prefix and not Path(e.prefix).is_dir()
-    ]
+    found = []
+    for raw in packages.values():
+        package = shapes.validate(document, (), Package, raw)
+        for external in package.externals if package else ():
+            if external.prefix and not Path(external.prefix).is_dir():
+                found.append(f"{external.spec.split()[0]} in {external.prefix}")
+    return found
 
 
 def recipes(folder: Path = env_files.RECIPES) -> list[UserError]:
@@ -125,8 +126,14 @@ def _recipe(tree: ast.Module, name: str) -> list[tuple[int, str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not f"{node.module}".startswith(_FROM):
             mistakes.append((node.lineno, f"imports from {node.module}", "spack.package"))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "version":
-            given = {k.arg: getattr(k.value, "value", "") for k in node.keywords}
-            if not _SHA256.fullmatch(str(given.get("sha256", ""))):
-                mistakes.append((node.lineno, "a version without its checksum", "sha256=…"))
+        if isinstance(node, ast.Call) and _lacks_checksum(node):
+            mistakes.append((node.lineno, "a version without its checksum", "sha256=…"))
     return mistakes
+
+
+def _lacks_checksum(call: ast.Call) -> bool:
+    """Whether it is a version(...) without a checksum of its archive."""
+    if getattr(call.func, "id", "") != "version":
+        return False
+    given = {keyword.arg: getattr(keyword.value, "value", "") for keyword in call.keywords}
+    return not _SHA256.fullmatch(str(given.get("sha256", "")))

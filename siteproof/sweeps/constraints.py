@@ -29,29 +29,31 @@ _ALLOWED = "A OP B such as 'transfer <= block' or 'tasks * block >= 4 GiB'; OP: 
 
 
 class Constraint:
-    """One condition. Raises a mistake of pydantic's where the text is none."""
+    """One condition. Raises a mistake of pydantic's where the text is not one."""
 
     def __init__(self, text: str) -> None:
         found = _SPLIT.fullmatch(text.strip())
         if not found or len(text) > 200:
-            raise mistake(f"'{text}' is no constraint", _ALLOWED)
+            raise mistake(f"'{text}' is not a constraint", _ALLOWED)
         self.text, self.holds_between = text, _OPERATORS[found[2]]
         self.left, self.right = (_factors(side, text) for side in (found[1], found[3]))
 
     def check_names(self, known: Iterable[str]) -> None:
-        """Raises a mistake where it speaks of what no point has."""
+        """Raises a mistake where it names what no point has."""
         names = set(known)
         for factor in (*self.left, *self.right):
             if isinstance(factor, str) and factor not in names:
                 raise mistake(
-                    f"'{factor}' in '{self.text}' is no axis{hint(factor, names)}",
+                    f"'{factor}' in '{self.text}' is not an axis{hint(factor, names)}",
                     ", ".join(sorted(names)),
                 )
 
     def holds(self, point: Mapping[str, str]) -> bool:
-        """Whether a point keeps it; of an axis that the point does not have it says nothing."""
-        sides = [_product(side, point) for side in (self.left, self.right)]
-        return any(side is None for side in sides) or self.holds_between(*sides)
+        """Whether a point keeps it; one about an axis that the point does not have holds."""
+        left, right = _product(self.left, point), _product(self.right, point)
+        if left is None or right is None:
+            return True
+        return self.holds_between(left, right)
 
 
 def _factors(side: str, text: str) -> list[str | Fraction]:

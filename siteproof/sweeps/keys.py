@@ -1,4 +1,4 @@
-"""What a sweep file may say: the keys, each with the sentence that the manual prints."""
+"""What a sweep file may hold: the keys, each with the sentence that the manual prints."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ from siteproof.sweeps import knobs
 from siteproof.sweeps.constraints import Constraint
 from siteproof.sweeps.tools import TOOLS, Axis
 
-MOST_SECONDS = 86400  # of a point
-MOST_VALUES = 1000  # of an axis
+MAX_SECONDS = 86400  # of a point
+MAX_VALUES = 1000  # of an axis
 _WORD = re.compile(r"[A-Za-z0-9._:/+-]{1,64}")
 _LIMIT = re.compile(r"([1-9][0-9]{0,4})\s*(s|m|min|h)")
 _BUDGET = re.compile(r"([0-9]+(?:\.[0-9]+)?) node-hours")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
 Values = list[str]
-Axes = dict[str, Values]
 
 
 def _seconds(text: object) -> int:
     found = _LIMIT.fullmatch(str(text))
     if not found:
-        raise mistake(f"'{text}' is no length of time", "whole numbers such as 30s, 5m, 1h")
+        raise mistake(f"'{text}' is not a length of time", "whole numbers such as 30s, 5m, 1h")
     seconds = int(found[1]) * _SECONDS[found[2]]
-    if seconds > MOST_SECONDS:
+    if seconds > MAX_SECONDS:
         raise mistake(f"'{text}' is more than a day")
     return seconds
 
@@ -50,7 +49,7 @@ def _seconds(text: object) -> int:
 def _node_hours(text: object) -> Decimal:
     found = _BUDGET.fullmatch(str(text))
     if not found or not Decimal(found[1]):
-        raise mistake(f"'{text}' is no budget", "for example '500 node-hours'")
+        raise mistake(f"'{text}' is not a budget", "for example '500 node-hours'")
     return Decimal(found[1])
 
 
@@ -64,7 +63,7 @@ def _union(raw: object) -> object:
     return [raw] if isinstance(raw, dict) else raw
 
 
-OneOrMore = Annotated[Values, BeforeValidator(_list), Field(max_length=MOST_VALUES)]
+OneOrMore = Annotated[Values, BeforeValidator(_list), Field(max_length=MAX_VALUES)]
 Limit = Annotated[
     int, BeforeValidator(_seconds), WithJsonSchema({"type": "string", "examples": ["5m"]})
 ]
@@ -155,32 +154,40 @@ class Sweep(Model):
         return self
 
     def _must_vary(self) -> None:
-        """The axes of the figure exist, and those that the tool needs have a value."""
-        if (
-            not self.axes
-            or not all(self.axes)
-            or not all(v for axes in self.axes for v in axes.values())
-        ):
+        """The axes have values, those of the figure exist, and the tool has what it needs."""
+        values = [each for axes in self.axes for each in axes.values()]
+        if not all(self.axes) or not values or not all(values):
             raise mistake("an axis without a value", "at least one value an axis")
         for name in filter(None, (self.against, self.lines)):
             if name not in self.varied:
                 raise mistake(
-                    f"'{name}' is no axis of this sweep{hint(name, self.varied)}",
+                    f"'{name}' is not an axis of this sweep{hint(name, self.varied)}",
                     ", ".join(self.varied),
                 )
         for name, axis in TOOLS[self.tool].axes.items():
-            values = {value for axes in self.axes for value in axes.get(name, [])}
-            if axis.one and len(values) > 1:
-                raise mistake(f"several values of '{name}'", f"the largest one; {axis.sentence}")
-            if axis.needed and not all(name in axes or name in self.fixed for axes in self.axes):
-                raise mistake(f"{self.tool} needs '{name}'", "a value in axes or fixed")
-        alone = set(self.knobs.one_at_a_time) if self.knobs else set()
-        if twice := sorted(alone & {name for axes in self.axes for name in axes}):
-            raise mistake(f"'{twice[0]}' in axes and in knobs")
-        if not alone and self.knobs:
+            self._must_suit(name, axis)
+        if self.knobs:
+            self._must_turn_alone(self.knobs)
+
+    def _must_suit(self, name: str, axis: Axis) -> None:
+        """An axis of the tool has as many values as the tool can take."""
+        values = {value for axes in self.axes for value in axes.get(name, [])}
+        if axis.one and len(values) > 1:
+            raise mistake(f"several values of '{name}'", f"the largest one; {axis.sentence}")
+        everywhere = name in self.fixed or all(name in axes for axes in self.axes)
+        if axis.needed and not everywhere:
+            raise mistake(f"{self.tool} needs '{name}'", "a value in axes or fixed")
+
+    def _must_turn_alone(self, knobs: Knobs) -> None:
+        """What is turned one at a time is a knob, and no axis."""
+        if not knobs.one_at_a_time:
             raise mistake("one_at_a_time without a knob", "at least one knob")
-        if strange := sorted(name for name in alone if not name.startswith(KNOB)):
-            raise mistake(f"'{strange[0]}' in knobs", "knob.KIND.NAME")
+        axes = {name for axes in self.axes for name in axes}
+        for name in sorted(knobs.one_at_a_time):
+            if name in axes:
+                raise mistake(f"'{name}' in axes and in knobs")
+            if not name.startswith(KNOB):
+                raise mistake(f"'{name}' in knobs", "knob.KIND.NAME")
 
     def _must_hold(self) -> None:
         names = {*self.varied, *self.fixed, "nodes", "tasks", "tasks_per_node"}
@@ -236,7 +243,7 @@ def plain(name: str, text: str, axis: Axis | None) -> str:
 
 
 def whole(text: str, *, sizes: bool) -> int | None:
-    """The whole number that a text says, or the bytes of a size."""
+    """The whole number in a text, or the bytes of a size."""
     if re.fullmatch(r"[0-9]{1,19}", text):
         return int(text)
     if not sizes:

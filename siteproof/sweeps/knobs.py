@@ -17,7 +17,7 @@ from siteproof.record.point import KNOB, OWN
 from siteproof.sites.system import blanks, mistake
 
 LONGEST = 200  # characters of a value
-MOST_FILES = 200_000  # of one combination: some for each node
+MAX_FILES = 200_000  # of one combination: some for each node
 _KINDS = {
     "sysctl": r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+",
     "nic": r"(\{interface\}|[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14})\.(mtu|txqueuelen)",
@@ -36,7 +36,7 @@ def check_name(name: str) -> None:
     """Raises a mistake of pydantic's where no node could have such a knob."""
     kind, _, rest = name.removeprefix(KNOB).partition(".")
     if kind not in _KINDS or not re.fullmatch(_KINDS[kind], rest):
-        raise mistake(f"'{name}' is no knob", ALLOWED)
+        raise mistake(f"'{name}' is not a knob", ALLOWED)
 
 
 def plain(name: str, text: str) -> str:
@@ -56,12 +56,12 @@ def named(text: str) -> list[str]:
 
 
 def check_fixed(fixed: Mapping[str, str], axes: Collection[str], for_knobs: Iterable[str]) -> None:
-    """Raises a mistake where a fixed knob names what is no axis, or nothing uses an axis that is
+    """Raises a mistake where a fixed knob names an unknown axis, or no knob uses an axis that is
     there for knobs only."""
     used = {axis for name, text in fixed.items() if name.startswith(KNOB) for axis in named(text)}
     if strange := sorted(used - set(axes)):
         raise mistake(
-            f"'{{{strange[0]}}}' in fixed is no axis of this sweep", ", ".join(sorted(axes))
+            f"'{{{strange[0]}}}' in fixed is not an axis of this sweep", ", ".join(sorted(axes))
         )
     if idle := sorted(set(for_knobs) & set(axes) - used):
         raise mistake(
@@ -84,7 +84,7 @@ def lines(combinations: Iterable[Mapping[str, str]], every: Sequence[str]) -> li
     """What the walker reads: NUMBER, KNOB and VALUE with tabs between, numbers from 1 on.
 
     combinations: the values that are set, by knob. every: all knobs of the sweep; those that are
-    not set have no value and are only read, so that each point says what they were.
+    not set have no value and are only read, so that each point records them.
     """
     return [
         f"{number}\t{knob}\t{values.get(knob, '')}"
@@ -94,7 +94,7 @@ def lines(combinations: Iterable[Mapping[str, str]], every: Sequence[str]) -> li
 
 
 def not_restored(stage: Path) -> dict[str, str]:
-    """What a tuning job has set and not put back, a sentence by node; it reads what nodes left."""
+    """What a tuning job has set and not put back, a sentence by node."""
     turns = [
         stage / "knobs.d" / turn / name
         for turn in _names(stage / "knobs.d", stage)
@@ -103,8 +103,11 @@ def not_restored(stage: Path) -> dict[str, str]:
     ]
     turns.sort(key=lambda path: path.lstat().st_mtime)
     last: dict[str, Path] = {path.stem: path for path in turns}
-    found = {node: _what_is_left(was, stage) for node, was in sorted(last.items())}
-    return {node: told for node, told in found.items() if told and nodesets.is_name(node)}
+    found = {}
+    for node, was in sorted(last.items()):
+        if nodesets.is_name(node) and (left := _what_is_left(was, stage)):
+            found[node] = left
+    return found
 
 
 def _what_is_left(was: Path, stage: Path) -> str:
@@ -114,25 +117,25 @@ def _what_is_left(was: Path, stage: Path) -> str:
     stuck = _text(was.with_suffix(".stuck"), stage)
     if stuck:
         return harmless(f"not restored: {'; '.join(stuck.splitlines())}")
-    told = "; ".join(
+    values = "; ".join(
         f"{handle} was {value}"
         for handle, _, value in (line.partition("\t") for line in originals.splitlines())
     )
     return harmless(
-        f"may not be restored ({told}): what held it was lost; a boot restores it, or "
-        "the next tuning sweep there"
+        f"may not be restored ({values}): its job was lost; a boot restores it, or "
+        "the next tuning sweep on that node"
     )
 
 
 def _names(folder: Path, stage: Path) -> list[str]:
     try:
-        return files.names(folder, below=stage, most=MOST_FILES)
+        return files.names(folder, below=stage, most=MAX_FILES)
     except (OSError, UserError):
         return []
 
 
 def _text(path: Path, stage: Path) -> str:
-    """What a node has noted in the stage directory; why it cannot be read is told, too."""
+    """What a node has noted in the stage directory; or why it cannot be read."""
     try:
         return files.read_text(path, below=stage, owners={files.owner(stage)}).strip()
     except FileNotFoundError:

@@ -20,28 +20,34 @@ def points(sweep: Sweep) -> list[Point]:
 
     A point's place is its number, in every session.
     """
-    known = TOOLS[sweep.tool].all_axes
     kept = [Constraint(text) for text in sweep.constraints]
     found: dict[tuple[tuple[str, str], ...], Values] = {}
-    for values in _combinations(sweep):
-        exact = {
-            name: plain(name, text, None if name.startswith(KNOB) else known[name])
-            for name, text in values.items()
-        }
-        exact = {
-            name: turned.filled(text, exact) if name.startswith(KNOB) else text
-            for name, text in exact.items()
-        }
-        place = {**exact, "nodes": str(-(-int(exact["tasks"]) // int(exact["tasks_per_node"])))}
+    for combination in _combinations(sweep):
+        values = _exact(sweep, combination)
+        nodes = -(-int(values["tasks"]) // int(values["tasks_per_node"]))
+        place = {**values, "nodes": str(nodes)}
         if all(constraint.holds(place) for constraint in kept):
-            found[tuple(sorted(exact.items()))] = exact
+            found[tuple(sorted(values.items()))] = values
     return repeated(found.values(), sweep.varied, sweep.repetitions)
+
+
+def _exact(sweep: Sweep, combination: Mapping[str, str]) -> Values:
+    """Values as points hold them; a knob that names axes has their numbers."""
+    axes = TOOLS[sweep.tool].all_axes
+    values = {
+        name: plain(name, text, None if name.startswith(KNOB) else axes[name])
+        for name, text in combination.items()
+    }
+    filled = {
+        name: turned.filled(text, values) for name, text in values.items() if name.startswith(KNOB)
+    }
+    return values | filled
 
 
 def repeated(
     each: Iterable[Mapping[str, str]], varied: Sequence[str], repetitions: int
 ) -> list[Point]:
-    """These points, as often as asked for."""
+    """These points, as often as required."""
     each = list(each)
     trials = range(1, repetitions + 1) if repetitions > 1 else (0,)
     return [Point(values, tuple(varied), trial) for trial in trials for values in each]
@@ -57,7 +63,7 @@ def _combinations(sweep: Sweep) -> Iterator[Values]:
 
 
 def knob_settings(sweep: Sweep) -> list[Values]:
-    """All as they are; each knob alone; and the corners, if they are asked for."""
+    """All as they are; each knob alone; and the corners, if the sweep has them."""
     if not sweep.knobs:
         return [{}]
     alone = sweep.knobs.one_at_a_time
@@ -76,21 +82,21 @@ def walk(numbered: Mapping[int, Point], order: str, seed: str) -> list[int]:
     repetition; random: in random order, and the settings too. The same seed gives the same order.
     """
     chance = random.Random(seed)
-    groups: dict[tuple[int, tuple[tuple[str, str], ...]], list[int]] = {}
+    groups: dict[int, dict[tuple[tuple[str, str], ...], list[int]]] = {}  # by trial and settings
     for number, point in numbered.items():
-        key = (point.trial, tuple(sorted(point.knobs.items())))
-        groups.setdefault(key, []).append(number)
-    ordered = []
-    for trial in dict.fromkeys(trial for trial, _ in groups):
-        mine = [numbers for (of, _), numbers in groups.items() if of == trial]
-        for numbers in mine:
-            if order == "random":
-                chance.shuffle(numbers)
-            else:
-                numbers.sort(key=lambda n: (_ascending(numbered[n]), n))
+        settings = tuple(sorted(point.knobs.items()))
+        groups.setdefault(point.trial, {}).setdefault(settings, []).append(number)
+    ordered: list[int] = []
+    for by_settings in groups.values():
+        of_trial = list(by_settings.values())
         if order == "random":
-            chance.shuffle(mine)
-        ordered += [number for numbers in mine for number in numbers]
+            for numbers in of_trial:
+                chance.shuffle(numbers)
+            chance.shuffle(of_trial)
+        else:
+            for numbers in of_trial:
+                numbers.sort(key=lambda number: (_ascending(numbered[number]), number))
+        ordered += [number for numbers in of_trial for number in numbers]
     return ordered
 
 

@@ -20,7 +20,7 @@ from siteproof.sweeps.points import points
 
 FOLDER = ROOT / "sweeps"
 VARIABLE = "SITEPROOF_SWEEPS"
-MOST_POINTS = 20_000
+MAX_POINTS = 20_000
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
@@ -50,13 +50,13 @@ def camel_case(name: str) -> str:
 
 
 def folders() -> list[Path]:
-    """The clone's folder, and one of the user's own. Raises UserError where that is none."""
+    """The clone's folder, and one of the user's own. Raises UserError where it is missing."""
     given = os.environ.get(VARIABLE)
     if not given:
         return [FOLDER]
     own = Path(given).expanduser()
     if not own.is_dir():
-        raise UserError(VARIABLE, f"{own} is no folder", "a folder with sweeps NAME.yaml")
+        raise UserError(VARIABLE, f"{own} is not a folder", "a folder with sweeps NAME.yaml")
     return [FOLDER] if own.resolve() == FOLDER else [FOLDER, own]
 
 
@@ -106,7 +106,7 @@ def _read(document: Document) -> SweepFile | None:
     if not NAME.fullmatch(path.stem):
         document.add(
             (),
-            f"'{yamlfile.clip(path.stem)}' is no name of a sweep",
+            f"'{yamlfile.clip(path.stem)}' is not a name of a sweep",
             "small letters and digits, words joined by _",
         )
     if document.data is None:
@@ -114,8 +114,8 @@ def _read(document: Document) -> SweepFile | None:
     sweep = shapes.validate(document, (), Sweep, document.data)
     if sweep is None or document.mistakes:
         return None
-    if too_many := _more_than(sweep, MOST_POINTS):
-        document.add(("axes",), f"more than {MOST_POINTS} points ({too_many})")
+    if too_many := _more_than(sweep, MAX_POINTS):
+        document.add(("axes",), f"more than {MAX_POINTS} points ({too_many})")
         return None
     each = points(sweep)
     if not each:
@@ -131,10 +131,8 @@ def _read(document: Document) -> SweepFile | None:
 
 def _more_than(sweep: Sweep, most: int) -> int:
     """How many points there are before constraints, if more than that; 0 otherwise."""
-    total, knobs = (
-        0,
-        _settings(sweep.knobs.one_at_a_time, sweep.knobs.corners) if sweep.knobs else 1,
-    )
+    total = 0
+    knobs = _settings(sweep.knobs.one_at_a_time, sweep.knobs.corners) if sweep.knobs else 1
     for axes in sweep.axes:
         size = sweep.repetitions
         for values in axes.values():

@@ -14,7 +14,7 @@ from siteproof.record.samples import Order, Sample
 from siteproof.sweeps.reading import SweepFile
 
 LAST = "last"
-OPEN = ("interrupted", "node_lost")  # statuses that say nothing of the point
+OPEN = ("interrupted", "node_lost")  # statuses that do not depend on the point
 
 
 @dataclass(frozen=True)
@@ -38,23 +38,23 @@ class Resumed:
     def missing(
         self, points: Mapping[int, Point], where: Mapping[str, str], *, again: bool
     ) -> dict[int, Point]:
-        """The points without a figure. where: conditions of the samples that count.
+        """The points without a value. where: conditions of the samples that count.
 
         again: those that have failed are missing, too.
         """
-        mine = [
+        counting = [
             s
             for s in self.samples
             if all(s.conditions.get(key) == value for key, value in where.items())
         ]
         done = settled(
-            points, [s for s in mine if s.status == "ok" or not again and s.status not in OPEN]
+            points, [s for s in counting if s.status == "ok" or not again and s.status not in OPEN]
         )
         return {number: point for number, point in points.items() if number not in done}
 
 
 def settled(points: Mapping[int, Point], found: Iterable[Sample]) -> set[int]:
-    """The points that these samples speak of; a sample may have dimensions beyond its point's."""
+    """The points that these samples belong to; a sample may have dimensions beyond its point's."""
     by_dims: dict[tuple[int, frozenset[tuple[str, str]]], int] = {}
     names: set[tuple[str, ...]] = set()
     for number, point in points.items():
@@ -81,18 +81,18 @@ def _of(
 def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -> Resumed:
     """The session, or the last one, of a sweep in this mode. Raises UserError."""
     where = f"-S resume={session}"
-    held: dict[str, list[Path]] = {}
+    files_of: dict[str, list[Path]] = {}
     for path in samples.files(folder / "perflogs", system):
-        held.setdefault(path.name.partition(".")[0], []).append(path)
+        files_of.setdefault(path.name.partition(".")[0], []).append(path)
     running = _running(folder / "stage", sweep.name)
-    name = max([_last(held, sweep.name), *running]) if session == LAST else session
+    name = max([_last(files_of, sweep.name), *running]) if session == LAST else session
     if name in running:
         raise UserError(
             where, f"a job of session {name} still runs", hint="Resume it after that job has ended"
         )
-    found = _of_sweep(held.get(name, []), sweep.name)
+    found = _of_sweep(files_of.get(name, []), sweep.name)
     if not found:
-        known = [s for s in reversed(held) if _of_sweep(held[s], sweep.name)]
+        known = [s for s in reversed(files_of) if _of_sweep(files_of[s], sweep.name)]
         what = (
             f"no samples of {sweep.test} in that session"
             if session != LAST
@@ -104,7 +104,7 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -
     seen: set[str] = set()
     while chain and chain not in seen:
         seen.add(chain)
-        found = _of_sweep(held.get(chain, []), sweep.name)
+        found = _of_sweep(files_of.get(chain, []), sweep.name)
         total += found
         chain = next((s.header.provenance.get("resumes", "") for s in found), "")
     if other := {s.header.conditions["sweep_hash"] for s in total} - {sweep.hash}:
@@ -127,14 +127,14 @@ def _running(stages: Path, sweep: str) -> list[str]:
     """The sessions of which a job of the sweep has not been collected to its end."""
     jobs = []
     for stage in manifest.pending(stages):
-        with suppress(UserError):  # a broken manifest is told elsewhere
+        with suppress(UserError):  # a broken manifest is reported elsewhere
             jobs.append(manifest.load(stage, stages))
     return [job.session for job in jobs if job.conditions.get("sweep") == sweep]
 
 
-def _last(held: Mapping[str, list[Path]], sweep: str) -> str:
-    newest_first = sorted(held, key=lambda name: _order(held[name]), reverse=True)
-    return next((name for name in newest_first if _of_sweep(held[name], sweep)), "")
+def _last(files_of: Mapping[str, list[Path]], sweep: str) -> str:
+    newest_first = sorted(files_of, key=lambda name: _order(files_of[name]), reverse=True)
+    return next((name for name in newest_first if _of_sweep(files_of[name], sweep)), "")
 
 
 def _order(paths: Iterable[Path]) -> Order:

@@ -144,6 +144,6 @@ OF_ONE_RUN = {
 }
 
 
-def told(name: str, value: str) -> str:
+def shown(name: str, value: str) -> str:
     """An axis with its value, for people: block 4 KiB, depth 16."""
     return f"{name} {size(int(value)) if name in SIZES and value.isdigit() else value}"
