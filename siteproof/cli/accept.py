@@ -30,7 +30,7 @@ from siteproof.verdict.judgement import judge_samples
 def accept(name: str | None, system: str, why: str, who: str, despite: bool, listed: bool) -> None:
     """Accept a campaign or session as the new comparison; 'latest' is the newest one.
 
-    The record is kept beside the samples and never changed. Exit code 1: a criterion is neither
+    The record is kept with the samples and never changed. Exit code 1: a criterion is neither
     PASS nor PENDING, nor a SKIP by a waiver, not_here or report_only, and there was no --despite.
 
     \b

@@ -137,19 +137,19 @@ def _noise(row: Row) -> str:
 
 
 def _worst(row: Row) -> str:
-    told = [f"{node} {share(change)}" for node, change in row.worst[:MAX_WORST]]
+    shown = [f"{node} {share(change)}" for node, change in row.worst[:MAX_WORST]]
     more = len(row.worst) - MAX_WORST
-    return ", ".join(told + ([f"{more} more"] if more > 0 else []))
+    return ", ".join(shown + ([f"{more} more"] if more > 0 else []))
 
 
 def _last_line(result: Comparison) -> str:
     if not result.rows:
         return "no figure is in both"
     counts = {word: sum(r.change.word is word for r in result.rows) for word in Word}
-    told = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
+    shown = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
     nodes = sorted({node for row in result.rows for node, _ in row.worst})
     fell = f"; fell by themselves: {nodesets.of(nodes)}" if nodes else ""
-    return f"from A to B: {told}{fell}"
+    return f"from A to B: {shown}{fell}"
 
 
 def _record(result: Comparison, names: list[str], code: int) -> dict[str, Any]:

@@ -178,7 +178,7 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
 
 
 def _show(scene: Scene) -> NodeSet:
-    """What --apply would do; where Slurm cannot be asked, as if it had never been told.
+    """What --apply would do; where Slurm does not answer, as if nothing had been done before.
 
     Returns the nodes that it would leave to others.
     """
@@ -339,7 +339,7 @@ def _print_left(left: Mapping[str, Finding], word: str = "left alone") -> None:
 
 
 def _print_jobs(plans: Mapping[str, Plan]) -> None:
-    """A reservation ends no job: who still runs there is told."""
+    """A reservation ends no job: name those that still run there."""
     new = nodesets.of(
         n
         for plan in plans.values()
@@ -358,10 +358,10 @@ def _print_passed(scene: Scene, cluster: Cluster) -> None:
 
 
 def _too_many(many: Mapping[str, tuple[int, int]], limit: Fraction) -> str:
-    told = ", ".join(f"{n} of {of} nodes of {name}" for name, (n, of) in many.items())
+    shares = ", ".join(f"{n} of {of} nodes of {name}" for name, (n, of) in many.items())
     worst = max(-(-100 * n // of) for n, of in many.values())
     return (
-        f"{told} would stay out, more than {float(100 * limit):g} %: then the fault is "
+        f"{shares} would stay out, more than {float(100 * limit):g} %: then the fault is "
         f"probably not in the nodes; if it is, --limit {worst}%"
     )
 
@@ -369,14 +369,14 @@ def _too_many(many: Mapping[str, tuple[int, int]], limit: Fraction) -> str:
 def _states(text: str) -> list[str]:
     words = [word.strip().upper() for word in text.split(",") if word.strip()]
     if not words or (bad := [w for w in words if w not in STATES[:-1]]):
-        raise UserError("--keep-out", f"'{bad[0] if words else text}' is no state", STATES[:-1])
+        raise UserError("--keep-out", f"'{bad[0] if words else text}' is not a state", STATES[:-1])
     return words
 
 
 def _share(text: str) -> Fraction:
     match = _LIMIT.fullmatch(text.strip())
     if not match or Fraction(match[1]) > 100:
-        raise UserError("--limit", f"'{text}' is no share of a partition", "0% to 100%")
+        raise UserError("--limit", f"'{text}' is not a share of a partition", "0% to 100%")
     return Fraction(match[1]) / 100
 
 
@@ -384,6 +384,8 @@ def _who(text: str) -> str:
     users = text or ",".join(dict.fromkeys([session.user(), "root"]))
     if not _USERS.fullmatch(users):
         raise UserError(
-            "--users", f"'{harmless(users)}' is no list of users", "names, with commas between them"
+            "--users",
+            f"'{harmless(users)}' is not a list of users",
+            "names, with commas between them",
         )
     return users

@@ -1,4 +1,4 @@
-"""`siteproof matrix`: every pair of a link, and who is behind the bad ones."""
+"""`siteproof matrix`: every pair of a link, and which nodes explain the bad ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from siteproof.sites import Site
 WIDTH = 132  # columns where nobody looks at a terminal
 WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad
 STAR = 41  # nodes of a star that is shown whole: a line a client
-SHOWN = 20  # bad pairs that are listed, the worst first
+MAX_PAIRS_LISTED = 20  # bad ones, the worst first
 FEW = 5  # pairs whose directions differ, and pairs without a figure, that are named
 BAD = "*"
 
@@ -37,7 +37,7 @@ BAD = "*"
 @click.option("--link", default="", metavar="NAME", help="Only this link of system.yaml.")
 @click.option("--daily", is_flag=True, help="High, low and average of each pair, day by day.")
 def matrix(metric: str, system: str, since: str, campaign: str, link: str, daily: bool) -> None:
-    """Show METRIC of every pair of nodes, and say who is behind the bad pairs.
+    """Show METRIC of every pair of nodes, and which nodes explain the bad pairs.
 
     A pair is bad if it is far below the others, breaks its contract, or could not be measured. A
     node is named if most of its pairs are bad, with peers that are good with others; any other bad
@@ -74,18 +74,18 @@ def _exit_code(matrices: Sequence[Matrix]) -> ExitCode:
 
 
 def answer(one: Matrix) -> str:
-    """Who is behind the bad pairs, in one line."""
+    """Which nodes explain the bad pairs, in one line."""
     head = f"{one.name} over {one.link}: "
     if not one.decided:
         return f"{head}no criterion says which of {len(one.values)} pairs are bad"
     nodes, links = [str(c) for c in one.blame.culprits], one.blame.alone
     if len(links) > FEW:
         links = [*links[:FEW], f"{len(links) - FEW} more"]
-    told = (["behind the bad pairs: " + ", ".join(nodes)] if nodes else []) + (
+    parts = (["explained by: " + ", ".join(nodes)] if nodes else []) + (
         [f"bad alone, no node is to blame: {', '.join(links)}"] if links else []
     )
     tail = f"; {len(one.missing)} pairs without a figure" if one.missing else ""
-    return head + ("; ".join(told) or "no bad pair") + tail
+    return head + ("; ".join(parts) or "no bad pair") + tail
 
 
 def _show(console: Console, title: str, one: Matrix) -> None:
@@ -142,7 +142,7 @@ def _whole(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
 
 
 def _cell(one: Matrix, pair: Pair) -> Text:
-    """A figure, marked where it is bad; why there is none; blank where none is asked for."""
+    """A value, marked where it is bad; why there is none; blank where none is expected."""
     if pair in one.failed:
         return Text(one.failed[pair].status, style="bold red")
     if pair in one.values:
@@ -155,25 +155,27 @@ def _bad(console: Console, title: str, one: Matrix) -> None:
     """The culprits with all of their pairs in a row each, then links; the worst first."""
     _line(console, title)
     table = Table()
-    for name in ("from", "to", "value", "worse than usual by", "behind it"):
+    for name in ("from", "to", "value", "worse than usual by", "explained by"):
         table.add_column(name, overflow="fold")
-    for culprit in one.blame.culprits[:SHOWN]:
-        mine = [p for p in one.blame.bad if culprit.node in p]
+    for culprit in one.blame.culprits[:MAX_PAIRS_LISTED]:
+        bad_pairs = [p for p in one.blame.bad if culprit.node in p]
         table.add_row(
             "",
             "",
-            f"{len(mine)} bad pair{'s' * (len(mine) != 1)}",
+            f"{len(bad_pairs)} bad pair{'s' * (len(bad_pairs) != 1)}",
             "-" if culprit.deficit < 0 else f"{culprit.deficit:.0%}",
             Text(str(culprit), style="bold red"),
         )
     links = one.blame.links
-    for pair in links[:SHOWN]:
+    for pair in links[:MAX_PAIRS_LISTED]:
         key = (pair.sender, pair.receiver)
         value = one.failed[key].status if key in one.failed else f"{one.values[key]:.4g} {one.unit}"
         share = "-" if key in one.failed or pair.deficit < 0 else f"{pair.deficit:.0%}"
         table.add_row(Text(key[0]), Text(key[1]), Text(value), share, "this link")
     console.print(table)
-    left = max(len(links) - SHOWN, 0) + max(len(one.blame.culprits) - SHOWN, 0)
+    left = max(len(links) - MAX_PAIRS_LISTED, 0) + max(
+        len(one.blame.culprits) - MAX_PAIRS_LISTED, 0
+    )
     if left:
         _line(console, f"{left} more that are less bad are left out")
     for (a, b), sample in sorted(one.failed.items())[:FEW]:
@@ -185,13 +187,13 @@ def _asymmetry(console: Console, one: Matrix) -> None:
     found = made.asymmetries(one)
     if not found:
         return
-    unlike = [a for a in found if a.share > ASYMMETRIC]
+    different = [a for a in found if a.share > ASYMMETRIC]
     _line(
         console,
         f"directions differ by {median(a.share for a in found):.1%} in the median"
-        + (f", {len(unlike)} pairs by more than {ASYMMETRIC:.0%}" if unlike else ""),
+        + (f", {len(different)} pairs by more than {ASYMMETRIC:.0%}" if different else ""),
     )
-    for one_pair in unlike[:FEW]:
+    for one_pair in different[:FEW]:
         better, worse = one_pair.better, one_pair.better[::-1]
         _line(
             console,
@@ -215,9 +217,9 @@ def _line(console: Console, text: str) -> None:
 
 
 COLOURS = {"-": "bold red", "o": "yellow", "+": "green", "": ""}
-DAYS = 7  # that fit beside each other; of more the newest are shown
+DAYS = 7  # that fit next to each other; of more the newest are shown
 PAIRS = 40  # that are shown, the worst first
-NAMED = 8  # pairs that the last line names
+MAX_PAIRS_NAMED = 8  # in the last line
 
 
 def show(
@@ -244,13 +246,13 @@ def show(
     console.print(table)
     for text in _notes(days, dates, rates):
         console.print(text, markup=False, highlight=False, soft_wrap=True)
-    told = _answer(metric, [pair for pair in ranked if bad[pair]], len(days), rates)
-    console.print(told, markup=False, highlight=False, soft_wrap=True)
+    parts = _answer(metric, [pair for pair in ranked if bad[pair]], len(days), rates)
+    console.print(parts, markup=False, highlight=False, soft_wrap=True)
     return ExitCode.FAIL if any(bad.values()) else ExitCode.PASS
 
 
 def _mark(value: Fraction, rates: bool) -> str:
-    """The class of a rate in a character, as colours alone tell not everybody."""
+    """The class of a rate in a character, as not everybody can see the colours."""
     if not rates:
         return ""
     return "-" if value < LOW else "o" if value <= HIGH else "+"
@@ -281,10 +283,10 @@ def _worst(days: dict[date, Cell], rates: bool) -> int:
 
 def _notes(days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: bool) -> list[str]:
     cells = [cell for held in days.values() for cell in held.values()]
-    told = []
+    parts = []
     if rates:
         classes = Counter(rate_class(c.average) for c in cells if c.average is not None)
-        told.append(
+        parts.append(
             "- below 25, o 25 to 50, + above 50 MB/s; days: "
             + ", ".join(f"{count} {name}" for name, count in classes.most_common())
         )
@@ -292,18 +294,18 @@ def _notes(days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: boo
     for cell in cells:
         errors.update(cell.errors)
     if errors:
-        told.append("failures: " + ", ".join(f"{n} {name}" for name, n in errors.most_common()))
+        parts.append("failures: " + ", ".join(f"{n} {name}" for name, n in errors.most_common()))
     if len(dates) > DAYS:
-        told.append(f"{len(dates) - DAYS} older days are left out; --since chooses")
+        parts.append(f"{len(dates) - DAYS} older days are left out; --since chooses")
     if len(days) > PAIRS:
-        told.append(f"{len(days) - PAIRS} better pairs are left out")
-    return told
+        parts.append(f"{len(days) - PAIRS} better pairs are left out")
+    return parts
 
 
 def _answer(metric: str, bad: Sequence[Pair], count: int, rates: bool) -> str:
     slow = f"was below {LOW} MB/s or failed" if rates else "failed"
     if not bad:
         return f"{metric}: none of {count} pairs {slow} on any day"
-    names = [f"{a}>{b}" for a, b in bad[:NAMED]]
-    more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
+    names = [f"{a}>{b}" for a, b in bad[:MAX_PAIRS_NAMED]]
+    more = f" and {len(bad) - MAX_PAIRS_NAMED} more" if len(bad) > MAX_PAIRS_NAMED else ""
     return f"{metric}: {slow.removeprefix('was ')} on some day: {', '.join(names)}{more}"

@@ -1,4 +1,4 @@
-"""`siteproof nodes`: which nodes are slow, broken or unlike the others, and why."""
+"""`siteproof nodes`: which nodes are slow, broken or different, and why."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _print(judged: Judgement, report: FleetReport) -> None:
 
 
 def _bad_first(report: FleetReport) -> list[NodeReport]:
-    """A line a node that is bad; the untested are told as a set, as they may be the whole fleet."""
+    """A line a node that is bad; the untested are a set, as they may be the whole fleet."""
     order = list(State)
     bad = [n for n in report.nodes.values() if n.state not in (State.OK, State.UNTESTED)]
     return sorted(bad, key=lambda n: (order.index(n.state), n.node))
@@ -147,8 +147,8 @@ def _tell(console: Console, judged: Judgement, report: FleetReport) -> None:
     if report.retest:
         line(f"run again: -S nodes={report.retest}")
     counts = {state: len(report.of(state)) for state in State}
-    told = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
-    line(f"nodes of {judged.site.system.system}: {told or 'none'}")
+    shown = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
+    line(f"nodes of {judged.site.system.system}: {shown or 'none'}")
 
 
 def _lacking(report: FleetReport) -> list[str]:
@@ -158,19 +158,19 @@ def _lacking(report: FleetReport) -> list[str]:
         if node.state is State.UNTESTED:
             by_reasons.setdefault("; ".join(fulls(node.findings)), []).append(node.node)
     largest = sorted(by_reasons.items(), key=lambda item: -len(item[1]))
-    told = [f"untested: {nodesets.of(nodes)}: {reasons}" for reasons, nodes in largest[:LACKS]]
-    left = len(largest) - len(told)
-    return told + ([f"untested for {left} more reasons; --json has them"] if left else [])
+    shown = [f"untested: {nodesets.of(nodes)}: {reasons}" for reasons, nodes in largest[:LACKS]]
+    left = len(largest) - len(shown)
+    return shown + ([f"untested for {left} more reasons; --json has them"] if left else [])
 
 
 def _by_group(judged: Judgement, found: Any) -> str:
     """How many of them are in which rack."""
     system = judged.site.system
     counts = {name: len(system.group(name) & found) for name in system.groups}
-    told = [f"{name} {n}" for name, n in sorted(counts.items(), key=lambda i: -i[1]) if n]
+    shown = [f"{name} {n}" for name, n in sorted(counts.items(), key=lambda i: -i[1]) if n]
     return (
-        f"  ({', '.join(told)})"
-        if told and len(found) < sum(len(system.group(name)) for name in system.groups)
+        f"  ({', '.join(shown)})"
+        if shown and len(found) < sum(len(system.group(name)) for name in system.groups)
         else ""
     )
 
@@ -201,8 +201,8 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
     for why in report.warnings:
         console.print(f"warning: {full(why)}", markup=False, highlight=False)
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
-    told = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
-    console.print(f"{metric}: {told}", markup=False, highlight=False, soft_wrap=True)
+    shown = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
+    console.print(f"{metric}: {shown}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _cells(m: MetricReport) -> tuple[str, ...]:

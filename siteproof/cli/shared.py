@@ -18,15 +18,15 @@ from siteproof.record.sessions import Sessions
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
 SLOW = 1.0  # seconds before a word is said …
 OFTEN = 0.2  # … and between two
-MOST_TOLD = 50  # files that were left out
+MAX_FILES_NAMED = 50  # files that were left out
 
 
 @contextmanager
 def bar(word: str) -> Iterator[Callable[[int, int], None]]:
-    """Gives what tells `word: 40 %`; nothing where no person looks, and no trace at the end."""
+    """Gives what shows `word: 40 %`; nothing without a terminal, and no trace at the end."""
     start, last, shown = time.monotonic(), 0.0, False
 
-    def told(done: int, of: int) -> None:
+    def show(done: int, of: int) -> None:
         nonlocal last, shown
         now = time.monotonic()
         if sys.stderr.isatty() and now - start > SLOW and now - last > OFTEN and of:
@@ -34,7 +34,7 @@ def bar(word: str) -> Iterator[Callable[[int, int], None]]:
             print(f"\r{word}: {100 * done // of:3} % of {of} ", end="", file=sys.stderr, flush=True)
 
     try:
-        yield told
+        yield show
     finally:
         if shown:
             print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
@@ -88,10 +88,10 @@ def tell_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
     if sessions is None:
         return
     left_out = sessions.left_out
-    for line in left_out[:MOST_TOLD]:
+    for line in left_out[:MAX_FILES_NAMED]:
         click.echo(f"siteproof: left out: {line}", err=True)
-    if len(left_out) > MOST_TOLD:
-        click.echo(f"siteproof: left out: {len(left_out) - MOST_TOLD} more files", err=True)
+    if len(left_out) > MAX_FILES_NAMED:
+        click.echo(f"siteproof: left out: {len(left_out) - MAX_FILES_NAMED} more files", err=True)
     for line in sessions.open_to_all:
         click.echo(f"siteproof: warning: {line}", err=True)
     for line in sessions.set_aside if aside else ():
@@ -99,7 +99,7 @@ def tell_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
 
 
 def tell_odd_clocks(sessions: Sessions) -> None:
-    """Name sessions whose clocks cannot be right, where nothing else tells them."""
+    """Name sessions whose clocks cannot be right, where nothing else shows them."""
     for line in sessions.odd_clocks:
         click.echo(f"siteproof: {line}", err=True)
 

@@ -66,7 +66,7 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     lines = [
         f"{result.id}: {criterion.description}",
         f"  promised in  {criterion.source}",
-        f"  asked        {criterion.metric} {bound(judged, result)}, {criterion.scope}",
+        f"  required     {criterion.metric} {bound(judged, result)}, {criterion.scope}",
         f"  passes from  {_raw_limit(judged, result)}",
         f"  conditions   {_conditions(criterion)}",
         f"  samples of   {judged.chosen}",
@@ -75,8 +75,8 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     lines += [f"  note         {criterion.note}"] if criterion.note else []
     click.echo("\n".join(lines))
     shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
-    for names, told in _alike(result, shown):
-        click.echo(f"  {names}: {told}")
+    for names, text in _alike(result, shown):
+        click.echo(f"  {names}: {text}")
     if rest := len(result.nodes) - len(shown):
         click.echo(f"  and {rest} that are no worse")
     text = wording.why(result)
@@ -96,12 +96,12 @@ def _oldest(result: CriterionVerdict) -> str:
 
 
 def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple[str, str]]:
-    """What is told of each unit; nodes without a figure for the same reason are told as a set."""
+    """The line of each unit; nodes without a value for the same reason share one."""
     lines: dict[tuple[str, str], list[str]] = {}
     for unit in units:
         alone = unit.node if unit.value is not None or result.criterion.links else ""
         lines.setdefault((alone, _verdict(result, unit)), []).append(unit.node)
-    return [(alone or str(nodesets.of(nodes)), told) for (alone, told), nodes in lines.items()]
+    return [(alone or str(nodesets.of(nodes)), text) for (alone, text), nodes in lines.items()]
 
 
 def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]) -> None:
@@ -112,9 +112,9 @@ def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, Node
         if sample.node == node and "parameter" in sample.dims:
             what = sample.metric.rpartition(".")[2].replace("_", " ")
             click.echo(f"  {what}: {sample.dims['parameter']}: {sample.value}")
-    asked = {r.id for r, _ in found}
+    required = {r.id for r, _ in found}
     bad = {r.id for r, v in found if v.verdict is not Verdict.PASS}
-    click.echo(f"{len(asked) - len(bad)} of {len(asked)} criteria are kept on {node}")
+    click.echo(f"{len(required) - len(bad)} of {len(required)} criteria are kept on {node}")
 
 
 def _units(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]) -> None:
@@ -172,6 +172,6 @@ def _side(sign: str, limit: Limit | None, unit: str) -> str:
 
 def _conditions(criterion: object) -> str:
     conditions = getattr(criterion, "conditions", {})
-    told = [f"{key} {rule}" for key, rule in conditions.items()]
+    text = [f"{key} {rule}" for key, rule in conditions.items()]
     programs = getattr(criterion, "programs", [])
-    return "; ".join(told + ([f"program {' or '.join(programs)}"] if programs else [])) or "none"
+    return "; ".join(text + ([f"program {' or '.join(programs)}"] if programs else [])) or "none"

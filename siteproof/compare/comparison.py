@@ -1,6 +1,6 @@
 """Two campaigns side by side: every figure of either, and what changed between them.
 
-An outer join: what only one of them has is told, never left out. Two sessions of a sweep are
+An outer join: what only one of them has is listed, never left out. Two sessions of a sweep are
 compared point by point, and each curve by the highest of the points that both have.
 """
 

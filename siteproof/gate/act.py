@@ -33,7 +33,7 @@ PATIENCE = 60  # seconds until a node that was resumed answers
 class Scene:
     """What the gate decides on. partitions: the inventory of each Slurm partition, no node twice.
 
-    campaign: of which samples the decision speaks, in words.
+    campaign: which samples the decision rests on, in words.
     """
 
     system: str
@@ -185,7 +185,7 @@ def _verify(command: Command) -> str:
     held = look().reservations.get(command.reservation)
     if held is None or str(held.nodes) != command.nodes:
         found = held.nodes if held else "no such reservation"
-        return f"Slurm has {found} where {command.nodes} was asked for"
+        return f"Slurm has {found} where {command.nodes} was requested"
     return ""
 
 
@@ -199,8 +199,8 @@ def retest(scene: Scene, argv: Sequence[str], campaign: str) -> int:
     record = _record(scene, "retest") | {"what": "reframe", "command": list(argv)}
     with log.held(scene.log, wait=True) as journal:
         journal.add({**record, "phase": "before"})
-    beside = Path(sys.executable).with_name("reframe")
-    program = str(beside) if beside.exists() else shutil.which("reframe") or "reframe"
+    own = Path(sys.executable).with_name("reframe")
+    program = str(own) if own.exists() else shutil.which("reframe") or "reframe"
     environment = os.environ | {"RFM_CONFIG_FILES": str(files.CLONE / "reframe_settings.py")}
     if campaign:
         environment["SITEPROOF_CAMPAIGN"] = campaign

@@ -60,12 +60,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Wish:
-    """How to quarantine. beside: reservations of others that ours may overlap."""
+    """How to quarantine. may_overlap: reservations of others that ours may overlap."""
 
     users: str
     campaign: str
     drain: bool = False
-    beside: Collection[str] = ()
+    may_overlap: Collection[str] = ()
 
 
 class Refusal(Exception):
@@ -101,7 +101,7 @@ def quarantine(
     wish: Wish,
     moved: Mapping[str, Finding],
 ) -> Plan:
-    """Put the partition's nodes that stay out under its reservation, beside those already there.
+    """Put the partition's nodes that stay out under its reservation, with those already there.
 
     ours: the reservation, if there is one and it is ours. moved: nodes that are not what they
     were when a person saw the plan; they are left alone.
@@ -110,7 +110,7 @@ def quarantine(
     wanted = [n for n in inventory if n in decision.rulings and not decision.rulings[n].back]
     left = {}
     for node in wanted:
-        if why := moved.get(node) or _untouchable(node, cluster, name, wish.beside):
+        if why := moved.get(node) or _untouchable(node, cluster, name, wish.may_overlap):
             left[node] = why
     new = nodesets.of(n for n in wanted if n not in left)
     members = ours.nodes if ours else nodesets.of()
@@ -235,14 +235,16 @@ def _standing(node: Node) -> tuple[frozenset[str], str]:
     return node.state.taken_out, node.reason
 
 
-def _untouchable(node: str, cluster: Cluster, name: str, beside: Collection[str]) -> Finding | None:
+def _untouchable(
+    node: str, cluster: Cluster, name: str, may_overlap: Collection[str]
+) -> Finding | None:
     """Why the gate must leave a node alone; None if it need not."""
     known = cluster.nodes.get(node)
     if known is None:
         return _unknown(node)
     if known.state.taken_out and not known.reason.startswith(MARK):
         return _taken_out(known)
-    others = [held for held in cluster.holders(node) if held != name and held not in beside]
+    others = [held for held in cluster.holders(node) if held != name and held not in may_overlap]
     if others:
         return finding.of(Kind.RESERVED, {"reservations": ", ".join(others)}, subject=node)
     return None

@@ -21,7 +21,7 @@ from siteproof.errors import UserError
 
 NAME = "gate.jsonl"
 LARGEST = 256 * files.MIB  # some hundred thousand decisions
-LOCK = ".gate"  # beside it
+LOCK = ".gate"  # in the same folder
 LOOK_EVERY = 0.2  # seconds
 GRACE = 60  # seconds that a create may take, for one of which the log holds only the beginning
 
@@ -113,7 +113,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def made_by_us(records: list[dict[str, Any]], name: str, start: int) -> bool:
     """Whether the log says that the gate has made the reservation of this name and start."""
-    begun: list[int] = []  # creates of which nothing tells how they ended
+    begun: list[int] = []  # creates whose end is not recorded
     for record in records:
         if record.get("what") != "create" or record.get("reservation") != name:
             continue

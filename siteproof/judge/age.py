@@ -68,12 +68,12 @@ def published(sample: Sample) -> bool:
     return sample.header.mode == PUBLISHED or PUBLISHED in sample.own_conditions
 
 
-def lasting(span: timedelta, unlike: timedelta | None = None) -> str:
+def lasting(span: timedelta, other_than: timedelta | None = None) -> str:
     """`30 days`, `5 hours`; where that would read as the other span, in a smaller unit."""
-    told = [_count(span // unit, word) for unit, word, _ in _UNITS if span >= SOME * unit]
-    told.append(_count(span // _UNITS[-1][0], _UNITS[-1][1]))
-    other = lasting(unlike) if unlike else ""
-    return next((text for text in told if text != other), told[-1])
+    texts = [_count(span // unit, word) for unit, word, _ in _UNITS if span >= SOME * unit]
+    texts.append(_count(span // _UNITS[-1][0], _UNITS[-1][1]))
+    other = lasting(other_than) if other_than else ""
+    return next((text for text in texts if text != other), texts[-1])
 
 
 def short(span: timedelta) -> str:

@@ -110,8 +110,8 @@ def judge(
 
     samples: all samples in question, in any order. expected: the hardware of each expected node;
     where the criterion names links, of each unit of siteproof.record.pair_units, such as `a>b`;
-    where it speaks of the system as a whole, of the system's name.
-    baselines: those of the metric that speak of a node, by node. waived: nodes that may miss it,
+    where it covers the system as a whole, of the system's name.
+    baselines: those of the metric that cover a node, by node. waived: nodes that may miss it,
     each with its waivers; what they miss is SKIP, and the others decide. fresh: says which answers
     are too old; without it no age matters.
     """
@@ -143,9 +143,9 @@ def units(
     of_all = stated.newest(samples, criterion)  # of no single node
     found = []
     for node, facts in expected.items():
-        mine = attempts.get(node, of_all)
-        result = judge_one(criterion, node, facts, mine, usual.get(node, ()))
-        found.append(_too_old(criterion, _noted(criterion, result, mine), fresh))
+        own = attempts.get(node, of_all)
+        result = judge_one(criterion, node, facts, own, usual.get(node, ()))
+        found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
 
 
@@ -313,12 +313,12 @@ def by_node(samples: Iterable[Sample], metric: str) -> dict[str, list[Sample]]:
 
 
 def of_system(criterion: Criterion) -> bool:
-    """Whether it speaks of the system as a whole, and of no node, pair or link."""
+    """Whether it covers the system as a whole, rather than nodes, pairs or links."""
     return criterion.subject == criterion.scope == "system" and not criterion.links
 
 
 def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, list[Sample]]:
-    """The samples that may speak of each node, or pair or link, of a criterion; newest first.
+    """The samples that may answer for each node, or pair or link, of a criterion; newest first.
 
     Of the system as a whole, by its name.
     """
@@ -334,7 +334,7 @@ def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, li
 
 
 def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:
-    """What a sample may speak of, of a criterion over links or on the system as a whole."""
+    """What a sample may answer for, of a criterion over links or on the system as a whole."""
     if criterion.links:
         return pair_units.of_sample(criterion, sample)
     return [] if sample.node or pair_units.of_link(sample) else [sample.header.system]
@@ -400,9 +400,9 @@ def judge_unit(
 ) -> NodeVerdict:
     """The verdict on a pair, a link or the system: the median of the trials of its newest job.
 
-    A failed trial beside good ones is a missing trial, unless it was a wrong answer; where all
+    A failed trial among good ones is a missing trial, unless it was a wrong answer; where all
     failed, the gravest failure counts. Figures that differ in another dimension, such as a size,
-    must keep the promise each, and be there; the worst is told.
+    must keep the promise each, and be there; the worst decides.
     """
     answers = [s for s in attempts if not why_not(criterion, s)]
     job = [s for s in answers if pair_units.job(s) == pair_units.job(answers[0])]
@@ -439,7 +439,7 @@ def _all_lacking(
 
 
 def _lacking(criterion: Criterion, unit: str, facts: Hardware, sample: Sample) -> NodeVerdict:
-    """One kind of figure that is not there beside others that are: also a tool's lack counts."""
+    """One kind of value that is missing where others are there: a missing tool counts, too."""
     return _incomplete_not_skip(judge_node(criterion, unit, facts, [sample]))
 
 
@@ -450,9 +450,9 @@ def _judge_trials(
     trials: Sequence[Sample],
     baselines: Iterable[Baseline],
 ) -> NodeVerdict:
-    asked = criterion.trials or 1
-    if len(trials) < asked:
-        held = {"trials": len(trials), "expected": asked}
+    required = criterion.trials or 1
+    if len(trials) < required:
+        held = {"trials": len(trials), "expected": required}
         why = finding.of(Kind.TRIALS_MISSING, held, metric=criterion.metric)
         return NodeVerdict(unit, Verdict.INCOMPLETE, (why,), trials[0])
     if not isinstance(trials[0].value, Decimal):
@@ -467,7 +467,7 @@ def _judge_trials(
 def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
     """Why a sample does not answer a criterion; None if it does.
 
-    A measurement that somebody interrupted is no attempt: an older one answers, if there is one.
+    A measurement that somebody interrupted does not count: an older one answers, if there is one.
     """
     refused = refusal(criterion, sample)
     if refused is None and sample.status == INTERRUPTED:

@@ -29,7 +29,7 @@ NOT_KEPT = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED)
 WORTH_REPEATING = (Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE)  # a new answer may differ
 UNDECIDED = (Verdict.INCOMPLETE, Verdict.PENDING, Verdict.SKIP)
 OF_STATUS = {  # what a node without a value is; its sample says why there is none
-    "invalid": Verdict.FAIL,  # a wrong answer is no slow answer, and no missing one either
+    "invalid": Verdict.FAIL,  # a wrong answer is neither a slow nor a missing one
     "checksum": Verdict.FAIL,
     "login": Verdict.ERROR,
     "timeout": Verdict.ERROR,

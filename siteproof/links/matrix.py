@@ -1,8 +1,8 @@
-"""From samples of pairs to the question who is behind the bad ones, and to a link's days.
+"""Samples of pairs: which nodes explain the bad ones, and the days of a link.
 
 A pair is answered by its newest job. A job that was interrupted, whose node was lost or whose tool
-was missing says nothing of a pair; any other failure is a bad pair, and a wrong answer is one also
-beside good trials.
+was missing gives no information on a pair; any other failure is a bad pair, and so is a wrong
+answer even if other trials were good.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def metric_of(site: Site, name: str) -> Metric:
     if name not in site.catalogue:
         raise UserError("METRIC", f"unknown metric '{name}'{hint(name, of_links)}", of_links)
     if name not in of_links:
-        raise UserError("METRIC", f"'{name}' is no figure of a pair of nodes", of_links)
+        raise UserError("METRIC", f"'{name}' is not a metric of pairs of nodes", of_links)
     return site.catalogue[name]
 
 
@@ -154,19 +154,18 @@ def _first_day(jobs: Sequence[Header], answers: Callable[[Header], bool]) -> dat
 
 def collect(site: Site, found: Iterable[Sample], metric: str) -> list[Matrix]:
     """A matrix for each link and set of conditions under which a metric was measured."""
-    mine = sorted((s for s in found if _is_of(s, metric)), key=job)
+    of_metric = sorted((s for s in found if _is_of(s, metric)), key=job)
     groups: dict[Key, list[Sample]] = {}
-    for sample in mine:
+    for sample in of_metric:
         if sample.status == "ok":
             groups.setdefault(_key(sample), []).append(sample)
-    lone = [s for s in mine if s.status != "ok" and not any(_fits(s, key) for key in groups)]
-    for sample in lone:
-        groups.setdefault((link_of(sample), (), sample.header.environment, ()), [])
+    failures = [sample for sample in of_metric if sample.status != "ok"]
+    for sample in failures:
+        if not any(_fits(sample, key) for key in groups):
+            groups.setdefault((link_of(sample), (), sample.header.environment, ()), [])
     return [
-        _matrix(
-            site, metric, key, [*held, *(s for s in mine if s.status != "ok" and _fits(s, key))]
-        )
-        for key, held in sorted(groups.items())
+        _matrix(site, metric, key, [*good, *(s for s in failures if _fits(s, key))])
+        for key, good in sorted(groups.items())
     ]
 
 
@@ -256,18 +255,18 @@ def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix
     values = {pair: median(figures) for pair, figures in tried.values.items()}
     missing = {pair: "not measured" for pair in _expected(site, link, both)} | tried.untried
     missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
-    asked = limits(site, metric, link, tried.newest) if tried.newest else {}
+    limiting = limits(site, metric, link, tried.newest) if tried.newest else {}
     broken = {
         pair: key
-        for key, criterion in asked.items()
+        for key, criterion in limiting.items()
         for pair, value in values.items()
         if not criterion.met(Fraction(value), entry.unit)
     }
-    told = ", ".join(f"{k} {v}" for k, v in key[1])
+    conditions = ", ".join(f"{k} {v}" for k, v in key[1])
     at = site.system.links.get(link)
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
     return Matrix(
-        f"{metric} [{told}]" if told else metric,
+        f"{metric} [{conditions}]" if conditions else metric,
         link,
         entry.unit,
         entry.better,
@@ -275,7 +274,7 @@ def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix
         tried.failed,
         missing,
         _blame(entry, hubs, values, tried.failed, broken),
-        series.is_speed(entry) or bool(asked) or bool(tried.failed),
+        series.is_speed(entry) or bool(limiting) or bool(tried.failed),
         broken,
         hubs,
     )
@@ -293,7 +292,7 @@ def _newest(held: Sequence[Sample], both: bool, unit: str) -> _Tried:
 
 
 def _expected(site: Site, name: str, both: bool) -> list[Pair]:
-    """The pairs that the link's pattern fixes in advance; none of a link that is no more."""
+    """The pairs that the link's pattern fixes in advance; none of a link that was removed."""
     link = site.system.links.get(name)
     if link is None:
         return []
@@ -321,5 +320,5 @@ def _blame(
 
 
 def asymmetries(matrix: Matrix) -> list[rules.Asymmetry]:
-    """How much the two directions of each pair differ, the most unlike first."""
+    """How much the two directions of each pair differ, the largest difference first."""
     return rules.asymmetries(matrix.values, matrix.better)

@@ -74,7 +74,7 @@ def _attempts(judged: Judgement) -> Iterator[Fact]:
 
 
 def _newest_failure(node: str, attempt: Sequence[Sample]) -> Finding | None:
-    """How the newest run of a check failed on a node; a missing tool is no failure."""
+    """How the newest run of a check failed on a node; a missing tool does not count."""
     status = gravest_status(sample.status for sample in attempt)
     if status == "ok" or of_status(status) is Verdict.SKIP:
         return None

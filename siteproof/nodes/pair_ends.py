@@ -39,7 +39,7 @@ class Pairs:
 
 
 def alone(found: Iterable[Sample]) -> list[Sample]:
-    """The samples that speak of one node."""
+    """The samples of one node each."""
     return [s for s in found if not of_pairs(s) and not of_link(s)]
 
 
@@ -68,18 +68,18 @@ def judge(judged: Judgement) -> Pairs:
     found = Pairs([], [], [])
     of_all = [s for s in judged.samples if of_pairs(s)]
     for check in sorted({s.header.check for s in of_all}):
-        mine = [s for s in of_all if s.header.check == check]
-        for metric in _metrics(judged.site, check, mine):
-            _judge_metric(judged.site, metric, mine, found)
+        samples = [s for s in of_all if s.header.check == check]
+        for metric in _metrics(judged.site, check, samples):
+            _judge_metric(judged.site, metric, samples, found)
     found.facts.extend(_untested(judged, of_all))
     return found
 
 
-def _metrics(site: Site, check: str, mine: Sequence[Sample]) -> list[str]:
+def _metrics(site: Site, check: str, samples: Sequence[Sample]) -> list[str]:
     """The metrics of a check by which a pair can be bad; one at least, as a failure is one."""
     promised = {c.metric for c in site.criteria.values() if c.links}
     known = [name for name in site.catalogue if name.partition(".")[0] == check]
-    measured = {s.metric for s in mine if s.status == "ok"}
+    measured = {s.metric for s in samples if s.status == "ok"}
     telling = [
         name
         for name in known
@@ -91,17 +91,17 @@ def _metrics(site: Site, check: str, mine: Sequence[Sample]) -> list[str]:
 def _judge_metric(site: Site, metric: str, of_all: Sequence[Sample], found: Pairs) -> None:
     """The retest rule on the matrices as they stood after each of the newest sessions.
 
-    A session that measured few pairs anew, such as a retest, stands beside the others' figures.
+    A session that measured few pairs, such as a retest, is judged together with the others' values.
     """
     check = metric.partition(".")[0]
-    mine = sorted((s for s in of_all if s.metric in (metric, f"{check}.*")), key=job)
-    sessions = list(dict.fromkeys(s.header.session for s in mine))
+    samples = sorted((s for s in of_all if s.metric in (metric, f"{check}.*")), key=job)
+    sessions = list(dict.fromkeys(s.header.session for s in samples))
     accused = _Accused()
     matrices: list[Matrix] = []
     for session in sessions[-rules.RETESTS :]:
         known = sessions[: sessions.index(session) + 1]
-        matrices = matrix.collect(site, [s for s in mine if s.header.session in known], metric)
-        tested = _nodes_of([s for s in mine if s.header.session == session])
+        matrices = matrix.collect(site, [s for s in samples if s.header.session in known], metric)
+        tested = _nodes_of([s for s in samples if s.header.session == session])
         for one in matrices:
             accused.add(one, tested)
     for key, (one, culprit) in accused.blamed.items():
@@ -204,7 +204,7 @@ def _untested(judged: Judgement, of_all: Sequence[Sample]) -> Iterator[Fact]:
 
 def _wanted(site: Site, have: Mapping[Place, object]) -> set[Place]:
     """The headline metrics that criteria ask of links, or that other nodes of a link have."""
-    asked = {
+    promised = {
         (c.metric, link)
         for c in site.criteria.values()
         for link in c.links
@@ -214,7 +214,7 @@ def _wanted(site: Site, have: Mapping[Place, object]) -> set[Place]:
     }
     return {
         (metric, link)
-        for metric, link in asked | have.keys()
+        for metric, link in promised | have.keys()
         if link in site.system.links
         and metric in site.catalogue
         and site.catalogue[metric].headline

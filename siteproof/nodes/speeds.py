@@ -1,4 +1,4 @@
-"""The nodes in one series: each beside the fleet of its run, and beside its own past."""
+"""The nodes in one series: each compared with the fleet of its run, and with its own past."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.series import JobValue, Series
 
 Runs = Mapping[str, list[JobValue]]
-COVERS = 0.5  # of a series' nodes: a session with fewer, such as a retest, is no fleet
+COVERS = 0.5  # of a series' nodes: a session with fewer, such as a retest, is not a fleet
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class InSeries:
     def unstable(self) -> Iterator[Finding]:
         """Nodes whose runs differ far more than those of most nodes."""
         spreads = {
-            node: rules.spread([r.value for r in mine])
-            for node, mine in self.runs.items()
-            if len(mine) >= rules.UNSTABLE_RUNS
+            node: rules.spread([r.value for r in runs])
+            for node, runs in self.runs.items()
+            if len(runs) >= rules.UNSTABLE_RUNS
         }
         usual = median(spreads.values()) if spreads else 0.0
         for node, spread in spreads.items():
@@ -79,16 +79,16 @@ class InSeries:
 
     @cached_property
     def fleets(self) -> dict[str, Middle]:
-        """The fleet that each session's values stand beside.
+        """The fleet that each session's values are compared with.
 
         A session that measured less than half of the nodes, such as the retest of slow ones, is
         compared with the last one that measured more; without one, with each node's newest value.
         """
         by_session: dict[str, dict[str, list[float]]] = {}
-        for node, mine in self.runs.items():
-            for run in mine:
+        for node, runs in self.runs.items():
+            for run in runs:
                 by_session.setdefault(run.session, {}).setdefault(node, []).append(run.value)
-        order = {r.session: (r.place, r.time) for mine in self.runs.values() for r in mine}
+        order = {r.session: (r.place, r.time) for runs in self.runs.values() for r in runs}
         found: dict[str, Middle] = {}
         whole: Middle | None = None
         few = []
@@ -100,28 +100,28 @@ class InSeries:
                 found[session] = whole
             else:
                 few.append(session)
-        last = whole or rules.middle([mine[-1].value for mine in self.runs.values()])
+        last = whole or rules.middle([runs[-1].value for runs in self.runs.values()])
         first = next(iter(found.values()), last)
         return found | dict.fromkeys(few, first)
 
     @cached_property
     def newest(self) -> Middle:
         """The fleet of the newest session."""
-        return self.fleets[max(mine[-1] for mine in self.runs.values()).session]
+        return self.fleets[max(runs[-1] for runs in self.runs.values()).session]
 
     @cached_property
     def changes(self) -> dict[str, Paired]:
-        """Each node beside its own past, where it has enough of it."""
+        """Each node compared with its own past, where it has enough of it."""
         spreads = [
-            rules.MAD_TO_SIGMA * rules.spread([r.value for r in mine])
-            for mine in self.past.values()
-            if len(mine) >= rules.MIN_HISTORY
+            rules.MAD_TO_SIGMA * rules.spread([r.value for r in runs])
+            for runs in self.past.values()
+            if len(runs) >= rules.MIN_HISTORY
         ]
         usual = median(spreads) if spreads else 0.0
         found = {}
-        for node, mine in self.runs.items():
+        for node, runs in self.runs.items():
             before = [r.value for r in self.past.get(node, [])]
-            change = rules.paired(before, [r.value for r in mine], self.better, usual)
+            change = rules.paired(before, [r.value for r in runs], self.better, usual)
             if change is not None:
                 found[node] = change
         return found

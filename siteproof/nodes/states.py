@@ -73,7 +73,7 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
     """The state of every node of the inventory.
 
     history: of `lately`, or all samples of the system; what is judged, and what is newer, is left
-    out of a node's past. Raises UserError where the nodes' descriptions are gone or broken.
+    out of a node's past. Raises UserError where the nodes' descriptions are missing or broken.
     """
     judged, history = replace(judged, samples=_measured(judged.samples)), _measured(history)
     site = judged.site
@@ -127,7 +127,7 @@ def lately(judged: Judgement) -> list[Sample]:
     if judged.sessions is None or not measured:
         return []
     ranked = {m.check for m in judged.site.catalogue.values() if series.is_speed(m)}
-    mine = {s.header.session for s in measured}
+    own = {s.header.session for s in measured}
     wanted = ranked & {s.header.check for s in measured}
     start = _begins(measured)
     earlier: dict[tuple[str, ...], dict[str, None]] = {}  # sessions, the oldest first
@@ -136,7 +136,7 @@ def lately(judged: Judgement) -> list[Sample]:
             header.mode != PUBLISHED
             and header.check in wanted
             and header.order < start[header.check]
-            and header.session not in mine
+            and header.session not in own
         ):
             earlier.setdefault(_kind(header), {})[header.session] = None
     recent = {kind: set(list(names)[-RECENT:]) for kind, names in earlier.items()}
@@ -205,7 +205,7 @@ class _Found:
 
 
 def _all_series(judged: Judgement, history: Sequence[Sample]) -> list[InSeries]:
-    """The series of what is judged; those of headline metrics first, as is told first."""
+    """The series of what is judged; headline metrics first, as their reasons are shown first."""
     values, catalogue = series.collect(judged.site, judged.samples), judged.site.catalogue
     past = _past(judged, values, history)
     ordered = sorted(values, key=lambda key: (not catalogue[key.metric].headline, *_text(key)))

@@ -1,8 +1,8 @@
 """Which sessions answer a system's criteria: for each of its nodes, pairs and links the newest.
 
 Sessions are looked through from the newest on, until everything that is promised has an answer. A
-run that was interrupted is no answer, and is looked at beside the older one that stands. What is
-older than its criterion allows is looked for, so that its age can be told, and not for long.
+run that was interrupted gives no answer: the older one stands. An answer that is older than its
+criterion allows is searched for too, so that its age can be shown, but not for long.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from siteproof.record.samples import Header, Sample
 from siteproof.sites import Criterion
 
 BEYOND = 20  # sessions that are looked through for an answer that is too old
-NAMED = 3  # sources that are named
+MAX_SOURCES_NAMED = 3
 ANY = "*"  # a unit that only samples know, such as a pair that was drawn
 Read = Callable[[str, set[str]], list[Sample]]  # the samples of some checks in a session
 
@@ -45,13 +45,13 @@ class Asked:
         """Note the units that these samples answer; whether one could have answered any."""
         spoke = False
         for unit, attempts in attempts_at(found, self.criterion).items():
-            mine = {unit, ANY} & self.units
-            if not mine:
+            may = {unit, ANY} & self.units
+            if not may:
                 continue
             could = [s for s in attempts if not refusal(self.criterion, s)]
             spoke = spoke or bool(could)
             if any(not why_not(self.criterion, s) for s in could):
-                self.units -= mine
+                self.units -= may
         return spoke
 
 
@@ -72,14 +72,14 @@ class Chosen:
     def words(self, headers: Sequence[Header]) -> str:
         """Which they are."""
         names = {h.session: h.campaign for h in headers}
-        told: dict[str, None] = {}
+        sources: dict[str, None] = {}
         for session in [*self.sessions, *(session for session, _ in self.old_jobs)]:
             name = names.get(session, "")
-            told[f"campaign {name}" if name else f"session {session}"] = None
-        if len(told) == 1:
-            return next(iter(told))
-        first = list(told)[:NAMED]
-        rest = len(told) - len(first)
+            sources[f"campaign {name}" if name else f"session {session}"] = None
+        if len(sources) == 1:
+            return next(iter(sources))
+        first = list(sources)[:MAX_SOURCES_NAMED]
+        rest = len(sources) - len(first)
         more = [f"{rest} more"] if rest else []
         *others, last = [*first, *more]
         return f"the newest answers, of {', '.join(others)} and {last}"
@@ -124,11 +124,11 @@ def _who_may(
     """Those that these jobs may answer, in time or too late."""
     in_time, late = [], []
     for one in asked:
-        mine = [header for header in jobs if one.may_be_answered_by(header)]
-        if not one.units or not mine:
+        may = [header for header in jobs if one.may_be_answered_by(header)]
+        if not one.units or not may:
             continue
         limit = one.criterion.oldest
-        known = [age for header in mine if (age := ages.age(header)) is not None]
+        known = [age for header in may if (age := ages.age(header)) is not None]
         if limit is None or known and min(known) <= limit:
             in_time.append(one)
         elif one.looked < BEYOND:

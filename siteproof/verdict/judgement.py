@@ -32,7 +32,7 @@ from siteproof.verdict import answers
 class Judgement:
     """The verdicts on one system. chosen: which samples they rest on, in words.
 
-    unjudged: headline metrics that were measured, and of which no criterion speaks.
+    unjudged: headline metrics that were measured, and that no criterion covers.
     warnings: what a figure was measured under and should not have been, waivers that have expired,
     and `not_here` of what was measured, with the nodes; clocks that are wrong.
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
@@ -171,7 +171,7 @@ def _without_criteria(jobs: Sequence[Header]) -> set[str]:
 class Record:
     """All that was measured on a system, with what its sweeps give as a whole.
 
-    until: a moment after which nothing was measured, if only what was known then is asked for.
+    until: a moment after which nothing was measured, for a verdict as of that moment.
     """
 
     sessions: Sessions
@@ -252,7 +252,7 @@ def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tu
 
 
 def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
-    """Every node of whom a criterion speaks, with its hardware; the system, if of it as a whole."""
+    """Every node that a criterion covers, with its hardware; or the system as a whole."""
     if of_system(criterion):
         return {site.system.system: Hardware()}
     return {
@@ -265,7 +265,7 @@ def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
 def expected_units(
     site: Site, criterion: Criterion, found: Sequence[Sample]
 ) -> dict[str, Hardware]:
-    """Every pair or link of which a criterion over links speaks, with the sender's hardware.
+    """Every pair or link that a criterion over links covers, with the sender's hardware.
 
     found: samples; they alone know the pairs of a random pattern. A node of such a link that was
     in no pair stands alone: it should have been in one.
@@ -349,7 +349,7 @@ def _judge(
     else:
         expected = expected_nodes(site, criterion)
         usual = _by_node(site, baselines)
-    if criterion.metric in whole_sweep.METRICS:  # what fails outside of a sweep is no attempt
+    if criterion.metric in whole_sweep.METRICS:  # a failure outside of a sweep is not an attempt
         found = [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
     return judge(name, criterion, found, expected, usual, excused, fresh)
 

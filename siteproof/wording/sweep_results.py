@@ -19,25 +19,25 @@ STARVED = 0.5  # of the fastest rank's rate: a slower rank is worth a line
 
 def headlines(report: SweepReport) -> list[str]:
     """The sentences of a run, figure by figure."""
-    told = [text for lines in report.groups for text in of_group(report, lines)]
+    parts = [text for lines in report.groups for text in of_group(report, lines)]
     for figure, packing in report.packings.items():
-        told.append(f"{figure}: {of_packing(packing)}")
-    told += [of_setting(setting) for setting in report.settings]
+        parts.append(f"{figure}: {of_packing(packing)}")
+    parts += [of_setting(setting) for setting in report.settings]
     shown = {lines[0].metric for lines in report.groups}
     if cached := sorted(
         shown & {s.metric for s in report.run.good if s.conditions.get("cached") == "yes"}
     ):
-        told.append(f"{', '.join(cached)}: cached, as memory could hold the files of some points")
+        parts.append(f"{', '.join(cached)}: cached, as memory could hold the files of some points")
     if report.path is not None and report.axis.name in WINDOWS:
-        told.append(
+        parts.append(
             f"the path holds {size(int(report.path))}, its rate times its round trip: "
             "smaller windows cannot fill it"
         )
-    return told
+    return parts
 
 
 def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
-    """Each curve's sentence; beside a best of all only of those that span a doubling."""
+    """Each curve's sentence; with a best of all, only of those that span a doubling."""
     whole = next((c for c in lines if c.line == ALL), None)
     for curve in lines:
         if whole is None or curve.finding and curve.finding.gain is not None:
@@ -53,45 +53,45 @@ def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
     row, share = min(unfair, key=lambda worst: worst[1], default=(None, 1.0))
     if row and share < STARVED:
         yield (
-            f"{lines[0].metric}: ranks are unlike at {at(report.axis, row.label)}: the slowest "
+            f"{lines[0].metric}: ranks differ at {at(report.axis, row.label)}: the slowest "
             f"has {per_cent(share)} of the fastest's rate"
         )
 
 
 def of_curve(axis: Axis, curve: Curve) -> list[str]:
     """The peak, and what the curve does before and after it."""
-    told = [_best(axis, curve, curve.best)]
+    parts = [_best(axis, curve, curve.best)]
     first = curve.rows[0].point.x
-    return told + (of_finding(axis, curve.finding, first) if curve.finding else [])
+    return parts + (of_finding(axis, curve.finding, first) if curve.finding else [])
 
 
 def _best(axis: Axis, curve: Curve, best: Row) -> str:
     word = "lowest" if curve.better == "lower" else "highest"
     if curve.better == "neither":
         word = "largest"
-    told = f"{word} {number(best.point.median)} {curve.unit} at {at(axis, best.label)}"
+    parts = f"{word} {number(best.point.median)} {curve.unit} at {at(axis, best.label)}"
     if len(best.point.values) > 1:
-        told += f" (median of {len(best.point.values)})"
+        parts += f" (median of {len(best.point.values)})"
     if axis.name == TASKS and curve.better == "higher" and best.tasks > 1:
-        told += f", {number(best.per_task)} a task"
+        parts += f", {number(best.per_task)} a task"
         first = curve.rows[0]
         if first.tasks == 1:
-            told += f" against {number(first.point.median)} of one"
-    return told
+            parts += f" against {number(first.point.median)} of one"
+    return parts
 
 
 def of_finding(axis: Axis, finding: Finding, first: float) -> list[str]:
     """Plateau, fit and decline, each with what makes it doubtful. first: place of the curve."""
-    told = [_plateau(axis, finding, first)]
+    parts = [_plateau(axis, finding, first)]
     if finding.fit and (finding.doubtful or not isinstance(finding.plateau, Beyond)):
-        told.append(f"a rising and a flat line meet at {at(axis, finding.fit.x)}")
+        parts.append(f"a rising and a flat line meet at {at(axis, finding.fit.x)}")
     if isinstance(finding.decline, At):
-        told.append(f"falls from {at(axis, finding.decline.x)} on")
+        parts.append(f"falls from {at(axis, finding.decline.x)} on")
     elif isinstance(finding.decline, Unknown):
-        told.append(f"whether it falls after the peak: {finding.decline}")
+        parts.append(f"whether it falls after the peak: {finding.decline}")
     if finding.doubtful and finding.noise is not None:
-        told.append(f"a rough one, as runs differ by {per_cent(finding.noise)}")
-    return told
+        parts.append(f"a rough one, as runs differ by {per_cent(finding.noise)}")
+    return parts
 
 
 def _plateau(axis: Axis, finding: Finding, first: float) -> str:
@@ -123,17 +123,17 @@ def of_setting(setting: Setting) -> str:
     """The best setting of some knobs, and whether it is better than the machine's own values."""
     place = ", ".join(f"{key} {value}" for key, value in setting.place)
     knobs = ", ".join(f"{key} {value}" for key, value in setting.knobs if value != OWN)
-    told = (
+    parts = (
         f"{setting.metric} [{place}]: best of {setting.settings} settings "
         f"{knobs or 'as the machine has them'}: {number(setting.value)} {setting.unit}"
     )
     if setting.change is None:
-        return told
+        return parts
     size = "" if setting.change.change is None else f"{change(setting.change.change)}, "
     return (
-        f"{told}, {size}{setting.change.told} than as the machine has them"
+        f"{parts}, {size}{setting.change.told} than as the machine has them"
         if (setting.change.word is Word.BETTER)
-        else (f"{told}, {size}which is no clear gain over the machine's own values")
+        else (f"{parts}, {size}which is no clear gain over the machine's own values")
     )
 
 

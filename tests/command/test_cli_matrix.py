@@ -64,7 +64,7 @@ def test_a_bad_client_is_named_with_its_side_and_marked(net):
     net.keep(star(slow={"n4>s1": 4}))
     done = net.ask("--link", "lan")
     assert done.code == 1
-    assert done.out.splitlines()[-1] == (f"{METRIC} over lan: behind the bad pairs: n4 (as sender)")
+    assert done.out.splitlines()[-1] == (f"{METRIC} over lan: explained by: n4 (as sender)")
     assert "3.959*" in done.out
     assert "s1>n4 9.265 Gb/s, n4>s1 3.959: 57% apart" in done.out
 
@@ -83,7 +83,7 @@ def test_a_bad_pair_is_a_link_told_once_for_both_directions(net):
 def test_a_broken_contract_is_bad_even_if_all_are_alike(net):
     net.keep(nets.star(8.0))
     assert net.ask().out.splitlines()[-1] == (
-        f"{METRIC} over lan: behind the bad pairs: s1 (as sender and receiver)"
+        f"{METRIC} over lan: explained by: s1 (as sender and receiver)"
     )
 
 

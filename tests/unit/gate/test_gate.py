@@ -246,7 +246,7 @@ def test_a_node_that_slurm_does_not_know_is_named():
 
 
 def test_the_maintenances_own_reservation_may_be_overlapped_if_it_is_named():
-    wish = Wish("root", "c", beside=("maint",))
+    wish = Wish("root", "c", may_overlap=("maint",))
     done, left = planned(decided(n3="FAILED"), cluster(held("n3", name="maint")), wish=wish)
     assert (len(done), left) == (1, {})
 
