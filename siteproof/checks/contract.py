@@ -91,24 +91,28 @@ def of_nodes(
     values = [s for s in values if s.node not in excused]
     if not values:
         return found
-    exact = [Fraction(s.number) for s in values]
+    exact, unit = [Fraction(s.number) for s in values], values[0].unit
     middles = {"median": median(exact), "mean": sum(exact) / len(exact)}
-    measured = {s.node for s in values}
     for scope, middle in middles.items():
         limits = [
-            rule.promise.limits(values[0].unit, facts)
+            rule.promise.limits(unit, facts)
             for rule in rules
-            if rule.promise.scope == scope
-            and set(site.promised(rule.promise)) - excused <= measured
-            and any(not why_not(rule.promise, sample) for sample in values)
+            if rule.promise.scope == scope and _are_all(site, rule.promise, excused, values)
         ]
-        shown_anyway = (
-            scope == "median" and len(values) > 1 and site.catalogue[name].better == "higher"
-        )
-        if limits or shown_anyway:
+        of_several = scope == "median" and len(values) > 1
+        if limits or (of_several and site.catalogue[name].better == "higher"):
             number, bound = reference.compare(Fraction(middle), limits)
-            found.append((f"{metric}_{scope}", number, values[0].unit, bound))
+            found.append((f"{metric}_{scope}", number, unit, bound))
     return found
+
+
+def _are_all(
+    site: Site, promise: Criterion | Baseline, excused: set[str], values: Sequence[Sample]
+) -> bool:
+    """Whether these are values of all nodes that a criterion on their median or mean covers."""
+    if not set(site.promised(promise)) - excused <= {s.node for s in values}:
+        return False
+    return any(not why_not(promise, sample) for sample in values)
 
 
 # ---- pairs and links
@@ -182,22 +186,26 @@ def _rules(
 
     A node that is excused from every criterion has no baseline.
     """
+    rules = [
+        Rule(criterion, _excused(site, key, name))
+        for key, criterion in site.criteria.items()
+        if criterion.metric == name and criterion.kind != "report_only" and wanted(criterion)
+    ]
+    if mode != "maintenance":
+        return rules
+    everywhere = _excused_from_all(rules) if rules else _excused(site, "", name)
+    baselines = [b for b in site.baselines.values() if b.metric == name and wanted(b)]
+    return rules + [Rule(baseline, everywhere) for baseline in baselines]
+
+
+def _excused(site: Site, criterion: str, metric: str) -> set[str]:
+    """The nodes that a waiver excuses today from a criterion on a metric."""
     today = datetime.now(UTC).date()
-    waivers = [waiver for waiver in site.waivers.values() if waiver.holds(today)]
-
-    def excused(key: str) -> set[str]:
-        return {node for one in waivers if one.speaks_of(key, name) for node in one.set}
-
-    rules = []
-    for key, criterion in site.criteria.items():
-        if criterion.metric == name and criterion.kind != "report_only" and wanted(criterion):
-            rules.append(Rule(criterion, excused(key)))
-    if mode == "maintenance":
-        everywhere = _excused_from_all(rules) if rules else excused("")
-        for baseline in site.baselines.values():
-            if baseline.metric == name and wanted(baseline):
-                rules.append(Rule(baseline, everywhere))
-    return rules
+    nodes = set[str]()
+    for waiver in site.waivers.values():
+        if waiver.holds(today) and waiver.speaks_of(criterion, metric):
+            nodes.update(waiver.set)
+    return nodes
 
 
 def _excused_from_all(rules: Sequence[Rule]) -> set[str]:

@@ -15,17 +15,16 @@ from pathlib import Path
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
+from siteproof import files
 from siteproof.checks import loading, missing, session
-from siteproof.checks.job import MARGIN, ON_NODE, JobCheck
+from siteproof.checks.job import DERIVED_LIMIT, MARGIN, ON_NODE, JobCheck
 from siteproof.checks.per_node import PerNodeCheck
 from siteproof.checks.selection import CHUNK
 from siteproof.record.manifest import Manifest
 from siteproof.sites import FileSystem
 
-MIB = 2**20
 SPARE = 1.1  # of what is written: directories and journals take some, too
 LAST = 5  # seconds after the last turn
-BY_TURNS = "1s"  # a time limit that nobody has set: it follows from the number of turns
 
 
 def names() -> list[str]:
@@ -67,12 +66,11 @@ class FileSystemCheck(PerNodeCheck, special=True):
 
     fs = parameter(names())
     size = variable(int, value=0)  # MiB of a node's files; 0: by the mode
-    time_limit = BY_TURNS
+    time_limit = DERIVED_LIMIT
 
     mebibytes: dict[str, int] = {}
     seconds_of_turn: dict[str, int] = {}
     turns = 1
-    again: NodeSet | None = None  # the nodes of a second job
     all_stay = False  # whether the files of all nodes are there at the same time
 
     def written(self) -> float:
@@ -98,8 +96,8 @@ class FileSystemCheck(PerNodeCheck, special=True):
         else:
             self.time_limit = "1m"  # of a job that is never submitted
         self.size = self.size or self.mebibytes[self.mode]
-        self.gigabytes = round(self.size * MIB * self.written() / 1e9, 2) if self.fs else 0.0
-        if self.seconds() == 1:
+        self.gigabytes = round(self.size * files.MIB * self.written() / 1e9, 2) if self.fs else 0.0
+        if self.derives_limit():
             sizes = [len(site.expected(partitions[name].role)) for name in self.valid_systems]
             longest = max(self.waves(size, min(size, CHUNK)) for size in sizes)
             self.time_limit = f"{self.turns * longest * self.turn() + 4 * MARGIN}s"
@@ -137,11 +135,6 @@ class FileSystemCheck(PerNodeCheck, special=True):
         plan.conditions = {**plan.conditions, **conditions(self.fs, self.there)}
         return plan
 
-    def submit_again(self, nodes: NodeSet) -> None:
-        """A second job, in which only these nodes take turns."""
-        self.again = nodes
-        super().submit_again(nodes)
-
     @run_before("run")
     def place_turns(self) -> None:
         """What measuring scripts share, and a folder in which nodes say that they have been."""
@@ -149,16 +142,16 @@ class FileSystemCheck(PerNodeCheck, special=True):
 
     def settings(self) -> dict[str, str]:
         """Where, how much room it needs, and whose turn it is."""
-        nodes, partition = list(self.again or self.asked), len(self.site.expected(self.where.role))
+        nodes, partition = list(self.nodes_of_job), len(self.site.expected(self.where.role))
         number = self.at_once(partition, len(nodes))
         together = min(partition, number * jobs(partition)) if self.there.shared else 1
-        files = max(len(nodes), together) if self.there.shared and self.all_stay else together
+        stay = max(len(nodes), together) if self.there.shared and self.all_stay else together
         turns = self.turns * self.waves(partition, len(nodes))
         return {
             "FS_PATH": self.there.path,
             "FS_KIND": self.there.kind,
             "FS_SHARED": "yes" if self.there.shared else "no",
-            "NEEDED": str(int(self.size * MIB * files * SPARE)),
+            "NEEDED": str(int(self.size * files.MIB * stay * SPARE)),
             "TOGETHER": str(together),
             "TEST": f"{type(self).__name__}.{session.current().name}",
             "NODES": " ".join(nodes),

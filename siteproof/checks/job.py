@@ -50,6 +50,7 @@ ON_NODE = Path(__file__).with_name("on_node")  # what runs on nodes: sh, and not
 
 MARGIN = 60  # seconds of the job's limit that are not the measurement's; a quarter of a short one
 LOCAL = "local"
+DERIVED_LIMIT = "1s"  # stands for a limit that the check derives from what it measures
 # In this process only: ReFrame writes each attribute of a test into its stage directory.
 SECRET = os.urandom(32)
 
@@ -85,6 +86,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     clean = False  # whether what steers them is unset first, unless the site wants it
     measures = ""  # the class that the catalogue names, where this is not it
     blocked = ""  # why the job could not start
+    second: NodeSet | None = None  # the nodes of a second job
 
     # ---- what a kind of check must say
 
@@ -222,8 +224,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """What is installed must be what the lock says, or the figure's provenance would lie."""
         active = session.current()
         name = self.current_environ.name
-        if what := software.difference(active.site.name, active.software, name):
-            raise JobError(what)
+        try:
+            software.refuse_difference(active.site.name, active.software, name)
+        except UserError as error:
+            raise JobError(str(error)) from None
 
     @run_after("setup")
     def choose_nodes(self) -> None:
@@ -330,11 +334,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_ATTEMPT": str(attempt),
             "SITEPROOF_LIMIT": str(self.measuring_seconds()),
             "SITEPROOF_STEERING": self.steering,
-            **(
-                {"SITEPROOF_CLEAN": "yes", "SITEPROOF_WANTED": " ".join(self.wanted())}
-                if self.clean
-                else {}
-            ),
+            "SITEPROOF_CLEAN": "yes" if self.clean else "no",
+            "SITEPROOF_WANTED": " ".join(self.wanted()),
             "SITEPROOF_SECRET": _secret_of(self.stagedir),
             **evidence.settings(self.plan.origin),
             **self.settings(),
@@ -357,9 +358,18 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         lines = [f"{node} {known[node]}\n" for node in self.asked if node in known]
         (Path(self.stagedir) / "memory_of_nodes").write_text("".join(lines), encoding="utf-8")
 
+    @property
+    def nodes_of_job(self) -> NodeSet:
+        """The nodes of the job: of the second one, if there is one."""
+        return self.second or self.asked
+
     def seconds(self) -> float:
         """The job's time limit."""
         return float(self.time_limit)
+
+    def derives_limit(self) -> bool:
+        """Whether nobody has set a time limit, so that it follows from what is measured."""
+        return self.seconds() == 1  # DERIVED_LIMIT, which ReFrame has read
 
     def measuring_seconds(self) -> int:
         """What of the job's time limit a node may measure."""
@@ -426,6 +436,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def submit_again(self, nodes: NodeSet) -> None:
         """A second job for these nodes, with the time that remains of the first one's limit."""
         getlogger().info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
+        self.second = nodes
         self.time_limit = f"{int(self.watcher.remaining())}s"
         self.write_work(missing=True)
         self.write_settings(attempt=2)
@@ -440,38 +451,57 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     @sanity_function
     def every_node_measured(self) -> bool:
         """Collect; then every expected node must have a value, and the job must have completed."""
-        ended = (self.blocked or self.job.state or "") if self.in_batch else ""
-        perflogs = session.current().folder / "perflogs"
-        stage = Path(self.stagedir)
-        measured = self.measured()
-        dead = self.watcher.lost(measured) if self.in_batch else {}
-        if self.in_batch and (left := self.asked - nodesets.of({*measured, *dead})):
-            said = [word for option in self.job.cli_options for word in shlex.split(option)]
-            dead |= sight.again(self.current_partition, left, said)
-        try:
-            self.plan.over = float(self.job.completion_time or 0) if self.in_batch else 0.0
-            if dead or self.plan.over:
-                self.plan.lost |= dead
-                self.plan.save(stage, session.current().folder / "stage")
-            self.samples = stages.collect(stage, perflogs, ended=ended, job=self.plan)
-        except OSError as error:
-            raise SanityError(
-                f"samples cannot be written to {perflogs}: {error.strerror}; with "
-                "room there, 'siteproof collect' does"
-            ) from None
-        except UserError as error:  # what the nodes have made of it; told at every start, too
-            raise SanityError(str(error)) from None
+        self.collect()
         failed = [s for s in self.samples if s.status != "ok"]
-        missing_tool = [s for s in failed if s.status == "tool_missing"]
-        if missing_tool and len(missing_tool) == len(self.samples):
-            why = missing_tool[0].why
-            named = set(why.split()) & {*self.features, *self.parsers}
-            self.skip(f"tool missing: {why}{software.remedy(named)}")
+        self.skip_without_tool(failed)
         if failed:
             raise SanityError(self.parts_missing(failed))
+        ended = self.end_of_job()
         if self.in_batch and ended != "COMPLETED":
             raise SanityError(f"job {self.job.jobid} ended as {ended}")
         return True
+
+    def end_of_job(self) -> str:
+        """How Slurm or ReFrame ended the job; empty without a job of Slurm."""
+        return (self.blocked or self.job.state or "") if self.in_batch else ""
+
+    def lost_nodes(self) -> dict[str, str]:
+        """The nodes that went down or turned out not to see the data folder, and why."""
+        if not self.in_batch:
+            return {}
+        measured = self.measured()
+        lost = self.watcher.lost(measured)
+        if left := self.asked - nodesets.of({*measured, *lost}):
+            options = [word for option in self.job.cli_options for word in shlex.split(option)]
+            lost |= sight.again(self.current_partition, left, options)
+        return lost
+
+    def collect(self) -> None:
+        """Turn the raw files into samples."""
+        perflogs, stage = files.perflogs(), Path(self.stagedir)
+        lost = self.lost_nodes()
+        try:
+            self.plan.over = float(self.job.completion_time or 0) if self.in_batch else 0.0
+            if lost or self.plan.over:
+                self.plan.lost |= lost
+                self.plan.save(stage, session.current().folder / "stage")
+            ended = self.end_of_job()
+            self.samples = stages.collect(stage, perflogs, ended=ended, job=self.plan)
+        except OSError as error:
+            raise SanityError(
+                f"samples cannot be written to {perflogs}: {error.strerror}; make room there, "
+                "then run 'siteproof collect'"
+            ) from None
+        except UserError as error:  # of what nodes wrote; also reported at every later start
+            raise SanityError(str(error)) from None
+
+    def skip_without_tool(self, failed: Sequence[Sample]) -> None:
+        """End the test where no node has the tool."""
+        without = [s for s in failed if s.status == "tool_missing"]
+        if without and len(without) == len(self.samples):
+            why = without[0].why
+            programs = set(why.split()) & {*self.features, *self.parsers}
+            self.skip(f"tool missing: {why}{software.remedy(programs)}")
 
     @run_before("performance")
     def compare_with_contract(self) -> None:

@@ -1,4 +1,4 @@
-"""ReFrame's options: one that would do nothing here, or lose a result, is refused in one line."""
+"""ReFrame's options: those that have no effect here, or lose a result, are refused in one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MODULES = "Name it in system.yaml: 'reframe: {modules_system: ...}'"
 
 @dataclass(frozen=True)
 class _Refused:
-    """What no run of ours can honour. variable: of the environment, which says the same."""
+    """An option that no run can honour. variable: of the environment, with the same effect."""
 
     option: str
     what: str
@@ -31,27 +31,29 @@ class _Refused:
 
 # By the name under which ReFrame keeps the value.
 _NEVER = {
-    "stage": _Refused("--stage", "a lost session would not be found there", _DATA, "RFM_STAGE_DIR"),
-    "output": _Refused("--output", "reports lie in the data folder", _DATA, "RFM_OUTPUT_DIR"),
-    "perflogdir": _Refused("--perflogdir", "samples would not go there", _DATA, "RFM_PERFLOG_DIR"),
+    "stage": _Refused("--stage", "lost sessions would not be found there", _DATA, "RFM_STAGE_DIR"),
+    "output": _Refused("--output", "reports belong in the data folder", _DATA, "RFM_OUTPUT_DIR"),
+    "perflogdir": _Refused(
+        "--perflogdir", "samples would not be written there", _DATA, "RFM_PERFLOG_DIR"
+    ),
     "timestamp": _Refused(
-        "--timestamp", "a session has its own folder already", "", "RFM_TIMESTAMP_DIRS"
+        "--timestamp", "each session already has its own folder", "", "RFM_TIMESTAMP_DIRS"
     ),
     "clean_stagedir": _Refused(
-        "--dont-restage", "an earlier job's output would count", "", "RFM_CLEAN_STAGEDIR"
+        "--dont-restage", "output of an earlier job would count", "", "RFM_CLEAN_STAGEDIR"
     ),
     "save_log_files": _Refused(
         "--save-log-files",
-        "the log lies in the data folder's output/ already",
+        "the log is already in output/ of the data folder",
         "",
         "RFM_SAVE_LOG_FILES",
     ),
-    "skip_sanity_check": _Refused("--skip-sanity-check", "nothing would be collected"),
-    "hooks": _Refused("--disable-hook", "a check without its hooks proves nothing"),
+    "skip_sanity_check": _Refused("--skip-sanity-check", "no samples would be collected"),
+    "hooks": _Refused("--disable-hook", "a check without its hooks is not valid"),
     "distribute": _Refused("--distribute", "every node measures itself in one job", _NODES),
-    "flex_alloc_nodes": _Refused("--flex-alloc-nodes", "the nodes are named", _NODES),
+    "flex_alloc_nodes": _Refused("--flex-alloc-nodes", "checks name their nodes", _NODES),
     "flex_alloc_strict": _Refused(
-        "--flex-alloc-strict", "the nodes are named", _NODES, "RFM_FLEX_ALLOC_STRICT"
+        "--flex-alloc-strict", "checks name their nodes", _NODES, "RFM_FLEX_ALLOC_STRICT"
     ),
 }
 _WITHOUT_MODULES = {
@@ -66,7 +68,7 @@ _WITHOUT_MODULES = {
         ("non_default_craype", "--non-default-craype", "RFM_NON_DEFAULT_CRAYPE"),
     )
 }
-# What a check's job says itself, and what hides the job from ReFrame: sbatch's options.
+# Options of sbatch that the check sets itself, and those that hide the job from ReFrame.
 _JOBS_LETTERS = "wFNxnatDoeWQ"
 _JOBS_WORDS = (
     "nodelist", "nodefile", "nodes", "exclude", "ntasks", "ntasks-per-node", "array", "time",
@@ -82,30 +84,46 @@ def refuse(given: Any, site: Site) -> None:
     """
     if given.mode and given.mode not in MODES:
         raise UserError("--mode", f"unknown mode '{given.mode}'", MODES)
-    if vars(given.cmd_options).get("prefix") is not None:  # the variable is many a user's own
-        raise UserError("--prefix", "does nothing, as each folder is named", hint=_DATA)
-    without = site.system.reframe.get("modules_system", "nomod") == "nomod"
-    for name, refused in {**_NEVER, **(_WITHOUT_MODULES if without else {})}.items():
-        if _changes(name, getattr(given, name, None)):
-            said = vars(given.cmd_options).get(name)
-            where = refused.option if said or name == "timestamp" and said is not None else ""
-            where = where or (refused.variable if refused.variable in os.environ else "")
-            raise UserError(where or refused.option, refused.what, hint=refused.hint)
+    on_command_line = vars(given.cmd_options)
+    if on_command_line.get("prefix") is not None:  # RFM_PREFIX may be for the user's own tests
+        raise UserError("--prefix", "has no effect: each folder is set by itself", hint=_DATA)
+    table = dict(_NEVER)
+    if site.system.reframe.get("modules_system", "nomod") == "nomod":
+        table |= _WITHOUT_MODULES
+    for name, refused in table.items():
+        if _is_changed(name, getattr(given, name, None)):
+            where = _given_by(name, refused, on_command_line)
+            raise UserError(where, refused.what, hint=refused.hint)
     _refuse_partition(given.system or "", site)
     _refuse_environments(given.prgenv or (), site)
-    for option, words in (("-S", given.vars), ("-P", given.parameterize)):
-        for word in words or ():
-            if "=" not in word:
-                raise UserError(f"{option} {word}", "no value", f"{word}=VALUE")
+    _refuse_without_value("-S", given.vars)
+    _refuse_without_value("-P", given.parameterize)
     for word in given.job_options or ():
         _refuse_job_option(word, site)
 
 
-def _changes(name: str, value: object) -> bool:
-    """Whether a value of an option is another than ReFrame's own."""
+def _is_changed(name: str, value: object) -> bool:
+    """Whether a value of an option differs from ReFrame's default."""
     if name == "clean_stagedir":
         return value is False
     return value not in (None, False, "", [])
+
+
+def _given_by(name: str, refused: _Refused, on_command_line: Mapping[str, Any]) -> str:
+    """The option, or the variable of the environment where only that gives it."""
+    value = on_command_line.get(name)
+    has_option = bool(value)
+    if name == "timestamp":  # the option may have no value
+        has_option = value is not None
+    if not has_option and refused.variable in os.environ:
+        return refused.variable
+    return refused.option
+
+
+def _refuse_without_value(option: str, words: Iterable[str] | None) -> None:
+    for word in words or ():
+        if "=" not in word:
+            raise UserError(f"{option} {word}", "no value", f"{word}=VALUE")
 
 
 def _refuse_partition(system: str, site: Site) -> None:
@@ -116,13 +134,13 @@ def _refuse_partition(system: str, site: Site) -> None:
 
 
 def _refuse_environments(patterns: Iterable[str], site: Site) -> None:
-    """Each -p must be that of an environment; ReFrame looks for its pattern at a name's begin."""
+    """Each -p must match an environment; ReFrame matches from the beginning of a name."""
     for pattern in patterns:
         known = site.system.environments
         try:
             found = any(re.match(pattern, name) for name in known)
         except re.error as error:
-            raise UserError(f"-p {pattern}", f"is no pattern: {error}", known) from None
+            raise UserError(f"-p {pattern}", f"not a regular expression: {error}", known) from None
         if not found:
             raise UserError(f"-p {pattern}", f"no environment{hint(pattern, known)}", known)
 
@@ -130,15 +148,15 @@ def _refuse_environments(patterns: Iterable[str], site: Site) -> None:
 def _refuse_job_option(word: str, site: Site) -> None:
     name = job_option(word)
     if all(partition.scheduler == "local" for partition in site.system.partitions.values()):
-        raise UserError(f"-J {name}", f"no scheduler on {site.name} that could take it")
+        raise UserError(f"-J {name}", f"{site.name} has no scheduler")
     known = _JOBS_LETTERS if len(name) == 1 else _JOBS_WORDS
-    if any(one.startswith(name) for one in known):
+    if any(one.startswith(name) for one in known):  # Slurm takes shortened words
         instead = "Use -S nodes=... or -S time_limit=...; -J is for account, reservation and qos"
-        raise UserError(f"-J {name}", "is the check's to say", hint=instead)
+        raise UserError(f"-J {name}", "is set by the check", hint=instead)
 
 
 def job_option(word: str) -> str:
-    """The name in what -J passes on: a letter, or a word that Slurm may let be shortened."""
+    """The name in what -J passes on: a letter, or a word, which Slurm lets users shorten."""
     said = word.removeprefix("#SBATCH").strip()
     name = re.split(r"[=\s]", said.lstrip("-"), maxsplit=1)[0]
     return name[:1] if said.startswith("-") and not said.startswith("--") else name
@@ -161,7 +179,7 @@ def of_jobs(words: Iterable[str] | None) -> list[str]:
 def refuse_unknown(
     given: Any, promised: Iterable[str], checks: Sequence[Any], options: Iterable[str]
 ) -> None:
-    """Raise UserError for -S, -P, -n, -x and -T that speak of no check; ReFrame ignores them.
+    """Raise UserError for -S, -P, -n, -x and -T that match no check; ReFrame ignores them.
 
     promised: all names of checks. checks: those that were loaded. options: names set by -S.
     """
@@ -173,36 +191,43 @@ def refuse_unknown(
     for name in options:
         if not name.startswith("_rfm"):
             _refuse_variable("-S", name, names, variables)
-    for word in (given.parameterize or ()) if given else ():
+    if not given:
+        return
+    for word in given.parameterize or ():
         _refuse_variable("-P", word.partition("=")[0], names, variables)
-    if given and checks:
-        shown = names | {check.display_name.replace(" ", "") for check in checks}
-        tags = {tag for check in checks for tag in check.tags}
-        unknown = "no check is called so"
-        if any(_matches(p, shown) for p in given.names or ()):  # or none is left: refused later
-            _refuse_unmatched("-n", given.names, shown, unknown, names)
-        _refuse_unmatched("-x", given.exclude_names, shown, unknown, names)
-        _refuse_unmatched("-T", given.exclude_tags, tags, "no check has such a tag", tags)
+    if checks:
+        _refuse_patterns(given, names, checks)
+
+
+def _refuse_patterns(given: Any, names: set[str], checks: Sequence[Any]) -> None:
+    shown = names | {check.display_name.replace(" ", "") for check in checks}
+    tags = {tag for check in checks for tag in check.tags}
+    unknown = "no such check"
+    if any(_matches(pattern, shown) for pattern in given.names or ()):  # else nothing is left to
+        _refuse_unmatched("-n", given.names, shown, unknown, names)  # run: refused later
+    _refuse_unmatched("-x", given.exclude_names, shown, unknown, names)
+    _refuse_unmatched("-T", given.exclude_tags, tags, "no check has this tag", tags)
 
 
 def _refuse_variable(
     option: str, name: str, names: Iterable[str], variables: Mapping[str, set[str]]
 ) -> None:
+    """variables: of each loaded check. -S without a check's name sets it in all that have it."""
     scope, dot, variable = name.partition(".")
-    if dot and scope not in names:
-        raise UserError(
-            f"{option} {name}", f"no check '{scope}'{hint(scope, names)}", sorted(names)
-        )
-    if dot and scope in variables and variable not in variables[scope]:
+    where = f"{option} {name}"
+    if not dot:
+        known = set().union(*variables.values())
+        if variables and name not in known:
+            raise UserError(where, f"no check has this variable{hint(name, known)}")
+    elif scope not in names:
+        raise UserError(where, f"no check '{scope}'{hint(scope, names)}", sorted(names))
+    elif scope in variables and variable not in variables[scope]:
         near = hint(variable, variables[scope])
-        raise UserError(f"{option} {name}", f"{scope} has no such variable{near}")
-    known = set().union(*variables.values())
-    if not dot and variables and scope not in known:
-        raise UserError(f"{option} {name}", f"no check has this variable{hint(scope, known)}")
+        raise UserError(where, f"{scope} has no such variable{near}")
 
 
 def _matches(pattern: str, known: Iterable[str]) -> bool:
-    """Whether a pattern finds something; what is no plain pattern is left to ReFrame."""
+    """Whether a pattern matches; what is not a plain pattern is left to ReFrame."""
     if pattern.startswith("/") or "@" in pattern:
         return True
     try:

@@ -67,11 +67,7 @@ class PerNodeCheck(JobCheck, special=True):
 
     def expected_nodes(self) -> NodeSet:
         """This chunk of what the inventory and `-S nodes` say."""
-        by_state = (
-            self.on_slurm
-            and not self.is_dry_run()
-            and (self.nodes == "idle" or self.nodes.isdigit())
-        )
+        by_state = self.on_slurm and not self.is_dry_run() and selection.needs_states(self.nodes)
         try:
             # What is idle is decided once: this session's own first job makes the nodes busy.
             looked = client.first_look() if by_state else {}

@@ -15,7 +15,7 @@ from reframe.core.builtins import parameter, run_after, variable
 
 from siteproof import nodesets
 from siteproof.checks import contract, loading, missing, progress, selection, session, timetable
-from siteproof.checks.job import LOCAL, JobCheck
+from siteproof.checks.job import DERIVED_LIMIT, LOCAL, JobCheck
 from siteproof.checks.timetable import Timetable
 from siteproof.collect import pair_turns, stages
 from siteproof.errors import UserError
@@ -25,8 +25,6 @@ from siteproof.sites.pairs import Pair
 from siteproof.sites.system import PATTERN, PATTERNS
 from siteproof.slurm import client
 from siteproof.slurm.records import Node, unusable
-
-BY_TURNS = "1s"  # a time limit that nobody has set: it follows from the timetable
 
 
 def names() -> list[str]:
@@ -47,7 +45,7 @@ class PerPairCheck(JobCheck, special=True):
     link = parameter(names())
     pattern = variable(str, value="")  # instead of the link's
     trials = variable(int, value=0)  # 0: by the mode
-    time_limit = BY_TURNS
+    time_limit = DERIVED_LIMIT
 
     runs_on_node = "pair.sh"
     shared_scripts: tuple[str, ...] = ("account.sh", "network.sh")
@@ -61,16 +59,13 @@ class PerPairCheck(JobCheck, special=True):
     def places(self) -> list[str]:
         """The link's partition; all of them where there is nothing to measure, to say so."""
         site = session.current().site
-        self.by_turns = self.seconds() == 1
+        self.by_turns = self.derives_limit()
         self.none = "the site names no links"
         self.table = Timetable([], 1, 0)
         if not self.link:
             return list(site.system.partitions)
         self.over = site.system.links[self.link]
-        if self.trials < 0:
-            loading.refuse(
-                UserError("-S trials", f"{self.trials} of each pair", "a whole number from 1")
-            )
+        loading.refuse_number(self, "trials", 0)
         self.trials = self.trials or self.trials_promised() or self.trials_of[self.mode]
         if self.pattern and not PATTERN.fullmatch(self.pattern):
             what = f"unknown pattern '{self.pattern}'"
@@ -97,11 +92,12 @@ class PerPairCheck(JobCheck, special=True):
 
     def refuse_strangers(self) -> None:
         """End the run where `-S nodes` names what is no node of the site."""
-        if self.nodes not in ("all", "idle", nodesets.MISSING) and not self.nodes.isdigit():
-            try:
-                selection.select(self.nodes, timetable.inventory(session.current().site), {})
-            except UserError as error:
-                loading.refuse(error)
+        if selection.needs_states(self.nodes):
+            return
+        try:
+            selection.select(self.nodes, timetable.inventory(session.current().site))
+        except UserError as error:
+            loading.refuse(error)
 
     def lay_turns(self, states: dict[str, Node]) -> None:
         """The timetable, and a time limit as long; one that somebody has set stays, and cuts it.
@@ -174,7 +170,7 @@ class PerPairCheck(JobCheck, special=True):
 
     def expected_nodes(self) -> NodeSet:
         """Both ends of every pair."""
-        if self.link and not self.is_dry_run() and (self.nodes == "idle" or self.nodes.isdigit()):
+        if self.link and not self.is_dry_run() and selection.needs_states(self.nodes):
             # Decided once: this session's own first job makes the nodes busy.
             self.lay_turns(client.first_look())
         if not self.table.rounds:
@@ -199,7 +195,7 @@ class PerPairCheck(JobCheck, special=True):
     def write_work(self, missing: bool) -> None:
         """The timetable: all turns whose ends can take part, or only those without a result."""
         left = self.unmeasured() if missing else range(len(self.table.turns))
-        able = set(self.again if missing else self.asked)
+        able = set(self.nodes_of_job)
         left = [n for n in left if set(self.table.turns[n][1:]) <= able]
         lines = self.table.lines(left, pair_turns.name, self.over.address_of)
         self.place("timetable", lines)
@@ -267,10 +263,9 @@ class PerPairCheck(JobCheck, special=True):
             dead = unusable(ends, client.node_states(ends)) if ends else {}
         except UserError:
             return nodesets.of()
-        self.again = nodesets.of(
+        return nodesets.of(
             end for turn in turns if not set(turn[1:]) & set(dead) for end in turn[1:]
         )
-        return self.again
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many turns gave a figure, and what became of the others."""

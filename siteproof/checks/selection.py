@@ -1,8 +1,7 @@
-"""Which nodes `-S nodes` asks for, and how many of them one job may have."""
+"""Which nodes `-S nodes` selects, and how many of them one job may have."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from ClusterShell.NodeSet import NodeSet
@@ -12,33 +11,53 @@ from siteproof.errors import UserError
 from siteproof.slurm.records import Node
 
 CHUNK = 64  # nodes of one job: what is lost at most with its batch host
+MAX_DIGITS = 9  # of a count
+OPTION = "-S nodes"
 
 
-def select(spec: str, inventory: NodeSet, states: Mapping[str, Node]) -> NodeSet:
-    """The nodes that `-S nodes=SPEC` asks for: all, idle, a count, or a node set.
+def is_count(spec: str) -> bool:
+    """Whether it is a number of nodes."""
+    return spec.isascii() and spec.isdigit()
 
-    Of `missing`, all: which of them it is, each check finds (siteproof.checks.missing).
 
-    A count takes the first nodes that are idle. Raises UserError for anything else.
+def count_of(spec: str) -> int:
+    """The number; of more digits than any system has nodes, their beginning."""
+    return int(spec[:MAX_DIGITS])
+
+
+def needs_states(spec: str) -> bool:
+    """Whether it selects idle nodes only."""
+    return spec == "idle" or is_count(spec)
+
+
+def select(spec: str, inventory: NodeSet, states: Mapping[str, Node] | None = None) -> NodeSet:
+    """The nodes that `-S nodes=SPEC` selects: all, idle, a count, or a node set.
+
+    `missing` selects all: each check finds out which of them it lacks (siteproof.checks.missing).
+    A count takes the first idle nodes; without states, all are idle. Raises UserError for anything
+    else.
     """
     allowed = f"all, idle, missing, a count, or a node set within {inventory}"
     if spec in ("all", nodesets.MISSING):
         return inventory
-    free = [n for n in inventory if not states or n in states and states[n].state.idle]
-    idle = nodesets.of(free)
-    if spec == "idle":
-        return idle
-    if re.fullmatch("[0-9]{1,9}", spec):
-        if not 0 < int(spec) <= len(inventory):
-            raise UserError("-S nodes", f"{spec} of {len(inventory)} nodes", allowed)
-        if int(spec) > len(idle):
-            raise UserError("-S nodes", f"{spec} nodes asked for, {len(idle)} are idle", allowed)
-        return idle[: int(spec)]
+    if needs_states(spec):
+        idle = inventory
+        if states:
+            idle = nodesets.of(n for n in inventory if n in states and states[n].state.idle)
+        return idle if spec == "idle" else _first(count_of(spec), idle, inventory, allowed)
     try:
         wanted = nodesets.parse(spec)
     except ValueError as error:
-        raise UserError("-S nodes", f"'{spec}' is no node set ({error})", allowed) from None
-    if not wanted or not wanted <= inventory:
-        strangers = wanted - inventory
-        raise UserError("-S nodes", f"{strangers or 'nothing'} is not in the inventory", allowed)
+        raise UserError(OPTION, f"'{spec}' is not a node set ({error})", allowed) from None
+    unknown = wanted - inventory
+    if unknown or not wanted:
+        raise UserError(OPTION, f"{unknown or 'nothing'} is not in the inventory", allowed)
     return wanted
+
+
+def _first(count: int, idle: NodeSet, inventory: NodeSet, allowed: str) -> NodeSet:
+    if not 0 < count <= len(inventory):
+        raise UserError(OPTION, f"{count} of {len(inventory)} nodes", allowed)
+    if count > len(idle):
+        raise UserError(OPTION, f"{count} nodes requested, {len(idle)} are idle", allowed)
+    return idle[:count]

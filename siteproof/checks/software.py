@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from siteproof.errors import UserError
 from siteproof.sites import Site
 from siteproof.spack import registered
 from siteproof.spack.registered import Registered
@@ -57,17 +58,13 @@ def provenance(found: Mapping[str, Registered], name: str) -> dict[str, str]:
     return {"software_lock": f"{found[name].name}@{found[name].lock}", "spack": found[name].spack}
 
 
-def difference(system: str, found: Mapping[str, Registered], name: str) -> str:
-    """Why an environment may not be used, with what mends it; empty: it is as its lock says."""
+def refuse_difference(system: str, found: Mapping[str, Registered], name: str) -> None:
+    """Raise UserError where an environment is not what its lock file lists."""
     if name not in found:
-        return ""
-    differs = registered.difference(system, found[name])
-    return (
-        f"environment {name} is not what its lock says: {differs}; "
-        f"{registered.mend(found[name].name)} mends it"
-        if differs
-        else ""
-    )
+        return
+    if differs := registered.difference(system, found[name]):
+        what = f"differs from its lock file: {differs}"
+        raise UserError(f"environment {name}", what, hint=registered.mend(found[name].name))
 
 
 def remedy(programs: Iterable[str]) -> str:

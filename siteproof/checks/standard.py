@@ -28,7 +28,7 @@ def usable(site: Site, partition: str, nodes: str) -> int:
         return 1
     inventory = site.expected(where.role)
     try:
-        chosen = selection.select(nodes, inventory, {})
+        chosen = selection.select(nodes, inventory)
     except UserError:
         return 0
     try:

@@ -20,7 +20,7 @@ from reframe.utility import typecheck
 
 from siteproof import nodesets
 from siteproof.checks import contract, loading, missing, progress, selection, session
-from siteproof.checks.job import LOCAL, MARGIN, JobCheck
+from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.tuning import Tuning
 from siteproof.collect import stages, sweep_points
 from siteproof.collect.outcome import Outcome
@@ -35,7 +35,6 @@ from siteproof.sweeps.points import combinations, repeated, size_class, walk
 from siteproof.sweeps.reading import SweepFile
 
 ALL = "all"  # the walk of a check that is no sweep: all of its points in one job
-BY_POINTS = "1s"  # a time limit that nobody has set: it follows from the points
 AROUND = 5  # seconds of a point beyond its limit: ranks that do not end at once
 COLLECT_EVERY = 20  # seconds between two rewritings of the samples
 QUEUED = 7200  # seconds that a job may wait in the queue, when it is its turn
@@ -54,12 +53,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
     resume = variable(str, value="")  # a session, or last: only what is missing there
     launch = variable(str, value="")  # srun's --mpi; empty: as the program's library has it
     again = variable(str, value="no")  # yes: with `resume`, also what failed there
-    time_limit = BY_POINTS
+    time_limit = DERIVED_LIMIT
     costs = variable(typecheck.Dict[str, typecheck.List[int]], value={})
 
     runs_on_node = "sweep.sh"
     shared_scripts: tuple[str, ...] = ("account.sh", "mpi.sh", "launch.sh")
-    again_on: NodeSet | None = None  # the nodes of a second job
     tool = ""
     sweep_file: SweepFile | None = None
     seconds_of_point: dict[str, int] = {"quick": 60, "maintenance": 300, "acceptance": 600}
@@ -105,7 +103,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         self.resumed: resume.Resumed | None = None
         if self.resume:
             self.find_resumed()
-        self.by_points = self.seconds() == 1
+        self.by_points = self.derives_limit()
         self.costs = {name: self.cost_on(name.partition(":")[2]) for name in self.valid_systems}
         if self.by_points:
             self.time_limit = f"{max(cost[1] for cost in self.costs.values())}s"
@@ -180,7 +178,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if where.scheduler == LOCAL:
             return 1
         try:
-            return len(selection.select(self.nodes, site.expected(where.role), {}))
+            return len(selection.select(self.nodes, site.expected(where.role)))
         except UserError:
             return 0
 
@@ -323,7 +321,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def remember_job(self) -> None:
         """As every job, with its nodes; and the next one goes behind it."""
-        nodes = [self.plan.provenance.get("nodes", ""), str(self.again_on or self.asked)]
+        nodes = [self.plan.provenance.get("nodes", ""), str(self.nodes_of_job)]
         told = "; ".join(filter(None, nodes))
         self.plan.provenance = {**self.plan.provenance, "nodes": told}
         super().remember_job()
@@ -336,7 +334,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         order = self.sweep_file.sweep.order if self.sweep_file else "ascending"
         there = sweep_points.measured(stage, self.points) if missing else set()
         turned = combinations(self.points) if self.turns_knobs else {}
-        nodes = len(self.again_on or self.asked)
+        nodes = len(self.nodes_of_job)
         lines = [
             self.points[n].line(n, self.point_limit, turned.get(n, 0))
             for n in walk(self.points, order, session.current().name)
@@ -346,7 +344,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def settings(self) -> dict[str, str]:
         """The nodes in their order, and how ranks start."""
-        asked = set(self.again_on or self.asked)
+        asked = set(self.nodes_of_job)
         return {
             "JOB_NODES": " ".join(node for node in self.in_order if node in asked),
             "SWEEP_SRUN": "yes" if self.on_slurm else "",
@@ -415,8 +413,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return none
         able = [n for n in self.in_order if n in nodes and n not in self.watcher.dead]
         if any(point.nodes <= len(able) for point in left):
-            self.again_on = nodesets.of(able)
-            return self.again_on
+            return nodesets.of(able)
         return none
 
     def compared(self, metric: str) -> list[contract.Compared]:

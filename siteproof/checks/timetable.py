@@ -1,12 +1,13 @@
 """The timetable of a job over pairs: who measures with whom, when, and on which port.
 
 A round begins every `seconds + AROUND` seconds by each node's own clock. In it the server begins at
-once, the client LEAD later, or up to LATE after that, and both end before the next round, even if
-their clocks differ by SKEW.
+once, the client LEAD seconds later, or up to LATE after that. Both end before the next round, even
+if their clocks differ by SKEW.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -85,7 +86,7 @@ class Timetable:
         return self.length_of(len(self.rounds) * self.trials)
 
     def length_of(self, rounds: int) -> int:
-        """Seconds that a job over so many rounds takes."""
+        """Seconds that a job of this many rounds takes."""
         return self.launch + rounds * self.turn + SPARE
 
     def lines(
@@ -95,16 +96,16 @@ class Timetable:
 
         left: their numbers. Rounds without any are left out.
         """
-        found: dict[int, list[int]] = {}
+        by_round: dict[int, list[int]] = {}
         for turn in sorted(left):
-            found.setdefault(self._round_of[turn], []).append(turn)
+            by_round.setdefault(self._round_of[turn], []).append(turn)
         lines = []
-        for number, together in enumerate(found.values()):
-            taken: dict[str, int] = {}
+        for number, together in enumerate(by_round.values()):
+            clients_of: Counter[str] = Counter()  # each server's, so far in this round
             for turn in together:
                 _, client, server = self.turns[turn]
-                port = FIRST_PORT + PORTS * taken.setdefault(server, 0)
-                taken[server] += 1
+                port = FIRST_PORT + PORTS * clients_of[server]
+                clients_of[server] += 1
                 lines.append(f"{number} {name(turn)} {client} {server} {port} {address(server)}")
         return lines
 
@@ -126,14 +127,14 @@ def rounds(
     *,
     light: bool = False,
 ) -> list[list[Pair]]:
-    """The rounds of a link, as far as `-S nodes=SPEC` asks for them. Raises UserError.
+    """The rounds of a link, as far as `-S nodes=SPEC` selects them. Raises UserError.
 
     light: what is measured loads the network so little that pairs of a star need no turns of their
     own, as long as they share no node.
 
     spec: all, missing (all, of which the check takes its own), idle (pairs of two idle nodes), a
     count (the first so many clients of idle pairs), or nodes: a client brings its server along,
-    where each has one. states: what Slurm says; without it, all are idle.
+    where each has one. states: of the nodes, from Slurm; without them, all are idle.
     """
     servers, clients = pairs.servers(site, link), pairs.clients(site, link)
     laid = pairs.rounds(pattern, servers, clients, seed)
@@ -141,23 +142,9 @@ def rounds(
         laid = pairs.side_by_side(laid)
     if spec in ("all", nodesets.MISSING):
         return laid
-    if spec == "idle" or spec.isascii() and spec.isdigit():
-        laid = _kept(
-            laid,
-            lambda pair: (
-                not states or all(end in states and states[end].state.idle for end in pair)
-            ),
-        )
-        if not laid:
-            raise UserError("-S nodes", "no pair of which both nodes are idle", "all")
-        if spec == "idle":
-            return laid
-        asking = list(dict.fromkeys(client for together in laid for client, _ in together))
-        if not 0 < int(spec[:9]) <= len(asking):
-            what = f"{spec[:9]} clients asked for, {len(asking)} have an idle pair"
-            raise UserError("-S nodes", what, f"all, idle, 1 to {len(asking)}, or a node set")
-        first = set(asking[: int(spec)])
-        return _kept(laid, lambda pair: pair[0] in first)
+    if selection.needs_states(spec):
+        idle = _idle(laid, states)
+        return idle if spec == "idle" else _of_first_clients(idle, selection.count_of(spec))
     return _among(laid, selection.select(spec, inventory(site), {}), pattern)
 
 
@@ -166,12 +153,34 @@ def inventory(site: Site) -> NodeSet:
     return _nodes(node for role in site.system.nodes.values() for node in role.nodes)
 
 
+def _idle(laid: list[list[Pair]], states: Mapping[str, Node] | None) -> list[list[Pair]]:
+    """The pairs of which both nodes are idle."""
+
+    def is_idle(pair: Pair) -> bool:
+        return not states or all(end in states and states[end].state.idle for end in pair)
+
+    kept = _kept(laid, is_idle)
+    if not kept:
+        raise UserError(selection.OPTION, "no pair of which both nodes are idle", "all")
+    return kept
+
+
+def _of_first_clients(laid: list[list[Pair]], count: int) -> list[list[Pair]]:
+    clients = list(dict.fromkeys(client for together in laid for client, _ in together))
+    if not 0 < count <= len(clients):
+        what = f"{count} clients requested, {len(clients)} have an idle pair"
+        raise UserError(selection.OPTION, what, f"all, idle, 1 to {len(clients)}, or a node set")
+    first = set(clients[:count])
+    return _kept(laid, lambda pair: pair[0] in first)
+
+
 def _among(laid: list[list[Pair]], chosen: NodeSet, pattern: str) -> list[list[Pair]]:
-    ends = _nodes(end for together in laid for pair in together for end in pair)
+    """The pairs of chosen nodes; a client brings its server along where each has one."""
     by_client = pattern in ("star", "together")
     kept = _kept(laid, lambda pair: pair[0] in chosen and (by_client or pair[1] in chosen))
     if not kept:
-        raise UserError("-S nodes", f"no pair of this link is asked for by {chosen}", str(ends))
+        ends = _nodes(end for together in laid for pair in together for end in pair)
+        raise UserError(selection.OPTION, f"{chosen} has no pair of this link", str(ends))
     return kept
 
 

@@ -109,7 +109,7 @@ def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(suite):  #
     ("words", "told"),
     [
         ((), "--nodes: which nodes?"),
-        (("--nodes", "node[1-"), "is no node set"),
+        (("--nodes", "node[1-"), "is not a node set"),
         (("--nodes", "a", "--at-once", "0"), "a whole number above 0"),
         (("--what",), "unknown word '--what'"),
     ],

@@ -81,7 +81,7 @@ def test_fewer_nodes_are_fewer_pairs_and_strangers_to_a_link_skip(monkeypatch, t
     )
     assert done.exit_code == 0
     assert (
-        "TcpBandwidth over lan: SKIP, -S nodes: no pair of this link is asked for by node001. "
+        "TcpBandwidth over lan: SKIP, -S nodes: node001 has no pair of this link. "
         "Allowed: node[001-008]."
     ) in told
     assert "0 jobs on 0 nodes" in told

@@ -80,9 +80,9 @@ def test_a_session_that_is_restored_by_a_shortened_option_goes_on(good):
         (["-S", "nodse=idle"], "-S nodse: no check has this variable (did you mean 'nodes'?)"),
         (["-S", "Stream.nodse=idle"], "-S Stream.nodse: Stream has no such variable"),
         (["-P", "nodse=all,idle"], "-P nodse: no check has this variable"),
-        (["-x", "Strem"], "-x Strem: no check is called so (did you mean 'Stream'?)"),
-        (["-n", "Hpl", "-n", "Strem"], "-n Strem: no check is called so"),
-        (["-T", "netwrok"], "-T netwrok: no check has such a tag"),
+        (["-x", "Strem"], "-x Strem: no such check (did you mean 'Stream'?)"),
+        (["-n", "Hpl", "-n", "Strem"], "-n Strem: no such check"),
+        (["-T", "netwrok"], "-T netwrok: no check has this tag"),
         (["-p", "system", "-p", "mlk"], "-p mlk: no environment"),
         (["--system", "thishost:nodes"], "--system thishost:nodes: no partition 'nodes'"),
         (["--skip-san"], "--skip-sanity-check: nothing would be collected"),
@@ -109,7 +109,7 @@ def test_a_variable_of_the_environment_is_refused_by_its_own_name(good):
 def test_a_job_option_that_is_the_checks_to_say_is_refused_and_another_is_not(world):
     world.site("testbed")
     words = ("-l", "--system", "testbed", "-n", "Stream")
-    assert "is the check's to say" in world.reframe(*words, "-J", "nodelist=node001").refused()
+    assert "is set by the check" in world.reframe(*words, "-J", "nodelist=node001").refused()
     assert world.reframe(*words, "-J", "reservation=night").code == 0
 
 

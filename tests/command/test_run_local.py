@@ -116,7 +116,7 @@ def test_checks_can_be_chosen_by_name_and_variables_set(good):
         (["-r", "--mode", "fast"], "--mode: unknown mode 'fast'. Allowed: quick, maintenance"),
         (["-l", "--mode=fast"], "--mode: unknown mode 'fast'"),
         (["-r", "-S", "mode=fast"], "-S mode: unknown mode 'fast'"),
-        (["-r", "-S", "nodes=node[1-"], "-S nodes: 'node[1-' is no node set"),
+        (["-r", "-S", "nodes=node[1-"], "-S nodes: 'node[1-' is not a node set"),
         (["-r", "-S", "nodes=elsewhere"], "elsewhere is not in the inventory"),
         (["-r", "-S", "nodes=0"], "0 of 1 nodes"),
         (["-r", "-S", "nodes=2"], "2 of 1 nodes"),

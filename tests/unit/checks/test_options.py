@@ -119,7 +119,7 @@ def test_the_name_of_a_job_option(word, name):
 )
 def test_a_job_option_that_says_what_the_check_says_is_refused(monkeypatch, word):
     monkeypatch.setenv("SITEPROOF_SITES", str(TOP / "site-config"))
-    with pytest.raises(UserError, match="is the check's to say"):
+    with pytest.raises(UserError, match="is set by the check"):
         options.refuse(given(job_options=[word]), sites.load("testbed"))
 
 

@@ -126,14 +126,14 @@ def test_idle_is_pairs_of_two_idle_nodes(example):
 @pytest.mark.parametrize(
     ("spec", "busy", "why"),
     [
-        ("9", (), "9 clients asked for, 7 have an idle pair"),
-        ("0", (), "0 clients asked for"),
-        ("4", (1,), "4 clients asked for, 3 have an idle pair"),
+        ("9", (), "9 clients requested, 7 have an idle pair"),
+        ("0", (), "0 clients requested"),
+        ("4", (1,), "4 clients requested, 3 have an idle pair"),
         ("idle", (1, 2), "no pair of which both nodes are idle"),
         ("1", (1, 2), "no pair of which both nodes are idle"),
         ("node099", (), "node099 is not in the inventory"),
-        ("node[", (), "is no node set"),
-        ("9" * 5000, (), "clients asked for"),
+        ("node[", (), "is not a node set"),
+        ("9" * 5000, (), "clients requested"),
     ],
 )
 def test_what_cannot_be_had_is_told(example, spec, busy, why):
@@ -143,7 +143,7 @@ def test_what_cannot_be_had_is_told(example, spec, busy, why):
 
 
 def test_a_server_alone_is_no_pair(example):
-    with pytest.raises(UserError, match="no pair of this link is asked for by node002"):
+    with pytest.raises(UserError, match="node002 has no pair of this link"):
         asked(example, "node002")
 
 
