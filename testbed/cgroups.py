@@ -54,7 +54,7 @@ class Controller:
             (self._group(state, name) / "cgroup.procs").write_text("0")
 
     def move(self, state: State, name: str, processes: Callable[[], set[int]]) -> None:
-        """Put all processes of a node, which processes() tells, in its group."""
+        """Put all processes of a node, which processes() returns, in its group."""
         members = self._group(state, name) / "cgroup.procs"
         while outside := processes() - {int(pid) for pid in members.read_text().split()}:
             for pid in outside:

@@ -58,7 +58,7 @@ examples:
                                       four nodes here, four there, and one long link between
   testbed down
 
-exit codes: 0 well, 1 failed or not all nodes in service, 2 wrong usage; run: the command's own.
+exit codes: 0 success, 1 failure or not all nodes in service, 2 wrong usage; run: the command's own.
 The environment variable SITEPROOF_TESTBED_STATE names another state folder than
 /run/siteproof-testbed; two testbeds with two folders do not meet.
 """
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RTT,RATE",
         help=f"what joins the two sites ({wan.DEFAULT}); a third word, as 0.1%%, is loss each way",
     )
-    add("sites", "tell which node is at which site")
+    add("sites", "show which node is at which site")
     add("down", "take the cluster away, in whatever state it is, without a trace")
     add("status", "show the nodes' states and faults; exit code 0 if all are idle or at work")
     run = add("run", "run a command on the login node, in this folder, as you")
@@ -122,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _size(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MAX_NODES:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number from 1 to {_MAX_NODES}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {_MAX_NODES}")
     return int(text)
 
 
@@ -176,7 +176,7 @@ def _up(args: argparse.Namespace, state: State) -> int:
     except BaseException:
         for number in (signal.SIGINT, signal.SIGTERM):  # a second one would leave it half away
             signal.signal(number, signal.SIG_IGN)
-        _say("taking away what was made so far")
+        _say("removing what was created so far")
         _take_away(state, settings.mark)
         raise
     return 0
@@ -187,7 +187,7 @@ def _fill(state: State) -> None:
         room.create(state)
         room.inside(state, _build)
     except TestbedError as error:  # the logs stay for a look
-        raise TestbedError(f"{error}. 'testbed down' clears what is there") from None
+        raise TestbedError(f"{error}. 'testbed down' removes what is there") from None
     state.ready_file.touch()
 
 
@@ -271,7 +271,7 @@ def _status(_args: argparse.Namespace, state: State) -> int:
         print("down")
         return 1
     if not state.ready_file.exists():
-        print("half up; 'testbed down' clears it")
+        print("half up; 'testbed down' removes it")
         return 1
     read, write = os.pipe()
     words = ["timeout", "30", "sinfo", "--noheader", "--format=%T %D %N"]

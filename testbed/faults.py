@@ -1,4 +1,4 @@
-"""The faults a testbed can be given, each beside what undoes it, and which node has which.
+"""The faults that can be injected, how each is undone, and which node has which.
 
 inject, mend and what else acts on a node are called within the room.
 """
@@ -27,7 +27,7 @@ from state import State
 class Fault:
     """do(state, node, value) returns what undo(state, node, it) has to know.
 
-    default: the value if none is named. check(value) raises UsageError for a wrong one.
+    default: the value if none is given. check(value) raises UsageError for a wrong one.
     lasts: over a power loss; the others are gone with the node's namespaces.
     outage: it takes the node out of service, so that to mend it is also to wait for the node.
     """
@@ -75,7 +75,7 @@ _TABLE = (
     Fault("slow-disk", "reads and writes of the disk under /var/tmp go at this rate each",
           disks.slow, disks.unslow, "10MB/s", values.disk_rate, lasts=True),
     Fault("little-memory", "the node's processes have this much memory; the kernel kills what "
-          "needs more, and the limit is to be seen below /sys/fs/cgroup",
+          "needs more, and the limit shows below /sys/fs/cgroup",
           limits.limit_memory, limits.unlimit_memory, "512MiB", limits.check, lasts=True),
     Fault("hung", "no process of the node runs; its kernel answers ping",
           outages.hang, outages.wake, outage=True),
@@ -85,12 +85,12 @@ _TABLE = (
           lambda state, name, _value: slurm.kill_slurmd(state, name), _nothing, outage=True),
     Fault(RESTART, "slurmctld is stopped and started; no node, nothing to mend",
           lambda state, _name, _value: outages.restart_slurmctld(state), _nothing),
-    Fault("wrong-memory", "/proc/meminfo, and so free, tell another size; sysinfo(2) does not",
+    Fault("wrong-memory", "/proc/meminfo, and so free, show another size; sysinfo(2) does not",
           disguises.memory, disguises.drop, "2GiB", values.size),
-    Fault("other-kernel", "/proc/version and /proc/sys/kernel/osrelease tell another release; "
+    Fault("other-kernel", "/proc/version and /proc/sys/kernel/osrelease show another release; "
           "uname does not",
           disguises.kernel, disguises.drop, f"{platform.release()}-other", values.release),
-    Fault("other-package", "dpkg tells another version of a package",
+    Fault("other-package", "dpkg shows another version of a package",
           disguises.package, disguises.drop, "munge=0.0.1-other", values.pair),
     Fault("flapping", "slurmd is killed and started in turn, so many seconds apart",
           outages.flap, outages.stop_flapping, "5s", values.seconds, outage=True),
@@ -141,17 +141,23 @@ def mend(state: State, nodes: Sequence[str], fault: str | None = None) -> None:
     """Undo a fault, or all that the nodes have, and wait until they are in service again."""
     out = []
     for name in dict.fromkeys(nodes):
-        had = [known for known in FAULTS.values() if _note(state, name, known.name).exists()]
-        wanted = [known for known in had if fault in (None, known.name)]
-        if fault and not wanted:
-            raise UsageError(f"{name} does not have {fault}; 'testbed status' names its faults")
-        for known in wanted:
-            note = _note(state, name, known.name)
-            known.undo(state, name, json.loads(note.read_text())["before"])
-            note.unlink()
-        if any(known.outage for known in wanted):
+        mended = _mend_node(state, name, fault)
+        if any(known.outage for known in mended):
             out.append(name)
     outages.power_on(state, out)
+
+
+def _mend_node(state: State, name: str, fault: str | None) -> list[Fault]:
+    """Undo a fault of a node, or all that it has; which ones."""
+    had = [known for known in FAULTS.values() if _note(state, name, known.name).exists()]
+    wanted = [known for known in had if fault in (None, known.name)]
+    if fault and not wanted:
+        raise UsageError(f"{name} does not have {fault}; 'testbed status' names its faults")
+    for known in wanted:
+        note = _note(state, name, known.name)
+        known.undo(state, name, json.loads(note.read_text())["before"])
+        note.unlink()
+    return wanted
 
 
 def _lose_power(state: State, name: str) -> None:

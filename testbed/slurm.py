@@ -1,4 +1,7 @@
-"""Munge, slurmctld and slurmd: their settings, their start, and whether all is well."""
+"""Munge, slurmctld and slurmd: their settings, their start, and their health.
+
+The bed runs on the distribution's Python without packages, so siteproof/slurm cannot be used here.
+"""
 
 import os
 import secrets
@@ -20,7 +23,7 @@ def write_configuration(state: State) -> None:
     """slurm.conf and cgroup.conf."""
     size = state.settings.size
     cores = len(os.sched_getaffinity(0))
-    # UnkillableStepTimeout: with 60 s, which is usual, Slurm drains a healthy batch host of a busy
+    # UnkillableStepTimeout: with Slurm's default of 60 s it drains a healthy batch host of a busy
     # machine for "Kill task failed".
     # Debian 12's Slurm looks for a cgroup tree even where nothing uses it, unless told which.
     (state.etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
@@ -119,7 +122,7 @@ def start_slurmd(state: State, name: str) -> None:
 
 
 def boot_slurmd(state: State, name: str) -> None:
-    """Start a node's munged and slurmd, and let it tell slurmctld that the node has booted."""
+    """Start a node's munged and slurmd, and report to slurmctld that the node has booted."""
     start_munge(state, name)
     _start_slurmd(state, name, "-b")
 

@@ -120,7 +120,7 @@ class State:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[bool]:
-        """Keep every other `down` waiting. Tells whether the state folder is still there."""
+        """Make every other `down` wait. Yields whether the state folder still exists."""
         try:
             folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:

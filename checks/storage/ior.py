@@ -1,12 +1,12 @@
 """Rates of many tasks together on a file system: IOR by POSIX and MPI-IO, one file or many."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
-from siteproof.checks import FileSystemSweep, loading, session, standard
+from siteproof.checks import FileSystemSweep, loading, session
 from siteproof.parsers import ior
 from siteproof.record.point import Point
 from siteproof.sites import Site
@@ -43,32 +43,23 @@ class Ior(FileSystemSweep):
     headline = ("read", "write")
     seconds_of_point = {"quick": 120, "maintenance": 900, "acceptance": 3600}
 
-    whole: Collection[int] = frozenset()  # numbers of nodes of all partitions
     block = variable(int, value=0)  # MiB of a task; 0: by the mode
 
     def standard_points(self) -> list[Mapping[str, str]]:
         """All nodes that can take a job, in three ways; and what criteria ask for."""
         loading.refuse_number(self, "block", 0)
         site = session.current().site
-        counts = {
-            standard.usable(site, name.partition(":")[2], self.nodes) for name in self.valid_systems
-        }
-        each = [{"tasks": str(count), **way} for count in sorted(counts - {0}) for way in WAYS]
-        asked = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
-        self.whole = counts - {int(values["tasks"]) for values in asked}
+        whole, required = self.standard_tasks()
+        each = [{**tasks, **way} for tasks in whole for way in WAYS]
         found = [
             {"tasks_per_node": "1", "transfer": str(TRANSFER), **WAYS[0], **values}
-            for values in (*each, *asked)
+            for values in (*each, *required)
         ]
         return [
             {"block": self.block_of(site, values), **values}
             for number, values in enumerate(found)
             if values not in found[:number]
         ]
-
-    def fitting(self, most: int) -> dict[int, Point]:
-        """Of whole partitions only the one in question."""
-        return standard.narrowed(super().fitting(most), self.whole, most)
 
     def block_of(self, site: Site, values: Mapping[str, str]) -> str:
         """Bytes of a task, whole transfers of them."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_before
 
-from siteproof.checks import file_system, session
+from siteproof.checks import file_system, session, standard
 from siteproof.checks.sweep import SweepCheck
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.point import Point
@@ -22,6 +23,7 @@ class FileSystemSweep(SweepCheck, special=True):
     """
 
     fs = parameter(file_system.names())
+    whole: Collection[int] = frozenset()  # how many nodes the partitions have
 
     def places(self) -> list[str]:
         """Partitions whose nodes may use it; where none may, all SKIP."""
@@ -32,6 +34,21 @@ class FileSystemSweep(SweepCheck, special=True):
         return [
             name for name in found if self.fs and self.there.used_by(site.partition(name).role)
         ] or found
+
+    def standard_tasks(self) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+        """Points of a run without a sweep file: all usable nodes of each partition, a task each;
+        and the points that criteria require."""
+        site = session.current().site
+        counts = {
+            standard.usable(site, name.partition(":")[2], self.nodes) for name in self.valid_systems
+        }
+        required = standard.of_criteria(site, self.tool, self.fs) if self.fs else []
+        self.whole = counts - {int(values["tasks"]) for values in required}
+        return [{"tasks": str(count)} for count in sorted(counts - {0})], required
+
+    def fitting(self, most: int) -> dict[int, Point]:
+        """Of the points on a whole partition only those of the partition in question."""
+        return standard.narrowed(super().fitting(most), self.whole, most)
 
     def where_of(self) -> dict[str, str]:
         """The same point may have been measured on another file system."""
