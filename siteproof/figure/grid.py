@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 RIGHT, HEAD = WIDTH - 8, 18.0
 LONGEST = 26
-NAMED = 40  # of an axis: more are told by every so many
-FIGURES = 9  # columns whose cells have room for digits
+MAX_NAMED = 40  # of an axis: of more, every so many
+MAX_TEXTS = 9  # columns whose cells have room for digits
 CELL, SPLIT, SMALLEST = 24.0, 34.0, 1.2  # units: how high a cell is
 HIGHEST = 330.0
 WIDEST = 92.0
 PIXELS = 700
-NOBODY = len(KINDS)  # the kind of a cell that nobody asked for
+NOT_EXPECTED = len(KINDS)  # the kind of a cell whose pair is not expected
 Pair = tuple[str, str]
 
 
@@ -33,7 +34,7 @@ Pair = tuple[str, str]
 class Matrix:
     """Nodes that send down the side, nodes that receive above. kinds: of each pair, of KINDS.
 
-    A cell without a kind stays white: nobody asked for the pair.
+    A cell without a kind stays white: the pair is not expected.
     texts: what is written into a cell, by pair. split: the rows and the columns are two sets, and
     a cell has both directions: from the row's node above, to it below.
     """
@@ -69,15 +70,9 @@ def draw(name: str, says: str, data: Matrix) -> str:
         box = (left / WIDTH, 1 - (top + high) / height, across / WIDTH, high / height)
         place = made.add_axes(box, facecolor="none")
         _axes(place, data, upright, (cell_w, cell_h))
-        if len(data.columns) <= FIGURES and cell_h >= CELL:
+        if len(data.columns) <= MAX_TEXTS and cell_h >= CELL:
             _texts(place, data)
-        placed = [Placed(box, _png(data, cell_w, cell_h))]
-        for kind, x, row in legend:
-            at = (x / WIDTH, 1 - (14 + 13 * row) / height, 16 / WIDTH, 9 / height)
-            placed.append(
-                Placed(at, pixels.paint(np.full((1, 1), KINDS.index(kind)), KINDS, 32, 18))
-            )
-            made.text((x + 20) / WIDTH, at[1] + 1 / height, kind.text, fontsize=SMALL)
+        cells = Placed(box, _png(data, cell_w, cell_h))
         if data.split:
             made.text(
                 left / WIDTH,
@@ -86,7 +81,7 @@ def draw(name: str, says: str, data: Matrix) -> str:
                 fontsize=SMALL,
                 ha="left",
             )
-        return placed
+        return [cells, *pixels.draw_legend(made, legend, KINDS, height)]
 
     return canvas.svg(name, data.title, says, height, fill)
 
@@ -95,19 +90,23 @@ def _png(data: Matrix, cell_w: float, cell_h: float) -> bytes:
     """All cells, those of two directions cut from corner to corner."""
     size = max(1, min(192 if data.split else 48, PIXELS // max(len(data.columns), len(data.rows))))
     high = max(1, round(size * cell_h / cell_w)) if size > 4 else size
-    there = np.array([[data.kinds.get((a, b), NOBODY) for b in data.columns] for a in data.rows])
-    large = np.repeat(np.repeat(there, high, axis=0), size, axis=1)
+    large = _enlarged([[(a, b) for b in data.columns] for a in data.rows], data, size, high)
     if data.split:
-        back = np.array([[data.kinds.get((b, a), NOBODY) for b in data.columns] for a in data.rows])
-        other = np.repeat(np.repeat(back, high, axis=0), size, axis=1)
+        other = _enlarged([[(b, a) for b in data.columns] for a in data.rows], data, size, high)
         rows, columns = np.ogrid[: large.shape[0], : large.shape[1]]
         below = (rows % high) / high + (columns % size) / size > 1
         large = np.where(below, other, large)
-    return pixels.paint_pixels(large, (*KINDS, pixels.Kind("nobody asked", "#ffffff")))
+    return pixels.paint_pixels(large, (*KINDS, pixels.Kind("not expected", "#ffffff")))
+
+
+def _enlarged(pairs: Sequence[Sequence[Pair]], data: Matrix, size: int, high: int) -> np.ndarray:
+    """The kinds of pairs, each as a block of pixels."""
+    cells = np.array([[data.kinds.get(pair, NOT_EXPECTED) for pair in row] for row in pairs])
+    return np.repeat(np.repeat(cells, high, axis=0), size, axis=1)
 
 
 def _texts(place: Axes, data: Matrix) -> None:
-    """The figures in the cells; of two directions each in its half."""
+    """The values in the cells; of two directions each in its half."""
     for y, a in enumerate(data.rows):
         for x, b in enumerate(data.columns):
             if data.split:
@@ -150,23 +149,31 @@ def _axes(place: Axes, data: Matrix, upright: bool, cell: tuple[float, float]) -
         place.tick_params(axis="x", labelrotation=55)
         for label in place.get_xticklabels():
             label.set(ha="left", rotation_mode="anchor")
-    first, second = ("one end", "other end") if data.split else ("to", "from")
-    place.set_xlabel(first if not data.split else second, fontsize=SMALL)
-    place.set_ylabel(second if not data.split else first, fontsize=SMALL)
+    if data.split:
+        place.set_xlabel("other end", fontsize=SMALL)
+        place.set_ylabel("one end", fontsize=SMALL)
+    else:
+        place.set_xlabel("to", fontsize=SMALL)
+        place.set_ylabel("from", fontsize=SMALL)
     place.spines[["top", "right"]].set_visible(True)
-    if min(cell) >= 6:
-        for n in range(1, len(data.columns)):
+    _lines(place, data, min(cell))
+
+
+def _lines(place: Axes, data: Matrix, size: float) -> None:
+    """White lines between cells that are large enough, and across those of two directions."""
+    rows, columns = len(data.rows), len(data.columns)
+    if size >= 6:
+        for n in range(1, columns):
             place.axvline(n, color="white", linewidth=1)
-        for n in range(1, len(data.rows)):
+        for n in range(1, rows):
             place.axhline(n, color="white", linewidth=1)
     if data.split:
-        for y in range(len(data.rows)):
-            for x in range(len(data.columns)):
-                place.plot([x, x + 1], [y + 1, y], color="white", linewidth=1)
+        for x, y in product(range(columns), range(rows)):
+            place.plot([x, x + 1], [y + 1, y], color="white", linewidth=1)
 
 
 def _shown(names: Sequence[str], room: float) -> list[int]:
     """Which nodes of an axis are named."""
-    if len(names) <= NAMED and room >= SMALL:
+    if len(names) <= MAX_NAMED and room >= SMALL:
         return list(range(len(names)))
     return [int(n) for n in nice_ticks(0, len(names) - 1, 8) if n == int(n)]

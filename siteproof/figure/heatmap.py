@@ -20,13 +20,12 @@ from siteproof.figure.pixels import Kind
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
 
 RIGHT = WIDTH - 8  # units
 LONGEST = 18  # letters of a node's name
-NAMED = 40  # rows that can all be named
+MAX_NAMED = 40  # rows that can all be named
 ROW, LEGEND, HEAD, GAP, FOOT = 11.0, 13.0, 14.0, 24.0, 20.0
-LEAST, MOST = 60.0, 330.0  # units: how high all of a large fleet is
+LOWEST, HIGHEST = 60.0, 330.0  # units: how high all of a large fleet is
 PIXELS = 720  # about so many lie side by side
 
 
@@ -50,7 +49,7 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class _Panel:
-    """Rows in one block. labels: row, from its middle, and text; top in units from above."""
+    """Rows in one block. labels: row, from its centre, and text; top in units from above."""
 
     rows: Sequence[int]
     labels: Sequence[tuple[float, str]]
@@ -82,43 +81,25 @@ def draw(name: str, says: str, data: HeatMap) -> str:
             place = made.add_axes(box, facecolor="none")
             _axes(place, data, panel, panel is panels[-1])
             placed.append(Placed(box, _png(data, panel)))
-        for kind, x, row in legend:
-            y = 1 - (4 + LEGEND * row + 10) / height
-            box = (x / WIDTH, y, 16 / WIDTH, 9 / height)
-            placed.append(
-                Placed(
-                    box, pixels.paint(np.full((1, 1), data.kinds.index(kind)), data.kinds, 32, 18)
-                )
-            )
-            made.add_artist(_frame(box))
-            made.text((x + 20) / WIDTH, y + 1 / height, kind.text, fontsize=SMALL)
-        return placed
+        return [*placed, *pixels.draw_legend(made, legend, data.kinds, height)]
 
     return canvas.svg(name, data.title, says, height, fill)
 
 
 def _panels(data: HeatMap, top: float) -> list[_Panel]:
     count = len(data.nodes)
-    if count <= NAMED:
+    if count <= MAX_NAMED:
         labels = [(n, short(node, LONGEST)) for n, node in enumerate(data.nodes)]
         return [_Panel(range(count), labels, top + HEAD, ROW * count, data.order)]
     found = []
     if data.worst:
         labels = [(n, short(data.nodes[row], LONGEST)) for n, row in enumerate(data.worst)]
-        found.append(
-            _Panel(data.worst, labels, top + HEAD, ROW * len(labels), f"the worst {len(labels)}")
-        )
-        top += HEAD + ROW * len(labels) + GAP - HEAD
-    high = min(MOST, max(LEAST, count * 1.0))
-    found.append(
-        _Panel(
-            range(count),
-            _rows(data, high),
-            top + HEAD,
-            high,
-            f"all {count} nodes{', ' + data.order if data.order else ''}",
-        )
-    )
+        high, head = ROW * len(labels), f"the worst {len(labels)}"
+        found.append(_Panel(data.worst, labels, top + HEAD, high, head))
+        top += high + GAP
+    high = min(HIGHEST, max(LOWEST, count * 1.0))
+    head = f"all {count} nodes" + (f", {data.order}" if data.order else "")
+    found.append(_Panel(range(count), _rows(data, high), top + HEAD, high, head))
     return found
 
 
@@ -166,9 +147,3 @@ def _columns(times: Sequence[datetime]) -> list[tuple[float, str]]:
         if not found or column + 0.5 - found[-1][0] > len(times) / 12:
             found.append((column + 0.5, text))
     return found
-
-
-def _frame(box: tuple[float, float, float, float]) -> Rectangle:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle(box[:2], box[2], box[3], fill=False, linewidth=0.5)

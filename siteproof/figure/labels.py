@@ -9,28 +9,34 @@ from math import floor, log10
 from siteproof.figure.canvas import SMALL, WIDTH
 
 LETTER = 0.58  # of the letters' height: how wide one is in a wide font, on average
-MOST_TICKS = 7
+MAX_TICKS = 7
 
 
 def number(value: float) -> str:
-    """A figure for people: four significant digits, and no exponent."""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    """A value for people: four significant digits, and no exponent."""
+    return _digits(value, 4)
+
+
+def _digits(value: float, digits: int) -> str:
+    if digits == 4 and abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}"
 
 
 def numbers(values: Sequence[float]) -> list[str]:
-    """Figures side by side: with as many digits as tell them apart."""
+    """Values side by side: with as many digits as tell them apart."""
+    shown: list[str] = []
     for digits in (4, 6, 8, 12):
-        told = [f"{v:.0f}" if digits == 4 and abs(v) >= 1000 else f"{v:.{digits}g}" for v in values]
-        if len(set(told)) == len(set(values)):
+        shown = [_digits(value, digits) for value in values]
+        if len(set(shown)) == len(set(values)):
             break
-    return told
+    return shown
 
 
 def short(text: str, most: int) -> str:
-    """A text whose lines have so many letters at most; what is left out is told by an ellipsis."""
-    return "\n".join(
-        line if len(line) <= most else line[: most - 1] + "…" for line in text.splitlines()
-    )
+    """A text whose lines have so many letters at most; an ellipsis stands for the rest."""
+    lines = text.splitlines()
+    return "\n".join(x if len(x) <= most else f"{x[: most - 1]}…" for x in lines)
 
 
 def wide(text: str, size: float = SMALL) -> float:
@@ -49,20 +55,22 @@ def legend_columns(names: Sequence[str]) -> int:
 
 
 def lanes(spans: Sequence[tuple[float, float]], most: int) -> list[int | None]:
-    """A lane for each span (left, right), so that none lies on another; None: no room.
+    """A lane for each span (left, right), so that none covers another; None: no room.
 
     Spans that come first get the lower lanes.
     """
     taken: list[list[tuple[float, float]]] = [[] for _ in range(most)]
     found: list[int | None] = []
-    for left, right in spans:
-        free = next(
-            (n for n, held in enumerate(taken) if all(right < a or left > b for a, b in held)), None
-        )
+    for span in spans:
+        free = next((n for n, lane in enumerate(taken) if _is_free(lane, span)), None)
         if free is not None:
-            taken[free].append((left, right))
+            taken[free].append(span)
         found.append(free)
     return found
+
+
+def _is_free(lane: Sequence[tuple[float, float]], span: tuple[float, float]) -> bool:
+    return all(span[1] < left or span[0] > right for left, right in lane)
 
 
 def side_of(x: float, text: str, left: float, right: float) -> tuple[str, tuple[float, float]]:
@@ -88,20 +96,26 @@ def date_ticks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
     """Some round dates between two moments, each as a text: years, months or days."""
     days = max((last - first).total_seconds() / 86400, 0.0)
     if days > 365 * 2.5:
-        step = -(-int(days / 365) // MOST_TICKS)
-        years = range(first.year, last.year + 1)
-        found = [datetime(y, 1, 1, tzinfo=UTC) for y in years if y % max(step, 1) == 0]
-        told = [(at, f"{at:%Y}") for at in found]
+        form, found = "%Y", _months(first, last, 12 * _step(days / 365, range(1, 200)))
     elif days > 60:
-        step = next(n for n in (1, 2, 3, 6) if days / 30.4 / n <= MOST_TICKS or n == 6)
-        months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
-        found = [datetime(m // 12, m % 12 + 1, 1, tzinfo=UTC) for m in months if m % step == 0]
-        told = [(at, f"{at:%Y-%m}") for at in found]
+        form, found = "%Y-%m", _months(first, last, _step(days / 30.4, (1, 2, 3, 6)))
     else:
-        step = next(n for n in (1, 2, 7, 14) if days / n <= MOST_TICKS or n == 14)
         start = datetime(first.year, first.month, first.day, tzinfo=UTC)
-        found = [start + timedelta(days=n) for n in range(0, int(days) + 2, step)]
-        told = [(at, f"{at:%m-%d}") for at in found if at >= first]
-        told[:1] = [(at, f"{at:%Y-%m-%d}") for at, _ in told[:1]]
-    inside = [(at, text) for at, text in told if first <= at <= last]
-    return inside or [(first, f"{first:%Y-%m-%d}")]
+        step = _step(days, (1, 2, 7, 14))
+        form, found = "%m-%d", [start + timedelta(n) for n in range(0, int(days) + 2, step)]
+    inside = [at for at in found if first <= at <= last] or [first]
+    told = [(at, f"{at:{form}}") for at in inside]
+    if form == "%m-%d" or inside == [first]:
+        told[0] = (inside[0], f"{inside[0]:%Y-%m-%d}")
+    return told
+
+
+def _step(many: float, steps: Sequence[int]) -> int:
+    """The first of these steps that leaves few enough ticks; else the last."""
+    return next((step for step in steps if many / step <= MAX_TICKS), steps[-1])
+
+
+def _months(first: datetime, last: datetime, step: int) -> list[datetime]:
+    """The first of every so many months."""
+    months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
+    return [datetime(m // 12, m % 12 + 1, 1, tzinfo=UTC) for m in months if m % step == 0]

@@ -5,13 +5,18 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.figure.canvas import WIDTH
+from siteproof.figure.canvas import SMALL, WIDTH, Placed
 from siteproof.figure.labels import wide
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROW = 13.0  # units: from one row of a legend to the next
 STEP = 4  # pixels from one stroke of a pattern to the next
 
 
@@ -38,6 +43,22 @@ def legend(kinds: Sequence[Kind]) -> list[tuple[Kind, float, int]]:
         found.append((kind, x, row))
         x += needed
     return found
+
+
+def draw_legend(
+    made: Figure, found: Sequence[tuple[Kind, float, int]], kinds: Sequence[Kind], height: float
+) -> list[Placed]:
+    """Draw a legend at the top of a figure that is so many units high."""
+    from matplotlib.patches import Rectangle
+
+    placed = []
+    for kind, x, row in found:
+        y = 1 - (14 + ROW * row) / height
+        box = (x / WIDTH, y, 16 / WIDTH, 9 / height)
+        placed.append(Placed(box, paint(np.full((1, 1), kinds.index(kind)), kinds, 32, 18)))
+        made.add_artist(Rectangle(box[:2], box[2], box[3], fill=False, linewidth=0.5))
+        made.text((x + 20) / WIDTH, y + 1 / height, kind.text, fontsize=SMALL)
+    return placed
 
 
 def paint(cells: np.ndarray, kinds: Sequence[Kind], wide: int, high: int) -> bytes:

@@ -12,10 +12,10 @@ from siteproof.record import descriptions
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import count, few, nodes, period, when
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, limited, limited_points
 from siteproof.sites import Hardware
 
-MOST = 60  # lines of a table
+MAX_ROWS = 60  # of a table, and points of one kind
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount.")
 LONGEST = 100  # characters of a value
 
@@ -127,7 +127,7 @@ def _role(material: Material, told: Described, role: str) -> Section:
         f"Role {role}",
         lead,
         [t for t in tables if t.rows],
-        points=_first(points + _unread({n: told.unread[n] for n in mine})),
+        points=limited_points(points + _unread({n: told.unread[n] for n in mine}), MAX_ROWS),
     )
 
 
@@ -169,10 +169,8 @@ def _undecided(same: Uniformity) -> Table:
 
 
 def _cut(columns: Sequence[str], rows: Sequence[tuple[str, ...]], title: str) -> Table:
-    left = (
-        f"{len(rows) - MOST} more; 'siteproof describe --all' has them." if len(rows) > MOST else ""
-    )
-    return Table(columns, rows[:MOST], left, title=f"{title} ({len(rows)})")
+    command = "siteproof describe --all"
+    return limited(columns, rows, MAX_ROWS, command, title=f"{title} ({len(rows)})")
 
 
 def _unread(unread: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -222,13 +220,9 @@ def _health(found: Sequence[Sample]) -> list[str]:
             lines[f"{name} grew by {grown} from the first look to the last"].append(delta.node)
         for name, why in delta.unknown.items():
             lines[f"{name} {why}"].append(delta.node)
-    return _first([f"Health of {nodes(names)}: {line}" for line, names in lines.items()])
-
-
-def _first(points: Sequence[str]) -> list[str]:
-    """The first of many sentences, and how many more there are."""
-    left = [f"{len(points) - MOST} more such lines are left out"] if len(points) > MOST else []
-    return [*points[:MOST], *left]
+    return limited_points(
+        [f"Health of {nodes(names)}: {line}" for line, names in lines.items()], MAX_ROWS
+    )
 
 
 def _value(value: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from siteproof.gate.decision import Ruling
@@ -9,13 +10,13 @@ from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding
 from siteproof.report.material import Material
 from siteproof.report.phrases import count, counted, few, nodes
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, limited
 from siteproof.wording.findings import about, full, fulls, sentence, sentences
 
-NOT_ASKED = "nothing asked"  # and nothing measured: neither good nor bad
-SHOWN = 3  # reasons of a node
-MOST = 150  # lines of a table; more would hide what matters
-NAMED = 3  # groups of nodes that a sentence tells the reason of
+NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad
+MAX_REASONS = 3  # of a node
+MAX_ROWS = 150  # of a table; more would hide what matters
+MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 
 def chapter(material: Material) -> Section:
@@ -37,21 +38,20 @@ def brief(material: Material) -> str:
     if not out or not material.measured:
         return told
     groups = _alike(out)
-    if len(groups) <= NAMED:
+    if len(groups) <= MAX_GROUPS:
         why = [
-            f"{nodes(names)} ({state}: {_gravest(reasons)})"
-            for (state, reasons, _), names in groups
+            f"{nodes(names)} ({state}: {_worst(reasons)})" for (state, reasons, _), names in groups
         ]
-    else:  # each has its own figure: told by what is wrong
+    else:  # too many groups: by what is wrong, without the values
         why = [
             f"{len(names)} {state} by {what} ({nodes(names)})"
             for (state, what), names in _subjects(out).items()
         ]
     first, dot, rest = told.partition(".")
-    return f"{first}: {few(why, NAMED, '; ')}{dot}{rest}"
+    return f"{first}: {few(why, MAX_GROUPS, '; ')}{dot}{rest}"
 
 
-def _gravest(reasons: Sequence[str]) -> str:
+def _worst(reasons: Sequence[str]) -> str:
     more = f", and {count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
     return f"{(reasons or ('no reason known',))[0]}{more}"
 
@@ -67,18 +67,21 @@ def short(material: Material) -> str:
             "about any."
         )
     out = sum(not r.back for r in rulings.values())
-    rest = material.once(_unasked)
-    unasked = f" Nothing was asked of {nodes(rest)}, and nothing measured." if rest else ""
+    rest = material.once(_not_required)
+    not_required = (
+        f" Nothing is required of {nodes(rest)}, and nothing was measured." if rest else ""
+    )
     if not out:
-        return f"No node stays out: all {len(rulings)} go back.{unasked}"
+        who = "the only node goes back" if len(rulings) == 1 else f"all {len(rulings)} go back"
+        return f"No node stays out: {who}.{not_required}"
     verb = "stays" if out == 1 else "stay"
-    return f"{out} of {count(len(rulings), 'node')} {verb} out.{unasked}"
+    return f"{out} of {count(len(rulings), 'node')} {verb} out.{not_required}"
 
 
 def _doubts(material: Material) -> Section | None:
     """What limits the trust in all of this."""
     found = fulls(material.fleet.warnings)
-    lead = "What limits the trust in the ranking of the nodes, and what racks have in common."
+    lead = "What limits the trust in the ranking of the nodes, and what racks share."
     return Section("doubts", "What is true of many nodes", lead, points=found) if found else None
 
 
@@ -95,11 +98,11 @@ def _notes(material: Material) -> Section | None:
     retest = material.fleet.retest
     if not rows and not retest:
         return None
-    left = f"{len(rows) - MOST} more; 'siteproof nodes' has them." if len(rows) > MOST else ""
-    table = Table(("nodes", "seen once", "over the years"), rows[:MOST], left)
+    columns = ("nodes", "seen once", "over the years")
+    table = limited(columns, rows, MAX_ROWS, "siteproof nodes")
     return Section(
         "retest",
-        "What one more run would tell",
+        "What one more run would decide",
         f"Run again: {retest}." if retest else "Nothing has to be run again.",
         [table] if rows else [],
     )
@@ -112,11 +115,11 @@ def _over_the_years(material: Material, names: Collection[str]) -> str:
         for a in material.survey.alerts
         if a.open and not a.of_fleet and (there := [n for n in a.nodes if n in names])
     ]
-    return few(told, SHOWN, "; ") or "-"
+    return few(told, MAX_REASONS, "; ") or "-"
 
 
 def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[str]]:
-    """Nodes by state and by what their gravest reason speaks of, the gravest state first."""
+    """Nodes by state and by the subject of their worst reason, the most severe state first."""
     order = [str(state) for state in State]
     found: dict[tuple[str, str], list[str]] = {}
     for ruling in rulings:
@@ -126,8 +129,8 @@ def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[st
     return dict(sorted(found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]))))
 
 
-def _unasked(material: Material) -> set[str]:
-    """Nodes that are OK because nothing was asked of them."""
+def _not_required(material: Material) -> set[str]:
+    """Nodes that are OK because nothing is required of them."""
     return {
         n.node
         for n in material.fleet.nodes.values()
@@ -157,27 +160,14 @@ def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
     """A line for the nodes that are in the same state for the same reasons."""
     rows = []
     for (state, reasons, waived), names in _alike(rulings):
-        why = [few(reasons, SHOWN, "; ")] if reasons else []
+        why = few(reasons, MAX_REASONS, "; ")
+        why = "; ".join(part for part in (why, waived) if part)
         rows.append(
-            (
-                nodes(names),
-                state,
-                _roles(material, names),
-                _groups(material, names),
-                "; ".join(why + ([waived] if waived else [])) or "-",
-            )
+            (nodes(names), state, _roles(material, names), _groups(material, names), why or "-")
         )
-    note = (
-        ""
-        if len(rows) <= MOST
-        else (f"{len(rows) - MOST} more lines are left out; 'siteproof nodes' has all of them.")
-    )
-    return Table(
-        ("nodes", "state", "role", "group", "why"),
-        rows[:MOST],
-        note,
-        title=f"{title} ({len(rulings)})",
-    )
+    columns = ("nodes", "state", "role", "group", "why")
+    title = f"{title} ({len(rulings)})"
+    return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title)
 
 
 def _roles(material: Material, names: Iterable[str]) -> str:
@@ -186,33 +176,27 @@ def _roles(material: Material, names: Iterable[str]) -> str:
 
 def _groups(material: Material, names: Sequence[str]) -> str:
     """The racks or switches that they are in."""
-    told = {
-        node: group
-        for group in material.site.system.groups
-        for node in material.once(_members)[group]
-    }
-    return few(sorted({told[name] for name in names if name in told}), SHOWN) or "-"
+    held = set(names)
+    found = [group for group, members in material.once(_members).items() if members & held]
+    return few(sorted(found), MAX_REASONS) or "-"
 
 
-def _members(material: Material) -> Mapping[str, Sequence[str]]:
+def _members(material: Material) -> Mapping[str, set[str]]:
     system = material.site.system
-    return {group: list(system.group(group)) for group in system.groups}
+    return {group: set(system.group(group)) for group in system.groups}
 
 
 def _states(material: Material) -> Table:
     """How many nodes of each role are in which state, and which."""
-    report, unasked, rows = material.fleet, material.once(_unasked), []
-    groups: dict[str, list[NodeReport]] = {}
-    for node in report.nodes.values():
-        word = NOT_ASKED if node.node in unasked else str(node.state)
-        groups.setdefault(word, []).append(node)
-    for word in (*map(str, State), NOT_ASKED):
-        if mine := groups.get(word):
-            roles = {n.role: sum(m.role == n.role for m in mine) for n in mine}
-            rows.append((word, str(len(mine)), counted(roles.items()), nodes(n.node for n in mine)))
-    return Table(
-        ("state", "count", "by role", "nodes"),
-        rows,
-        numeric=("count",),
-        title=f"States of {count(len(report.nodes), 'node')}",
-    )
+    not_required = material.once(_not_required)
+    groups: dict[str, list[NodeReport]] = {word: [] for word in (*map(str, State), NOT_REQUIRED)}
+    for node in material.fleet.nodes.values():
+        groups[NOT_REQUIRED if node.node in not_required else str(node.state)].append(node)
+    rows = [_state_row(word, found) for word, found in groups.items() if found]
+    title = f"States of {count(len(material.fleet.nodes), 'node')}"
+    return Table(("state", "count", "by role", "nodes"), rows, numeric=("count",), title=title)
+
+
+def _state_row(word: str, found: Sequence[NodeReport]) -> tuple[str, ...]:
+    roles = Counter(node.role for node in found)
+    return word, str(len(found)), counted(roles.items()), nodes(node.node for node in found)

@@ -3,62 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from siteproof.judge.criterion import CriterionVerdict
-from siteproof.judge.gravity import UNDECIDED
+from siteproof.judge.gravity import UNDECIDED, Verdict
 from siteproof.record.pair_units import link_of
 from siteproof.record.samples import PUBLISHED
 from siteproof.report.material import Material
 from siteproof.report.phrases import count, few, nodes, when
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, limited
 from siteproof.sweeps import reading
 from siteproof.wording.findings import fulls
 from siteproof.wording.verdicts import reason
 
-NAMED = 4  # things of a kind that a sentence names
-MOST = 100  # lines of a table
+MAX_NAMED = 4  # things of a kind in a sentence
+MAX_ROWS = 100  # of a table
 NEVER = "never"
 
 
 def chapter(material: Material) -> Section:
     """A table for each kind of thing that was not tested."""
-    tables = [
-        _table(
+    every: tuple[tuple[str, tuple[str, ...], Iterable[tuple[str, ...]]], ...] = (
+        (
+            "Criteria without an answer",
             ("verdict", "why", "count", "criteria"),
             _by_reason(material),
-            "Criteria without an answer",
-            ("count",),
         ),
-        _table(("nodes", "count", "lack"), _nodes(material), "Nodes without a figure", ("count",)),
-        _table(
+        ("Nodes without a value", ("nodes", "count", "missing"), _nodes(material)),
+        (
+            "Checks that gave no value",
             ("check", "status", "count", "where", "why"),
             _failed(material),
-            "Checks that gave no value",
-            ("count",),
         ),
-        _table(
+        (
+            "Checks that were not run",
             ("criteria that wait", "last measured", "checks"),
             _by_need(material),
-            "Checks that were not run",
         ),
-        _table(
+        (
+            "Roles, links and file systems without a value",
             ("what", "name", "why"),
             _places(material),
-            "Roles, links and file systems without a figure",
         ),
-        _table(("last measured", "sweeps"), _by_time(material), "Sweeps that were not run"),
-    ]
-    return Section(
-        "untested",
-        "What was not tested",
-        brief(material),
-        [table for table in tables if table.rows],
+        ("Sweeps that were not run", ("last measured", "sweeps"), _by_time(material)),
     )
+    tables = [
+        limited(columns, list(rows), MAX_ROWS, numeric={"count"} & set(columns), title=title)
+        for title, columns, rows in every
+    ]
+    filled = [table for table in tables if table.rows]
+    return Section("untested", "What was not tested", brief(material), filled)
 
 
 def brief(material: Material) -> str:
-    """What is missing, in a sentence: first what is owed, then what nobody asks for."""
-    checks, owed = _checks(material), []
+    """What is missing, in a sentence: first what is promised, then what nothing requires."""
+    checks = material.once(_not_run)
+    missing = []
+    if lacking := [n.node for n in material.fleet.nodes.values() if n.untested]:
+        missing.append(f"{count(len(lacking), 'node')} ({nodes(lacking)})")
     for one, many, names in (
         ("criterion", "criteria", [r.id for r in _criteria(material)]),
         ("check", "checks", [name for name, waiting, _ in checks if waiting]),
@@ -68,38 +70,19 @@ def brief(material: Material) -> str:
             [f"{kind} {name}" for kind, name, _ in _places(material)],
         ),
     ):
-        owed += [f"{count(len(names), one, many)} ({few(names, NAMED)})"] if names else []
-    if lacking := [n.node for n in material.fleet.nodes.values() if n.untested]:
-        owed.insert(0, f"{count(len(lacking), 'node')} ({nodes(lacking)})")
-    told = (
-        [f"Not tested: {'; '.join(owed)}."]
-        if owed
-        else ["Everything that the site promises was tested."]
-    )
+        if names:
+            missing.append(f"{count(len(names), one, many)} ({few(names, MAX_NAMED)})")
+    told = "Everything that the site promises was tested."
+    if missing:
+        told = f"Not tested: {'; '.join(missing)}."
     free = [
         (sum(not waiting for _, waiting, _ in checks), "check"),
-        (len(_sweeps(material)), "sweep"),
+        (len(material.once(_not_swept)), "sweep"),
     ]
     rest = " and ".join(count(number, word) for number, word in free if number)
-    return " ".join(
-        told
-        + (
-            [f"Beside these {rest} of the suite, for which no criterion waits, were not run."]
-            if rest
-            else []
-        )
-    )
-
-
-def _table(
-    columns: tuple[str, ...],
-    rows: Iterable[tuple[str, ...]],
-    title: str,
-    numeric: tuple[str, ...] = (),
-) -> Table:
-    held = list(rows)
-    left = f"{len(held) - MOST} more lines are left out." if len(held) > MOST else ""
-    return Table(columns, held[:MOST], left, numeric, title)
+    if not rest:
+        return told
+    return f"{told} In addition {rest} of the suite were not run; no criterion waits for them."
 
 
 def _criteria(material: Material) -> list[CriterionVerdict]:
@@ -112,13 +95,25 @@ def _criteria(material: Material) -> list[CriterionVerdict]:
 
 
 def _by_reason(material: Material) -> Iterator[tuple[str, str, str, str]]:
-    """Criteria that lack an answer for the same reason in one line."""
-    held: dict[tuple[str, str], list[str]] = {}
-    for result in _criteria(material):
-        why = reason(result).replace(result.criterion.metric, "its figure")
-        held.setdefault((str(result.verdict), why or "-"), []).append(result.id)
-    for (verdict, why), names in held.items():
-        yield verdict, why, str(len(names)), ", ".join(names)
+    """Criteria that lack an answer on the same nodes for the same reason in one row."""
+    groups: dict[object, list[CriterionVerdict]] = {}
+    for result in map(_without_names, _criteria(material)):
+        missing = frozenset(n.node for n in result.nodes if n.verdict is not Verdict.PASS)
+        kinds = tuple(finding.alike for finding in result.findings)
+        groups.setdefault((result.verdict, kinds, missing), []).append(result)
+    for results in groups.values():
+        names = [result.id for result in results]
+        why = reason(results[0]) or "-"
+        yield str(results[0].verdict), why, str(len(names)), ", ".join(names)
+
+
+def _without_names(result: CriterionVerdict) -> CriterionVerdict:
+    """The same without its metric's name in the findings, for a row of several criteria."""
+    findings = tuple(
+        replace(finding, criterion="", metric="the metric" if finding.metric else "")
+        for finding in result.findings
+    )
+    return replace(result, findings=findings)
 
 
 def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
@@ -128,7 +123,7 @@ def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
         if node.untested:
             lack.setdefault(tuple(fulls(node.findings)), []).append(node.node)
     for reasons, names in sorted(lack.items(), key=lambda item: -len(item[1])):
-        yield nodes(names), str(len(names)), few(reasons, NAMED, "; ")
+        yield nodes(names), str(len(names)), few(reasons, MAX_NAMED, "; ")
 
 
 def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
@@ -140,7 +135,7 @@ def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
                 s.node or link_of(s) or "the system"
             )
     for (check, status, why), names in sorted(held.items()):
-        yield check, status, str(len(names)), few(_named(material, names), NAMED), why or "-"
+        yield check, status, str(len(names)), few(_named(material, names), MAX_NAMED), why or "-"
 
 
 def _named(material: Material, names: Iterable[str]) -> list[str]:
@@ -153,7 +148,7 @@ def _named(material: Material, names: Iterable[str]) -> list[str]:
 def _by_need(material: Material) -> Iterator[tuple[str, str, str]]:
     """The checks that nobody waits for, and that were run at the same time, in one line."""
     held: dict[tuple[str, str], list[str]] = {}
-    for name, waiting, last in _checks(material):
+    for name, waiting, last in material.once(_not_run):
         held.setdefault((waiting, last), []).append(name)
     for (waiting, last), names in held.items():
         yield waiting or "none", last, ", ".join(names)
@@ -161,18 +156,14 @@ def _by_need(material: Material) -> Iterator[tuple[str, str, str]]:
 
 def _by_time(material: Material) -> Iterator[tuple[str, str]]:
     held: dict[str, list[str]] = {}
-    for name, number, last in _sweeps(material):
+    for name, number, last in material.once(_not_swept):
         held.setdefault(last, []).append(f"{name} ({count(number, 'point')})")
     for last, names in held.items():
         yield last, ", ".join(names)
 
 
-def _checks(material: Material) -> list[tuple[str, str, str]]:
-    """Checks of the suite of which nothing is judged: the criteria that wait, the last run."""
-    return material.once(_not_run)
-
-
 def _not_run(material: Material) -> list[tuple[str, str, str]]:
+    """Checks of the suite without a judged value: the criteria that wait, and the last run."""
     run = {s.header.check for s in material.judged.samples if s.header.mode != PUBLISHED}
     last: dict[str, str] = {}
     for header in material.sessions.headers:
@@ -184,7 +175,7 @@ def _not_run(material: Material) -> list[tuple[str, str, str]]:
             waiting.setdefault(criterion.metric.partition(".")[0], []).append(key)
     known = {m.check for m in material.site.catalogue.values() if m.check} - run
     rows = [
-        (name, few(waiting.get(name, ()), NAMED), when(last[name]) if name in last else NEVER)
+        (name, few(waiting.get(name, ()), MAX_NAMED), when(last[name]) if name in last else NEVER)
         for name in known
     ]
     return sorted(rows, key=lambda row: (not row[1], row[0]))
@@ -192,10 +183,6 @@ def _not_run(material: Material) -> list[tuple[str, str, str]]:
 
 def _places(material: Material) -> list[tuple[str, str, str]]:
     """Roles, links and file systems of the site on which nothing has a value."""
-    return material.once(_not_seen)
-
-
-def _not_seen(material: Material) -> list[tuple[str, str, str]]:
     system, found = material.site.system, [s for s in material.good if s.header.mode != PUBLISHED]
     roles = {material.site.role_of(node) for node in material.measured}
     links = {link_of(s) for s in found}
@@ -218,12 +205,8 @@ def _shared(material: Material, role: str, roles: set[str | None]) -> bool:
     return any(mine & material.site.expected(other) for other in roles if other)
 
 
-def _sweeps(material: Material) -> list[tuple[str, int, str]]:
-    """Sweep files of which no point is judged."""
-    return material.once(_not_swept)
-
-
 def _not_swept(material: Material) -> list[tuple[str, int, str]]:
+    """Sweep files of which no point is judged: name, points, and the last run."""
     run = {s.conditions.get("sweep", "") for s in material.judged.samples}
     last: dict[str, str] = {}
     for header in material.sessions.headers:

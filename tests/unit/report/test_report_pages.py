@@ -10,8 +10,8 @@ from siteproof.gate.decision import Ruling
 from siteproof.record import finding
 from siteproof.record.finding import Kind
 from siteproof.report import html, markdown
-from siteproof.report.chapters import description, nodes
-from siteproof.report.sections import Figure, Report, Section, Table
+from siteproof.report.chapters import nodes
+from siteproof.report.sections import Figure, Report, Section, Table, limited, limited_points
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
 SVG = (
@@ -166,10 +166,14 @@ def test_the_same_report_is_the_same_page():
     assert pages(made) == pages(made)
 
 
-def test_of_many_lines_those_that_are_left_out_are_counted():
-    lines = [f"line {n}" for n in range(description.MOST + 3)]
-    assert description._first(lines)[-1] == "3 more such lines are left out"
-    assert description._first(lines[:2]) == lines[:2]
+def test_of_many_lines_and_rows_those_that_are_left_out_are_counted():
+    lines = [f"line {n}" for n in range(8)]
+    assert limited_points(lines, 5) == [*lines[:5], "Lines left out: 3"]
+    assert limited_points(lines, 8) == lines
+    table = limited(("a",), [(line,) for line in lines], 5, "siteproof nodes", note="A note.")
+    assert len(table.rows) == 5
+    assert "3" in table.note and "siteproof nodes" in table.note and "A note." in table.note
+    assert limited(("a",), [("b",)], 5).note == ""
 
 
 def test_nodes_with_findings_that_differ_only_in_numbers_are_one_group():
