@@ -125,8 +125,8 @@ def _record(
                 "date": when(one.sample),
                 "campaign": one.sample.header.campaign,
                 "bound": str(one.criterion.bound),
-                "by_rounding": one.said.by_rounding,
-                "not_said": list(one.said.silent),
+                "by_rounding": one.outcome.by_rounding,
+                "not_said": list(one.outcome.not_stated),
                 "remarks": remarks(one),
             }
             for one in judged

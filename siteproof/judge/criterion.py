@@ -15,14 +15,13 @@ from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
-from siteproof.judge import stated
+from siteproof.judge import published
 from siteproof.judge.gravity import RANKS, UNDECIDED, WRONG, Verdict, gravest, of_status
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import INTERRUPTED, PUBLISHED
 from siteproof.record.series import VARIABLE
-from siteproof.units import convert
 
 if TYPE_CHECKING:
     from siteproof.judge.age import Freshness
@@ -122,7 +121,8 @@ def judge(
         missing = Finding(Kind.NO_PAIR if criterion.links else Kind.ROLE_EMPTY)
         return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, (missing,)), ())
     found = units(criterion, samples, expected, baselines, fresh)
-    result = _judge_all(name, criterion, samples, expected, found, baselines or {}, waived or {})
+    result = _judge_all(name, criterion, expected, found, baselines or {}, waived or {})
+    result = _with_published(result, samples, expected)
     attempts = attempts_at(samples, criterion) if criterion.not_here else {}
     outdated = {n.node for n in found if n.too_old}
     tried = [s for unit in expected if unit not in outdated for s in attempts.get(unit, ())]
@@ -140,10 +140,9 @@ def units(
     in_trials = criterion.links or of_system(criterion) or criterion.trials
     judge_one = judge_unit if in_trials else judge_node
     attempts, usual = attempts_at(samples, criterion), baselines or {}
-    of_all = stated.newest(samples, criterion)  # of no single node
     found = []
     for node, facts in expected.items():
-        own = attempts.get(node, of_all)
+        own = attempts.get(node, ())
         result = judge_one(criterion, node, facts, own, usual.get(node, ()))
         found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
@@ -199,7 +198,6 @@ def _with_age(
 def _judge_all(
     name: str,
     criterion: Criterion,
-    samples: Collection[Sample],
     expected: Mapping[str, Hardware],
     nodes: list[NodeVerdict],
     usual: Mapping[str, Sequence[Baseline]],
@@ -210,28 +208,8 @@ def _judge_all(
         deciding = [_judge_middle(criterion, deciding, expected, usual)]
     worst = gravest(node.verdict for node in deciding) or Verdict.SKIP
     nodes = sorted([*deciding, *excused], key=lambda node: _badness(criterion, node))
-    measured = any(node.sample for node in nodes)
-    published = [] if measured else stated.newest(samples, criterion)
-    if published and worst is Verdict.INCOMPLETE:
-        return _as_published(name, criterion, published[0], expected, nodes)
     findings, others = _commonest(nodes, worst)
     return CriterionVerdict(name, criterion, worst, findings, nodes, others, not deciding)
-
-
-def _as_published(
-    name: str,
-    criterion: Criterion,
-    sample: Sample,
-    expected: Mapping[str, Hardware],
-    nodes: Sequence[NodeVerdict],
-) -> CriterionVerdict:
-    """What nobody measured here: a published value of all nodes together may show a miss.
-
-    Which node misses it is not published, so that no node is accused.
-    """
-    why, misses = stated.judged(criterion, sample, stated.facts_of(expected))
-    verdict = Verdict.FAIL if misses else Verdict.INCOMPLETE
-    return CriterionVerdict(name, criterion, verdict, (why,), nodes)
 
 
 def _all_or_none_skip(nodes: Sequence[NodeVerdict]) -> Sequence[NodeVerdict]:
@@ -252,6 +230,48 @@ def _waive_all(
 def _incomplete_not_skip(node: NodeVerdict) -> NodeVerdict:
     skipped = node.verdict is Verdict.SKIP
     return replace(node, verdict=Verdict.INCOMPLETE) if skipped else node
+
+
+def _with_published(
+    result: CriterionVerdict, samples: Collection[Sample], expected: Mapping[str, Hardware]
+) -> CriterionVerdict:
+    """With what others have published, where no measurement answers: it can show a miss."""
+    if not any(PUBLISHED in sample.own_conditions for sample in samples):
+        return result
+    criterion = result.criterion
+    attempts = attempts_at(samples, criterion)
+    of_all = published.newest_of_all(samples, criterion)
+    nodes = []
+    for node in result.nodes:
+        own = attempts.get(node.node)
+        sample = own[0] if own else of_all
+        unanswered = node.node in expected and node.sample is None and not node.waived
+        if unanswered and sample is not None and PUBLISHED in sample.own_conditions:
+            node = _published_node(criterion, node, sample, expected[node.node])
+        nodes.append(node)
+    nodes.sort(key=lambda node: _badness(criterion, node))
+    measured = any(node.sample for node in nodes)
+    if of_all and result.verdict is Verdict.INCOMPLETE and not measured:
+        why, misses = published.judged(criterion, of_all, published.facts_of(expected))
+        # Which node misses it is not published, so that no node is accused.
+        verdict = Verdict.FAIL if misses else Verdict.INCOMPLETE
+        return replace(result, verdict=verdict, findings=(why,), nodes=nodes, others=0)
+    if any(node.verdict is Verdict.FAIL and not node.waived for node in nodes):
+        result = replace(result, verdict=Verdict.FAIL)
+    findings, others = _commonest(nodes, result.verdict)
+    return replace(result, findings=findings, nodes=nodes, others=others)
+
+
+def _published_node(
+    criterion: Criterion, node: NodeVerdict, sample: Sample, facts: Hardware
+) -> NodeVerdict:
+    """A node that was not measured: FAIL only where its own published value misses."""
+    why, misses = published.judged(criterion, sample, [facts])
+    if not (misses and published.own(criterion, sample)):
+        return replace(node, findings=(why,))
+    value = Fraction(sample.number)
+    rounded = criterion.rounded(value, sample.unit, facts)
+    return NodeVerdict(node.node, Verdict.FAIL, (why,), sample, value, rounded)
 
 
 def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
@@ -356,26 +376,12 @@ def judge_node(
     """The verdict on one node from its attempts, the newest first."""
     newest = next((s for s in attempts if not why_not(criterion, s)), None)
     if newest is None:
-        return _unanswered(criterion, unit, facts, attempts)
+        reason = why_not(criterion, attempts[0]) if attempts else None
+        reason = reason or Finding(Kind.NOT_MEASURED, metric=criterion.metric)
+        return NodeVerdict(unit, Verdict.INCOMPLETE, (reason,))
     if newest.status != "ok":
         return NodeVerdict(unit, of_status(newest.status), (failure(newest),), newest)
     return _compare(criterion, unit, facts, newest, baselines)
-
-
-def _unanswered(
-    criterion: Criterion, node: str, facts: Hardware, attempts: Sequence[Sample]
-) -> NodeVerdict:
-    """No attempt answers; a published figure of this very unit may still show that it misses."""
-    if not attempts or PUBLISHED not in attempts[0].own_conditions:
-        reason = why_not(criterion, attempts[0]) if attempts else None
-        reason = reason or Finding(Kind.NOT_MEASURED, metric=criterion.metric)
-        return NodeVerdict(node, Verdict.INCOMPLETE, (reason,))
-    why, misses = stated.judged(criterion, attempts[0], [facts])
-    if not (misses and stated.own(criterion, attempts[0])):
-        return NodeVerdict(node, Verdict.INCOMPLETE, (why,))
-    value = Fraction(attempts[0].number)
-    rounded = criterion.rounded(value, attempts[0].unit, facts)
-    return NodeVerdict(node, Verdict.FAIL, (why,), attempts[0], value, rounded)
 
 
 def failure(sample: Sample) -> Finding:
@@ -528,16 +534,6 @@ def _turned(sample: Sample) -> list[str]:
     return fixed + [name for name, value in varied.items() if value != OWN]
 
 
-def meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware) -> bool:
-    """Whether the value meets the bound as measured, before any rounding."""
-    bound = criterion.bound_value(facts)
-    exact = convert(value, unit, bound.unit)
-    limit = Fraction(bound.value)
-    return {"at_least": exact >= limit, "at_most": exact <= limit}.get(
-        criterion.kind, exact == limit
-    )
-
-
 def _compare(
     criterion: Criterion, node: str, facts: Hardware, sample: Sample, baselines: Iterable[Baseline]
 ) -> NodeVerdict:
@@ -569,7 +565,7 @@ def _judge_figure(
             verdict = Verdict.REGRESSED
             short = Finding(Kind.BELOW_BASELINE, metric=sample.metric, bound=str(baseline.bound))
             why = (short,)
-    by_rounding = not meets_raw(criterion, value, sample.unit, facts)
+    by_rounding = not published.meets_raw(criterion, value, sample.unit, facts)
     return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
 
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.judge import stated
-from siteproof.judge.stated import Said
+from siteproof.judge import published
+from siteproof.judge.published import Outcome
 from siteproof.published.formats import Table, is_number, number, pair, shown, statistic, when
 from siteproof.record.samples import Sample
 from siteproof.rounding import round_to
@@ -38,16 +38,16 @@ class Judged:
     sample: Sample
     criterion_id: str
     criterion: Criterion
-    said: Said
-    other: Said | None  # the same digits in the unit that the tool itself prints
+    outcome: Outcome
+    other: Outcome | None  # the same digits in the unit that the tool itself prints
     other_unit: str = ""
 
     @property
     def answer(self) -> Answer:
         """Whether the value keeps the criterion."""
-        if self.said.keeps is None:
+        if self.outcome.keeps is None:
             return Answer.OPEN
-        return Answer.KEEPS if self.said.keeps or self.as_printed else Answer.MISSES
+        return Answer.KEEPS if self.outcome.keeps or self.as_printed else Answer.MISSES
 
     @property
     def as_printed(self) -> str:
@@ -79,7 +79,9 @@ def judge(site: Site, samples: Iterable[Sample]) -> list[Judged]:
     by_metric: dict[str, list[tuple[str, Criterion, list[Hardware]]]] = {}
     for key, criterion in site.criteria.items():
         facts = {role: site.hardware_of(role) for role in site.roles_of(criterion)}
-        by_metric.setdefault(criterion.metric, []).append((key, criterion, stated.facts_of(facts)))
+        by_metric.setdefault(criterion.metric, []).append(
+            (key, criterion, published.facts_of(facts))
+        )
     found = [
         judged
         for sample in samples
@@ -100,30 +102,30 @@ def _each(
 ) -> Iterator[Judged]:
     unit = other_unit(site, sample)
     for key, criterion, facts in criteria:
-        said = stated.says(criterion, sample, facts)
-        if said is not None:
-            other = stated.says(criterion, sample, facts, unit) if unit else None
-            yield Judged(sample, key, criterion, said, other, unit)
+        found = published.outcome(criterion, sample, facts)
+        if found is not None:
+            other = published.outcome(criterion, sample, facts, unit) if unit else None
+            yield Judged(sample, key, criterion, found, other, unit)
 
 
 def remarks(judged: Judged) -> list[str]:
     """What a reader must know of the comparison."""
     found = []
-    sample, said, criterion = judged.sample, judged.said, judged.criterion
-    if said.by_rounding:
+    sample, outcome, criterion = judged.sample, judged.outcome, judged.criterion
+    if outcome.by_rounding:
         found.append(f"only by rounding to the {criterion.rounding_rule}")
-    if not said.keeps and judged.as_printed:
+    if not outcome.keeps and judged.as_printed:
         found.append(f"{sample.value} {judged.as_printed} is what the bound is, rounded as printed")
-    elif judged.other and judged.other.keeps != said.keeps:
+    elif judged.other and judged.other.keeps != outcome.keeps:
         exact = convert(sample.number, judged.other_unit, sample.unit)
         verb = "keep" if judged.other.keeps else "miss"
         found.append(
             f"read as {judged.other_unit} it would be {number(exact)} {sample.unit}, and {verb} it"
         )
-    if said.keeps and not stated.own(criterion, sample):
+    if outcome.keeps and not published.own(criterion, sample):
         found.append("per-node values not published")
-    if said.silent:
-        found.append(f"not stated: {', '.join(said.silent)}")
+    if outcome.not_stated:
+        found.append(f"not stated: {', '.join(outcome.not_stated)}")
     return found
 
 

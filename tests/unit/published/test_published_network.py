@@ -41,7 +41,7 @@ def test_what_is_kept_is_judged_by_its_criterion(seed):
     }
     assert {one.answer for one in kept.values()} == {"keeps"}
     ior = kept["SC11-WANRATIO-IOR30"]  # 67.7 % alone would not
-    assert (str(ior.sample.value), ior.said.by_rounding) == ("0.6771", True)
+    assert (str(ior.sample.value), ior.outcome.by_rounding) == ("0.6771", True)
 
 
 def test_what_the_report_claims_of_the_link_is_worked_out(seed):

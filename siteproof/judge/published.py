@@ -1,8 +1,8 @@
-"""What a published figure says of a criterion: enough to miss it, never enough to keep it.
+"""What a published value shows of a criterion: enough to miss it, never enough to keep it.
 
 A mean, a median or a maximum below `at_least` proves that some value is below it; one above it
-proves nothing of each. So a figure that misses decides, and one that keeps is only told. Rounding
-is the criterion's.
+proves nothing of each. So a value that misses decides, and one that keeps is only reported.
+Rounding is the criterion's.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ from typing import TYPE_CHECKING, NamedTuple
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED
+from siteproof.sites.printed import LESS, MORE, STATED
 from siteproof.units import convert, kind
 
 if TYPE_CHECKING:
     from siteproof.record.samples import Sample
     from siteproof.sites import Criterion, Hardware
 
-STATED, MORE, LESS = "stated", "more than", "less than"  # a bound is printed, and no value
-ROLE = "role"  # of whose nodes a figure speaks
+ROLE = "role"  # whose nodes a value covers
 
 
-class Said(NamedTuple):
-    """What a figure says. keeps: None where a bound is printed that decides nothing.
+class Outcome(NamedTuple):
+    """A published value and a criterion. keeps: None where a printed bound decides nothing.
 
-    silent: conditions of the criterion that the source does not state.
+    not_stated: conditions of the criterion that the source does not state.
     """
 
     keeps: bool | None
     by_rounding: bool
-    silent: tuple[str, ...]
+    not_stated: tuple[str, ...]
 
 
-def says(
+def outcome(
     criterion: Criterion, sample: Sample, facts: Iterable[Hardware], unit: str = ""
-) -> Said | None:
-    """What a published figure says of a criterion; None if it speaks of something else.
+) -> Outcome | None:
+    """Whether a published value keeps a criterion; None if the criterion does not cover it.
 
-    facts: the hardware of those of whom the criterion speaks. unit: another reading of the
-    figure's unit, for a table that prints MB/s and may mean MiB/s.
+    facts: the hardware that the criterion covers. unit: another reading of the value's unit, for a
+    table that prints MB/s and may mean MiB/s.
     """
-    silent = _silent(criterion, sample)
+    not_stated = _not_stated(criterion, sample)
     unit = unit or sample.unit
-    if silent is None or criterion.bound is None or sample.status != "ok":
+    if not_stated is None or criterion.bound is None or sample.status != "ok":
         return None
     if kind(unit) == "text":
         return None
@@ -55,11 +55,12 @@ def says(
     if not kinds:
         return None
     good = all(criterion.met(value, unit, f) for f in kinds)
-    raw = all(_meets_raw(criterion, value, unit, f) for f in kinds)
-    return Said(_open(criterion, sample, good), good and not raw, silent)
+    raw = all(meets_raw(criterion, value, unit, f) for f in kinds)
+    return Outcome(_known(criterion, sample, good), good and not raw, not_stated)
 
 
-def _meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware) -> bool:
+def meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware) -> bool:
+    """Whether the value meets the bound as it is, before any rounding."""
     bound = criterion.bound_value(facts)
     exact, limit = convert(value, unit, bound.unit), Fraction(bound.value)
     return {"at_least": exact >= limit, "at_most": exact <= limit}.get(
@@ -67,17 +68,16 @@ def _meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware
     )
 
 
-def _open(criterion: Criterion, sample: Sample, good: bool) -> bool | None:
+def _known(criterion: Criterion, sample: Sample, good: bool) -> bool | None:
     """`> 166` keeps what 166 keeps; whether it misses what 166 misses is not known."""
-    told = sample.own_conditions.get(STATED, "")
-    helps = {MORE: "at_least", LESS: "at_most"}.get(told)
+    helps = {MORE: "at_least", LESS: "at_most"}.get(sample.own_conditions.get(STATED, ""))
     if helps is None or (criterion.kind == helps) == good:
         return good
     return None
 
 
-def _silent(criterion: Criterion, sample: Sample) -> tuple[str, ...] | None:
-    """The conditions of which the source says nothing; None where it contradicts one."""
+def _not_stated(criterion: Criterion, sample: Sample) -> tuple[str, ...] | None:
+    """The conditions that the source does not state; None where it contradicts one."""
     have = {**sample.dims, **sample.own_conditions}
     link = pair_units.link_of(sample)
     role = have.get(ROLE, "")
@@ -92,45 +92,42 @@ def _silent(criterion: Criterion, sample: Sample) -> tuple[str, ...] | None:
 
 
 def own(criterion: Criterion, sample: Sample) -> bool:
-    """Whether the figure is that of one unit, and not of all together."""
+    """Whether the value is that of one unit, and not of all together."""
     return bool(sample.node) or criterion.subject in ("system", "service")
 
 
 def judged(criterion: Criterion, sample: Sample, facts: Iterable[Hardware]) -> tuple[Finding, bool]:
-    """What a published figure says of a criterion, and whether that proves a miss."""
-    said = says(criterion, sample, facts)
-    keeps = None if said is None else said.keeps
-    found = finding.of(
+    """What a published value shows of a criterion, and whether that proves a miss."""
+    found = outcome(criterion, sample, facts)
+    keeps = None if found is None else found.keeps
+    # The median of all may keep what a mean misses.
+    one_is_enough = criterion.scope not in ("median", "mean")
+    why = finding.of(
         Kind.PUBLISHED,
         {
             "source": sample.own_conditions[PUBLISHED],
             "own": int(own(criterion, sample)),
             "keeps": {True: "yes", False: "no", None: "unknown"}[keeps],
-            "by_rounding": int(said is not None and said.by_rounding),
+            "by_rounding": int(found is not None and found.by_rounding),
         },
         metric=sample.metric,
         value=str(sample.value),
         unit=sample.unit,
     )
-    return found, keeps is False and _every(criterion)
+    return why, keeps is False and one_is_enough
 
 
-def _every(criterion: Criterion) -> bool:
-    """Whether one value that misses it is enough; the median of all may keep what a mean misses."""
-    return criterion.scope not in ("median", "mean")
-
-
-def newest(samples: Iterable[Sample], criterion: Criterion) -> list[Sample]:
-    """The published figures that are of no single unit and may speak of it, the newest first."""
+def newest_of_all(samples: Iterable[Sample], criterion: Criterion) -> Sample | None:
+    """The newest published value of no single unit that the criterion covers."""
     found = [
         s
         for s in samples
         if s.metric == criterion.metric
         and not s.node
         and PUBLISHED in s.own_conditions
-        and _silent(criterion, s) is not None
+        and _not_stated(criterion, s) is not None
     ]
-    return sorted(found, key=lambda s: (s.header.order, s.trial), reverse=True)
+    return max(found, key=lambda s: (s.header.order, s.trial), default=None)
 
 
 def facts_of(expected: Mapping[str, Hardware]) -> list[Hardware]:
