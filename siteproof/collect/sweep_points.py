@@ -21,7 +21,7 @@ from siteproof.record.point import Point, folder_of
 from siteproof.sweeps import knobs, tools
 
 NO_NODE = ""
-MAX_NODES_NAMED = 10  # lost nodes in the reason of each point
+MAX_NODES = 10  # lost nodes in the reason of each point
 
 
 def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]]:
@@ -90,7 +90,7 @@ def missing(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
     able: the number of nodes that could be used.
     """
     dims = _dims(point)
-    lost = "; ".join(f"{node}: {why}" for node, why in islice(job.lost.items(), MAX_NODES_NAMED))
+    lost = "; ".join(f"{node}: {why}" for node, why in islice(job.lost.items(), MAX_NODES))
     if lost and (point.nodes > able or ended.startswith("NODE_FAIL")):
         fates = {job.fate(node) for node in job.lost}
         status = "node_lost" if "node_lost" in fates else samples.INTERRUPTED

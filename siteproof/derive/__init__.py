@@ -52,6 +52,6 @@ class Given:
 
 
 def must_be(what: str, found: object, expected: object, status: str = "invalid") -> None:
-    """Raises OutputError where a tool did something else than it was asked to do."""
+    """Raises OutputError where a tool did something else than requested."""
     if str(found) != str(expected):
         raise OutputError(f"{what}: {found}, expected {expected}", status)

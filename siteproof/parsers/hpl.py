@@ -60,7 +60,7 @@ def conditions(text: str) -> dict[str, str]:
 def _proven(text: str) -> Decimal:
     """The scaled residual of the one solution, which passed HPL's own check."""
     checks = _RESIDUAL.findall(text)
-    if any(word == "FAILED" for _, word in checks):
+    if any(answer == "FAILED" for _, answer in checks):
         raise OutputError("hpl: the residual check FAILED", "invalid")
     tests = [(kind, int(count)) for count, kind in _TESTS.findall(text)]
     for kind in ("skipped", "completed and failed", "completed without checking"):

@@ -75,7 +75,7 @@ def conditions(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Requested:
-    """What IOR was asked to do, as it prints it.
+    """What IOR had to do, as it prints it.
 
     bytes: of all tasks. phases: write, read or both. compared: whether it compares what it reads.
     ranks: whether a table of the ranks follows.
@@ -138,8 +138,8 @@ def _result(text: str) -> tuple[Object, str]:
         raise OutputError(f"ior: files hold{sizes[2]} of{sizes[1]} bytes", "invalid")
     if failed := _FAILED.findall(text):
         # An error explains more than the warnings before it.
-        for word in ("ERROR", " failed ", ""):
-            if messages := [message for message in failed if word in message]:
+        for pattern in ("ERROR", " failed ", ""):
+            if messages := [message for message in failed if pattern in message]:
                 raise OutputError(f"ior: {messages[0].strip(' ,')}", "generic")
     start = re.search(r"^\{", text, re.MULTILINE)
     if not start:

@@ -65,20 +65,20 @@ def conditions(text: str) -> dict[str, str]:
     try:
         result = _result(text)
         head = _part(result, "start")
-        asked = _part(head, "test_start")
+        test = _part(head, "test_start")
     except OutputError:
         return {}
     end = result.get("end")
     congestion = end.get("sender_tcp_congestion") if isinstance(end, dict) else None
-    udp = asked.get("protocol") == "UDP"
+    udp = test.get("protocol") == "UDP"
     found = {
-        "protocol": asked.get("protocol"),
-        "streams": asked.get("num_streams"),
-        "duration": asked.get("duration"),
-        "omit": asked.get("omit"),
-        "datagram" if udp else "block": asked.get("blksize"),
-        "target_rate": asked.get("target_bitrate") if udp else None,
-        "reverse": {"0": "no", "1": "yes"}.get(str(asked.get("reverse"))),
+        "protocol": test.get("protocol"),
+        "streams": test.get("num_streams"),
+        "duration": test.get("duration"),
+        "omit": test.get("omit"),
+        "datagram" if udp else "block": test.get("blksize"),
+        "target_rate": test.get("target_bitrate") if udp else None,
+        "reverse": {"0": "no", "1": "yes"}.get(str(test.get("reverse"))),
         "mss": head.get("tcp_mss", head.get("tcp_mss_default")),
         "window": "default" if head.get("sock_bufsize") == "0" else head.get("sock_bufsize"),
         "congestion": congestion,

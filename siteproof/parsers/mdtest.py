@@ -35,7 +35,7 @@ _LAUNCHED = re.compile(
 )
 _COMMAND = re.compile(r"^Command line used: (.{1,4000})$", re.MULTILINE)
 _WORK = re.compile(r"^([0-9]{1,8}) tasks, ([0-9]{1,15}) files(?:/directories)?$", re.MULTILINE)
-# Whatever the heading says, a time is that of the whole phase, in seconds.
+# Whatever the heading is, a time is that of the whole phase, in seconds.
 _TABLE = re.compile(
     r"^SUMMARY (rate(?: \(in ops/sec\))?|time(?: \(in (?:ops/sec|ms/op)\))?): "
     r"\(of ([0-9]{1,6}) iterations\)$",
@@ -117,8 +117,8 @@ def _options(words: list[str]) -> dict[str, str]:
     """The options of one letter, and their values: -W 30, -W=30, -W30, -FW 30."""
     found: dict[str, str] = {}
     rest = iter(words)
-    for word in rest:
-        option = _OPTION.fullmatch(word)
+    for text in rest:
+        option = _OPTION.fullmatch(text)
         if option is None:
             continue
         flags, letter, value = option.groups()

@@ -24,7 +24,7 @@ def parse(text: str) -> list[Reading]:
     wanted, answers = _files(text)
     if not wanted or wanted != [name for name, _ in answers]:
         raise OutputError(f"sha256sum: {len(answers)} answers for {len(wanted)} checksums")
-    wrong = sum(word != "OK" for _, word in answers)
+    wrong = sum(answer != "OK" for _, answer in answers)
     return [Reading("errors", Decimal(wrong), "count")]
 
 
@@ -38,7 +38,7 @@ def conditions(text: str) -> dict[str, str]:
 
 def failed(text: str) -> list[str]:
     """The files that are not as they were written, each with sha256sum's answer."""
-    return [f"{name} {word}" for name, word in _files(text)[1] if word != "OK"]
+    return [f"{name} {answer}" for name, answer in _files(text)[1] if answer != "OK"]
 
 
 def _files(text: str) -> tuple[list[str], list[tuple[str, str]]]:

@@ -34,7 +34,7 @@ def positive(what: str, text: str) -> Decimal:
 
 
 def must_agree(what: str, rate: Decimal, work: Decimal, seconds: Decimal) -> None:
-    """Refuse a rate that is not work / seconds, as far as the printed digits can tell.
+    """Refuse a rate that is not work / seconds, as far as the printed digits show.
 
     work: in the rate's unit without the `/s`. Raises OutputError.
     """

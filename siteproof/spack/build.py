@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from siteproof.spack.registered import Registered
 
 _STEP = re.compile(r"\[(.)\] (\w{7}) (\S+) (.*?) ?(?:\((\d\S*)\))?")
 BUILDING = ".building"  # the lock
-_WORTH_TELLING = ("build", "configure", "cmake")  # steps that may take minutes
+_SLOW_STEPS = ("build", "configure", "cmake")  # they may take minutes
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Order:
     """What to build: an environment of a site, and how.
 
     scope: the site's folder of Spack's configuration. update: make a new lock. jobs: at a time;
-    0: as Spack is configured. tell: where each line of progress goes.
+    0: as Spack is configured. report: where each line of progress goes.
     """
 
     system: str
@@ -38,7 +37,7 @@ class Order:
     scope: Path
     update: bool
     jobs: int
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
     @property
     def folder(self) -> Path:
@@ -56,13 +55,13 @@ def build(order: Order, spack: Spack) -> Registered:
         if anew:
             _lock(order, spack, log)
         elif merge.changed(order.name, order.scope, folder):
-            order.tell(
+            order.report(
                 "what the lock was made from has changed since; the lock stays, and "
                 "'--update' makes a new one"
             )
         packages = _packages(spack, folder)
         locked = lock.read(folder / places.LOCK)
-        progress = _Progress(order.tell, len(locked.to_install))
+        progress = _Progress(order.report, len(locked.to_install))
         jobs = ("-j", str(order.jobs)) if order.jobs else ()
         (folder / places.REGISTERED).unlink(missing_ok=True)
         spack.run(folder, "install", "--only-concrete", *jobs, log=log, line=progress)
@@ -71,12 +70,12 @@ def build(order: Order, spack: Spack) -> Registered:
 
 def _lock(order: Order, spack: Spack, log: Path) -> None:
     """A new lock. The old one stays until there is one."""
-    order.tell("making its lock (a minute or so)")
+    order.report("making its lock (a minute or so)")
     before = _content(order.folder / places.LOCK)
     spack.run(order.folder, "concretize", "--force", log=log, line=lambda text: None)
     merge.remember(order.name, order.scope, order.folder)
     if before and before != _content(order.folder / places.LOCK):
-        order.tell(f"a new lock: {places.digest(order.folder / places.LOCK)}")
+        order.report(f"a new lock: {places.digest(order.folder / places.LOCK)}")
 
 
 def _content(path: Path) -> bytes:
@@ -84,11 +83,10 @@ def _content(path: Path) -> bytes:
 
 
 class _Progress:
-    """Spack's lines as a few of ours: what takes long, what is done, how many are left."""
+    """Of Spack's lines a few: what takes long, what is done, how many are left."""
 
-    def __init__(self, tell: Callable[[str], None], total: int) -> None:
-        self.tell, self.total, self.done = tell, total, 0
-        self.began = time.monotonic()
+    def __init__(self, report: Callable[[str], None], total: int) -> None:
+        self.report, self.total, self.done = report, total, 0
 
     def __call__(self, text: str) -> None:
         step = _STEP.fullmatch(text.strip())
@@ -97,14 +95,14 @@ class _Progress:
         mark, _, package, words, took = step.groups()
         if mark == "+":
             self.done += 1
-            self.tell(
+            self.report(
                 f"{package} installed{f' in {took}' if took else ''} "
                 f"({self.done} of at most {self.total})"
             )
         elif mark == "x":
-            self.tell(f"{package} {words}")
-        elif words in _WORTH_TELLING:
-            self.tell(f"{package}: {words}")
+            self.report(f"{package} {words}")
+        elif words in _SLOW_STEPS:
+            self.report(f"{package}: {words}")
 
 
 def _packages(spack: Spack, folder: Path) -> str:

@@ -24,7 +24,7 @@ _SETTINGS = {"SPACK_DISABLE_LOCAL_CONFIG": "1", "SPACK_COLOR": "never"}
 
 
 class Failed(Exception):
-    """Spack ended with an error; the text says where and why, in one line."""
+    """Spack ended with an error; the text has the place and the reason, in one line."""
 
 
 class Spack:
@@ -41,12 +41,12 @@ class Spack:
         command = [self.program, "-D", str(folder), *words]
         with open(log, "a", encoding="utf-8", opener=files.no_link) as file:  # noqa: PTH123
             file.write(f"$ {' '.join(command)}\n")
-            said, code = _hand_on(command, folder, file.write, line)
+            printed, code = _hand_on(command, folder, file.write, line)
         if code:
-            raise Failed(f"{_reason(said) or f'exit code {code}'}; see {log}")
+            raise Failed(f"{_reason(printed) or f'exit code {code}'}; see {log}")
 
     def ask(self, folder: Path, *words: str) -> str:
-        """What Spack answers of an environment. Raises Failed."""
+        """Spack's output for an environment. Raises Failed."""
         try:
             answer = subprocess.run(
                 [self.program, "-D", str(folder), *words],
@@ -57,8 +57,8 @@ class Spack:
                 check=True,
             )
         except subprocess.CalledProcessError as error:
-            said = harmless(_reason(error.stderr.splitlines()))
-            raise Failed(f"spack {words[0]}: {said or f'exit code {error.returncode}'}") from None
+            reason = harmless(_reason(error.stderr.splitlines()))
+            raise Failed(f"spack {words[0]}: {reason or f'exit code {error.returncode}'}") from None
         except (OSError, subprocess.SubprocessError) as error:
             raise Failed(f"spack {words[0]}: {error}") from None
         return answer.stdout
@@ -71,7 +71,7 @@ def _hand_on(
     line: Callable[[str], None],
 ) -> tuple[list[str], int]:
     """Run it in a folder: all lines that it prints, handed on as they come; and its exit code."""
-    said: list[str] = []
+    printed: list[str] = []
     process: subprocess.Popen[str] | None = None
     try:
         with _ctrl_c_later():  # between its start and the next line nobody would know of it
@@ -87,9 +87,9 @@ def _hand_on(
             )
         for text in process.stdout or ():
             write(text)
-            said.append(harmless(text.rstrip("\n")))
-            line(said[-1])
-        return said, process.wait()
+            printed.append(harmless(text.rstrip("\n")))
+            line(printed[-1])
+        return printed, process.wait()
     except KeyboardInterrupt:
         if process:
             process.send_signal(signal.SIGINT)
@@ -107,7 +107,7 @@ def _ctrl_c_later() -> Iterator[None]:
         came = True
 
     before = signal.getsignal(signal.SIGINT)
-    if not callable(before):  # ignored, as behind a shell's '&'; so it is in what is started
+    if not callable(before):  # ignored, as by a shell's '&'; so it is in what is started
         yield
         return
     signal.signal(signal.SIGINT, note)
@@ -119,11 +119,11 @@ def _ctrl_c_later() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _reason(said: Sequence[str]) -> str:
+def _reason(printed: Sequence[str]) -> str:
     """The line in which Spack names the error, and the one after it."""
-    for number, text in enumerate(said):
+    for number, text in enumerate(printed):
         if text.startswith("==> Error:"):
-            return " ".join([text.removeprefix("==> Error: "), *said[number + 1 : number + 2]])
+            return " ".join([text.removeprefix("==> Error: "), *printed[number + 1 : number + 2]])
     return ""
 
 
@@ -149,7 +149,7 @@ def find(other: bool = False) -> Spack:
         _refuse(f"{program} does not run: {getattr(error, 'strerror', '') or 'no answer'}")
     found = _VERSION.match(answer.stdout.strip())
     if answer.returncode or not found:
-        _refuse(f"{program} --version says no version")
+        _refuse(f"{program} --version prints no version")
     if found[0] != env_files.versions().release and not other:
         _refuse(
             f"{program} is {found[0]}, not {env_files.versions().release}",

@@ -52,8 +52,8 @@ def versions() -> Versions:
 
 def bringing(wanted: Iterable[str]) -> list[str]:
     """The environments that bring one of these features."""
-    asked = set(wanted)
-    return [name for name in names() if asked & features(name).features.keys()]
+    features_wanted = set(wanted)
+    return [name for name in names() if features_wanted & features(name).features.keys()]
 
 
 def _whole(path: Path, model: type[M]) -> M:

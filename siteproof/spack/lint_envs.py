@@ -67,7 +67,7 @@ def _section(document: Document, section: str) -> None:
             document.add((key,), f"unknown key '{clip(key)}'", section, inside=True)
     content = document.data.get(section)
     if not isinstance(content, dict):
-        document.add((section,), "no mapping of keys")
+        document.add((section,), "not a mapping of keys")
     elif section == "packages":
         for name, raw in content.items():
             _package(document, name, raw)
@@ -119,7 +119,7 @@ def recipes(folder: Path = env_files.RECIPES) -> list[UserError]:
 def _recipe(tree: ast.Module, name: str) -> list[tuple[int, str, str]]:
     """Line, what is wrong, what would be right."""
     mistakes = []
-    wanted = "".join(word.capitalize() for word in name.split("_"))
+    wanted = "".join(part.capitalize() for part in name.split("_"))
     classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
     if classes != [wanted]:
         mistakes.append((1, f"class {', '.join(classes) or 'none'}", f"one class {wanted}"))

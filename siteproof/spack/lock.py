@@ -44,7 +44,7 @@ class Lock:
 
 
 def read(path: Path) -> Lock:
-    """The lock. Raises UserError if it is none."""
+    """The lock. Raises UserError if the file is not one."""
     try:
         raw = files.read_json(path, below=files.folder(), limit=files.OUTPUT)
         specs: dict[str, Any] = raw["concrete_specs"]
@@ -62,14 +62,14 @@ def read(path: Path) -> Lock:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, UserError):
         raise UserError(
-            path, "is no lock of Spack", hint="'siteproof build --update' writes a new one"
+            path, "is not a lock of Spack", hint="'siteproof build --update' writes a new one"
         ) from None
 
 
 def missing(builds: tuple[Build, ...], prefixes: Mapping[str, str]) -> list[Build]:
     """The builds that are not installed where they were when they were registered.
 
-    prefixes: of each build, by hash. What is there says itself which build it is.
+    prefixes: of each build, by hash. Each installation holds its own hash.
     """
     return [b for b in builds if not b.external and _installed(prefixes.get(b.hash)) != b.hash]
 

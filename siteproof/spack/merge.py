@@ -1,4 +1,4 @@
-"""The environment folder that Spack works in: what spack-envs/ says, joined with what a site has.
+"""The environment folder that Spack works in: spack-envs/ joined with what a site has.
 
 Only `include` names the site, so that its externals stay its own. Lowest of all stand our defaults:
 the pinned packages, and a store below the data folder; a site may have its own in its spack/.
@@ -25,7 +25,7 @@ INPUTS = "inputs"  # the digest of what the lock was made from
 def write(name: str, site_scope: Path, folder: Path, *, anew: bool) -> None:
     """Make the folder ready for Spack. Raises UserError where it cannot be written.
 
-    anew: with what spack-envs/ says now; otherwise what belongs to the lock stays, and only the
+    anew: from spack-envs/ as it is now; otherwise what belongs to the lock stays, and only the
     paths are made those of today: a folder may have been moved, a lock may come from elsewhere.
     """
     try:

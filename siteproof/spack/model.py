@@ -20,7 +20,7 @@ RELEASE = re.compile(r"\d+\.\d+\.\d+")
 def _spec(text: object) -> object:
     """A spec as Spack writes it, as far as that can be seen without Spack."""
     if isinstance(text, str) and not _SPEC.fullmatch(text.strip()):
-        raise mistake(f"'{text}' is no spec", "a package and what it must be: hpl@2.3 ~openmp")
+        raise mistake(f"'{text}' is not a spec", "a package and what it must be: hpl@2.3 ~openmp")
     return text
 
 
@@ -33,7 +33,7 @@ def _requirements(value: object) -> list[object]:
         if isinstance(item, dict) and (unknown := set(item) - _REQUIREMENT):
             raise mistake(f"unknown key '{min(unknown)}'", ", ".join(sorted(_REQUIREMENT)))
         if not isinstance(item, str | dict) or not item:
-            raise mistake("an entry that says nothing", "a text such as '@2.3', or a mapping")
+            raise mistake("an empty entry", "a text such as '@2.3', or a mapping")
     return items
 
 
@@ -55,7 +55,7 @@ class External(Model):
     @classmethod
     def _absolute(cls, path: str | None) -> str | None:
         if path is not None and not path.startswith("/"):
-            raise mistake(f"'{path}' is no absolute path", "the folder above its bin and lib")
+            raise mistake(f"'{path}' is not an absolute path", "the folder above its bin and lib")
         return path
 
 
@@ -115,11 +115,11 @@ class Features(Model):
     def _proved(cls, features: dict[str, list[str]]) -> dict[str, list[str]]:
         for name, files in features.items():
             if not FEATURE.fullmatch(name):
-                raise mistake(f"'{name}' is no name of a feature")
+                raise mistake(f"'{name}' is not a name of a feature")
             if not files:
                 raise mistake(f"nothing that proves {name}", "the names of its programs")
             for file in files:
-                _refuse_no_file(file)
+                _must_be_file(file)
         return features
 
     @field_validator("variables")
@@ -127,14 +127,14 @@ class Features(Model):
     def _folders(cls, variables: dict[str, str]) -> dict[str, str]:
         for name, file in variables.items():
             if not VARIABLE.fullmatch(name):
-                raise mistake(f"'{name}' is no name of a variable", "capitals, such as MKLROOT")
-            _refuse_no_file(file)
+                raise mistake(f"'{name}' is not a name of a variable", "capitals, such as MKLROOT")
+            _must_be_file(file)
         return variables
 
 
-def _refuse_no_file(file: str) -> None:
+def _must_be_file(file: str) -> None:
     if not FILE.fullmatch(file):
-        raise mistake(f"'{file}' is no file's name", "xhpl, or lib/libmkl_rt.so")
+        raise mistake(f"'{file}' is not a file's name", "xhpl, or lib/libmkl_rt.so")
 
 
 class Release(Model):
@@ -154,7 +154,7 @@ class Versions(Model):
     @classmethod
     def _released(cls, spack: Release) -> Release:
         if not RELEASE.fullmatch(spack.tag.removeprefix("v")):
-            raise mistake(f"'{spack.tag}' is no release of Spack", "a tag such as v1.2.0")
+            raise mistake(f"'{spack.tag}' is not a release of Spack", "a tag such as v1.2.0")
         return spack
 
     @property

@@ -18,7 +18,7 @@ def top() -> Path:
 
 
 def store() -> Path:
-    """Where packages are installed, unless the site's config.yaml says otherwise."""
+    """Where packages are installed, unless the site's config.yaml sets another folder."""
     return top() / "store"
 
 

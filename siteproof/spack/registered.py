@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,6 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from siteproof import files
 from siteproof.errors import UserError
 from siteproof.spack import env_files, lock, places
+
+MAX_BUILDS = 3  # in a message
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,8 @@ def read(system: str, name: str) -> Registered | None:
     """The registration; None: not built here. Raises UserError if the file is not whole."""
     path = places.folder(system, name) / places.REGISTERED
     try:
-        held = files.read_json(path, below=files.folder(), limit=files.OUTPUT)
-        return _READER.validate_python(held)
+        record = files.read_json(path, below=files.folder(), limit=files.OUTPUT)
+        return _READER.validate_python(record)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except files.Refused:
@@ -68,7 +71,7 @@ def read(system: str, name: str) -> Registered | None:
 def difference(system: str, found: Registered) -> str:
     """How what is installed differs from the lock, in a few words; empty: not at all.
 
-    No call of Spack: what Spack wrote beside each package is read, some tens of small files.
+    No call of Spack: what Spack wrote into each package is read, some tens of small files.
     """
     path = places.folder(system, found.name) / places.LOCK
     try:
@@ -76,21 +79,22 @@ def difference(system: str, found: Registered) -> str:
             return "its lock has changed since it was built"
         locked = lock.read(path)
     except (OSError, UserError):
-        return "its lock is gone, or broken"
+        return "its lock is missing, or broken"
     if missing := lock.missing(locked.needed, found.prefixes):
-        return f"not installed: {', '.join(map(str, missing[:3]))}" + " …" * (len(missing) > 3)
+        more = [] if len(missing) <= MAX_BUILDS else ["…"]
+        return f"not installed: {', '.join([*map(str, missing[:MAX_BUILDS]), *more])}"
     homes = [Path(prefix).resolve() for prefix in found.prefixes.values()]
-    for file in (file for held in found.features.values() for file in held):
+    for file in chain(*found.features.values()):
         real = Path(file).resolve()
         if not real.exists():
-            return f"{file} is gone"
+            return f"{file} is missing"
         if not any(real.is_relative_to(home) for home in homes):
             return f"{file} belongs to no package of the lock"
     return ""
 
 
 def mend(name: str) -> str:
-    """The command that makes an environment what its lock says."""
+    """The command that makes an environment agree with its lock."""
     return f"'siteproof build {name}'"
 
 

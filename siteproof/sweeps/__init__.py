@@ -1,1 +1,1 @@
-"""Sweeps: one tool over many points. sweeps/NAME.yaml says which; nothing here knows ReFrame."""
+"""Sweeps: one tool over many points. sweeps/NAME.yaml lists them; nothing here knows ReFrame."""

@@ -46,7 +46,7 @@ class SweepFile:
 
 def camel_case(name: str) -> str:
     """ior_tasks as IorTasks."""
-    return "".join(word.capitalize() for word in name.split("_"))
+    return "".join(part.capitalize() for part in name.split("_"))
 
 
 def folders() -> list[Path]:

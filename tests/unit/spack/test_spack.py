@@ -78,7 +78,7 @@ def spoilt(tmp_path, monkeypatch, file, old, new):
     [
         ("io/spack.yaml", "spack:", "spock:", "unknown key 'spock'"),
         ("io/spack.yaml", "  specs:", "  spacs:", "unknown key 'spacs' (did you mean 'specs'?)"),
-        ("io/spack.yaml", "ior@4.0.0", "'$(touch /tmp/x)'", "'$(touch /tmp/x)' is no spec"),
+        ("io/spack.yaml", "ior@4.0.0", "'$(touch /tmp/x)'", "'$(touch /tmp/x)' is not a spec"),
         ("io/spack.yaml", "unify: true", "unify: 'false'", "'false' is not known"),
         (
             "cpu-mkl/spack.yaml",
@@ -88,9 +88,9 @@ def spoilt(tmp_path, monkeypatch, file, old, new):
         ),
         ("cpu-mkl/spack.yaml", "require: [intel", "require: {a: b} #", "neither a text nor a list"),
         ("io/features.yaml", "[ior]", "[]", "nothing that proves ior"),
-        ("io/features.yaml", "[ior]", "[../../ior]", "'../../ior' is no file's name"),
-        ("io/features.yaml", "ior:", "'a b':", "'a b' is no name of a feature"),
-        ("cpu-mkl/features.yaml", "MKLROOT:", "mkl-root:", "'mkl-root' is no name of a variable"),
+        ("io/features.yaml", "[ior]", "[../../ior]", "'../../ior' is not a file's name"),
+        ("io/features.yaml", "ior:", "'a b':", "'a b' is not a name of a feature"),
+        ("cpu-mkl/features.yaml", "MKLROOT:", "mkl-root:", "'mkl-root' is not a name of a variable"),
     ],
 )
 def test_a_mistake_in_an_environment_is_one_line(tmp_path, monkeypatch, file, old, new, told):
@@ -106,13 +106,13 @@ def test_a_mistake_in_an_environment_is_one_line(tmp_path, monkeypatch, file, ol
         (
             "packages.yaml",
             PACKAGES.replace("prefix: /usr", "prefix: usr"),
-            "'usr' is no absolute path",
+            "'usr' is not an absolute path",
         ),
         ("packages.yaml", PACKAGES.replace(", prefix: /usr", ""), "neither prefix nor modules"),
         ("packages.yaml", PACKAGES.replace("@4.1.4", ""), "'openmpi' without a version"),
         ("packages.yaml", PACKAGES.replace("spec: openmpi", "spec: mpich"), "is not openmpi"),
         ("packages.yaml", PACKAGES.replace("externals", "external"), "unknown key 'external'"),
-        ("packages.yaml", "packages: [a]\n", "no mapping of keys"),
+        ("packages.yaml", "packages: [a]\n", "not a mapping of keys"),
         ("packages.yaml", "externals: {}\n", "unknown key 'externals'"),
         ("packages.yaml", "packages: {openmpi: &a [*a]}\n", "an alias that contains itself"),
         ("packages.yaml", "\x00", "a control character"),
@@ -247,13 +247,13 @@ def test_a_program_of_somebody_else_in_the_view_is_told(installed):
 
 def test_a_view_without_the_program_is_told(installed):
     (installed[0] / "view/bin/ior").unlink()
-    assert differs().endswith("bin/ior is gone")
+    assert differs().endswith("bin/ior is missing")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"roots": [{}], "concrete_specs": {}}', "\x00"])
 def test_a_broken_lock_is_one_line(tmp_path, text):
     (tmp_path / "spack.lock").write_text(text)
-    with pytest.raises(UserError, match="is no lock of Spack"):
+    with pytest.raises(UserError, match="is not a lock of Spack"):
         lock.read(tmp_path / "spack.lock")
 
 
@@ -270,6 +270,6 @@ def test_versions_that_pin_no_release_are_refused(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(env_files, "FOLDER", tmp_path)
     env_files.versions.cache_clear()
-    with pytest.raises(UserErrors, match="'develop' is no release of Spack"):
+    with pytest.raises(UserErrors, match="'develop' is not a release of Spack"):
         env_files.versions()
     env_files.versions.cache_clear()
