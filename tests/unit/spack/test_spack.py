@@ -90,7 +90,7 @@ def spoilt(tmp_path, monkeypatch, file, old, new):
         ("io/features.yaml", "[ior]", "[]", "nothing that proves ior"),
         ("io/features.yaml", "[ior]", "[../../ior]", "'../../ior' is not a file's name"),
         ("io/features.yaml", "ior:", "'a b':", "'a b' is not a name of a feature"),
-        ("cpu-mkl/features.yaml", "MKLROOT:", "mkl-root:", "'mkl-root' is not a name of a variable"),
+        ("cpu-mkl/features.yaml", "MKLROOT:", "mkl-root:", "is not a name of a variable"),
     ],
 )
 def test_a_mistake_in_an_environment_is_one_line(tmp_path, monkeypatch, file, old, new, told):
