@@ -148,7 +148,7 @@ def _refuse_environments(patterns: Iterable[str], site: Site) -> None:
 def _refuse_job_option(word: str, site: Site) -> None:
     name = job_option(word)
     if all(partition.scheduler == "local" for partition in site.system.partitions.values()):
-        raise UserError(f"-J {name}", f"{site.name} has no scheduler")
+        raise UserError(f"-J {name}", f"no scheduler at site {site.name}")
     known = _JOBS_LETTERS if len(name) == 1 else _JOBS_WORDS
     if any(one.startswith(name) for one in known):  # Slurm takes shortened words
         instead = "Use -S nodes=... or -S time_limit=...; -J is for account, reservation and qos"

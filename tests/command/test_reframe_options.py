@@ -85,7 +85,7 @@ def test_a_session_that_is_restored_by_a_shortened_option_goes_on(good):
         (["-T", "netwrok"], "-T netwrok: no check has this tag"),
         (["-p", "system", "-p", "mlk"], "-p mlk: no environment"),
         (["--system", "thishost:nodes"], "--system thishost:nodes: no partition 'nodes'"),
-        (["--skip-san"], "--skip-sanity-check: nothing would be collected"),
+        (["--skip-san"], "--skip-sanity-check: no samples would be collected"),
         (["--disable-hook=nosuch"], "--disable-hook: "),
         (["--distribute"], "--distribute: every node measures itself in one job"),
         (["-s", "/nonexistent"], "--stage: "),
@@ -103,7 +103,7 @@ def test_an_option_that_would_do_nothing_or_harm_is_refused(good, words, told):
 
 def test_a_variable_of_the_environment_is_refused_by_its_own_name(good):
     done = good.reframe("-r", "-n", "HostParameters", RFM_STAGE_DIR=str(good.folder))
-    assert "RFM_STAGE_DIR: a lost session" in done.refused()
+    assert "RFM_STAGE_DIR: lost sessions" in done.refused()
 
 
 def test_a_job_option_that_is_the_checks_to_say_is_refused_and_another_is_not(world):

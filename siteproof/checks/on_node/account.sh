@@ -86,6 +86,18 @@ forget_step() {
     done
 }
 
+# begin_script: what every script that Slurm or ReFrame starts needs first, in the stage directory:
+# `stage`, `job` and `node`, and an environment that no user has shaped.
+# shellcheck disable=SC2034  # read by the scripts that source this one
+begin_script() {
+    umask o-w
+    LC_ALL=C TZ=UTC
+    export LC_ALL TZ
+    stage=$(pwd) job=${SLURM_JOB_ID:-local} node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
+    forget_step
+    forget_variables
+}
+
 # variables HOW: those that steer a library (SITEPROOF_STEERING: names, or beginnings with *).
 # names: which of them nobody wants (all but SITEPROOF_WANTED); values: env.NAME=VALUE, a line each.
 variables() {

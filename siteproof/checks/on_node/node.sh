@@ -2,19 +2,12 @@
 # Measure this node with ./measure.sh and leave raw/NODE/ behind, whole or not at all.
 # On a compute node there is sh, coreutils and the benchmark, and nothing else of ours.
 set +efCvx -u # what an exported SHELLOPTS may say
-umask o-w
-LC_ALL=C TZ=UTC
-export LC_ALL TZ
-stage=$(pwd)
 # shellcheck source=/dev/null
 . ./settings
 # shellcheck source=siteproof/checks/on_node/account.sh
 . ./account.sh
-job=${SLURM_JOB_ID:-local}
-node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
-[ -d "raw/$node" ] && exit 0 # measured already; this is the second submission
-forget_step
-forget_variables
+begin_script
+[ -d "raw/$node" ] && exit 0 # measured by the first job; this is the second
 
 mine="$stage/raw/.$node.$SITEPROOF_ATTEMPT"
 rm -rf "$mine"

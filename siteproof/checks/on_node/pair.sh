@@ -4,18 +4,11 @@
 # timetable: ROUND TURN CLIENT SERVER PORT ADDRESS; begin.N: when round 0 of the N-th job begins,
 # seconds since 1970. The lengths of time are those of siteproof/checks/timetable.py.
 set +efCvx -u # what an exported SHELLOPTS may say
-umask o-w
-LC_ALL=C TZ=UTC
-export LC_ALL TZ
-stage=$(pwd)
 # shellcheck source=/dev/null
 . ./settings
 # shellcheck source=siteproof/checks/on_node/account.sh
 . ./account.sh
-job=${SLURM_JOB_ID:-local}
-node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
-forget_step
-forget_variables
+begin_script
 read -r first <"begin.$SITEPROOF_ATTEMPT" || exit 1
 
 wait_until() { # TIME: seconds since 1970

@@ -18,18 +18,12 @@
 # the walk ends. Where knobs_set fails, also because it could not restore what was set before, no
 # point of that combination is measured, and its stderr says why. COMBINATION 0: no knobs.
 set +eCvx -uf # what an exported SHELLOPTS may say
-umask o-w
-LC_ALL=C TZ=UTC
-export LC_ALL TZ
-stage=$(pwd) SWEEP_STAGE=$(pwd)
 # shellcheck source=/dev/null
 . ./settings
 # shellcheck source=siteproof/checks/on_node/account.sh
 . ./account.sh
-job=${SLURM_JOB_ID:-local}
-node=${SLURMD_NODENAME:-$SITEPROOF_NODE}
-forget_step
-forget_variables
+begin_script
+SWEEP_STAGE=$stage
 if [ -n "$SWEEP_SRUN" ] && [ -z "$SITEPROOF_MPI" ]; then
     SITEPROOF_MPI=$(scontrol show config 2>/dev/null | sed -n 's/^MpiDefault *= *//p')
 fi
