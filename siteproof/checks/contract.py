@@ -86,11 +86,25 @@ def of_nodes(
     rules = _rules(site, name, mode, lambda one: not one.links and role in site.roles_of(one))
     facts = site.hardware_of(role)
     each = [rule for rule in rules if rule.promise.scope not in MIDDLES]
-    found = [_worst(site, name, metric, each, values, lambda _: facts)]
+    worst = _worst(site, name, metric, each, values, lambda _: facts)
     excused = _excused_from_all(rules)
     values = [s for s in values if s.node not in excused]
     if not values:
-        return found
+        return [worst]
+    return [worst, *_middles(site, name, metric, rules, values, facts, excused)]
+
+
+def _middles(
+    site: Site,
+    name: str,
+    metric: str,
+    rules: Sequence[Rule],
+    values: Sequence[Sample],
+    facts: Hardware,
+    excused: set[str],
+) -> list[Compared]:
+    """Median and mean of all nodes that are not excused, where a criterion has a bound for them."""
+    found = []
     exact, unit = [Fraction(s.number) for s in values], values[0].unit
     middles = {"median": median(exact), "mean": sum(exact) / len(exact)}
     for scope, middle in middles.items():
