@@ -1,4 +1,4 @@
-"""Nodes that should be alike: what most of them say, field by field, and who says otherwise.
+"""Nodes that should be alike: the value of most of them, field by field, and which nodes differ.
 
 A value is the majority's if more than half of the nodes that could read the field have it. A field
 that a node lacks is a value of its own: a package that is missing on one node makes that node odd.
@@ -58,7 +58,7 @@ Value = str | None  # None: the node lacks the field
 
 @dataclass(frozen=True)
 class Majority:
-    """What most nodes say of a field: value (None: they lack it), and the share that says so."""
+    """The value of most nodes (None: they lack the field), and their share."""
 
     value: Value
     share: float
@@ -113,31 +113,44 @@ def vote(
     unread: by node, the fields (or beginnings of names, `nic.eth0`) that it could not read.
     """
     nodes = tuple(sorted(fields_by_node))
-    silent = {node: tuple(names) for node, names in (unread or {}).items()}
+    could_not_read = {node: tuple(names) for node, names in (unread or {}).items()}
     majority: dict[str, Majority] = {}
     odd: dict[str, list[Odd]] = defaultdict(list)
     undecided: dict[str, dict[Value, tuple[str, ...]]] = {}
     abstained: dict[str, tuple[str, ...]] = {}
     for name in _names(fields_by_node.values()):
-        said = {node: fields_by_node[node].get(name) for node in nodes}
-        quiet = [n for n, value in said.items() if value is None and _covers(silent.get(n), name)]
-        if quiet:
-            abstained[name] = tuple(quiet)
-            said = {node: value for node, value in said.items() if node not in quiet}
-        held = _meant(name, said.values())
-        value, count = Counter(held[v] for v in said.values()).most_common(1)[0]
-        if 2 * count <= len(said):
-            undecided[name] = _by_value(said, held)
+        values = {node: fields_by_node[node].get(name) for node in nodes}
+        without_vote = _without_vote(name, values, could_not_read)
+        if without_vote:
+            abstained[name] = tuple(without_vote)
+            for node in without_vote:
+                del values[node]
+        alike = _meant(name, values.values())
+        value, count = Counter(alike[v] for v in values.values()).most_common(1)[0]
+        if 2 * count <= len(values):
+            undecided[name] = _by_value(values, alike)
             continue
-        majority[name] = Majority(value, count / len(said))
-        if count == len(said):
-            continue
-        for node, own in said.items():
-            if held[own] != value:
-                odd[node].append(Odd(name, own, value))
+        majority[name] = Majority(value, count / len(values))
+        for node, differs in _differing(name, values, alike, value).items():
+            odd[node].append(differs)
     return Uniformity(
         nodes, majority, {n: tuple(odd[n]) for n in sorted(odd)}, undecided, abstained
     )
+
+
+def _differing(
+    name: str, values: Mapping[str, Value], alike: Mapping[Value, Value], majority: Value
+) -> dict[str, Odd]:
+    return {n: Odd(name, own, majority) for n, own in values.items() if alike[own] != majority}
+
+
+def _without_vote(
+    name: str, values: Mapping[str, Value], unread: Mapping[str, Collection[str]]
+) -> list[str]:
+    """The nodes that could not read a field."""
+    return [
+        node for node, value in values.items() if value is None and _covers(unread.get(node), name)
+    ]
 
 
 def drift(
@@ -177,8 +190,8 @@ def _pattern(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     return cache(lambda name: any(fnmatchcase(name, pattern) for pattern in patterns))
 
 
-def _covers(silent: Collection[str] | None, name: str) -> bool:
-    return any(name == s or name.startswith(f"{s}.") for s in silent or ())
+def _covers(unread: Collection[str] | None, name: str) -> bool:
+    return any(name == s or name.startswith(f"{s}.") for s in unread or ())
 
 
 def _meant(name: str, values: Iterable[Value]) -> dict[Value, Value]:
@@ -212,9 +225,9 @@ def _impersonal(value: str) -> str:
 
 
 def _by_value(
-    said: Mapping[str, Value], held: Mapping[Value, Value]
+    values: Mapping[str, Value], alike: Mapping[Value, Value]
 ) -> dict[Value, tuple[str, ...]]:
     groups: dict[Value, list[str]] = defaultdict(list)
-    for node, value in said.items():
-        groups[held[value]].append(node)
+    for node, value in values.items():
+        groups[alike[value]].append(node)
     return {value: tuple(nodes) for value, nodes in groups.items()}

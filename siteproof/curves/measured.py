@@ -174,12 +174,12 @@ def _places(
         places = found.setdefault((panel, line), {})
         place = places.setdefault(sample.dims[against], _Place(sample.dims))
         value = float(units.convert(sample.number, sample.unit, unit))
-        which = (
-            place.slowest
-            if sample.metric.endswith(SLOWEST)
-            else (place.fastest if sample.metric.endswith(FASTEST) else place.values)
-        )
-        which[sample.trial] = value
+        if sample.metric.endswith(SLOWEST):
+            place.slowest[sample.trial] = value
+        elif sample.metric.endswith(FASTEST):
+            place.fastest[sample.trial] = value
+        else:
+            place.values[sample.trial] = value
     return {
         key: kept
         for key, places in sorted(found.items(), key=lambda item: _natural(item[0]))

@@ -8,6 +8,7 @@ import pytest
 from siteproof import sites
 from siteproof.curves import whole_sweep
 from siteproof.judge.criterion import refusal
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Header, Sample
 from siteproof.verdict import judgement
 
@@ -105,7 +106,7 @@ def test_what_was_measured_with_turned_knobs_answers_no_contract(site, rpcs, dir
     ]
     judged = verdict(site, found, "SC11-IOR30-LAN-WRITE")
     assert str(judged.verdict) == ("FAIL" if answers else "INCOMPLETE")
-    assert answers or "while a sweep had set lustre.osc.*." in judged.why
+    assert answers or judged.findings[0].kind is Kind.SETTING_CHANGED
     bad = [replace(s, metric="Ior.*", status="invalid", value=None, unit="") for s in found]
     assert str(verdict(site, bad, "SC11-IOR30-LAN-WRITE").verdict) == (
         "FAIL" if answers else "INCOMPLETE"
@@ -114,6 +115,5 @@ def test_what_was_measured_with_turned_knobs_answers_no_contract(site, rpcs, dir
 
 def test_a_knob_that_all_points_had_set_answers_no_contract_either(site):
     fixed = replace(sample("own"), dims={"tasks": "30", "tasks_per_node": "1"})
-    assert refusal(site.criteria["SC11-IOR30-LAN-WRITE"], fixed) == (
-        "measured while a sweep had set lustre.osc.*.max_rpcs_in_flight"
-    )
+    why = refusal(site.criteria["SC11-IOR30-LAN-WRITE"], fixed)
+    assert (why.kind, why["setting"]) == (Kind.SETTING_CHANGED, "lustre.osc.*.max_rpcs_in_flight")

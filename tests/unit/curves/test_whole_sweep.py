@@ -245,10 +245,9 @@ def test_RANKS3_of_a_sweep_over_nodes_compares_the_same_nodes(swept):
 
 def test_criteria_of_an_incomplete_sweep_are_incomplete_and_say_why(swept):
     result = swept.verdicts(swept.run(points=range(1, 39)))["RANKS3"]
-    assert (str(result.verdict), result.why) == (
-        "INCOMPLETE",
-        "sweep made_tasks in session s0001 is incomplete: 38 of 39 points",
-    )
+    (why,) = result.findings
+    assert (str(result.verdict), why.kind) == ("INCOMPLETE", "sweep_incomplete")
+    assert "38 of 39" in why.message
 
 
 def test_a_failed_point_of_the_sweep_is_an_error_and_one_of_another_check_none(swept):
@@ -262,7 +261,7 @@ def test_a_failed_point_of_the_sweep_is_an_error_and_one_of_another_check_none(s
 
 def test_without_a_sweep_it_was_not_measured(swept):
     result = swept.verdicts([])["RANKS3"]
-    assert (str(result.verdict), result.why) == ("INCOMPLETE", "not measured")
+    assert (str(result.verdict), result.findings[0].kind) == ("INCOMPLETE", "not_measured")
 
 
 @pytest.mark.parametrize("key", ["IORPAR-R", "IORPAR-W", "PLATEAU-R", "PLATEAU-W"])
