@@ -36,6 +36,8 @@ LONGEST_NUMBER = 400  # digits; a float has at most 309 before its point
 
 REPORT = 256 * MIB  # JSON of a run of ReFrame, which takes ten times the memory
 
+MAX_UID = 2**32 - 2  # of Linux: 2**32 - 1 is -1, which stands for no user
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -58,7 +60,7 @@ def folder() -> Path:
 def must_exist() -> None:
     """Refuse a SITEPROOF_DATA that names no folder. Raises UserError."""
     if not folder().is_dir():
-        raise UserError("SITEPROOF_DATA", f"{folder()} is no folder")
+        raise UserError("SITEPROOF_DATA", f"{folder()} is not a folder")
 
 
 def perflogs() -> Path:
@@ -77,9 +79,9 @@ def trust(owners: Collection[int]) -> None:
 
 
 def uid_of(owner: str) -> int | None:
-    """A user by name or number; None where the machine does not know the name."""
+    """A user by name or number; None of a name unknown to the machine, or too large a number."""
     if re.fullmatch("[0-9]{1,10}", owner):
-        return int(owner)
+        return int(owner) if int(owner) <= MAX_UID else None
     try:
         return pwd.getpwnam(owner).pw_uid
     except (KeyError, OSError, ValueError):
@@ -159,7 +161,7 @@ def opened(
 def read_named(path: Path, limit: int = ACCOUNT) -> bytes:
     """What a file holds that the user himself names, so that links and its owner are his choice.
 
-    Raises FileNotFoundError, and UserError where it is no regular file, or too large.
+    Raises FileNotFoundError, and UserError where it is not a regular file, or too large.
     """
     with named(path, limit) as handle, _explained(path):
         return _read_all(handle, limit)
@@ -172,7 +174,7 @@ def named(path: Path, limit: int) -> Iterator[int]:
         with _explained(path):
             handle = os.open(path, _FILE & ~os.O_NOFOLLOW)
     except ValueError:
-        raise UserError(path, "is no name of a file") from None
+        raise UserError(path, "is not the name of a file") from None
     try:
         if stat.S_ISDIR(os.fstat(handle).st_mode):
             raise UserError(path, "is a folder", "a file")
@@ -207,7 +209,7 @@ def owner(path: Path) -> int:
     with _explained(path):
         found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise UserError(path, "refused: it is a link, or no folder")
+        raise UserError(path, "refused: it is a link, or not a folder")
     return found.st_uid
 
 
@@ -256,7 +258,7 @@ def _must_give_way(path: Path, name: str, folder: int, may_replace: Callable[[in
         return
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise UserError(path, "not written: something there is no regular file")
+            raise UserError(path, "not written: something there is not a regular file")
         if not may_replace(handle):
             raise UserError(path, "not written: a file that is not the same result is there")
     finally:
@@ -369,7 +371,7 @@ def _step(
 def _must_be_file(path: Path, handle: int, limit: int) -> None:
     found = os.fstat(handle)
     if not stat.S_ISREG(found.st_mode):
-        raise Refused(path, "refused: it is no regular file")
+        raise Refused(path, "refused: it is not a regular file")
     if found.st_size > limit:
         raise _too_large(path, limit)
 
@@ -438,9 +440,9 @@ def _unreadable(path: Path, error: OSError) -> Exception:
     if error.errno == errno.ENOENT:
         return FileNotFoundError(errno.ENOENT, "no such file", str(path))
     if error.errno in (errno.ELOOP, errno.ENXIO):
-        return Refused(path, "refused: it is a link, or no regular file")
+        return Refused(path, "refused: it is a link, or not a regular file")
     if error.errno == errno.ENOTDIR:
-        return Refused(path, "refused: a part of its path is a link, or no folder")
+        return Refused(path, "refused: a part of its path is a link, or not a folder")
     return UserError(path, f"cannot be read: {error.strerror}")
 
 
@@ -467,7 +469,7 @@ def _short(text: str) -> str:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def is_deep(held: Any) -> bool:

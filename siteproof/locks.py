@@ -163,7 +163,7 @@ def _read(path: Path) -> Holder | None:
         and all(type(held[name]) is kind for name, kind in kinds.items())
         and held["pid"] > 0
     ):
-        raise UserError(path, "is no lock file of ours")
+        raise UserError(path, "is not a lock file")
     return Holder(**held)
 
 
@@ -243,7 +243,7 @@ def make_folder(folder: Path) -> None:
         above = stat.S_IMODE(folder.parent.stat().st_mode)
         folder.chmod(stat.S_IMODE(folder.stat().st_mode) | above & (stat.S_IWGRP | stat.S_ISGID))
     if not stat.S_ISDIR(folder.lstat().st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "is no folder", str(folder))
+        raise NotADirectoryError(errno.ENOTDIR, "is not a folder", str(folder))
 
 
 def _clear(folder: Path, number: int) -> None:

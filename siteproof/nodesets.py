@@ -30,7 +30,7 @@ def parse(text: str) -> NodeSet:
     if "@" in text:
         raise ValueError("'@' in a node set: groups are not looked up, so write the nodes out")
     if not text.isascii() or len(text) > 100_000:
-        raise ValueError("a node set that is no short ASCII text")
+        raise ValueError("a node set must be ASCII text of at most 100000 characters")
     if sum(_size(part) for part in _parts(text)) > MAX_NODES:
         raise ValueError(f"more than {MAX_NODES} nodes")
     try:
@@ -57,21 +57,17 @@ def is_name(text: str) -> bool:
     return not text or _LABEL.fullmatch(text) is not None
 
 
-def problems(text: str) -> list[str]:
-    """What is wrong with a node set that a person wrote, in words; usually nothing."""
-    try:
-        nodes = parse(text)
-    except ValueError as error:
-        return [str(error)]
+def checked(text: str) -> NodeSet:
+    """The set of nodes that a person wrote: host names, each once. Raises ValueError as `parse`."""
+    nodes = parse(text)
     if not nodes:
-        return ["an empty node set"]
-    found = []
-    if bad := [name for name in nodes if not _NAME.fullmatch(name)]:
-        more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
-        found.append(f"'{bad[0][:40]}'{more} is no host name")
+        raise ValueError("an empty node set")
+    for name in nodes:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"'{name[:40]}' is not a host name")
     if not set(_OPERATORS) & set(text) and (twice := _twice(text)):
-        found.append(f"{twice} more than once in the set")
-    return found
+        raise ValueError(f"{twice} more than once in the set")
+    return nodes
 
 
 def _parts(text: str) -> list[str]:
@@ -95,7 +91,7 @@ def _size(part: str) -> int:
 def _width(term: str) -> int:
     match = _RANGE.fullmatch(term)
     if not match:
-        raise ValueError(f"bad node set: '{term[:40]}' is no range")
+        raise ValueError(f"bad node set: '{term[:40]}' is not a range")
     return max(1, int(match[2]) - int(match[1]) + 1) if match[2] else 1
 
 

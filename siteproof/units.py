@@ -70,11 +70,11 @@ class Quantity:
 
 
 def parse(text: object, where: object = "quantity") -> Quantity:
-    """Read "65 GB/s". Raises UserError if it is no number with a known unit."""
+    """Read "65 GB/s". Raises UserError if it is not a number with a known unit."""
     match = _QUANTITY.fullmatch(str(text))
     if not match or not match[2]:
         raise UserError(
-            where, f"'{text}' is no number with a unit", 'a number and a unit, such as "65 GB/s"'
+            where, f"'{text}' is not a number with a unit", 'a number and a unit, such as "65 GB/s"'
         )
     if match[2] not in UNITS:
         raise UserError(where, f"unknown unit '{match[2]}' in '{text}'", sorted(UNITS))
@@ -82,7 +82,7 @@ def parse(text: object, where: object = "quantity") -> Quantity:
 
 
 def size(count: int) -> str:
-    """Bytes as people say them: 1 MiB; what is no whole number of them in four digits."""
+    """Bytes as people say them: 1 MiB; what is not a whole number of them in four digits."""
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if count >= 2**power:
             return f"{count / 2**power:.4g} {unit}"
@@ -100,5 +100,5 @@ def convert(value: Decimal | Fraction | int, unit: str, to: str) -> Fraction:
         if name not in UNITS:
             raise UserError(name, "unknown unit", sorted(UNITS))
     if kind(unit) != kind(to):
-        raise UserError(f"{unit} to {to}", f"a {kind(unit)} is no {kind(to)}")
+        raise UserError(f"{unit} to {to}", f"a {kind(unit)} cannot be converted to a {kind(to)}")
     return Fraction(value) * UNITS[unit][1] / UNITS[to][1]

@@ -217,7 +217,7 @@ def _excused(site: Site, criterion: str, metric: str) -> set[str]:
     today = datetime.now(UTC).date()
     nodes = set[str]()
     for waiver in site.waivers.values():
-        if waiver.holds(today) and waiver.speaks_of(criterion, metric):
+        if waiver.holds(today) and waiver.covers(criterion, metric):
             nodes.update(waiver.set)
     return nodes
 

@@ -64,14 +64,14 @@ def tell_gone(site: Site, paths: Iterable[str | Path]) -> None:
     A file that can be read is loaded, and refused if it lacks its check.
     """
     searched = [Path(path).resolve() for path in paths]
-    for one in check_files.gone(site.catalogue, SWEEPS_ONLY, files.CLONE).values():
+    for one in check_files.missing(site.catalogue, SWEEPS_ONLY, files.CLONE).values():
         file = (files.CLONE / one.file).absolute()
-        if one.read or not any(file.is_relative_to(path) for path in searched):
+        if one.is_readable or not any(file.is_relative_to(path) for path in searched):
             continue
         if file.is_file():  # not for this user: ReFrame itself would end with an error of its own
             refuse(UserError(one.file, one.what))
         else:
-            tell(check_files.told_before_run(one, site))
+            tell(check_files.before_run(one, site))
 
 
 def refuse_broken_file(filename: str, error: Exception) -> NoReturn:

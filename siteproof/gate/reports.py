@@ -34,7 +34,7 @@ def _excuse(site: Site, key: str, waiver: Waiver) -> Excuse:
     wrong, why = frozenset(waiver.wrong_answers), waiver_finding(key, waiver)
     if waiver.waives == EVERYTHING:
         return Excuse(why, everything=True, wrong_answers=wrong)
-    criteria = {k: c.metric for k, c in site.criteria.items() if waiver.speaks_of(k, c.metric)}
+    criteria = {k: c.metric for k, c in site.criteria.items() if waiver.covers(k, c.metric)}
     metrics = frozenset(criteria.values()) | ({waiver.waives} & site.catalogue.keys())
     checks = frozenset(metric.partition(".")[0] for metric in metrics)
     return Excuse(why, False, frozenset(criteria), metrics, checks, wrong)

@@ -63,7 +63,7 @@ def read(path: Path, system: str = "") -> dict[int, Published]:
 
 def _lint(document: Document, rows: dict[int, Published], name: str) -> None:
     site = sites.load(name)
-    published_csv.lint(document, rows, sites.inventory(site.system), site.catalogue)
+    published_csv.lint(document, rows, site.system.inventory, site.catalogue)
 
 
 def keep(path: Path, rows: Iterable[Published], perflogs: Path) -> Import:

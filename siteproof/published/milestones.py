@@ -19,7 +19,6 @@ def read(site: Site) -> list[Milestone]:
     if not path.exists():
         return []
     document, found = files.read(path)
-    files.lint(document, found, site.name)
     if document.mistakes:
         raise UserErrors(document.sorted_mistakes())
     return list(found.values())

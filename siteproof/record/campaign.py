@@ -34,7 +34,9 @@ def since(text: str, now: datetime, option: str = "--since") -> datetime:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise UserError(
-            option, f"'{text}' is no time", "90m, 12h, 7d, 4w, 2026-11-21, 2026-11-21T18:00"
+            option,
+            f"'{text}' is not a valid time",
+            "90m, 12h, 7d, 4w, 2026-11-21, 2026-11-21T18:00",
         ) from None
 
 

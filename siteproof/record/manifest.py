@@ -333,7 +333,7 @@ def _must_lie(key: str, value: float, least: float, most: float) -> None:
 
 def _must(holds: object, key: str, value: str) -> None:
     if not holds:
-        raise ValueError(f"{key}: '{harmless(value[:60])}' is none that a job has")
+        raise ValueError(f"{key}: '{harmless(value[:60])}' is not one that a job can have")
 
 
 def _place_of_copy(stage: Path, stages: Path) -> Path | None:

@@ -145,7 +145,7 @@ class Sample:
     def number(self) -> Decimal:
         """The value as an exact number. Raises UserError where it is text or missing."""
         if not isinstance(self.value, Decimal):
-            raise UserError(self.metric, f"'{self.value}' on {self.node} is no number")
+            raise UserError(self.metric, f"'{self.value}' on {self.node} is not a number")
         return self.value
 
 
@@ -380,7 +380,7 @@ def _read_header(where: str, record: dict[str, object]) -> Header:
     _check_types(where, record)
     for key in _PARTS_OF_PATH:
         if not _PLAIN.fullmatch(str(record[key])):
-            raise UserError(where, f"'{key}' {_short(record[key])} is no plain name")
+            raise UserError(where, f"'{key}' {_short(record[key])} is not a plain name")
     if (mode := record.get("mode", "")) not in MODES:
         raise UserError(where, f"unknown mode {_short(mode)}", MODES[:-1])
     record["time"] = _in_utc(where, str(record["time"]))
@@ -393,9 +393,9 @@ def _check_types(where: str, record: dict[str, object]) -> None:
             _texts(where, record, key)
         elif key == "place":
             if type(value) is not int or not 0 < value < LAST_PLACE:
-                raise UserError(where, f"'place' {str(value)[:20]} is no number of a session")
+                raise UserError(where, f"'place' {str(value)[:20]} is not the number of a session")
         elif not isinstance(value, str):
-            raise UserError(where, f"'{key}' is no text")
+            raise UserError(where, f"'{key}' is not text")
 
 
 def _in_utc(where: str, text: str) -> str:
@@ -407,10 +407,14 @@ def _in_utc(where: str, text: str) -> str:
             if FIRST_YEAR <= told[:4] <= LAST_YEAR:
                 return told
             allowed = f"{FIRST_YEAR} to {LAST_YEAR}"
-            raise UserError(where, f"{_short(text)} is of a year that no clock shows", allowed)
+            raise UserError(
+                where, f"{_short(text)} is not in a year that a clock can show", allowed
+            )
     except (ValueError, OverflowError):
         pass
-    raise UserError(where, f"'{text[:40]}' is no time with its zone", "2026-11-21T18:00:00+00:00")
+    raise UserError(
+        where, f"'{text[:40]}' is not a time with its zone", "2026-11-21T18:00:00+00:00"
+    )
 
 
 def _short(held: object) -> str:
@@ -425,7 +429,7 @@ def _texts(where: str, record: Mapping[str, object], key: str) -> dict[str, str]
         return {}
     held = record[key]
     if not (isinstance(held, dict) and all(isinstance(value, str) for value in held.values())):
-        raise UserError(where, f"'{key}' is no object of texts")
+        raise UserError(where, f"'{key}' is not an object of texts")
     return held
 
 
@@ -436,14 +440,14 @@ def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
     if missing := [key for key in ("node", "metric") if not isinstance(record.get(key), str)]:
         raise UserError(where, f"sample without {', '.join(missing)}")
     if not nodesets.is_name(str(record["node"])):
-        raise UserError(where, f"{_short(record['node'])} is no name of a node")
+        raise UserError(where, f"{_short(record['node'])} is not the name of a node")
     if status == "ok" and not {"value", "unit"} <= set(record):
         raise UserError(where, "sample without value or unit")
     unit, trial = str(record.get("unit", "")), record.get("trial", 0)
     if status == "ok" and unit not in UNITS:
         raise UserError(where, f"unknown unit {_short(unit)}", UNITS)
     if type(trial) is not int or abs(trial) > MOST_TRIALS:
-        raise UserError(where, f"trial {_short(trial)} is no whole number")
+        raise UserError(where, f"trial {_short(trial)} is not a whole number")
     return Sample(
         header=header,
         node=str(record["node"]),
@@ -464,9 +468,9 @@ def _value(where: str, text: object, unit: str) -> Decimal | str:
     try:
         value = Decimal(str(text))
     except InvalidOperation:
-        raise UserError(where, f"{_short(text)} is no number") from None
+        raise UserError(where, f"{_short(text)} is not a number") from None
     if not value.is_finite():
-        raise UserError(where, f"{_short(text)} is no finite number")
+        raise UserError(where, f"{_short(text)} is not a finite number")
     if len(str(text)) > LONGEST_NUMBER or abs(value.adjusted()) > MOST_DIGITS:
-        raise UserError(where, f"{_short(text)} is no figure that any tool prints")
+        raise UserError(where, f"{_short(text)} is not a value that any tool prints")
     return value

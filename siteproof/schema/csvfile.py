@@ -9,7 +9,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel
 
 from siteproof.schema import shapes
 from siteproof.schema.yamlfile import Document, Stop, clip, text_of
@@ -17,10 +19,22 @@ from siteproof.schema.yamlfile import Document, Stop, clip, text_of
 if TYPE_CHECKING:
     from _csv import Reader
 
+M = TypeVar("M", bound=BaseModel)
 REMARK = "#"
-MOST_COLUMNS = 1000
-MOST_MISTAKES = 1000  # more help nobody
+MAX_COLUMNS = 1000
+MAX_MISTAKES = 1000  # more help nobody
 MAX_BYTES = 50_000_000  # some hundred thousand lines
+
+
+def validated(document: Document, model: type[M], also: str) -> Iterator[tuple[int, M]]:
+    """The line and the row of each line without a mistake. also: a column that must be there."""
+    fields = model.model_fields
+    required = [name for name, field in fields.items() if field.is_required()]
+    for line, cells in rows(document, list(fields), [*required, also]):
+        mistakes = len(document.mistakes)
+        row = shapes.validate(document, (line,), model, cells)
+        if row is not None and len(document.mistakes) == mistakes:
+            yield line, row
 
 
 def rows(
@@ -37,12 +51,12 @@ def rows(
             elif named:
                 what = f"{len(cells)} cells under {len(named)} columns"
                 document.add((), what, hint='Put a cell with a comma into "quotes"', line=line)
-                if len(document.mistakes) > MOST_MISTAKES:
+                if len(document.mistakes) > MAX_MISTAKES:
                     raise Stop
             else:
                 named = _named(document, line, cells, columns, required)
         if not named:
-            document.add((), "no columns", columns)
+            document.add((), "no line with the names of the columns", columns)
     except Stop:
         return
 
@@ -66,7 +80,7 @@ def _named(
 ) -> list[str]:
     """The columns of the first row. Raises Stop where they are not what they must be."""
     before = len(document.mistakes)
-    if len(cells) > MOST_COLUMNS:
+    if len(cells) > MAX_COLUMNS:
         document.add((), f"{len(cells)} columns", columns, line=line)
         raise Stop
     for name in dict.fromkeys(cells):

@@ -1,9 +1,9 @@
-"""Pydantic's findings as mistakes in our words, with lines; and what is right kept for lint."""
+"""Pydantic's errors as mistakes with lines and plain words; what is right is kept for lint."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import deepcopy
 from datetime import date
 from difflib import get_close_matches
@@ -16,41 +16,49 @@ from siteproof.schema.yamlfile import Document, Loc, clip
 
 M = TypeVar("M", bound=BaseModel)
 _CONSEQUENCE = "default_factory_not_called"  # pydantic, of a default that needs what is wrong
+_MAX_REPAIRS = 9  # each repairs one level of the file
+# By the beginning of pydantic's type of error: what to say, and what is allowed where the model
+# has no keys to name.
 _WORDS: dict[str, tuple[str, str]] = {
-    "int": ("is no whole number", ""),
+    "int": ("is not a whole number", "a whole number such as 2"),
     "bool": ("is neither true nor false", "true, false"),
-    "dict": ("is no mapping of keys", ""),
-    "model": ("is no mapping of keys", ""),
-    "list": ("is no list", "a list such as [a, b]"),
-    "date": ("is no date", "a date such as 2016-04-20"),
-    "decimal": ("is no number", ""),
-    "string": ("is no text", ""),
+    "dict": ("is not a mapping of keys", "keys with their values, such as '{a: b}'"),
+    "model": ("is not a mapping of keys", "keys with their values, such as '{a: b}'"),
+    "list": ("is not a list", "a list such as [a, b]"),
+    "date": ("is not a date", "a date such as 2016-04-20"),
+    "decimal": ("is not a number", "a number such as 1.5"),
+    "string": ("is not text", "a single value, in quotes if it holds ': ' or '#'"),
 }
 
 
 def validate(document: Document, loc: Loc, model: type[M], raw: Any) -> M | None:
     """The model made from what is right in raw; every mistake goes to the document.
 
-    What is wrong is left out, so that lint can say more about the rest. None: nothing is right.
+    What is wrong is left out, so that lint can check the rest. None: nothing is right.
     """
-    first = True
-    for _ in range(9):  # each turn repairs one level
-        try:
-            made = model.model_validate(raw)
-            document.tell_empty(loc)
-            return made
-        except ValidationError as error:
-            errors = [e for e in error.errors(include_url=False) if e["type"] != _CONSEQUENCE]
-        raw = deepcopy(raw) if first else raw
+    made, errors = _made(model, raw)
+    if made is None:
+        raw = deepcopy(raw)
         for found in errors:
-            if first:
-                _note(document, loc, model, found)
-            if not found["loc"]:
-                document.spoil(loc)
-                return None
+            _note(document, loc, model, found)
+    for _ in range(_MAX_REPAIRS):
+        if made is not None:
+            document.note_empty(loc)
+            return made
+        if any(not found["loc"] for found in errors):
+            document.spoil(loc)
+            return None
+        for found in errors:
             _repair(model, raw, found)
-        first = False
+        made, errors = _made(model, raw)
     return None
+
+
+def _made(model: type[M], raw: Any) -> tuple[M | None, list[ErrorDetails]]:
+    try:
+        return model.model_validate(raw), []
+    except ValidationError as error:
+        return None, [e for e in error.errors(include_url=False) if e["type"] != _CONSEQUENCE]
 
 
 def hint(word: str, known: Iterable[str]) -> str:
@@ -60,28 +68,31 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 
 def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDetails) -> None:
+    """A finding of pydantic as a mistake, unless the key, or one around it, has one already."""
     here = (*loc, *found["loc"])
     if document.spoilt(here):
         return
-    say: Callable[..., None] = document.add
     document.spoil(here)
-    if found["type"] == "missing":
-        say(here[:-1], f"missing key '{here[-1]}'")
-    elif found["type"] == "extra_forbidden":
+    kind, context, value = found["type"], found.get("ctx", {}), found["input"]
+    if kind == "missing":
+        document.add(here[:-1], f"missing key '{here[-1]}'")
+    elif kind == "extra_forbidden":
         keys = _keys(model, found["loc"][:-1])
-        say(here, f"unknown key '{clip(here[-1])}'{hint(here[-1], keys)}", keys, inside=True)
-    elif found["type"] == "siteproof":
-        say(here, clip_long(found["ctx"]["what"]), found["ctx"]["allowed"])
-    elif found["type"] == "literal_error":
-        allowed = re.findall(r"'([^']*)'", found["ctx"]["expected"])
-        word = _word(found["input"])
-        say(here, f"{word} is not known{hint(str(found['input']), allowed)}", allowed)
-    elif found["type"] in ("greater_than_equal", "less_than_equal"):
-        side, end = ("below", "ge") if "ge" in found["ctx"] else ("above", "le")
-        say(here, f"{_word(found['input'])} is {side} {found['ctx'][end]}")
+        what = f"unknown key '{clip(here[-1])}'{hint(here[-1], keys)}"
+        document.add(here, what, keys, inside=True)
+    elif kind == "siteproof":
+        document.add(here, clip_long(context["what"]), context["allowed"], context["hint"])
+    elif kind == "literal_error":
+        allowed = re.findall(r"'([^']*)'", context["expected"])
+        what = f"unknown value {_shown(value)}{hint(str(value), allowed)}"
+        document.add(here, what, allowed)
+    elif kind == "greater_than_equal":
+        document.add(here, f"{_shown(value)} is below {context['ge']}", f"at least {context['ge']}")
+    elif kind == "less_than_equal":
+        document.add(here, f"{_shown(value)} is above {context['le']}", f"at most {context['le']}")
     else:
-        what, example = _WORDS.get(found["type"].partition("_")[0], (found["msg"].lower(), ""))
-        say(here, f"{_word(found['input'])} {what}", example or _keys(model, found["loc"]))
+        what, example = _WORDS.get(kind.partition("_")[0], (found["msg"].lower(), ""))
+        document.add(here, f"{_shown(value)} {what}", _keys(model, found["loc"]) or example)
 
 
 def clip_long(text: str) -> str:
@@ -89,7 +100,7 @@ def clip_long(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:297]}..."
 
 
-def _word(value: Any) -> str:
+def _shown(value: Any) -> str:
     """The value as a person would recognise it."""
     if value is None:
         return "an empty value"

@@ -103,7 +103,7 @@ class Document:
         if not self.spoilt(loc):
             self.add(loc, what, allowed, hint)
 
-    def tell_empty(self, below: Loc) -> None:
+    def note_empty(self, below: Loc) -> None:
         """Note keys without a value where a value may be left out: what was meant is not known."""
         for loc in sorted(self._empty, key=self.line):
             if loc[: len(below)] == below:
@@ -137,7 +137,7 @@ def read(path: Path) -> Document:
     except Stop:
         return document
     if not isinstance(document.data, dict):
-        document.add((), "no mapping of keys")
+        document.add((), "not a mapping of keys", hint="Write 'KEY: value' lines")
         document.data = None
     return document
 
@@ -154,7 +154,7 @@ def _compose(document: Document) -> yaml.Node:
     except yaml.reader.ReaderError as error:
         document.add((), f"bad YAML: {clip(error.reason)}")
     except _TooDeep as error:
-        document.add((), "nested too deeply", line=error.line)
+        document.add((), "nested too deeply", f"at most {MAX_DEPTH} levels", line=error.line)
     else:
         if root is not None:
             return root
@@ -192,11 +192,12 @@ def text_of(document: Document, most: int = MAX_BYTES) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        document.add((), "bytes that are not UTF-8", line=raw[: error.start].count(b"\n") + 1)
+        line = raw[: error.start].count(b"\n") + 1
+        document.add((), "bytes that are not UTF-8", hint="Save it as UTF-8", line=line)
         raise Stop from None
     if match := _UNPRINTABLE.search(text):
         line = text.count("\n", 0, match.start()) + 1
-        document.add((), "a control character", line=line)
+        document.add((), "a control character", hint="Remove it", line=line)
         raise Stop
     return text
 
@@ -255,8 +256,9 @@ class _Reader:
             text: str = node.value
             if not _UNPRINTABLE.search(text):
                 return text
-        what = "a merge key '<<'" if getattr(node, "value", "") == "<<" else "a key that is no text"
-        self._document.add(loc, what, line=line)
+        is_merge = getattr(node, "value", "") == "<<"
+        what = "a merge key '<<'" if is_merge else "a key that is not plain text"
+        self._document.add(loc, what, hint="Write each key out", line=line)
         return None
 
     def _sequence(self, node: yaml.SequenceNode, loc: Loc, *, typed: bool) -> list[Any]:
@@ -275,7 +277,7 @@ class _Reader:
             self._document.spoil(loc)
             return None
         if _UNPRINTABLE.search(node.value):
-            self._document.add(loc, "a control character", line=line)
+            self._document.add(loc, "a control character", hint="Remove it", line=line)
             self._document.spoil(loc)
             return None
         if typed and node.tag in _TYPES:

@@ -3,7 +3,7 @@
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.machine import recognise
 from siteproof.sites.promise import Baseline, Bound, Criterion, Promise
-from siteproof.sites.site import Site, folder, inventory, load, names, trust
+from siteproof.sites.site import Site, folder, load, names, trust
 from siteproof.sites.system import (
     BondParameters,
     Environment,
@@ -39,7 +39,6 @@ __all__ = [
     "System",
     "Waiver",
     "folder",
-    "inventory",
     "load",
     "names",
     "recognise",

@@ -66,7 +66,7 @@ def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
 def _lint(document: Document, name: str, metric: Metric) -> None:
     check, dot, figure = name.partition(".")
     if not (check.isidentifier() and dot and figure.isidentifier()):
-        document.follow_up((name,), f"'{yamlfile.clip(name)}' is no name", "Check.metric")
+        document.follow_up((name,), f"'{yamlfile.clip(name)}' is not a valid name", "Check.metric")
     if metric.check not in (None, check):
         document.follow_up((name, "check"), f"check '{metric.check}'", f"{check}, null")
     if metric.check and not metric.file:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
+from enum import Enum
 from pathlib import Path
 
 from siteproof import files
@@ -19,22 +19,39 @@ from siteproof.sites.catalogue import ROOT, Metric
 from siteproof.sites.site import Site
 
 MAX_BYTES = 1_000_000
-MOST = 6  # names that a line tells
-OWN = ("checks", "siteproof")  # packages of the clone
+MAX_NAMES = 6  # in one message
+
+
+class Loss(Enum):
+    """Why a file does not hold a check, as a sentence to which the file is the subject."""
+
+    MISSING = "does not exist"
+    DANGLING = "is a link to a file that does not exist"
+    UNREADABLE = "cannot be read: {}"
+    NOT_PYTHON = "is not valid Python{}"
+    NO_CLASS = "has no class {}"
+    NO_TEST = "has {} without @rfm.simple_test"
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A check that is not in its file. file: below the clone. what: is told behind its name.
-
-    read: there is a file, which ReFrame will load. elsewhere: the file that holds the check now.
-    """
+    """A check that is not in its file. file: below the clone. elsewhere: the file that has it."""
 
     check: str
     file: str
-    what: str
-    read: bool
+    loss: Loss
+    detail: str = ""
     elsewhere: str = ""
+
+    @property
+    def what(self) -> str:
+        """The reason, to be printed after the file's name."""
+        return self.loss.value.format(self.detail)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether there is a file, which ReFrame will load."""
+        return self.loss not in (Loss.MISSING, Loss.DANGLING, Loss.UNREADABLE)
 
     def __str__(self) -> str:
         return f"{self.file} {self.what}"
@@ -45,19 +62,18 @@ def lost(table: Mapping[str, Metric], bare: Collection[str], root: Path = ROOT) 
 
     bare: checks that are no tests by themselves, but classes of which sweeps make tests.
     """
-    named = {m.check: m.file for m in table.values() if m.check and m.file}
     found = {}
-    for check, file in named.items():
+    for check, file in {m.check: m.file for m in table.values() if m.check and m.file}.items():
         if not file.startswith("checks/"):  # sweeps.py makes its classes while it is loaded
             continue
-        what, read = _wrong(root / file, check, bare, root)
-        if what:
-            elsewhere = _elsewhere(root, check, bare)
-            found[check] = Lost(check, file, what, read, elsewhere)
+        if loss := _loss(root / file, check, bare):
+            found[check] = Lost(check, file, *loss, _elsewhere(root, check, bare))
     return found
 
 
-def gone(table: Mapping[str, Metric], bare: Collection[str], root: Path = ROOT) -> dict[str, Lost]:
+def missing(
+    table: Mapping[str, Metric], bare: Collection[str], root: Path = ROOT
+) -> dict[str, Lost]:
     """Those of them that no other file holds, so that nothing measures their metrics."""
     return {name: one for name, one in lost(table, bare, root).items() if not one.elsewhere}
 
@@ -68,7 +84,7 @@ def lint(
     bare: Collection[str],
     root: Path = ROOT,
 ) -> list[UserError]:
-    """A mistake for each lost check: what it measures, and who needs it.
+    """A mistake for each lost check: what it measures, and which sites and sweeps need it.
 
     sweeps: the sweeps of each check.
     """
@@ -76,47 +92,42 @@ def lint(
     sites, mistakes = list(chosen), []
     for check, one in lost(table, bare, root).items():
         metrics = [name for name, metric in table.items() if metric.check == check]
-        what = f"{one}, so nothing measures {_some(metrics)}"
+        what = f"{one}, so nothing measures {_shortened(metrics)}"
+        hint = f"Restore the file, or name the one that has the test class {check}"
         if one.elsewhere:
-            what = f"{one}; {check} stands in {one.elsewhere}"
-        needed = [text for site in sites if (text := _needed(site, check))]
-        if of_sweeps := sweeps.get(check):
-            needed.append(f"by the sweeps {_some(of_sweeps)}")
-        if needed:
-            what += f"; needed {', '.join(needed)}"
+            what, hint = str(one), f"Name {one.elsewhere}, which has {check}"
+        if needed := _needed(sites, check, sweeps.get(check, ())):
+            what += f"; needed by {', '.join(needed)}"
         where = _where(documents, metrics[0])
-        right = one.elsewhere or f"a file with the test class {check}"
-        mistakes.append(UserError(where, f"{what} in {metrics[0]}.file", right))
+        mistakes.append(UserError(where, f"{what} in {metrics[0]}.file", hint=hint))
     return mistakes
 
 
-def told_before_run(one: Lost, site: Site) -> str:
-    """What a run is told that lacks a check."""
-    ids = criteria_of(site, one.check)
+def before_run(one: Lost, site: Site) -> str:
+    """The line that a run prints that lacks a check."""
+    ids = [key for key, promise in site.criteria.items() if _check(promise.metric) == one.check]
     if not ids:
         return f"warning: {one}: {one.check} is not run; no criterion of {site.name} needs it"
-    return f"{one}: {one.check} is not run, so nothing new answers {_some(ids)} of {site.name}"
+    return f"{one}: {one.check} is not run, so nothing new answers {_shortened(ids)} of {site.name}"
 
 
-def criteria_of(site: Site, check: str) -> list[str]:
-    """The criteria that a check answers."""
-    return [key for key, promise in site.criteria.items() if _check(promise.metric) == check]
-
-
-def _needed(site: Site, check: str) -> str:
-    ids = criteria_of(site, check)
-    ids += [key for key, usual in site.baselines.items() if _check(usual.metric) == check]
-    return f"by {_some(ids)} of {site.name}" if ids else ""
+def _needed(sites: Iterable[Site], check: str, sweeps: Collection[str]) -> list[str]:
+    found = []
+    for site in sites:
+        promises = [*site.criteria.items(), *site.baselines.items()]
+        if ids := [key for key, promise in promises if _check(promise.metric) == check]:
+            found.append(f"{_shortened(ids)} of {site.name}")
+    return [*found, f"the sweeps {_shortened(sweeps)}"] if sweeps else found
 
 
 def _check(metric: str) -> str:
     return metric.partition(".")[0]
 
 
-def _some(names: Collection[str]) -> str:
+def _shortened(names: Collection[str]) -> str:
     listed = list(names)
-    more = f" and {len(listed) - MOST} more" if len(listed) > MOST else ""
-    return ", ".join(listed[:MOST]) + more
+    more = f" and {len(listed) - MAX_NAMES} more" if len(listed) > MAX_NAMES else ""
+    return ", ".join(listed[:MAX_NAMES]) + more
 
 
 def _where(documents: Iterable[Document], metric: str) -> str:
@@ -126,47 +137,26 @@ def _where(documents: Iterable[Document], metric: str) -> str:
 
 def _elsewhere(root: Path, check: str, bare: Collection[str]) -> str:
     for path in sorted((root / "checks").rglob("*.py")):
-        if not _wrong(path, check, bare, root)[0]:
+        if _loss(path, check, bare) is None:
             return str(path.relative_to(root))
     return ""
 
 
-def _wrong(path: Path, check: str, bare: Collection[str], root: Path) -> tuple[str, bool]:
-    """Why a file does not hold a check, empty if it does; and whether it could be read."""
+def _loss(path: Path, check: str, bare: Collection[str]) -> tuple[Loss, str] | None:
+    """Why a file does not hold a check, with a detail; None if it does."""
     try:
-        text = files.read_named(path, MAX_BYTES)
+        body = ast.parse(files.read_named(path, MAX_BYTES)).body
     except FileNotFoundError:
-        return ("is a link to nowhere" if path.is_symlink() else "is gone"), False
+        return Loss.DANGLING if path.is_symlink() else Loss.MISSING, ""
     except UserError as error:
-        return error.what, False
-    try:
-        body = ast.parse(text).body
+        return Loss.UNREADABLE, error.what
     except SyntaxError as error:
-        return f"is no Python (line {error.lineno or 1}: {error.msg})", True
-    except (ValueError, RecursionError, MemoryError):
-        return "is no Python", True
+        return Loss.NOT_PYTHON, f" (line {error.lineno or 1}: {error.msg})"
+    except (ValueError, RecursionError, MemoryError):  # a NUL byte, or endless brackets
+        return Loss.NOT_PYTHON, ""
     classes = [s for s in body if isinstance(s, ast.ClassDef) and s.name == check]
     if not classes:
-        return f"has no class {check}", True
+        return Loss.NO_CLASS, check
     if check not in bare and not classes[-1].decorator_list:
-        return f"has {check} without @rfm.simple_test", True
-    missing = [name for name in _imported(body) if not _is_there(name, root)]
-    return (f"imports {missing[0]}, which is not there" if missing else ""), True
-
-
-def _imported(body: Iterable[ast.stmt]) -> Iterable[str]:
-    """The modules that a file needs while it is loaded."""
-    for statement in body:
-        if isinstance(statement, ast.Import):
-            yield from (alias.name for alias in statement.names)
-        elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
-            yield statement.module
-
-
-def _is_there(module: str, root: Path) -> bool:
-    """Whether there is such a module; none is imported for it."""
-    first = module.partition(".")[0]
-    if first not in OWN:
-        return find_spec(first) is not None
-    path = root.joinpath(*module.split("."))
-    return path.is_dir() or path.with_suffix(".py").is_file()
+        return Loss.NO_TEST, check
+    return None

@@ -1,11 +1,11 @@
-"""Mistakes that no single key shows: references, bounds that decide nothing, node sets."""
+"""Mistakes in system.yaml that no single key shows: references, node sets, links."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fractions import Fraction
 from itertools import combinations
+from math import prod
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -13,7 +13,7 @@ from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import ROOT
-from siteproof.sites.system import Hardware, Link, System
+from siteproof.sites.system import Hardware, Link, Recognise, System
 
 SPACK_ENVS = ROOT / "spack-envs"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
@@ -26,20 +26,21 @@ _SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
 def lint_system(document: Document, system: System, folder: str) -> None:
     """Check system.yaml on its own."""
     _name(document, system.system, folder)
-    _recognise(document, system)
+    _recognise(document, document.data["recognise"])
     for section in SECTIONS:
         for key in known(document, section) or ():
             if not NAME.fullmatch(key):
-                document.add((section, key), f"'{clip(key)}' is no name", NAME_RULE)
+                document.add((section, key), f"'{clip(key)}' is not a valid name", NAME_RULE)
     for section in ("nodes", "partitions", "environments"):
         if known(document, section) == []:
-            document.add((section,), "nothing")
+            document.add((section,), f"no {section}", hint="Describe at least one")
             document.spoil((section,))
     for key, hardware in system.hardware.items():
         _peak(document, ("hardware", key), hardware)
     _groups(document, system, _nodes(document, system))
     _parameters(document, system)
     _partitions(document, system)
+    _environments(document, system)
     _file_systems(document, system)
 
 
@@ -56,42 +57,43 @@ def reference(document: Document, loc: Loc, word: str, what: str, names: list[st
         document.follow_up(loc, f"unknown {what} '{clip(word)}'{hint(word, names)}", names)
 
 
-def _file_systems(document: Document, system: System) -> None:
-    for key, file_system in system.file_systems.items():
-        if not file_system.path.startswith("/"):
-            loc = ("file_systems", key, "path")
-            document.follow_up(loc, f"'{clip(file_system.path)}' is no absolute path")
-        for role in file_system.roles or ():
-            loc = ("file_systems", key, "roles")
-            reference(document, loc, role, "role", known(document, "nodes"))
-        if file_system.servers is not None:
-            loc = ("file_systems", key, "servers")
-            reference(document, loc, file_system.servers, "role", known(document, "nodes"))
+def node_set(document: Document, loc: Loc, text: str) -> NodeSet | None:
+    """The nodes of a set as written; None, and a mistake in the document, if it is not valid."""
+    try:
+        return nodesets.checked(text)
+    except ValueError as error:
+        document.follow_up(loc, " ".join(str(error).split())[:200])
+        return None
+
+
+def belongs_to(document: Document, loc: Loc, what: str, owner: object, site: str) -> bool:
+    """Note a mistake if a file is of another site, as in a folder that was copied."""
+    if owner != site:
+        hint = "Remove what is not of this site, or correct the name"
+        document.add(loc, f"{what} of '{clip(owner)}'", site, hint)
+    return owner == site
 
 
 def _name(document: Document, name: str, folder: str) -> None:
     loc = ("system",)
     if not NAME.fullmatch(name):
-        document.follow_up(loc, f"'{clip(name)}' is no name of a system", NAME_RULE)
+        document.follow_up(loc, f"'{clip(name)}' is not a valid name of a system", NAME_RULE)
     elif name == "generic":
         document.follow_up(loc, "'generic' is ReFrame's own system", "any other name")
     elif name != folder:
         document.follow_up(loc, f"'{name}' is not the folder's name", folder)
 
 
-def _recognise(document: Document, system: System) -> None:
-    loc: Loc = ("recognise",)
-    rule = system.recognise
-    others = [rule.cluster, rule.hostname, rule.file]
-    if not rule.fallback and not any(others):
-        document.follow_up(loc, "nothing that tells machines apart", type(rule).model_fields)
-    if rule.fallback and any(others):
-        document.follow_up(loc, "fallback beside other keys", "fallback alone, or the others")
-    try:
-        re.compile(rule.hostname or "")
-    except (re.error, OverflowError, RecursionError) as error:
-        loc = ("recognise", "hostname")
-        document.follow_up(loc, f"bad regular expression '{clip(rule.hostname)}' ({error})")
+def _recognise(document: Document, written: Mapping[str, str]) -> None:
+    """written: the keys as they stand, as a wrong one is a mistake already."""
+    keys = [key for key in written if key != "fallback" and written[key]]
+    is_fallback = written.get("fallback", "false") != "false"
+    if is_fallback and keys:
+        hint = "Give fallback alone, or the other keys"
+        document.follow_up(("recognise",), "fallback together with other keys", hint=hint)
+    if not is_fallback and not keys:
+        what = "no key that distinguishes machines"
+        document.follow_up(("recognise",), what, Recognise.model_fields)
 
 
 def _peak(document: Document, loc: Loc, hardware: Hardware) -> None:
@@ -100,31 +102,25 @@ def _peak(document: Document, loc: Loc, hardware: Hardware) -> None:
     factors = [getattr(hardware, name) for name in names]
     if not (hardware.peak and hardware.avx_base and all(factors)):
         return
-    flops = hardware.avx_base.to("Hz")
-    for factor in factors:
-        flops *= factor
+    flops = hardware.avx_base.to("Hz") * prod(factors)
     if flops != hardware.peak.to("FLOPS"):
-        right = flops / Fraction(10**9)
         what = f"peak {hardware.peak} is not {' * '.join(names)} * avx_base"
-        document.follow_up((*loc, "peak"), what, f"{float(right):.10g} GFLOPS")
+        document.follow_up((*loc, "peak"), what, f"{float(flops / 10**9):.10g} GFLOPS")
 
 
 def _nodes(document: Document, system: System) -> dict[str, NodeSet]:
     """Check the inventory: the set of each role that has no mistake."""
     sets: dict[str, NodeSet] = {}
     for key, role in system.nodes.items():
-        loc = ("nodes", key)
-        problems = nodesets.problems(role.set)
-        for problem in problems:
-            document.follow_up((*loc, "set"), clip_problem(problem))
-        if not problems:
-            sets[key] = role.nodes
+        nodes = node_set(document, ("nodes", key, "set"), role.set)
+        if nodes is not None:
+            sets[key] = nodes
         if role.hardware is not None:
             names = known(document, "hardware")
-            reference(document, (*loc, "hardware"), role.hardware, "hardware", names)
+            reference(document, ("nodes", key, "hardware"), role.hardware, "hardware", names)
         for other in role.overlaps:
             names = known(document, "nodes")
-            reference(document, (*loc, "overlaps"), other, "role", names)
+            reference(document, ("nodes", key, "overlaps"), other, "role", names)
     for (one, first), (other, second) in combinations(sets.items(), 2):
         on_purpose = other in system.nodes[one].overlaps or one in system.nodes[other].overlaps
         if not on_purpose and (both := first & second):
@@ -136,22 +132,15 @@ def _nodes(document: Document, system: System) -> dict[str, NodeSet]:
 
 def _groups(document: Document, system: System, sets: Mapping[str, NodeSet]) -> None:
     """A node of a group must be in the inventory, as far as the inventory has no mistake."""
-    known_nodes = nodesets.of()
+    inventory = nodesets.of()
     for nodes in sets.values():
-        known_nodes.update(nodes)
+        inventory.update(nodes)
+    is_whole = len(sets) == len(system.nodes)
     for name, text in system.groups.items():
-        problems = nodesets.problems(text)
-        for problem in problems:
-            document.follow_up(("groups", name), clip_problem(problem))
-        if problems or len(sets) < len(system.nodes):
-            continue
-        if strangers := system.group(name) - known_nodes:
-            document.follow_up(("groups", name), f"{clip(strangers)} in no role", clip(known_nodes))
-
-
-def clip_problem(text: str) -> str:
-    """A node set's problem as one line."""
-    return " ".join(text.split())[:200]
+        members = node_set(document, ("groups", name), text)
+        if members is not None and is_whole and (strangers := members - inventory):
+            what = f"{clip(strangers)} not in any role"
+            document.follow_up(("groups", name), what, clip(inventory))
 
 
 def _parameters(document: Document, system: System) -> None:
@@ -160,12 +149,13 @@ def _parameters(document: Document, system: System) -> None:
         reference(document, loc, key, "role", known(document, "nodes"))
         for name in parameters.sysctl:
             if not _SYSCTL.fullmatch(name):
+                what = f"'{clip(name)}' is not a valid sysctl name"
                 example = "a dotted name such as net.core.rmem_max"
-                document.add((*loc, "sysctl", name), f"'{clip(name)}' is no sysctl", example)
+                document.add((*loc, "sysctl", name), what, example)
         for kind, devices in (("nic", parameters.nic), ("bond", parameters.bond)):
             for name in devices:
                 if not _DEVICE.fullmatch(name):
-                    what = f"'{clip(name)}' is no name of an interface"
+                    what = f"'{clip(name)}' is not a valid name of an interface"
                     document.add((*loc, kind, name), what, "a name such as eth0 or bond0")
 
 
@@ -178,21 +168,33 @@ def _partitions(document: Document, system: System) -> None:
             reference(document, (*loc, "environments"), name, "environment", names)
         if not partition.environments:
             document.follow_up((*loc, "environments"), "no environment", names or ())
+
+
+def _environments(document: Document, system: System) -> None:
     built = sorted(path.parent.name for path in SPACK_ENVS.glob("*/spack.yaml"))
     for key, environment in system.environments.items():
+        loc: Loc = ("environments", key)
         if environment.spack is not None:
-            loc = ("environments", key, "spack")
-            reference(document, loc, environment.spack, "folder of spack-envs", built)
+            what = "folder of spack-envs"
+            reference(document, (*loc, "spack"), environment.spack, what, built)
         for feature in environment.features:
             if not NAME.fullmatch(feature):
-                loc = ("environments", key, "features")
-                document.follow_up(loc, f"'{clip(feature)}' is no name of a feature", NAME_RULE)
+                what = f"'{clip(feature)}' is not a valid name of a feature"
+                document.follow_up((*loc, "features"), what, NAME_RULE)
+
+
+def _file_systems(document: Document, system: System) -> None:
+    for key, file_system in system.file_systems.items():
+        loc, names = ("file_systems", key), known(document, "nodes")
+        for role in file_system.roles or ():
+            reference(document, (*loc, "roles"), role, "role", names)
+        if file_system.servers is not None:
+            reference(document, (*loc, "servers"), file_system.servers, "role", names)
 
 
 def lint_links(document: Document, system: System) -> None:
-    """Check the links of system.yaml, as far as the inventory has no mistake."""
-    roles = system.nodes.values() if known(document, "nodes") else ()
-    sound = roles and not any(nodesets.problems(role.set) for role in roles)
+    """Check the links of system.yaml; their ends only where the inventory has no mistake."""
+    inventory_is_valid = bool(known(document, "nodes")) and _inventory_is_valid(system)
     for key, link in system.links.items():
         loc = ("links", key, "partition")
         reference(document, loc, link.partition, "partition", known(document, "partitions"))
@@ -201,33 +203,34 @@ def lint_links(document: Document, system: System) -> None:
             with_jobs = [n for n, p in system.partitions.items() if p.scheduler == "slurm"]
             what = f"partition '{link.partition}' has no jobs, which can run on both ends"
             document.follow_up(loc, what, with_jobs, "The partition must have 'scheduler: slurm'")
-        if sound:
+        if inventory_is_valid:
             _ends(document, system, key, link)
+
+
+def _inventory_is_valid(system: System) -> bool:
+    try:
+        return all(nodesets.checked(role.set) for role in system.nodes.values())
+    except ValueError:
+        return False
 
 
 def _ends(document: Document, system: System, key: str, link: Link) -> None:
     """Servers and clients must be nodes of the link's partition, and two at least."""
-    ends = [_end(document, system, key, link, end) for end in ("servers", "clients")]
-    if ends[0] is None or ends[1] is None:
-        return
-    if len(ends[0] | ends[1]) < 2:
-        what = f"{clip(ends[0])} is both server and client, so there is no pair"
+    servers, clients = (_end(document, system, key, link, end) for end in ("servers", "clients"))
+    if servers is not None and clients is not None and len(servers | clients) < 2:
+        what = f"{clip(servers)} is both server and client, so there is no pair"
         document.follow_up(("links", key, "clients"), what, "at least two nodes")
 
 
 def _end(document: Document, system: System, key: str, link: Link, end: str) -> NodeSet | None:
     """The nodes of one end; None if it has a mistake."""
     loc, text = ("links", key, end), getattr(link, end)
-    found = [] if text in system.nodes else nodesets.problems(text)
-    for problem in found:
-        document.follow_up(loc, clip_problem(problem))
-    if found or document.spoilt(loc):
+    is_role = text in system.nodes
+    nodes = system.nodes[text].nodes if is_role else node_set(document, loc, text)
+    if nodes is None or document.spoilt(loc):
         return None
-    nodes, inventory = system.members(text), nodesets.of()
-    for role in system.nodes.values():
-        inventory.update(role.nodes)
-    if strangers := nodes - inventory:
-        what = f"{clip(strangers)} in no role{hint(text, system.nodes)}"
+    if strangers := nodes - system.inventory:
+        what = f"{clip(strangers)} not in any role{hint(text, system.nodes)}"
         document.follow_up(loc, what, [*system.nodes, "a set of their nodes"])
         return None
     partition = system.partitions.get(link.partition)

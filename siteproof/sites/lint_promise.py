@@ -12,28 +12,19 @@ from siteproof.rounding import Limit
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
 from siteproof.sites.catalogue import MODES, Metric
-from siteproof.sites.lint import reference
-from siteproof.sites.promise import (
-    AGES,
-    KINDS,
-    Baseline,
-    Criterion,
-    Promise,
-    parse_age,
-    parse_bound,
-    parse_step,
-)
-from siteproof.sites.system import SHARE_OF, Hardware, plausible
+from siteproof.sites.lint import belongs_to, reference
+from siteproof.sites.promise import KINDS, Baseline, Criterion, Promise, parse_bound
+from siteproof.sites.system import SHARE_OF, Hardware
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_PLACES = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
-_OF_LINKS = ("pair", "client", "system")
+_SUBJECTS = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
+_LINK_SUBJECTS = ("pair", "client", "system")
 OWNER = "system"  # baselines.yaml's one key that is no id
 LINK = "link"  # a metric with this condition is measured over links
 MIDDLES = ("median", "mean")
-REASONS = {"report_only": "named without a figure", "not_here": "no GPU in this system"}
+REASONS = {"report_only": "no value is promised", "not_here": "no GPU in this system"}
 NO_REASON = ("yes", "no", "true", "false", "on", "off", "y", "n", "none", "null", "todo", "tbd")
-_OPPOSITE = {"higher": "at_most", "lower": "at_least"}
+_RIGHT_BOUND = {"higher": "at_least", "lower": "at_most"}
 
 
 @dataclass(frozen=True)
@@ -45,23 +36,21 @@ class Around:
     links: list[str] | None
 
 
-class Wrong(Exception):
-    """The bound cannot be checked any further; it has been told why."""
-
-
 def lint_promise(
     document: Document, key: str, promise: Criterion | Baseline, around: Around
 ) -> None:
     """Check one criterion or baseline against the catalogue and the system."""
     if not _ID.fullmatch(key):
-        document.add((key,), f"'{clip(key)}' is no id", "letters, digits, '.', '_' and '-'")
+        document.add(
+            (key,), f"'{clip(key)}' is not a valid id", "letters, digits, '.', '_' and '-'"
+        )
     roles = None if around.roles is None else list(around.roles)
     for role in promise.nodes:
         reference(document, (key, "nodes"), role, "role", roles)
     if "nodes" in promise.model_fields_set and not promise.nodes:
         document.follow_up((key, "nodes"), "an empty list", roles or ())
         document.spoil((key, "nodes"))
-    _text(document, key, promise)
+    _texts(document, key, promise)
     metric = around.metrics.get(promise.metric)
     if metric is None:
         _unknown_metric(document, key, promise.metric, around.metrics)
@@ -70,51 +59,43 @@ def lint_promise(
         _links(document, key, promise, metric, around)
     if isinstance(promise, Criterion):
         _scope(document, key, promise)
-        _age(document, key, promise)
     _bound(document, key, promise, metric, around)
 
 
 def lint_owner(document: Document, site: str) -> None:
-    """Baselines say whose they are, so that a copied site does not live on its sister's."""
+    """Baselines name their site, so that a copied folder is not judged by another's history."""
     if not document.data:
         return
-    owner = document.data.get(OWNER)
-    if OWNER not in document.data:
-        document.add((), f"missing key '{OWNER}', which says whose baselines they are", site)
-    elif owner != site:
-        what = f"baselines of '{clip(owner)}', which say nothing of {site}"
-        document.add((OWNER,), what, hint="Write '{}' until it has a history of its own")
+    if OWNER in document.data:
+        belongs_to(document, (OWNER,), "baselines", document.data[OWNER], site)
+    else:
+        document.add((), f"missing key '{OWNER}', the site that the baselines belong to", site)
 
 
-def _text(document: Document, key: str, promise: Promise) -> None:
+def _texts(document: Document, key: str, promise: Promise) -> None:
     for name in ("source", "report_only", "not_here", "description"):
         text = getattr(promise, name, None)
         if name in document.data[key] and not (text or "").strip():
             document.follow_up((key, name), "an empty text")
-        elif text and name in REASONS and _no_reason(text):
-            what = f"'{clip(text)}' is no reason"
-            document.follow_up(
-                (key, name), what, hint=f"Say why, such as '{REASONS[name]}', or remove {name}"
-            )
-    if (
-        isinstance(promise, Criterion)
-        and promise.not_here is not None
-        and promise.report_only is not None
-    ):
-        document.follow_up((key, "not_here"), "not_here beside report_only, which decides nothing")
+        elif text and name in REASONS and _is_no_reason(text):
+            hint = f"Give the reason, such as '{REASONS[name]}', or remove {name}"
+            document.follow_up((key, name), f"'{clip(text)}' is not a reason", hint=hint)
+    if getattr(promise, "not_here", None) and getattr(promise, "report_only", None):
+        hint = "Remove one of them: report_only decides nothing anyway"
+        document.follow_up((key, "not_here"), "not_here together with report_only", hint=hint)
 
 
-def _no_reason(text: str) -> bool:
+def _is_no_reason(text: str) -> bool:
     """Whether it is a yes or no: `not_here: false` would mean the opposite of what it says."""
     return text.strip().casefold() in NO_REASON or not any(map(str.isalpha, text))
 
 
 def _unknown_metric(document: Document, key: str, name: str, metrics: dict[str, Metric]) -> None:
     check = name.partition(".")[0]
-    sisters = [m for m in metrics if m.partition(".")[0] == check]
+    of_check = [m for m in metrics if m.partition(".")[0] == check]
     checks = sorted({f"{m.partition('.')[0]}.*" for m in metrics})
     what = f"unknown metric '{clip(name)}'{hint(name, metrics)}"
-    document.follow_up((key, "metric"), what, sisters or checks)
+    document.follow_up((key, "metric"), what, of_check or checks)
 
 
 def _conditions(document: Document, key: str, promise: Promise, metric: Metric) -> None:
@@ -133,41 +114,32 @@ def _conditions(document: Document, key: str, promise: Promise, metric: Metric) 
 def _links(
     document: Document, key: str, promise: Criterion | Baseline, metric: Metric, around: Around
 ) -> None:
-    """A figure of pairs names its links; no other figure does."""
-    loc, of_pairs = (key, "links"), LINK in metric.conditions
+    """What is measured over links names them; nothing else does."""
+    loc, over_links = (key, "links"), LINK in metric.conditions
     for name in promise.links:
         reference(document, loc, name, "link", around.links)
-    if promise.links and not of_pairs:
-        document.follow_up(loc, f"'{promise.metric}' is no figure of a link", hint="Remove links")
-    elif promise.links and (subject := getattr(promise, "subject", "pair")) not in _OF_LINKS:
-        what = f"links beside subject '{subject}'"
-        document.follow_up(loc, what, f"subject {' or '.join(_OF_LINKS)}")
-    elif promise.links and promise.scope in MIDDLES:
+    if not promise.links:
+        are_needed = over_links and metric.check or promise.scope == "every pair"
+        if are_needed and not document.spoilt(loc):
+            document.add((key,), "missing key 'links'", around.links or "links of system.yaml")
+        return
+    subject = getattr(promise, "subject", "pair")
+    if not over_links:
+        what = f"'{promise.metric}' is not measured over links"
+        document.follow_up(loc, what, hint="Remove links")
+    elif subject not in _LINK_SUBJECTS:
+        what = f"links together with subject '{subject}'"
+        document.follow_up(loc, what, f"subject {' or '.join(_LINK_SUBJECTS)}")
+    elif promise.scope in MIDDLES:
         what = f"scope '{promise.scope}' of links, which ReFrame compares pair by pair"
         document.follow_up((key, "scope"), what, hint="Remove scope: each pair counts")
-    measured = of_pairs and metric.check
-    if (
-        (measured or promise.scope == "every pair")
-        and not promise.links
-        and not document.spoilt(loc)
-    ):
-        names = around.links or "links that system.yaml describes"
-        document.add((key,), "no links, so nobody knows which pairs", names)
 
 
 def _scope(document: Document, key: str, criterion: Criterion) -> None:
-    subjects = _PLACES.get(criterion.scope, ())
+    subjects = _SUBJECTS.get(criterion.scope, ())
     if subjects and criterion.subject not in subjects:
         what = f"scope '{criterion.scope}' of subject '{criterion.subject}'"
         document.follow_up((key, "scope"), what, f"subject {' or '.join(subjects)}")
-
-
-def _age(document: Document, key: str, criterion: Criterion) -> None:
-    try:
-        parse_age(criterion.max_age)
-    except UserError:
-        what = f"'{clip(criterion.max_age)}' is not an age"
-        document.follow_up((key, "max_age"), what, AGES)
 
 
 def _bound(
@@ -182,10 +154,7 @@ def _bound(
         what = f"both {' and '.join(given)}" if given else "no bound"
         document.add((key,), what, f"one of {', '.join(kinds)}")
     elif getattr(promise, given[0]) is not None and metric:
-        try:
-            _one_bound(document, key, promise, metric, around)
-        except Wrong:
-            return
+        _one_bound(document, key, promise, metric, around)
 
 
 def _one_bound(
@@ -193,151 +162,132 @@ def _one_bound(
 ) -> None:
     loc = (key, promise.kind)
     if "ties" in promise.model_fields_set and promise.rounding == "none":
-        document.follow_up(
-            (key, "ties"), "ties without rounding", hint="Add rounding, or remove ties"
-        )
+        advice = "Add rounding, or remove ties"
+        document.follow_up((key, "ties"), "ties without rounding", hint=advice)
     if promise.kind == "report_only" or metric.unit == "text":
         if promise.kind in ("at_least", "at_most"):
             document.follow_up(loc, f"'{promise.metric}' is text", ["equals", "report_only"])
         if promise.rounding != "none":
-            document.follow_up((key, "rounding"), "rounding of what is no number", "none")
+            document.follow_up((key, "rounding"), "rounding without a number", "none")
         return
     unit = _bound_unit(document, loc, promise, metric)
-    step = _step(document, key, promise, unit)
-    slack = _slack(document, key, promise)
-    if promise.kind == _OPPOSITE.get(metric.better):
+    if unit is None:
+        return
+    right = _RIGHT_BOUND.get(metric.better)
+    if right and promise.kind not in (right, "equals"):
         what = f"{promise.kind} although {metric.better} is better of {promise.metric}"
-        other = "at_least" if metric.better == "higher" else "at_most"
-        document.follow_up(loc, what, [other, "equals", "report_only"])
-    if step and slack:
+        document.follow_up(loc, what, [right, "equals", "report_only"])
+    if _step_fits(document, key, promise, unit):
         for facts in _facts(document, loc, promise, metric, around):
             _effect(document, loc, promise, metric, facts)
 
 
-def _bound_unit(document: Document, loc: Loc, promise: Promise, metric: Metric) -> str:
-    """The bound's unit, if it is one that the metric can be compared in."""
-    text, kind = getattr(promise, promise.kind), units.kind(metric.unit)
+def _bound_unit(document: Document, loc: Loc, promise: Promise, metric: Metric) -> str | None:
+    """The bound's unit, if the metric can be compared in it."""
+    kind = units.kind(metric.unit)
     alike = [unit for unit in units.UNITS if units.kind(unit) == kind]
     try:
-        bound = parse_bound(text)
+        bound = parse_bound(getattr(promise, promise.kind))
     except UserError as error:
         document.follow_up(loc, error.what, f"a number and one of {', '.join(alike)}")
-        raise Wrong from None
-    unit = bound.quantity.unit
+        return None
     if bound.fact and bound.fact not in SHARE_OF:
         near = hint(bound.fact, SHARE_OF)
         document.follow_up(loc, f"unknown hardware fact '{clip(bound.fact)}'{near}", SHARE_OF)
-        raise Wrong
-    wanted = "share" if bound.fact else kind
-    if units.kind(unit) != wanted:
-        alike = ["%", "x"] if bound.fact else alike
-        whose = f"a share of {bound.fact}" if bound.fact else promise.metric
-        what = f"'{unit}' is a unit of {units.kind(unit)}, and {whose} needs one of {wanted}"
+        return None
+    required, subject = kind, promise.metric
+    if bound.fact:
+        required, subject, alike = "share", f"a share of {bound.fact}", ["%", "x"]
+    unit = bound.quantity.unit
+    if units.kind(unit) != required:
+        what = f"'{unit}' is a unit of {units.kind(unit)}, and {subject} needs one of {required}"
         document.follow_up(loc, what, alike)
-        raise Wrong
+        return None
     return unit
 
 
-def _step(document: Document, key: str, promise: Promise, unit: str) -> bool:
-    """Whether the rounding step is one of the bound's kind."""
-    loc, kind = (key, "rounding"), units.kind(unit)
-    try:
-        step = parse_step(promise.rounding)
-    except UserError as error:
-        document.follow_up(loc, error.what, f"none, or 'nearest 1 {unit}'")
-        return False
-    if step and units.kind(step.unit) != kind:
-        what = f"'{step.unit}' is a unit of {units.kind(step.unit)}, and the bound is of {kind}"
-        document.follow_up(loc, what, f"none, or 'nearest 1 {unit}'")
-        return False
-    if step and step.value <= 0:
-        document.follow_up(loc, f"step '{step}' is not above 0")
-        return False
-    return True
-
-
-def _slack(document: Document, key: str, promise: Promise) -> bool:
-    """Whether a baseline's tolerance is a share from 0 up to 100 %."""
-    if not isinstance(promise, Baseline) or promise.tolerance is None:
+def _step_fits(document: Document, key: str, promise: Promise, unit: str) -> bool:
+    """Whether the rounding step is of the bound's kind."""
+    step, kind = promise.step, units.kind(unit)
+    if step is None or units.kind(step.unit) == kind:
         return True
-    try:
-        share = plausible(promise.tolerance).to("x")
-    except UserError:
-        share = Fraction(-1)
-    if 0 <= share < 1:
-        return True
-    what = f"'{clip(promise.tolerance)}' is no tolerance"
-    document.follow_up((key, "tolerance"), what, "0 % to below 100 %")
+    what = f"'{step.unit}' is a unit of {units.kind(step.unit)}, and the bound is of {kind}"
+    document.follow_up((key, "rounding"), what, f"none, or 'nearest 1 {unit}'")
     return False
 
 
 def _facts(
     document: Document, loc: Loc, promise: Promise, metric: Metric, around: Around
 ) -> list[Hardware | None]:
-    """The hardware of every role that the bound speaks of; one None if it does not matter."""
+    """The hardware of every role that the bound covers; one None if it does not matter."""
     if not promise.bound or not promise.bound.fact:
         return [None]
-    fact, kind = promise.bound.fact, units.kind(metric.unit)
-    found: list[Hardware | None] = []
     if around.roles is None or document.spoilt((loc[0], "nodes")):
         return []
+    found: list[Hardware | None] = []
     for role in promise.nodes or list(around.roles):
-        facts = around.roles.get(role)
-        if facts is None:  # an unknown role or broken hardware: told already
-            continue
-        if fact not in facts.facts:
-            what = f"a share of {fact}, which the hardware of role '{role}' lacks"
-            document.follow_up(loc, what, list(facts.facts))
-        elif (other := units.kind(facts.facts[fact].unit)) != kind:
-            what = f"{fact} is of {other}, and {promise.metric} of {kind}"
-            alike = [name for name, q in facts.facts.items() if units.kind(q.unit) == kind]
-            document.follow_up(loc, what, alike)
-        else:
+        facts = around.roles.get(role)  # None: an unknown role or broken hardware, noted before
+        if facts and _fact_fits(document, loc, promise, metric, role, facts):
             found.append(facts)
     return found
+
+
+def _fact_fits(
+    document: Document, loc: Loc, promise: Promise, metric: Metric, role: str, facts: Hardware
+) -> bool:
+    """Whether a role's hardware has the fact that the bound is a share of, in the right kind."""
+    fact, kind = promise.bound.fact if promise.bound else "", units.kind(metric.unit)
+    if fact not in facts.facts:
+        what = f"a share of {fact}, which the hardware of role '{role}' lacks"
+        document.follow_up(loc, what, facts.facts)
+        return False
+    other = units.kind(facts.facts[fact].unit)
+    if other != kind:
+        alike = [name for name, q in facts.facts.items() if units.kind(q.unit) == kind]
+        what = f"{fact} is of {other}, and {promise.metric} of {kind}"
+        document.follow_up(loc, what, alike)
+        return False
+    return True
 
 
 def _effect(
     document: Document, loc: Loc, promise: Promise, metric: Metric, facts: Hardware | None
 ) -> None:
-    """A bound must tell good from bad: some possible value passes, and some does not."""
+    """A bound must separate good from bad: some possible value passes, and some does not."""
     low, high = promise.limits(metric.unit, facts)
-    bottom = None if metric.lowest is None else Fraction(metric.lowest)
-    top = None if metric.highest is None else Fraction(metric.highest)
-    reach = f"{promise.metric} is {_range(metric)}"
-    if _beyond(low, top, 1) or _beyond(high, bottom, -1) or (low and high and _empty(low, high)):
-        document.follow_up(loc, f"a bound that no value can meet: {reach}, rounding counted")
-    elif _open(low, bottom, 1) and _open(high, top, -1):
-        document.follow_up(loc, f"a bound that every value meets: {reach}, rounding counted")
+    lowest = None if metric.lowest is None else Fraction(metric.lowest)
+    highest = None if metric.highest is None else Fraction(metric.highest)
+    nothing_passes = (
+        (highest is not None and not _reaches(highest, low))
+        or (lowest is not None and not _stays_below(lowest, high))
+        or (low is not None and high is not None and _is_empty(low, high))
+    )
+    lowest_passes = low is None or (lowest is not None and _reaches(lowest, low))
+    highest_passes = high is None or (highest is not None and _stays_below(highest, high))
+    possible = f"{promise.metric} is {_range(metric)}, rounding included"
+    if nothing_passes:
+        document.follow_up(loc, f"a bound that no value can meet: {possible}")
+    elif lowest_passes and highest_passes:
+        document.follow_up(loc, f"a bound that every value meets: {possible}")
 
 
-def _beyond(limit: Limit | None, end: Fraction | None, sign: int) -> bool:
-    """Whether even the best possible value misses the limit."""
-    if limit is None or end is None:
-        return False
-    excess = (limit.value - end) * sign
-    return excess > 0 or (excess == 0 and not limit.inclusive)
+def _reaches(value: Fraction, low: Limit | None) -> bool:
+    return low is None or value > low.value or (value == low.value and low.inclusive)
 
 
-def _open(limit: Limit | None, end: Fraction | None, sign: int) -> bool:
-    """Whether even the worst possible value keeps the limit; no limit is kept by all."""
-    if limit is None:
-        return True
-    if end is None:
-        return False
-    room = (end - limit.value) * sign
-    return room > 0 or (room == 0 and limit.inclusive)
+def _stays_below(value: Fraction, high: Limit | None) -> bool:
+    return high is None or value < high.value or (value == high.value and high.inclusive)
 
 
-def _empty(low: Limit, high: Limit) -> bool:
+def _is_empty(low: Limit, high: Limit) -> bool:
     inclusive = low.inclusive and high.inclusive
     return low.value > high.value or (low.value == high.value and not inclusive)
 
 
 def _range(metric: Metric) -> str:
-    ends = [
-        f"{sign} {end}"
-        for sign, end in ((">=", metric.lowest), ("<=", metric.highest))
-        if end is not None
-    ]
-    return f"{' and '.join(ends)} {metric.unit}" if ends else "without ends"
+    ends = []
+    if metric.lowest is not None:
+        ends.append(f">= {metric.lowest}")
+    if metric.highest is not None:
+        ends.append(f"<= {metric.highest}")
+    return f"{' and '.join(ends)} {metric.unit}" if ends else "any number"

@@ -6,7 +6,8 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from siteproof import files
@@ -21,9 +22,43 @@ SLURM_CONF = (
     "/etc/slurm-llnl/slurm.conf",
     "/run/slurm/conf/slurm.conf",  # where a node without a file of its own keeps the copy
 )
-LARGEST, MOST_FILES = 16 * files.MIB, 200  # of slurm.conf and what it includes
+MAX_BYTES, MAX_FILES = 16 * files.MIB, 200  # of slurm.conf and what it includes
 _CLUSTER = re.compile(r'(?:^|\s)ClusterName\s*=\s*"?([^"\s#]+)', re.IGNORECASE)
 _INCLUDE = re.compile(r"\s*include\s+(\S.*?)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What sites can recognise this machine by. conf: its slurm.conf, if it has Slurm."""
+
+    host: str
+    conf: Path | None
+    cluster: str | None
+
+    def fits(self, rule: Recognise) -> bool:
+        """Whether all that the rule names holds; a rule that names nothing fits no machine."""
+        holds = []
+        if rule.cluster is not None:
+            holds.append(self.cluster is not None and rule.cluster.lower() == self.cluster.lower())
+        if rule.hostname is not None:
+            holds.append(re.fullmatch(rule.hostname, self.host) is not None)
+        if rule.file is not None:
+            holds.append(os.path.exists(rule.file))  # noqa: PTH110 - Path.exists raises on odd names
+        return bool(holds) and all(holds)
+
+    def __str__(self) -> str:
+        if self.cluster:
+            return f"host {self.host}, cluster {self.cluster}"
+        if self.conf:
+            return f"host {self.host}, no cluster named in {self.conf}"
+        return f"host {self.host}, no Slurm"
+
+
+def this() -> Machine:
+    """The machine on which this process runs."""
+    conf = slurm_conf()
+    host = socket.gethostname().partition(".")[0]
+    return Machine(host, conf, cluster_name(conf) if conf else None)
 
 
 def recognise() -> str:
@@ -34,88 +69,57 @@ def recognise() -> str:
     if given := os.environ.get("SITEPROOF_SYSTEM"):
         return site.find(given, "$SITEPROOF_SYSTEM")
     rules, broken = _rules()
-    conf = slurm_conf()
-    cluster = cluster_name(conf) if conf else None
-    host = socket.gethostname().partition(".")[0]
-    fits = [name for name, rule in rules.items() if _fits(rule, cluster, host)]
+    machine = this()
+    fits = [name for name, rule in rules.items() if machine.fits(rule)]
     if not fits:
-        for document in broken:
-            for error in document.sorted_mistakes():
-                print(f"siteproof: warning: {error}", file=sys.stderr)
-        fits = [name for name, rule in rules.items() if rule.fallback and conf is None]
-    if len(fits) == 1:
-        return fits[0]
-    slurm = f"cluster {cluster}" if cluster else f"{conf} names no cluster" if conf else "no Slurm"
-    where = f"this machine ({host}, {slurm})"
-    if fits:
-        what = f"recognised by {' and '.join(fits)}"
-        raise UserError(
-            where,
-            what,
-            fits,
-            hint="Name one with --system, or make 'recognise' fit one of them only",
-        )
-    known = site.names()
-    hint = "Name one with --system" if known else f"No site is described in {site.folder()}"
-    raise UserError(where, "recognised by no site", known, hint)
+        _print_mistakes(broken)
+        fits = [name for name, rule in rules.items() if rule.fallback and machine.conf is None]
+    where = f"this machine ({machine})"
+    if len(fits) > 1:
+        hint = "Name one with --system, or make 'recognise' fit one of them only"
+        raise UserError(where, "recognised by several sites", fits, hint)
+    if not fits:
+        known = site.names()
+        hint = "Name one with --system" if known else f"No site is described in {site.folder()}"
+        raise UserError(where, "recognised by no site", known, hint)
+    return fits[0]
 
 
 def _rules() -> tuple[dict[str, Recognise], list[Document]]:
     """The `recognise` of each site, and the files in which it is wrong."""
     rules, broken = {}, []
     for name in site.names():
-        document = yamlfile.read(site.folder() / name / site.FILES[0])
-        rule = _rule(document) if document.data is not None else None
-        if rule is None:
+        document = yamlfile.read(site.folder() / name / site.SYSTEM)
+        rule = None
+        if document.data is not None:
+            document.mistakes = []  # only what is wrong with `recognise` matters here
+            raw = document.data.get("recognise", {})
+            rule = shapes.validate(document, ("recognise",), Recognise, raw)
+            if "recognise" not in document.data:
+                document.add((), "missing key 'recognise'")
+        if rule is None or document.mistakes:
             broken.append(document)
         else:
             rules[name] = rule
     return rules, broken
 
 
-def _rule(document: Document) -> Recognise | None:
-    """What the file's `recognise` says; None, and only that mistake in the file, if it is wrong."""
-    document.mistakes = []
-    if "recognise" not in document.data:
-        document.add((), "missing key 'recognise'")
-        return None
-    rule = shapes.validate(document, ("recognise",), Recognise, document.data["recognise"])
-    return rule if rule and not document.mistakes and _compiles(rule, document) else None
-
-
-def _compiles(rule: Recognise, document: Document) -> bool:
-    try:
-        re.compile(rule.hostname or "")
-    except (re.error, OverflowError, RecursionError):
-        document.add(("recognise", "hostname"), "bad regular expression")
-        return False
-    return True
-
-
-def _fits(rule: Recognise, cluster: str | None, host: str) -> bool:
-    """Whether all that the rule names holds; a rule that names nothing fits no machine."""
-    holds = []
-    if rule.cluster is not None:
-        holds.append(cluster is not None and rule.cluster.lower() == cluster.lower())
-    if rule.hostname is not None:
-        holds.append(re.fullmatch(rule.hostname, host) is not None)
-    if rule.file is not None:
-        holds.append(os.path.exists(rule.file))  # noqa: PTH110 - Path.exists raises on odd names
-    return bool(holds) and all(holds)
+def _print_mistakes(documents: Iterable[Document]) -> None:
+    for document in documents:
+        for error in document.sorted_mistakes():
+            print(f"siteproof: warning: {error}", file=sys.stderr)
 
 
 def refuse_stranger(system: str, rule: Recognise) -> None:
     """Nothing may be measured in the name of a system to which this machine does not belong.
 
-    Raises UserError. A fallback is nobody in particular, so any machine may be it.
+    Raises UserError. A fallback is any machine, so each may be it.
     """
-    conf = slurm_conf()
-    cluster = cluster_name(conf) if conf else None
-    host = socket.gethostname().partition(".")[0]
-    if not rule.fallback and not _fits(rule, cluster, host):
-        said = f"host {host}, cluster {cluster}" if cluster else f"host {host}, no Slurm cluster"
-        wanted = ", ".join(f"{k} {v}" for k, v in rule.model_dump(exclude_none=True).items() if v)
-        raise UserError(system, f"this machine ({said}) is not this system", wanted)
+    machine = this()
+    if not rule.fallback and not machine.fits(rule):
+        keys = rule.model_dump(exclude_none=True, exclude={"fallback"})
+        expected = [f"{key} {value}" for key, value in keys.items()]
+        raise UserError(system, f"this machine ({machine}) is not this system", expected)
 
 
 def slurm_conf() -> Path | None:
@@ -135,11 +139,11 @@ def cluster_name(conf: Path) -> str | None:
 
 
 def _lines(conf: Path, base: Path, seen: set[Path]) -> Iterator[str]:
-    if conf in seen or len(seen) >= MOST_FILES:
+    if conf in seen or len(seen) >= MAX_FILES:
         return
     seen.add(conf)
     try:
-        text = files.read_named(conf, LARGEST).decode("utf-8", "replace")
+        text = files.read_named(conf, MAX_BYTES).decode("utf-8", "replace")
     except (OSError, UserError):
         return
     for line in text.replace("\\\n", " ").splitlines():

@@ -13,12 +13,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.rounding import Limit, Number, Ties, highest_passing, lowest_passing, round_to
-from siteproof.sites.system import Count, Hardware, Model, Value, plausible
+from siteproof.sites.system import Count, Hardware, Model, Value, plausible, readable
 from siteproof.units import Quantity
 
 Kind = Literal["at_least", "at_most", "equals", "report_only"]
@@ -28,7 +28,8 @@ Scope = Literal["every node", "every pair", "median", "mean", "system"]
 Subject = Literal["node", "vm", "client", "pair", "service", "system"]
 SCOPES: dict[str, Scope] = {"node": "every node", "client": "every node", "pair": "every pair"}
 CONTRACT_MODES = ["maintenance", "acceptance"]
-AGES = "7d, 36h, 4w, none"
+AGES = ("7d", "36h", "4w", "none")
+_STEPS = "none, or 'nearest 1 GB/s'"
 _AGE = re.compile(r"(\d{1,5}) ?([hdw])(?:ours?|ays?|eeks?)?", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 168}
 _SHARE = re.compile(r"\s*(.*?)\s+of\s+(\S+)\s*", re.DOTALL)
@@ -66,8 +67,11 @@ def parse_step(text: str) -> Quantity | None:
         return None
     word, _, step = text.partition(" ")
     if word != "nearest":
-        raise UserError("rounding", f"unknown rounding '{text}'", "none, or 'nearest 1 GB/s'")
-    return plausible(step)
+        raise UserError("rounding", f"unknown rounding '{text}'", _STEPS)
+    quantity = plausible(step)
+    if quantity.value <= 0:
+        raise UserError("rounding", f"step '{quantity}' is not above 0", _STEPS)
+    return quantity
 
 
 def parse_age(text: str) -> timedelta | None:
@@ -76,8 +80,21 @@ def parse_age(text: str) -> timedelta | None:
         return None
     match = _AGE.fullmatch(text.strip())
     if not match or not int(match[1]):
-        raise UserError("max_age", f"'{text[:40]}' is not an age", AGES)
+        raise UserError("max_age", f"'{text[:40]}' is not a valid age", AGES)
     return timedelta(hours=int(match[1]) * _HOURS[match[2]])
+
+
+def parse_tolerance(text: str) -> Fraction:
+    """Read "5 %" as a share. Raises UserError."""
+    try:
+        share = plausible(text).to("x")
+    except UserError:
+        share = None
+    if share is None or not 0 <= share < 1:
+        raise UserError(
+            "tolerance", f"'{text[:40]}' is not a valid tolerance", "0 % to below 100 %"
+        )
+    return share
 
 
 class Promise(Model):
@@ -123,6 +140,11 @@ class Promise(Model):
             return data
         return {**data, "conditions": {**conditions, "mode": CONTRACT_MODES}}
 
+    @field_validator("rounding")
+    @classmethod
+    def _valid_step(cls, text: str) -> str:
+        return readable(parse_step, text)
+
     @property
     def kind(self) -> Kind:
         """Which of the four it is; at_least and at_most are the only ones of a baseline."""
@@ -162,7 +184,7 @@ class Promise(Model):
         return Fraction(0)
 
     def _number(self) -> Bound:
-        """The bound as written. Raises UserError if it is no number."""
+        """The bound as written. Raises UserError if it is not a number."""
         if self.bound is None:
             raise UserError(self.metric, f"{self.kind} has no bound that is a number")
         return self.bound
@@ -193,7 +215,7 @@ class Promise(Model):
         if self.bound is None:
             return str(value) == str(getattr(self, self.kind))
         if isinstance(value, str):
-            raise UserError(self.metric, f"'{value}' is no number")
+            raise UserError(self.metric, f"'{value}' is not a number")
         seen, bound = self.rounded(value, unit, facts), self._value()
         compare = {"at_least": seen >= bound, "at_most": seen <= bound, "equals": seen == bound}
         return compare[self.kind]
@@ -264,6 +286,11 @@ class Criterion(Promise):
         "is one from before a change of kernel, firmware or software lock; none: neither matters.",
     )
 
+    @field_validator("max_age")
+    @classmethod
+    def _valid_age(cls, text: str) -> str:
+        return readable(parse_age, text)
+
     @cached_property
     def oldest(self) -> timedelta | None:
         """How old an answer may be; None where no age matters."""
@@ -280,6 +307,11 @@ class Baseline(Promise):
     )
     taken: date = Field(description="The day on which it was measured or calibrated.")
 
+    @field_validator("tolerance")
+    @classmethod
+    def _valid_tolerance(cls, text: str | None) -> str | None:
+        return text and readable(parse_tolerance, text)
+
     @property
     def _slack(self) -> Fraction:
-        return plausible(self.tolerance).to("x") if self.tolerance else Fraction(0)
+        return parse_tolerance(self.tolerance) if self.tolerance else Fraction(0)

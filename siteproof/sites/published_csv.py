@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from siteproof import units
 from siteproof.errors import UserError
 from siteproof.record.samples import STATUSES, YEARS
-from siteproof.schema import csvfile, shapes
+from siteproof.schema import csvfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites import printed
 from siteproof.sites.catalogue import Metric
@@ -29,7 +29,7 @@ from siteproof.sites.system import Model, mistake, plausible
 
 NAME = "published.csv"
 PROGRAM = "program"  # a condition of every figure
-ROLE, NETWORK = "role", "network"  # of whom it speaks; lan or wan, where a source has both
+ROLE, NETWORK = "role", "network"  # which nodes it covers; lan or wan, where a source has both
 OF_ALL = (PROGRAM, ROLE, NETWORK)
 _DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
@@ -62,17 +62,17 @@ def said_period(text: str) -> str:
     try:
         first, last = period(text)
     except ValueError:
-        raise mistake(f"'{text[:40]}' is no date", _DATES) from None
+        raise mistake(f"'{text[:40]}' is not a valid date", _DATES) from None
     if first > last or first > datetime.now(UTC).date():
-        raise mistake(f"'{text}' ends before it begins, or is still to come", _DATES)
+        raise mistake(f"'{text}' ends before it begins, or lies in the future", _DATES)
     if first.year not in YEARS:
-        raise mistake(f"'{text}' is before all figures", f"{YEARS[0]} or later")
+        raise mistake(f"'{text}' is too early", f"{YEARS[0]} or later")
     return text
 
 
 def _campaign(text: str) -> str:
     if not _CAMPAIGN.fullmatch(text):
-        raise mistake(f"'{text[:40]}' is no name of a campaign", "letters, digits, ._-")
+        raise mistake(f"'{text[:40]}' is not a valid name of a campaign", "letters, digits, ._-")
     return text
 
 
@@ -83,7 +83,7 @@ def _pairs(cell: object) -> dict[str, str]:
         key, equals, text = (word.strip() for word in part.partition("="))
         if not (key and equals and text) or key in found:
             raise mistake(
-                f"'{part[:40]}' is no condition, or is given twice",
+                f"'{part[:40]}' is not a condition, or is given twice",
                 "key=value, with ; between several",
             )
         found[key] = text
@@ -151,16 +151,13 @@ def read(path: Path) -> tuple[Document, dict[int, Published]]:
     document = Document(path)
     found: dict[int, Published] = {}
     seen: dict[tuple[object, ...], int] = {}
-    required = [name for name, f in Published.model_fields.items() if f.is_required()] + ["value"]
-    for line, cells in csvfile.rows(document, list(Published.model_fields), required):
-        mistakes = len(document.mistakes)
-        row = shapes.validate(document, (line,), Published, cells)
-        if row is not None and row.status == "ok" and not row.value:
-            document.add((line,), "missing key 'value'", "a figure, or a status")
-        if row is None or len(document.mistakes) > mistakes:
+    for line, row in csvfile.validated(document, Published, "value"):
+        if row.status == "ok" and not row.value:
+            document.add((line,), "no value", hint="Give the value, or a status other than ok")
             continue
-        if (other := seen.setdefault(row.identity, line)) != line:
-            document.add((line,), f"the same figure as in line {other}", "each figure once")
+        other = seen.setdefault(row.identity, line)
+        if other != line:
+            document.add((line,), f"the same value as in line {other}", hint="Remove one of them")
         found[line] = row
     return document, found
 
@@ -179,17 +176,17 @@ def lint(
             _conditions(document, line, row, metric)
         for key, name in (("node", row.node), ("peer", row.peer)):
             if nodes is not None and name and name not in nodes:
-                document.add((line, key), f"no node '{name}'", str(nodes))
+                document.add((line, key), f"unknown node '{name}'", str(nodes))
         if row.peer and row.peer == row.node or row.peer and not row.node:
             document.add(
-                (line, "peer"), f"'{row.peer}' is no other node than the sender", "two nodes"
+                (line, "peer"), f"'{row.peer}' is not another node than the sender", "two nodes"
             )
 
 
 def _figure(document: Document, line: int, row: Published, metric: Metric) -> None:
     if row.unit not in units.UNITS or units.kind(row.unit) != units.kind(metric.unit):
         known = [u for u in units.UNITS if units.kind(u) == units.kind(metric.unit)]
-        document.add((line, "unit"), f"'{row.unit}' is no unit of {row.metric}", known)
+        document.add((line, "unit"), f"'{row.unit}' is not a unit of {row.metric}", known)
         return
     if units.kind(row.unit) == "text" or row.status != "ok":
         return
@@ -197,7 +194,7 @@ def _figure(document: Document, line: int, row: Published, metric: Metric) -> No
         for digits, _ in printed.parts(row.value):
             plausible(f"{digits} {row.unit}")
     except (UserError, ValueError):
-        document.add((line, "value"), f"'{row.value}' is no figure", printed.FORMS)
+        document.add((line, "value"), f"'{row.value}' is not a value", printed.FORMS)
 
 
 def _conditions(document: Document, line: int, row: Published, metric: Metric) -> None:

@@ -17,14 +17,14 @@ from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
 from siteproof.sites import libraries, published_csv, timeline_csv
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.lint import known, lint_links, lint_system
+from siteproof.sites.lint import belongs_to, known, lint_links, lint_system
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
 from siteproof.sites.promise import Baseline, Criterion, Promise
 from siteproof.sites.system import Hardware, HostParameters, Partition, System
 from siteproof.sites.waiver import Waiver, lint_waiver
 
 P = TypeVar("P", Criterion, Baseline)
-FILES = ("system.yaml", "criteria.yaml", "baselines.yaml")
+SYSTEM, CRITERIA, BASELINES = "system.yaml", "criteria.yaml", "baselines.yaml"
 MORE_CRITERIA = "criteria-*.yaml"  # optional: what is too much for one file
 WAIVERS = "waivers.yaml"  # optional
 
@@ -81,11 +81,11 @@ class Site:
         return self.system.parameters.get(self._role(role)) or HostParameters()
 
     def roles_of(self, promise: Promise) -> list[str]:
-        """The roles that a criterion or baseline speaks of."""
+        """The roles that a criterion or baseline covers."""
         return promise.nodes or list(self.system.nodes)
 
     def promised(self, promise: Promise) -> NodeSet:
-        """The nodes that a criterion or baseline speaks of."""
+        """The nodes that a criterion or baseline covers."""
         nodes = nodesets.of()
         for role in self.roles_of(promise):
             nodes.update(self.expected(role))
@@ -112,7 +112,7 @@ def names(*, broken: bool = False) -> list[str]:
     where = folder()
     try:
         found = [p for p in where.iterdir() if p.is_dir() and not p.name.startswith(".")]
-        return sorted(p.name for p in found if broken or (p / FILES[0]).exists())
+        return sorted(p.name for p in found if broken or (p / SYSTEM).exists())
     except OSError as error:
         what = f"the folder of sites cannot be read: {error.strerror}"
         raise UserError(where, what, hint="SITEPROOF_SITES names the folder of sites") from None
@@ -143,7 +143,7 @@ def trust(name: str = "") -> None:
     For whoever reads samples without the site.
     """
     for site in [name] if name else names():
-        held = yamlfile.read(folder() / site / FILES[0]).data
+        held = yamlfile.read(folder() / site / SYSTEM).data
         owners = held.get("trusted_owners") if held else None
         if isinstance(owners, list):
             _trust(map(str, owners))
@@ -159,32 +159,44 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     where: its folder, if it is not among the others.
     """
     where = where or folder() / name
-    table, listed = metrics.read()
-    system_file, criteria_file, baselines_file = (yamlfile.read(where / f) for f in FILES)
-    system = None
-    if system_file.data is not None:
-        system = shapes.validate(system_file, (), System, system_file.data)
-    if system is not None:
-        lint_system(system_file, system, name)
-        lint_links(system_file, system)
+    table, documents = metrics.read()
+    system_file, system = _system(where, name)
     around = Around(table, _hardware(system_file, system), known(system_file, "links"))
-    criteria: dict[str, Criterion] = {}
-    more = [yamlfile.read(path) for path in sorted(where.glob(MORE_CRITERIA))]
-    criteria_files = [criteria_file, *more]
-    for document in criteria_files:
-        for key in criteria.keys() & (document.data or {}).keys():
-            document.add((key,), f"'{key}' is an id in another file, too", "an id of its own")
-        criteria |= _promises(document, Criterion, around)
+    criteria_files, criteria = _criteria(where, around)
+    baselines_file = yamlfile.read(where / BASELINES)
     lint_owner(baselines_file, name)
     baselines = _promises(baselines_file, Baseline, around)
     for key in baselines.keys() & criteria.keys():
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
-    waivers_file, waivers = _waivers(where, system, {*criteria, *table})
-    documents = [system_file, *criteria_files, baselines_file, *waivers_file, *listed]
-    documents += _published(where, system, table) + _timeline(where)
+    inventory = _inventory(system)
+    waivers_file, waivers = _waivers(where, inventory, {*criteria, *table})
+    own = [system_file, *criteria_files, baselines_file, *waivers_file]
+    documents = [*own, *documents, *_published(where, inventory, table), *_timeline(where)]
     if system is None or any(document.mistakes for document in documents):
         return None, documents
     return Site(name, where, system, criteria, baselines, table, waivers), documents
+
+
+def _system(where: Path, name: str) -> tuple[Document, System | None]:
+    document = yamlfile.read(where / SYSTEM)
+    if document.data is None:
+        return document, None
+    system = shapes.validate(document, (), System, document.data)
+    if system is not None:
+        lint_system(document, system, name)
+        lint_links(document, system)
+    return document, system
+
+
+def _criteria(where: Path, around: Around) -> tuple[list[Document], dict[str, Criterion]]:
+    paths = [where / CRITERIA, *sorted(where.glob(MORE_CRITERIA))]
+    documents = [yamlfile.read(path) for path in paths]
+    found: dict[str, Criterion] = {}
+    for document in documents:
+        for key in found.keys() & (document.data or {}).keys():
+            document.add((key,), f"'{key}' is also an id in another file", "an id of its own")
+        found |= _promises(document, Criterion, around)
+    return documents, found
 
 
 def lint_sites(chosen: list[str]) -> list[UserError]:
@@ -192,19 +204,26 @@ def lint_sites(chosen: list[str]) -> list[UserError]:
     documents: dict[Path, Document] = {}
     rules: dict[str, str] = {}
     for name in chosen:
-        found, read = examine(name)
+        site, read = examine(name)
         documents |= {document.path: document for document in read}
         rule = str((read[0].data or {}).get("recognise") or name)
-        if (other := rules.setdefault(rule, name)) != name:
+        other = rules.setdefault(rule, name)
+        if other != name:
+            hint = "Make 'recognise' distinguish the two"
             what = f"the same machines as site '{other}'"
-            read[0].follow_up(("recognise",), what, "what tells the two apart")
-        for owner in found.system.trusted_owners if found else ():
-            if files.uid_of(owner) is None:
-                what = f"'{yamlfile.clip(owner)}' is no user that this machine knows"
-                read[0].add(("trusted_owners",), what, "a name of `getent passwd`, or a number")
-        for key, environment in found.system.environments.items() if found else ():
-            _kept_variables(read[0], key, environment.keep_variables)
+            read[0].follow_up(("recognise",), what, hint=hint)
+        if site is not None:
+            _known_owners(read[0], site.system.trusted_owners)
+            for key, environment in site.system.environments.items():
+                _kept_variables(read[0], key, environment.keep_variables)
     return [error for document in documents.values() for error in document.sorted_mistakes()]
+
+
+def _known_owners(document: Document, owners: Iterable[str]) -> None:
+    for owner in owners:
+        if files.uid_of(owner) is None:
+            what = f"this machine has no user '{yamlfile.clip(owner)}'"
+            document.add(("trusted_owners",), what, "a name of 'getent passwd', or a number")
 
 
 def _kept_variables(document: Document, environment: str, kept: Iterable[str]) -> None:
@@ -243,16 +262,14 @@ def _promises(document: Document, model: type[P], around: Around) -> dict[str, P
     return found
 
 
-def _published(where: Path, system: System | None, table: dict[str, Metric]) -> list[Document]:
-    """The figures that others have published of the site, if there is such a file."""
+def _published(where: Path, inventory: NodeSet | None, table: dict[str, Metric]) -> list[Document]:
+    """The values that others have published of the site, if there is such a file."""
     if not (where / published_csv.NAME).exists():
         return []
     document, rows = published_csv.read(where / published_csv.NAME)
-    strangers = [(line, row.system) for line, row in rows.items() if row.system != where.name]
-    for line, owner in strangers[:1]:  # a sister's file, copied with her folder: told once
-        what = f"figures of '{owner}', which say nothing of {where.name}"
-        document.add((line, "system"), what, f"{where.name}; or remove the file")
-    published_csv.lint(document, rows, inventory(system) if system else None, table)
+    owners = ((line, row.system) for line, row in rows.items())
+    _belong_to(document, owners, "published values", where.name)
+    published_csv.lint(document, rows, inventory, table)
     return [document]
 
 
@@ -261,33 +278,37 @@ def _timeline(where: Path) -> list[Document]:
     if not (where / timeline_csv.NAME).exists():
         return []
     document, rows = timeline_csv.read(where / timeline_csv.NAME)
-    timeline_csv.lint(document, rows, where.name)
+    owners = ((line, row.system) for line, row in rows.items())
+    _belong_to(document, owners, "milestones", where.name)
     return [document]
 
 
+def _belong_to(document: Document, owners: Iterable[tuple[int, str]], what: str, site: str) -> None:
+    """Note the first row of another site: a copied file has nothing else."""
+    for line, owner in owners:
+        if not belongs_to(document, (line, "system"), what, owner, site):
+            return
+
+
 def _waivers(
-    where: Path, system: System | None, metrics_and_criteria: set[str]
+    where: Path, inventory: NodeSet | None, metrics_and_criteria: set[str]
 ) -> tuple[list[Document], dict[str, Waiver]]:
     """The waivers and their file, if there is one."""
     if not (where / WAIVERS).exists():
         return [], {}
     document = yamlfile.read(where / WAIVERS)
-    nodes = inventory(system) if system else None
     found = {}
     for key, raw in (document.data or {}).items():
         waiver = shapes.validate(document, (key,), Waiver, raw)
         if waiver is not None:
-            lint_waiver(document, key, waiver, nodes, metrics_and_criteria)
+            lint_waiver(document, key, waiver, inventory, metrics_and_criteria)
             found[key] = waiver
     return [document], found
 
 
-def inventory(system: System) -> NodeSet | None:
+def _inventory(system: System | None) -> NodeSet | None:
     """All nodes of all roles; None if a role's set has a mistake."""
-    nodes = nodesets.of()
     try:
-        for role in system.nodes.values():
-            nodes.update(role.nodes)
+        return system.inventory if system else None
     except ValueError:
         return None
-    return nodes

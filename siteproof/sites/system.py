@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -21,6 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from siteproof import nodesets, units
 from siteproof.errors import UserError
+from siteproof.files import MAX_UID
 
 Mode = Literal["quick", "maintenance", "acceptance"]
 
@@ -31,17 +33,26 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def mistake(what: str, allowed: str = "") -> PydanticCustomError:
-    """A mistake in our own words, for a validator to raise."""
-    values = {"what": what, "allowed": allowed}
+def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:
+    """A mistake in our own words, for a validator to raise. Fields as those of UserError."""
+    values = {"what": what, "allowed": allowed, "hint": hint}
     return PydanticCustomError("siteproof", "{what}", values)
+
+
+def readable(read: Callable[[str], object], text: str) -> str:
+    """The text, if `read` can read it: its UserError becomes a mistake of the validated key."""
+    try:
+        read(text)
+    except UserError as error:
+        raise mistake(error.what, ", ".join(error.allowed), error.hint) from None
+    return text
 
 
 def plausible(text: object) -> units.Quantity:
     """Read a quantity whose exact arithmetic ends: 1e999999999 GB has as many digits."""
     quantity = units.parse(text)
     if quantity.value and abs(quantity.value.adjusted()) > 30:
-        raise UserError("quantity", f"'{quantity}' is out of all proportion")
+        raise UserError("quantity", f"'{quantity}' is too large or too small", "10^-30 to 10^30")
     return quantity
 
 
@@ -53,12 +64,13 @@ def _quantity(kind: str, example: str) -> tuple[BeforeValidator, WithJsonSchema]
         try:
             quantity = plausible(text)
         except UserError as error:
-            raise mistake(error.what, f"for example '{example}'; units: {known}") from None
+            allowed = f"a number and a unit, such as '{example}'; units: {known}"
+            raise mistake(error.what, allowed) from None
         if units.kind(quantity.unit) != kind:
             what = f"'{quantity.unit}' measures a {units.kind(quantity.unit)}, not a {kind}"
             raise mistake(what, known)
         if quantity.value <= 0:
-            raise mistake(f"'{quantity}' is not above 0")
+            raise mistake(f"'{quantity}' is not above 0", "more than 0")
         return quantity
 
     schema = WithJsonSchema({"type": "string", "examples": [example], "x-kind": kind})
@@ -107,13 +119,13 @@ class Expected(Model):
     def _numbers(self) -> Expected:
         for text in (self.at_least, self.at_most):
             if text is not None and _numbers(text) is None:
-                raise mistake(f"'{text}' is no number")
+                raise mistake(f"'{text}' is not a number", "one or several numbers")
         if self.one_of == []:
             raise mistake("an empty list", "at least one value")
         return self
 
     def met_by(self, value: object) -> bool:
-        """Whether a value as read meets this; a value that is no number meets no bound."""
+        """Whether a value as read meets this; a value that is not a number meets no bound."""
         text = blanks(str(value))
         if self.exact is not None:
             return text == blanks(self.exact) or _same_number(text, self.exact)
@@ -181,6 +193,15 @@ class Recognise(Model):
     fallback: bool = Field(
         False, description="True: the machine that no other site recognises and without Slurm."
     )
+
+    @field_validator("hostname")
+    @classmethod
+    def _is_pattern(cls, text: str | None) -> str | None:
+        try:
+            re.compile(text or "")
+        except (re.error, OverflowError, RecursionError) as error:
+            raise mistake(f"'{text}' is not a valid regular expression ({error})") from None
+        return text
 
 
 class Nic(Model):
@@ -314,6 +335,13 @@ class FileSystem(Model):
         "", description="Version of the software that serves it; figures are kept apart by it."
     )
 
+    @field_validator("path")
+    @classmethod
+    def _is_absolute(cls, text: str) -> str:
+        if not text.startswith("/"):
+            raise mistake(f"'{text}' is not an absolute path", "a path that begins with /")
+        return text
+
     def used_by(self, role: str) -> bool:
         """Whether nodes of this role measure it."""
         return self.roles is None or role in self.roles
@@ -385,19 +413,12 @@ class Link(Model):
     def _harmless_address(cls, text: str) -> str:
         if not _ADDRESS.fullmatch(text):
             allowed = "{node} with letters, digits, '.', '_' and '-' around it"
-            raise mistake(f"'{text}' is no address of a node", allowed)
+            raise mistake(f"'{text}' is not a valid address of a node", allowed)
         return text
 
     def address_of(self, node: str) -> str:
         """How this node is addressed on the link."""
         return self.address.replace("{node}", node)
-
-
-def _all_fit(texts: list[str], form: re.Pattern[str], what: str, allowed: str) -> list[str]:
-    for text in texts:
-        if not form.fullmatch(text):
-            raise mistake(f"'{text[:40]}' {what}", allowed)
-    return texts
 
 
 class Environment(Model):
@@ -425,7 +446,12 @@ class Environment(Model):
     @field_validator("keep_variables")
     @classmethod
     def _names_of_variables(cls, names: list[str]) -> list[str]:
-        return _all_fit(names, _VARIABLES, "names no variables", "UCX_TLS, UCX_*, *")
+        for name in names:
+            if not _VARIABLES.fullmatch(name):
+                raise mistake(
+                    f"'{name[:40]}' is not a valid name of variables", "UCX_TLS, UCX_*, *"
+                )
+        return names
 
 
 _OWNER = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
@@ -464,7 +490,20 @@ class System(Model):
     @field_validator("trusted_owners")
     @classmethod
     def _names_of_users(cls, owners: list[str]) -> list[str]:
-        return _all_fit(owners, _OWNER, "is no user", "a name, or a number")
+        for owner in owners:
+            is_number = owner.isdigit()
+            if not _OWNER.fullmatch(owner) or is_number and int(owner) > MAX_UID:
+                what = f"'{owner[:40]}' is not a valid user"
+                raise mistake(what, f"a name, or a number from 0 to {MAX_UID}")
+        return owners
+
+    @cached_property
+    def inventory(self) -> NodeSet:
+        """All nodes of all roles. Raises ValueError where a role's set is not valid."""
+        nodes = nodesets.of()
+        for role in self.nodes.values():
+            nodes.update(role.nodes)
+        return nodes
 
     def group(self, name: str) -> NodeSet:
         """The nodes of a group."""

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from siteproof.schema import csvfile, shapes
+from siteproof.schema import csvfile
 from siteproof.schema.yamlfile import Document
 from siteproof.sites.lint import reference
 from siteproof.sites.published_csv import Days, period, said_period
@@ -53,23 +53,13 @@ def read(path: Path) -> tuple[Document, dict[int, Milestone]]:
     document = Document(path)
     found: dict[int, Milestone] = {}
     lines: dict[str, int] = {}
-    required = [name for name, f in Milestone.model_fields.items() if f.is_required()] + ["date"]
-    for line, cells in csvfile.rows(document, list(Milestone.model_fields), required):
-        mistakes = len(document.mistakes)
-        row = shapes.validate(document, (line,), Milestone, cells)
-        if row is None or len(document.mistakes) > mistakes:
-            continue
-        if (other := lines.setdefault(row.milestone, line)) != line:
-            document.add((line,), f"'{row.milestone}' is in line {other}, too", "each once")
+    for line, row in csvfile.validated(document, Milestone, "date"):
+        other = lines.setdefault(row.milestone, line)
+        if other != line:
+            what = f"'{row.milestone}' is also in line {other}"
+            document.add((line,), what, hint="Remove one of them")
         found[line] = row
     for line, row in found.items():
         for name in row.needs:
             reference(document, (line, "needs"), name, "milestone", list(lines))
     return document, found
-
-
-def lint(document: Document, rows: dict[int, Milestone], system: str) -> None:
-    """Note whose milestones they are, if they are another system's: told once."""
-    for line, row in [(line, row) for line, row in rows.items() if row.system != system][:1]:
-        what = f"milestones of '{row.system}', which say nothing of {system}"
-        document.add((line, "system"), what, f"{system}; or remove the file")

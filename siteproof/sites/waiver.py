@@ -13,7 +13,7 @@ from pydantic import Field
 from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, clip
-from siteproof.sites.lint import clip_problem
+from siteproof.sites.lint import node_set
 from siteproof.sites.system import Model
 
 EVERYTHING = "all"
@@ -45,8 +45,8 @@ class Waiver(Model):
         """Whether it has not expired; it holds on its last day."""
         return today <= self.expires
 
-    def speaks_of(self, name: str, metric: str) -> bool:
-        """Whether it speaks of a criterion, by its id or its metric."""
+    def covers(self, name: str, metric: str) -> bool:
+        """Whether it covers a criterion, by its id or its metric."""
         return self.waives in (EVERYTHING, name, metric)
 
     def __str__(self) -> str:
@@ -63,11 +63,9 @@ def lint_waiver(
             document.follow_up((key, name), "an empty text")
     if waiver.waives != EVERYTHING and waiver.waives not in known:
         what = f"'{clip(waiver.waives)}' is neither a criterion nor a metric"
-        allowed = "all, a criterion's id, a metric of the catalogue"
+        allowed = "all, the id of a criterion, a metric of the catalogue"
         document.follow_up((key, "waives"), what + hint(waiver.waives, known), allowed)
-    problems = nodesets.problems(waiver.nodes)
-    for problem in problems:
-        document.follow_up((key, "nodes"), clip_problem(problem))
-    if not problems and inventory is not None and (strangers := waiver.set - inventory):
+    nodes = node_set(document, (key, "nodes"), waiver.nodes)
+    if nodes is not None and inventory is not None and (strangers := nodes - inventory):
         what = f"{clip(strangers)} not in the inventory"
         document.follow_up((key, "nodes"), what, f"a node set within {clip(inventory)}")

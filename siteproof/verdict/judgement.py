@@ -245,7 +245,7 @@ def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tu
     """The nodes that may miss a criterion today, each with its waivers and their keys."""
     found: dict[str, list[tuple[str, Waiver]]] = {}
     for key, waiver in site.waivers.items():
-        if waiver.holds(today) and waiver.speaks_of(name, metric):
+        if waiver.holds(today) and waiver.covers(name, metric):
             for node in waiver.set:
                 found.setdefault(node, []).append((key, waiver))
     return found
@@ -390,7 +390,7 @@ def _with_reason(
 def _without_check(judged: Judgement) -> Judgement:
     """With each criterion whose check is missing: why nothing answers it, or nothing newer."""
     table, named = judged.site.catalogue, [v.criterion.metric for v in judged.verdicts]
-    missing = check_files.gone({metric: table[metric] for metric in named}, SWEEPS_ONLY)
+    missing = check_files.missing({metric: table[metric] for metric in named}, SWEEPS_ONLY)
     verdicts: list[CriterionVerdict] = []
     older: dict[Finding, NodeSet] = {}
     for verdict in judged.verdicts:

@@ -68,8 +68,8 @@ def test_wrong_usage_is_exit_code_2_without_a_traceback(world, words):
     [
         (["verdict", "--system", "nowhere"], "no site 'nowhere'"),
         (["verdict", "--campaign", "nothing"], "--campaign: no sample of 'nothing'"),
-        (["verdict", "--since", "sometime"], "--since: 'sometime' is no time"),
-        (["verdict", "--since", "9" * 30 + "d"], "is no time"),
+        (["verdict", "--since", "sometime"], "--since: 'sometime' is not a valid time"),
+        (["verdict", "--since", "9" * 30 + "d"], "is not a valid time"),
         (["why", "nobody"], "'nobody' is neither a criterion nor a node"),
         (["why", "HERE-STREAM", "--system", "../etc"], "no site '../etc'"),
     ],
@@ -101,22 +101,22 @@ def test_before_the_first_run_everything_is_incomplete(world):
         ({"raw": "{"}, ":2: broken line"),
         ({"raw": ""}, ""),
         ({"raw": "\x00"}, ":2: broken line"),
-        ({"line": {"value": "fast"}}, ":2: 'fast' is no number"),
-        ({"line": {"value": "1E+999999"}}, ":2: '1E+999999' is no figure that any tool prints"),
-        ({"line": {"value": [1]}}, ":2: [1] is no number"),
+        ({"line": {"value": "fast"}}, ":2: 'fast' is not a number"),
+        ({"line": {"value": "1E+999999"}}, ":2: '1E+999999' is not a value that any tool prints"),
+        ({"line": {"value": [1]}}, ":2: [1] is not a number"),
         ({"line": {"unit": "furlong"}}, ":2: unknown unit 'furlong'"),
         ({"line": {"unit": 5}}, ":2: unknown unit '5'"),
-        ({"line": {"dims": "x"}}, ":2: 'dims' is no object of texts"),
-        ({"line": {"conditions": {"a": [1]}}}, ":2: 'conditions' is no object of texts"),
-        ({"line": {"trial": "first"}}, ":2: trial 'first' is no whole number"),
+        ({"line": {"dims": "x"}}, ":2: 'dims' is not an object of texts"),
+        ({"line": {"conditions": {"a": [1]}}}, ":2: 'conditions' is not an object of texts"),
+        ({"line": {"trial": "first"}}, ":2: trial 'first' is not a whole number"),
         ({"line": {"node": 7}}, ":2: sample without node"),
         ({"line": {"status": "fine"}}, ":2: unknown status 'fine'"),
-        ({"head": {"time": "noon"}}, ":1: 'noon' is no time with its zone"),
+        ({"head": {"time": "noon"}}, ":1: 'noon' is not a time with its zone"),
         ({"head": {"time": "2026-11-21T00:00:00"}}, ":1: "),
-        ({"head": {"time": 5}}, ":1: 'time' is no text"),
-        ({"head": {"mode": ["quick"]}}, ":1: 'mode' is no text"),
-        ({"head": {"conditions": []}}, ":1: 'conditions' is no object of texts"),
-        ({"head": {"provenance": {"a": 1}}}, ":1: 'provenance' is no object of texts"),
+        ({"head": {"time": 5}}, ":1: 'time' is not text"),
+        ({"head": {"mode": ["quick"]}}, ":1: 'mode' is not text"),
+        ({"head": {"conditions": []}}, ":1: 'conditions' is not an object of texts"),
+        ({"head": {"provenance": {"a": 1}}}, ":1: 'provenance' is not an object of texts"),
         ({"head": {"siteproof": 2}}, ":1: written by another version"),
         ({"head": {"colour": "red"}}, ":1: unknown key 'colour'"),
     ],
@@ -143,7 +143,7 @@ def test_a_perflog_that_is_a_folder_is_left_out_and_named(kept):
     kept.keep()
     (kept.data / "perflogs/thishost/node/x.jsonl").mkdir()
     done = kept.siteproof("verdict")
-    assert "left out: " in done.err and "x.jsonl: refused: it is no regular file" in done.err
+    assert "left out: " in done.err and "x.jsonl: refused: it is not a regular file" in done.err
     assert done.code == 3
 
 

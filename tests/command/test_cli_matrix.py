@@ -168,7 +168,7 @@ def test_a_count_that_no_criterion_bounds_is_not_judged(net):
         ((), "Stream.triad", "'Stream.triad' is no figure of a pair of nodes. Allowed: Tcp"),
         (("--link", "lann"), METRIC, "no link 'lann' (did you mean 'lan'?). Allowed: lan, wan."),
         (("--campaign", "none"), METRIC, "--campaign: no sample of 'none'"),
-        (("--since", "soon"), METRIC, "--since: 'soon' is no time"),
+        (("--since", "soon"), METRIC, "--since: 'soon' is not a valid time"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(net, words, metric, told):

@@ -248,7 +248,7 @@ def test_a_sheet_gets_no_formula(own):
             "no sample is of all",
         ),
         (["--system", "there"], "no sample is of 'there'. Allowed: here"),
-        (["--since", "never"], "is no time"),
+        (["--since", "never"], "is not a valid time"),
         (["--sql", "SELECT 1", "--metric", "Stream.triad"], "does not go with"),
         (["--sql", "SELECT 1", "--system", "here", "--since", "7d"], "does not go with"),
         (["--csv"], "the form of an answer to --sql"),

@@ -173,7 +173,7 @@ def test_a_data_folder_that_is_a_file_is_refused(good, inside):
     good.data = good.data / inside if inside else good.data
     assert "cannot be made: " in good.reframe("-r").refused()
     assert "cannot be made: " in good.reframe("--dry-run").refused()
-    assert "is no folder" in good.siteproof("verdict").refused()
+    assert "is not a folder" in good.siteproof("verdict").refused()
 
 
 # ---- checks that are not what the catalogue says

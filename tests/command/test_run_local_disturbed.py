@@ -38,7 +38,7 @@ def test_an_interface_that_is_no_name_is_refused(good, name):
     good.edit("system", "      lo: {mtu: 65536}", f'      "{name}": {{mtu: 65536}}')
     done = good.reframe("-r")
     assert done.code == 2
-    assert "is no name of an interface" in done.err
+    assert "is not a valid name of an interface" in done.err
 
 
 @pytest.mark.parametrize("value", ["$(touch x)", "a `touch x`"])

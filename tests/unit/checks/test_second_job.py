@@ -18,7 +18,7 @@ def test_what_a_node_puts_in_the_way_costs_the_second_job_and_no_more(submitted,
     def submit_again(_nodes):
         check.plan.jobs += ["2"] * submitted
         if broken:
-            raise UserError("settings", "not written: something there is no regular file")
+            raise UserError("settings", "not written: something there is not a regular file")
 
     check.submit_again = submit_again
     assert JobCheck.could_submit_again(check, "n1") is expected

@@ -123,3 +123,9 @@ def test_json_that_would_harm_its_reader_is_refused(text):
 def test_json_of_many_small_values_is_read():
     held = {"a": [{"b": [1, 2.5, None, True, "[[["]}] * 100}
     assert files.loads("here", json.dumps(held)) == held
+
+
+def test_a_users_number_has_32_bits():
+    assert files.uid_of("4294967294") == files.MAX_UID
+    assert files.uid_of("4294967295") is None  # -1, which stands for no user
+    assert files.uid_of("9999999999") is None

@@ -5,7 +5,7 @@ from ClusterShell.NodeSet import NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siteproof.nodesets import MAX_NODES, parse, problems
+from siteproof.nodesets import MAX_NODES, checked, parse
 
 names = st.from_regex(r"[a-z]{1,3}", fullmatch=True)
 hosts = st.lists(st.tuples(names, st.integers(0, 999)), min_size=1, max_size=30)
@@ -16,16 +16,18 @@ def test_a_folded_set_has_the_same_nodes(pairs):
     expected = {f"{name}{number:03}" for name, number in pairs}
     folded = str(NodeSet.fromlist(sorted(expected)))
     assert set(parse(folded)) == expected
-    assert problems(folded) == []
+    assert checked(folded) == parse(folded)
 
 
 @given(st.text(alphabet="ab@[]0123456789-,!&^/ %*{}.", max_size=20))
 def test_any_text_is_a_set_or_a_reason(text):
-    found = problems(text)
-    assert all(isinstance(problem, str) and problem for problem in found)
-    if not found:
+    try:
+        nodes = checked(text)
+    except ValueError as error:
+        assert str(error)
+    else:
         assert "@" not in text
-        assert 0 < len(parse(text)) <= MAX_NODES
+        assert 0 < len(nodes) <= MAX_NODES
 
 
 @given(names, st.integers(0, 50), st.integers(1, 50), st.integers(0, 50))
@@ -33,10 +35,11 @@ def test_a_node_that_is_named_twice_is_found(name, start, length, offset):
     first = f"{name}[{start}-{start + length}]"
     second = f"{name}[{start + offset}-{start + offset + length}]"
     overlap = len(range(offset, length + 1))
-    (problem,) = problems(f"{first},{second}") if overlap else ("",)
-    assert bool(overlap) == ("more than once" in problem)
     if not overlap:
-        assert problems(f"{first},{second}") == []
+        assert len(checked(f"{first},{second}")) == 2 * (length + 1)
+        return
+    with pytest.raises(ValueError, match="more than once"):
+        checked(f"{first},{second}")
 
 
 @pytest.mark.parametrize(
@@ -51,8 +54,7 @@ def test_a_node_that_is_named_twice_is_found(name, start, length, offset):
     ],
 )
 def test_count(text, count):
-    assert problems(text) == []
-    assert len(parse(text)) == count
+    assert len(checked(text)) == count
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,8 @@ def test_count(text, count):
     ],
 )
 def test_what_is_no_set_of_nodes(text):
-    assert problems(text)
+    with pytest.raises(ValueError):
+        checked(text)
 
 
 def test_no_group_is_looked_up(monkeypatch):
@@ -89,6 +92,5 @@ def test_no_group_is_looked_up(monkeypatch):
 
     monkeypatch.setattr("ClusterShell.NodeUtils.UpcallGroupSource._upcall_read", called)
     for text in ("@all", "@x:y", "a,@b", "@*"):
-        assert problems(text) == [
-            "'@' in a node set: groups are not looked up, so write the nodes out"
-        ]
+        with pytest.raises(ValueError, match="groups are not looked up"):
+            checked(text)

@@ -150,7 +150,7 @@ def test_a_name_that_no_host_has_is_a_broken_line(here, node):
     code, told = ask("verdict")
     assert code == 2
     assert f"{path.name}:2:" in told
-    assert "is no name of a node" in told
+    assert "is not the name of a node" in told
     assert len(told) < 1000
     code, told = ask("history")
     assert code == 3
@@ -170,9 +170,11 @@ def test_lint_names_users_that_are_unknown_and_a_file_system_that_maps_owners(he
     system = sites.folder() / "here/system.yaml"
     whole = system.read_text()
     system.write_text(whole + "trusted_owners: [nobody-of-this-name]\n")
-    assert "'nobody-of-this-name' is no user that this machine knows" in ask("lint", "here")[1]
+    assert "no user 'nobody-of-this-name'" in ask("lint", "here")[1]
     system.write_text(whole + "trusted_owners: ['$(reboot)']\n")
-    assert "is no user" in ask("lint", "here")[1]
+    assert "is not a valid user" in ask("lint", "here")[1]
+    system.write_text(whole + "trusted_owners: [4294967295]\n")  # beyond 32 bits, or -1
+    assert "'4294967295' is not a valid user" in ask("lint", "here")[1]
     system.write_text(whole)
     assert "trusted_owners" not in ask("lint", "here")[1]
     monkeypatch.setattr(files, "mapped_owner", lambda folder: "nobody")

@@ -101,7 +101,7 @@ def test_a_pipe_in_place_of_a_sites_file_is_a_mistake_of_the_site(here, name):
     os.mkfifo(path)
     code, told = ask("lint", "here")
     assert code == 2
-    assert f"{name}:1: refused: it is no regular file" in told
+    assert f"{name}:1: refused: it is not a regular file" in told
 
 
 def test_a_site_of_many_aliases_is_a_mistake(tmp_path):

@@ -166,7 +166,7 @@ def test_it_holds_until_the_end_of_its_last_day(today, holds):
     [("all", True), ("TB-STREAM", True), ("Stream.triad", True), ("TB-HPL", False)],
 )
 def test_it_speaks_of_a_criterion_a_metric_or_all(waives, speaks):
-    assert waiver(waives=waives).speaks_of("TB-STREAM", "Stream.triad") is speaks
+    assert waiver(waives=waives).covers("TB-STREAM", "Stream.triad") is speaks
 
 
 def test_it_says_until_when_by_whom_and_why():
@@ -211,14 +211,14 @@ MISTAKES = [
     ("waives: F-HPL", "waives: everything", "'everything' is neither a criterion nor a metric"),
     ("wrong_answers: [invalid, checksum]", "wrong_answers: [timeout]", "'timeout'"),
     ("wrong_answers: [invalid, checksum]", "wrong_answers: invalid", "W-FAN.wrong_answers"),
-    ("expires: 2999-12-31", "expires: soon", "'soon' is no date in W-FAN.expires"),
+    ("expires: 2999-12-31", "expires: soon", "'soon' is not a date in W-FAN.expires"),
     ("  expires: 2999-12-31\n", "", "missing key 'expires' in W-FAN"),
     ("  owner: A. Colleague\n", "", "missing key 'owner' in W-FAN"),
     ("owner: A. Colleague", "owner: ' '", "an empty text in W-FAN.owner"),
     ("problem: Fan", "problm: Fan", "unknown key 'problm' (did you mean 'problem'?) in W-FAN"),
     ("problem: Fan at half speed, spare part ordered", 'problem: "a\\eb"', "a control character"),
-    ("ticket: HD-4711", "ticket: [1]", "a list is no text in W-FAN.ticket"),
-    ("W-FAN:", "- W-FAN:", "no mapping of keys in waivers.yaml"),
+    ("ticket: HD-4711", "ticket: [1]", "a list is not text in W-FAN.ticket"),
+    ("W-FAN:", "- W-FAN:", "not a mapping of keys in waivers.yaml"),
 ]
 
 

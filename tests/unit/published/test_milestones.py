@@ -65,10 +65,13 @@ def test_days_that_overlap_are_no_contradiction(world, written, monkeypatch):
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        (["thishost,2016-13,Boot,,A report,\n"], "timeline.csv:2: '2016-13' is no date in date"),
+        (
+            ["thishost,2016-13,Boot,,A report,\n"],
+            "timeline.csv:2: '2016-13' is not a valid date in date",
+        ),
         (["thishost,2016,Boot,Order,A report,\n"], "timeline.csv:2: unknown milestone 'Order'"),
-        (["thishost,2016,Boot,,A report,\n"] * 2, "timeline.csv:3: 'Boot' is in line 2, too"),
-        (["testbed,2016,Boot,,A report,\n"], "timeline.csv:2: milestones of 'testbed', which say"),
+        (["thishost,2016,Boot,,A report,\n"] * 2, "timeline.csv:3: 'Boot' is also in line 2"),
+        (["testbed,2016,Boot,,A report,\n"], "timeline.csv:2: milestones of 'testbed' in system"),
         (["thishost,2016,Boot,,,\n"], "timeline.csv:2: missing key 'source'"),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_time_is_read_as_people_write_it(text, moment):
     ],
 )
 def test_what_is_no_time_is_refused(text):
-    with pytest.raises(UserError, match="--since: .* is no time. Allowed: 90m, 12h, 7d"):
+    with pytest.raises(UserError, match="--since: .* is not a valid time. Allowed: 90m, 12h, 7d"):
         campaign.since(text, NOW)
 
 

@@ -72,8 +72,8 @@ def test_a_half_written_file_is_invisible_to_readers(tmp_path):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"node":"n","metric":"m","value":"1,5","unit":"s"}', "'1,5' is no number"),
-        ('{"node":"n","metric":"m","value":"NaN","unit":"s"}', "no finite number"),
+        ('{"node":"n","metric":"m","value":"1,5","unit":"s"}', "'1,5' is not a number"),
+        ('{"node":"n","metric":"m","value":"NaN","unit":"s"}', "not a finite number"),
         ('{"node":"n","metric":"m"}', "without value or unit"),
         ('{"node":"n","value":"1","unit":"s"}', "without metric"),
         ('{"node":"n","metric":"m","status":"fine"}', "unknown status 'fine'"),
@@ -134,7 +134,7 @@ def test_a_node_that_differs_keeps_its_own_conditions():
 def test_a_figure_of_which_each_digit_would_cost_time_is_refused(tmp_path, digits):
     path = samples.write(tmp_path, HEADER, [GOOD])
     path.write_text(path.read_text().replace("17542.0", digits))
-    with pytest.raises(UserError, match=r"jsonl:2: .* is no figure that any tool prints"):
+    with pytest.raises(UserError, match=r"jsonl:2: .* is not a value that any tool prints"):
         samples.read(path)
 
 

@@ -32,13 +32,11 @@ def test_every_check_of_the_catalogue_is_in_its_file(root):
     [
         ("class Stream(", "class Strem(", "has no class Stream"),
         ("@rfm.simple_test\n", "", "has Stream without @rfm.simple_test"),
-        ("class Stream(", "class Stream(:", "is no Python (line 10: invalid syntax)"),
-        ("class Stream(", "\0", "is no Python"),
-        ("class Stream(", "(" * 300, "is no Python"),
-        ("import reframe", "import not_there\nimport reframe", "imports not_there, which is not"),
-        ("siteproof.parsers import", "siteproof.parsing import", "imports siteproof.parsing"),
+        ("class Stream(", "class Stream(:", "is not valid Python (line"),
+        ("class Stream(", "\0", "is not valid Python"),
+        ("class Stream(", "(" * 300, "is not valid Python"),
     ],
-    ids=["renamed", "unmarked", "syntax", "nul", "deep", "import", "own import"],
+    ids=["renamed", "unmarked", "syntax", "nul", "deep"],
 )
 def test_a_file_without_its_check_is_named(root, old, new, told):
     path = root / "checks/cpu/stream.py"
@@ -53,12 +51,12 @@ def test_a_file_without_its_check_is_named(root, old, new, told):
 def test_a_file_that_is_gone_or_no_file_is_named(root):
     path = root / "checks/cpu/stream.py"
     path.unlink()
-    assert lost(root) == {"Stream": "checks/cpu/stream.py is gone"}
+    assert lost(root) == {"Stream": "checks/cpu/stream.py does not exist"}
     path.symlink_to("/nowhere/stream.py")
-    assert lost(root) == {"Stream": "checks/cpu/stream.py is a link to nowhere"}
+    assert lost(root) == {"Stream": "checks/cpu/stream.py is a link to a file that does not exist"}
     path.unlink()
     path.mkdir()
-    assert lost(root) == {"Stream": "checks/cpu/stream.py is a folder"}
+    assert lost(root) == {"Stream": "checks/cpu/stream.py cannot be read: is a folder"}
 
 
 def test_a_link_to_a_file_with_the_check_is_as_good_as_the_file(root):
@@ -70,7 +68,7 @@ def test_a_link_to_a_file_with_the_check_is_as_good_as_the_file(root):
 
 def test_a_class_that_only_sweeps_use_needs_no_mark(root):
     (root / "checks/storage/fio_sweep.py").unlink()
-    assert lost(root) == {"FioSweep": "checks/storage/fio_sweep.py is gone"}
+    assert lost(root) == {"FioSweep": "checks/storage/fio_sweep.py does not exist"}
 
 
 def test_a_check_in_another_file_is_lost_to_the_catalogue_and_not_gone(root):
@@ -78,7 +76,7 @@ def test_a_check_in_another_file_is_lost_to_the_catalogue_and_not_gone(root):
     path.rename(root / "checks/network/memory.py")
     (one,) = check_files.lost(TABLE, SWEEPS_ONLY, root).values()
     assert one.elsewhere == "checks/network/memory.py"
-    assert check_files.gone(TABLE, SWEEPS_ONLY, root) == {}
+    assert check_files.missing(TABLE, SWEEPS_ONLY, root) == {}
 
 
 def test_lint_names_the_check_its_metrics_and_who_needs_it(root, monkeypatch):
@@ -88,14 +86,14 @@ def test_lint_names_the_check_its_metrics_and_who_needs_it(root, monkeypatch):
     sweeps = {"FioSweep": ["fio_depth"]}
     told = check_files.lint([load("thishost")], sweeps, SWEEPS_ONLY, root)
     stream, fio = sorted(map(str, told))
-    assert "fio_sweep.py is gone, so nothing measures FioSweep." in fio
+    assert "fio_sweep.py does not exist, so nothing measures FioSweep." in fio
     assert "needed by the sweeps fio_depth" in fio
     assert stream.startswith("checks/cpu/catalogue.yaml:")
-    assert "stream.py is gone, so nothing measures Stream.triad, Stream.copy" in stream
+    assert "stream.py does not exist, so nothing measures Stream.triad, Stream.copy" in stream
     assert "needed by HERE-STREAM of thishost in Stream.triad.file" in stream
 
 
 def test_lint_names_the_file_in_which_a_check_is_now(root):
     (root / "checks/cpu/stream.py").rename(root / "checks/network/memory.py")
     (told,) = check_files.lint([], {}, SWEEPS_ONLY, root)
-    assert "stream.py is gone; Stream stands in checks/network/memory.py" in str(told)
+    assert "Name checks/network/memory.py, which has Stream" in str(told)

@@ -70,10 +70,10 @@ def test_mistake(name, example):
     ("content", "what"),
     [
         (None, "1: no such file in {0}. Write one that holds '{{}}'."),
-        (b"a: b\nc: \xff\n", "2: bytes that are not UTF-8 in {0}"),
-        (b"a: b\nc: \x00\n", "2: a control character in {0}"),
-        (b"x: " + b"[" * 300_000, "1: nested too deeply in {0}"),
-        (b"- " * 300_000, "1: nested too deeply in {0}"),
+        (b"a: b\nc: \xff\n", "2: bytes that are not UTF-8 in {0}. Save it as UTF-8."),
+        (b"a: b\nc: \x00\n", "2: a control character in {0}. Remove it."),
+        (b"x: " + b"[" * 300_000, "1: nested too deeply in {0}. Allowed: at most 40 levels."),
+        (b"- " * 300_000, "1: nested too deeply in {0}. Allowed: at most 40 levels."),
         (b"#" * 3_000_000, "1: more than 2000000 bytes in {0}"),
     ],
 )
@@ -104,7 +104,7 @@ def test_aliases_are_allowed_but_no_bomb(example):
 def test_a_number_of_many_digits_is_a_mistake(example):
     change(example, "system", {"sockets: 2": f"sockets: {'9' * 5000}"})
     (line,) = told()
-    assert "is no whole number in hardware.blade.sockets" in line
+    assert "is not a whole number in hardware.blade.sockets" in line
     assert len(line) < 200
 
 
@@ -159,9 +159,9 @@ def test_lint_tells_what_a_copied_site_still_has_of_its_sister(example):
     result = CliRunner().invoke(lint, [])
     assert result.output.splitlines() == [
         "siteproof: site-config/other/system.yaml:3: the same machines as site 'example' in "
-        "recognise. Allowed: what tells the two apart.",
-        "siteproof: site-config/other/baselines.yaml:7: baselines of 'example', which say nothing "
-        "of other in system. Write '{}' until it has a history of its own.",
+        "recognise. Make 'recognise' distinguish the two.",
+        "siteproof: site-config/other/baselines.yaml:7: baselines of 'example' in system. "
+        "Allowed: other. Remove what is not of this site, or correct the name.",
         "2 mistakes in 2 files",
     ]
 
@@ -198,6 +198,6 @@ def test_criteria_may_stand_in_several_files(example):
 def test_an_id_stands_in_one_file_only(example):
     (example / "criteria-more.yaml").write_text((example / "criteria.yaml").read_text())
     assert told()[0] == (
-        "site-config/example/criteria-more.yaml:1: 'E-HPL' is an id in another file, too in E-HPL."
+        "site-config/example/criteria-more.yaml:1: 'E-HPL' is also an id in another file in E-HPL."
         " Allowed: an id of its own."
     )

@@ -95,7 +95,7 @@ def test_a_good_file_has_its_points_in_bytes(folder):
             "mine.yaml:7: no point is left in constraints",
         ),
         ("repetitions: 3", "repetitions: 0", "mine.yaml:10: '0' is below 1 in repetitions"),
-        ("repetitions: 3", "repetitions: x", "'x' is no whole number in repetitions"),
+        ("repetitions: 3", "repetitions: x", "'x' is not a whole number in repetitions"),
         (
             "order: ascending",
             "order: any",

@@ -207,7 +207,7 @@ MISTAKES = [
         ("trend", "--metric", "Strem.triad"),
         "--metric: no value of 'Strem.triad' in the history. Allowed: Stream.triad.",
     ),
-    (("trend", "--since", "yore"), "--since: 'yore' is no time"),
+    (("trend", "--since", "yore"), "--since: 'yore' is not a valid time"),
     (("trend", "--node", "n005"), "--node: no sample is of 'n005'. Allowed: a name such as n001"),
     (("trend", "--since", "7d", "why", "x"), "siteproof trend why: takes none of --since"),
 ]
