@@ -26,7 +26,8 @@ _SYSCTL = re.compile(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+")
 def lint_system(document: Document, system: System, folder: str) -> None:
     """Check system.yaml on its own."""
     _name(document, system.system, folder)
-    _recognise(document, document.data["recognise"])
+    if not document.spoilt(("recognise",)) and "recognise" in document.data:
+        _recognise(document, document.data["recognise"])
     for section in SECTIONS:
         for key in known(document, section) or ():
             if not NAME.fullmatch(key):

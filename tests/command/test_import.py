@@ -121,7 +121,7 @@ def test_remarks_blank_lines_quotes_a_bom_and_any_order_of_columns(world, bring)
         ),
         (
             [LINE.replace("mean", "avg")],
-            "old.csv:2: 'avg' is not known in statistic. Allowed: mean",
+            "old.csv:2: unknown value 'avg' in statistic. Allowed: mean",
         ),
         (
             [LINE.replace("Stream.triad", "Stream.tirad")],

@@ -134,7 +134,7 @@ def test_what_costs_more_than_its_budget_is_refused_before_anything_runs(swept):
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("bad", "description: x\ntool: fioo\n", "bad.yaml:2: 'fioo' is not known"),
+        ("bad", "description: x\ntool: fioo\n", "bad.yaml:2: unknown value 'fioo'"),
         ("Bad", DEPTH.format(depths=1, tasks=1, limit="1m", budget=1), "is not a name of a sweep"),
         ("bad", "[", "bad.yaml:2: bad YAML"),
     ],

@@ -221,9 +221,9 @@ def test_the_last_line_without_an_end_is_refused_however_whole_it_looks(log):
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (LINE.replace("24939.4", "24939,4"), "is not a number"),
-        (LINE.replace("24939.4", "0x17"), "is not a number"),
-        (LINE.replace("24939.4", "1e99"), "is not a number"),
+        (LINE.replace("24939.4", "24939,4"), "is no number"),
+        (LINE.replace("24939.4", "0x17"), "is no number"),
+        (LINE.replace("24939.4", "1e99"), "is no number"),
         (LINE.replace("MB/s", "25000"), "is no copy_unit"),
         (LINE.replace("Test %n=4", ""), "no name"),
         (LINE.replace("Test %n=4", "Te\x1b[31mst"), "control characters"),

@@ -79,7 +79,7 @@ def spoilt(tmp_path, monkeypatch, file, old, new):
         ("io/spack.yaml", "spack:", "spock:", "unknown key 'spock'"),
         ("io/spack.yaml", "  specs:", "  spacs:", "unknown key 'spacs' (did you mean 'specs'?)"),
         ("io/spack.yaml", "ior@4.0.0", "'$(touch /tmp/x)'", "'$(touch /tmp/x)' is not a spec"),
-        ("io/spack.yaml", "unify: true", "unify: 'false'", "'false' is not known"),
+        ("io/spack.yaml", "unify: true", "unify: 'false'", "unknown value 'false'"),
         (
             "cpu-mkl/spack.yaml",
             "require: [intel",
