@@ -26,7 +26,7 @@ from siteproof.errors import UserError, harmless
 LAST = 999_999_999
 FREE = b"{}\n"  # of a lock file: nobody holds it
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 WRITTEN = 60  # seconds after which an empty file is no longer being written
 LEFTOVER = 3600  # the same for a draft
 HIDDEN = -1  # a process that lives, of which the kernel tells nothing else
@@ -148,7 +148,7 @@ def _is_free(path: Path) -> bool:
 
 def _read(path: Path) -> Holder | None:
     """Who holds a lock; None: nobody. Raises UserError, FileNotFoundError."""
-    data = files.read(path, below=path.parent, limit=MOST_BYTES)
+    data = files.read(path, below=path.parent, limit=MAX_BYTES)
     if data == FREE:
         return None
     if not data:  # only a file system without links shows a file before it is whole

@@ -238,7 +238,7 @@ def _must_be_storable(reading: Reading) -> None:
         raise OutputError(f"{name}: unknown unit '{reading.unit[:20]}'")
     if isinstance(value, Decimal):
         digits = len(value.as_tuple().digits)
-        if digits > LONGEST_VALUE or abs(value.adjusted()) > samples.MOST_DIGITS:
+        if digits > LONGEST_VALUE or abs(value.adjusted()) > samples.MAX_DIGITS:
             raise OutputError(f"{name} is {str(value)[:40]}, which no tool prints", "invalid")
     elif len(value) > LONGEST_TEXT:
         raise OutputError(f"{name}: a text of {len(value)} characters, at most {LONGEST_TEXT}")

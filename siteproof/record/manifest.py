@@ -37,17 +37,17 @@ KEPT = ".manifests"  # in a session's folder: the copies of what has not been co
 OTHER_HOST = 86400  # seconds until a session on another login node counts as gone
 LARGEST = files.OUTPUT  # bytes: a sweep of 100,000 points
 DEEPEST = 8  # folders from the session's to a stage directory; ReFrame makes four
-MOST_NAMES = 100_000  # in one folder of stage/
+MAX_NAMES = 100_000  # in one folder of stage/
 
 SCHEDULERS = ("local", "slurm")
-MOST_TURNS = MOST_POINTS = 1_000_000
-MOST_JOBS = 10  # of one check; a second one is the most that there is
+MAX_TURNS = MAX_POINTS = 1_000_000
+MAX_JOBS = 10  # of one check; a second one is the most that there is
 LAST_JOB = 2**32 - 1
 LAST_PROCESS = 2**31 - 1
 LAST_MOMENT = 7_258_118_400  # seconds since 1970: the year 2200
 LONGEST_JOB = 366 * 86400  # seconds
-MOST_TRIALS = 1_000_000
-MOST_TEXTS = 500  # conditions, facts, provenance
+MAX_TRIALS_OF_A_JOB = 1_000_000
+MAX_TEXTS = 500  # conditions, facts, provenance
 LONGEST_TEXT = 100_000  # characters: node sets, and the points that were left out
 _SYSTEM = r"[A-Za-z_][A-Za-z0-9_-]{0,99}"  # ReFrame's rule for systems, partitions, environments
 _FORMS = {
@@ -286,7 +286,7 @@ def _check(job: Manifest) -> None:
     _must(not job.derive or job.derive in modules("derive"), "derive", job.derive)
     _must(job.scheduler in SCHEDULERS, "scheduler", job.scheduler)
     _must(len(job.campaign) <= 200, "campaign", job.campaign)
-    _must(len(job.jobs) <= MOST_JOBS, "jobs", f"{len(job.jobs)} of them")
+    _must(len(job.jobs) <= MAX_JOBS, "jobs", f"{len(job.jobs)} of them")
     for number in job.jobs:
         _must(re.fullmatch(r"[0-9]{1,10}", number) and int(number) < LAST_JOB, "jobs", number)
     _must_lie("pid", job.pid, 1, LAST_PROCESS)
@@ -301,14 +301,14 @@ def _check(job: Manifest) -> None:
 
 
 def _check_work(job: Manifest) -> None:
-    _must(len(job.turns) <= MOST_TURNS, "turns", f"{len(job.turns)} of them")
+    _must(len(job.turns) <= MAX_TURNS, "turns", f"{len(job.turns)} of them")
     for trial, *ends in job.turns:
-        _must_lie("turns", trial, 0, MOST_TRIALS)
+        _must_lie("turns", trial, 0, MAX_TRIALS_OF_A_JOB)
         _must_be_nodes("turns", ends)
-    _must(len(job.points) <= MOST_POINTS, "points", f"{len(job.points)} of them")
+    _must(len(job.points) <= MAX_POINTS, "points", f"{len(job.points)} of them")
     for number, point in job.points.items():
-        _must_lie("points", number, 0, MOST_POINTS)
-        _must_lie("points", point.trial, 0, MOST_TRIALS)
+        _must_lie("points", number, 0, MAX_POINTS)
+        _must_lie("points", point.trial, 0, MAX_TRIALS_OF_A_JOB)
         _must_be_short("points", point.values)
         for key in ("tasks", "tasks_per_node"):
             text = point.values.get(key, "")
@@ -316,7 +316,7 @@ def _check_work(job: Manifest) -> None:
 
 
 def _must_be_short(key: str, held: Mapping[str, object] | Sequence[str]) -> None:
-    _must(len(held) <= MOST_TEXTS, key, f"{len(held)} of them")
+    _must(len(held) <= MAX_TEXTS, key, f"{len(held)} of them")
     for name in held:
         value = held[name] if isinstance(held, Mapping) else ""
         _must(len(name) <= 200 and len(str(value)) <= LONGEST_TEXT, key, name)
@@ -436,7 +436,7 @@ def _folders(folder: Path) -> list[str]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
                 found.append(entry.name)
-            if len(found) > MOST_NAMES:
+            if len(found) > MAX_NAMES:
                 break
     return sorted(found)
 
@@ -444,7 +444,7 @@ def _folders(folder: Path) -> list[str]:
 def _kept(session: Path) -> Iterator[Path]:
     """The stage directories of a session of which there is a copy; some may be gone."""
     try:
-        names = files.names(session / KEPT, below=session, most=MOST_NAMES)
+        names = files.names(session / KEPT, below=session, most=MAX_NAMES)
     except (FileNotFoundError, UserError):
         return
     for name in names:

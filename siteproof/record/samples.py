@@ -44,14 +44,14 @@ INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says no
 MODES = ("quick", "maintenance", "acceptance", "published", "")
 PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
 LAST_PLACE = 10**9  # sessions that a system will never have
-MOST_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
+MAX_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
 LONGEST_NUMBER = 200  # characters; more cost the square of their number
 FIRST_YEAR, LAST_YEAR = "1970", "2199"  # where a clock begins; beyond all that one can be wrong
 _FAR = (datetime.now(UTC) + timedelta(days=366)).isoformat(timespec="seconds")
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
 LONGEST = safe.MIB  # bytes of a line: conditions, and a set of some thousand nodes
 YEARS = range(int(FIRST_YEAR), int(LAST_YEAR) + 1)
-MOST_TRIALS = 10**9
+MAX_TRIAL_NUMBER = 10**9
 _PLAIN = re.compile(r"(?!\.)[^/\s\x00]{1,200}")  # what is a part of the file's path
 _PARTS_OF_PATH = ("session", "system", "partition", "check", "job")
 _SHOWN = 60  # characters of what is wrong in a line
@@ -446,7 +446,7 @@ def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
     unit, trial = str(record.get("unit", "")), record.get("trial", 0)
     if status == "ok" and unit not in UNITS:
         raise UserError(where, f"unknown unit {_short(unit)}", UNITS)
-    if type(trial) is not int or abs(trial) > MOST_TRIALS:
+    if type(trial) is not int or abs(trial) > MAX_TRIAL_NUMBER:
         raise UserError(where, f"trial {_short(trial)} is not a whole number")
     return Sample(
         header=header,
@@ -471,6 +471,6 @@ def _value(where: str, text: object, unit: str) -> Decimal | str:
         raise UserError(where, f"{_short(text)} is not a number") from None
     if not value.is_finite():
         raise UserError(where, f"{_short(text)} is not a finite number")
-    if len(str(text)) > LONGEST_NUMBER or abs(value.adjusted()) > MOST_DIGITS:
+    if len(str(text)) > LONGEST_NUMBER or abs(value.adjusted()) > MAX_DIGITS:
         raise UserError(where, f"{_short(text)} is not a value that any tool prints")
     return value

@@ -18,7 +18,7 @@ from siteproof import files
 from siteproof.errors import UserError, harmless
 
 FOLDER = ".set-aside"
-MOST = 10_000
+MAX_FILES = 10_000
 LARGEST = 64 * 1024  # bytes
 LONGEST = 500  # characters of a reason
 
@@ -93,7 +93,7 @@ def below(perflogs: Path, folder: Path) -> list[Path]:
 
 def _all(perflogs: Path) -> Iterator[tuple[str, SetAside]]:
     try:
-        names = files.names(perflogs / FOLDER, below=perflogs, most=MOST)
+        names = files.names(perflogs / FOLDER, below=perflogs, most=MAX_FILES)
     except FileNotFoundError:
         return
     except UserError as error:  # more of them than there can be, or no folder of ours

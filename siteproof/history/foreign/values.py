@@ -11,7 +11,7 @@ import numpy as np
 
 from siteproof.errors import harmless
 from siteproof.history.foreign.arrays import Bytes, Floats, Ints, Objects
-from siteproof.record.samples import MOST_DIGITS
+from siteproof.record.samples import MAX_DIGITS
 
 _ZERO, _POINT, _MINUS = ord("0"), ord("."), ord("-")
 _EXACT = 15  # digits that a float holds, whatever they are
@@ -89,7 +89,7 @@ def _slowly(word: str, found: Figures, i: int) -> None:
     if _NUMBER.fullmatch(word):
         found.values[i] = float(word)
         size = abs(math.log10(abs(found.values[i]))) if found.values[i] else 0.0
-        found.kinds[i] = 0 if size <= MOST_DIGITS else REFUSED
+        found.kinds[i] = 0 if size <= MAX_DIGITS else REFUSED
     else:
         found.kinds[i] = _WORDS.get(word.strip().lower(), REFUSED)
 

@@ -623,7 +623,7 @@ def test_a_note_that_cannot_be_read_is_told_as_such(made, text):
 def test_too_many_notes_of_broken_stages_are_reported(made, monkeypatch):
     rewrite(made, mode="quick")
     lost(made)
-    monkeypatch.setattr(set_aside, "MOST", 0)
+    monkeypatch.setattr(set_aside, "MAX_FILES", 0)
     [told] = set_aside.of_system(made.perflogs, "here")
     assert "too many files" in str(told)
     assert isinstance(lost(made), UserError)
