@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from siteproof.analysis.plateau import At, Beyond
 from siteproof.curves.bounds import Reached
@@ -86,18 +86,17 @@ def curve_name(shown: Shown, curve: Curve, several: bool) -> str:
 
 def _line(shown: Shown, curve: Curve, several: bool, labels: Sequence[str]) -> Line:
     points = [row.point for row in curve.rows]
+    name = curve_name(shown, curve, several)
     if labels:
         xs = [float(labels.index(row.label)) for row in curve.rows]
+        line = Line(name, xs, [point.median for point in points])
     else:
         xs = [point.x for point in points]
-    repeated = any(len(point.values) > 1 for point in points)
-    return Line(
-        curve_name(shown, curve, several),
-        xs,
-        [point.median for point in points],
-        [point.low for point in points] if repeated else (),
-        [point.high for point in points] if repeated else (),
-        None if labels else _mark(shown, curve),
+        line = Line(name, xs, [point.median for point in points], mark=_mark(shown, curve))
+    if all(len(point.values) == 1 for point in points):
+        return line
+    return replace(
+        line, lows=[point.low for point in points], highs=[point.high for point in points]
     )
 
 

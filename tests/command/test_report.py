@@ -302,7 +302,7 @@ def test_a_broken_record_of_one_chapter_leaves_the_others(tmp_path, monkeypatch)
     assert "T100000.000000Z.json: broken JSON" in told["timeline"]
     assert told["nodes"].endswith("go back.")
     page = Page(html.page(built, found.now))
-    assert "cannot be told" in page.answer("What got worse since the last time?")
+    assert "cannot be answered" in page.answer("What got worse since the last time?")
     assert "HPL (maintenance" in page.answer("Under which conditions was HPL run?")
 
 

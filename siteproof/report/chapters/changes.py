@@ -90,10 +90,7 @@ def _worse(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def last_time(material: Material) -> Since | None:
-    """What was accepted last before what is judged; else the last that measured the same.
-
-    A campaign is compared with the last campaign, a session with the last of any kind.
-    """
+    """What was accepted last before what is judged; else the last that measured the same."""
     sessions = set(material.names)
     judged = [h for h in material.sessions.headers if h.session in sessions]
     if not judged:
@@ -110,17 +107,23 @@ def last_time(material: Material) -> Since | None:
         if known:
             words = f"{record.name}, accepted by {record.who} on {when(record.when)}"
             return _compared(material, words, known)
+    return _last_alike(material, judged, earlier)
+
+
+def _last_alike(
+    material: Material, judged: Sequence[Header], earlier: Sequence[Header]
+) -> Since | None:
+    """The last that measured the same: for a campaign another one, if there is any."""
     kinds = {_kind(h) for h in judged}
     alike = [h for h in earlier if _kind(h) in kinds]
-    if campaigns:
+    if any(h.campaign for h in judged):
         alike = [h for h in alike if h.campaign] or alike
     if not alike:
         return None
     name = accepted.names(alike)[-1]
     known = [h for h in earlier if name in (h.campaign, h.session)]
     word = "campaign" if any(h.campaign == name for h in known) else "session"
-    words = f"{word} {name} of {when(max(h.time for h in known))}"
-    return _compared(material, words, known)
+    return _compared(material, f"{word} {name} of {when(max(h.time for h in known))}", known)
 
 
 def _kind(header: Header) -> tuple[str, str, str]:

@@ -26,11 +26,11 @@ COLUMNS = (
     "see",
 )
 USUAL = ("mode", " or ".join(CONTRACT_MODES))  # told once
-NAMED = 5  # criteria that a sentence names
+MAX_NAMED = 5  # criteria in a sentence
 
 
 def chapter(material: Material) -> Section:
-    """All criteria, and what no criterion speaks of."""
+    """All criteria, and what no criterion covers."""
     judged = material.judged
     rows = [_row(material, r) for v in Verdict for r in judged.verdicts if r.verdict is v]
     tables = [
@@ -43,7 +43,7 @@ def chapter(material: Material) -> Section:
         )
     ]
     points = [f"Warning for {warning(why)}" for why in judged.warnings]
-    points += [f"Measured, and no criterion speaks of it: {metric}" for metric in judged.unjudged]
+    points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]
     points += [
         f"Set aside, not collected: {stage}"
         for stage in (judged.sessions.set_aside if judged.sessions else ())
@@ -58,7 +58,7 @@ def brief(material: Material) -> str:
         return "The site promises nothing: there is no criterion in criteria.yaml."
     told = f"{count(len(verdicts), 'criterion', 'criteria')}: {counts(material)}."
     bad = [f"{r.id} ({r.verdict})" for r in verdicts if r.verdict in NOT_KEPT]
-    return f"{told} Not kept: {few(bad, NAMED)}." if bad else told
+    return f"{told} Not kept: {few(bad, MAX_NAMED)}." if bad else told
 
 
 def counts(material: Material) -> str:

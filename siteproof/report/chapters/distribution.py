@@ -1,4 +1,4 @@
-"""Every headline figure over all nodes: where they lie, beside bound, baseline and median."""
+"""Every headline figure over all nodes: where they lie, with bound, baseline and median."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Metric
 
 LEAST = 2  # nodes that make a distribution
-MOST = 12  # figures of the chapter
-WORST = 10  # rows of a table
-NAMED = 5  # nodes that a picture names
+MAX_FIGURES = 12  # figures of the chapter
+MAX_ROWS = 10  # rows of a table
+MAX_NAMED = 5  # nodes that a figure names
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def chapter(material: Material) -> Section | None:
     if not found:
         return None
     named = titles(found)
-    figures = list(_figures(found[:MOST], named, material.fleet))
+    figures = list(_figures(found[:MAX_FIGURES], named, material.fleet))
     below = sum(bool(one.broken()) for one in found)
     lead = (
         f"{count(len(found), 'figure')} measured on two nodes or more: in {below} of them some "
@@ -81,7 +81,7 @@ def chapter(material: Material) -> Section | None:
         if any(_bounds(f) for f in found)
         else f"{count(len(found), 'figure')} measured on two nodes or more; none has a bound."
     )
-    points = [f"Not drawn: {title}" for title in named[MOST:]]
+    points = [f"Not drawn: {title}" for title in named[MAX_FIGURES:]]
     return Section("distribution", "All nodes at once", lead, figures=figures, points=points)
 
 
@@ -208,7 +208,7 @@ def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
 def _named(one: Fleet, states: FleetReport) -> dict[str, str]:
     return {
         node: f"{node} {percent_change(one.values[node] / one.middle - 1)}"
-        for node in _bad(one, states)[:NAMED]
+        for node in _bad(one, states)[:MAX_NAMED]
         if one.middle
     }
 
@@ -248,12 +248,12 @@ def _table(one: Fleet, states: FleetReport) -> Table:
         ),
     ]
     bad = _bad(one, states)
-    for node in [*bad, *(n for n in one.worst[: WORST + len(bad)] if n not in bad)][:WORST]:
+    for node in [*bad, *(n for n in one.worst[: MAX_ROWS + len(bad)] if n not in bad)][:MAX_ROWS]:
         state = states.nodes[node].state if node in states.nodes else ""
         rows.append((node, figure(one.values[node]), _beside(one.values[node], one), str(state)))
-    left = len(held) - WORST
-    note = f"The worst {WORST}; {count(left, 'node')} more." if left > 0 else ""
-    columns = ("node", f"value, {one.unit}", "beside the median", "state")
+    left = len(held) - MAX_ROWS
+    note = f"The worst {MAX_ROWS}; {count(left, 'node')} more." if left > 0 else ""
+    columns = ("node", f"value, {one.unit}", "compared with the median", "state")
     return Table(columns, rows, note, numeric=columns[1:3])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 
@@ -22,18 +23,18 @@ from siteproof.report.sections import Figure, Section, Table
 
 LEAST_NODES, LEAST_RUNS = 2, 2
 FEW_DAYS = 5  # from so many on a column is a day, else a session
-COLUMNS = 370  # the newest
+MAX_COLUMNS = 370  # the newest
 WORST = 10
-METRICS = 3  # that have a map of their own
+MAX_METRICS = 3  # that have a map of their own
 HOW = (
-    f"Worse than usual is a figure more than {-rules.Z_LIMIT:g} robust standard deviations and "
+    f"Worse than usual is a value more than {-rules.Z_LIMIT:g} robust standard deviations and "
     f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
-    "or beyond its baseline; a cell that several figures share shows the gravest of them."
+    "or beyond its baseline; a cell of several values shows the worst of them."
 )
-NAMED = 40  # rows that are all named, the worst first
-# What a cell shows where several of its figures differ: the gravest.
-GRAVEST = (MISSING, USUAL, 1, 2, SHORT, 3, FAILED, BROKEN)
-TABLE = (
+MAX_NAMED = 40  # rows that are all named, the worst first
+# What a cell shows where several of its figures differ: the worst one.
+BY_SEVERITY = (MISSING, USUAL, 1, 2, SHORT, 3, FAILED, BROKEN)
+COLUMNS_OF_TABLE = (
     "node",
     "state",
     "more than 2 % worse",
@@ -73,7 +74,7 @@ def chapter(material: Material) -> Section | None:
             found,
             whole,
             "nodes",
-            f"All headline figures: the gravest of each node and {unit}",
+            f"All headline figures: the worst of each node and {unit}",
         )
     ]
     for name in _worst_metrics(found, kinds):
@@ -105,7 +106,7 @@ def _worst_metrics(found: Past, kinds: np.ndarray) -> list[str]:
     bad = np.isin(kinds, (2, 3, BROKEN, FAILED))
     counts = {found.metrics[n]: int((bad & (found.metric == n)).sum()) for n in measured}
     order = sorted((name for name in counts if counts[name]), key=lambda n: -counts[n])
-    return order[:METRICS]
+    return order[:MAX_METRICS]
 
 
 def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
@@ -135,16 +136,16 @@ def _cells(
     columns: tuple[np.ndarray, list[datetime], bool],
     mine: np.ndarray,
 ) -> Cells:
-    """The gravest of the chosen rows in each cell."""
+    """The worst of the chosen rows in each cell."""
     place, times, by_day = columns
-    ranks = np.argsort(GRAVEST).astype(np.uint8)  # of each kind, how grave it is
+    ranks = np.argsort(BY_SEVERITY).astype(np.uint8)  # of each kind, how severe it is
     kept = mine & (place >= 0)
-    grave = np.zeros((len(found.nodes), len(times)), dtype=np.uint8)
-    np.maximum.at(grave, (found.place[kept], place[kept]), ranks[kinds[kept]])
+    severity = np.zeros((len(found.nodes), len(times)), dtype=np.uint8)
+    np.maximum.at(severity, (found.place[kept], place[kept]), ranks[kinds[kept]])
     lowest = np.full(len(found.nodes), np.inf)
     kept &= found.good
     np.minimum.at(lowest, found.place[kept], shares[kept])
-    return Cells(times, by_day, np.array(GRAVEST, dtype=np.uint8)[grave], lowest)
+    return Cells(times, by_day, np.array(BY_SEVERITY, dtype=np.uint8)[severity], lowest)
 
 
 def _better(material: Material, name: str) -> str:
@@ -167,7 +168,7 @@ def _columns(found: Past) -> tuple[np.ndarray, list[datetime], bool]:
     else:
         of_session = {int(n): place for place, n in enumerate(used)}
         times = [found.starts[n] for n in used]
-    left_out = max(0, len(times) - COLUMNS)
+    left_out = max(0, len(times) - MAX_COLUMNS)
     table = np.full(len(found.sessions), -1)
     for n, column in of_session.items():
         table[n] = column - left_out
@@ -198,7 +199,7 @@ def _promises(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
-    """The nodes, the worst first: by how many of their cells are how grave, the newest counting."""
+    """The nodes, the worst first: by the severity of their cells; the newest count more."""
     weight = np.zeros(len(KINDS))
     weight[[1, 2, 3, SHORT, FAILED, BROKEN]] = 0.2, 1, 3, 0.5, 4, 6
     recent = np.linspace(0.5, 1.5, len(cells.times))
@@ -214,26 +215,13 @@ def _bad(cells: Cells, ranked: Sequence[int]) -> list[int]:
 
 def _figure(material: Material, found: Past, cells: Cells, name: str, title: str) -> Figure:
     rows = np.flatnonzero((cells.kinds != MISSING).any(axis=1))
-    ranked, all_named = _ranked(cells, rows), len(rows) <= NAMED
+    ranked = _ranked(cells, rows)
     worst = _bad(cells, ranked)[:WORST]
-    shown = ranked if all_named else [int(n) for n in rows]
-    place = {row: n for n, row in enumerate(shown)}
-    groups = [] if all_named else _groups(material, [found.nodes[n] for n in shown])
-    if groups:
-        shown = [n for _, members in groups for n in _places(found, members)]
-        place = {row: n for n, row in enumerate(shown)}
-    starts = np.cumsum([0, *(len(m) for _, m in groups)])
+    if len(rows) <= MAX_NAMED:
+        data = _map(found, cells, title, ranked, order="the worst first")
+    else:
+        data = _large_map(material, found, cells, title, rows, worst)
     says = _says(cells, rows)
-    data = HeatMap(
-        title,
-        [found.nodes[n] for n in shown],
-        cells.times,
-        cells.kinds[shown],
-        KINDS,
-        () if all_named else [place[n] for n in worst],
-        [(int(start), name) for start, (name, _) in zip(starts, groups, strict=False)],
-        "the worst first" if all_named else "by group" if groups else "",
-    )
     name = f"heatmap-{name}"
     return Figure(
         name,
@@ -243,6 +231,32 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
         _table(material, found, cells, worst or ranked[:1]),
         [title] if title in found.metrics else [],
     )
+
+
+def _map(found: Past, cells: Cells, title: str, shown: Sequence[int], **more: Any) -> HeatMap:
+    names = [found.nodes[n] for n in shown]
+    return HeatMap(title, names, cells.times, cells.kinds[list(shown)], KINDS, **more)
+
+
+def _large_map(
+    material: Material,
+    found: Past,
+    cells: Cells,
+    title: str,
+    rows: np.ndarray,
+    worst: Sequence[int],
+) -> HeatMap:
+    """All nodes, by rack where the site has racks; the worst are shown above by name."""
+    shown, starts = [int(n) for n in rows], []
+    groups = _groups(material, [found.nodes[n] for n in shown])
+    if groups:
+        shown = []
+        for name, members in groups:
+            starts.append((len(shown), name))
+            shown += _places(found, members)
+    places = [shown.index(n) for n in worst]
+    order = "by group" if groups else ""
+    return _map(found, cells, title, shown, worst=places, groups=starts, order=order)
 
 
 def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -310,7 +324,7 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
         f"figure: {count(int((cells.kinds == MISSING).all(axis=1).sum()), 'node')}."
     )
     unit = "days with runs" if cells.by_day else "sessions"
-    columns = (*TABLE[:2], unit, *TABLE[2:])
+    columns = (*COLUMNS_OF_TABLE[:2], unit, *COLUMNS_OF_TABLE[2:])
     return Table(columns, rows, note, numeric=columns[2:8])
 
 

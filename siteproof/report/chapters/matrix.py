@@ -1,4 +1,4 @@
-"""Pairs of nodes: which of them are slow, in which direction, and who is behind it."""
+"""Pairs of nodes: which of them are slow, in which direction, and which node explains it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,17 @@ from siteproof.report.phrases import count, few, figure, nodes, percent_change
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site, pairs
 
-MOST = 8  # figures
-WORST = 10
+MAX_FIGURES = 8  # figures
+MAX_ROWS = 10
 Pair = tuple[str, str]
-COLUMNS = ("pair", "value", "beside the usual", "of the link's speed", "other direction", "what")
+COLUMNS = (
+    "pair",
+    "value",
+    "compared with the median",
+    "of the link's speed",
+    "other direction",
+    "what",
+)
 
 
 def chapter(material: Material) -> Section | None:
@@ -32,12 +39,12 @@ def chapter(material: Material) -> Section | None:
     found = [m for m in material.once(of_all) if len(m.values) + len(m.failed) > 1]
     if not found:
         return None
-    figures = list(_figures(material.site, found[:MOST]))
+    figures = list(_figures(material.site, found[:MAX_FIGURES]))
     bad = sum(len(m.blame.bad) for m in found)
     measured = sum(len(m.values) for m in found)
     lead = f"{count(measured, 'figure')} of pairs in {count(len(found), 'matrix', 'matrices')}"
     lead += f"; {count(bad, 'bad pair')}." if bad else "; no bad pair."
-    points = [f"Not drawn: {m.name} over {m.link}" for m in found[MOST:]]
+    points = [f"Not drawn: {m.name} over {m.link}" for m in found[MAX_FIGURES:]]
     return Section("matrix", "Pairs of nodes", lead, figures=figures, points=points)
 
 
@@ -138,7 +145,7 @@ def _says(one: Matrix) -> str:
     if one.values:
         held = one.values.values()
         low, high, usual = map(labels.number, (min(held), max(held), one.blame.usual))
-        told += f" between {low} and {high} {one.unit}, usual {usual} {one.unit}"
+        told += f" between {low} and {high} {one.unit}, median {usual} {one.unit}"
     parts = [
         f"{len(held)} {word}"
         for held, word in (
@@ -149,7 +156,9 @@ def _says(one: Matrix) -> str:
         if held
     ]
     if one.blame.culprits:
-        parts.append(f"behind bad pairs: {few([str(c) for c in one.blame.culprits], 5)}")
+        parts.append(
+            f"nodes that explain bad pairs: {few([str(c) for c in one.blame.culprits], 5)}"
+        )
     if one.blame.alone:
         parts.append(f"bad by themselves: {few(one.blame.alone, 5)}")
     return f"{told}; {'; '.join(parts)}." if parts else f"{told}; no bad pair."
@@ -162,10 +171,10 @@ def _table(site: Site, one: Matrix) -> Table:
         *sorted(one.failed),
         *sorted(one.values, key=lambda p: (p not in one.blame.bad, sign * one.values[p], p)),
     ]
-    rows = [_row(site, one, pair) for pair in order[:WORST]]
+    rows = [_row(site, one, pair) for pair in order[:MAX_ROWS]]
     parts = [f"In {one.unit}."]
-    if len(order) > WORST:
-        parts.append(f"The worst {WORST}; {count(len(order) - WORST, 'pair')} more.")
+    if len(order) > MAX_ROWS:
+        parts.append(f"The worst {MAX_ROWS}; {count(len(order) - MAX_ROWS, 'pair')} more.")
     if one.missing:
         ends = {n for pair in one.missing for n in pair}
         parts.append(f"{count(len(one.missing), 'pair')} of {nodes(ends)} without a figure.")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from siteproof.errors import UserError, UserErrors
 from siteproof.judge.gravity import Verdict
 from siteproof.published import formats
-from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.chapters import changes, conditions, criteria, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.phrases import count, few, period, when
@@ -29,7 +29,7 @@ QUESTIONS: tuple[tuple[str, Callable[[Material], str], str], ...] = (
     ("What was not tested?", untested.brief, "untested"),
     ("Under which conditions was HPL run?", conditions.brief, "conditions"),
 )
-NAMED = 4
+MAX_NAMED = 4
 
 
 def chapter(material: Material) -> Section:
@@ -63,7 +63,7 @@ def _answer(brief: Callable[[Material], str], material: Material) -> str:
     try:
         return brief(material)
     except (UserError, UserErrors) as error:
-        return f"This cannot be told: {error}"
+        return f"This cannot be answered: {error}"
 
 
 def facts(material: Material) -> list[tuple[str, str]]:
@@ -75,9 +75,6 @@ def facts(material: Material) -> list[tuple[str, str]]:
         node for role in material.site.system.nodes for node in material.site.expected(role)
     }
 
-    def told(name: str) -> list[str]:
-        return sorted({h.provenance[name] for h in own if h.provenance.get(name)})
-
     sessions = count(len({h.session for h in own}), "session")
     rows = [
         ("System", material.site.system.description),
@@ -86,15 +83,19 @@ def facts(material: Material) -> list[tuple[str, str]]:
             f"{judged.chosen} ({sessions}, {count(len(own), 'job')})" if own else judged.chosen,
         ),
         ("Measured", period([h.time for h in own])),
-        ("Mode", few(sorted({h.mode or "none" for h in heads}), NAMED) or "-"),
+        ("Mode", few(sorted({h.mode or "none" for h in heads}), MAX_NAMED) or "-"),
         ("Nodes", f"{len(material.measured)} of {len(inventory)} have a value"),
-        ("Suite", few(told("suite"), NAMED)),
-        ("Measured by", few(told("user"), NAMED) or "unknown" * bool(told("suite"))),
+        ("Suite", few(_provenance(own, "suite"), MAX_NAMED)),
+        ("Measured by", few(_provenance(own, "user"), MAX_NAMED)),
         ("Published", _stated([s for s in judged.samples if s.header.mode == PUBLISHED])),
         ("Accepted", _answer(_accepted, material)),
         ("Made", when(material.now)),
     ]
     return [(name, text) for name, text in rows if text]
+
+
+def _provenance(heads: Sequence[Header], name: str) -> list[str]:
+    return sorted({h.provenance[name] for h in heads if h.provenance.get(name)})
 
 
 def _stated(found: Sequence[Sample]) -> str:
@@ -110,9 +111,8 @@ def _stated(found: Sequence[Sample]) -> str:
         for source in s.header.provenance.get("source", "").split("; ")
     } - {""}
     told = count(len(found), "figure or text", "figures and texts")
-    return (
-        f"{told} of {' to '.join(days)}, by {few(sorted(sources), NAMED, '; ') or 'no source told'}"
-    )
+    by = few(sorted(sources), MAX_NAMED, "; ") or "no source given"
+    return f"{told} of {' to '.join(days)}, by {by}"
 
 
 def _accepted(material: Material) -> str:

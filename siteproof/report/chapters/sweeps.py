@@ -86,13 +86,21 @@ def chapter(material: Material) -> Section | None:
     headlines = [
         f"{report.run.name}: {text}" for report in mine for text in sweep_results.headlines(report)
     ]
-    names = few(list(dict.fromkeys(report.run.name for report in mine)), MAX_NAMED)
-    lead = f"{count(len({id(r.run) for r in mine}), 'run')} of sweeps of this system ({names})"
-    if systems := sorted({r.run.system for r in reports} - {material.system}):
-        lead += f", compared with {few(systems, MAX_NAMED)}"
+    others_shown = sorted({r.run.system for r in reports} - {material.system})
     return Section(
-        "sweeps", "Sweeps", f"{lead}.", figures=figures[:MAX_FIGURES], points=[*headlines, *points]
+        "sweeps",
+        "Sweeps",
+        _lead(mine, others_shown),
+        figures=figures[:MAX_FIGURES],
+        points=[*headlines, *points],
     )
+
+
+def _lead(mine: Sequence[SweepReport], others: Sequence[str]) -> str:
+    names = few(list(dict.fromkeys(report.run.name for report in mine)), MAX_NAMED)
+    runs = count(len({id(report.run) for report in mine}), "run")
+    compared = f", compared with {few(others, MAX_NAMED)}" if others else ""
+    return f"{runs} of sweeps of this system ({names}){compared}."
 
 
 def _system(site: Site, sessions: Sessions) -> _System:

@@ -13,7 +13,7 @@ from siteproof.report.material import Material
 from siteproof.report.phrases import count, counted, few, when
 from siteproof.report.sections import Figure, Section, Table
 
-NAMED = 6  # criteria that an acceptance did not keep
+MAX_NAMED = 6  # criteria that an acceptance did not keep
 
 
 def chapter(material: Material) -> Section | None:
@@ -100,6 +100,6 @@ def _accepted(record: Acceptance) -> tuple[str, ...]:
         record.who,
         record.why,
         counted(record.verdicts.items()) or "no criterion",
-        few(record.despite, NAMED) or "-",
+        few(record.despite, MAX_NAMED) or "-",
         ", ".join(record.suite) or "-",
     )

@@ -1,4 +1,4 @@
-"""The fleet's headline figures over time, and the gravest changes of nodes, one figure each."""
+"""The fleet's headline figures over time, and the worst changes of nodes, one figure each."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from siteproof.trend import Alert
 from siteproof.wording.findings import full
 
 LEAST = 3  # runs that make a course
-FLEETS = 8  # figures of the fleet's headline metrics
-ALERTS = 6  # figures of nodes' changes
-NODES = 3  # of one change, that are drawn
+MAX_FLEETS = 8  # figures of the fleet's headline metrics
+MAX_ALERTS = 6  # figures of nodes' changes
+MAX_NODES = 3  # of one change, that are drawn
 CONTROL = 8  # runs after the last step, without which nothing is called usual
 SDS = 3.0  # of what is usual, as siteproof.analysis.drift calls runs out of control
 WIDE = (0.05, 0.95)  # most of a fleet
-ROWS = 12
+MAX_ROWS = 12
 PERIODS = ("from", "to", "runs", "median", "5th to 95th percentile of nodes")
 RUNS = ("node", "runs before", "median before", "runs after", "median after", "change")
 ENDS = ("node", "runs", "median of the first tenth", "median of the last tenth", "change")
@@ -65,17 +65,17 @@ def chapter(material: Material) -> Section | None:
     seen: dict[str, int] = {}
     figures = [
         _of_fleet(m, _of_series(m.one, [*survey.fleet, *survey.drifts]), title, seen)
-        for m, title in zip(middles[:FLEETS], titles, strict=False)
+        for m, title in zip(middles[:MAX_FLEETS], titles, strict=False)
     ]
     figures += [
-        f for n, a in enumerate(alerts[:ALERTS], 1) if (f := _of_alert(material, middles, a, n))
+        f for n, a in enumerate(alerts[:MAX_ALERTS], 1) if (f := _of_alert(material, middles, a, n))
     ]
     if not figures:
         return None
-    points = [f"Not drawn: {title}" for title in titles[FLEETS:]]
-    if len(alerts) > ALERTS:
+    points = [f"Not drawn: {title}" for title in titles[MAX_FLEETS:]]
+    if len(alerts) > MAX_ALERTS:
         points.append(
-            f"Not drawn: {count(len(alerts) - ALERTS, 'more change')} of nodes for the "
+            f"Not drawn: {count(len(alerts) - MAX_ALERTS, 'more change')} of nodes for the "
             "worse; the chapter on what changed lists them"
         )
     return Section("trend", "Over time", _lead(material, middles), figures=figures, points=points)
@@ -87,7 +87,7 @@ def _lead(material: Material, middles: Sequence[Middle]) -> str:
     told = f"{count(len(middles), 'headline figure')} of the fleet over time"
     if not worse:
         return f"{told}; no change for the worse was found in {survey.series} series."
-    return f"{told}; {count(len(worse), 'change')} for the worse, the gravest: {_told(worse[0])}."
+    return f"{told}; {count(len(worse), 'change')} for the worse, the worst: {_told(worse[0])}."
 
 
 def _told(alert: Alert) -> str:
@@ -120,7 +120,7 @@ def _middle(found: Past, one: Fleet) -> Middle | None:
 
 def _of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
     return sorted(
-        (a for a in alerts if a.of_fleet and _speaks_of(a, one)), key=lambda a: a.first_after.time
+        (a for a in alerts if a.of_fleet and _covers(a, one)), key=lambda a: a.first_after.time
     )
 
 
@@ -196,17 +196,9 @@ def _fleet_says(middle: Middle, alerts: Sequence[Alert]) -> str:
 
 def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
     """The runs between two steps; without any step month by month, or run by run."""
-    cuts = [_utc(a) for a in steps]
-    word = "between two steps"
-    if cuts:
-        keys = [sum(at >= cut for cut in cuts) for at in middle.times]
-    else:
-        word = "of a month"
-        keys = [at.year * 12 + at.month for at in middle.times]
-        if len(middle.times) <= ROWS:
-            keys, word = list(range(len(middle.times))), "run by run"
+    keys, word = _period_keys(middle, [_utc(a) for a in steps])
     rows = []
-    for key in sorted(set(keys))[-ROWS:]:
+    for key in sorted(set(keys))[-MAX_ROWS:]:
         mine = [n for n, k in enumerate(keys) if k == key]
         rows.append(
             (
@@ -225,17 +217,26 @@ def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
     return Table(PERIODS, rows, note, numeric=PERIODS[2:])
 
 
+def _period_keys(middle: Middle, cuts: Sequence[datetime]) -> tuple[list[int], str]:
+    """Of each run the number of its period, and in words what a period is."""
+    if cuts:
+        return [sum(at >= cut for cut in cuts) for at in middle.times], "between two steps"
+    if len(middle.times) <= MAX_ROWS:
+        return list(range(len(middle.times))), "run by run"
+    return [at.year * 12 + at.month for at in middle.times], "of a month"
+
+
 def _of_alert(
     material: Material, middles: Sequence[Middle], alert: Alert, number: int
 ) -> Figure | None:
-    """The nodes of a change, beside the fleet's median."""
+    """The nodes of a change, with the fleet's median."""
     lines = list(_lines(material, alert))
     if not lines:
         return None
     name = f"trend-change-{number}"
     title = f"{alert.series_name} of {alert.nodes}"
     courses = list(lines)
-    middle = next((m for m in middles if _speaks_of(alert, m.one)), None)
+    middle = next((m for m in middles if _covers(alert, m.one)), None)
     marks: list[Mark] = []
     if middle:
         size = promised.converted(1, middle.one.unit, alert.unit)
@@ -269,8 +270,8 @@ def _of_alert(
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:
     """The nodes of a change: from what is read already, else from the history."""
     found = material.once(past.read)
-    one = next((f for f in material.once(distribution.fleets) if _speaks_of(alert, f)), None)
-    for node in list(alert.nodes)[:NODES]:
+    one = next((f for f in material.once(distribution.fleets) if _covers(alert, f)), None)
+    for node in list(alert.nodes)[:MAX_NODES]:
         if found is not None and one is not None and node in found.nodes:
             rows = np.flatnonzero(
                 found.of_series(one.number, alert.role) & (found.place == found.nodes.index(node))
@@ -286,7 +287,7 @@ def _lines(material: Material, alert: Alert) -> Iterator[Course]:
                 yield _course(node, line.times, line.values)
 
 
-def _speaks_of(alert: Alert, one: Fleet) -> bool:
+def _covers(alert: Alert, one: Fleet) -> bool:
     key = comparable(one.key)
     return (key.metric, key.role) == (alert.metric, alert.role) and series.alike(
         replace(key, role=alert.series.role), alert.series

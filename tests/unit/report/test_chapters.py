@@ -132,7 +132,7 @@ def test_every_node_in_every_run_is_one_map_and_the_worst_stand_on_top(told):
 
 def test_runs_that_have_no_room_in_the_map_are_named(made, monkeypatch):
     assert not [p for p in heatmap.chapter(made).points if "not drawn" in p]
-    monkeypatch.setattr(heatmap, "COLUMNS", 10)
+    monkeypatch.setattr(heatmap, "MAX_COLUMNS", 10)
     section = heatmap.chapter(made)
     assert "12 nodes on 10 days with runs from 2025-12-21" in section.figures[0].says
     assert section.points[-1] == "Runs before 2025-12-21 are not drawn."
