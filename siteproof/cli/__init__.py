@@ -15,32 +15,32 @@ from siteproof import __version__
 from siteproof.errors import ExitCode, UserError, UserErrors
 
 COMMANDS = {
-    "accept": "Accept a campaign as what later ones are compared with.",
-    "build": "Build the software of a system with Spack, and offer it to the checks.",
+    "accept": "Accept a campaign: later ones are compared with it.",
+    "build": "Build the software of a system with Spack, for its checks.",
     "calibrate": "Propose baselines from the history, as a change to review.",
     "collect": "Turn the raw files of lost sessions into samples.",
-    "compare": "Say what became of every figure from one campaign to another.",
+    "compare": "Compare two campaigns, value by value.",
+    "describe": "Show hardware and software of each role, and which nodes differ.",
+    "export": "Write verdicts for other programs: JUnit, OpenMetrics, JSON.",
     "gate": "Decide which nodes go back into service, and quarantine the others.",
-    "history": "Say what has been measured over the years, answer SQL, and export it.",
-    "import": "Make history of results of others: published ones, or logs of ReFrame.",
-    "describe": "Say what the nodes of each role are, and which are unlike the others.",
-    "export": "Write verdicts for other tools: JUnit, OpenMetrics, JSON.",
-    "lint": "Check the description of every system, all mistakes at once.",
-    "matrix": "Show every pair of nodes, and who is behind the bad pairs.",
+    "history": "Show what was measured over the years, query it with SQL, export it.",
+    "import": "Import published results, or perflogs of plain ReFrame.",
+    "lint": "Check the files of every system, and print all mistakes.",
+    "matrix": "Show every pair of nodes, and the node or link that explains bad pairs.",
+    "nodes": "Show the state of every node: slow, failed, odd or fine, and why.",
     "plan": "Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.",
-    "nodes": "Say of every node whether it is slow, broken or odd, and why.",
-    "published": "Show which published values miss their criterion, and which keep it.",
-    "report": "Write all that is known of a system on one page, HTML or Markdown.",
-    "sites": "List the systems that are described, and what a key means.",
-    "sweep": "Say what a parallel sweep found: the highest value, the plateau, the bound.",
-    "trend": "Tell what changed over the years, where, and what else changed there.",
-    "verdict": "Say for each criterion whether the system keeps it.",
+    "published": "Show which published values meet their criterion.",
+    "report": "Write everything known about a system on one page, HTML or Markdown.",
+    "sites": "List the systems, and explain the keys of their files.",
+    "sweep": "Show what a sweep found: maximum, plateau, what limits the curve.",
+    "trend": "Show what changed over the years, when, and what else changed then.",
+    "verdict": "Show for each criterion whether the system meets it.",
     "why": "Explain a criterion's or a node's verdict from its samples.",
 }
 
 
 class _Lazy(click.Group):
-    """Imports a subcommand only when it is called or asked for its help."""
+    """Imports a subcommand only when it is called or its help is shown."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -48,8 +48,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        word = f"{name}_" if keyword.iskeyword(name) else name
-        command: click.Command = getattr(import_module(f"siteproof.cli.{word}"), word)
+        module = f"{name}_" if keyword.iskeyword(name) else name  # 'import' is in import_.py
+        command: click.Command = getattr(import_module(f"siteproof.cli.{module}"), module)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -60,23 +60,25 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="siteproof")
 def group() -> None:
-    """Acceptance and regression of HPC systems: verdicts from what was measured.
+    """Acceptance and regression tests of HPC systems: judge what was measured.
+
+    Exit code: 0 all criteria in force are met; 1 something failed; 2 wrong usage or input; 3
+    nothing failed, but something is incomplete or pending, or could not run here.
 
     \b
-    reframe -c checks/ -r       measures and keeps every value
-    siteproof verdict           judges it against the contract
-
-    Exit code: 0 all criteria in force are kept; 1 something failed; 2 wrong usage or input; 3
-    nothing failed, but something is incomplete or pending, or could not run here.
+    siteproof plan              what a run would cost
+    reframe -c checks/ -r       measure and keep every value
+    siteproof verdict           judge the values against the contract
+    siteproof COMMAND --help    explain a command
     """
 
 
 def main() -> None:
     """Run the command; a user's mistake becomes one line and exit code 2."""
-    gc.set_threshold(50_000, 20, 100)  # a year of samples is no garbage: it took half of the time
+    gc.set_threshold(50_000, 20, 100)  # a year of samples is not garbage: it cost half of the time
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that knows ASCII only
+            stream.reconfigure(errors="backslashreplace")  # an ASCII-only terminal
     try:
         group(prog_name="siteproof")
     except (UserError, UserErrors) as error:
@@ -87,10 +89,10 @@ def main() -> None:
         sys.stderr.close()
         raise SystemExit(ExitCode.PASS) from None
     except RuntimeError as error:
-        if str(error) != "Query interrupted":  # DuckDB's word for Ctrl-C
+        if str(error) != "Query interrupted":  # what DuckDB raises after Ctrl-C
             raise
         print("\nAborted!", file=sys.stderr)  # as click does
         raise SystemExit(1) from None
     except OSError as error:
         print(f"siteproof: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
-        os._exit(ExitCode.USAGE)  # an ordinary end would try to print what is left once more
+        os._exit(ExitCode.USAGE)  # an ordinary exit would try to flush the same output again

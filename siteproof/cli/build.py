@@ -8,6 +8,7 @@ import time
 import click
 
 from siteproof import files, sites
+from siteproof.cli.shared import which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.schema import shapes
 from siteproof.sites import Site, machine
@@ -17,22 +18,19 @@ from siteproof.spack import command, env_files, lint_envs, places
 
 @click.command()
 @click.argument("environments", metavar="[ENV]...", nargs=-1)
-@click.option(
-    "--system",
-    default="",
-    metavar="NAME",
-    help="The system; without it, the one that this machine belongs to.",
-)
-@click.option("--update", is_flag=True, help="Make new locks instead of keeping those there are.")
-@click.option("--show", is_flag=True, help="Only say how far each environment is.")
+@which_system
+@click.option("--update", is_flag=True, help="Make new locks instead of keeping the existing ones.")
+@click.option("--show", is_flag=True, help="Only show the state of each environment.")
 @click.option(
     "--jobs",
     default=0,
     metavar="N",
     type=click.IntRange(0, 4096),
-    help="Processes at a time; without it, as Spack is configured.",
+    help="Parallel processes; without it, as Spack is configured.",
 )
-@click.option("--other-spack", is_flag=True, help="Take another release of Spack than the pinned.")
+@click.option(
+    "--other-spack", is_flag=True, help="Allow another release of Spack than the pinned one."
+)
 def build(
     environments: tuple[str, ...],
     system: str,
@@ -43,9 +41,9 @@ def build(
 ) -> None:
     """Build the software that checks run with, by Spack, for this system.
 
-    ENV are folders of spack-envs/; without any, all that environments of the system name with
-    `spack`. What is built is kept, so that an interrupted build goes on, and a finished one is
-    checked. The lock is kept, too, until --update.
+    ENV is a folder of spack-envs/; without ENV, all that the environments of the system name with
+    `spack`. Call it again after an interruption: it continues. A finished build is checked. The
+    lock is kept until --update. Exit code 1: an environment could not be built.
 
     \b
     siteproof build
@@ -71,31 +69,30 @@ def build(
     spack = command.find(other_spack)
     failed = [name for name in chosen if not _one(site, name, update, jobs, spack)]
     if failed:
-        click.echo(f"not built: {', '.join(failed)}; 'siteproof build' goes on")
+        click.echo(f"not built: {', '.join(failed)}; run 'siteproof build' again to continue")
     else:
         click.echo(f"built for {site.name}: {', '.join(chosen)}")
     raise SystemExit(ExitCode.FAIL if failed else ExitCode.PASS)
 
 
 def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
-    """The environments asked for, or all that the system names. Raises UserError."""
+    """The requested environments, or all that the system names. Raises UserError."""
     known = env_files.names()
     for name in environments:
         if name not in known:
             raise UserError("build", f"no environment '{name}'{shapes.hint(name, known)}", known)
     named = [e.spack for e in site.system.environments.values() if e.spack]
     if not environments and not named:
-        what = "no environment has 'spack', so none is to be built"
         raise UserError(
             site.folder / "system.yaml",
-            what,
+            "no environment has 'spack', so there is nothing to build",
             known,
             hint="Add one to 'environments:', such as 'io: {description: IOR, spack: io}'",
         )
     for name in environments:
         if name not in named:
             click.echo(
-                f"siteproof: warning: no environment of {site.name} says 'spack: {name}', "
+                f"siteproof: warning: no environment of {site.name} has 'spack: {name}', "
                 "so no check will use it",
                 err=True,
             )
@@ -105,34 +102,34 @@ def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
 def _refuse_mistakes(site: Site, chosen: list[str]) -> None:
     """Every mistake in what Spack would read, at once. Raises UserErrors."""
     lint_envs.refuse(chosen, site.folder)
-    if gone := lint_envs.absent(site.folder / lint_envs.SCOPE):
+    if missing := lint_envs.absent(site.folder / lint_envs.SCOPE):
         raise UserError(
             site.folder / lint_envs.SCOPE / "packages.yaml",
-            f"not on this machine: {', '.join(gone)}",
+            f"not on this machine: {', '.join(missing)}",
             hint="Remove these externals, or correct their prefix",
         )
 
 
 def _one(site: Site, name: str, update: bool, jobs: int, spack: command.Spack) -> bool:
-    """Build one environment, and say how it went."""
+    """Build one environment, and report the result. True: it is built."""
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         click.echo(f"{name}: {text}")
 
-    order = building.Order(site.name, name, site.folder / lint_envs.SCOPE, update, jobs, tell)
+    order = building.Order(site.name, name, site.folder / lint_envs.SCOPE, update, jobs, report)
     try:
         found = building.build(order, spack)
     except command.Failed as error:
-        tell(f"not built: {error}")
+        report(f"not built: {error}")
         return False
     except KeyboardInterrupt:
-        tell("interrupted; what is installed stays, and 'siteproof build' goes on")
+        report("interrupted; what is installed stays, and run 'siteproof build' again to continue")
         raise SystemExit(130) from None
     pinned = env_files.versions()
     if (found.spack, found.packages) != (pinned.release, pinned.packages.tag):
-        tell(f"not with the pinned releases: Spack {found.spack}, packages {found.packages}")
-    tell(
+        report(f"not with the pinned releases: Spack {found.spack}, packages {found.packages}")
+    report(
         f"built in {time.monotonic() - began:.0f} s: {', '.join(found.features)}; lock {found.lock}"
     )
     return True

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from siteproof import files, history, nodesets, sites
-from siteproof.cli.shared import bar
+from siteproof.cli.shared import bar, which_system
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
@@ -18,31 +18,28 @@ from siteproof.trend.survey import examine
 
 
 @click.command()
-@click.option(
-    "--system",
-    default="",
-    metavar="NAME",
-    help="The system; without it, the one that this machine belongs to.",
-)
+@which_system
 @click.option(
     "--metric",
     default="",
     metavar="METRIC",
-    help="Only this figure; without it, headline figures and those with a baseline.",
+    help="Only this metric; without it, headline metrics and those with a baseline.",
 )
 @click.option(
     "--since",
     default="",
     metavar="TIME",
-    help="Only values since then: 30d, 12w, 2026-11-21 (UTC).",
+    help="Only values since TIME: 30d, 12w, 2026-11-21 (UTC).",
 )
-@click.option("--write", is_flag=True, help="Change the file; without it, only show the change.")
+@click.option(
+    "--write", is_flag=True, help="Change baselines.yaml; without it, only show the change."
+)
 def calibrate(system: str, metric: str, since: str, write: bool) -> None:
-    """Propose baselines from the history: the median, and 4.5 times the usual scatter around it.
+    """Propose baselines from the history: the median, with 4.5 times the typical scatter.
 
-    Only values that keep the contract count, since the last acknowledged change; a figure that is
-    not stable has none. The change is printed as a diff; --write makes it, for 'git diff' to
-    review. Exit code 3: no figure could have a baseline.
+    Only values that meet the contract count, since the last acknowledged change; a series that is
+    not stable gets no baseline. The change is printed as a diff; --write makes it. Review it with
+    'git diff'. Exit code 3: no metric could get a baseline.
 
     \b
     siteproof calibrate --since 12w

@@ -22,14 +22,14 @@ GIVE_UP = "'siteproof collect --discard STAGE' gives up what is set aside"
     "--discard",
     default="",
     metavar="STAGE",
-    help="Give up what was set aside there: a stage directory, or a folder with several.",
+    help="Give up what is set aside there: a stage directory, or a folder with several.",
 )
 def collect(discard: str) -> None:
     """Turn the raw files of lost sessions into samples.
 
-    It also happens at the start of every run. Collecting twice changes nothing. A stage directory
-    that is broken is set aside, and every verdict names it until it could be collected, or until
-    somebody discards it: then nobody looks at it again, and nothing is deleted.
+    Every run does this when it starts. Collecting twice changes nothing. A broken stage directory
+    is set aside: every verdict names it, and none ends with exit code 0, until it is collected or
+    discarded. Discarding deletes nothing.
 
     \b
     siteproof collect

@@ -55,16 +55,16 @@ class Answer:
     "--against",
     default="",
     metavar="CAMPAIGN",
-    help="What has changed since then; without it, since what was accepted last.",
+    help="Show changes since CAMPAIGN; without it, since the accepted one.",
 )
-@click.option("--all", "show_all", is_flag=True, help="Every field, and every odd one.")
+@click.option("--all", "show_all", is_flag=True, help="Every field, and every field that differs.")
 def describe(
     node: str | None, system: str, since: str, campaign: str, against: str, show_all: bool
 ) -> None:
-    """Say what the nodes of each role are, and which are unlike the others.
+    """Show hardware and software of the nodes of each role, and which nodes differ.
 
-    With NODE: everything that it said of itself, and where it is odd. Exit code 1 if nodes of a
-    role are not alike, 3 if nodes have not been described.
+    With NODE: everything that the node reported, and where it differs from the majority of its
+    role. Exit code 1: nodes of a role differ; 3: nodes have not been described.
 
     \b
     siteproof describe

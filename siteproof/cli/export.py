@@ -19,10 +19,10 @@ from siteproof.wording.verdicts import last_line
 
 @click.group()
 def export() -> None:
-    """Write verdicts and figures for other tools.
+    """Write verdicts and values for other programs.
 
-    The exit code is 0 when the document is written, whatever it says; 'siteproof verdict' ends
-    with the verdict's.
+    Exit code 0: the document was written, whatever the verdict is. For the verdict's exit code
+    call 'siteproof verdict'.
 
     \b
     siteproof export junit --output siteproof.xml
@@ -35,24 +35,20 @@ def _to_file(command: Callable[..., Any]) -> Callable[..., Any]:
         "file",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A file, which a reader sees whole or not at all; without it, standard output.",
+        help="Write to FILE, replaced as a whole; without it, standard output.",
     )
     return which_answers(option(command))
 
 
-@export.command("junit", short_help="JUnit XML for CI, a case a criterion.")
+@export.command("junit", short_help="JUnit XML for CI, one case for each criterion.")
 @_to_file
-@click.option(
-    "--per-node",
-    is_flag=True,
-    help="A case more for each node of each criterion: 320 nodes are many cases.",
-)
+@click.option("--per-node", is_flag=True, help="Also one case for each node of each criterion.")
 def _junit(
     system: str, since: str, campaign: str, as_of: str, file: Path | None, per_node: bool
 ) -> None:
-    """The verdicts as JUnit XML, a case a criterion, for CI.
+    """Write the verdicts as JUnit XML for CI, one case for each criterion.
 
-    Something in it is red exactly where 'siteproof verdict' does not end with 0: FAIL and
+    A case fails exactly if 'siteproof verdict' does not end with 0: FAIL and
     REGRESSED are failures; ERROR and INCOMPLETE are errors; PENDING and SKIP are skipped, and the
     case "every criterion was decided" is an error while anything is INCOMPLETE or PENDING, or SKIP
     without a waiver or not_here.

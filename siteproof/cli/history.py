@@ -36,12 +36,12 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
 
 
 @click.command(epilog=EXAMPLES)
-@click.option("--system", default="", metavar="NAME", help="Only this system; else all.")
+@click.option("--system", default="", metavar="NAME", help="Only this system; without it, all.")
 @click.option(
     "--since",
     default="",
     metavar="TIME",
-    help="What was measured since then: 12h, 7d, 2026-11-21T18:00 (UTC).",
+    help="Only what was measured since TIME: 12h, 7d, 2026-11-21T18:00 (UTC).",
 )
 @click.option("--campaign", "name", default="", metavar="NAME", help="Only this campaign.")
 @click.option(
@@ -57,12 +57,12 @@ NAMES = ("system", "source", "files", "samples", "failed", "nodes", "metrics", "
     "file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write these samples into FILE.csv, FILE.parquet, or FILE.jsonl.",
+    help="Write the samples to FILE.csv, FILE.parquet, or FILE.jsonl.",
 )
-@click.option("--sql", "query", metavar="QUERY", help="Ask the views samples and runs.")
-@click.option("--columns", is_flag=True, help="Say what the views hold, column by column.")
+@click.option("--sql", "query", metavar="QUERY", help="Query the views samples and runs.")
+@click.option("--columns", is_flag=True, help="List the columns of the views.")
 @click.option("--rebuild", is_flag=True, help="Read every file again.")
-@click.option("--csv", "as_csv", is_flag=True, help="The answer to --sql as CSV.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the answer to --sql as CSV.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: JSON.")
 def history(
     system: str,
@@ -77,13 +77,13 @@ def history(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """Bring the history up to date, and say what is there.
+    """Update the history from perflogs/, and show or query what was measured.
 
-    perflogs/ is the truth. What is read from it is kept in a store of Parquet files, yours alone:
-    in SITEPROOF_CACHE, or else in ~/.cache/siteproof. It may be removed at any time. QUERY is one
-    SELECT of DuckDB's SQL; it can read the views and no file, and change nothing.
+    The history is a store of Parquet files of your own, in SITEPROOF_CACHE or ~/.cache/siteproof.
+    You can delete it at any time. QUERY is one SELECT in DuckDB's SQL; it reads the two views, no
+    files, and changes nothing.
 
-    Exit code 3: some file or line was refused, and is named; the rest counts. Exit code 2: wrong
+    Exit code 3: a file or line was refused, and is named; the rest counts. Exit code 2: wrong
     usage, a mistake in QUERY, or nothing to export.
     """
     if columns:

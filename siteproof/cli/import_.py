@@ -25,24 +25,24 @@ _SHOWN = 20  # refused lines
     "--system",
     default="",
     metavar="NAME",
-    help="The system that was measured; of a CSV only figures of this system; without "
+    help="The system that was measured. Of a CSV, only its values are imported; without "
     "PATH, its published.csv.",
 )
 @click.option(
     "--zone",
     default="",
     metavar="ZONE",
-    help="The zone of times of ReFrame that name none, such as Europe/Zurich; else UTC.",
+    help="Time zone of ReFrame's times without a zone, such as Europe/Zurich; without it, UTC.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
 def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
-    """Make history of what others have left behind.
+    """Import published or older results, or perflogs of plain ReFrame.
 
-    PATH is a CSV of older or published results, whose columns are explained by
-    'siteproof sites --keys'; or a perflog or a run report of ReFrame 3 or 4; or a folder of
-    these. Without PATH it is the published.csv of the system's folder. A file with a mistake, or
-    of which no line can be read, changes nothing. What is imported shows in compare, in
-    histories and in 'siteproof published'; it keeps no criterion, and can show that one is missed.
+    PATH is a CSV file, whose columns 'siteproof sites --keys' explains; or a perflog or a run
+    report of ReFrame 3 or 4; or a folder of these. Without PATH, the published.csv of the system
+    is imported. A file with a mistake, or without any readable line, changes nothing. Imported
+    values appear in 'siteproof compare', 'history' and 'published'. They cannot meet a criterion,
+    but can show that one is missed.
 
     \b
     siteproof import --system jetstream-tacc

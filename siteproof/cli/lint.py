@@ -1,4 +1,4 @@
-"""`siteproof lint`: every mistake in the descriptions of the systems, at once."""
+"""`siteproof lint`: all mistakes in the files of sites, sweeps and software, at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 @click.argument("systems", metavar="[SYSTEM]...", nargs=-1)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the files instead.")
 def lint(systems: tuple[str, ...], schema: bool) -> None:
-    """Check the files of SYSTEM, or of all systems and sweeps; exit code 2 if there is a mistake.
+    """Check the files of SYSTEM, or of all systems and sweeps, and print every mistake.
+
+    Exit code 0: no mistake; 2: at least one.
 
     \b
     siteproof lint
@@ -47,7 +49,7 @@ def lint(systems: tuple[str, ...], schema: bool) -> None:
 
 
 def _checks(chosen: list[str]) -> list[UserError]:
-    """The checks that are not where the catalogue says."""
+    """Checks that are not where the catalogue places them."""
     by_check: dict[str, list[str]] = {}
     for name, file in sweeps.examine()[0].items():
         by_check.setdefault(TOOLS[file.sweep.tool].check, []).append(name)
@@ -56,12 +58,12 @@ def _checks(chosen: list[str]) -> list[UserError]:
 
 
 def _data(chosen: list[str]) -> list[UserError]:
-    """Who else could write to the data folder, and whom its file system makes of this user."""
+    """Folders that everybody may write to; a file system that maps this user to another."""
     for name in chosen:
         trust(name)
     top = files.perflogs() if files.perflogs().is_dir() else files.folder()
-    told = [line for name in chosen for line in files.open_to_all(files.perflogs(), name)]
-    found = [UserError(*line.split(": ", 1)) for line in dict.fromkeys(told)]
+    lines = [line for name in chosen for line in files.open_to_all(files.perflogs(), name)]
+    found = [UserError(*line.split(": ", 1)) for line in dict.fromkeys(lines)]
     if owner := files.mapped_owner(top):
         what = f"its file system gives files of this user to {owner}, so they are refused"
         found.append(
@@ -75,11 +77,15 @@ def _data(chosen: list[str]) -> list[UserError]:
 
 
 def _answer(chosen: list[str], swept: list[str], mistakes: list[UserError]) -> str:
-    wrong = {mistake.where.rpartition(":")[0] or mistake.where for mistake in mistakes}
     if mistakes:
+        wrong = {mistake.where.rpartition(":")[0] or mistake.where for mistake in mistakes}
         return f"{_count(len(mistakes), 'mistake')} in {_count(len(wrong), 'file')}"
-    told = [_count(len(chosen), "site"), *([_count(len(swept), "sweep")] if swept else [])]
-    return f"{', '.join(told)}, no mistake" if chosen else "no site to check"
+    if not chosen:
+        return "no site to check"
+    checked = _count(len(chosen), "site")
+    if swept:
+        checked += f", {_count(len(swept), 'sweep')}"
+    return f"{checked}, no mistake"
 
 
 def _count(number: int, word: str) -> str:

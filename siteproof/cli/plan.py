@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +21,65 @@ from siteproof.checks.budget import TOO_FEW, UNSHARED
 from siteproof.errors import UserError
 from siteproof.sites import Site
 
+Case = dict[str, Any]  # what `reframe --describe` prints of one check
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job, if it runs to its time limit. No nodes: it is not submitted.
+
+    hours: the time limit. written: gigabytes that each node writes. note: a line about its pairs or
+    points, or why there is no job.
+    """
+
+    check: str
+    mode: str
+    partition: str
+    nodes: NodeSet
+    hours: float
+    written: float
+    note: str = ""
+
+    @property
+    def node_hours(self) -> float:
+        """All its nodes for all its time."""
+        return len(self.nodes) * self.hours
+
+    @property
+    def gigabytes(self) -> float:
+        """What all its nodes write."""
+        return len(self.nodes) * self.written
+
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.argument("options", metavar="[REFRAME OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
 def plan(options: tuple[str, ...]) -> None:
     """Show what a run would cost: jobs, nodes, node-hours, gigabytes, where.
 
-    OPTIONS are ReFrame's, as for the run itself. Nothing is submitted or written. A link's pairs
-    take their turns one after the other in one job, so that many pairs are many hours.
+    Give the same REFRAME OPTIONS as for the run itself. Nothing is submitted or written. The pairs
+    of a link are measured one after the other in one job, so a link with many pairs takes hours.
 
     \b
+    siteproof plan
     siteproof plan --mode maintenance -S nodes=node[001-064]
+    siteproof plan -c sweeps/ -n IorTasks
     """
-    cases = [c for c in _described(options) if "gigabytes" in c]
+    cases = [case for case in _described(options) if "gigabytes" in case]  # checks of this suite
     if not cases:
         raise UserError(
             "plan", "no check is selected", hint="'reframe -c checks/ -l' lists the checks"
         )
-    rows = [_row(case, name) for case in cases for name in case["valid_systems"]]
-    for told in dict.fromkeys(row["told"] for row in rows if row["told"]):
-        click.echo(told)
-    _print([row for row in rows if row["nodes"]])
+    jobs = [_job(case, name) for case in cases for name in case["valid_systems"]]
+    for note in dict.fromkeys(job.note for job in jobs if job.note):
+        click.echo(note)
+    _print([job for job in jobs if job.nodes])
 
 
-def _described(options: tuple[str, ...]) -> list[dict[str, Any]]:
-    """ReFrame's own description of the checks that these options select."""
+def _described(options: tuple[str, ...]) -> list[Case]:
+    """ReFrame's own description of the checks that these options select. Raises UserError."""
     reframe = Path(sys.executable).with_name("reframe")
-    named = any(word.startswith(("-c", "--checkpath")) for word in options)
-    checks = [] if named else ["-c", str(files.CLONE / "checks")]
+    names_checks = any(word.startswith(("-c", "--checkpath")) for word in options)
+    checks = [] if names_checks else ["-c", str(files.CLONE / "checks")]
     command = [str(reframe), *checks, *options, "--describe"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
@@ -56,131 +88,124 @@ def _described(options: tuple[str, ...]) -> list[dict[str, Any]]:
     for line in answer.stderr.splitlines():
         if line.startswith("siteproof: "):
             click.echo(line, err=True)
-    described: list[dict[str, Any]] = json.loads(answer.stdout[answer.stdout.index("[") :])
+    # ReFrame prints its own messages before the JSON document.
+    described: list[Case] = json.loads(answer.stdout[answer.stdout.index("[") :])
     return described
 
 
-def _row(case: dict[str, Any], where: str) -> dict[str, Any]:
-    """One job: a check's chunk on one partition, or all pairs of a link."""
+def _job(case: Case, where: str) -> Job:
+    """The job of a case on SYSTEM:PARTITION: a sweep, all pairs of a link, or a chunk of nodes."""
     system, _, partition = where.partition(":")
     site: Site = sites.load(system)
-    of = case.get("link") or case.get("fs") or ""
-    row = {
-        "check": f"{case['@class']} {of}".strip(),
-        "mode": case["mode"],
-        "partition": where,
-        "minutes": case["time_limit"] / 60,
-        "told": "",
-    }
     if "costs" in case:
-        return row | _of_sweep(case, site, where)
+        return _of_sweep(case, site, where)
     if "link" in case:
-        row |= _of_pairs(case, site)
-    elif not _may_use(site, case.get("fs"), partition):
-        row["nodes"] = nodesets.of()  # SKIP: no job
-    else:
-        inventory = site.expected(site.partition(partition).role)
-        spec = _spec(case, partition)
-        chosen: NodeSet = selection.select(spec, inventory, {}) if spec else nodesets.of()
-        chunk = case["chunk"] * selection.CHUNK
-        row["nodes"] = chosen[chunk : chunk + selection.CHUNK]
-    count = len(row["nodes"])
-    return row | {
-        "node_hours": count * case["time_limit"] / 3600,
-        "gigabytes": count * case["gigabytes"],
-    }
+        return _of_pairs(case, site, where)
+    return _of(case, where, _chunk(case, site, partition))
 
 
-def _spec(case: dict[str, Any], partition: str) -> str:
+def _of(case: Case, where: str, nodes: NodeSet, note: str = "", walk: str = "") -> Job:
+    measured = case.get("link") or case.get("fs")
+    words = filter(None, [case["@class"], walk, measured])
+    hours = case["time_limit"] / 3600
+    return Job(" ".join(words), case["mode"], where, nodes, hours, case["gigabytes"], note)
+
+
+def _chunk(case: Case, site: Site, partition: str) -> NodeSet:
+    """The nodes of one job of a check; none where it is skipped or has nothing to measure."""
+    spec = _spec(case, partition)
+    if not spec or not _may_use(site, case.get("fs"), partition):
+        return nodesets.of()
+    inventory = site.expected(site.partition(partition).role)
+    chosen: NodeSet = selection.select(spec, inventory, {})
+    first = case["chunk"] * selection.CHUNK
+    return chosen[first : first + selection.CHUNK]
+
+
+def _spec(case: Case, partition: str) -> str:
     """The nodes that a check is to measure there, where it has found out which are missing."""
-    missing = case["nodes"] == nodesets.MISSING
-    return str(case["lacking"].get(partition, "")) if missing else str(case["nodes"])
-
-
-def _of_sweep(case: dict[str, Any], site: Site, where: str) -> dict[str, Any]:
-    """The nodes of a sweep's widest point, which may be others; none where no point fits."""
-    nodes, seconds, points, left_out = case["costs"][where]
-    of = case.get("fs") or case.get("link") or ""
-    if case["time_limit"] > 1 and case["time_limit"] < seconds:
-        seconds = case["time_limit"]
-    inventory = site.expected(site.partition(where.partition(":")[2]).role)
-    name = f"{case['@class']} {case['walk']}{f' {of}' if of else ''} on {where}"
-    there = site.system.file_systems.get(case.get("fs") or "")
-    too_few = TOO_FEW if there is None or there.shared else UNSHARED
-    told = f"{name}: {points} points" + (f", {left_out} left out, {too_few}" if left_out else "")
-    if not points and not left_out:
-        told = f"{name}: SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
-    return {
-        "nodes": inventory[:nodes],
-        "minutes": seconds / 60,
-        "told": told,
-        "gigabytes": nodes * case["gigabytes"],
-        "check": f"{case['@class']} {case['walk']} {of}".strip(),
-        "node_hours": nodes * seconds / 3600,
-    }
-
-
-def _why_no_point(case: dict[str, Any], site: Site, partition: str) -> str:
-    """A sweep has points: so they are there already, or it turns knobs where none may be."""
-    if site.partition(partition).tuning:
-        return "no point is missing"
-    untuned = f"{partition} has no 'tuning: true' in system.yaml"
-    return (
-        f"no point is missing, or {untuned}"
-        if case.get("resume")
-        else (f"it changes settings of nodes, and {untuned}")
-    )
+    if case["nodes"] == nodesets.MISSING:
+        return str(case["lacking"].get(partition, ""))
+    return str(case["nodes"])
 
 
 def _may_use(site: Site, name: str | None, partition: str) -> bool:
-    """Whether the site lets the partition's nodes measure a file system, if it is asked for one."""
+    """Whether the partition's nodes may measure a file system; True for a check without one."""
     there = site.system.file_systems.get(name) if name else None
     return there is None or there.used_by(site.partition(partition).role)
 
 
-def _of_pairs(case: dict[str, Any], site: Site) -> dict[str, Any]:
-    """The nodes of a link's pairs, and how many turns they take for how long; or why none."""
-    link, name = site.system.links.get(case["link"]), f"{case['@class']} over {case['link']}"
+def _of_sweep(case: Case, site: Site, where: str) -> Job:
+    """The nodes of a sweep's widest point; none where no point fits."""
+    nodes, seconds, points, left_out = case["costs"][where]
+    if 1 < case["time_limit"] < seconds:  # a limit of its own; 1 s stands for none
+        seconds = case["time_limit"]
+    partition = site.partition(where.partition(":")[2])
+    inventory = site.expected(partition.role)
+    job = _of(case | {"time_limit": seconds}, where, inventory[:nodes], walk=case["walk"])
+    if not points and not left_out:
+        note = f"SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
+    else:
+        note = f"{points} points"
+    if left_out:
+        file_system = site.system.file_systems.get(case.get("fs") or "")
+        reason = TOO_FEW if file_system is None or file_system.shared else UNSHARED
+        note += f", {left_out} left out, {reason}"
+    return replace(job, note=f"{job.check} on {where}: {note}")
+
+
+def _why_no_point(case: Case, site: Site, partition: str) -> str:
+    """All points have been measured, or the sweep turns knobs on a partition that forbids it."""
+    if site.partition(partition).tuning:
+        return "no point is missing"
+    untuned = f"{partition} has no 'tuning: true' in system.yaml"
+    if case.get("resume"):
+        return f"no point is missing, or {untuned}"
+    return f"it changes settings of nodes, and {untuned}"
+
+
+def _of_pairs(case: Case, site: Site, where: str) -> Job:
+    """The nodes of a link's pairs; how many rounds they take, or why there is none."""
+    link = site.system.links.get(case["link"])
     if link is None:
-        return {"nodes": nodesets.of(), "told": ""}
+        return _of(case, where, nodesets.of())
+    name = f"{case['@class']} over {case['link']}"
+    spec = _spec(case, link.partition)
     try:
-        rounds = timetable.rounds(
-            site, link, case["pattern"], _spec(case, link.partition), "plan", light=case["light"]
-        )
+        rounds = timetable.rounds(site, link, case["pattern"], spec, "plan", light=case["light"])
     except UserError as error:
-        return {"nodes": nodesets.of(), "told": f"{name}: SKIP, {error}"}
-    table = timetable.Timetable(rounds, case["trials"], 0)
-    trials = f", {case['trials']} times over" if case["trials"] > 1 else ""
-    return {
-        "nodes": table.ends,
-        "told": (
-            f"{name}: {len(table.turns) // case['trials']} pairs in {len(rounds)} rounds "
-            f"({case['pattern']}){trials}, {case['time_limit'] / 3600:.1f} h"
-        ),
-    }
+        return _of(case, where, nodesets.of(), f"{name}: SKIP, {error}")
+    trials = case["trials"]
+    table = timetable.Timetable(rounds, trials, 0)
+    repeated = f", {trials} times over" if trials > 1 else ""
+    note = (
+        f"{name}: {len(table.turns) // trials} pairs in {len(rounds)} rounds "
+        f"({case['pattern']}){repeated}, {case['time_limit'] / 3600:.1f} h"
+    )
+    return _of(case, where, table.ends, note)
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print(jobs: list[Job]) -> None:
     table = Table(title="at most, if every job ran to its time limit", title_justify="left")
     for name in ("check", "mode", "partition", "nodes", "minutes", "node-hours", "GB written"):
         table.add_column(name, overflow="fold")
-    for row in rows:
+    for job in jobs:
         table.add_row(
-            row["check"],
-            row["mode"],
-            row["partition"],
-            f"{len(row['nodes'])}: {row['nodes']}",
-            f"{row['minutes']:.0f}",
-            f"{row['node_hours']:.1f}",
-            f"{row['gigabytes']:g}",
+            job.check,
+            job.mode,
+            job.partition,
+            f"{len(job.nodes)}: {job.nodes}",
+            f"{60 * job.hours:.0f}",
+            f"{job.node_hours:.1f}",
+            f"{job.gigabytes:g}",
         )
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     folder = files.folder()
     free = shutil.disk_usage(folder if folder.exists() else folder.parent).free / 10**9
     click.echo(f"samples and stage directories: {folder} ({free:.0f} GB free)")
-    hours = sum(row["node_hours"] for row in rows)
-    written = sum(row["gigabytes"] for row in rows)
-    nodes = nodesets.of([n for row in rows for n in row["nodes"]])
+    hours = sum(job.node_hours for job in jobs)
+    written = sum(job.gigabytes for job in jobs)
+    nodes = nodesets.of([node for job in jobs for node in job.nodes])
     click.echo(
-        f"{len(rows)} jobs on {len(nodes)} nodes, at most {hours:.1f} node-hours, {written:g} GB"
+        f"{len(jobs)} jobs on {len(nodes)} nodes, at most {hours:.1f} node-hours, {written:g} GB"
     )

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, sites
+from siteproof.cli.shared import which_system
 from siteproof.cli.verdict import WIDTH
 from siteproof.errors import ExitCode, UserError
 from siteproof.published import milestones, results
@@ -23,24 +24,19 @@ COLOURS: dict[str, str] = {Answer.KEEPS: "green", Answer.MISSES: "bold red"}
 
 
 @click.command()
-@click.option(
-    "--system",
-    default="",
-    metavar="NAME",
-    help="The system; without it, the one that this machine belongs to.",
-)
+@which_system
 @click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="Every table: comparisons, ratios, failures, all other values and texts.",
+    help="Show all tables: comparisons, ratios, failures, all other values and texts.",
 )
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 def published(system: str, everything: bool, as_json: bool) -> None:
-    """Show which published values miss their criterion, and which keep it.
+    """Show which published values miss their criterion, and which meet it.
 
-    It reads what 'siteproof import' has imported. A mean that misses shows that some node misses;
-    one that keeps its criterion is no verdict on what was not published.
+    Import them first, with 'siteproof import'. A mean that misses its bound shows that some node
+    misses it; a mean that meets it proves nothing about each node.
 
     \b
     siteproof published --system jetstream-tacc

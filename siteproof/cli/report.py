@@ -25,13 +25,13 @@ SLOW = 2  # seconds after which progress is printed
     "--output",
     default="",
     metavar="FILE",
-    help="The page: .html, or .md for Markdown; without it SYSTEM-DAY.html here.",
+    help="FILE.html, or FILE.md for Markdown; without it, SYSTEM-DAY.html in this folder.",
 )
 def report(system: str, since: str, campaign: str, as_of: str, output: str) -> None:
-    """Write everything that is known of a system on one page: verdict, nodes, changes, figures.
+    """Write everything known about a system on one page: verdict, nodes, changes, figures.
 
     The HTML page needs no other file and no network. Exit code 0: the page was written, whatever
-    it says; 'siteproof verdict' ends with the verdict's.
+    the verdict is. For the verdict's exit code call 'siteproof verdict'.
 
     \b
     siteproof report --campaign winter-2026

@@ -40,31 +40,32 @@ def bar(word: str) -> Iterator[Callable[[int, int], None]]:
             print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
 
 
+which_system = click.option(
+    "--system",
+    default="",
+    metavar="NAME",
+    help="The system; without it, the system that this machine belongs to.",
+)
 _OPTIONS = (
-    click.option(
-        "--system",
-        default="",
-        metavar="NAME",
-        help="The system; without it, the one that this machine belongs to.",
-    ),
+    which_system,
     click.option(
         "--since",
         default="",
         metavar="TIME",
-        help="All sessions since then: 12h, 7d, 2026-11-21T18:00 (UTC).",
+        help="Only sessions since TIME: 12h, 7d, 2026-11-21T18:00 (UTC).",
     ),
     click.option(
         "--campaign",
         default="",
         metavar="NAME",
-        help="All sessions of a campaign; NAME@DAY where a name was used again.",
+        help="Only sessions of this campaign; NAME@DAY if the name was used again later.",
     ),
 )
 _AS_OF = click.option(
     "--as-of",
     default="",
     metavar="TIME",
-    help="What was known then, and how old it was then: 2026-11-21T18:00 (UTC), 7d.",
+    help="Answer with what was known at TIME: 2026-11-21T18:00 (UTC), 7d.",
 )
 
 

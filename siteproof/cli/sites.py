@@ -1,4 +1,4 @@
-"""`siteproof sites`: which systems are described, which one this machine is, and the keys."""
+"""`siteproof sites`: the systems that have a site, the one of this machine, and the keys."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
 
 @click.command()
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--keys", is_flag=True, help="Print what each key of the files means, instead.")
+@click.option("--keys", is_flag=True, help="Explain every key of the files instead.")
 def sites(name: str | None, keys: bool) -> None:
-    """List the systems, or what NAME is and promises.
+    """List the systems, or show the nodes and criteria of NAME.
+
+    The last line names the system of this machine.
 
     \b
     siteproof sites
@@ -32,7 +34,7 @@ def sites(name: str | None, keys: bool) -> None:
         _print_manual()
         return
     chosen = [find(name, "sites")] if name else names()
-    here, why = _here()
+    here = _here()
     for site_name in chosen:
         site, documents = examine(site_name)
         if site is None:
@@ -43,15 +45,15 @@ def sites(name: str | None, keys: bool) -> None:
     if not chosen:
         click.echo(f"no site in {folder()}")
         raise SystemExit(ExitCode.USAGE)
-    click.echo(f"this machine: {here or why}")
+    click.echo(f"this machine: {here}")
 
 
-def _here() -> tuple[str, str]:
-    """The site of this machine; or nothing, and why."""
+def _here() -> str:
+    """The site of this machine, or the reason why there is none."""
     try:
-        return recognise(), ""
+        return recognise()
     except UserError as error:
-        return "", str(error)
+        return str(error)
 
 
 def _summary(site: Site, *, detailed: bool) -> list[str]:
@@ -64,8 +66,9 @@ def _summary(site: Site, *, detailed: bool) -> list[str]:
     for role, entry in site.system.nodes.items():
         hardware = site.hardware_of(role).description
         lines.append(f"  {role}  {entry.nodes}" + (f"  {hardware}" if hardware else ""))
-    for partition, held in site.system.partitions.items():
-        lines.append(f"  partition {partition}  {held.scheduler}, {', '.join(held.environments)}")
+    for name, partition in site.system.partitions.items():
+        environments = ", ".join(partition.environments)
+        lines.append(f"  partition {name}  {partition.scheduler}, {environments}")
     for key, criterion in site.criteria.items():
         lines.append(f"  {key}  {criterion.description} ({criterion.source})")
     return lines
@@ -77,15 +80,15 @@ def _print_manual() -> None:
     _print_keys("VALUE: of a parameter or condition", manual.expected_values())
     for tool, found in axes().items():
         _print_keys(f"axes of a sweep: {tool}", found)
-    click.echo("NAME and ID are names of your own; (*) must be given")
+    click.echo("Choose NAME and ID yourself; keys with (*) are required")
 
 
 def axes() -> dict[str, list[Key]]:
     """The axes of a sweep, by tool; those of all tools first."""
     known = {"any tool": COMMON, **{name: tool.axes for name, tool in TOOLS.items()}}
     return {
-        name: [Key(axis, one.needed, one.sentence, one.words) for axis, one in mine.items()]
-        for name, mine in known.items()
+        name: [Key(axis, one.needed, one.sentence, one.words) for axis, one in keys.items()]
+        for name, keys in known.items()
     }
 
 

@@ -37,24 +37,21 @@ FIGURES = (".svg", ".png")
 
 @click.command()
 @click.argument("name", required=False)
-@click.option(
-    "--system",
-    default="",
-    metavar="NAME",
-    help="The system; without it, the one that this machine belongs to.",
-)
-@click.option("--session", default="", metavar="ID", help="The run of this session.")
-@click.option("--campaign", default="", metavar="NAME", help="The runs of this campaign.")
+@shared.which_system
+@click.option("--session", default="", metavar="ID", help="Only the run of this session.")
+@click.option("--campaign", default="", metavar="NAME", help="Only the runs of this campaign.")
 @click.option(
     "--with",
     "others",
     multiple=True,
     metavar="[SYSTEM:]SESSION",
-    help="Another run beside it; may be repeated.",
+    help="Another run to compare with; may be repeated.",
 )
-@click.option("--figure", default="", metavar="FILE", help="Draw it: FILE.svg or FILE.png.")
+@click.option(
+    "--figure", default="", metavar="FILE", help="Draw the curves to FILE.svg or FILE.png."
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="For programs: a line a point.")
+@click.option("--csv", "as_csv", is_flag=True, help="For programs: one line for each point.")
 def sweep(
     name: str | None,
     system: str,
@@ -65,9 +62,9 @@ def sweep(
     as_json: bool,
     as_csv: bool,
 ) -> None:
-    """Say what the sweep NAME found: the highest value, the plateau, decline, and what bounds it.
+    """Show what the sweep NAME found: maximum, plateau, decline, and what limits the curve.
 
-    Without NAME, list the sweeps. Exit code 1: some point failed; 3: points are missing, or all.
+    Without NAME, list the sweeps. Exit code 1: a point failed; 3: points are missing.
 
     \b
     siteproof sweep ior_tasks

@@ -18,7 +18,7 @@ from rich.text import Text
 from siteproof import files, history, sites
 from siteproof import trend as trends
 from siteproof.cli.accept import user
-from siteproof.cli.shared import bar
+from siteproof.cli.shared import bar, which_system
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History
 from siteproof.record import campaign
@@ -29,38 +29,32 @@ from siteproof.trend.alerts import CONFIRMS, counted
 from siteproof.trend.finds import SHORTEST
 from siteproof.wording.findings import full
 
-_system = click.option(
-    "--system",
-    default="",
-    metavar="NAME",
-    help="The system; without it, the one that this machine belongs to.",
-)
 _why = click.option(
-    "--why", default="", metavar="TEXT", help="The reason, for those who come later."
+    "--why", default="", metavar="TEXT", help="The reason, required: it is kept with the change."
 )
-_who = click.option("--who", default="", metavar="NAME", help="Who says so; without it, you.")
+_who = click.option("--who", default="", metavar="NAME", help="Who acknowledges; without it, you.")
 
 
 @click.group(invoke_without_command=True)
-@_system
+@which_system
 @click.option(
     "--since",
     default="",
     metavar="TIME",
-    help="Tell only changes since then: 12h, 7d, 2026-11-21 (UTC).",
+    help="Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).",
 )
-@click.option("--metric", default="", metavar="METRIC", help="Only this figure.")
-@click.option("--node", default="", metavar="NODE", help="Only what this node took part in.")
+@click.option("--metric", default="", metavar="METRIC", help="Only this metric.")
+@click.option("--node", default="", metavar="NODE", help="Only series of this node.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 @click.pass_context
 def trend(
     context: click.Context, system: str, since: str, metric: str, node: str, as_json: bool
 ) -> None:
-    """Tell what changed in the history of every figure and node, and what changed there.
+    """Show what changed in the history of every metric and node, and what else changed then.
 
-    A step must be 2 % and three times the usual scatter; what the whole fleet did is told once.
-    Exit code 0: nothing got worse; 1: something did, and nobody has acknowledged it; 3: nothing
-    proven got worse, but something is provisional, or the history is too short.
+    A step is at least 2 % and three times the typical scatter. A change of the whole fleet is shown
+    once. Exit code 0: nothing got worse; 1: something did, and nobody has acknowledged it; 3:
+    nothing is proven to be worse, but something is provisional, or the history is too short.
 
     \b
     siteproof trend --since 30d
@@ -93,14 +87,14 @@ def trend(
 
 @trend.command(short_help="Acknowledge changes, each with its reason.")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@_system
+@which_system
 @_why
 @_who
 @click.pass_context
 def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who: str) -> None:
-    """Acknowledge changes: they are known, and from there on a new control region begins.
+    """Acknowledge changes: they are no longer alerts, and a new control region begins there.
 
-    The record is kept beside the samples and never changed; 'unack' takes it back.
+    The acknowledgement is kept with the samples and never edited; 'unack' withdraws it.
 
     \b
     siteproof trend ack k7q2mx --why "firmware 2.3, vendor informed"
@@ -114,14 +108,14 @@ def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who
             click.echo(f"acknowledged by {done.who}: {sentence(alert)}")
 
 
-@trend.command(short_help="Take acknowledgements back.")
+@trend.command(short_help="Withdraw acknowledgements.")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@_system
+@which_system
 @_why
 @_who
 @click.pass_context
 def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who: str) -> None:
-    """Take acknowledgements back: the changes are alerts again.
+    """Withdraw acknowledgements: the changes are alerts again.
 
     \b
     siteproof trend unack k7q2mx --why "it was not the firmware"
@@ -136,12 +130,12 @@ def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, w
         click.echo(f"taken back by {done.who}: {sentence(alert)}")
 
 
-@trend.command(short_help="Show everything behind one change.")
+@trend.command(short_help="Show the evidence for one change.")
 @click.argument("name", metavar="ID")
-@_system
+@which_system
 @click.pass_context
 def why(context: click.Context, name: str, system: str) -> None:
-    """Show everything behind one change: the runs around it, and what else changed there.
+    """Show the evidence for one change: the runs around it, and what else changed then.
 
     \b
     siteproof trend why k7q2mx
