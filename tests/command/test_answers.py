@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from fleets import broken, furnish, names, run_of
+from reasons import recorded
 
 from siteproof.record import descriptions
 from siteproof.record.samples import Sample
@@ -157,7 +158,8 @@ def test_partial_trials_of_a_newer_session_are_not_mixed_with_an_older_one(here)
     assert words(here) == {"C-TRIAD": "PASS"}
     here.keep(triad(70, 2, {"hours": 1}))
     one = lines(here)["C-TRIAD"]
-    assert (one["verdict"], one["why"]) == ("INCOMPLETE", "1 of 3 trials gave a figure")
+    assert one["verdict"] == "INCOMPLETE"
+    assert recorded(one) == [("trials_missing", {"trials": 1, "expected": 3})]
 
 
 def test_a_campaign_by_name_still_restricts(here):
@@ -175,9 +177,12 @@ def test_an_answer_older_than_a_week_is_incomplete_with_its_age(here):
     here.keep(triad(70, 1, {"days": 30}))
     code, out = found(here)
     assert code == 3
-    assert "answered 30 days ago, at most 7 days" in out
+    assert "answered 30 days ago" in out
     one = lines(here)["C-TRIAD"]
     assert one["verdict"] == "INCOMPLETE"
+    ((kind, held),) = recorded(one)
+    assert (kind, held["limit"], held.get("answer")) == ("too_old", 7 * 86400, None)
+    assert 30 * 86400 <= held["age"] < 30 * 86400 + 600
     assert 30 * 86400 <= one["age"] < 30 * 86400 + 600
     assert one["oldest"][:10] == ago(days=30)[:10]
 
@@ -187,7 +192,18 @@ def test_an_old_failure_says_what_it_was(here):
     here.keep(triad(1, 1, {"days": 8}))
     one = lines(here)["C-TRIAD"]
     assert one["verdict"] == "INCOMPLETE"
-    assert one["why"] == "answered 8 days ago, at most 7 days; FAIL then"
+    ((kind, held),) = recorded(one)
+    assert (kind, held["age"] // 86400, held["answer"]) == ("too_old", 8, "FAIL")
+
+
+def test_answers_that_are_too_old_are_one_reason_and_the_oldest_is_shown(here):
+    here.promise(TRIAD % "")
+    for run, node in enumerate(FLEET, 1):
+        here.keep(triad(70, run, {"days": 30 - run, "seconds": run}, [node]))
+    one = lines(here)["C-TRIAD"]
+    ((kind, held),) = recorded(one)
+    assert (kind, held["age"] // 86400) == ("too_old", 29)
+    assert "other reason" not in one["why"]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +264,10 @@ def test_a_node_whose_answer_is_too_old_does_not_go_back(here):
     here.keep(triad(70, 1, {"days": 30}))
     code, out = found(here, command="nodes")
     assert code == 3
-    assert "Stream.triad: answered 30 days ago, at most 7 days" in out
+    assert "Stream.triad: answered 30 days ago" in out
+    for node in json.loads(here.ask("nodes", "--json").out)["nodes"]:
+        (why,) = node["findings"]
+        assert (why["kind"], why["metric"]) == ("too_old", "Stream.triad")
     assert found(here, command="gate")[0] == 3
 
 
@@ -265,9 +284,9 @@ def test_an_answer_older_than_a_change_is_incomplete(here, what, before, after):
     found = lines(here)
     assert {k: v["verdict"] for k, v in found.items()} == {"C-TRIAD": "PASS", "C-HPL": "INCOMPLETE"}
     name = what.replace("_", " ")
-    assert found["C-HPL"]["why"] == (
-        f"answered 9 hours ago, before {name} changed: {before} -> {after}"
-    )
+    ((kind, held),) = recorded(found["C-HPL"])
+    assert (kind, held["age"] // 3600) == ("updated_since", 9)
+    assert (held["what"], held["before"], held["after"]) == (name, before, after)
 
 
 def test_a_change_on_other_nodes_says_nothing(here):
@@ -295,7 +314,9 @@ def test_an_answer_older_than_a_change_of_firmware_is_incomplete(here):
     here.keep(triad(70, 1, {"hours": 9}))
     one = lines(here)["C-TRIAD"]
     assert (one["verdict"], one["nodes_ok"]) == ("INCOMPLETE", 1)
-    assert one["why"] == "answered 9 hours ago, before bios.version changed: 1.0 -> 1.1"
+    ((kind, held),) = recorded(one)
+    assert (kind, held["age"] // 3600) == ("updated_since", 9)
+    assert (held["what"], held["before"], held["after"]) == ("bios.version", "1.0", "1.1")
 
 
 # ---- a name that is used again

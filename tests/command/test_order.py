@@ -70,7 +70,8 @@ def test_a_session_of_the_future_never_outranks_tonights(world, when):
         assert f"session {wrong} ended at" in done.said
         assert "later than now: judged by its place" in " ".join(done.said.split())
     record = json.loads(world.ask("verdict", "--json").out)
-    assert any("later than now" in warning["text"] for warning in record["warnings"])
+    clocks = [w["finding"] for w in record["warnings"] if w["finding"]["kind"] == "clock"]
+    assert any("later than now" in why["message"] for why in clocks)
 
 
 @pytest.mark.parametrize(

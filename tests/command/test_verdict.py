@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from fleets import furnish, names, run_of
+from reasons import kinds, reasons
 
 import siteproof
 from siteproof.judge.criterion import judge
 from siteproof.judge.gravity import OF_STATUS, WRONG, Verdict, exit_code, gravest
 from siteproof.record import samples
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Baseline, Criterion, Hardware
 
@@ -78,7 +80,7 @@ def all_three(value=70, **keys):
 
 def test_it_passes_when_every_node_keeps_it():
     found = verdict(*all_three())
-    assert (found.verdict, found.ok, found.why) == (Verdict.PASS, 3, "")
+    assert (found.verdict, found.ok, found.findings) == (Verdict.PASS, 3, ())
 
 
 def test_one_short_node_fails_it_and_is_the_worst():
@@ -88,26 +90,27 @@ def test_one_short_node_fails_it_and_is_the_worst():
 
 def test_a_node_that_was_not_measured_makes_it_incomplete():
     found = verdict(ok("n1", 70), ok("n3", 70))
-    assert (found.verdict, found.why) == (Verdict.INCOMPLETE, "not measured")
+    assert (found.verdict, kinds(found)) == (Verdict.INCOMPLETE, [Kind.NOT_MEASURED])
     assert found.nodes[0].node == "n2"
 
 
 @pytest.mark.parametrize(
-    ("status", "word"),
+    ("status", "word", "kind"),
     [
-        ("invalid", "FAIL"),
-        ("node_lost", "INCOMPLETE"),
-        ("timeout", "ERROR"),
-        ("parse", "ERROR"),
-        ("generic", "ERROR"),
-        ("login", "ERROR"),
-        ("checksum", "FAIL"),
+        ("invalid", "FAIL", Kind.WRONG_ANSWER),
+        ("node_lost", "INCOMPLETE", Kind.NODE_LOST),
+        ("timeout", "ERROR", Kind.NO_VALUE),
+        ("parse", "ERROR", Kind.NO_VALUE),
+        ("generic", "ERROR", Kind.NO_VALUE),
+        ("login", "ERROR", Kind.NO_VALUE),
+        ("checksum", "FAIL", Kind.WRONG_ANSWER),
     ],
 )
-def test_a_node_without_a_value_gives_the_word_of_its_status(status, word):
+def test_a_node_without_a_value_gives_the_word_of_its_status(status, word, kind):
     found = verdict(ok("n1", 70), ok("n2", 70), bad("n3", status))
     assert found.verdict == word
-    assert found.why == f"{status}: because"
+    (why,) = found.findings
+    assert (why.kind, why.check, why.status, why.message) == (kind, "Stream", status, "because")
 
 
 def test_it_is_skipped_only_where_no_node_has_the_tool():
@@ -120,7 +123,8 @@ def test_it_is_skipped_only_where_no_node_has_the_tool():
 
 def test_a_figure_that_is_only_reported_is_skipped():
     found = verdict(*all_three(1), report_only="for interest")
-    assert (found.verdict, found.why) == (Verdict.SKIP, "for interest")
+    assert (found.verdict, kinds(found)) == (Verdict.SKIP, [Kind.REPORTED_ONLY])
+    assert found.findings[0].message == "for interest"
 
 
 def test_it_is_incomplete_where_no_node_has_the_role():
@@ -219,12 +223,9 @@ HERE = "no such device"
 def test_not_here_accepts_that_it_is_never_answered_and_says_why():
     for found in ([], MISSING, [bad("n1", "interrupted")], all_three(mode="quick")):
         told = verdict(*found, not_here=HERE)
-        assert (told.verdict, told.excused, told.why) == (
-            Verdict.SKIP,
-            True,
-            "not here: no such device",
-        )
-        assert {node.why for node in told.nodes} == {told.why}
+        assert (told.verdict, told.excused, told.others) == (Verdict.SKIP, True, 0)
+        assert told.findings == (Finding(Kind.NOT_HERE, message=HERE),)
+        assert {node.findings for node in told.nodes} == {told.findings}
     assert verdict(expected={}, not_here=HERE).excused
 
 
@@ -268,7 +269,9 @@ def test_a_quick_run_neither_answers_nor_disturbs():
     assert verdict(*all_three(70), *quick).verdict is Verdict.PASS
     found = verdict(*quick)
     assert found.verdict is Verdict.INCOMPLETE
-    assert found.why == "measured with mode quick; asked is maintenance or acceptance"
+    expected = "maintenance or acceptance"
+    held = {"condition": "mode", "found": "quick", "expected": expected}
+    assert reasons(found) == [(Kind.OTHER_CONDITION, held)]
 
 
 def test_a_quick_run_that_broke_disturbs_as_little():
@@ -279,7 +282,8 @@ def test_only_a_program_that_may_answer_does():
     other = all_three(70, conditions={"program": "likwid-bench"})
     found = verdict(*other, programs=["stream"])
     assert found.verdict is Verdict.INCOMPLETE
-    assert found.why == "measured with likwid-bench; only stream may answer"
+    held = {"program": "likwid-bench", "expected": "stream"}
+    assert reasons(found) == [(Kind.OTHER_PROGRAM, held)]
 
 
 def test_conditions_are_asked_of_each_sample():
@@ -287,9 +291,12 @@ def test_conditions_are_asked_of_each_sample():
     large = all_three(70, conditions={"program": "stream", "n": "8"})
     assert verdict(*large, conditions={"n": {"at_least": "5"}}).verdict is Verdict.PASS
     found = verdict(*small, conditions={"n": {"at_least": "5"}})
-    assert (found.verdict, found.why) == (Verdict.INCOMPLETE, "measured with n 3; asked is >= 5")
+    assert found.verdict is Verdict.INCOMPLETE
+    held = {"condition": "n", "found": "3", "expected": ">= 5"}
+    assert reasons(found) == [(Kind.OTHER_CONDITION, held)]
     found = verdict(*all_three(70), conditions={"n": "5"})
-    assert found.why == "measured with n unknown; asked is 5"
+    held = {"condition": "n", "found": "unknown", "expected": "5"}
+    assert reasons(found) == [(Kind.OTHER_CONDITION, held)]
 
 
 # ---- median, text, rounding
@@ -300,12 +307,17 @@ def test_the_median_is_judged_once_all_nodes_are_measured():
     assert verdict(*values, scope="median").verdict is Verdict.PASS
     assert verdict(*values, scope="mean", at_least="72.1 GB/s").verdict is Verdict.FAIL
     found = verdict(*values[:2], scope="median")
-    assert (found.verdict, found.why) == (Verdict.INCOMPLETE, "n3: not measured")
+    assert found.verdict is Verdict.INCOMPLETE
+    missing = (Kind.MEMBERS_MISSING, {"node": "n3", "more": 0})
+    assert reasons(found) == [missing, (Kind.NOT_MEASURED, {})]
 
 
 def test_a_median_without_some_nodes_takes_the_gravest_reason():
     found = verdict(ok("n1", 60), bad("n3", "invalid"), scope="median")
-    assert (found.verdict, found.why) == (Verdict.FAIL, "n3 and 1 more: invalid: because")
+    assert found.verdict is Verdict.FAIL
+    missing = (Kind.MEMBERS_MISSING, {"node": "n3", "more": 1})
+    assert reasons(found) == [missing, (Kind.WRONG_ANSWER, {})]
+    assert (found.findings[1].status, found.findings[1].message) == ("invalid", "because")
 
 
 def test_it_passes_by_rounding_and_says_so():
@@ -319,9 +331,17 @@ def test_it_passes_by_rounding_and_says_so():
 def test_a_failure_names_the_variables_that_steered_a_library():
     steered = {"conditions": {"program": "stream", "env.OMP_NUM_THREADS": "2", "env.KMP_X": "1"}}
     found = verdict(*all_three(60, **steered))
-    assert (found.verdict, found.why) == (Verdict.FAIL, "measured with KMP_X=1 OMP_NUM_THREADS=2")
-    assert verdict(*all_three(70, **steered)).why == ""
-    assert verdict(*all_three(60)).why == ""
+    assert found.verdict is Verdict.FAIL
+    assert reasons(found) == [(Kind.STEERED, {"variables": "KMP_X=1 OMP_NUM_THREADS=2"})]
+    assert verdict(*all_three(70, **steered)).findings == ()
+    assert verdict(*all_three(60)).findings == ()
+
+
+def test_the_most_common_reason_is_given_and_the_others_are_counted():
+    found = verdict(bad("n1", "parse"), bad("n2", "timeout"), bad("n3", "timeout"))
+    assert ([why.status for why in found.findings], found.others) == (["timeout"], 1)
+    found = verdict(*(bad(node, "timeout", session=n) for n, node in enumerate(FACTS, 1)))
+    assert ([why.status for why in found.findings], found.others) == (["timeout"], 0)
 
 
 def test_a_tie_passes_or_fails_as_the_contract_rounds():
@@ -436,7 +456,8 @@ def test_blades_below_their_usual_rate_have_regressed(jetstream):
     blades(jetstream, 695, stream=80)
     found, text = jetstream.told("JS-4.1.1-STREAM")
     assert (found["verdict"], found["nodes_ok"]) == ("REGRESSED", 320)
-    assert "short of its baseline 100.5 GB/s" in found["why"]
+    (why,) = found["findings"]
+    assert (why["kind"], why["bound"]) == ("below_baseline", "100.5 GB/s")
     assert text.code == 1
 
 
@@ -453,7 +474,7 @@ def test_criteria_without_a_check_are_pending_and_say_so(jetstream):
     blades(jetstream, 695)
     found, text = jetstream.told("JS-4.2-LAUNCH")
     assert (found["verdict"], found["nodes_expected"]) == ("PENDING", 0)
-    assert found["why"] == "no check yields Service.failures yet"
+    assert found["findings"] == [{"kind": "no_check", "metric": "Service.failures"}]
     assert text.code == 3
 
 
@@ -552,7 +573,7 @@ def test_why_explains_a_node_with_each_sample_and_why_it_does_not_count(jetstrea
         "why", "iu-c013", "--system", "jetstream-iu", "--since", "2026-11-20"
     )
     assert "JS-4.1.1-HPL: PASS, 695 GFLOPS" in done.out
-    assert "does not count: measured with hpcc; only xhpl may answer" in done.out
+    assert "does not count: measured with hpcc" in done.out
     assert "[counts]" in done.out
 
 

@@ -24,3 +24,13 @@ def measured(found):
 def kinds(judged):
     """The kinds of the findings of a node, a pair or a criterion, in their order."""
     return [why.kind for why in judged.findings]
+
+
+def reasons(judged):
+    """(kind, details) of each finding of a node, a pair or a criterion."""
+    return [(why.kind, dict(why.details)) for why in judged.findings]
+
+
+def recorded(plain):
+    """The same, (kind, details) of each finding, of a JSON record."""
+    return [(why["kind"], why.get("details", {})) for why in plain["findings"]]

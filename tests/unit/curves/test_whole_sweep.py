@@ -9,11 +9,13 @@ from decimal import Decimal
 
 import pytest
 import sweeps_made
+from reasons import kinds
 from sweeps_made import failed, of
 
 from siteproof import sites
 from siteproof.curves import whole_sweep
 from siteproof.record import samples
+from siteproof.record.finding import Kind
 from siteproof.verdict import judgement
 
 SEED = sweeps_made.TASKS.replace("32, 64, 128, 166", "32, 48, 64, 96, 128, 166")
@@ -246,8 +248,9 @@ def test_RANKS3_of_a_sweep_over_nodes_compares_the_same_nodes(swept):
 def test_criteria_of_an_incomplete_sweep_are_incomplete_and_say_why(swept):
     result = swept.verdicts(swept.run(points=range(1, 39)))["RANKS3"]
     (why,) = result.findings
-    assert (str(result.verdict), why.kind) == ("INCOMPLETE", "sweep_incomplete")
+    assert (str(result.verdict), why.kind) == ("INCOMPLETE", Kind.SWEEP_INCOMPLETE)
     assert "38 of 39" in why.message
+    assert all(node.findings == (why,) for node in result.nodes)
 
 
 def test_a_failed_point_of_the_sweep_is_an_error_and_one_of_another_check_none(swept):
@@ -261,7 +264,7 @@ def test_a_failed_point_of_the_sweep_is_an_error_and_one_of_another_check_none(s
 
 def test_without_a_sweep_it_was_not_measured(swept):
     result = swept.verdicts([])["RANKS3"]
-    assert (str(result.verdict), result.findings[0].kind) == ("INCOMPLETE", "not_measured")
+    assert (str(result.verdict), kinds(result)) == ("INCOMPLETE", [Kind.NOT_MEASURED])
 
 
 @pytest.mark.parametrize("key", ["IORPAR-R", "IORPAR-W", "PLATEAU-R", "PLATEAU-W"])
