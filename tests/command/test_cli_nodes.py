@@ -32,14 +32,17 @@ def test_bad_nodes_come_first_with_why(fleet):
     assert done.code == 1
     row = {n: next(i for i, line in enumerate(lines) if f" {n} " in line) for n in ("n004", "n006")}
     assert row["n006"] < row["n004"]
-    assert "did not answer: left no result" in lines[row["n006"]]
-    assert "30.0% below the fleet's median 100" in lines[row["n004"]]
+    nodes = {node["node"]: node for node in json.loads(fleet.ask("nodes", "--json").out)["nodes"]}
+    lost, slow = nodes["n006"]["findings"][0], nodes["n004"]["findings"][0]
+    assert (lost["kind"], lost["message"]) == ("node_lost", "left no result")
+    assert (slow["kind"], slow["details"]["median"]) == ("slow", 100)
+    assert slow["details"]["deficit"] == pytest.approx(0.3)
     assert lines[-7:] == [
         "FAILED   n006",
         "SLOW     n004",
         "UNTESTED n002",
         "OK       n[001,003,005,007-008]",
-        "untested: n002: Stream.triad: no value",
+        "untested: n002: Stream.triad: not measured",
         "run again: -S nodes=n004",
         "nodes of here: 1 FAILED, 1 SLOW, 1 UNTESTED, 5 OK",
     ]
