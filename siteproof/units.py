@@ -102,3 +102,8 @@ def convert(value: Decimal | Fraction | int, unit: str, to: str) -> Fraction:
     if kind(unit) != kind(to):
         raise UserError(f"{unit} to {to}", f"a {kind(unit)} cannot be converted to a {kind(to)}")
     return Fraction(value) * UNITS[unit][1] / UNITS[to][1]
+
+
+def count(number: object, word: str, words: str = "") -> str:
+    """`1 node`, `320 nodes`, `3 criteria`. words: the plural, where it is no mere s."""
+    return f"{number} {word if number == 1 else words or f'{word}s'}"

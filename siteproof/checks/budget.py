@@ -10,6 +10,7 @@ from reframe.core.logging import getlogger
 
 from siteproof.checks import loading
 from siteproof.errors import UserError
+from siteproof.units import count
 
 TOO_FEW = "as there are too few nodes"
 UNSHARED = "as there are too few nodes, or as they see no common files"
@@ -33,11 +34,6 @@ class Cost:
         )
         out = f"; {count(self.left_out, 'point')} left out, {self.why}"
         return told + (out if self.left_out else "")
-
-
-def count(number: int, word: str) -> str:
-    """1 point, 2 points."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def of(costs: Iterable[Sequence[float]]) -> Cost:

@@ -15,6 +15,7 @@ from siteproof.history.foreign.copying import DOUBLE, EMPTY, GROWN, NEW, SAME
 from siteproof.published import imported
 from siteproof.published.imported import Import
 from siteproof.sites import published_csv
+from siteproof.units import count
 
 _SHOWN = 20  # refused lines
 
@@ -72,7 +73,7 @@ def _csv(file: Path, system: str, dry_run: bool) -> None:
     rows = imported.read(file, system)
     files.must_exist()
     if dry_run:
-        click.echo(f"{file.name}: {_count(len(rows), 'figure')}; nothing was written")
+        click.echo(f"{file.name}: {count(len(rows), 'figure')}; nothing was written")
         return
     done = imported.keep(file, rows.values(), files.perflogs())
     for word, paths in (
@@ -88,11 +89,7 @@ def _csv(file: Path, system: str, dry_run: bool) -> None:
 def _answer(file: Path, done: Import) -> str:
     counts = {"new": done.new, "changed": done.changed, "as they were": done.same}
     told = ", ".join(f"{len(paths)} {word}" for word, paths in counts.items() if paths)
-    return f"{file.name}: {_count(done.figures, 'figure')}; files of samples: {told}"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"1 {thing}" if number == 1 else f"{number} {thing}s"
+    return f"{file.name}: {count(done.figures, 'figure')}; files of samples: {told}"
 
 
 # ---- of ReFrame
@@ -116,7 +113,7 @@ def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
     for file, word, why in done.done:
         content = file.content
         what = why or (
-            f"{_count(content.figures, 'figure')} of {len(content.series)} series, "
+            f"{count(content.figures, 'figure')} of {len(content.series)} series, "
             f"{content.first_day} to {content.last_day}"
             if word != EMPTY
             else ""
@@ -131,8 +128,8 @@ def _remarks(done: copying.Import, system: str) -> None:
     kept = done.of(NEW, GROWN, SAME)
     for name in sorted({name for file in kept for name in file.content.systems} - {system}):
         click.echo(f"system {name}, as the files say: taken as {system}, told in the conditions")
-    for text, count in Counter(text for file in kept for text in file.content.told).items():
-        click.echo(f"{text}, in {_count(count, 'file')}")
+    for text, number in Counter(text for file in kept for text in file.content.told).items():
+        click.echo(f"{text}, in {count(number, 'file')}")
     refused = [text for file in kept for text in file.content.refused]
     for text in refused[:_SHOWN]:
         click.echo(f"refused: {text}")
@@ -151,6 +148,6 @@ def _total(done: copying.Import) -> str:
     first, last = min(c.first_day for c in kept), max(c.last_day for c in kept)
     refused = sum(len(content.refused) for content in kept)
     return (
-        f"{_count(figures, 'figure')} of {len(series)} series, {first} to {last}; "
-        f"{_count(refused, 'line')} refused; files: {words}"
+        f"{count(figures, 'figure')} of {len(series)} series, {first} to {last}; "
+        f"{count(refused, 'line')} refused; files: {words}"
     )

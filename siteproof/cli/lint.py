@@ -14,6 +14,7 @@ from siteproof.sites.site import examine, find, lint_sites, names, trust
 from siteproof.spack import lint_envs as software
 from siteproof.sweeps import reading as sweeps
 from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
+from siteproof.units import count
 
 
 @click.command()
@@ -79,14 +80,10 @@ def _data(chosen: list[str]) -> list[UserError]:
 def _answer(chosen: list[str], swept: list[str], mistakes: list[UserError]) -> str:
     if mistakes:
         wrong = {mistake.where.rpartition(":")[0] or mistake.where for mistake in mistakes}
-        return f"{_count(len(mistakes), 'mistake')} in {_count(len(wrong), 'file')}"
+        return f"{count(len(mistakes), 'mistake')} in {count(len(wrong), 'file')}"
     if not chosen:
         return "no site to check"
-    checked = _count(len(chosen), "site")
+    checked = count(len(chosen), "site")
     if swept:
-        checked += f", {_count(len(swept), 'sweep')}"
+        checked += f", {count(len(swept), 'sweep')}"
     return f"{checked}, no mistake"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -15,9 +15,9 @@ from siteproof.cli.shared import which_system
 from siteproof.cli.verdict import WIDTH
 from siteproof.errors import ExitCode, UserError
 from siteproof.published import milestones, results
-from siteproof.published.formats import Table as Results
-from siteproof.published.formats import shown, when
 from siteproof.published.judging import Answer, Judged, remarks
+from siteproof.published.table_cells import Table as Results
+from siteproof.published.table_cells import shown, when
 
 WHOLE = ("answer", "criterion", "value")  # columns that are never broken
 COLOURS: dict[str, str] = {Answer.KEEPS: "green", Answer.MISSES: "bold red"}

@@ -25,8 +25,9 @@ from siteproof.record import campaign
 from siteproof.record.series import alike
 from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey, acks
-from siteproof.trend.alerts import CONFIRMS, counted
+from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.finds import SHORTEST
+from siteproof.units import count
 from siteproof.wording.findings import full
 
 _why = click.option(
@@ -375,16 +376,14 @@ def sentence(alert: Alert) -> str:
 
 
 def _last_line(site: Site, seen: Survey) -> str:
-    held = (
-        f"{counted(seen.series, 'line')} with {counted(seen.points, 'run')} of {site.system.system}"
-    )
+    held = f"{count(seen.series, 'line')} with {count(seen.points, 'run')} of {site.system.system}"
     if not seen.long_enough:
         return f"{held}: too little history, a step needs {SHORTEST} runs of a node"
     worse = [a for a in seen.all if a.open]
     proven = sum(not a.provisional for a in worse)
     told = "nothing proven got worse"
     if proven:
-        told = f"{counted(proven, 'change')} for the worse that nobody has acknowledged"
+        told = f"{count(proven, 'change')} for the worse that nobody has acknowledged"
     rest = len(worse) - proven
     return f"{held}: {told}" + (f", {rest} provisional" if rest else "")
 

@@ -10,6 +10,7 @@ from siteproof.judge.gravity import BROKEN, Verdict
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED
+from siteproof.units import count
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -70,8 +71,8 @@ def published(sample: Sample) -> bool:
 
 def lasting(span: timedelta, other_than: timedelta | None = None) -> str:
     """`30 days`, `5 hours`; where that would read as the other span, in a smaller unit."""
-    texts = [_count(span // unit, word) for unit, word, _ in _UNITS if span >= SOME * unit]
-    texts.append(_count(span // _UNITS[-1][0], _UNITS[-1][1]))
+    texts = [count(span // unit, word) for unit, word, _ in _UNITS if span >= SOME * unit]
+    texts.append(count(span // _UNITS[-1][0], _UNITS[-1][1]))
     other = lasting(other_than) if other_than else ""
     return next((text for text in texts if text != other), texts[-1])
 
@@ -82,7 +83,3 @@ def short(span: timedelta) -> str:
         if span >= SOME * unit:
             return f"{span // unit} {sign}"
     return f"{span // _UNITS[-1][0]} {_UNITS[-1][2]}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")

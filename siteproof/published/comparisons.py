@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from statistics import median
 
-from siteproof.published.formats import Table, is_exact, link, name, number, share, shown
 from siteproof.published.ratios import RESTATED
+from siteproof.published.table_cells import Table, is_exact, link, name, number, share, shown
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import Sample
 from siteproof.sites import Site

@@ -9,7 +9,7 @@ from fractions import Fraction
 from statistics import median
 
 from siteproof.published.comparisons import by_network, groups
-from siteproof.published.formats import is_exact, link, statistic
+from siteproof.published.table_cells import is_exact, link, statistic
 from siteproof.record.pair_units import LINK
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.sites import Site

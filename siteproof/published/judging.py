@@ -10,7 +10,7 @@ from fractions import Fraction
 from siteproof import units
 from siteproof.judge import published
 from siteproof.judge.published import Outcome
-from siteproof.published.formats import Table, is_number, number, pair, shown, statistic, when
+from siteproof.published.table_cells import Table, is_number, number, pair, shown, statistic, when
 from siteproof.record.samples import Sample
 from siteproof.rounding import round_to
 from siteproof.sites import Criterion, Hardware, Site

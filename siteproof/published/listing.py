@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from siteproof import units
-from siteproof.published.formats import (
+from siteproof.published.judging import other_unit
+from siteproof.published.table_cells import (
     Table,
     is_number,
     name,
@@ -16,7 +17,6 @@ from siteproof.published.formats import (
     statistic,
     when,
 )
-from siteproof.published.judging import other_unit
 from siteproof.record.samples import Sample
 from siteproof.sites import Site
 from siteproof.units import convert

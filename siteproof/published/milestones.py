@@ -8,7 +8,7 @@ from siteproof.errors import UserErrors
 from siteproof.sites import Site
 from siteproof.sites import timeline_csv as files
 from siteproof.sites.timeline_csv import Milestone
-from siteproof.wording.findings import count
+from siteproof.units import count
 
 __all__ = ["Milestone", "read", "remarks"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from siteproof import units
 from siteproof.derive.tcp_bandwidth import goodput
-from siteproof.published.formats import (
+from siteproof.published.table_cells import (
     NO_SHARE,
     Table,
     is_exact,

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from siteproof.published import comparisons, derived, judging, listing, ratios
-from siteproof.published.formats import Table
 from siteproof.published.judging import Judged
+from siteproof.published.table_cells import Table
 from siteproof.record import samples
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.sites import Site

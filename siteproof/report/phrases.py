@@ -28,11 +28,6 @@ def nodes(names: Iterable[str]) -> str:
     return str(nodesets.of(names))
 
 
-def count(number: int, word: str, words: str = "") -> str:
-    """`1 node`, `320 nodes`, `1 criterion`, `3 criteria`."""
-    return f"{number} {word if number == 1 else words or f'{word}s'}"
-
-
 def counted(pairs: Iterable[tuple[str, int]]) -> str:
     """`2 FAIL, 9 PASS`, without what there is none of."""
     return ", ".join(f"{number} {word}" for word, number in pairs if number)

@@ -19,11 +19,6 @@ Kind = Literal["step", "drift", "out of control"]
 CONFIRMS = 5  # runs on each side of a step; what rests on fewer is provisional
 
 
-def counted(count: int, thing: str) -> str:
-    """1 run, 2 runs."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
 @dataclass(frozen=True)
 class Moment:
     """A run: when it ended (UTC), and its session."""

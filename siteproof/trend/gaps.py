@@ -11,9 +11,10 @@ import numpy as np
 from siteproof import nodesets
 from siteproof.errors import harmless
 from siteproof.record.series import Series
-from siteproof.trend.alerts import CONFIRMS, counted
+from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.finds import SHORTEST, Stretch
 from siteproof.trend.lines import Group, Lines
+from siteproof.units import count
 
 if TYPE_CHECKING:
     from siteproof.history import History
@@ -91,7 +92,7 @@ def _absent(groups: Iterable[Group]) -> Iterator[str]:
         alike.setdefault((role, since, frozenset(held)), []).append(name)
     for (_, since, told_), names in sorted(alike.items(), key=lambda item: item[0][1]):
         figures = sorted(told_)
-        more = f" and {counted(len(figures) - 1, 'more figure')}" if len(figures) > 1 else ""
+        more = f" and {count(len(figures) - 1, 'more figure')}" if len(figures) > 1 else ""
         yield f"not measured since {since}: {nodesets.of(names)}, {figures[0]}{more}"
 
 
@@ -107,12 +108,12 @@ def _newest(groups: Iterable[Group]) -> Iterator[Group]:
 
 def _holes(groups: Iterable[Group]) -> Iterator[str]:
     """Stretches of runs that a node was not in, and was again afterwards."""
-    count, example = 0, ""
+    holes, example = 0, ""
     for group in groups:
         step = np.diff(group.column)
         inside = group.owner[1:] == group.owner[:-1]
         for at in np.flatnonzero(inside & (step > LONG)):
-            count += 1
+            holes += 1
             if not example:
                 begin, end = (
                     str(group.runs[int(group.column[i])].moment)[:10] for i in (at, at + 1)
@@ -120,8 +121,8 @@ def _holes(groups: Iterable[Group]) -> Iterator[str]:
                 example = (
                     f"{group.nodes[int(group.owner[at])]}, {group.told}, between {begin} and {end}"
                 )
-    if count:
-        yield (f"{counted(count, 'hole')} of {LONG} runs or more in a line, for example {example}")
+    if holes:
+        yield (f"{count(holes, 'hole')} of {LONG} runs or more in a line, for example {example}")
 
 
 def _silences(groups: Iterable[Group]) -> Iterator[str]:
@@ -157,9 +158,9 @@ def _short(stretches: Sequence[Stretch]) -> Iterator[str]:
 
 
 def _without_value(h: History, system: str) -> Iterator[str]:
-    for status, count, nodes, newest in h.sql(_LACKING, {"system": system}):
+    for status, number, nodes, newest in h.sql(_LACKING, {"system": system}):
         time, check, node, why = newest.values() if isinstance(newest, dict) else newest
-        told_ = f"{counted(count, 'sample')} of {counted(nodes, 'node')} without a value: {status}"
+        told_ = f"{count(number, 'sample')} of {count(nodes, 'node')} without a value: {status}"
         example = f"{check} on {node or system}, {time:%Y-%m-%d}"
         yield f"{told_}; the newest: {example}" + (f": {harmless(why)}" if why else "")
 
@@ -175,7 +176,7 @@ def _left_out(lines: Lines) -> Iterator[str]:
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             yield (
                 f"{what}: {', '.join(names[:SHOWN])}{more}; "
-                f"{counted(sum(held.values()), 'value')} left out"
+                f"{count(sum(held.values()), 'value')} left out"
             )
 
 

@@ -22,10 +22,10 @@ from siteproof.record.pair_units import LINK
 from siteproof.record.samples import Header, Sample
 from siteproof.record.series import CONTRACTUAL, SWEEP, SYSTEM, Series
 from siteproof.sites import Criterion, Site
-from siteproof.trend.alerts import counted
 from siteproof.trend.finds import FLEET, Find, Stretch
 from siteproof.trend.lines import FOREIGN, Floats, Group, Ints, key_of
 from siteproof.trend.survey import Examined, same_series
+from siteproof.units import count
 
 if TYPE_CHECKING:
     from siteproof.history import History
@@ -77,7 +77,7 @@ class Proposal:
     def told(self) -> str:
         """What it rests on, for a comment."""
         per = f"{self.mad / self.median:.1%}".replace("%", " %")
-        who = counted(self.nodes, "node")
+        who = count(self.nodes, "node")
         if self.key.role in (LINK, SYSTEM):
             who = f"the {self.key.role}"
         elif self.link:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from siteproof.judge.age import lasting
 from siteproof.record.finding import Detail, Finding, Kind
+from siteproof.units import count
 
 Words = Callable[["Fields"], str]
 
@@ -89,11 +90,6 @@ def few(texts: Sequence[str], shown: int) -> str:
 def warning(finding: Finding) -> str:
     """A finding that limits the trust in a verdict, with the nodes that it is about."""
     return f"{finding.subject or 'the system'}: {full(finding)}"
-
-
-def count(number: Detail, word: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _order(value: Detail) -> tuple[int, float, str]:

@@ -17,8 +17,9 @@ from siteproof.record.pair_units import ends
 from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES, SIGNS
+from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, expected_nodes
-from siteproof.wording.findings import count, sentences
+from siteproof.wording.findings import sentences
 
 MAX_NODES_NAMED = 3  # worst nodes that a line names
 MAX_DIGITS = 12  # of a value; a longer one is shown in the bound's unit, and kept in perflogs

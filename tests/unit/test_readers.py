@@ -49,8 +49,7 @@ WHY = {
     "siteproof/trend/propose.py:_sample": "rows of our history: objects of texts",
     "siteproof/cli/plan.py:_described": "what our own process prints",
     # pure parsers: text of a limited size in, and nothing but readings out
-    "siteproof/parsers/fio.py:_result": "numbers stay text, depth is an error of the output",
-    "siteproof/parsers/iperf3.py:_result": "numbers stay text, depth is an error of the output",
+    "siteproof/parsers/jsontext.py:load": "numbers stay text, depth is an error of the output",
     # our own package and clone
     "siteproof/checks/sight.py:_ask": "a file of the package",
     "siteproof/export/documents.py:schema_of": "a file of the package",

@@ -11,9 +11,10 @@ from siteproof.compare.comparison import Comparison, Row
 from siteproof.record.samples import Header
 from siteproof.record.series import CONTRACTUAL
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, counted, few, figure, nodes, percent_change, when
+from siteproof.report.phrases import counted, few, figure, nodes, percent_change, when
 from siteproof.report.sections import Section, Table, limited, limited_points
 from siteproof.trend import Alert, Moment
+from siteproof.units import count
 from siteproof.wording.findings import full, fulls
 
 MAX_NODES = 3  # of a row

@@ -8,8 +8,9 @@ from decimal import Decimal, InvalidOperation
 
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, few, figure, nodes, period, when
+from siteproof.report.phrases import few, figure, nodes, period, when
 from siteproof.report.sections import Section, Table
+from siteproof.units import count
 
 HPL = "Hpl"
 WORDS = {  # what a reader asks first, in this order, and its name for people

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterator
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.gravity import NOT_KEPT, Verdict
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, counted, few
+from siteproof.report.phrases import counted, few
 from siteproof.report.sections import Section, Table
 from siteproof.sites import Criterion
 from siteproof.sites.promise import CONTRACT_MODES
+from siteproof.units import count
 from siteproof.wording.findings import warning
 from siteproof.wording.verdicts import age, bound, reason, value
 

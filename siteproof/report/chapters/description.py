@@ -11,9 +11,10 @@ from siteproof.analysis.uniformity import Uniformity, drift, vote
 from siteproof.record import descriptions
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, few, nodes, period, when
+from siteproof.report.phrases import few, nodes, period, when
 from siteproof.report.sections import Section, Table, limited, limited_points
 from siteproof.sites import Hardware
+from siteproof.units import count
 
 MAX_ROWS = 60  # of a table, and points of one kind
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount.")

@@ -19,9 +19,10 @@ from siteproof.record.samples import Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, figure, percent_change
+from siteproof.report.phrases import figure, percent_change
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Metric
+from siteproof.units import count
 
 LEAST = 2  # nodes that make a distribution
 MAX_FIGURES = 12  # figures of the chapter

@@ -18,8 +18,9 @@ from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import count, day, few, percent_change
+from siteproof.report.phrases import day, few, percent_change
 from siteproof.report.sections import Figure, Section, Table
+from siteproof.units import count
 
 LEAST_NODES, LEAST_RUNS = 2, 2
 FEW_DAYS = 5  # from so many on a column is a day, else a session

@@ -13,15 +13,16 @@ from statistics import fmean, median
 
 from siteproof.figure import ranges as drawn
 from siteproof.figure.ranges import Ranges, Row
-from siteproof.published.formats import is_exact
+from siteproof.published.table_cells import is_exact
 from siteproof.record.pair_units import LINK, PEER, job, link_of
 from siteproof.record.samples import PUBLISHED, JobOrder, Sample
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, figure, per_cent
+from siteproof.report.phrases import figure, per_cent
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site
 from siteproof.sites.published_csv import NETWORK
+from siteproof.units import count
 
 NETWORKS = ("lan", "wan")  # published values name these instead of a link
 PLACES = (NETWORK, LINK, "file_system", PUBLISHED, "mode")  # differ between two links

@@ -17,9 +17,10 @@ from siteproof.record.pair_units import LINK, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, few, figure, nodes, percent_change
+from siteproof.report.phrases import few, figure, nodes, percent_change
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site, pairs
+from siteproof.units import count
 
 MAX_FIGURES = 8  # figures
 MAX_ROWS = 10

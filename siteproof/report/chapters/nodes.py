@@ -9,8 +9,9 @@ from siteproof.gate.decision import Ruling
 from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, counted, few, nodes
+from siteproof.report.phrases import counted, few, nodes
 from siteproof.report.sections import Section, Table, limited
+from siteproof.units import count
 from siteproof.wording.findings import about, full, fulls, sentence, sentences
 
 NOT_REQUIRED = "nothing required"  # and nothing measured: neither good nor bad

@@ -5,8 +5,8 @@ from __future__ import annotations
 from siteproof.published import results
 from siteproof.record.samples import PUBLISHED
 from siteproof.report.material import Material
-from siteproof.report.phrases import count
 from siteproof.report.sections import Section, Table
+from siteproof.units import count
 
 
 def chapter(material: Material) -> Section | None:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.judge.gravity import Verdict
-from siteproof.published import formats
+from siteproof.published import table_cells
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.chapters import changes, conditions, criteria, nodes, untested
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, few, period, when
+from siteproof.report.phrases import few, period, when
 from siteproof.report.sections import Section, Table
+from siteproof.units import count
 
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MEANING = {
@@ -103,7 +104,7 @@ def _stated(found: Sequence[Sample]) -> str:
     if not found:
         return ""
     order = sorted(found, key=lambda s: s.header.time)
-    first, last = formats.when(order[0]), formats.when(order[-1])
+    first, last = table_cells.when(order[0]), table_cells.when(order[-1])
     days = dict.fromkeys((first.partition("/")[0], last.rpartition("/")[2]))
     sources = {
         source.partition(", ")[0]

@@ -19,12 +19,13 @@ from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
 from siteproof.report import promised, published_sweeps, sweep_figures
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, day, few
+from siteproof.report.phrases import day, few
 from siteproof.report.published_sweeps import PublishedCurve
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.report.sweep_figures import Shown
 from siteproof.sites import Site
 from siteproof.sweeps import reading
+from siteproof.units import count
 from siteproof.wording import sweep_results
 
 MAX_RUNS = 4  # of one sweep in one figure

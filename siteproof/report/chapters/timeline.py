@@ -10,8 +10,9 @@ from siteproof.figure.dates import Timeline
 from siteproof.published import milestones
 from siteproof.published.milestones import Milestone
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, counted, few, when
+from siteproof.report.phrases import counted, few, when
 from siteproof.report.sections import Figure, Section, Table
+from siteproof.units import count
 
 MAX_NAMED = 6  # criteria that an acceptance did not keep
 

@@ -21,9 +21,10 @@ from siteproof.report.chapters import distribution
 from siteproof.report.chapters.distribution import Fleet
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import count, day, figure, percent_change
+from siteproof.report.phrases import day, figure, percent_change
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.trend import Alert
+from siteproof.units import count
 from siteproof.wording.findings import full
 
 LEAST = 3  # runs that make a course

@@ -10,9 +10,10 @@ from siteproof.judge.gravity import UNDECIDED, Verdict
 from siteproof.record.pair_units import link_of
 from siteproof.record.samples import PUBLISHED
 from siteproof.report.material import Material
-from siteproof.report.phrases import count, few, nodes, when
+from siteproof.report.phrases import few, nodes, when
 from siteproof.report.sections import Section, limited
 from siteproof.sweeps import reading
+from siteproof.units import count
 from siteproof.wording.findings import fulls
 from siteproof.wording.verdicts import reason
 
