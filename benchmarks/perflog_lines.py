@@ -48,35 +48,22 @@ def end(before, rows, total):
     top = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(used, top, rows, total)
 """
-OURS_LINES = (
+OURS = (
     CLOCK
     + """
 from pathlib import Path
-from siteproof.history.foreign import formats
-start, rows, total = cpu(), 0, 0.0
-for batch in formats.batches(Path(sys.argv[1]), system="oldsys"):
-    assert not batch.refused
-    rows += len(batch)
-    total += float(batch.figures["value"].sum())
-end(start, rows, total)
-"""
-)
-OURS_STORE = (
-    CLOCK
-    + """
-from pathlib import Path
-import duckdb
+from siteproof import history
 from siteproof.history import tables
-from siteproof.history.foreign import batches, formats
-connection = duckdb.connect()
+from siteproof.history.foreign import formats
+connection = history.connect()
 connection.execute("SET threads = 1")
 tables.clear(connection)
-start, run = cpu(), 0
-for batch in formats.batches(Path(sys.argv[1]), system="oldsys"):
-    batches.add_all(connection, [(batch, run)])
-    run += len(batch.lines["number"])
-used = connection.execute("SELECT count(*), sum(value) FROM new_samples").fetchone()
-end(start, *used)
+start = cpu()
+reader = formats.Reader(connection)
+reader.read(Path(sys.argv[1]), 0, site="oldsys")
+reader.flush()
+found = connection.execute("SELECT count(*), sum(value) FROM new_samples").fetchone()
+end(start, *found)
 """
 )
 PLAIN = (
@@ -167,10 +154,7 @@ def benchmark(arguments: Sequence[str] | None = None) -> None:
     if given.lines < 1 or given.rounds < 1:
         raise Misuse("--lines and --rounds: a number from 1")
     mine = TOP / ".venv" / "bin" / "python"
-    readers = [
-        ("Siteproof, lines to rows", mine, OURS_LINES),
-        ("Siteproof, lines into the store's tables", mine, OURS_STORE),
-    ]
+    readers = [("Siteproof, lines into the store's tables", mine, OURS)]
     if given.pandas:
         readers += [
             ("pandas, read_csv", given.pandas, PLAIN),

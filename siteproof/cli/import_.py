@@ -128,7 +128,7 @@ def _remarks(done: copying.Import, system: str) -> None:
     kept = done.of(NEW, GROWN, SAME)
     for name in sorted({name for file in kept for name in file.content.systems} - {system}):
         click.echo(f"system {name}, as the files say: taken as {system}, told in the conditions")
-    for text, number in Counter(text for file in kept for text in file.content.told).items():
+    for text, number in Counter(text for file in kept for text in file.content.notes).items():
         click.echo(f"{text}, in {count(number, 'file')}")
     refused = [text for file in kept for text in file.content.refused]
     for text in refused[:_SHOWN]:

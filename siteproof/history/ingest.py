@@ -19,7 +19,6 @@ from siteproof.record import samples
 from siteproof.record.samples import Header
 
 Refused = dict[str, list[str]]
-PORTION = 100_000  # lines of foreign files that are added at once
 
 
 @dataclass(frozen=True)
@@ -112,22 +111,16 @@ def _foreign(
     """Add what plain ReFrame has measured; its broken lines are refused, the others count."""
     if not files:
         return
-    from siteproof.history.foreign import batches, formats  # most stores hold no such file
+    from siteproof.history.foreign import formats  # most stores hold no such file
 
-    held, lines = [], 0
+    reader, names = formats.Reader(connection), {listed.turn: listed.file for listed in files}
     for listed in files:
-        run, system = listed.run, listed.file.split("/")[0]
+        site = listed.file.split("/")[0]
         try:
-            for batch in formats.batches(listed.path, system=system, file=listed.file):
-                held.append((batch, run))
-                run, lines = run + len(batch.lines["number"]), lines + len(batch.lines["number"])
-                if batch.refused:
-                    refused.setdefault(listed.file, []).extend(batch.refused)
-                if lines >= PORTION:
-                    batches.add_all(connection, held)
-                    held, lines = [], 0
+            reader.read(listed.path, listed.turn, site=site, name=listed.file)
         except UserError as error:
             refused[listed.file] = [str(error)]
-            held = [(batch, first) for batch, first in held if first >> RUN_SHIFT != listed.turn]
-            tables.remove(connection, listed.turn)
-    batches.add_all(connection, held)
+    reader.flush()
+    for turn, found in reader.files.items():
+        if lines := found.refused_lines():
+            refused.setdefault(names[turn], lines)

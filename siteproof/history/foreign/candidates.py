@@ -3,59 +3,45 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
+import duckdb
 
 from siteproof.errors import UserError
+from siteproof.history import connect, tables
 from siteproof.history.foreign import formats, source
-from siteproof.history.foreign.arrays import Batch
+from siteproof.history.views import RUN_SHIFT
 
-_QUARTER = 900  # seconds: whatever zone a time was taken for, its second within one stays
+_SPANS = f"""
+SELECT run >> {RUN_SHIFT}, sum(samples)::BIGINT, strftime(min(time), '%Y-%m-%d'),
+    strftime(max(time), '%Y-%m-%d')
+FROM new_runs GROUP BY 1"""
+_SERIES = f"SELECT DISTINCT run >> {RUN_SHIFT}, series FROM new_samples"
+# Metric, value, and the job, or where it is unknown the second within a quarter of an hour: that
+# stays, whatever zone a time was taken for.
+_KEYS = f"""
+SELECT DISTINCT run >> {RUN_SHIFT}, hash(metric, value, CASE WHEN job <> '' THEN job
+    ELSE (floor(epoch(time)) % 900)::VARCHAR END)
+FROM new_samples JOIN new_runs USING (run) WHERE value IS NOT NULL"""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Content:
-    """What a file holds. figures: with those that failed. first, last: microseconds since 1970.
+    """What a file holds. figures: how many, with those that failed. first_day, last_day: in UTC.
 
     keys: one a figure with a value, by which it is known again in another file.
     """
 
     figures: int = 0
-    series: set[int] = field(default_factory=set)
-    first: int | None = None
-    last: int | None = None
-    keys: set[int] = field(default_factory=set)
-    refused: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-    systems: set[str] = field(default_factory=set)
-
-    def add(self, batch: Batch) -> None:
-        """Add a part of the file."""
-        self.figures += len(batch)
-        templates = np.unique(batch.figures["template"]).tolist()
-        self.series |= {batch.templates[i]["series"] for i in templates}
-        if len(batch):
-            first, last = int(batch.lines["time"].min()), int(batch.lines["time"].max())
-            self.first = first if self.first is None else min(first, self.first)
-            self.last = last if self.last is None else max(last, self.last)
-        self.keys |= _keys(batch)
-        self.refused += batch.refused
-        self.told += batch.told
-        self.systems |= batch.systems
-
-    @property
-    def first_day(self) -> str:
-        """The day of its first figure, in UTC."""
-        return _day(self.first)
-
-    @property
-    def last_day(self) -> str:
-        """The day of its last figure, in UTC."""
-        return _day(self.last)
+    first_day: str = ""
+    last_day: str = ""
+    series: Set[int] = frozenset()
+    keys: Set[int] = frozenset()
+    refused: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    systems: Set[str] = frozenset()
 
 
 @dataclass
@@ -65,10 +51,6 @@ class File:
     path: Path
     name: str
     content: Content = field(default_factory=Content)
-
-
-def _day(moment: int | None) -> str:
-    return f"{datetime.fromtimestamp((moment or 0) / 1e6, UTC):%Y-%m-%d}"
 
 
 def find(paths: Sequence[Path]) -> tuple[list[File], list[str]]:
@@ -121,12 +103,45 @@ def _files(path: Path) -> Iterator[File]:
             yield File(below, str(name))
 
 
-def read(path: Path, system: str, zone: str | None) -> Content:
-    """What a file holds. Raises UserError."""
-    content = Content()
-    for batch in formats.batches(path, system=system, zone=zone):
-        content.add(batch)
-    return content
+def read(paths: Sequence[Path], system: str, zone: str | None) -> dict[Path, Content | UserError]:
+    """What files hold, or why they cannot be read."""
+    found: dict[Path, Content | UserError] = {}
+    with connect() as connection:
+        tables.clear(connection)
+        reader = formats.Reader(connection)
+        for turn, path in enumerate(paths):
+            try:
+                reader.read(path, turn, site=system, zone=zone)
+            except UserError as error:
+                found[path] = error
+        reader.flush()
+        spans = {turn: span for turn, *span in connection.execute(_SPANS).fetchall()}
+        series = _sets(connection, _SERIES)
+        keys = _sets(connection, _KEYS)
+    for turn, path in enumerate(paths):
+        if path in found:
+            continue
+        file = reader.files[turn]
+        count, first, last = spans.get(turn, (0, "", ""))
+        found[path] = Content(
+            count,
+            first,
+            last,
+            series.get(turn, set()),
+            keys.get(turn, set()),
+            file.refused_lines(),
+            file.notes(),
+            file.systems,
+        )
+    return found
+
+
+def _sets(connection: duckdb.DuckDBPyConnection, query: str) -> dict[int, set[int]]:
+    """Numbers by the file's turn."""
+    found: dict[int, set[int]] = {}
+    for turn, number in connection.execute(query).fetchall():
+        found.setdefault(turn, set()).add(number)
+    return found
 
 
 def digest(path: Path) -> str:
@@ -140,19 +155,3 @@ def digest(path: Path) -> str:
 
 def _same(one: Path, other: Path) -> bool:
     return one.stat().st_size == other.stat().st_size and digest(one) == digest(other)
-
-
-def _keys(batch: Batch) -> set[int]:
-    """Metric, value, and the job, or where it is unknown the second within a quarter of an hour."""
-    metrics = [template["metric"] for template in batch.templates]
-    seconds = batch.lines["time"] // 1_000_000 % _QUARTER
-    jobs = [
-        str(job) if job else int(second)
-        for job, second in zip(batch.lines["job"].tolist(), seconds, strict=True)
-    ]
-    columns = (batch.figures[name].tolist() for name in ("line", "template", "value"))
-    return {
-        hash((metrics[template], jobs[line], value))
-        for line, template, value in zip(*columns, strict=True)
-        if value == value
-    }

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 TIME, UNIX = "job_completion_time", "job_completion_time_unix"
 NODES = "job_nodelist"
@@ -27,80 +28,17 @@ _COUNTED = re.compile(r"(jobid|ref|num_\w+|units?|lower|upper)=.*")
 # Beside those that are no condition: what ReFrame's own defaults leave out of a perflog, what a run
 # brings along by chance, and what is read already.
 NO_CONDITION = frozenset(
-    {
-        "build_locally",
-        "build_time_limit",
-        "display_name",
-        "executable",
-        "executable_opts",
-        "hashcode",
-        "keep_files",
-        "local",
-        "maintainers",
-        "max_pending_time",
-        "outputdir",
-        "prebuild_cmds",
-        "prefix",
-        "prerun_cmds",
-        "postbuild_cmds",
-        "postrun_cmds",
-        "readonly_files",
-        "sourcepath",
-        "sourcesdir",
-        "stagedir",
-        "strict_check",
-        "tags",
-        "time_limit",
-        "valid_prog_environs",
-        "valid_systems",
-        "variables",
-        "descr",
-        "info",
-        "name",
-        "short_name",
-        "unique_name",
-        "version",
-        "jobid",
-        "job_submit_time",
-        "job_exitcode",
-        NODES,
-        "result",
-        "fail_phase",
-        "fail_reason",
-        "osuser",
-        "osgroup",
-        "hostname",
-        "asctime",
-        "created",
-        "levelname",
-        "message",
-        "perf_var",
-        "perf_value",
-        "perf_unit",
-        "perf_ref",
-        "perf_lower",
-        "perf_upper",
-        "perf_lower_thres",
-        "perf_upper_thres",
-        "perf_result",
-        "system",
-        "partition",
-        "environ",
-        TIME,
-        UNIX,
-    }
-)
-_RESTS = (
-    "descr",
-    "display_name",
-    "hashcode",
-    "info",
-    "local",
-    "name",
-    "short_name",
-    "tags",
-    "unique_name",
-    "version",
+    f"""
+    build_locally build_time_limit display_name executable executable_opts hashcode keep_files
+    local maintainers max_pending_time outputdir prebuild_cmds prefix prerun_cmds
+    postbuild_cmds postrun_cmds readonly_files sourcepath sourcesdir stagedir strict_check
+    tags time_limit valid_prog_environs valid_systems variables descr info name short_name
+    unique_name version jobid job_submit_time job_exitcode result fail_phase fail_reason
+    osuser osgroup hostname asctime created levelname message perf_var perf_value perf_unit
+    perf_ref perf_lower perf_upper perf_lower_thres perf_upper_thres perf_result system
+    partition environ
+    {NODES} {TIME} {UNIX}
+    """.split()
 )
 _READ = (
     "display_name",
@@ -123,42 +61,28 @@ class Variable:
     unit: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # equal ones are made once
 class Layout:
     """The columns of a section of a file.
 
     names: one a column. assigned: columns of values that read `name=value`.
-    context: the columns that say what was measured, and under which conditions.
+    origin: the columns that say what was measured, and under which conditions.
     """
 
     names: tuple[str, ...]
     delimiter: str
     variables: tuple[Variable, ...]
     assigned: frozenset[int]
-    context: tuple[int, ...]
+    origin: tuple[int, ...]
+
+    @property
+    def marks(self) -> int:
+        """How many delimiters a line has."""
+        return len(self.names) - 1
 
     def column(self, name: str) -> int | None:
         """Where a name stands."""
         return self.names.index(name) if name in self.names else None
-
-    @property
-    def runs(self) -> list[tuple[int, int]]:
-        """The context's columns, near ones taken together: first and last of each run.
-
-        What lies between the columns of a run is no part of the context, but hardly changes.
-        """
-        found: list[tuple[int, int]] = []
-        for column in self.context:
-            if found and all(self._rests(i) for i in range(found[-1][1] + 1, column)):
-                found[-1] = (found[-1][0], column)
-            else:
-                found.append((column, column))
-        return found
-
-    def _rests(self, column: int) -> bool:
-        """Whether a column is the same in all runs of a test."""
-        name = self.names[column]
-        return name in _RESTS or name.endswith(_FIGURE[2:-1])
 
 
 def of_header(line: str) -> Layout | None:
@@ -173,7 +97,7 @@ def of_header(line: str) -> Layout | None:
         return None
     variables = [_variable(names, i) for i in values]
     assigned = frozenset(i for i in values if "=" in cells[i])
-    return _layout(names, delimiter, variables, assigned)
+    return _layout(tuple(names), delimiter, tuple(variables), assigned)
 
 
 def of_line(line: str) -> Layout | None:
@@ -187,7 +111,7 @@ def of_line(line: str) -> Layout | None:
     unit = bare[0] if bare else None
     if unit is not None:
         names[unit] = "perf_unit"
-    return _layout(names, "|", [Variable("", value, unit)], frozenset({value}))
+    return _layout(tuple(names), "|", (Variable("", value, unit),), frozenset({value}))
 
 
 def _look(cell: str, column: int) -> str:
@@ -204,19 +128,23 @@ def _look(cell: str, column: int) -> str:
     return "perf_value" if _ASSIGNED.fullmatch(cell) else ""
 
 
+@lru_cache(10_000)
 def _layout(
-    names: Sequence[str], delimiter: str, variables: Sequence[Variable], assigned: frozenset[int]
+    names: tuple[str, ...],
+    delimiter: str,
+    variables: tuple[Variable, ...],
+    assigned: frozenset[int],
 ) -> Layout:
     figures = {f"{v.name}{end}" for v in variables if v.name for end in _FIGURE}
     best = next((name for name in NAMES if name in names), "")
     read = {*_READ, best, "info"}
     units = {v.unit for v in variables}
-    context = [
+    origin = [
         i
         for i, name in enumerate(names)
         if i in units or name in read or (name and name not in NO_CONDITION and name not in figures)
     ]
-    return Layout(tuple(names), delimiter, tuple(variables), assigned, tuple(context))
+    return Layout(names, delimiter, variables, assigned, tuple(origin))
 
 
 def _name(cell: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import candidates, formats, source, times
+from siteproof.history.foreign import candidates, formats, source
 from siteproof.history.foreign.candidates import Content, File
 
 NEW, GROWN, SAME, DOUBLE, EMPTY = "new", "grown", "as it was", "left out", "without a figure"
@@ -36,7 +36,7 @@ def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path) -> Impor
     A file in which something is refused and nothing can be read ends it all. Perflogs come first:
     what a run report has of the same runs is left out.
     """
-    times.zone(zone)
+    formats.valid_zone(zone)
     found, told = candidates.find(paths)
     if not found:
         raise UserError(
@@ -44,10 +44,15 @@ def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path) -> Impor
         )
     done = Import(told=told)
     there = _there(perflogs, system)
-    for file in sorted(found, key=lambda f: formats.kind(f.path) == formats.REPORT):
+    found.sort(key=lambda f: formats.kind(f.path) == formats.REPORT)
+    contents = candidates.read([file.path for file in found], system, zone)
+    for file in found:
         _check_name(file)
         target = perflogs / system / formats.FOLDER / file.name
-        file.content = candidates.read(file.path, system, zone)
+        content = contents[file.path]
+        if isinstance(content, UserError):
+            raise content
+        file.content = content
         if not file.content.figures and file.content.refused:
             raise UserError(
                 file.path, "no line of it can be read; the first: " + file.content.refused[0]
@@ -69,13 +74,9 @@ def keep(done: Import, system: str, zone: str, perflogs: Path) -> None:
 
 
 def _there(perflogs: Path, system: str) -> dict[Path, Content]:
-    found = {}
-    for path in formats.files(perflogs, system):
-        try:
-            found[path] = candidates.read(path, system, None)
-        except UserError:  # the history tells it
-            continue
-    return found
+    """What is kept already. The history names those files that cannot be read."""
+    found = candidates.read(list(formats.files(perflogs, system)), system, None)
+    return {path: content for path, content in found.items() if isinstance(content, Content)}
 
 
 def _check_name(file: File) -> None:

@@ -6,13 +6,17 @@ Below `perflogs/<system>/imported/` lie copies of perflogs and run reports of Re
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Iterator
 from pathlib import Path
 
-from siteproof.errors import UserError, harmless
+import duckdb
+
+from siteproof.errors import UserError
 from siteproof.files import ACCOUNT
-from siteproof.history.foreign import perflog, run_report, source, times
-from siteproof.history.foreign.arrays import Batch
+from siteproof.history import tables
+from siteproof.history.foreign import perflog, run_report, source
+from siteproof.history.foreign.figures import File
 
 FOLDER = "imported"
 PERFLOG, REPORT = "perflog", "run report"
@@ -65,26 +69,63 @@ def kind(path: Path) -> str:
     return PERFLOG if found else ""
 
 
-def batches(
-    path: Path, *, system: str = "", file: str = "", zone: str | None = None, blocks: int = 32
-) -> Iterator[Batch]:
-    """The rows of a perflog or a run report, in parts of so many blocks, which fit into memory.
+class Reader:
+    """Reads perflogs and run reports into the tables of the new rows, many lines at once.
 
-    The last one says what was refused. system: for which it is imported; empty: as the file says.
-    file: what the rows call it. zone: of times that have none; None: as its zone file says, or UTC.
-    Raises UserError where it can be neither.
+    files: what the reading of each reports, by its turn.
     """
-    what = kind(path)
-    if not what:
-        raise UserError(path, "neither a perflog nor a run report of ReFrame")
-    try:
-        place = times.zone(zone_of(path) if zone is None else zone)
-        if what == REPORT:
-            yield run_report.read(path, system, file or path.name, place)
-        else:
-            yield from perflog.read(path, system, file or path.name, place, blocks)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(path, f"cannot be read: {harmless(str(error))}") from None
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self.files: dict[int, File] = {}
+        self._lines, self._cases = perflog.Waiting(), run_report.Cases()
+
+    def read(
+        self, path: Path, turn: int, *, site: str = "", name: str = "", zone: str | None = None
+    ) -> None:
+        """Read a file, whose rows are there at the latest after flush. Raises UserError.
+
+        site: the system that it is imported for; empty: as the file says. name: what the rows
+        call it. zone: of times that have none; None: as its zone file says, or UTC.
+        After an error no row of the file is left.
+        """
+        what = kind(path)
+        if not what:
+            raise UserError(path, "neither a perflog nor a run report of ReFrame")
+        try:
+            place = valid_zone(zone_of(path) if zone is None else zone)
+            file = self.files[turn] = File(path, name or path.name, turn, site, place)
+            if what == REPORT:
+                run_report.read(file, self._cases)
+            else:
+                perflog.read(file, self._lines, self.flush)
+        except UserError:
+            self._forget(turn)
+            raise
+        except OSError as error:
+            self._forget(turn)
+            raise UserError(path, f"cannot be read: {error.strerror}") from None
+
+    def flush(self) -> None:
+        """Bring all that has been read into the tables."""
+        self._lines.flush(self.connection, self.files)
+        self._cases.flush(self.connection, self.files)
+
+    def _forget(self, turn: int) -> None:
+        self._lines.forget(turn)
+        self._cases.forget(turn)
+        tables.remove(self.connection, turn)
+
+
+def valid_zone(name: str) -> str:
+    """The zone of this name, such as Europe/Zurich; empty is UTC. Raises UserError."""
+    if not name:
+        return "UTC"
+    if name not in zoneinfo.available_timezones() - {"localtime"}:  # which is no zone of DuckDB
+        raise UserError(
+            "--zone", f"'{name[:40]}' is not a time zone", "a name such as Europe/Zurich, or UTC"
+        )
+    return name
 
 
 def zone_of(path: Path) -> str:

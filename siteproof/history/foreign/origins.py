@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from siteproof.errors import harmless
-from siteproof.history.foreign.arrays import MODE
 from siteproof.history.foreign.columns import NAMES, NO_CONDITION, NODES
 
 _INFO = re.compile(  # 4.x: NAME %p=v /hash @system:partition+environment; 3.0: NAME on … using …
@@ -20,6 +19,7 @@ _PLACE = re.compile(r"[\w.+-]*")
 _CHECK = re.compile(r"[A-Za-z_][\w.:<>~+@/-]*")
 _WORD = re.compile(r"[a-z_]*")
 _NOTHING = ("", "{}", "[]", "false", "False")
+MODE = "imported"  # of every sample that plain ReFrame has measured
 FAILED = ("fail", "failure", "failed", "abort", "aborted")
 
 
@@ -31,7 +31,7 @@ class Refused(ValueError):
 
 
 @dataclass(frozen=True)
-class Context:
+class Origin:
     """What all figures of a test's run share, apart from time, job and value.
 
     check: the test's class. dims: its parameters.
@@ -47,7 +47,7 @@ class Context:
     conditions: Mapping[str, str] = field(default_factory=dict)
 
 
-def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = ()) -> Context:
+def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = ()) -> Origin:
     """The context that named texts give. Raises Refused.
 
     site: the system that the figures are imported for; another name in them is a condition.
@@ -75,7 +75,7 @@ def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = (
     result = fields.get("result", "")
     if not _WORD.fullmatch(result):
         raise Refused(f"'{harmless(result[:40])}' is no result of a test")
-    return Context(
+    return Origin(
         system,
         place["partition"],
         place["environ"],
@@ -83,7 +83,7 @@ def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = (
         result,
         harmless(fields.get("fail_reason", "")),
         dims,
-        {"mode": MODE, **conditions},
+        conditions,
     )
 
 

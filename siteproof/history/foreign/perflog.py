@@ -1,29 +1,42 @@
-"""ReFrame's perflogs: lines in, rows of the view `samples` out, in blocks of many lines."""
+"""ReFrame's perflogs: lines are cut into cells by DuckDB, and told apart by what they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
+import duckdb
 import numpy as np
 
-from siteproof.history.foreign import block_rows, columns, source
-from siteproof.history.foreign.arrays import Batch
-from siteproof.history.foreign.block_rows import State
-from siteproof.history.foreign.cells import grid
-from siteproof.history.foreign.columns import TIME, Layout
-from siteproof.history.foreign.joined import Table
+from siteproof.errors import harmless
+from siteproof.history import tables
+from siteproof.history.foreign import columns, figures, origins, source
+from siteproof.history.foreign.columns import NODES, TIME, UNIX, Layout
+from siteproof.history.foreign.figures import FIRST, LAST, File, Files, Known, Variable
 from siteproof.history.foreign.origins import Refused
-from siteproof.history.foreign.repair import NOT_A_CELL, repaired
+from siteproof.history.foreign.repair import NOT_A_CELL, repaired, strange
+from siteproof.history.store import quoted
+from siteproof.history.views import RUN_SHIFT
 
-BLOCK = 2_000_000  # bytes read at once: arrays of their cells fit into a cache
-LONGEST = 64_000_000  # of a line: one that never ends must not fill the memory
+MAX_NAME = 200  # characters of a variable
+BLOCK = 32_000_000  # bytes read at once, and that wait; a longer line is refused
 OURS = (  # the names in ReFrame's perflogs of Siteproof's own checks (checks/settings.py)
     "job_completion_time_unix|version|display_name|system|partition|environ|jobid|result|"
     "perf_var|perf_value|perf_unit|perf_ref|perf_lower_thres|perf_upper_thres|perf_result"
 )
+_CONTROL = bytes({*range(32), 127} - {9, 10})  # no test prints them, and a terminal obeys them
 _CUT = "its line has no end: cut short, or still being written"
+_MARK = "\x1f"  # between the texts of an origin's key; no cell has it
+_TIME_TEXT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?"
+_ZONED = r".*\d(Z|[+-]\d\d:?\d\d)"
+# The two times of a line may differ by a zone, which is a multiple of a quarter of an hour.
+_ZONES_APART = """abs(epoch(exact) - epoch(local)) > 15 * 3600
+    OR abs((epoch(exact) - epoch(local) + 450) % 900 - 450) > 2"""
+_LOCAL = f"""
+SELECT DISTINCT run >> {RUN_SHIFT} FROM foreign_lines
+WHERE NOT regexp_full_match(local_text, '{_ZONED}')"""
+_NODE = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 
 
 def looks_like(first: str) -> bool:
@@ -31,118 +44,239 @@ def looks_like(first: str) -> bool:
     return bool(columns.of_header(first) or columns.of_line(first))
 
 
-def read(path: Path, site: str, file: str, zone: ZoneInfo | None, blocks: int) -> Iterator[Batch]:
-    """All rows of a perflog, as many blocks at a time; at last what was refused. Raises OSError.
+@dataclass
+class Sheet:
+    """Lines that are cut alike. runs: the number of each."""
 
-    site: the system that it is imported for. file: what the rows call it. zone: of times that
-    have none; None is UTC.
-    """
-    state = State(Table(file), site, zone)
+    layout: Layout
+    delimiter: str
+    site: str
+    zone: str
+    runs: list[int] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Waiting:
+    """Lines that wait until there are many: SQL takes as long for a few. size: in characters."""
+
+    sheets: dict[tuple[object, ...], Sheet] = field(default_factory=dict)
+    size: int = 0
+
+    def add(
+        self, file: File, first: int, lines: Sequence[str], layout: Layout, delimiter: str
+    ) -> None:
+        """Let lines wait that follow each other. first: the number of the first one."""
+        key = layout, delimiter, file.site, file.zone
+        if key not in self.sheets:
+            self.sheets[key] = Sheet(*key)
+        sheet = self.sheets[key]
+        sheet.runs += range(file.run + first, file.run + first + len(lines))
+        sheet.lines += lines
+        self.size += sum(map(len, lines))
+
+    def forget(self, turn: int) -> None:
+        """Take back the lines of a file that cannot be read to its end."""
+        for sheet in self.sheets.values():
+            kept = [i for i, run in enumerate(sheet.runs) if run >> RUN_SHIFT != turn]
+            sheet.runs = [sheet.runs[i] for i in kept]
+            sheet.lines = [sheet.lines[i] for i in kept]
+
+    def flush(self, connection: duckdb.DuckDBPyConnection, files: Files) -> None:
+        """Add the figures of all lines to the new rows."""
+        for sheet in self.sheets.values():
+            if sheet.lines:
+                _add(connection, files, sheet)
+        self.sheets.clear()
+        self.size = 0
+
+
+def read(file: File, waiting: Waiting, flush: Callable[[], None]) -> None:
+    """Let all lines of a perflog wait, and flush where they are many. Raises OSError, UserError."""
     number, layout = 1, None
-    layouts: dict[int, Layout] = {}  # of lines without names, by their columns
-    for turn, (block, whole) in enumerate(_blocks(path), start=1):
-        if not whole:
-            state.refused.append((number, _CUT if len(block) <= LONGEST else "a line without end"))
+    unnamed: dict[int, Layout] = {}  # of lines without names, by how many cells they have
+    for block in _blocks(file.path):
+        if not block.endswith(b"\n"):
+            file.refuse(number, _CUT)
             break
-        for part, head in _sections(block):
-            if head is not None:
-                number, layout = number + 1, head
-            elif layout is not None:
-                number += _named(state, part, layout, number)
-            else:
-                number += _unnamed(state, part, layouts, number)
-        if turn % blocks == 0:
-            yield state.table.batch()
-    found = state.table.batch()
-    found.refused = [f"{path}:{line}: {why}" for line, why in sorted(state.refused)]
-    found.told = list(_notes(state))
-    found.systems = state.systems
-    yield found
+        lines = _lines(file, block, number)
+        names = [i for i, line in enumerate(lines) if TIME in line and columns.of_header(line)]
+        start = 0
+        for end in (*names, len(lines)):
+            _wait(waiting, file, number + start, lines[start:end], layout, unnamed)
+            if end < len(lines):
+                layout, start = columns.of_header(lines[end]), end + 1
+        number += len(lines)
+        if waiting.size > BLOCK:
+            flush()
 
 
-def _notes(state: State) -> Iterator[str]:
-    for what, count in state.told.items():
-        if count or what != block_rows.SILENT:
-            yield f"{count} {what}" if count else what
-    yield from state.table.notes()
-
-
-def _blocks(path: Path) -> Iterator[tuple[bytes, bool]]:
-    """Whole lines of a file, many at once; at last what has no end, marked by False."""
-    rest = b""
-    with source.stream(path) as held:
-        while data := held.read(BLOCK):
-            cut = data.rfind(b"\n") + 1
-            if cut:
-                yield rest + data[:cut], True
-                rest = data[cut:]
-            else:
-                rest += data
-            if len(rest) > LONGEST:
-                break
-    if rest:
-        yield rest, False
-
-
-def _sections(block: bytes) -> Iterator[tuple[bytes, Layout | None]]:
-    """A block's parts between lines of names, and the layout of each such line."""
-    done = at = 0
-    while (at := block.find(TIME.encode(), at)) >= 0:
-        start, end = block.rfind(b"\n", 0, at) + 1, block.index(b"\n", at) + 1
-        layout = columns.of_header(block[start:end].decode("utf-8", "replace").strip())
-        if layout:
-            if start > done:
-                yield block[done:start], None
-            yield block[start:end], layout
-            done = end
-        at = end
-    if done < len(block):
-        yield block[done:], None
-
-
-def _named(state: State, data: bytes, layout: Layout, first: int) -> int:
-    """Lines below a line of names. How many there are."""
-    lines, others = grid(data, ord(layout.delimiter), len(layout.names))
-    if len(lines.line):
-        block_rows.rows(state, lines, layout, first + lines.line)
-    good: list[tuple[int, bytes]] = []
-    for i, line in others.items():
+def _wait(
+    waiting: Waiting,
+    file: File,
+    first: int,
+    lines: Sequence[str],
+    layout: Layout | None,
+    unnamed: dict[int, Layout],
+) -> None:
+    """Let the lines below one line of names wait; those without names have a layout each."""
+    if layout and all(line.count(layout.delimiter) == layout.marks for line in lines):
+        waiting.add(file, first, lines, layout, layout.delimiter)
+        return
+    for number, line in enumerate(lines, start=first):
+        if not line.strip(" \t"):
+            continue
         try:
-            if line.strip():
-                good.append((first + i, repaired(line, layout)))
+            own = layout or _unnamed(line, unnamed)
+            if line.count(own.delimiter) == own.marks:
+                waiting.add(file, number, [line], own, own.delimiter)
+            else:
+                waiting.add(file, number, [repaired(line, own)], own, NOT_A_CELL)
         except Refused as error:
-            state.refused.append((first + i, str(error)))
-    _cells(state, good, layout, NOT_A_CELL)
-    return len(lines.line) + len(others)
+            file.refuse(number, str(error))
 
 
-def _unnamed(state: State, data: bytes, layouts: dict[int, Layout], first: int) -> int:
-    """Lines of the formats before 4.0, a layout for each number of columns. How many there are."""
-    lines = data.split(b"\n")[:-1]
-    groups: dict[int, list[tuple[int, bytes]]] = {}
-    for i, line in enumerate(lines, start=first):
-        if line.strip():
-            groups.setdefault(line.count(b"|"), []).append((i, line))
-    for count, held in groups.items():
-        if count not in layouts:
-            found = (columns.of_line(line.decode("utf-8", "replace")) for _, line in held)
-            if (layout := next(filter(None, found), None)) is not None:
-                layouts[count] = layout
-        if count in layouts:
-            _cells(state, held, layouts[count], b"|")
-        else:
-            state.refused += [(i, "no line of a perflog of ReFrame") for i, _ in held]
-    return len(lines)
+def _unnamed(line: str, layouts: dict[int, Layout]) -> Layout:
+    """The layout of a line of the formats before 4.0, by how many cells it has. Raises Refused."""
+    count = line.count("|")
+    if count not in layouts:
+        found = columns.of_line(line)
+        if found is None:
+            raise Refused("no line of a perflog of ReFrame")
+        layouts[count] = found
+    return layouts[count]
 
 
-def _cells(state: State, held: list[tuple[int, bytes]], layout: Layout, delimiter: bytes) -> None:
-    """Lines that have the right number of cells, each with its number; very long ones apart."""
-    while held:
-        data = b"".join(line.removesuffix(b"\r") + b"\n" for _, line in held)
-        numbers = np.array([i for i, _ in held])
-        lines, others = grid(data, delimiter[0], len(layout.names))
-        if not len(lines.line):
-            state.refused += [(i, "not as many columns as other lines") for i, _ in held]
-            return
-        block_rows.rows(state, lines, layout, numbers[lines.line])
-        held = [held[i] for i in others]
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Whole lines of a file, many at once; at last what has no end."""
+    rest = b""
+    with source.stream(path) as stream:
+        while len(rest) <= BLOCK and (data := stream.read(BLOCK)):
+            whole, end, rest = (rest + data).rpartition(b"\n")
+            if end:
+                yield whole + end
+    if rest:
+        yield rest
+
+
+def _lines(file: File, block: bytes, first: int) -> list[str]:
+    """The lines of a block; those that are not plain text are refused, and empty here."""
+    if len(block.translate(None, _CONTROL)) == len(block):
+        try:
+            return block.decode().split("\n")[:-1]
+        except UnicodeDecodeError:
+            pass  # it is looked for line by line
+    lines = []
+    for number, raw in enumerate(block.split(b"\n")[:-1], start=first):
+        line, why = raw.removesuffix(b"\r"), ""
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            why = "not UTF-8"
+        if len(line.translate(None, _CONTROL)) < len(line):
+            why = "it holds control characters"
+        if why and line.strip():
+            file.refuse(number, why)
+        lines.append("" if why else text)
+    return lines
+
+
+def _add(connection: duckdb.DuckDBPyConnection, files: Files, sheet: Sheet) -> None:
+    """Add the figures of a sheet's lines to the new rows."""
+    incoming = {"run": np.array(sheet.runs, dtype=np.uint64), "line": tables.array(sheet.lines)}
+    connection.register("incoming", incoming)
+    connection.execute(_cut(sheet))
+    connection.unregister("incoming")
+    if sheet.layout.column(UNIX) is None:
+        for (turn,) in connection.execute(_LOCAL).fetchall():
+            files[turn].has_local_times = True
+    keys = connection.execute("SELECT DISTINCT origin FROM foreign_lines").fetchall()
+    known = {key: _known(sheet.site, sheet.layout, key) for (key,) in keys}
+    figures.add(connection, files, known)
+
+
+def _cut(sheet: Sheet) -> str:
+    """SQL that makes `foreign_lines` of the lines in `incoming`."""
+    layout = sheet.layout
+
+    def cell(column: int | None) -> str:
+        return "NULL" if column is None else f"x[{column + 1}]"
+
+    def named(column: int | None, name: str) -> str:
+        text, start = cell(column), len(f"{name}=") + 1
+        return f"substr({text}, CASE WHEN starts_with({text}, '{name}=') THEN {start} ELSE 1 END)"
+
+    origin = [cell(column) for column in layout.origin]
+    words = []
+    for variable in layout.variables:
+        word = cell(variable.value)
+        if variable.value in layout.assigned:  # name=value; strpos is 0 where there is no name
+            origin.append(f"left({word}, greatest(strpos({word}, '=') - 1, 0))")
+            word = f"substr({word}, strpos({word}, '=') + 1)"
+        words.append(word)
+    local = cell(layout.column(TIME))
+    local_time = f"""CASE WHEN exact IS NOT NULL THEN TRY_CAST({local} AS TIMESTAMP)
+        WHEN NOT regexp_full_match({local}, '{_TIME_TEXT}') THEN NULL
+        WHEN regexp_full_match({local}, '{_ZONED}') THEN TRY_CAST({local} AS TIMESTAMPTZ)
+        ELSE timezone({quoted(sheet.zone)}, TRY_CAST({local} AS TIMESTAMP)) END"""
+    # Seconds since 1970. What no test can have is cut off before it becomes a time.
+    exact = f"TRY_CAST({cell(layout.column(UNIX))} AS DOUBLE)"
+    return f"""
+CREATE OR REPLACE TEMP TABLE foreign_lines AS
+SELECT *, time AS began, CASE
+        WHEN time IS NULL OR NOT time BETWEEN {FIRST} AND {LAST}
+        THEN 'no time at which the job ended'
+        WHEN {_ZONES_APART} THEN 'its two times differ by more than a zone'
+        WHEN NOT regexp_full_match(job, '[!-~]*') THEN 'not a valid job number'
+        ELSE '' END AS why
+FROM (
+    SELECT run, {_joined(origin)} AS origin, local_text, local, exact,
+        coalesce(exact, local) AS time, CASE WHEN regexp_full_match(node_text, '{_NODE}')
+            AND node_text NOT IN ('null', 'None') THEN node_text ELSE '' END AS node,
+        CASE WHEN job_text IN ('null', 'None') THEN '' ELSE coalesce(job_text, '') END AS job,
+        0 AS trial, words
+    FROM (
+        SELECT run, {local} AS local_text, CASE WHEN {exact} BETWEEN 0 AND 1e10
+            THEN make_timestamp(({exact} * 1e6)::BIGINT) END AS exact,
+            {local_time}::TIMESTAMP AS local,
+            trim({named(layout.column(NODES), NODES)}) AS node_text,
+            {named(layout.column("jobid"), "jobid")} AS job_text,
+            [{", ".join(words)}]::VARCHAR[] AS words, x
+        FROM (SELECT run, string_split(line, {quoted(sheet.delimiter)}) AS x FROM incoming)
+    )
+)"""
+
+
+def _joined(texts: list[str]) -> str:
+    return f"concat_ws({quoted(_MARK)}, {', '.join(texts)})" if texts else "''"
+
+
+def _known(site: str, layout: Layout, key: str) -> Known | str:
+    """What an origin's texts mean, or why lines that have them are refused."""
+    texts = key.split(_MARK)
+    cells = dict(zip(layout.origin, texts, strict=False))
+    held = columns.fields(layout, cells)
+    if name := strange(held):
+        return f"'{harmless(held[name][:40])}' is not a valid {name}"
+    prefixes = iter(texts[len(layout.origin) :])
+    variables = []
+    for variable in layout.variables:
+        prefix = next(prefixes) if variable.value in layout.assigned else ""
+        if variable.name and prefix not in ("", variable.name):
+            return f"'{harmless(prefix[:40])}' in the column of {variable.name}"
+        name = variable.name or prefix or held.get("perf_var", "")
+        if "=" in name or "|" in name or len(name) > MAX_NAME:
+            return f"'{harmless(name[:40])}' is not a valid name of a variable"
+        unit = "" if variable.unit is None else _unit(cells[variable.unit])
+        variables.append(Variable(harmless(name), unit))
+    try:
+        origin = origins.of(held, site, tuple(variable.name for variable in variables))
+    except Refused as error:
+        return str(error)
+    return Known(origin, tuple(variables))
+
+
+def _unit(cell: str) -> str:
+    """A unit without `units=`, and empty where there is none."""
+    text = cell.rpartition("=")[2].strip()
+    return "" if text in ("null", "None") else text

@@ -7,7 +7,7 @@ import re
 from siteproof.history.foreign.columns import TIME, UNIX, Layout, fields
 from siteproof.history.foreign.origins import Refused
 
-NOT_A_CELL = b"\x1f"  # ASCII's own separator of units, which no cell has: control characters refuse
+NOT_A_CELL = "\x1f"  # ASCII's own separator of units, which no cell has: control characters refuse
 _TEXTS = (
     "descr",
     "fail_reason",
@@ -69,17 +69,15 @@ def strange(found: dict[str, str]) -> str:
     return ""
 
 
-def repaired(line: bytes, layout: Layout) -> bytes:
+def repaired(line: str, layout: Layout) -> str:
     """The line with its cells set apart by NOT_A_CELL. Raises Refused.
 
     What is too much belongs to a text, if there is one that leaves all other columns what they are.
     """
-    cells = _decoded(line).split(layout.delimiter)
+    cells = line.split(layout.delimiter)
     more = len(cells) - len(layout.names)
     if more < 0:
         raise Refused(f"{len(cells)} columns, {len(layout.names)} in the line of names: cut short?")
-    if more == 0:
-        return line.replace(layout.delimiter.encode(), NOT_A_CELL)
     found = {}
     for name in _TEXTS:
         if (at := layout.column(name)) is not None:
@@ -99,14 +97,4 @@ def repaired(line: bytes, layout: Layout) -> bytes:
                 else f"no text to which a '{layout.delimiter}' could belong"
             )
         )
-    return NOT_A_CELL.join(cell.encode() for cell in found.popitem()[1])
-
-
-def _decoded(line: bytes) -> str:
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        raise Refused("not UTF-8") from None
-    if any((c < " " and c != "\t") or c == "\x7f" for c in text):
-        raise Refused("it holds control characters")
-    return text
+    return NOT_A_CELL.join(found.popitem()[1])

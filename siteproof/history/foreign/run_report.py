@@ -8,24 +8,23 @@ restored from another session are in that session's report.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import numpy as np
+import duckdb
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import origins, source, times, values
-from siteproof.history.foreign.arrays import Batch, Ints
+from siteproof.history import tables
+from siteproof.history.foreign import figures, origins, source
 from siteproof.history.foreign.columns import NAMES, NO_CONDITION
-from siteproof.history.foreign.joined import Lines, Table
-from siteproof.history.foreign.origins import Context, Refused
-from siteproof.history.foreign.values import REFUSED, Figures
+from siteproof.history.foreign.figures import LINES, File, Files, Known, Variable
+from siteproof.history.foreign.origins import Refused
+from siteproof.history.views import RUN_SHIFT
 
 _OURS = "reframe_settings.py"  # the settings file of Siteproof's runs
 _NO_FIELD = (NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reason"}) | {
@@ -49,41 +48,66 @@ _NO_FIELD = (NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reas
 _PREFIXES = ("build_", "dependencies_", "time_", "job_std")
 
 
-@dataclass(frozen=True)
-class Case:
-    """A test case. number: from 1. trial: of which run it is. time: when it ended, microseconds.
+@dataclass
+class Cases:
+    """Test cases that wait until there are many. lines: rows of figures.LINES."""
 
-    variables: name, value and unit.
-    """
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    known: dict[tuple[object, ...], tuple[str, Known]] = field(default_factory=dict)
 
-    number: int
-    trial: int
-    context: Context
-    variables: Sequence[tuple[str, object, str]]
-    time: int
-    job: str
-    node: str
+    def forget(self, turn: int) -> None:
+        """Take back the cases of a file that cannot be read to its end."""
+        self.lines = [line for line in self.lines if line["run"] >> RUN_SHIFT != turn]
+
+    def flush(self, connection: duckdb.DuckDBPyConnection, files: Files) -> None:
+        """Add the figures of all cases to the new rows."""
+        if self.lines:
+            tables.make(connection, "foreign_lines", LINES, tables.columns(self.lines, LINES))
+            figures.add(connection, files, dict(self.known.values()))
+        self.lines.clear()
+        self.known.clear()
 
 
-def read(path: Path, system: str, file: str, zone: ZoneInfo | None) -> Batch:
-    """All rows of a run report. Raises OSError, and UserError where it is none."""
-    report = _load(path)
-    table, refused, cases = Table(file), [], []
-    start = _moment(path, report["session_info"], "time_start", zone)
-    end = _moment(path, report["session_info"], "time_end", zone)
-    contexts: dict[tuple[object, ...], Context] = {}
-    for number, trial, case in _cases(path, report):
+def read(file: File, waiting: Cases) -> None:
+    """Let all cases of a run report wait. Raises OSError, and UserError where it is none."""
+    file.label = " test case "
+    report = _load(file.path)
+    start = _moment(file, report["session_info"], "time_start")
+    end = _moment(file, report["session_info"], "time_end")
+    for number, trial, case in _cases(file.path, report):
         try:
-            cases.append(_case(case, number, trial, (system, end), contexts))
+            values = _variables(case)
+            if not values:
+                continue
+            done, job = case.get("job_completion_time_unix"), case.get("jobid")
+            line = {
+                "run": file.run + number,
+                "origin": _origin(case, values, file.site, waiting),
+                "time": _instant(done) if done else end,
+                "began": start,
+                "node": origins.node(_text(case.get("job_nodelist") or case.get("nodelist"))),
+                "job": "" if job is None else harmless(str(job)),
+                "trial": trial,
+                "words": ["" if value is None else repr(value) for _, value, _ in values],
+                "why": "",
+            }
         except Refused as error:
-            refused.append((number, str(error)))
-    kept, figures, bad = _figures(cases)
-    _add(table, kept, figures, start)
-    batch = table.batch()
-    batch.refused = [f"{path}: test case {i}: {why}" for i, why in sorted(refused + bad)]
-    batch.systems = {c.context.conditions.get("system", c.context.system) for c in kept} - {""}
-    batch.told = table.notes()
-    return batch
+            file.refuse(number, str(error))
+        except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):
+            file.refuse(number, "not as ReFrame writes a test case")
+        else:
+            waiting.lines.append(line)
+
+
+def _origin(case: Any, values: list[tuple[str, object, str]], site: str, waiting: Cases) -> str:
+    """The key of what the case's figures have in common. Raises Refused."""
+    fields = _fields(case)
+    variables = tuple(Variable(name, unit) for name, _, unit in values)
+    key = (site, *fields.items(), variables)
+    if key not in waiting.known:
+        place = str(len(waiting.known))
+        waiting.known[key] = place, Known(origins.of(fields, site), variables)
+    return waiting.known[key][0]
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -124,87 +148,27 @@ def _cases(path: Path, report: Mapping[str, Any]) -> Iterator[tuple[int, int, An
             yield number, trial, case
 
 
-def _moment(path: Path, info: Mapping[str, Any], key: str, zone: ZoneInfo | None) -> int:
-    """When the session began or ended, in microseconds since 1970. Raises UserError."""
+def _moment(file: File, info: Mapping[str, Any], key: str) -> datetime:
+    """When the session began or ended, in UTC. Raises UserError."""
     try:
         if isinstance(seconds := info.get(f"{key}_unix"), (int, float)):
             return _instant(seconds)
         found = datetime.fromisoformat(str(info.get(key)))
-        return _instant((found if found.tzinfo else found.replace(tzinfo=zone or UTC)).timestamp())
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=ZoneInfo(file.zone))
+        return _instant(found.timestamp())
     except (ValueError, ArithmeticError):
-        raise UserError(path, f"no {key} in its session_info") from None
+        raise UserError(file.path, f"no {key} in its session_info") from None
 
 
-def _instant(seconds: float) -> int:
-    """Microseconds since 1970. Raises ValueError where it is no time of a test."""
-    if not times.FIRST <= seconds * 1_000_000 < times.LAST:
+def _instant(seconds: float) -> datetime:
+    """A time in UTC, without a zone. Raises ValueError where no test can have ended then."""
+    if not 0 < seconds < 1e10:
         raise ValueError(seconds)
-    return int(Decimal(repr(seconds)) * 1_000_000)
-
-
-def _case(
-    case: Any,
-    number: int,
-    trial: int,
-    told: tuple[str, int],
-    contexts: dict[tuple[object, ...], Context],
-) -> Case:
-    """A test case. Raises Refused. told: the site, and when the session ended."""
-    try:
-        fields, variables = _fields(case), _variables(case)
-        key = tuple(fields.items())
-        if key not in contexts:
-            contexts[key] = origins.of(fields, told[0])
-        node = origins.node(_text(case.get("job_nodelist") or case.get("nodelist")))
-        done, job = case.get("job_completion_time_unix"), case.get("jobid")
-        time = _instant(done) if done else told[1]
-    except Refused:
-        raise
-    except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):
-        raise Refused("not as ReFrame writes a test case") from None
-    return Case(
-        number,
-        trial,
-        contexts[key],
-        variables,
-        time,
-        "" if job is None else harmless(str(job)),
-        node,
-    )
-
-
-def _figures(cases: Sequence[Case]) -> tuple[list[Case], Figures, list[tuple[int, str]]]:
-    """Cases with figures, these, and why other cases are refused."""
-    found = values.texts([value for c in cases for _, value, _ in c.variables])
-    owner = np.repeat(np.arange(len(cases)), [len(c.variables) for c in cases])
-    wrong = np.flatnonzero(found.kinds == REFUSED)
-    bad = {
-        int(owner[i]): f"'{str(found.digits[i])[:40]}' is no number that a test gives"
-        for i in wrong
-    }
-    kept = [case for i, case in enumerate(cases) if i not in bad and case.variables]
-    good = np.flatnonzero(~np.isin(owner, list(bad)))
-    return kept, found.some(good), [(cases[i].number, why) for i, why in bad.items()]
-
-
-def _add(table: Table, cases: Sequence[Case], figures: Figures, start: int) -> None:
-    pairs = zip(((c, v) for c in cases for v in c.variables), figures.kinds.tolist(), strict=True)
-    template = [table.template(c.context, name, unit, kind) for (c, (name, _, unit)), kind in pairs]
-    owner = np.repeat(np.arange(len(cases)), [len(c.variables) for c in cases])
-    trial = np.array([c.trial for c in cases], dtype=np.int32)[owner]
-    lines = Lines(
-        _numbers(c.number for c in cases),
-        _numbers(c.time for c in cases),
-        np.full(len(cases), start),
-        np.array([c.job for c in cases], dtype=object),
-        _numbers(table.head(c.context) for c in cases),
-        _numbers(table.node(c.node) for c in cases),
-    )
-    table.add_several(lines, owner, _numbers(template), figures, trial)
-
-
-def _numbers(found: Iterable[int]) -> Ints:
-    return np.array(list(found), dtype=np.int64)
+    found = datetime(1970, 1, 1) + timedelta(microseconds=round(seconds * 1e6))  # noqa: DTZ001
+    if not 2000 <= found.year < 2100:
+        raise ValueError(seconds)
+    return found
 
 
 def _variables(case: Mapping[str, Any]) -> list[tuple[str, object, str]]:

@@ -8,7 +8,6 @@ import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pytest
 from batches import columns, rows
 from clone import FOREIGN
@@ -16,7 +15,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import cells, times, values
 
 LOGS = [
     FOREIGN / name
@@ -33,12 +31,11 @@ LOGS = [
 FEW = settings(max_examples=30)
 
 
-def as_cells(texts):
-    """Texts as rows of bytes, and their lengths."""
-    data = np.frombuffer("".join(texts).encode() + bytes(64), dtype=np.uint8)
-    ends = np.cumsum([len(text) for text in texts])
-    starts = ends - [len(text) for text in texts]
-    return cells.gather(data, starts, ends), ends - starts
+def written(folder, head, lines):
+    """A perflog of these lines."""
+    path = folder.mktemp("log") / "Test.log"
+    path.write_text("".join(f"{line}\n" for line in (head, *lines)))
+    return path
 
 
 @st.composite
@@ -105,19 +102,18 @@ def test_a_damaged_line_is_read_as_it_stands_or_refused_and_no_other_line_change
     batch, alone = rows(target), rows(path)
     held, whole = columns(batch), columns(alone)
     number = len(head) + 2
-    each = sum(alone.lines["number"][alone.figures["line"]] == len(head) + 1)
-    lines_read = batch.lines["number"].tolist()
+    each = alone.numbers.count(len(head) + 1)
     assert all(f":{number}: " in told for told in batch.refused)
-    assert [n for n in lines_read if n != number] == sorted({n for n in lines_read if n != number})
-    assert {number - 1, number + 1} <= set(lines_read)
-    number_of = np.sort(batch.lines["number"][batch.figures["line"]])
+    assert {number - 1, number + 1} <= set(batch.numbers) <= {number - 1, number, number + 1}
+    assert batch.numbers.count(number - 1) == batch.numbers.count(number + 1) == each
     for index in range(each):
         assert row(held, index) == row(whole, index)
         assert row(held, len(batch) - each + index) == row(whole, index)
-    told = " ".join(batch.told)
-    if number in number_of:
+    told = " ".join(batch.notes)
+    if number in batch.numbers:
         assert batch.refused == []
-        _as_it_stands(batch, np.flatnonzero(number_of == number), bad)
+        found = [i for i, of_line in enumerate(batch.numbers) if of_line == number]
+        _as_it_stands(batch, found, bad)
     else:
         assert batch.refused or not bad.strip() or "measure nothing" in told
 
@@ -147,26 +143,30 @@ def _as_it_stands(batch, indices, line):
 )
 @example(["0E00000"])
 @FEW
-def test_a_number_is_the_nearest_float_to_its_digits(texts):
-    found = values.numbers(*as_cells(texts))
-    for text, value, digits, kind in zip(
-        texts, found.values, found.digits, found.kinds, strict=True
-    ):
-        try:
-            number = float(text)
-        except ValueError:
-            number = None
-        if number is None:
-            assert kind == values.REFUSED
-        elif kind == 0:
-            assert math.copysign(1, value) == math.copysign(1, number) or number == 0
-            assert value == number
-            assert (str(number) if digits is None else digits) == text
-        elif math.isfinite(number):
-            odd = re.search("[eE][-+]?[0-9]{5}", text)  # an exponent that no test prints
-            assert odd or abs(math.log10(abs(number))) > 50
+def test_a_number_is_the_nearest_float_to_its_digits(tmp_path_factory, texts):
+    head = "job_completion_time|name|rate_value|rate_unit"
+    lines = [f"2026-11-21T19:39:48|Test|{text}|s" for text in texts]
+    batch = rows(written(tmp_path_factory, head, lines))
+    held = columns(batch)
+    found = {number: i for i, number in enumerate(batch.numbers)}
+    for number, text in enumerate(texts, start=2):
+        if number not in found:
+            assert _is_no_value_of_a_test(text)
+            continue
+        value, digits = held["value"][found[number]], held["digits"][found[number]]
+        if math.isfinite(float(text)):
+            assert (value, digits) == (float(text), text)
         else:
-            assert kind in (values.NOT_FINITE, values.REFUSED)
+            assert (value, held["status"][found[number]]) == (None, "invalid")
+
+
+def _is_no_value_of_a_test(text):
+    try:
+        number = float(text)
+    except ValueError:
+        return True
+    # An exponent of five digits, or a number beyond measure.
+    return re.search("[eE][-+]?[0-9]{5}", text) or abs(math.log10(abs(number))) > 50
 
 
 ZONES = st.sampled_from(
@@ -184,22 +184,19 @@ ZONES = st.sampled_from(
 @given(st.lists(st.datetimes(datetime(2000, 1, 2), datetime(2099, 12, 30)), min_size=1), ZONES)
 @example([datetime(2012, 11, 4, 1, fold=1)], "America/Chicago")
 @FEW
-def test_times_are_those_of_pythons_datetime(moments, name):
+def test_times_are_those_of_pythons_datetime(tmp_path_factory, moments, name):
     zone = ZoneInfo(name)
-    for told in (None, zone):
-        texts = [m.replace(tzinfo=told).isoformat() for m in moments]
-        data = "|".join(texts).encode()
-        ends = np.cumsum([len(text) + 1 for text in texts]) - 1
-        starts = ends - [len(text) for text in texts]
-        text = np.frombuffer(data + bytes(64), dtype=np.uint8)
-        found, naive = times.of_texts(text, starts, ends, times.zone(name))
-        assert naive == (told is None)
-        epoch = datetime(1970, 1, 1, tzinfo=UTC)
-        # A text without a zone cannot say which of two hours in autumn it means: it is the first.
-        wanted = [m.replace(tzinfo=zone, fold=m.fold if told else 0) - epoch for m in moments]
-        assert found.tolist() == [
-            (w.days * 86400 + w.seconds) * 1_000_000 + w.microseconds for w in wanted
-        ]
+    head = "job_completion_time|name|rate_value|rate_unit"
+    for given_zone in (None, zone):
+        texts = [m.replace(tzinfo=given_zone).isoformat() for m in moments]
+        path = written(tmp_path_factory, head, [f"{text}|Test|1.5|s" for text in texts])
+        batch = rows(path, zone=name)
+        assert bool(batch.notes) == (given_zone is None)
+        for moment, found in zip(moments, columns(batch)["time"], strict=True):
+            # A text without a zone cannot say which of two hours in autumn it means.
+            folds = [moment.fold] if given_zone else [0, 1]
+            local = [moment.replace(tzinfo=zone, fold=fold) for fold in folds]
+            assert found.replace(tzinfo=UTC) in [time.astimezone(UTC) for time in local]
 
 
 @given(st.data())

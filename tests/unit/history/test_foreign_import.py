@@ -147,8 +147,8 @@ def test_the_zone_is_kept_beside_the_file_and_another_one_is_refused(world, brin
     [
         (["--system", "nowhere"], "'nowhere' is no system that is described"),
         ([], "needed for files of ReFrame"),
-        (["--system", "thishost", "--zone", "Middle/Earth"], "'Middle/Earth' is no time zone"),
-        (["--system", "thishost", "--zone", "../../etc/passwd"], "is no time zone"),
+        (["--system", "thishost", "--zone", "Middle/Earth"], "'Middle/Earth' is not a time zone"),
+        (["--system", "thishost", "--zone", "../../etc/passwd"], "is not a time zone"),
     ],
 )
 def test_a_wrong_option_is_one_line(world, siteproof, arguments, why):

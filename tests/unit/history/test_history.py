@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import datetime
 
 import fleets
+import pytest
 import years
 from batches import columns, rows
 from clone import FOREIGN
 
 from siteproof import history
-from siteproof.errors import UserError
-from siteproof.history import ingest, views
-from siteproof.history.foreign import formats
+from siteproof.history import views
+from siteproof.history.foreign import perflog
 from siteproof.record import samples
 
 
@@ -97,7 +97,7 @@ def test_what_plain_reframe_has_measured_stands_beside_our_own(tmp_path):
             ("reframe", 4),
             ("siteproof", 8),
         ]
-        held = columns(rows(path, system="here", file="here/imported/StreamTest.log"))
+        held = columns(rows(path, site="here", name="here/imported/StreamTest.log"))
         for column in (c.name for c in views.SAMPLES):
             found = h.sql(f"SELECT {column} FROM samples WHERE source = 'reframe'")
             expected = (
@@ -108,19 +108,20 @@ def test_what_plain_reframe_has_measured_stands_beside_our_own(tmp_path):
             assert sorted(str(value) for (value,) in found) == sorted(map(str, expected)), column
 
 
-def test_a_foreign_file_that_breaks_off_while_it_is_read_is_left_out_whole(tmp_path, monkeypatch):
+@pytest.mark.parametrize("size", [500, perflog.BLOCK])
+def test_a_foreign_file_that_breaks_off_is_left_out_whole(tmp_path, monkeypatch, size):
     keep(tmp_path, fleets.good())
     path = foreign_file(tmp_path, "a.log")
     foreign_file(tmp_path, "b.log")
-    whole = formats.batches
+    whole = perflog.read
 
-    def breaks_off(where, **keys):
-        yield from whole(where, **keys)
-        if where == path:
-            raise UserError(path, "cannot be read: Input/output error")
+    def breaks_off(file, *others):
+        whole(file, *others)
+        if file.path == path:
+            raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(formats, "batches", breaks_off)
-    monkeypatch.setattr(ingest, "PORTION", 1)
+    monkeypatch.setattr(perflog, "read", breaks_off)
+    monkeypatch.setattr(perflog, "BLOCK", size)
     with history.open_history(tmp_path) as h:
         assert h.refused == [f"{path}: cannot be read: Input/output error"]
         assert h.sql("SELECT DISTINCT file FROM samples WHERE source = 'reframe'") == [

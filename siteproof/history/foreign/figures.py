@@ -1,0 +1,295 @@
+"""Figures of tests to rows of the store's tables: a few statements of SQL for many lines.
+
+A *line* is what one job has left: a line of a perflog, or a test case of a run report. Readers
+fill the table `foreign_lines` (see LINES) and say what each different origin of a line means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from siteproof import units
+from siteproof.errors import harmless
+from siteproof.history import rows, tables
+from siteproof.history.foreign import unit_names
+from siteproof.history.foreign.origins import FAILED, MODE, Origin
+from siteproof.history.views import RUN_SHIFT
+from siteproof.record.samples import MOST_DIGITS, Header
+
+SOURCE = "reframe"
+FIRST, LAST = "TIMESTAMP '2000-01-01'", "TIMESTAMP '2100-01-01'"  # between them is a test's time
+MAX_REFUSED = 10_000  # lines of a file that are named
+# run: its file's turn and its number, from 1. origin: a key of the mapping that `add` is given.
+# words: the values of its variables, as logged. why: why it is refused, or empty.
+LINES = {
+    "run": "UBIGINT",
+    "origin": "VARCHAR",
+    "time": "TIMESTAMP",
+    "began": "TIMESTAMP",
+    "node": "VARCHAR",
+    "job": "VARCHAR",
+    "trial": "INTEGER",
+    "words": "VARCHAR[]",
+    "why": "VARCHAR",
+}
+_FILES = {"turn": "UBIGINT", "file": "VARCHAR"}
+_ORIGINS = {
+    "origin": "VARCHAR",
+    "place": "UINTEGER",
+    "why_not": "VARCHAR",
+    "measures_nothing": "BOOLEAN",
+    "system": "VARCHAR",
+    "partition": "VARCHAR",
+    "environment": "VARCHAR",
+    "check_name": "VARCHAR",
+}
+_TEMPLATES = {
+    "place": "UINTEGER",
+    "variable": "BIGINT",
+    "state": "VARCHAR",
+    "metric": "VARCHAR",
+    "unit": "VARCHAR",
+    "factor": "DOUBLE",
+    "kind": "VARCHAR",
+    "status": "VARCHAR",
+    "why": "VARCHAR",
+    "dims": "VARCHAR",
+    "context": "UBIGINT",
+    "series": "UBIGINT",
+}
+NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?"
+VALUE, NO_VALUE, NOT_FINITE, REFUSED = "value", "no value", "not finite", "refused"
+_EMPTY = "('', 'none', 'null')"
+_FIGURES = f"""
+CREATE OR REPLACE TEMP TABLE foreign_figures AS
+SELECT run, place, node, trial, variable, word, CASE
+        WHEN regexp_full_match(word, '{NUMBER}') THEN CASE
+            WHEN as_number = 0 OR abs(as_number) BETWEEN 1e-{MOST_DIGITS} AND 1e{MOST_DIGITS}
+            THEN '{VALUE}' ELSE '{REFUSED}' END
+        WHEN lower(trim(word)) IN {_EMPTY} THEN '{NO_VALUE}'
+        WHEN ltrim(lower(trim(word)), '+-') IN ('nan', 'inf', 'infinity') THEN '{NOT_FINITE}'
+        ELSE '{REFUSED}' END AS state,
+    CASE WHEN state = '{VALUE}' THEN as_number END AS value
+FROM (
+    SELECT *, TRY_CAST(word AS DOUBLE) AS as_number
+    FROM (SELECT run, origin, node, trial, unnest(words) AS word,
+              unnest(range(len(words))) AS variable
+          FROM foreign_lines)
+) JOIN foreign_origins USING (origin)"""
+# Lines that give no row: refused ones with the reason, silent ones with NULL.
+_LEFT_OUT = f"""
+CREATE OR REPLACE TEMP TABLE foreign_left_out AS
+SELECT run, CASE
+        WHEN why_not <> '' THEN why_not
+        WHEN is_silent THEN NULL
+        WHEN why <> '' THEN why
+        ELSE concat('''', left(wrong, 40), ''' is not a number that a test prints') END AS reason
+FROM (
+    SELECT *, measures_nothing AND len(
+        list_filter(words, lambda word: lower(trim(word)) NOT IN {_EMPTY})) = 0 AS is_silent
+    FROM foreign_lines JOIN foreign_origins USING (origin)
+) LEFT JOIN (
+    SELECT run, min(word) AS wrong FROM foreign_figures WHERE state = '{REFUSED}' GROUP BY run
+) USING (run)
+WHERE why_not <> '' OR is_silent OR why <> '' OR wrong IS NOT NULL"""
+_RUNS = f"""
+INSERT INTO new_runs BY NAME
+SELECT run, system, partition, environment, check_name, job, time, file,
+    strftime(began, '%Y%m%dT%H%M%SZ-{SOURCE}') AS session, '' AS campaign, '{MODE}' AS mode,
+    '{SOURCE}' AS source, 0 AS place, '' AS expected, len(words)::INTEGER AS samples,
+    '{{}}' AS conditions, '{{}}' AS provenance
+FROM foreign_lines JOIN foreign_origins USING (origin)
+JOIN foreign_files ON turn = run >> {RUN_SHIFT} ANTI JOIN foreign_left_out USING (run)"""
+_SAMPLES = """
+INSERT INTO new_samples BY NAME
+SELECT run, node, metric, value, unit, kind, status, why, trial, dims, context,
+    series, CASE WHEN value IS NOT NULL THEN factor END AS factor,
+    CASE WHEN value IS NOT NULL AND word <> value::VARCHAR THEN word END AS digits
+FROM foreign_figures JOIN foreign_templates USING (place, variable, state)
+ANTI JOIN foreign_left_out USING (run)"""
+_USED = f"""
+SELECT DISTINCT run >> {RUN_SHIFT}, place, variable, state FROM foreign_figures
+ANTI JOIN foreign_left_out USING (run)"""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A performance variable as a line names it. unit: as printed; empty where there is none."""
+
+    name: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a line's origin means. variables: one for each of the line's words."""
+
+    origin: Origin
+    variables: tuple[Variable, ...]
+
+
+@dataclass
+class File:
+    """A file that is read, and what its reading reports.
+
+    path: where it is. name: what its rows call it. turn: its number, which begins those of its
+    runs. site: the system that it is imported for; empty: as the file says. zone: of times without
+    one. refused: lines and reasons. silent: lines of tests that measure nothing. strange_units:
+    those unknown here. systems: as the file names them.
+    """
+
+    path: Path
+    name: str
+    turn: int
+    site: str
+    zone: str
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    more_refused: int = 0
+    label: str = ""  # what the number of a line counts, if not lines
+    silent: int = 0
+    has_local_times: bool = False
+    strange_units: set[str] = field(default_factory=set)
+    systems: set[str] = field(default_factory=set)
+
+    @property
+    def run(self) -> int:
+        """The number that comes before those of its runs."""
+        return self.turn << RUN_SHIFT
+
+    def refuse(self, number: int, why: str) -> None:
+        """Leave out a line."""
+        if len(self.refused) < MAX_REFUSED:
+            self.refused.append((number, harmless(why)))
+        else:
+            self.more_refused += 1
+
+    def refused_lines(self) -> list[str]:
+        """What was refused, with file and line, in the order of the lines."""
+        found = [f"{self.path}:{self.label}{line}: {why}" for line, why in sorted(self.refused)]
+        if self.more_refused:
+            found.append(f"{self.path}: {self.more_refused} more lines")
+        return found
+
+    def notes(self) -> list[str]:
+        """What else a person should know."""
+        found = []
+        if self.has_local_times:
+            found.append(f"times without a zone are taken as {self.zone}")
+        if self.silent:
+            found.append(f"{self.silent} lines of tests that measure nothing")
+        for unit in sorted(self.strange_units):
+            found.append(f"unit '{unit}' is unknown and kept as it is" if unit else "no unit")
+        return found
+
+
+Files = Mapping[int, File]  # by their turns
+
+
+def add(
+    connection: duckdb.DuckDBPyConnection, files: Files, origins: Mapping[str, Known | str]
+) -> None:
+    """Add the figures of `foreign_lines` to the new rows. origins: or why lines are refused."""
+    held = [_origin_row(place, key, origins[key]) for place, key in enumerate(origins)]
+    tables.make(connection, "foreign_origins", _ORIGINS, tables.columns(held, _ORIGINS))
+    names = [{"turn": turn, "file": file.name} for turn, file in files.items()]
+    tables.make(connection, "foreign_files", _FILES, tables.columns(names, _FILES))
+    connection.execute(_FIGURES)
+    connection.execute(_LEFT_OUT)
+    _add_templates(connection, files, list(origins.values()))
+    connection.execute(_RUNS)
+    connection.execute(_SAMPLES)
+    for run, why in connection.execute("SELECT run, reason FROM foreign_left_out").fetchall():
+        file = files[run >> RUN_SHIFT]
+        if why is None:
+            file.silent += 1
+        else:
+            file.refuse(run - file.run, why)
+
+
+def _origin_row(place: int, key: str, held: Known | str) -> dict[str, Any]:
+    row = dict.fromkeys(_ORIGINS, "") | {"origin": key, "place": place, "measures_nothing": False}
+    if isinstance(held, str):
+        return row | {"why_not": held}
+    origin = held.origin
+    return row | {
+        "measures_nothing": not any(variable.name for variable in held.variables),
+        "system": origin.system,
+        "partition": origin.partition,
+        "environment": origin.environment,
+        "check_name": origin.check,
+    }
+
+
+def _add_templates(
+    connection: duckdb.DuckDBPyConnection, files: Files, known: list[Known | str]
+) -> None:
+    """What all figures of one origin, variable and state share, and their conditions."""
+    templates: dict[tuple[int, int, str], dict[str, Any]] = {}
+    conditions: dict[int, str] = {}
+    for turn, place, variable, state in connection.execute(_USED).fetchall():
+        held = known[place]
+        assert isinstance(held, Known)  # the lines of the others are refused
+        file, unit = files[turn], held.variables[variable].unit
+        file.systems |= {held.origin.conditions.get("system", held.origin.system)} - {""}
+        if state == VALUE and not unit_names.known(unit):
+            file.strange_units.add(harmless(unit))
+        key = place, variable, state
+        if key not in templates:
+            context = _context(held.origin)
+            conditions[context.key] = context.conditions
+            templates[key] = _template(held.origin, held.variables[variable], state, context)
+            templates[key] |= {"place": place, "variable": variable, "state": state}
+    rows_ = list(templates.values())
+    tables.make(connection, "foreign_templates", _TEMPLATES, tables.columns(rows_, _TEMPLATES))
+    tables.add(
+        connection,
+        "contexts",
+        [{"context": key, "conditions": text} for key, text in conditions.items()],
+    )
+
+
+def _context(origin: Origin) -> rows.Context:
+    head = Header(
+        session="",
+        system=origin.system,
+        partition=origin.partition,
+        environment=origin.environment,
+        check=origin.check,
+        job="",
+        time="",
+        mode=MODE,
+    )
+    return rows.context(head, origin.conditions)
+
+
+def _template(
+    origin: Origin, variable: Variable, state: str, context: rows.Context
+) -> dict[str, Any]:
+    metric = f"{origin.check}.{variable.name}"
+    found = {
+        "metric": metric,
+        "unit": "",
+        "factor": 1.0,
+        "kind": "",
+        "status": "ok",
+        "why": "",
+        "dims": rows.canonical(origin.dims),
+        "context": context.key,
+        "series": context.part ^ rows.of_metric(metric) ^ rows.of_dims(origin.dims),
+    }
+    if state == VALUE:
+        unit = unit_names.known(variable.unit)
+        if not unit:
+            return found | {"unit": harmless(variable.unit)}
+        return found | {"unit": unit, "factor": rows.factor(unit), "kind": units.kind(unit)}
+    if state == NOT_FINITE:
+        return found | {"status": "invalid", "why": "the value is not a finite number"}
+    if origin.result in FAILED:
+        why = origin.why or "the test failed, without a value"
+        return found | {"status": "generic", "why": why}
+    return found | {"status": "parse", "why": "the test gave no value"}
