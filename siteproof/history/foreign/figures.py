@@ -19,7 +19,7 @@ from siteproof.history import rows, tables
 from siteproof.history.foreign import unit_names
 from siteproof.history.foreign.origins import FAILED, MODE, Origin
 from siteproof.history.views import RUN_SHIFT
-from siteproof.record.samples import MOST_DIGITS, Header
+from siteproof.record.samples import MAX_DIGITS, Header
 
 SOURCE = "reframe"
 FIRST, LAST = "TIMESTAMP '2000-01-01'", "TIMESTAMP '2100-01-01'"  # between them is a test's time
@@ -69,7 +69,7 @@ _FIGURES = f"""
 CREATE OR REPLACE TEMP TABLE foreign_figures AS
 SELECT run, place, node, trial, variable, word, CASE
         WHEN regexp_full_match(word, '{NUMBER}') THEN CASE
-            WHEN as_number = 0 OR abs(as_number) BETWEEN 1e-{MOST_DIGITS} AND 1e{MOST_DIGITS}
+            WHEN as_number = 0 OR abs(as_number) BETWEEN 1e-{MAX_DIGITS} AND 1e{MAX_DIGITS}
             THEN '{VALUE}' ELSE '{REFUSED}' END
         WHEN lower(trim(word)) IN {_EMPTY} THEN '{NO_VALUE}'
         WHEN ltrim(lower(trim(word)), '+-') IN ('nan', 'inf', 'infinity') THEN '{NOT_FINITE}'
