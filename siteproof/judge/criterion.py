@@ -15,7 +15,7 @@ from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
-from siteproof.judge import published
+from siteproof.judge import published_values as published
 from siteproof.judge.gravity import RANKS, UNDECIDED, WRONG, Verdict, gravest, of_status
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind

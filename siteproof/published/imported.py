@@ -1,7 +1,7 @@
 """Figures that others have published, as samples: one file a campaign, date and check.
 
 They are marked by their mode, `published`, and by the condition of the same name, which says what
-kind of figure it is. They keep no criterion, and can show that one is missed (judge/published.py).
+kind of figure it is. They keep no criterion, and can show that one is missed (judge/published_values.py).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from enum import StrEnum
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.judge import published
-from siteproof.judge.published import Outcome
+from siteproof.judge import published_values as published
+from siteproof.judge.published_values import Outcome
 from siteproof.published.table_cells import Table, is_number, number, pair, shown, statistic, when
 from siteproof.record.samples import Sample
 from siteproof.rounding import round_to

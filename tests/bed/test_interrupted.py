@@ -31,7 +31,9 @@ def site(tmp_path, monkeypatch):
 def test_an_interrupted_job_leaves_its_nodes_untested_and_accuses_none(site):
     report = states.report(judged(site, ended()), [])
     assert str(report.of(states.State.UNTESTED)) == "n[001-008]"
-    assert report.nodes["n001"].reasons[0] == "Stream: not measured: left no result (job CANCELLED)"
+    why = report.nodes["n001"].findings[0]
+    assert (why.kind, why.check) == ("interrupted", "Stream")
+    assert why.message == "left no result (job CANCELLED)"
     assert report.nodes["n001"].untested
 
 
@@ -70,7 +72,9 @@ def test_a_wrong_answer_before_is_not_forgotten_because_of_interruptions(site):
 def test_the_verdict_is_incomplete_with_the_reason(site):
     [verdict] = judged(site, ended()).verdicts
     assert verdict.verdict is Verdict.INCOMPLETE
-    assert verdict.why == "interrupted: left no result (job CANCELLED)"
+    assert [(why.kind, why.message) for why in verdict.findings] == [
+        ("interrupted", "left no result (job CANCELLED)")
+    ]
 
 
 @pytest.fixture
@@ -89,7 +93,7 @@ def test_an_interrupted_session_takes_no_answer_back_and_is_named(world_of_eight
 def test_an_interrupted_session_alone_answers_nothing(world_of_eight):
     world_of_eight.keep(ended(2))
     assert world_of_eight.ask("verdict").code == 3
-    assert "does not count: interrupted" in world_of_eight.ask("why", "n003").out
+    assert "does not count: not measured: interrupted" in world_of_eight.ask("why", "n003").out
     assert world_of_eight.ask("nodes", "--untested").out == "n[001-008]\n"
 
 

@@ -109,7 +109,7 @@ def test_an_interrupted_run_takes_no_answer_back_and_is_named(here):
     here.keep([broken(node, "interrupted", 2, time=ago(hours=1)) for node in FLEET])
     code, out = found(here)
     assert code == 0
-    assert "n[001-008]: Stream was interrupted in session s0002; an older answer stands" in out
+    assert "n[001-008]: Stream: interrupted in session s0002; an older answer stands" in out
 
 
 def test_an_interrupted_run_alone_is_incomplete(here):

@@ -165,7 +165,7 @@ def test_a_count_that_no_criterion_bounds_is_not_judged(net):
     ("words", "metric", "told"),
     [
         ((), "TcpBandwith.throughput", "unknown metric 'TcpBandwith.throughput'"),
-        ((), "Stream.triad", "'Stream.triad' is no figure of a pair of nodes. Allowed: Tcp"),
+        ((), "Stream.triad", "'Stream.triad' is not a metric of pairs of nodes. Allowed: Tcp"),
         (("--link", "lann"), METRIC, "no link 'lann' (did you mean 'lan'?). Allowed: lan, wan."),
         (("--campaign", "none"), METRIC, "--campaign: no sample of 'none'"),
         (("--since", "soon"), METRIC, "--since: 'soon' is not a valid time"),

@@ -110,7 +110,7 @@ def _reads(call: ast.Call) -> str:
         return f"yaml.{name}" if name in YAML else ""
     if name in ("load", "loads"):
         return f"{base}.{name}" if base in MODULES else ""
-    return f"{base}.{name}" if name in READERS | {"GzipFile"} else ""
+    return f"{base}.{name}" if name in READERS | {"GzipFile", "raw_decode"} else ""
 
 
 def _function(node: ast.AST) -> str:

@@ -650,7 +650,7 @@ def test_every_verdict_names_what_was_set_aside_until_somebody_resolves_it(good)
     good.siteproof("report", "--output", page)
     assert "Set aside, not collected" in page.read_text()
     done = good.siteproof("collect")
-    assert "none that a job has" in done.refused()
+    assert "is not one that a job can have" in done.refused()
     assert "nothing left" not in done.out
     assert "not collected: 1, 'siteproof collect --discard STAGE'" in done.out
     assert "nothing is set aside" in good.siteproof("collect", "--discard", "stage/x").refused()

@@ -427,7 +427,7 @@ def test_after_an_error_nothing_more_is_done_and_the_log_has_it(scene, monkeypat
 def test_a_reservation_that_is_not_as_asked_for_is_an_error(scene, monkeypatch):
     fake = Slurm(cluster(), cluster(held("n1", "n3")))
     done = quarantine(scene, monkeypatch, fake, cluster())
-    assert "Slurm has n[1,3] where n[3,6] was asked for" in done.errors[0]
+    assert "Slurm has n[1,3] where n[3,6] was requested" in done.errors[0]
     assert len(fake.ran) == 1
 
 
@@ -627,11 +627,11 @@ def test_a_waiver_of_slowness_frees_no_node_whose_answers_are_wrong(world, waive
         (["--retest"], "no partition with Slurm"),
         (["--release", "--apply"], "no partition with Slurm"),
         (["--retest", "--release"], "at once"),
-        (["--limit", "many"], "--limit: 'many' is no share"),
-        (["--limit", "101%"], "no share"),
-        (["--keep-out", "OK"], "'OK' is no state"),
-        (["--keep-out", ""], "is no state"),
-        (["--users", "root $(id)"], "no list of users"),
+        (["--limit", "many"], "--limit: 'many' is not a share"),
+        (["--limit", "101%"], "not a share"),
+        (["--keep-out", "OK"], "'OK' is not a state"),
+        (["--keep-out", ""], "is not a state"),
+        (["--users", "root $(id)"], "not a list of users"),
         (["-n"], ""),
         (["x"], "'x' without --retest"),
     ],
