@@ -1,7 +1,8 @@
 """Figures that others have published, as samples: one file a campaign, date and check.
 
 They are marked by their mode, `published`, and by the condition of the same name, which says what
-kind of figure it is. They keep no criterion, and can show that one is missed (judge/published_values.py).
+kind of value it is. They can show that a criterion is missed, never that one is met
+(judge/published_values.py).
 """
 
 from __future__ import annotations
