@@ -64,7 +64,8 @@ def refuse_difference(system: str, found: Mapping[str, Registered], name: str) -
         return
     if differs := registered.difference(system, found[name]):
         what = f"differs from its lock file: {differs}"
-        raise UserError(f"environment {name}", what, hint=registered.mend(found[name].name))
+        hint = f"Run {registered.mend(found[name].name)}"
+        raise UserError(f"environment {name}", what, hint=hint)
 
 
 def remedy(programs: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ class Loss(Enum):
 
     MISSING = "does not exist"
     DANGLING = "is a link to a file that does not exist"
-    UNREADABLE = "cannot be read: {}"
+    UNREADABLE = "{}"  # read_named has said what it is: a folder, too large, not for this user
     NOT_PYTHON = "is not valid Python{}"
     NO_CLASS = "has no class {}"
     NO_TEST = "has {} without @rfm.simple_test"

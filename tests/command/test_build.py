@@ -218,8 +218,8 @@ def test_software_that_is_not_what_its_lock_says_measures_nothing(world, spack):
     (world.folder / "store/ior/.spack/spec.json").unlink()
     done = world.reframe("-r", "-n", "RandomIo")
     assert done.code == 1
-    assert "environment io is not what its lock says: not installed: ior@4.0.0" in done.out
-    assert "'siteproof build io' mends it" in done.out
+    assert "environment io: differs from its lock file: not installed: ior@4.0.0" in done.out
+    assert "Run 'siteproof build io'" in done.out
     assert not list((world.data / "perflogs").rglob("*.jsonl"))
 
 

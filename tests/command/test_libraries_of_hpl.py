@@ -90,7 +90,8 @@ def test_names_of_variables_that_are_none_are_a_mistake(hpl):
     of_the_site(hpl, "keep_variables: ['UCX TLS; rm']")
     told = hpl.siteproof("lint", "thishost")
     assert told.code == 2
-    assert "'UCX TLS; rm' names no variables" in told.err + told.out
+    assert "'UCX TLS; rm' is not a valid name" in told.said
+    assert "environments.system.keep_variables" in told.said
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ LESS = (  # root reads everything
     if os.geteuid() == 0
     else []
 )
-GONE = "siteproof: checks/cpu/stream.py is gone: Stream is not run"
+STREAM = "checks/cpu/stream.py"
 
 
 def broken(text, old, new):
@@ -199,7 +199,7 @@ def broken(text, old, new):
         ("class Stream(", "class Strem(", "yields no Stream"),
         ("@rfm.simple_test", "", "yields no Stream"),
         ('("copy", "triad")', '("copy", "quad")', "yields no Stream"),
-        ("class Stream(", "class Stream(:", "stream.py:10: cannot be loaded: invalid syntax"),
+        ("class Stream(", "class Stream(:", "stream.py:{line}: cannot be loaded: invalid"),
         ("class Stream(", "\0", "cannot be loaded"),
         ("@rfm", "raise ValueError('no')\n@rfm", "yields no Stream"),
     ],
@@ -207,8 +207,10 @@ def broken(text, old, new):
 )
 def test_a_broken_check_ends_the_run(good, old, new, told):
     good.clone = copy_clone(good.folder / "clone")
-    path = good.clone / "checks/cpu/stream.py"
-    path.write_text(broken(path.read_text(), old, new))
+    path = good.clone / STREAM
+    text = path.read_text()
+    path.write_text(broken(text, old, new))
+    told = told.format(line=1 + text[: text.index(old)].count("\n"))
     assert told in good.reframe("-r").refused()
     assert told in good.reframe("-l").refused()
 
@@ -218,10 +220,17 @@ def test_a_check_that_is_gone_is_told_by_the_verdict(good):
     (good.clone / "checks/cpu/stream.py").unlink()
     done = good.reframe("-r", "-n", "Hpl|HostParameters")
     assert done.code == 0
-    assert GONE in done.err
-    assert good.verdicts()["HERE-STREAM"] == "INCOMPLETE"
-    told = "checks/cpu/stream.py is gone, so Stream cannot be measured"
-    assert told in good.siteproof("why", "HERE-STREAM").out
+    assert f"siteproof: {STREAM} does not exist: Stream is not run" in done.err
+    judged = json.loads(good.siteproof("verdict", "--json").out)
+    (criterion,) = [found for found in judged["criteria"] if found["id"] == "HERE-STREAM"]
+    assert criterion["verdict"] == "INCOMPLETE"
+    reasons = {found["kind"]: found for found in criterion["findings"]}
+    assert reasons.keys() == {"not_measured", "check_missing"}
+    found = reasons["check_missing"]
+    assert found["check"] == "Stream"
+    assert found["details"]["file"] == STREAM
+    assert "older" not in found["details"]
+    assert STREAM in good.siteproof("why", "HERE-STREAM").out
 
 
 def gone(path):
@@ -242,22 +251,31 @@ def renamed(path):
     path.rename(path.with_suffix(".py.old"))
 
 
-@pytest.mark.parametrize("lose", [gone, to_nowhere, folder, renamed])
-def test_a_check_file_that_reframe_passes_over_is_told_in_one_line(world, lose):
+@pytest.mark.parametrize(
+    ("lose", "problem"),
+    [
+        (gone, "does not exist"),
+        (to_nowhere, "is a link to a file that does not exist"),
+        (folder, "is a folder"),
+        (renamed, "does not exist"),
+    ],
+    ids=["gone", "to_nowhere", "folder", "renamed"],
+)
+def test_a_check_file_that_reframe_passes_over_is_told_in_one_line(world, lose, problem):
     world.clone = copy_clone(world.folder / "clone")
     lose(world.clone / "checks/cpu/stream.py")
     done = world.reframe("-l")
     assert done.code == 0, done
     (line,) = done.err.splitlines()
-    assert line.startswith("siteproof: checks/cpu/stream.py is ")
-    assert line.endswith("Stream is not run, so nothing new answers HERE-STREAM of thishost")
+    assert line.startswith(f"siteproof: {STREAM} {problem}: Stream is not run")
+    assert "HERE-STREAM of thishost" in line
 
 
 def test_a_check_file_that_the_user_may_not_read_ends_the_run(world):
     world.clone = copy_clone(world.folder / "clone")
     (world.clone / "checks/cpu/stream.py").chmod(0)
     line = world.run(*LESS, "reframe", "-c", "checks/", "-l").refused()
-    assert line == "siteproof: checks/cpu/stream.py: cannot be read: Permission denied"
+    assert line == f"siteproof: {STREAM}: cannot be read: Permission denied"
 
 
 def test_lint_names_a_check_file_that_is_gone(world):
@@ -267,7 +285,7 @@ def test_lint_names_a_check_file_that_is_gone(world):
     assert done.code == 2
     (line,) = [line for line in done.out.splitlines() if line.startswith("siteproof: ")]
     assert line.startswith("siteproof: checks/cpu/catalogue.yaml:")
-    assert "checks/cpu/stream.py is gone, so nothing measures Stream.triad" in line
+    assert f"{STREAM} does not exist, so nothing measures Stream.triad" in line
     assert "HERE-STREAM of thishost" in line
 
 
@@ -275,7 +293,7 @@ def test_a_check_that_only_other_sites_need_is_a_warning(world):
     world.clone = copy_clone(world.folder / "clone")
     (world.clone / "checks/storage/mdtest.py").unlink()
     (line,) = world.reframe("-l").err.splitlines()
-    assert line.startswith("siteproof: warning: checks/storage/mdtest.py is gone: Mdtest")
+    assert line.startswith("siteproof: warning: checks/storage/mdtest.py does not exist: Mdtest")
     assert line in world.siteproof("plan", "-n", "Hpl").err
 
 
@@ -301,8 +319,12 @@ def test_an_older_answer_of_a_check_that_is_gone_stands_with_a_warning(good):
     assert good.reframe("-r", "-n", "Stream").code == 0
     (good.clone / "checks/cpu/stream.py").unlink()
     assert good.verdicts()["HERE-STREAM"] == "PASS"
-    told = "checks/cpu/stream.py is gone, so Stream cannot be measured; an older answer stands"
-    assert told in " ".join(good.siteproof("verdict").out.split())
+    (warning,) = json.loads(good.siteproof("verdict", "--json").out)["warnings"]
+    found = warning["finding"]
+    assert (found["kind"], found["check"]) == ("check_missing", "Stream")
+    assert (found["subject"], found["details"]["file"]) == ("localhost", STREAM)
+    assert found["details"]["older"] == 1
+    assert STREAM in " ".join(good.siteproof("verdict").out.split())
 
 
 # ---- tools that fail
@@ -339,7 +361,13 @@ def test_what_the_site_says_is_not_here_may_be_missing_and_is_named(world):
     done = world.siteproof("verdict")
     assert done.code == 0, done.said
     assert done.out.count("not here: no compiler") == 2
-    assert "HERE-PARAMETERS says not_here (no compiler), and was measured" in done.out
+    warnings = json.loads(world.siteproof("verdict", "--json").out)["warnings"]
+    assert [
+        (warning["finding"]["criterion"], warning["finding"]["message"])
+        for warning in warnings
+        if warning["finding"]["kind"] == "here_after_all"
+    ] == [("HERE-PARAMETERS", "no compiler")]
+    assert "warning: " in done.out
     assert world.siteproof("accept", "latest", "--why", "x").code == 0
 
 

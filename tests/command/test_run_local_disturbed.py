@@ -53,7 +53,7 @@ def test_a_sysctl_that_is_no_name_is_refused(good, key):
     good.edit("system", "kernel.ostype: Linux", f'"{key}": Linux')
     done = good.reframe("-r")
     assert done.code == 2
-    assert "is no sysctl" in done.err
+    assert "not a valid sysctl name in parameters.node.sysctl" in done.err
     assert not good.processes()
 
 

@@ -56,7 +56,7 @@ def test_a_file_that_is_gone_or_no_file_is_named(root):
     assert lost(root) == {"Stream": "checks/cpu/stream.py is a link to a file that does not exist"}
     path.unlink()
     path.mkdir()
-    assert lost(root) == {"Stream": "checks/cpu/stream.py cannot be read: is a folder"}
+    assert lost(root) == {"Stream": "checks/cpu/stream.py is a folder"}
 
 
 def test_a_link_to_a_file_with_the_check_is_as_good_as_the_file(root):
