@@ -104,6 +104,6 @@ def convert(value: Decimal | Fraction | int, unit: str, to: str) -> Fraction:
     return Fraction(value) * UNITS[unit][1] / UNITS[to][1]
 
 
-def count(number: object, word: str, words: str = "") -> str:
-    """`1 node`, `320 nodes`, `3 criteria`. words: the plural, where it is no mere s."""
-    return f"{number} {word if number == 1 else words or f'{word}s'}"
+def count(number: object, thing: str, things: str = "") -> str:
+    """`1 node`, `320 nodes`, `3 criteria`. things: the plural, where it does not end in s."""
+    return f"{number} {thing if number == 1 else things or f'{thing}s'}"
