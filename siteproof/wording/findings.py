@@ -113,7 +113,7 @@ def _lost(f: Fields) -> str:
 
 def _misses(f: Fields) -> str:
     shown = f": {f.message}" if f.message else ""
-    return f"{_value(f)} does not meet the contract's {f.bound}{shown}"
+    return f"{_value(f)} misses the contract, which requires {f.bound}{shown}"
 
 
 def _below_baseline(f: Fields) -> str:
@@ -186,9 +186,7 @@ def _seen(f: Fields) -> str:
 def _slow(f: Fields) -> str:
     z = f", z {f.z:1f}" if f.z else ""
     side = "below" if f.better.first == "higher" else "above"
-    return (
-        f"{_value(f)} is {f.deficit:share} {side} the fleet's median {f.median:6g}{z}, {_seen(f)}"
-    )
+    return f"{_value(f)} is {f.deficit:share} {side} the fleet median {f.median:6g}{z}, {_seen(f)}"
 
 
 def _slow_before(f: Fields) -> str:

@@ -159,7 +159,9 @@ def test_exactly_the_failed_nodes_are_reserved_tested_and_freed(gate, testbed):
     gate.measured()
     gate("--limit", "25%", "--apply", code=1)
     assert gate.reservations() == {NAME: "node[003,006]"}
-    assert "Comment=siteproof: FAILED: TB-PARAMETERS: " in gate.node("node003")
+    assert "Comment=siteproof: FAILED: TB-PARAMETERS, HostParameters.mismatches: " in gate.node(
+        "node003"
+    )
     assert "see: siteproof why node006" in gate.node("node006")
 
     before, records = gate.everything(), len(gate.log)

@@ -233,8 +233,7 @@ def test_starved_ranks_are_told(swept):
     )
     out = swept.ask().out
     assert (
-        "Ior.write: ranks differ at 64 tasks: the slowest has 18.2 % of the fastest's rate"
-        in out
+        "Ior.write: ranks differ at 64 tasks: the slowest has 18.2 % of the fastest's rate" in out
     )
     assert "Ior.write_slowest" not in out
 
