@@ -6,7 +6,7 @@ of a finding. siteproof.wording.findings makes sentences of them, last, and noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -177,11 +177,6 @@ def read(plain: dict[str, Any]) -> Finding:
     if not all(isinstance(value, Detail) for value in named.values()):
         raise TypeError
     return Finding(kind, **held, details=tuple((str(key), value) for key, value in named.items()))
-
-
-def unique(findings: Iterable[Finding]) -> list[Finding]:
-    """Each once, in their order."""
-    return list(dict.fromkeys(findings))
 
 
 def _is_number(held: object) -> bool:

@@ -39,6 +39,12 @@ _TEXTS = (
 )
 _NUMBERS = ("before", "after", "relative", "n_before", "n_after")
 _FLAGS = ("worse", "provisional", "of_fleet")
+_CAUSES = (  # what an alert may give as its cause
+    FindingKind.CHANGED,
+    FindingKind.NOTHING_CHANGED,
+    FindingKind.CHANGE_UNKNOWN,
+    FindingKind.AS_RECORDED,
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,10 @@ def _finding(plain: Any) -> Finding:
     """What changed, as recorded; records of older versions have a line of text."""
     if isinstance(plain, str):
         return Finding(FindingKind.AS_RECORDED, message=plain)
-    return finding.read(plain)
+    found = finding.read(plain)
+    if found.kind not in _CAUSES:  # the sentences of others need details that this one may lack
+        raise ValueError
+    return found
 
 
 def _moment(plain: Any) -> Moment | None:

@@ -20,8 +20,10 @@ from siteproof.compare import accepted
 from siteproof.errors import UserError
 from siteproof.gate import log
 from siteproof.record import descriptions, samples, session_numbers
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.trend import acks
+from siteproof.wording.findings import full
 
 DEEP = "[" * 5000 + "]" * 5000
 NAMED = "\x1b[31m\u202e<script>|\n=cmd()"
@@ -166,6 +168,28 @@ def test_an_acknowledgement_with_anything_wrong_in_it_is_a_line_or_a_record(here
         code, told = ask("trend")
         assert code in (0, 1, 2, 3), (what, told)
         assert "\x1b" not in told and "\u202e" not in told, what
+
+
+@pytest.mark.parametrize("kind", [*Kind, "unheard of"])
+def test_a_cause_without_its_details_is_refused_or_shown(here, kind):
+    record = {
+        "siteproof": 1,
+        "ack": "x",
+        "who": "anna",
+        "why": "because",
+        "when": "2026-11-01T00:00:00+00:00",
+        "takes_back": False,
+        "alert": ALERT | {"changed": [{"kind": str(kind)}]},
+    }
+    path = acks.folder(here, "here") / "20261101T000000.000000Z.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(record))
+    try:
+        (found,) = acks.read_all(here, "here")
+    except UserError as error:
+        assert str(error).startswith(str(path))
+        return
+    assert [isinstance(full(why), str) for why in found.alert.changed] == [True]
 
 
 def test_no_line_of_the_gates_log_makes_the_gate_less_careful(tmp_path):
