@@ -9,7 +9,7 @@ from enum import IntEnum
 class ExitCode(IntEnum):
     """What a script may rely on; 2 goes before 1, 1 before 3, 3 before 0.
 
-    siteproof.judge.gravity.exit_code makes it of verdicts.
+    siteproof.judge.severity.exit_code makes it of verdicts.
     """
 
     PASS = 0

@@ -40,7 +40,7 @@ MANY = 0.20  # of a role: with more bad nodes than that the median may be theirs
 
 
 class State(StrEnum):
-    """What a node is, the gravest first: what keeps it out hides behind nothing that does not."""
+    """The state of a node, the most severe first: a node in several states has the first of them."""
 
     FAILED = "FAILED"
     SLOW = "SLOW"

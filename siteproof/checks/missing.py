@@ -16,7 +16,7 @@ from siteproof.checks import session
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import ASKED, MIDDLES, judge, units
 from siteproof.judge.criterion import of_system as criterion_of_system
-from siteproof.judge.gravity import Verdict, gravest_status
+from siteproof.judge.severity import Verdict, most_severe_status
 from siteproof.record import campaign, pair_units
 from siteproof.record.ages import Ages
 from siteproof.record.samples import Header, Sample
@@ -158,7 +158,7 @@ def _newest_statuses(found: Iterable[Sample]) -> dict[str, str]:
         if sample.node not in statuses or statuses[sample.node][0] != job:
             statuses[sample.node] = job, []
         statuses[sample.node][1].append(sample.status)
-    return {node: gravest_status(told) for node, (_, told) in statuses.items()}
+    return {node: most_severe_status(told) for node, (_, told) in statuses.items()}
 
 
 def _newest(site: Site, asked: Asked) -> Answers:

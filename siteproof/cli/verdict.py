@@ -11,7 +11,7 @@ from rich.text import Text
 
 from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_answers
 from siteproof.export import documents
-from siteproof.judge.gravity import Verdict
+from siteproof.judge.severity import Verdict
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.findings import warning
 from siteproof.wording.verdicts import age, bound, last_line, next_command, reason, value

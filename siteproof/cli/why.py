@@ -10,7 +10,7 @@ from siteproof import nodesets
 from siteproof.cli.shared import which_answers
 from siteproof.errors import UserError
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, attempts_at, why_not
-from siteproof.judge.gravity import Verdict, exit_code
+from siteproof.judge.severity import Verdict, exit_code
 from siteproof.record.finding import Finding
 from siteproof.record.pair_units import ends
 from siteproof.record.samples import Sample

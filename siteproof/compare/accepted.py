@@ -15,7 +15,7 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.judge.gravity import Verdict, in_order
+from siteproof.judge.severity import Verdict, in_order
 from siteproof.record import campaign
 from siteproof.record.samples import Header, Order
 from siteproof.verdict.judgement import Judgement

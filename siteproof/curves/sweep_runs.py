@@ -12,7 +12,7 @@ from functools import cached_property
 
 from siteproof import nodesets
 from siteproof.errors import UserError
-from siteproof.judge.gravity import broke
+from siteproof.judge.severity import broke
 from siteproof.record import campaign as campaigns
 from siteproof.record.point import Point
 from siteproof.record.samples import Sample

@@ -13,7 +13,7 @@ from typing import Any
 
 from siteproof.errors import ExitCode
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.gravity import Verdict, is_wrong_answer
+from siteproof.judge.severity import Verdict, is_wrong_answer
 from siteproof.nodes.states import FleetReport, NodeReport, State
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement

@@ -23,7 +23,7 @@ from siteproof import nodesets
 from siteproof.errors import harmless
 from siteproof.export.documents import answers, common
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.gravity import UNDECIDED, Verdict
+from siteproof.judge.severity import UNDECIDED, Verdict
 from siteproof.record.pair_units import ends
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
@@ -165,7 +165,7 @@ def _decided(top: Element, judged: Judgement) -> None:
     suite = SubElement(top, "testsuite", name="verdict")
     case = _new(suite, judged, "verdict", DECIDED)
     lacking = [r for r in judged.verdicts if r.verdict in UNDECIDED and not r.excused]
-    if lacking or judged.gravest is None:
+    if lacking or judged.most_severe is None:
         words = " or ".join(v for v in UNDECIDED if any(r.verdict is v for r in lacking))
         message = f"{len(lacking)} of {len(judged.verdicts)} criteria are {words}"
         if not lacking:

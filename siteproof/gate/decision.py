@@ -11,11 +11,11 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
-from siteproof.judge.gravity import is_wrong_answer
+from siteproof.judge.severity import is_wrong_answer
 from siteproof.record.finding import Finding
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
-STATES = tuple(map(str, State))  # the gravest first
+STATES = tuple(map(str, State))  # the most severe first
 KEEP_OUT = ("FAILED", "ODD", "SLOW", UNTESTED)  # an UNSTABLE node goes back with a remark
 
 

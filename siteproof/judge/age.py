@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from siteproof.judge.gravity import BROKEN, Verdict
+from siteproof.judge.severity import BROKEN, Verdict
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED

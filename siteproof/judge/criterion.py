@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from siteproof.judge import published_values as published
-from siteproof.judge.gravity import RANKS, UNDECIDED, WRONG, Verdict, gravest, of_status
+from siteproof.judge.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.point import KNOB, OWN
@@ -105,7 +105,7 @@ def judge(
     waived: Mapping[str, Excuses] | None = None,
     fresh: Freshness | None = None,
 ) -> CriterionVerdict:
-    """The verdict on one criterion whose metric some check yields: the gravest one on any node.
+    """The verdict on one criterion whose metric some check yields: the most severe one on any node.
 
     samples: all samples in question, in any order. expected: the hardware of each expected node;
     where the criterion names links, of each unit of siteproof.record.pair_units, such as `a>b`;
@@ -206,7 +206,7 @@ def _judge_all(
     excused, deciding = _waive_all(_all_or_none_skip(nodes), waived)
     if criterion.scope in MIDDLES and deciding:
         deciding = [_judge_middle(criterion, deciding, expected, usual)]
-    worst = gravest(node.verdict for node in deciding) or Verdict.SKIP
+    worst = most_severe(node.verdict for node in deciding) or Verdict.SKIP
     nodes = sorted([*deciding, *excused], key=lambda node: _badness(criterion, node))
     findings, others = _commonest(nodes, worst)
     return CriterionVerdict(name, criterion, worst, findings, nodes, others, not deciding)
@@ -407,8 +407,8 @@ def judge_unit(
     """The verdict on a pair, a link or the system: the median of the trials of its newest job.
 
     A failed trial among good ones is a missing trial, unless it was a wrong answer; where all
-    failed, the gravest failure counts. Figures that differ in another dimension, such as a size,
-    must keep the promise each, and be there; the worst decides.
+    failed, the most severe failure counts. Values that differ in another dimension, such as a size,
+    are judged each by itself, and each is required; the worst decides.
     """
     answers = [s for s in attempts if not why_not(criterion, s)]
     job = [s for s in answers if pair_units.job(s) == pair_units.job(answers[0])]

@@ -19,7 +19,7 @@ from siteproof.analysis.attribution import RECEIVER, SENDER, Blame, Culprit, Pai
 from siteproof.analysis.daily import Attempt, Cell, daily
 from siteproof.errors import UserError
 from siteproof.judge.criterion import why_not
-from siteproof.judge.gravity import WRONG, broke
+from siteproof.judge.severity import WRONG, broke
 from siteproof.record import campaign, series
 from siteproof.record.pair_units import PEER, job, link_of, of_pairs
 from siteproof.record.samples import Header, JobOrder, Sample

@@ -10,7 +10,7 @@ from siteproof import files
 from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import RETESTS, State
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, failure
-from siteproof.judge.gravity import WRONG, Verdict, gravest_status, of_status
+from siteproof.judge.severity import WRONG, Verdict, most_severe_status, of_status
 from siteproof.record import descriptions, finding, series
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, ends
@@ -75,7 +75,7 @@ def _attempts(judged: Judgement) -> Iterator[Fact]:
 
 def _newest_failure(node: str, attempt: Sequence[Sample]) -> Finding | None:
     """How the newest run of a check failed on a node; a missing tool does not count."""
-    status = gravest_status(sample.status for sample in attempt)
+    status = most_severe_status(sample.status for sample in attempt)
     if status == "ok" or of_status(status) is Verdict.SKIP:
         return None
     sample = next(sample for sample in attempt if sample.status == status)
@@ -87,9 +87,9 @@ def _wrong_before(node: str, attempts: Sequence[Sequence[Sample]]) -> Finding | 
 
     As many right answers must follow as the retest rule asks; a run without an answer is none.
     """
-    statuses = [gravest_status(s.status for s in attempt) for attempt in attempts]
+    statuses = [most_severe_status(s.status for s in attempt) for attempt in attempts]
     answers = [status for status in statuses if status == "ok" or status in WRONG]
-    last = gravest_status(answers[-RETESTS:])
+    last = most_severe_status(answers[-RETESTS:])
     if last not in WRONG or statuses[-1] in WRONG:
         return None
     count = sum(status in WRONG for status in statuses)

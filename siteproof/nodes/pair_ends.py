@@ -13,7 +13,7 @@ from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.attribution import Culprit
 from siteproof.analysis.slow_nodes import Slow, State
 from siteproof.judge.criterion import failure
-from siteproof.judge.gravity import gravest_status
+from siteproof.judge.severity import most_severe_status
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.nodes.facts import Fact
@@ -157,7 +157,7 @@ def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> No
             {"link": one.link, "peers": culprit.peers},
             subject=node,
             check=check,
-            status=gravest_status(failed),
+            status=most_severe_status(failed),
         )
         found.facts.append((State.FAILED, why))
         return

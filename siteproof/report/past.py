@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.judge.gravity import NOT_TRIED
+from siteproof.judge.severity import NOT_TRIED
 from siteproof.record import series
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series, comparable

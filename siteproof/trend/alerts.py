@@ -126,7 +126,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Survey:
-    """Everything that changed, the gravest first.
+    """Everything that changed, the most severe first.
 
     fleet: steps of a whole fleet, told once. gaps: what could not be judged, a sentence each.
     clocks: sessions with wrong clocks, which were judged by their place. series: lines that were

@@ -48,7 +48,7 @@ def survey(
     found, stretches, seen, known = looked.lines, looked.stretches, looked.seen, looked.known
     named = clusters.alerts(site, seen.finds, [a.id for a in known])
     alerts = [a for a in named if _wanted(a, since, node)]
-    alerts = sorted(causes.explain(h, system, perflogs, alerts), key=gravity)
+    alerts = sorted(causes.explain(h, system, perflogs, alerts), key=severity)
     nodes = [s for s in stretches if s.node != FLEET]
     return Survey(
         alerts=[a for a in alerts if not a.of_fleet and a.kind != "drift"],
@@ -132,7 +132,7 @@ def same_series(alert: Alert, group: Group) -> bool:
     return alert.series == group.key or series.alike(alert.series, group.key)
 
 
-def gravity(alert: Alert) -> tuple[object, ...]:
+def severity(alert: Alert) -> tuple[object, ...]:
     """What sorts alerts: open ones first, proven before provisional, large before small."""
     return (
         not alert.open,

@@ -14,7 +14,7 @@ from siteproof.curves.whole_sweep import Derived
 from siteproof.errors import ExitCode
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import CriterionVerdict, judge, not_here, of_system, waiver_finding
-from siteproof.judge.gravity import Verdict, exit_code, gravest
+from siteproof.judge.severity import Verdict, exit_code, most_severe
 from siteproof.record import campaign, finding, pair_units
 from siteproof.record.ages import Ages, moment_of
 from siteproof.record.finding import Finding, Kind
@@ -53,9 +53,9 @@ class Judgement:
     late: bool = False
 
     @property
-    def gravest(self) -> Verdict | None:
-        """The gravest verdict on any criterion that decides; None if nothing is decided at all."""
-        return gravest(v.verdict for v in self.verdicts if not v.excused)
+    def most_severe(self) -> Verdict | None:
+        """The most severe verdict on the criteria that decide; None if none decides."""
+        return most_severe(v.verdict for v in self.verdicts if not v.excused)
 
     @property
     def exit_code(self) -> ExitCode:

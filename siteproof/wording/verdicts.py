@@ -12,7 +12,7 @@ from siteproof import nodesets, units
 from siteproof.curves import whole_sweep
 from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.gravity import WORTH_REPEATING, Verdict
+from siteproof.judge.severity import WORTH_REPEATING, Verdict
 from siteproof.record.pair_units import ends
 from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES

@@ -32,7 +32,7 @@ def test_a_campaign_is_accepted_with_who_and_why(here):
     assert told[1] == "the comparison is winter"
 
 
-def test_counts_stand_in_the_order_of_gravity_also_in_an_older_record(here):
+def test_counts_stand_in_the_order_of_severity_also_in_an_older_record(here):
     here.keep(good(1, campaign="winter"))
     here.ask("accept", "winter", "--why", "checked", "--who", "ann")
     (path,) = here.records()

@@ -13,7 +13,7 @@ from reasons import kinds, reasons
 
 import siteproof
 from siteproof.judge.criterion import judge
-from siteproof.judge.gravity import OF_STATUS, WRONG, Verdict, exit_code, gravest
+from siteproof.judge.severity import OF_STATUS, WRONG, Verdict, exit_code, most_severe
 from siteproof.record import samples
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, Sample
@@ -154,8 +154,8 @@ def test_a_baseline_for_another_program_says_nothing():
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PASS"]  # of nodes; no node is PENDING
 
 
-@pytest.mark.parametrize("graver", range(len(ORDER) - 1))
-def test_the_gravest_node_decides(graver):
+@pytest.mark.parametrize("worse", range(len(ORDER) - 1))
+def test_the_most_severe_node_decides(worse):
     usual = Baseline(metric="Stream.triad", at_least="100 GB/s", source="s", taken="2026-11-21")
     made = {
         "FAIL": lambda n: [ok(n, 60)],
@@ -164,9 +164,9 @@ def test_the_gravest_node_decides(graver):
         "REGRESSED": lambda n: [ok(n, 70)],
         "PASS": lambda n: [ok(n, 110)],
     }
-    for lighter in range(graver + 1, len(ORDER)):
-        found = [*made[ORDER[lighter]]("n1"), *made[ORDER[graver]]("n2"), *made["PASS"]("n3")]
-        assert verdict(*found, baseline=usual).verdict == ORDER[graver]
+    for lighter in range(worse + 1, len(ORDER)):
+        found = [*made[ORDER[lighter]]("n1"), *made[ORDER[worse]]("n2"), *made["PASS"]("n3")]
+        assert verdict(*found, baseline=usual).verdict == ORDER[worse]
 
 
 @pytest.mark.parametrize(
@@ -193,8 +193,8 @@ def test_the_exit_code_is_that_of_the_table(words, code):
 def test_the_order_is_that_of_the_words_and_every_status_has_one():
     """DESIGN.md, "Words"; whatever lists verdicts lists them in the order of this enumeration."""
     assert list(Verdict) == ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]
-    assert gravest(reversed(Verdict)) is Verdict.FAIL
-    assert gravest([]) is None
+    assert most_severe(reversed(Verdict)) is Verdict.FAIL
+    assert most_severe([]) is None
     assert {"ok", *OF_STATUS} == set(samples.STATUSES)
     assert WRONG == ("invalid", "checksum")
 
@@ -210,7 +210,7 @@ def test_nothing_else_in_the_package_lists_verdicts_in_an_order_of_its_own():
             told = [e.value for e in node.elts if isinstance(e, ast.Constant)]
             if len(words & {*named, *map(str, told)}) > 2:
                 found.append(path.name)
-    assert set(found) == {"gravity.py"}
+    assert set(found) == {"severity.py"}
 
 
 # ---- what cannot be measured here

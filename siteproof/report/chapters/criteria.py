@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from siteproof.judge.criterion import CriterionVerdict
-from siteproof.judge.gravity import NOT_KEPT, Verdict
+from siteproof.judge.severity import NOT_KEPT, Verdict
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few
 from siteproof.report.sections import Section, Table

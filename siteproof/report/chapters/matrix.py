@@ -10,7 +10,7 @@ from siteproof import units
 from siteproof.figure import grid as drawn
 from siteproof.figure import labels
 from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, USUAL, kinds_of
-from siteproof.judge.gravity import Verdict, of_status
+from siteproof.judge.severity import Verdict, of_status
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.record.pair_units import LINK, of_pairs

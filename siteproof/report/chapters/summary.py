@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from siteproof.errors import UserError, UserErrors
-from siteproof.judge.gravity import Verdict
+from siteproof.judge.severity import Verdict
 from siteproof.published import table_cells
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.chapters import changes, conditions, criteria, nodes, untested
@@ -42,8 +42,8 @@ def chapter(material: Material) -> Section:
 
 
 def mark(material: Material) -> str:
-    """The gravest verdict on any criterion that decides something."""
-    return str(material.judged.gravest or UNDECIDED)
+    """The most severe verdict on any criterion that decides something."""
+    return str(material.judged.most_severe or UNDECIDED)
 
 
 def headline(material: Material) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from siteproof.judge.criterion import CriterionVerdict
-from siteproof.judge.gravity import UNDECIDED, Verdict
+from siteproof.judge.severity import UNDECIDED, Verdict
 from siteproof.record.pair_units import link_of
 from siteproof.record.samples import PUBLISHED
 from siteproof.report.material import Material

@@ -56,7 +56,7 @@ def test_a_day_on_which_all_failed_has_no_average():
         (("parse",), "gen"),
     ],
 )
-def test_the_gravest_category_stands_for_the_day(told, first):
+def test_the_most_severe_category_stands_for_the_day(told, first):
     assert cell(50, *told).error == first
 
 

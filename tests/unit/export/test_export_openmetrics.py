@@ -12,7 +12,7 @@ from fleets import names, run_of
 from siteproof import units
 from siteproof.export import openmetrics
 from siteproof.export.openmetrics import Families
-from siteproof.judge.gravity import Verdict
+from siteproof.judge.severity import Verdict
 from siteproof.nodes.states import State
 from siteproof.sites import catalogue
 

@@ -11,7 +11,7 @@ from test_agreement import samples as three
 
 from siteproof.checks import contract, reference
 from siteproof.judge.criterion import judge
-from siteproof.judge.gravity import WRONG, Verdict
+from siteproof.judge.severity import WRONG, Verdict
 from siteproof.record import samples
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Header, Sample

@@ -11,7 +11,7 @@ from fleets import Fleet, broken, judged, names, run_of
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Slow
 from siteproof.judge.criterion import judge
-from siteproof.judge.gravity import is_wrong_answer
+from siteproof.judge.severity import is_wrong_answer
 from siteproof.nodes import states
 from siteproof.nodes.states import State
 from siteproof.record import descriptions
@@ -313,7 +313,7 @@ def test_a_run_without_an_answer_neither_hides_a_wrong_one_nor_takes_it_back(sit
     assert dict(wrong.details) == {"wrong": 1, "runs": 4, "needed": 3}
 
 
-def test_the_gravest_status_of_a_run_decides_in_whatever_order_it_was_written(site):
+def test_the_most_severe_status_of_a_run_decides_in_whatever_order_it_was_written(site):
     place, rest = site(), {n: v for n, v in even().items() if n != "n003"}
     for statuses in (["tool_missing", "invalid"], ["invalid", "tool_missing"]):
         runs = [*run_of(rest), *(broken("n003", status) for status in statuses)]

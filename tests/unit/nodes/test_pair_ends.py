@@ -9,7 +9,7 @@ from fleets import run_of
 from nets import METRIC, failed, head, load, ok
 from nets import star as exact_star
 
-from siteproof.judge.gravity import is_wrong_answer
+from siteproof.judge.severity import is_wrong_answer
 from siteproof.nodes import states
 from siteproof.nodes.states import State
 from siteproof.record.finding import Kind

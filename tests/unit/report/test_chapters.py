@@ -177,7 +177,7 @@ def test_the_fleet_over_time_shows_its_step_and_what_changed(told):
     assert "no step of the whole fleet" in triad.says
 
 
-def test_the_gravest_change_of_a_node_stands_beside_the_fleet(told):
+def test_the_most_severe_change_of_a_node_stands_beside_the_fleet(told):
     section = told["trend"]
     change = next(f for f in section.figures if f.title == "Stream.triad of n002")
     assert change.says.startswith("Step of -19.9 % ")

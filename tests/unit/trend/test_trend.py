@@ -91,7 +91,7 @@ def planted(tmp_path_factory):
 
 
 def of(seen, metric):
-    """The alerts of a figure, the gravest first."""
+    """The alerts of a figure, the most severe first."""
     return [alert for alert in seen.all if alert.metric == metric]
 
 
@@ -150,7 +150,7 @@ def test_steps_of_other_sizes_on_the_same_day_are_alerts_of_their_own(planted):
     assert {(a.place, len(a.nodes)) for a in of(planted, SCALE)} == {("rack2", 6), ("rack1", 1)}
 
 
-def test_the_gravest_comes_first(planted):
+def test_the_most_severe_comes_first(planted):
     proven = [a for a in planted.alerts if a.open and not a.provisional]
     assert [(a.metric, str(a.nodes)) for a in proven[:2]] == [(SCALE, "n001"), (IO, "n002")]
     assert [a.open for a in planted.alerts] == sorted(

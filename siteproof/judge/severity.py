@@ -1,4 +1,4 @@
-"""The one order of gravity: the words of a verdict, what a status is worth, and the exit code.
+"""The order of severity: the words of a verdict, what a status is worth, and the exit code.
 
 Whatever picks one of several verdicts or statuses, or lists them, goes by the order of `Verdict`.
 """
@@ -13,7 +13,7 @@ from siteproof.record.finding import Finding, Kind
 
 
 class Verdict(StrEnum):
-    """The words of a verdict, the gravest first."""
+    """The words of a verdict, the most severe first."""
 
     FAIL = "FAIL"
     ERROR = "ERROR"
@@ -45,7 +45,7 @@ WRONG = tuple(status for status, verdict in OF_STATUS.items() if verdict is Verd
 NOT_TRIED = tuple(status for status, verdict in OF_STATUS.items() if verdict not in BROKEN)
 
 
-def gravest(verdicts: Iterable[Verdict]) -> Verdict | None:
+def most_severe(verdicts: Iterable[Verdict]) -> Verdict | None:
     """The one that decides; None of none."""
     return min(verdicts, key=RANKS.__getitem__, default=None)
 
@@ -55,7 +55,7 @@ def of_status(status: str) -> Verdict:
     return OF_STATUS.get(status, Verdict.ERROR)
 
 
-def gravest_status(statuses: Iterable[str]) -> str:
+def most_severe_status(statuses: Iterable[str]) -> str:
     """The status that decides among those of one measurement; `ok` if all are."""
     bad = [status for status in statuses if status != "ok"]
     return min(bad, key=lambda status: RANKS[of_status(status)], default="ok")
@@ -67,14 +67,14 @@ def broke(status: str) -> bool:
 
 
 def in_order(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts by the word of a verdict, the gravest first; a later version's words last."""
+    """Counts by the word of a verdict, the most severe first; a later version's words last."""
     ranks: dict[str, int] = {verdict.value: rank for verdict, rank in RANKS.items()}
     return dict(sorted(counts.items(), key=lambda item: ranks.get(item[0], len(ranks))))
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
     """The exit code for what decides; a SKIP that was accepted is left out by the caller."""
-    worst = gravest(verdicts)
+    worst = most_severe(verdicts)
     if worst in NOT_KEPT:
         return ExitCode.FAIL
     return ExitCode.PASS if worst is Verdict.PASS else ExitCode.INCOMPLETE
