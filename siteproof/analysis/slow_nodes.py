@@ -40,7 +40,7 @@ MANY = 0.20  # of a role: with more bad nodes than that the median may be theirs
 
 
 class State(StrEnum):
-    """The state of a node, the most severe first: a node in several states has the first of them."""
+    """The state of a node, the most severe first: the first of several is shown."""
 
     FAILED = "FAILED"
     SLOW = "SLOW"
