@@ -17,7 +17,7 @@ from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
-from siteproof.wording.findings import sentence, sentences
+from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import age, bound, number, value
 
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
@@ -137,8 +137,8 @@ def _verdict(result: CriterionVerdict, node: NodeVerdict) -> str:
         words.append(value(node, result.criterion))
     if node.by_rounding:
         words.append("passes only by rounding")
-    if node.findings:
-        words.append(sentences(node.findings))
+    if text := wording.reasons(node.findings):
+        words.append(text)
     return ", ".join(words)
 
 

@@ -17,8 +17,8 @@ from siteproof.judge.severity import Verdict, is_wrong_answer
 from siteproof.nodes.states import FleetReport, NodeReport, State
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
-from siteproof.wording.findings import full, fulls, sentences
-from siteproof.wording.verdicts import bound, figure, number, why
+from siteproof.wording.findings import full, fulls
+from siteproof.wording.verdicts import bound, figure, number, reasons, why
 
 FORMAT = 1  # a key that is gone, or means something else, is another format; a new key is not
 
@@ -164,7 +164,7 @@ def _node(result: NodeVerdict, shared: Mapping[str, str]) -> dict[str, Any]:
     return {
         "node": result.node,
         "verdict": result.verdict,
-        "why": sentences(result.findings),
+        "why": reasons(result.findings),
         "findings": [found.record() for found in result.findings],
         "value": None if value is None else figure(result),
         "number": None if value is None else float(value),

@@ -27,8 +27,7 @@ from siteproof.judge.severity import UNDECIDED, Verdict
 from siteproof.record.pair_units import ends
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
-from siteproof.wording.findings import sentences
-from siteproof.wording.verdicts import bound, reason, value, why
+from siteproof.wording.verdicts import bound, reason, reasons, value, why
 
 TAGS = {
     Verdict.FAIL: "failure",
@@ -156,7 +155,7 @@ def _lines(result: CriterionVerdict, nodes: Sequence[NodeVerdict]) -> list[str]:
 
 def _line(result: CriterionVerdict, node: NodeVerdict) -> str:
     figure = value(node, result.criterion) if node.value is not None else ""
-    why = sentences(node.findings)
+    why = reasons(node.findings)
     return f"{node.node}: {', '.join(filter(None, (str(node.verdict), figure, why)))}"
 
 

@@ -120,7 +120,10 @@ def judge(
     if not expected:
         missing = Finding(Kind.NO_PAIR if criterion.links else Kind.ROLE_EMPTY)
         return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, (missing,)), ())
-    found = units(criterion, samples, expected, baselines, fresh)
+    found = [
+        _with_bound(name, n, criterion)
+        for n in units(criterion, samples, expected, baselines, fresh)
+    ]
     result = _judge_all(name, criterion, expected, found, baselines or {}, waived or {})
     result = _with_published(result, samples, expected)
     attempts = attempts_at(samples, criterion) if criterion.not_here else {}
@@ -205,7 +208,8 @@ def _judge_all(
 ) -> CriterionVerdict:
     excused, deciding = _waive_all(_all_or_none_skip(nodes), waived)
     if criterion.scope in MIDDLES and deciding:
-        deciding = [_judge_middle(criterion, deciding, expected, usual)]
+        middle = _judge_middle(criterion, deciding, expected, usual)
+        deciding = [_with_bound(name, middle, criterion)]
     worst = most_severe(node.verdict for node in deciding) or Verdict.SKIP
     nodes = sorted([*deciding, *excused], key=lambda node: _badness(criterion, node))
     findings, others = _commonest(nodes, worst)
@@ -248,6 +252,7 @@ def _with_published(
         unanswered = node.node in expected and node.sample is None and not node.waived
         if unanswered and sample is not None and PUBLISHED in sample.own_conditions:
             node = _published_node(criterion, node, sample, expected[node.node])
+            node = _with_bound(result.id, node, criterion)
         nodes.append(node)
     nodes.sort(key=lambda node: _badness(criterion, node))
     measured = any(node.sample for node in nodes)
@@ -599,6 +604,34 @@ def _judge_middle(
     return _judge_figure(criterion, name, Fraction(middle), sample, expected[node], usual)
 
 
+def _with_bound(name: str, node: NodeVerdict, criterion: Criterion) -> NodeVerdict:
+    """With the value and the bound or the baseline that it misses, if it misses one."""
+    sample = node.sample
+    if sample is None or sample.status != "ok":
+        return node
+    value = str(sample.value)
+    if node.value is not None and node.value != Fraction(sample.number):
+        value = f"{float(node.value):.12g}"  # of several trials or nodes
+    missed = Finding(
+        Kind.MISSES_BOUND,
+        subject=node.node,
+        check=sample.header.check,
+        metric=criterion.metric,
+        criterion=name,
+        value=value,
+        unit="" if sample.unit == "text" else sample.unit,
+        bound=f"{criterion.kind.replace('_', ' ')} {criterion.bound or criterion.equals}",
+        since=sample.header.time,
+    )
+    if node.verdict is Verdict.FAIL:
+        return replace(node, findings=(missed, *node.findings))
+    findings = (
+        replace(missed, kind=why.kind, bound=why.bound) if why.kind is Kind.BELOW_BASELINE else why
+        for why in node.findings
+    )
+    return replace(node, findings=tuple(findings))
+
+
 def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, str]:
     value = node.value or Fraction(0)
     return (RANKS[node.verdict], -value if criterion.at_most else value, node.node)
@@ -607,26 +640,32 @@ def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, st
 def _commonest(nodes: Sequence[NodeVerdict], verdict: Verdict) -> tuple[tuple[Finding, ...], int]:
     """The reasons that most of the nodes with this verdict share, and how many others there are.
 
-    Of answers that are too old that of the oldest.
+    Of answers that are too old that of the oldest. That a bound is missed counts as a reason only
+    where there is no other.
     """
     counts: Counter[tuple[object, ...]] = Counter()
     example: dict[tuple[object, ...], tuple[Finding, ...]] = {}
     kept = verdict in (Verdict.PASS, Verdict.SKIP)  # what is not kept has reasons of its own
     for node in nodes:
         if node.findings and (node.verdict is verdict or kept and node.waived):
-            reason = tuple(_without_age(found) for found in node.findings)
+            reason = tuple(map(_kind_of_reason, node.findings))
+            reason = tuple(found for found in reason if found.kind is not Kind.MISSES_BOUND)
             counts[reason] += 1
             known = example.setdefault(reason, node.findings)
             example[reason] = max(known, node.findings, key=_age)
+    if set(counts) - {()}:
+        del counts[()]
     if not counts:
         return (), 0
     most, _ = counts.most_common(1)[0]
     return example[most], len(counts) - 1
 
 
-def _without_age(found: Finding) -> Finding:
-    """The same reason of a sample that was measured at another time."""
+def _kind_of_reason(found: Finding) -> Finding:
+    """The same reason of a sample that was measured at another time, or on another node."""
     others = tuple((name, held) for name, held in found.details if name != "age")
+    if found.kind is Kind.BELOW_BASELINE:
+        found = replace(found, subject="", value="")
     return replace(found, since="", details=others)
 
 

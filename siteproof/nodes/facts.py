@@ -9,7 +9,7 @@ from itertools import product
 from siteproof import files
 from siteproof.analysis import restarts, uniformity
 from siteproof.analysis.slow_nodes import RETESTS, State
-from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, failure
+from siteproof.judge.criterion import NodeVerdict, failure
 from siteproof.judge.severity import WRONG, Verdict, most_severe_status, of_status
 from siteproof.record import descriptions, finding, series
 from siteproof.record.finding import Finding, Kind
@@ -33,7 +33,7 @@ def facts(judged: Judgement) -> Iterator[Fact]:
             yield from ((State.FAILED, restart) for restart in restarted)
     for result in judged.verdicts:
         for verdict in result.nodes:
-            yield from _contract(result, verdict, parameters)
+            yield from _contract(verdict, parameters)
     yield from _mismatches(judged.samples, parameters)
     yield from _odd_descriptions(judged)
     yield from _odd_conditions(judged.samples)
@@ -111,30 +111,11 @@ def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, ...], list[list[Samp
     return {key: [jobs[run] for run in sorted(jobs)] for key, jobs in runs.items()}
 
 
-def _contract(
-    result: CriterionVerdict, node: NodeVerdict, parameters: Mapping[Job, list[Sample]]
-) -> Iterator[Fact]:
-    sample = node.sample
-    if sample is None or sample.status != "ok":
-        return  # its status says why
-    criterion = result.criterion
-    measured = Finding(
-        Kind.MISSES_BOUND,
-        subject=node.node,
-        check=sample.header.check,
-        metric=criterion.metric,
-        criterion=result.id,
-        value=str(sample.value),
-        unit="" if sample.unit == "text" else sample.unit,
-        since=sample.header.time,
-    )
-    if node.verdict is Verdict.FAIL:
-        how = criterion.kind.replace("_", " ")
-        bound = f"{how} {criterion.bound or criterion.equals}"
-        yield State.FAILED, replace(measured, bound=bound, message=_which(sample, parameters))
-    elif node.verdict is Verdict.REGRESSED:
-        bound = next((f.bound for f in node.findings if f.kind is Kind.BELOW_BASELINE), "")
-        yield State.SLOW, replace(measured, kind=Kind.BELOW_BASELINE, bound=bound)
+def _contract(node: NodeVerdict, parameters: Mapping[Job, list[Sample]]) -> Iterator[Fact]:
+    states = {Kind.MISSES_BOUND: State.FAILED, Kind.BELOW_BASELINE: State.SLOW}
+    for why in node.findings:
+        if why.kind in states and node.sample is not None:
+            yield states[why.kind], replace(why, message=_which(node.sample, parameters))
 
 
 def _job(sample: Sample) -> Job:

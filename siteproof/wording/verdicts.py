@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from siteproof.curves import whole_sweep
 from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.severity import WORTH_REPEATING, Verdict
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import ends
 from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES
@@ -86,10 +88,19 @@ def reason(result: CriterionVerdict) -> str:
 
 def why(result: CriterionVerdict) -> str:
     """Why the verdict is what it is, as most of the nodes that decide have it."""
-    text = sentences(result.findings)
+    text = reasons(result.findings)
     if not result.others:
         return text
     return f"{text} (and {count(result.others, 'other reason')})"
+
+
+def reasons(findings: Iterable[Finding]) -> str:
+    """Why, in one line, where the value and the bound that it misses are printed next to it."""
+    return sentences(
+        replace(found, value="") if found.kind is Kind.BELOW_BASELINE else found
+        for found in findings
+        if found.kind is not Kind.MISSES_BOUND
+    )
 
 
 def _worst(result: CriterionVerdict) -> str:

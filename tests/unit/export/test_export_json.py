@@ -120,7 +120,7 @@ def test_why_is_told_by_fields_and_in_words_of_every_criterion_and_node(tmp_path
     kinds = {c["id"]: [why["kind"] for why in c["findings"]] for c in read["criteria"]}
     assert kinds == {
         "C-PASS": [],
-        "C-FAIL": [],
+        "C-FAIL": ["misses_bound"],
         "C-ERROR": ["no_value"],
         "C-SKIP": ["reported_only"],
         "C-INCOMPLETE": ["not_measured"],
@@ -129,7 +129,8 @@ def test_why_is_told_by_fields_and_in_words_of_every_criterion_and_node(tmp_path
     }
     units = [unit for c in read["criteria"] for unit in c["nodes"]]
     for one in (*read["criteria"], *units):
-        assert bool(one["why"]) is bool(one["findings"])
+        kinds = {why["kind"] for why in one["findings"]}  # value and bound have keys of their own
+        assert bool(one["why"]) is bool(kinds - {"misses_bound"})
     for node in read["fleet"]["nodes"]:
         assert len(node["reasons"]) == len(node["findings"]) > 0
         assert {why["subject"] for why in node["findings"]} == {node["node"]}
@@ -232,3 +233,15 @@ def test_what_others_have_published_keeps_to_the_schema(world):
 def test_the_schema_can_be_asked_for(here):
     done = here.inside("export", "schema", "nodes")
     assert (done.code, json.loads(done.out)) == (0, documents.schema_of("nodes"))
+
+
+def test_everything_that_does_not_pass_has_a_finding(tmp_path, monkeypatch):
+    read = exported(judged(site(tmp_path, monkeypatch)))
+    for criterion in read["criteria"]:
+        for result in (criterion, *criterion["nodes"]):
+            assert result["verdict"] == "PASS" or result["findings"], result
+    failed = next(c for c in read["criteria"] if c["verdict"] == "FAIL")
+    (why,) = failed["findings"]
+    assert why["kind"] == "misses_bound"
+    assert (why["criterion"], why["bound"]) == (failed["id"], "at least 100 MB/s")
+    assert why["value"] == failed["nodes"][0]["value"]
