@@ -265,16 +265,12 @@ def _must_give_way(path: Path, name: str, folder: int, may_replace: Callable[[in
         os.close(handle)
 
 
-def open_to_all(top: Path, system: str) -> list[str]:
-    """The folders of a system's samples to which everybody may write, each in a line."""
+def open_to_all(top: Path, system: str) -> list[Path]:
+    """The folders of a system's samples to which everybody may write. top: perflogs."""
     found = [top.parent, top, top / system]
     with suppress(OSError):
         found += sorted(path for path in (top / system).iterdir() if path.is_dir())
-    return [
-        f"{path}: everybody may write to it, so anybody may remove what was measured"
-        for path in found
-        if _writable_by_all(path)
-    ]
+    return list(filter(_writable_by_all, found))
 
 
 def _writable_by_all(path: Path) -> bool:

@@ -74,20 +74,20 @@ def start(site: Site, report: str | None = None) -> Session:
     return _current
 
 
-def take_place() -> list[str]:
-    """Give the session its number, once; what is odd about the numbers. Raises UserError."""
+def take_place() -> session_numbers.TooHigh | None:
+    """Give the session its number, once; a number that is too high to count. Raises UserError."""
     global _current
     active = current()
     if active.place:
-        return []
-    place, odd = session_numbers.take(
+        return None
+    place, too_high = session_numbers.take(
         active.folder / "perflogs",
         active.site.system.system,
         active.name,
         continued=active.continued,
     )
     _current = replace(active, place=place)
-    return odd
+    return too_high
 
 
 def _restored(report: str, stages: Path) -> str:

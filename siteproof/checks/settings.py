@@ -75,11 +75,14 @@ def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
         return
     sight.look(testcases, job_options)
     try:
-        odd = session.take_place()
+        too_high = session.take_place()
     except UserError as error:
         loading.refuse(error)
-    for line in odd:
-        loading.tell(line)
+    if too_high:
+        loading.tell(
+            f"{too_high.file}: its number is far above the last session's, {too_high.last}; "
+            "it does not count"
+        )
 
 
 def tell_full_disk(error: OSError) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.analysis.before_after import Word
-from siteproof.cli.shared import tell_left_out, tell_odd_clocks
+from siteproof.cli.shared import print_clocks, tell_left_out
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
@@ -68,7 +68,7 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     first, second = (record.samples(accepted.jobs_of(name, jobs)) for name in names)
     result = comparison.compare(site, first, second, files.perflogs())
     tell_left_out(record.sessions)
-    tell_odd_clocks(record.sessions)
+    print_clocks(record.sessions)
     code = _exit_code(result)
     if as_json:
         click.echo(json.dumps(_record(result, names, code), indent=1))

@@ -20,6 +20,7 @@ from siteproof.history import History, extract, open_history, questions, views
 from siteproof.history.extract import Wanted
 from siteproof.history.questions import interruptible
 from siteproof.record import campaign
+from siteproof.wording.findings import full
 
 WIDTH = 132  # columns where nobody looks at a terminal
 MOST = 40  # refused lines that are told; --json has all of them
@@ -105,7 +106,7 @@ def history(
         for note in found.notes:
             click.echo(f"siteproof: {note}", err=True)
         for name in wanted.systems or found.systems:
-            for line in found.odd_clocks(name):
+            for line in map(full, found.clock_findings(name)):
                 click.echo(f"siteproof: {name}: {line}", err=True)
         wanted.must_be_known(found)
         if query is not None:

@@ -7,6 +7,7 @@ import json
 import click
 
 from siteproof import files
+from siteproof.cli.shared import OPEN_TO_ALL
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import check_files, manual
@@ -63,8 +64,8 @@ def _data(chosen: list[str]) -> list[UserError]:
     for name in chosen:
         trust(name)
     top = files.perflogs() if files.perflogs().is_dir() else files.folder()
-    lines = [line for name in chosen for line in files.open_to_all(files.perflogs(), name)]
-    found = [UserError(*line.split(": ", 1)) for line in dict.fromkeys(lines)]
+    folders = [path for name in chosen for path in files.open_to_all(files.perflogs(), name)]
+    found = [UserError(path, OPEN_TO_ALL) for path in dict.fromkeys(folders)]
     if owner := files.mapped_owner(top):
         what = f"its file system gives files of this user to {owner}, so they are refused"
         found.append(

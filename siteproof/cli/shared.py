@@ -14,8 +14,10 @@ import click
 from siteproof import files
 from siteproof.errors import UserError
 from siteproof.record.sessions import Sessions
+from siteproof.wording.findings import full
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
+OPEN_TO_ALL = "everybody may write to it, so anybody may remove what was measured"
 SLOW = 1.0  # seconds before a word is said …
 OFTEN = 0.2  # … and between two
 MAX_FILES_NAMED = 50  # files that were left out
@@ -93,15 +95,15 @@ def tell_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
         click.echo(f"siteproof: left out: {line}", err=True)
     if len(left_out) > MAX_FILES_NAMED:
         click.echo(f"siteproof: left out: {len(left_out) - MAX_FILES_NAMED} more files", err=True)
-    for line in sessions.open_to_all:
-        click.echo(f"siteproof: warning: {line}", err=True)
+    for path in sessions.open_to_all:
+        click.echo(f"siteproof: warning: {path}: {OPEN_TO_ALL}", err=True)
     for line in sessions.set_aside if aside else ():
         click.echo(f"siteproof: {SET_ASIDE}{line}", err=True)
 
 
-def tell_odd_clocks(sessions: Sessions) -> None:
+def print_clocks(sessions: Sessions) -> None:
     """Name sessions whose clocks cannot be right, where nothing else shows them."""
-    for line in sessions.odd_clocks:
+    for line in map(full, sessions.clock_findings):
         click.echo(f"siteproof: {line}", err=True)
 
 

@@ -28,7 +28,7 @@ from siteproof.trend import Alert, Line, Survey, acks
 from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.finds import SHORTEST
 from siteproof.units import count
-from siteproof.wording.findings import full
+from siteproof.wording.findings import full, fulls
 
 _why = click.option(
     "--why", default="", metavar="TEXT", help="The reason, required: it is kept with the change."
@@ -257,7 +257,7 @@ def show(site: Site, seen: Survey) -> None:
     _list(console, "swings", [str(rhythm) for rhythm in seen.seasons])
     _list(console, "acknowledged", [_acknowledged(alert) for alert in seen.acknowledged])
     _list(console, "not judged", seen.gaps)
-    _list(console, "warning", seen.clocks)
+    _list(console, "warning", fulls(seen.clocks))
     _line(console, _last_line(site, seen))
 
 
@@ -481,7 +481,7 @@ def record(site: Site, seen: Survey, code: ExitCode) -> dict[str, Any]:
             }
             for r in seen.seasons
         ],
-        "gaps": [harmless(line) for line in (*seen.gaps, *seen.clocks)],
+        "gaps": [harmless(line) for line in (*seen.gaps, *fulls(seen.clocks))],
     }
 
 

@@ -23,6 +23,7 @@ from siteproof.errors import UserError
 from siteproof.history import tables, views
 from siteproof.history.refresh import Refresh, Told, is_of
 from siteproof.record import clocks
+from siteproof.record.finding import Finding
 from siteproof.record.samples import Header
 
 _HEADS = """
@@ -69,15 +70,22 @@ class History:
                 hint="'siteproof history --rebuild' makes it anew",
             ) from None
 
-    def odd_clocks(self, system: str) -> list[str]:
+    def clock_findings(self, system: str) -> list[Finding]:
         """What is wrong with the clocks and numbers of a system's sessions."""
         found = self.sql(_HEADS, {"system": system, "nodes": clocks.NODES})
-        return clocks.told(
+        return clocks.findings(
             Header(
-                session, system, "", "", check, "", f"{time}+00:00", provenance=held, place=place
+                session,
+                system,
+                "",
+                "",
+                check,
+                "",
+                f"{time}+00:00",
+                provenance={clocks.NODES: nodes} if nodes else {},
+                place=place,
             )
-            for session, check, time, place, off in found
-            for held in ({clocks.NODES: off} if off else {},)
+            for session, check, time, place, nodes in found
         )
 
     def close(self) -> None:

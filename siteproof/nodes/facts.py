@@ -49,8 +49,7 @@ def warnings(judged: Judgement) -> list[Finding]:
         if restarts.are_many(restarted, tested):
             held = {"role": role, "count": len(restarted), "of": tested}
             found.append(finding.of(Kind.MANY_RESTARTED, held))
-    clocks = judged.sessions.odd_clocks if judged.sessions else ()
-    return [*found, *(Finding(Kind.CLOCK, message=line) for line in clocks)]
+    return [*found, *(judged.sessions.clock_findings if judged.sessions else ())]
 
 
 def _restarts(judged: Judgement) -> Iterator[tuple[str, list[Finding], int]]:

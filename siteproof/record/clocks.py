@@ -1,138 +1,149 @@
-"""Clocks that cannot be right, told in words: the order of sessions does not hang on them."""
+"""Clocks and session numbers that cannot be right. They do not change the order of sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from siteproof import nodesets
+from siteproof.record import finding
+from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.samples import PUBLISHED, Header
 from siteproof.record.session_numbers import highest
 
 BOUND = 60  # seconds that two clocks may differ
 NODES = "clocks"  # provenance: the nodes whose clocks are off, each with by how much
 LONGEST = 12  # digits of such a time
-SHOWN = 5  # of a kind; the others are counted
-BY_PLACE = "judged by its place in the order of sessions"
+MAX_FINDINGS = 5  # of a kind; the others are counted
+MAX_LISTED = 3  # sessions of a number, and numbers of a session, that are named
 
 
 @dataclass(frozen=True)
 class Span:
-    """When a session measured, by its clocks: UTC, as text. order: of its last job."""
+    """When a session measured, by its clocks: UTC, as text."""
 
     session: str
-    place: int
     first: str
     last: str
 
 
-def told(headers: Iterable[Header], now: datetime | None = None) -> list[str]:
-    """What is wrong with the clocks and numbers of a system's sessions, a sentence each."""
+def findings(headers: Iterable[Header], now: datetime | None = None) -> list[Finding]:
+    """What is wrong with the clocks and numbers of a system's sessions."""
     own = [header for header in headers if header.mode != PUBLISHED]
     spans = _spans(own)
     limit = _text((now or datetime.now(UTC)) + timedelta(seconds=BOUND))
     return [
-        *_few(_later_than_now(spans, limit)),
-        *_few(_before_an_older(spans, limit)),
-        *_few(_numbers(own)),
-        *_few(_nodes(own)),
+        *_limited(_later_than_now(spans, limit)),
+        *_limited(_before_an_older(spans, limit)),
+        *_limited(_numbers(own)),
+        *_limited(_nodes(own)),
     ]
 
 
 def read(text: str) -> int | None:
-    """A time of a node's own account, in seconds since 1970; None: it is none."""
-    is_one = text.isascii() and text.isdigit() and len(text) <= LONGEST
-    return int(text) if is_one else None
+    """A time that a node reported, in seconds since 1970; None: it is not valid."""
+    is_valid = text.isascii() and text.isdigit() and len(text) <= LONGEST
+    return int(text) if is_valid else None
 
 
 def of_nodes(accounts: Iterable[tuple[str, Mapping[str, str]]], started: float, now: float) -> str:
-    """Which nodes began before their job did, or ended after now, by more than the bound.
+    """The nodes that began before their job did, or ended after now, by more than the bound.
 
-    accounts: each node's own. started, now: by the login node's clock.
+    accounts: what each node reported. started, now: by the login node's clock.
+    The text becomes the job's provenance; empty if all clocks agree.
     """
-    behind: dict[str, float] = {}
-    ahead: dict[str, float] = {}
+    slow: dict[str, float] = {}
+    fast: dict[str, float] = {}
     for node, account in accounts:
         begin, end = (read(account.get(key, "")) for key in ("start", "end"))
         if begin is not None and begin < started - BOUND:
-            behind[node] = max(started - begin, behind.get(node, 0))
+            slow[node] = max(started - begin, slow.get(node, 0))
         if end is not None and end > now + BOUND:
-            ahead[node] = max(end - now, ahead.get(node, 0))
-    return "; ".join(
-        f"{nodesets.of(held)} {'up to ' if len(held) > 1 else ''}{max(held.values()):.0f} s {word}"
-        for held, word in ((behind, "behind"), (ahead, "ahead"))
-        if held
-    )
+            fast[node] = max(end - now, fast.get(node, 0))
+    # Perflogs of all versions have these two words.
+    texts = [_off(slow, "behind"), _off(fast, "ahead")]
+    return "; ".join(filter(None, texts))
+
+
+def _off(seconds: Mapping[str, float], side: str) -> str:
+    if not seconds:
+        return ""
+    up_to = "up to " if len(seconds) > 1 else ""
+    return f"{nodesets.of(seconds)} {up_to}{max(seconds.values()):.0f} s {side}"
 
 
 def _spans(headers: Sequence[Header]) -> list[Span]:
     """The sessions in their order."""
-    held: dict[str, list[Header]] = {}
-    for header in headers:
-        held.setdefault(header.session, []).append(header)
-    found = []
-    for session, mine in held.items():
-        first, last = (end(header.time for header in mine) for end in (min, max))
-        place = min(header.place for header in mine)
-        began = mine[0].began
+    by_session: dict[str, list[Header]] = {}
+    for header in sorted(headers, key=lambda header: header.order):
+        by_session.setdefault(header.session, []).append(header)
+    spans = []
+    for session, jobs in by_session.items():
+        first, last = min(job.time for job in jobs), max(job.time for job in jobs)
+        began = jobs[0].began
         if began is not None:
             first = min(first, _text(datetime.fromtimestamp(began, UTC)))
-        found.append((min(header.order for header in mine), Span(session, place, first, last)))
-    return [span for _, span in sorted(found, key=lambda one: one[0])]
+        spans.append(Span(session, first, last))
+    return spans
 
 
-def _later_than_now(spans: Sequence[Span], limit: str) -> Iterator[str]:
+def _later_than_now(spans: Sequence[Span], limit: str) -> Iterator[Finding]:
     for span in spans:
         if span.last > limit:
-            yield f"session {span.session} ended at {span.last}, later than now: {BY_PLACE}"
+            yield _finding(Kind.CLOCK_FUTURE, session=span.session, ended=span.last)
 
 
-def _before_an_older(spans: Sequence[Span], limit: str) -> Iterator[str]:
+def _before_an_older(spans: Sequence[Span], limit: str) -> Iterator[Finding]:
     """A session that ended before an older one began, beyond the bound."""
     latest: Span | None = None
     for span in spans:
         if latest and _shifted(span.last) < latest.first:
-            yield (
-                f"session {span.session} ended at {span.last}, before the older session "
-                f"{latest.session} began at {latest.first}: {BY_PLACE}"
+            yield _finding(
+                Kind.CLOCK_BEFORE_OLDER,
+                session=span.session,
+                ended=span.last,
+                older_session=latest.session,
+                began=latest.first,
             )
         if span.last <= limit and (latest is None or span.first > latest.first):
             latest = span
 
 
-def _numbers(headers: Sequence[Header]) -> Iterator[str]:
-    """Numbers that two sessions have, sessions with two numbers, and leaps."""
+def _numbers(headers: Sequence[Header]) -> Iterator[Finding]:
+    """Numbers that two sessions have, sessions with two numbers, and numbers far too high."""
     sessions: dict[int, set[str]] = {}
-    places: dict[str, set[int]] = {}
+    numbers: dict[str, set[int]] = {}
     for header in headers:
         if header.place:
             sessions.setdefault(header.place, set()).add(header.session)
-            places.setdefault(header.session, set()).add(header.place)
-    for place, names in sorted(sessions.items()):
+            numbers.setdefault(header.session, set()).add(header.place)
+    for number, names in sorted(sessions.items()):
         if len(names) > 1:
-            yield (
-                f"the number {place} is that of sessions {', '.join(sorted(names)[:3])}: "
-                "ordered by their times"
-            )
-    for name, held in sorted(places.items()):
-        if len(held) > 1:
-            yield f"session {name} has the numbers {', '.join(map(str, sorted(held)[:3]))}"
+            yield _finding(Kind.NUMBER_SHARED, number=number, sessions=_listed(names))
+    for name, of_session in sorted(numbers.items()):
+        if len(of_session) > 1:
+            yield _finding(Kind.TWO_NUMBERS, session=name, numbers=_listed(of_session))
     last, beyond = highest(sessions)
-    for place in beyond:
-        yield (
-            f"session {min(sessions[place])} has the number {place}, far beyond {last}, "
-            "the last before it: it does not count"
+    for number in beyond:
+        yield _finding(
+            Kind.NUMBER_TOO_HIGH, session=min(sessions[number]), number=number, last=last
         )
 
 
-def _nodes(headers: Sequence[Header]) -> Iterator[str]:
+def _listed(items: Collection[str] | Collection[int]) -> str:
+    return ", ".join(map(str, sorted(items)[:MAX_LISTED]))
+
+
+def _nodes(headers: Sequence[Header]) -> Iterator[Finding]:
     for header in headers:
-        if off := header.provenance.get(NODES):
-            yield (
-                f"clocks of nodes that differ from the login node's by more than {BOUND} s "
-                f"(session {header.session}, {header.check}): {off}"
-            )
+        if nodes := header.provenance.get(NODES):
+            found = {"session": header.session, "nodes": nodes}
+            yield finding.of(Kind.NODE_CLOCKS, found, check=header.check)
+
+
+def _finding(kind: Kind, **details: Detail) -> Finding:
+    return finding.of(kind, details)
 
 
 def _shifted(text: str) -> str:
@@ -146,7 +157,10 @@ def _text(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds")
 
 
-def _few(lines: Iterable[str]) -> list[str]:
-    found = list(lines)
-    more = [f"and {len(found) - SHOWN} more of that kind"] if len(found) > SHOWN else []
-    return [*found[-SHOWN:], *more]
+def _limited(found: Iterable[Finding]) -> list[Finding]:
+    """The last of them, and how many more there are."""
+    every = list(found)
+    last = every[-MAX_FINDINGS:]
+    if len(every) > len(last):
+        last.append(_finding(Kind.MORE_CLOCKS, count=len(every) - len(last)))
+    return last

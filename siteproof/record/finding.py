@@ -59,7 +59,13 @@ class Kind(StrEnum):
     WAIVER_EXPIRED = "waiver_expired"  # problem, owner, until, ticket
     HERE_AFTER_ALL = "here_after_all"
     MEASURED_UNDER = "measured_under"  # a condition that is a warning, such as a slow BLAS
-    CLOCK = "clock"
+    CLOCK_FUTURE = "clock_future"  # session, ended: later than now
+    CLOCK_BEFORE_OLDER = "clock_before_older"  # session, ended, older_session, began
+    NODE_CLOCKS = "node_clocks"  # session, nodes: with the seconds that their clocks are off
+    NUMBER_SHARED = "number_shared"  # number, sessions
+    TWO_NUMBERS = "two_numbers"  # session, numbers
+    NUMBER_TOO_HIGH = "number_too_high"  # session, number, last (the highest before it)
+    MORE_CLOCKS = "more_clocks"  # count: further findings of the kind before it
 
     # A node compared with others and with its past
     RESTARTED = "restarted"  # what (node, slurmd, no slurmd), age (seconds), time, needed

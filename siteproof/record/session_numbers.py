@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from siteproof import files, locks
 from siteproof.errors import UserError
@@ -18,30 +19,33 @@ LEAP = 10_000  # as many sessions in a row leave neither a number nor a sample
 LONGEST = 200  # bytes of a session's name
 
 
+class TooHigh(NamedTuple):
+    """A file of a number that is far above the last session's, and does not count."""
+
+    file: Path
+    last: int
+
+
 def take(
     perflogs: Path, system: str, session: str, *, continued: bool = False
-) -> tuple[int, list[str]]:
-    """The next number, or the one that a continued session has; and what is odd about the others.
+) -> tuple[int, TooHigh | None]:
+    """The next number, or the one that a continued session has; and the first that is too high.
 
     Raises UserError where none can be taken.
     """
     folder = perflogs / system / FOLDER
-    if folder.parent.is_symlink():  # whoever puts it there must not say where we write
+    if folder.parent.is_symlink():  # whoever makes a link must not choose where we write
         raise UserError(folder.parent, "no number for this session: it is a link", "a folder")
     try:
         locks.make_folder(folder)
         taken = locks.numbers(folder)
         if continued and session in (has := _of_sessions(folder, taken)):
-            return has[session], []
+            return has[session], None
         last, beyond = highest([*taken, *_of_samples(perflogs, system)])
-        odd = [
-            f"{folder / locks.name_of(number)}: far beyond the last session's number, {last}; "
-            "it does not count"
-            for number in beyond[:1]
-        ]
+        too_high = TooHigh(folder / locks.name_of(beyond[0]), last) if beyond else None
         for number in range(last + 1, samples.LAST_PLACE):
             if _create(folder / locks.name_of(number), session):
-                return number, odd
+                return number, too_high
     except OSError as error:
         raise UserError(
             folder,
@@ -72,7 +76,7 @@ def highest(numbers: Iterable[int]) -> tuple[int, list[int]]:
 
 
 def known(perflogs: Path, system: str) -> dict[str, int]:
-    """The number of each session of a system, as far as their folder says it."""
+    """The number of each session of a system, as far as the files in their folder record it."""
     folder = perflogs / system / FOLDER
     try:
         return _of_sessions(folder, locks.numbers(folder))
@@ -94,10 +98,10 @@ def _of_sessions(folder: Path, numbers: Iterable[int]) -> dict[str, int]:
 
 
 def _of_samples(perflogs: Path, system: str) -> Iterable[int]:
-    """The numbers that samples have: files of numbers may be gone. One file a session tells."""
+    """The numbers in samples, as files of numbers may be lost. One file of a session is enough."""
     first = {path.name.partition(".")[0]: path for path in samples.files(perflogs, system)}
     for path in first.values():
         try:
             yield samples.read_header(path).place
         except UserError:
-            continue  # told by whatever reads it for its samples
+            continue  # reported when its samples are read

@@ -14,6 +14,7 @@ from typing import TypeVar
 from siteproof import files
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import clocks, samples, session_numbers, set_aside
+from siteproof.record.finding import Finding
 from siteproof.record.samples import Header, Order, Sample
 
 Read = TypeVar("Read")
@@ -93,9 +94,9 @@ class Sessions:
         return [str(error) for error in self._broken.values()]
 
     @property
-    def odd_clocks(self) -> list[str]:
+    def clock_findings(self) -> list[Finding]:
         """What is wrong with the clocks and numbers of the sessions."""
-        return clocks.told(self._written) if self._files else []
+        return clocks.findings(self._written) if self._files else []
 
     @property
     def refused(self) -> bool:
@@ -103,8 +104,8 @@ class Sessions:
         return any(isinstance(error, files.Refused) for error in self._broken.values())
 
     @property
-    def open_to_all(self) -> list[str]:
-        """The folders of the system's samples to which everybody may write, each in a line."""
+    def open_to_all(self) -> list[Path]:
+        """The folders of the system's samples to which everybody may write."""
         return files.open_to_all(self.perflogs, self.system)
 
     @cached_property

@@ -139,7 +139,7 @@ class Survey:
     drifts: list[Alert] = field(default_factory=list)
     seasons: list[Rhythm] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
-    clocks: list[str] = field(default_factory=list)
+    clocks: list[Finding] = field(default_factory=list)
     acknowledged: list[Alert] = field(default_factory=list)
     series: int = 0
     points: int = 0

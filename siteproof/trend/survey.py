@@ -56,7 +56,7 @@ def survey(
         drifts=[a for a in alerts if a.kind == "drift"],
         seasons=_rhythms(seen.rhythms),
         gaps=gaps.told(h, system, found, stretches) + _searched(seen.left_out),
-        clocks=h.odd_clocks(system),
+        clocks=h.clock_findings(system),
         acknowledged=[a for a in known if _wanted(a, None, node) and metric in ("", a.metric)],
         series=sum(len(group.nodes) for group in found.groups),
         points=sum(s.values.size for s in nodes),

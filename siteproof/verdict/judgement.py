@@ -102,14 +102,13 @@ def judge_system(
     past = bool(as_of) or "@" in name
     if not past:  # the checks of today's clone say nothing about a moment of the past
         judged = _without_check(judged)
-    clocks = [Finding(Kind.CLOCK, message=line) for line in record.sessions.odd_clocks]
     return replace(
         judged,
         campaign=name,
         past=past,
         late=start is not None,
         sessions=record.sessions,
-        warnings=[*judged.warnings, *clocks],
+        warnings=[*judged.warnings, *record.sessions.clock_findings],
     )
 
 

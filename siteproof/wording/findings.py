@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from siteproof.judge.age import lasting
+from siteproof.record.clocks import BOUND
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.units import count
 
@@ -234,6 +235,7 @@ FORMS: dict[str, Callable[[Detail], str]] = {
     "age": lambda held: lasting(timedelta(seconds=float(held))),
     "minute": lambda held: f"{datetime.fromisoformat(str(held)):%Y-%m-%d %H:%M}",
 }
+_BY_NUMBER = "its number, and not its clock, gives its place in the order of sessions"
 TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOT_MEASURED: "not measured",
     Kind.NO_VALUE: lambda f: f"no value: {_message(f)}",
@@ -272,7 +274,17 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.WAIVER_EXPIRED: "waiver {f.waived_by} of {f.owner} expired on {f.until}: {f.problem}",
     Kind.HERE_AFTER_ALL: "was measured, although the site says not_here: {f.message}",
     Kind.MEASURED_UNDER: "{f.message}",
-    Kind.CLOCK: "{f.message}",
+    Kind.CLOCK_FUTURE: f"session {{f.session}} ended at {{f.ended}}, later than now; {_BY_NUMBER}",
+    Kind.CLOCK_BEFORE_OLDER: "session {f.session} ended at {f.ended}, before the older session "
+    f"{{f.older_session}} began at {{f.began}}; {_BY_NUMBER}",
+    Kind.NUMBER_SHARED: "sessions {f.sessions} have the same number {f.number}; they are "
+    "ordered by their times",
+    Kind.TWO_NUMBERS: "session {f.session} has the numbers {f.numbers}",
+    Kind.NUMBER_TOO_HIGH: "session {f.session} has the number {f.number}, far above {f.last}, "
+    "the highest before it; the number does not count",
+    Kind.NODE_CLOCKS: "in session {f.session} clocks of nodes differ from the login node's by "
+    f"more than {BOUND} s: {{f.nodes}}",
+    Kind.MORE_CLOCKS: "{f.count} more like this",
     Kind.RESTARTED: _restarted,
     Kind.SLOW: _slow,
     Kind.SLOW_BEFORE: _slow_before,

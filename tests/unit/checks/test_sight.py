@@ -184,7 +184,7 @@ def test_the_question_stands_before_the_first_job_and_before_the_sessions_number
     asked = []
     monkeypatch.setattr(settings.budget, "tell_costs", lambda cases: None)
     monkeypatch.setattr(settings.sight, "look", lambda cases, said: asked.append(said))
-    monkeypatch.setattr(settings.session, "take_place", lambda: asked.append("number") or [])
+    monkeypatch.setattr(settings.session, "take_place", lambda: asked.append("number"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: False))
     settings.before_run(["--qos=q"], [case])
     assert asked == [["--qos=q"], "number"]

@@ -1,4 +1,4 @@
-"""Clocks that cannot be right are told, each in a sentence; those that can be are not."""
+"""Clocks that cannot be right are found, each as a finding; those that can be are not."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,6 +7,7 @@ import pytest
 from fleets import header
 
 from siteproof.record import clocks, samples
+from siteproof.record.finding import Kind
 from siteproof.record.sessions import Sessions
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -17,66 +18,73 @@ def at(place, hours, name="", **keys):
     return header(1, session=name or f"s{place}", place=place, time=moment.isoformat(), **keys)
 
 
-def told(*headers):
-    return clocks.told(headers, NOW)
+def found(*headers):
+    return [(one.kind, dict(one.details)) for one in clocks.findings(headers, NOW)]
 
 
 def test_sessions_in_their_order_are_no_news():
-    assert told(at(0, -9, "a"), at(1, -8), at(2, -7), at(3, 0)) == []
+    assert found(at(0, -9, "a"), at(1, -8), at(2, -7), at(3, 0)) == []
 
 
 def test_sessions_that_overlap_are_no_news():
     long = [at(1, -9), replace(at(1, -1), job="2")]
-    assert told(*long, at(2, -5), at(3, -3)) == []
+    assert found(*long, at(2, -5), at(3, -3)) == []
 
 
 def test_a_second_or_two_is_no_news():
-    assert told(at(1, 0.01)) == []
-    assert told(at(1, -1), at(2, -1.01)) == []
+    assert found(at(1, 0.01)) == []
+    assert found(at(1, -1), at(2, -1.01)) == []
 
 
 def test_later_than_now_is_told_once_and_blames_no_later_session():
-    assert told(at(1, -3), at(2, 9999), at(3, -1)) == [
-        "session s2 ended at 2028-01-13T03:00:00+00:00, later than now: "
-        "judged by its place in the order of sessions"
+    ended = "2028-01-13T03:00:00+00:00"
+    assert found(at(1, -3), at(2, 9999), at(3, -1)) == [
+        (Kind.CLOCK_FUTURE, {"session": "s2", "ended": ended})
     ]
 
 
 def test_before_an_older_one_is_told():
-    (line,) = told(at(1, -3), at(2, -2), at(3, -720))
-    assert line.startswith("session s3 ended at 2026-10-23T12:00:00+00:00, before the older")
-    (line,) = told(at(0, -3, "unnumbered"), at(1, -720))
-    assert "before the older session unnumbered" in line
+    (one,) = found(at(1, -3), at(2, -2), at(3, -720))
+    assert one == (
+        Kind.CLOCK_BEFORE_OLDER,
+        {
+            "session": "s3",
+            "ended": "2026-10-23T12:00:00+00:00",
+            "older_session": "s2",
+            "began": "2026-11-22T10:00:00+00:00",
+        },
+    )
+    (one,) = found(at(0, -3, "unnumbered"), at(1, -720))
+    assert one[1]["older_session"] == "unnumbered"
 
 
 def test_what_others_published_has_no_place():
-    assert told(at(0, 9999, mode=samples.PUBLISHED), at(1, -1)) == []
+    assert found(at(0, 9999, mode=samples.PUBLISHED), at(1, -1)) == []
 
 
 def test_many_lines_of_a_kind_are_counted():
-    lines = told(*(at(n, 100 + n) for n in range(1, 51)))
-    assert len(lines) == clocks.SHOWN + 1
-    assert lines[-1] == "and 45 more of that kind"
+    every = found(*(at(n, 100 + n) for n in range(1, 51)))
+    assert len(every) == clocks.MAX_FINDINGS + 1
+    assert every[-1] == (Kind.MORE_CLOCKS, {"count": 45})
 
 
 @pytest.mark.parametrize("year", [1, 9999])
 def test_no_year_is_too_much(year):
     moment = datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC).isoformat()
     ends = replace(at(2, 0), time=moment)
-    assert told(at(1, -1), ends, replace(ends, session=f"{year:04}1231T235959Z-1", place=3))
+    assert found(at(1, -1), ends, replace(ends, session=f"{year:04}1231T235959Z-1", place=3))
 
 
 def test_a_session_with_two_numbers_and_a_number_with_two_sessions_are_told():
-    lines = told(at(1, -3, "a"), at(2, -2, "a"), at(2, -1, "b"))
-    assert lines == [
-        "the number 2 is that of sessions a, b: ordered by their times",
-        "session a has the numbers 1, 2",
+    assert found(at(1, -3, "a"), at(2, -2, "a"), at(2, -1, "b")) == [
+        (Kind.NUMBER_SHARED, {"number": 2, "sessions": "a, b"}),
+        (Kind.TWO_NUMBERS, {"session": "a", "numbers": "1, 2"}),
     ]
 
 
 def test_a_node_whose_clock_is_off_is_told_with_its_session():
-    (line,) = told(at(1, -1, provenance={clocks.NODES: "n1 800 s behind"}))
-    assert line.endswith("(session s1, Stream): n1 800 s behind")
+    (one,) = clocks.findings([at(1, -1, provenance={clocks.NODES: "n1 800 s behind"})], NOW)
+    assert (one.check, one["session"], one["nodes"]) == ("Stream", "s1", "n1 800 s behind")
 
 
 def test_a_number_beyond_a_leap_gives_no_place(tmp_path):
@@ -84,7 +92,10 @@ def test_a_number_beyond_a_leap_gives_no_place(tmp_path):
         samples.write(tmp_path, head, [])
     sessions = Sessions(tmp_path, "here")
     assert [h.session for h in sessions.headers] == ["forged", "s1", "s2"]
-    assert "far beyond 2, the last before it: it does not count" in " ".join(sessions.odd_clocks)
+    beyond = [one for one in sessions.clock_findings if one.kind == Kind.NUMBER_TOO_HIGH]
+    assert [(one["session"], one["number"], one["last"]) for one in beyond] == [
+        ("forged", 10**8, 2)
+    ]
 
 
 def test_its_samples_have_none_either(tmp_path):

@@ -61,6 +61,18 @@ DETAILS = {  # of each kind that has some
     Kind.CHECK_MISSING: {"file": "checks/stream.py", "problem": "is missing", "older": 1},
     Kind.OLDER_ANSWER: {"session": "s0002"},
     Kind.WAIVER_EXPIRED: {"problem": "fan", "owner": "me", "until": "2026-01-31", "ticket": "HD-1"},
+    Kind.CLOCK_FUTURE: {"session": "s2", "ended": "2028-01-13T03:00:00+00:00"},
+    Kind.CLOCK_BEFORE_OLDER: {
+        "session": "s3",
+        "ended": "2026-10-23T12:00:00+00:00",
+        "older_session": "s2",
+        "began": "2026-11-22T10:00:00+00:00",
+    },
+    Kind.NODE_CLOCKS: {"session": "s2", "nodes": "n1 800 s behind"},
+    Kind.NUMBER_SHARED: {"number": 2, "sessions": "a, b"},
+    Kind.TWO_NUMBERS: {"session": "a", "numbers": "1, 2"},
+    Kind.NUMBER_TOO_HIGH: {"session": "s2", "number": 10**8, "last": 2},
+    Kind.MORE_CLOCKS: {"count": 45},
     Kind.RESTARTED: {"what": "node", "age": 20.0, "time": "12:00:00 UTC", "needed": 3},
     Kind.SLOW: {"deficit": 0.3, "better": "higher", "median": 100.0, "z": -15.04, **SEEN},
     Kind.SLOW_BEFORE: SEEN,
@@ -198,8 +210,8 @@ def test_what_a_finding_is_about(found, text):
 
 
 def test_a_warning_names_its_nodes_or_the_system():
-    assert warning(example(Kind.CLOCK)).startswith("n001: ")
-    assert warning(example(Kind.CLOCK, subject="")).startswith("the system: ")
+    assert warning(example(Kind.CLOCK_FUTURE)).startswith("n001: ")
+    assert warning(example(Kind.CLOCK_FUTURE, subject="")).startswith("the system: ")
 
 
 # ---- how often, and what to do next
