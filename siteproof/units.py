@@ -104,6 +104,11 @@ def convert(value: Decimal | Fraction | int, unit: str, to: str) -> Fraction:
     return Fraction(value) * UNITS[unit][1] / UNITS[to][1]
 
 
+def with_unit(value: object, unit: str) -> str:
+    """`65 GB/s`; a plain count is its number alone, as the metric names what is counted."""
+    return f"{value}" if unit in ("", "count") else f"{value} {unit}"
+
+
 def count(number: object, thing: str, things: str = "") -> str:
     """`1 node`, `320 nodes`, `3 criteria`. things: the plural, where it does not end in s."""
     return f"{number} {thing if number == 1 else things or f'{thing}s'}"

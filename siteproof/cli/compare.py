@@ -16,6 +16,7 @@ from siteproof.cli.shared import print_clocks, tell_left_out
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
+from siteproof.units import with_unit
 from siteproof.verdict import judgement
 from siteproof.wording.findings import full
 
@@ -97,8 +98,8 @@ def _print(result: Comparison, names: list[str]) -> None:
                 Text,
                 (
                     row.name,
-                    f"{row.change.before:.6g} {row.unit}",
-                    f"{row.change.after:.6g} {row.unit}",
+                    with_unit(f"{row.change.before:.6g}", row.unit),
+                    with_unit(f"{row.change.after:.6g}", row.unit),
                     share(row.change.change),
                     _noise(row),
                 ),

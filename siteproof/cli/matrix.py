@@ -22,6 +22,7 @@ from siteproof.links import matrix as made
 from siteproof.links.matrix import Matrix, by_day, day_unit
 from siteproof.record.samples import Sample
 from siteproof.sites import Site
+from siteproof.units import with_unit
 
 WIDTH = 132  # columns where nobody looks at a terminal
 WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad
@@ -101,7 +102,7 @@ def _show(console: Console, title: str, one: Matrix) -> None:
     if one.blame.bad:
         _bad(console, "bad pairs" if whole else f"{head}; bad pairs", one)
     counts = f"{len(one.values)} pairs of {len(nodes)} nodes"
-    usual = f", usual {median(one.values.values()):.4g} {one.unit}" if one.values else ""
+    usual = f", usual {_value(median(one.values.values()), one.unit)}" if one.values else ""
     bad = f", {len(one.blame.bad)} bad" if one.blame.bad else ""
     _line(console, counts + usual + bad)
     _asymmetry(console, one)
@@ -169,7 +170,7 @@ def _bad(console: Console, title: str, one: Matrix) -> None:
     links = one.blame.links
     for pair in links[:MAX_PAIRS_LISTED]:
         key = (pair.sender, pair.receiver)
-        value = one.failed[key].status if key in one.failed else f"{one.values[key]:.4g} {one.unit}"
+        value = one.failed[key].status if key in one.failed else _value(one.values[key], one.unit)
         share = "-" if key in one.failed or pair.deficit < 0 else f"{pair.deficit:.0%}"
         table.add_row(Text(key[0]), Text(key[1]), Text(value), share, "this link")
     console.print(table)
@@ -197,9 +198,13 @@ def _asymmetry(console: Console, one: Matrix) -> None:
         better, worse = one_pair.better, one_pair.better[::-1]
         _line(
             console,
-            f"{_arrow(better)} {one.values[better]:.4g} {one.unit}, {_arrow(worse)} "
+            f"{_arrow(better)} {_value(one.values[better], one.unit)}, {_arrow(worse)} "
             f"{one.values[worse]:.4g}: {one_pair.share:.0%} apart",
         )
+
+
+def _value(value: float, unit: str) -> str:
+    return with_unit(f"{value:.4g}", unit)
 
 
 def _arrow(pair: Pair) -> str:

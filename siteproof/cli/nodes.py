@@ -19,6 +19,7 @@ from siteproof.export import documents
 from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
 from siteproof.record.sessions import Sessions
+from siteproof.units import with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.findings import full, fulls
 
@@ -208,7 +209,7 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
 def _cells(m: MetricReport) -> tuple[str, ...]:
     z = "-" if m.z is None else f"{m.z:.1f}"
     return (
-        f"{m.value:.6g} {m.unit}",
+        with_unit(f"{m.value:.6g}", m.unit),
         f"{m.median:.6g}",
         share(m.deficit).lstrip("+"),
         z,

@@ -27,7 +27,7 @@ from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey, acks
 from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.finds import SHORTEST
-from siteproof.units import count
+from siteproof.units import count, with_unit
 from siteproof.wording.findings import full, fulls
 
 _why = click.option(
@@ -314,7 +314,7 @@ def _cells(alert: Alert) -> tuple[str, ...]:
         _what(alert),
         alert.series_name,
         _where(alert),
-        f"{figure(alert.before)} -> {figure(alert.after)} {alert.unit}",
+        f"{figure(alert.before)} -> {with_unit(figure(alert.after), alert.unit)}",
         _change(alert),
         f"{alert.last_before}\n{alert.first_after}",
         "; ".join(_causes(alert)),
@@ -370,7 +370,8 @@ def sentence(alert: Alert) -> str:
     """A change in one line."""
     return harmless(
         f"{alert.id} {alert.series_name} of {alert.nodes} ({alert.place}): "
-        f"{figure(alert.before)} -> {figure(alert.after)} {alert.unit}, {share(alert.relative)}, "
+        f"{figure(alert.before)} -> {with_unit(figure(alert.after), alert.unit)}, "
+        f"{share(alert.relative)}, "
         f"since {alert.last_before if alert.kind == 'drift' else alert.first_after}"
     )
 

@@ -15,6 +15,7 @@ from siteproof.record.finding import Finding
 from siteproof.record.pair_units import ends
 from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
+from siteproof.units import with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import sentence
@@ -145,7 +146,7 @@ def _verdict(result: CriterionVerdict, node: NodeVerdict) -> str:
 def _sample(sample: Sample, refused: Finding | None) -> str:
     head = sample.header
     what = (
-        f"{sample.value} {sample.unit}"
+        with_unit(sample.value, sample.unit)
         if sample.status == "ok"
         else (f"{sample.status}: {sample.why}")
     )

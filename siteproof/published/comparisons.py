@@ -15,7 +15,7 @@ from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import Sample
 from siteproof.sites import Site
 from siteproof.sites.published_csv import NETWORK, PROGRAM
-from siteproof.units import convert
+from siteproof.units import convert, with_unit
 
 Key = tuple[object, ...]
 Sides = dict[str, list[Sample]]  # the samples by the value in which they differ
@@ -128,4 +128,4 @@ def _mean(values: Sequence[Fraction]) -> Fraction:
 def _shown(samples: Sequence[Sample], values: Sequence[Fraction]) -> str:
     if len(samples) == 1:
         return shown(samples[0])
-    return f"{number(median(values), 6)} {samples[0].unit} (median of {len(values)})"
+    return f"{with_unit(number(median(values), 6), samples[0].unit)} (median of {len(values)})"

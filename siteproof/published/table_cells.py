@@ -43,7 +43,7 @@ def shown(sample: Sample) -> str:
     if units.kind(sample.unit) == "text":
         return str(sample.value)
     sign = printed.sign(sample.own_conditions.get(printed.STATED, ""))
-    return f"{sign}{sample.value} {sample.unit}"
+    return units.with_unit(f"{sign}{sample.value}", sample.unit)
 
 
 def shown_all(samples: Sequence[Sample]) -> str:

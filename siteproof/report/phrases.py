@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from math import isfinite
 
 from siteproof import nodesets
+from siteproof.units import with_unit
 
 DIGITS = 6  # significant ones of a figure that was worked out
 
@@ -56,7 +57,7 @@ def figure(value: float, unit: str = "") -> str:
     told = f"{value:.{DIGITS}g}"
     if "e" in told and 1e-4 <= abs(value) < 1e12:
         told = f"{float(told):.0f}"
-    return f"{told} {unit}".rstrip()
+    return with_unit(told, unit)
 
 
 def period(moments: Sequence[str]) -> str:

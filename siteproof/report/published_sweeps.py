@@ -13,6 +13,7 @@ from siteproof.figure import Line
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report import promised
 from siteproof.sites import printed
+from siteproof.units import with_unit
 
 HIGHEST, AT, PLATEAU, SATURATION = "_max", "_max_tasks", "_plateau", "_saturation"
 ENDINGS = (AT, HIGHEST, PLATEAU, SATURATION)  # _max_tasks before _max, whose ending it has, too
@@ -53,7 +54,7 @@ class PublishedCurve:
         if not samples:
             return "-"
         values = [f"{printed.sign(s.conditions.get(printed.STATED, ''))}{s.value}" for s in samples]
-        return f"{' '.join(values)} {samples[0].unit}"
+        return with_unit(" ".join(values), samples[0].unit)
 
 
 def of(samples: Iterable[Sample]) -> list[PublishedCurve]:

@@ -43,7 +43,8 @@ class Bound:
     fact: str = ""
 
     def __str__(self) -> str:
-        return f"{self.quantity} of {self.fact}" if self.fact else str(self.quantity)
+        text = units.with_unit(self.quantity.value, self.quantity.unit)
+        return f"{text} of {self.fact}" if self.fact else text
 
     def scale(self, facts: Hardware | None) -> tuple[Fraction, str]:
         """The size of one bound's unit, and in which unit it is given: (8.064, "GFLOPS")."""

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from siteproof.judge.age import lasting
 from siteproof.record.clocks import BOUND
 from siteproof.record.finding import Detail, Finding, Kind
-from siteproof.units import count
+from siteproof.units import count, with_unit
 
 Words = Callable[["Fields"], str]
 
@@ -105,7 +105,7 @@ def _message(f: Fields) -> str:
 
 
 def _value(f: Fields) -> str:
-    return f"{f.value} {f.unit}" if f.unit else f"{f.value}"
+    return with_unit(f.value, f"{f.unit}")
 
 
 def _lost(f: Fields) -> str:

@@ -12,7 +12,7 @@ from siteproof.curves.bounds import WINDOWS
 from siteproof.curves.measured import ALL, TASKS, Curve, Row, least_fair
 from siteproof.curves.run_findings import Axis, SweepReport
 from siteproof.record.point import OWN
-from siteproof.units import size
+from siteproof.units import size, with_unit
 
 STARVED = 0.5  # of the fastest rank's rate: a slower rank is worth a line
 
@@ -47,7 +47,7 @@ def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
             more = ", more than it can carry: a cache, or a wrong description"
             yield (
                 f"{curve.name}: {per_cent(tight.share)} of the model's bound, {tight.what} "
-                f"({number(tight.limit)} {curve.unit}){more * (tight.share > 1)}"
+                f"({with_unit(number(tight.limit), curve.unit)}){more * (tight.share > 1)}"
             )
     unfair = [worst for curve in lines if (worst := least_fair(curve))]
     row, share = min(unfair, key=lambda worst: worst[1], default=(None, 1.0))
@@ -69,7 +69,7 @@ def _best(axis: Axis, curve: Curve, best: Row) -> str:
     word = "lowest" if curve.better == "lower" else "highest"
     if curve.better == "neither":
         word = "largest"
-    parts = f"{word} {number(best.point.median)} {curve.unit} at {at(axis, best.label)}"
+    parts = f"{word} {with_unit(number(best.point.median), curve.unit)} at {at(axis, best.label)}"
     if len(best.point.values) > 1:
         parts += f" (median of {len(best.point.values)})"
     if axis.name == TASKS and curve.better == "higher" and best.tasks > 1:
@@ -125,7 +125,7 @@ def of_setting(setting: Setting) -> str:
     knobs = ", ".join(f"{key} {value}" for key, value in setting.knobs if value != OWN)
     parts = (
         f"{setting.metric} [{place}]: best of {setting.settings} settings "
-        f"{knobs or 'as the machine has them'}: {number(setting.value)} {setting.unit}"
+        f"{knobs or 'as the machine has them'}: {with_unit(number(setting.value), setting.unit)}"
     )
     if setting.change is None:
         return parts

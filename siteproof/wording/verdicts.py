@@ -19,7 +19,7 @@ from siteproof.record.pair_units import ends
 from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES, SIGNS
-from siteproof.units import count
+from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement, expected_nodes
 from siteproof.wording.findings import sentences
 
@@ -60,7 +60,7 @@ def value(result: NodeVerdict, criterion: Any) -> str:
     text = _with_unit(result, criterion)
     rounds = criterion.bound and (criterion.step or criterion.bound.fact)
     if result.rounded is not None and rounds:
-        text += f" -> {number(result.rounded)} {criterion.bound.quantity.unit}"
+        text += f" -> {with_unit(number(result.rounded), criterion.bound.quantity.unit)}"
     program = result.sample.conditions.get("program", PROC)
     return f"{text} by {program}" if program != PROC else text
 
@@ -72,7 +72,7 @@ def _with_unit(result: NodeVerdict, criterion: Any) -> str:
     if len(digits) > MAX_DIGITS and criterion.bound and not criterion.bound.fact:
         unit = criterion.bound.quantity.unit
         digits = number(units.convert(result.value, result.sample.unit, unit))
-    return f"{digits} {unit}"
+    return with_unit(digits, unit)
 
 
 def reason(result: CriterionVerdict) -> str:

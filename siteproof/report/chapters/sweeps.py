@@ -25,7 +25,7 @@ from siteproof.report.sections import Figure, Section, Table
 from siteproof.report.sweep_figures import Shown
 from siteproof.sites import Site
 from siteproof.sweeps import reading
-from siteproof.units import count
+from siteproof.units import count, with_unit
 from siteproof.wording import sweep_results
 
 MAX_RUNS = 4  # of one sweep in one figure
@@ -222,7 +222,7 @@ def _row(shown: Shown, curve: Curve, several: bool) -> tuple[str, ...]:
     return (
         sweep_figures.curve_name(shown, curve, several),
         str(len(curve.rows)),
-        f"{sweep_results.number(best.point.median)} {curve.unit}",
+        with_unit(sweep_results.number(best.point.median), curve.unit),
         sweep_results.at(axis, best.label),
         where,
         sweep_results.per_cent(limits[0].share) if limits else "-",

@@ -402,7 +402,7 @@ def test_a_contract_on_host_parameters_says_which_are_wrong(site):
     found = report(site(criteria=promise), [*counts, text])
     assert found.nodes["n003"].state is State.FAILED
     why = found.nodes["n003"].findings[0]
-    assert (why.kind, why.criterion, why.bound) == (Kind.MISSES_BOUND, "C-HOST", "at most 0 count")
+    assert (why.kind, why.criterion, why.bound) == (Kind.MISSES_BOUND, "C-HOST", "at most 0")
     assert why.message == "nic.em1.mtu: expected 9000, found 1500"
 
 

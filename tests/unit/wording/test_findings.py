@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind, of
+from siteproof.sites import promise
+from siteproof.units import with_unit
 from siteproof.wording.findings import (
     TEMPLATES,
     about,
@@ -389,3 +391,18 @@ def test_what_differs_in_numbers_only_is_alike(found):
 def test_a_record_is_read_as_the_finding_that_it_was(found):
     for one in found:
         assert repr(finding.read(one.record())) == repr(one)  # nan is not equal to nan
+
+
+@pytest.mark.parametrize(("unit", "shown"), [("count", "1"), ("", "1"), ("MB/s", "1 MB/s")])
+def test_a_count_is_printed_without_a_unit(unit, shown):
+    assert with_unit(1, unit) == shown
+    bound = promise.parse_bound(f"1 {unit or 'count'}")
+    missed = of(Kind.MISSES_BOUND, value="1", unit=unit, bound=str(bound))
+    assert sentence(missed).count(shown) == 2
+    assert "count" not in sentence(missed)
+
+
+def test_a_bound_in_counts_is_printed_as_a_number():
+    assert str(promise.parse_bound("0 count")) == "0"
+    assert str(promise.parse_bound("65 GB/s")) == "65 GB/s"
+    assert str(promise.parse_bound("80 % of peak")) == "80 % of peak"
