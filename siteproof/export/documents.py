@@ -1,4 +1,4 @@
-"""A judgement, and the state of the nodes, as JSON documents; verdict.schema.json explains them."""
+"""Verdicts and states of nodes as JSON documents; verdict.schema.json explains them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from siteproof.verdict.judgement import Judgement
 from siteproof.wording.findings import full, fulls
 from siteproof.wording.verdicts import bound, figure, number, reasons, why
 
-FORMAT = 1  # a key that is gone, or means something else, is another format; a new key is not
+FORMAT = 1  # another number only if a key is removed or changes its meaning
 
 
 def dumps(record: Mapping[str, Any]) -> str:
@@ -29,7 +29,7 @@ def dumps(record: Mapping[str, Any]) -> str:
 
 
 def verdict(judged: Judgement, now: datetime, report: FleetReport | None = None) -> dict[str, Any]:
-    """The verdicts on a system; with a report, the states of its nodes, too."""
+    """The verdicts on a system; with a report, also the states of its nodes."""
     times = sorted(s.header.time for s in judged.samples)
     record = {
         **_head(judged, now),
@@ -178,7 +178,7 @@ def _node(result: NodeVerdict, shared: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _context(sample: Sample | None, shared: Mapping[str, str]) -> dict[str, Any]:
-    """Where, when and how a sample was measured; only the conditions that not all share."""
+    """Where, when and how a sample was measured, without the conditions that all share."""
     if sample is None:
         return {key: None for key in ("status", "time", "partition", "environment")} | {
             "dims": {},
@@ -196,13 +196,13 @@ def _context(sample: Sample | None, shared: Mapping[str, str]) -> dict[str, Any]
 
 
 def _finite(value: Any) -> Any:
-    """The same without NaN and infinity, for which JSON has no word: null."""
+    """The same with null for NaN and infinity, which JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _finite(held) for key, held in value.items()}
+        return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_finite(held) for held in value]
+        return [_finite(part) for part in value]
     return value
 
 

@@ -1,14 +1,13 @@
-"""JUnit XML, as Jenkins and GitLab read it: a suite a check, a case a criterion.
+"""JUnit XML for Jenkins and GitLab: a suite for each check, a case for each criterion.
 
-What the two show decides the form. Jenkins sorts by classname, and its xUnit plugin refuses
-properties of a case: they stand in the suite. GitLab shows classname, name and the text of a
-failure, not its message; of cases of one name it keeps the first. Nodes are lines of a case: 320
-of them as cases of each criterion would hide the few that matter.
+Jenkins sorts by classname, and its xUnit plugin refuses properties of a case, so they are
+properties of the suite. GitLab shows classname, name and the text of a failure, not its message;
+of several cases with the same name it keeps the first. Nodes are lines of a case, as 320 nodes as
+cases of each criterion would hide the few that matter.
 
-Something in the file is red if, and only if, `siteproof verdict` does not end with 0. Hence
-INCOMPLETE is an error, as a figure that is owed and missing is no pass; PENDING waits for a person
-or for a check to be written, and SKIP for a tool, which no node can change: both are skipped, and
-one case by itself says that not everything was decided.
+The file has a failure or an error if, and only if, the exit code of `siteproof verdict` is not 0.
+INCOMPLETE is therefore an error. PENDING and SKIP are skipped cases, and the case "every criterion
+was decided" is then an error.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ DECIDED = "every criterion was decided"
 
 
 def text(judged: Judgement, *, per_node: bool = False) -> str:
-    """The document. per_node: a case more for each node of each criterion."""
+    """The document. per_node: with a case for each node of each criterion."""
     top = Element("testsuites", name=f"siteproof {judged.site.system.system}")
     by_check = sorted(judged.verdicts, key=_check)
     for check, group in groupby(by_check, key=_check):
@@ -74,8 +73,8 @@ def _suite(
         _time(suite, found)
     properties = SubElement(suite, "properties")
     for result in results:
-        for name, told in _facts(judged, result).items():
-            SubElement(properties, "property", name=f"{result.id}.{name}", value=told)
+        for name, fact in _facts(judged, result).items():
+            SubElement(properties, "property", name=f"{result.id}.{name}", value=fact)
     for result in results:
         _case(suite, judged, check, result)
         for node in result.nodes if per_node else ():
@@ -83,7 +82,7 @@ def _suite(
 
 
 def _facts(judged: Judgement, result: CriterionVerdict) -> dict[str, str]:
-    """What a program may want of a criterion, in words."""
+    """The properties of a criterion, as texts; those that are empty are left out."""
     worst, found = result.worst, answers(result)
     facts = {
         "verdict": str(result.verdict),
@@ -98,17 +97,18 @@ def _facts(judged: Judgement, result: CriterionVerdict) -> dict[str, str]:
         "sessions": " ".join(sorted({s.header.session for s in found})),
         "conditions": ", ".join(f"{k} {v}" for k, v in sorted(common(found).items())),
     }
-    return {name: told for name, told in facts.items() if told}
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def _case(suite: Element, judged: Judgement, check: str, result: CriterionVerdict) -> None:
     case = _new(suite, judged, check, _name(result))
     worst = result.worst
-    told = [value(worst, result.criterion)] if worst else []
-    limit = bound(judged, result)
-    told += ["" if result.criterion.report_only else f"bound {limit}", reason(result)]
+    parts = [value(worst, result.criterion)] if worst else []
+    if not result.criterion.report_only:
+        parts.append(f"bound {bound(judged, result)}")
+    parts.append(reason(result))
     bad = [n for n in result.nodes if n.verdict is not Verdict.PASS]
-    _tell(case, result.verdict, "; ".join(filter(None, told)), _lines(result, bad))
+    _add_result(case, result.verdict, "; ".join(filter(None, parts)), _lines(result, bad))
     facts = [f"{name}: {fact}" for name, fact in _facts(judged, result).items()]
     listed = _lines(result, result.nodes) if len(result.nodes) > 1 else []
     SubElement(case, "system-out").text = "\n".join([*facts, *listed])
@@ -129,28 +129,27 @@ def _node_case(
 ) -> None:
     case = _new(suite, judged, check, f"{_name(result)} [{node.node}]")
     line = _line(result, node)
-    _tell(case, node.verdict, f"{line}; bound {bound(judged, result)}", [])
+    _add_result(case, node.verdict, f"{line}; bound {bound(judged, result)}", [])
     SubElement(case, "system-out").text = line
 
 
-def _tell(case: Element, verdict: Verdict, message: str, lines: Iterable[str]) -> None:
-    """Why a case is no pass: as message, and as text for who shows no message."""
+def _add_result(case: Element, verdict: Verdict, message: str, lines: Iterable[str]) -> None:
+    """Why a case did not pass: as message, and as text because GitLab shows no message."""
     if verdict in TAGS:
-        told = f"{verdict}: {message}"
-        SubElement(case, TAGS[verdict], type=str(verdict), message=told).text = "\n".join(
-            [told, *lines]
-        )
+        first = f"{verdict}: {message}"
+        added = SubElement(case, TAGS[verdict], type=str(verdict), message=first)
+        added.text = "\n".join([first, *lines])
 
 
 def _lines(result: CriterionVerdict, nodes: Sequence[NodeVerdict]) -> list[str]:
-    """A line a node, the worst first; of many, the others as a set."""
-    told = [_line(result, node) for node in nodes[:LISTED]]
+    """A line for each node, the worst first; beyond LISTED the others as a set."""
+    lines = [_line(result, node) for node in nodes[:LISTED]]
     rest = [node.node for node in nodes[LISTED:]]
     if rest and all(len(ends(unit)) == 1 for unit in rest):
-        told.append(f"and {len(rest)} more: {nodesets.of(rest)}")
+        lines.append(f"and {len(rest)} more: {nodesets.of(rest)}")
     elif rest:  # no set of pairs is short
-        told.append(f"and {len(rest)} more, such as {rest[0]}")
-    return told
+        lines.append(f"and {len(rest)} more, such as {rest[0]}")
+    return lines
 
 
 def _line(result: CriterionVerdict, node: NodeVerdict) -> str:
@@ -160,7 +159,7 @@ def _line(result: CriterionVerdict, node: NodeVerdict) -> str:
 
 
 def _decided(top: Element, judged: Judgement) -> None:
-    """A case that is no pass where something is undecided, or nothing was decided at all."""
+    """A case that is an error where some criterion, or every one, is undecided."""
     suite = SubElement(top, "testsuite", name="verdict")
     case = _new(suite, judged, "verdict", DECIDED)
     lacking = [r for r in judged.verdicts if r.verdict in UNDECIDED and not r.excused]
@@ -169,7 +168,7 @@ def _decided(top: Element, judged: Judgement) -> None:
         message = f"{len(lacking)} of {len(judged.verdicts)} criteria are {words}"
         if not lacking:
             message = "nothing was decided at all"
-        _tell(
+        _add_result(
             case,
             Verdict.INCOMPLETE,
             message,
@@ -185,7 +184,7 @@ def _count(element: Element, suites: Sequence[Element]) -> None:
 
 
 def _time(element: Element, samples: Iterable[Sample]) -> None:
-    """How long the sessions took, from their begin to their last job's end, queue and all."""
+    """How long the sessions took, from their start to the end of their last job, with queueing."""
     spans: dict[str, float] = {}
     for head in {id(sample.header): sample.header for sample in samples}.values():
         if head.began is not None:
@@ -196,9 +195,9 @@ def _time(element: Element, samples: Iterable[Sample]) -> None:
 
 
 def _harmless(top: Element) -> None:
-    """Without the characters that XML 1.0 has no form for, such as ESC."""
+    """Remove the characters that XML 1.0 cannot represent, such as ESC."""
     for element in top.iter():
-        for name, told in element.attrib.items():
-            element.set(name, harmless(told))
+        for name, attribute in element.attrib.items():
+            element.set(name, harmless(attribute))
         if element.text:
             element.text = "\n".join(map(harmless, element.text.split("\n")))

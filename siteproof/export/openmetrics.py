@@ -1,7 +1,8 @@
-"""What a dashboard shows of a system: verdicts, margins, states of nodes, headline figures.
+"""OpenMetrics text for a dashboard: verdicts, worst values, states of nodes, headline metrics.
 
-One series a criterion and word, a node and word, a node and headline figure: 320 nodes with all
-25 headline figures are 10,000. Figures of pairs and of sweeps are left out: there may be millions.
+One series for each criterion and verdict, node and state, node and headline metric: 320 nodes with
+all 25 headline metrics make 10,000. Values of pairs and of sweeps are left out, as there may be
+millions of them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from siteproof.units import UNITS
 from siteproof.verdict.judgement import Judgement
 
 END = "# EOF\n"
-SUFFIX = {  # of a name, by the kind of what it holds, which is told in the base unit
+SUFFIX = {  # of a name, by the kind of its unit; values are in the kind's base unit
     "size": "bytes",
     "rate": "bytes_per_second",
     "flops": "flops_per_second",
@@ -56,16 +57,16 @@ class Family:
 
 @dataclass
 class Families:
-    """What a file holds, in the order in which the families were begun."""
+    """The families of a file, in their order."""
 
     known: dict[str, Family] = field(default_factory=dict)
 
     def put(
-        self, name: str, told: str, value: float, labels: Mapping[str, str], unit: str = ""
+        self, name: str, description: str, value: float, labels: Mapping[str, str], unit: str = ""
     ) -> None:
-        """Keep one value. name: without its unit. Of two values with equal labels, the first."""
+        """Add a value. name: without its unit. Of two values with equal labels the first counts."""
         whole = "_".join(filter(None, ("siteproof", name, unit)))
-        family = self.known.setdefault(whole, Family(whole, told, unit))
+        family = self.known.setdefault(whole, Family(whole, description, unit))
         kept = tuple((key, text) for key, text in labels.items() if text)
         family.values.setdefault(kept, float(value))
 
@@ -84,16 +85,13 @@ def _lines(family: Family) -> Iterable[str]:
     yield f"# TYPE {family.name} gauge\n"
     if family.unit:
         yield f"# UNIT {family.name} {family.unit}\n"
-    # A quotation mark is escaped in the one form and must not be in the other.
-    told = harmless(family.help).replace("\\", "\\\\").replace('"', "'")
-    yield f"# HELP {family.name} {told}\n"
+    # A quotation mark is escaped in OpenMetrics and must not be in Prometheus' text format.
+    description = harmless(family.help).replace("\\", "\\\\").replace('"', "'")
+    yield f"# HELP {family.name} {description}\n"
     for labels, value in family.values.items():
         inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-        yield (
-            f"{family.name}{{{inside}}} {_number(value)}\n"
-            if inside
-            else (f"{family.name} {_number(value)}\n")
-        )
+        shown = f"{{{inside}}}" if inside else ""
+        yield f"{family.name}{shown} {_number(value)}\n"
 
 
 def _escaped(text: str) -> str:
@@ -136,7 +134,7 @@ def _whole(families: Families, judged: Judgement, now: datetime) -> None:
     newest: dict[str, datetime] = {}
     for sample in judged.samples:
         if sample.header.mode == PUBLISHED:
-            continue  # no job of ours, and years old
+            continue  # not measured by this suite
         moment = datetime.fromisoformat(sample.header.time)
         part = sample.header.partition
         newest[part] = max(newest.get(part, moment), moment)
@@ -166,7 +164,7 @@ def _criterion(families: Families, judged: Judgement, result: CriterionVerdict) 
     for name, count in (("ok", result.ok), ("expected", len(result.nodes))):
         families.put(
             f"criterion_nodes_{name}",
-            f"Nodes of a criterion that are {name}; pairs or links of one that speaks of these",
+            f"Nodes of a criterion that are {name}; pairs or links if it covers these",
             count,
             own,
         )
@@ -215,12 +213,12 @@ def _nodes(families: Families, system: str, report: FleetReport) -> None:
 
 
 def _figures(families: Families, judged: Judgement) -> None:
-    """The newest value of each headline metric, of each node that has one; a median of trials."""
-    held: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
+    """The newest value of each headline metric and node; of several trials the median."""
+    groups: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
     for sample in judged.samples:
         if _is_headline(judged, sample):
-            held.setdefault(tuple(_labels(judged, sample).items()), []).append(sample)
-    for labels, found in sorted(held.items(), key=lambda item: item[1][0].metric):
+            groups.setdefault(tuple(_labels(judged, sample).items()), []).append(sample)
+    for labels, found in sorted(groups.items(), key=lambda item: item[1][0].metric):
         last = max(map(job, found))
         value, unit = _middle(sample for sample in found if job(sample) == last)
         metric = found[0].metric
@@ -246,7 +244,7 @@ def _is_headline(judged: Judgement, sample: Sample) -> bool:
 
 
 def _labels(judged: Judgement, sample: Sample) -> dict[str, str]:
-    """Whose value it is. dimensions: those that are neither link nor trial, as one text."""
+    """The labels of a value. dimensions: those that are neither link nor trial, as one text."""
     have, head = {**sample.conditions, **sample.dims}, sample.header
     rest = {k: v for k, v in sample.dims.items() if k not in (LINK, "trial")}
     return {
@@ -264,8 +262,8 @@ def _labels(judged: Judgement, sample: Sample) -> dict[str, str]:
 
 def _middle(samples: Iterable[Sample]) -> tuple[float, str]:
     """The median in the base unit, and its suffix."""
-    told = [base(sample.number, sample.unit) for sample in samples]
-    return median(value for value, _ in told), told[0][1]
+    values = [base(sample.number, sample.unit) for sample in samples]
+    return median(value for value, _ in values), values[0][1]
 
 
 def snake(metric: str) -> str:

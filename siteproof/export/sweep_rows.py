@@ -1,4 +1,4 @@
-"""How `siteproof sweep` gives its reports to programs: rows of CSV, and one JSON object."""
+"""The reports of `siteproof sweep` for programs: rows of CSV, and one JSON object."""
 
 from __future__ import annotations
 
@@ -34,17 +34,19 @@ COLUMNS = (
     "bound",
     "bound_by",
 )
+REACHED = {At: True, Beyond: False}  # any other plateau is unknown
 
 
 def point_of(sample: Sample) -> str:
-    """A point by its axes; the job where the sample speaks of all of its points."""
-    told = " ".join(f"{k}={v}" for k, v in sample.dims.items())
-    told += f" trial={sample.trial}" if sample.trial else ""
-    return told or f"job {sample.header.job}"
+    """A point by its axes; the job where the sample covers all points of it."""
+    parts = [f"{k}={v}" for k, v in sample.dims.items()]
+    if sample.trial:
+        parts.append(f"trial={sample.trial}")
+    return " ".join(parts) or f"job {sample.header.job}"
 
 
 def cells(reports: Sequence[SweepReport]) -> Iterator[Sequence[object]]:
-    """A line a point, below the columns' names."""
+    """The names of the columns, then a row for each point."""
     yield COLUMNS
     for report in reports:
         run = report.run
@@ -109,7 +111,7 @@ def _run(report: SweepReport) -> dict[str, Any]:
 
 def _curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
     found = curve.finding
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "metric": curve.metric,
         "unit": curve.unit,
         "panel": curve.panel,
@@ -131,13 +133,12 @@ def _curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
         ],
     }
     if found:
-        reached = isinstance(found.plateau, At)
-        told |= {
+        shown |= {
             "plateau": found.plateau.x if isinstance(found.plateau, At) else str(found.plateau),
-            "plateau_reached": False if isinstance(found.plateau, Beyond) else reached or None,
+            "plateau_reached": REACHED.get(type(found.plateau)),
             "fit": found.fit.x if found.fit else None,
             "decline": found.decline.x if isinstance(found.decline, At) else str(found.decline),
             "noise": found.noise,
             "last_doubling": found.gain,
         }
-    return told
+    return shown

@@ -1,7 +1,7 @@
 """Figures: plain data in, the text of an <svg> element or a PNG out. Made with matplotlib.
 
-Each module has `draw(name, says, data) -> str` for a page; `svg` and `png` draw curves into files.
-Shapes, lines, hatches and words show without colour what they show with it.
+Each module has `draw(name, caption, data) -> str` for a page; `svg` and `png` make files of curves.
+No figure depends on colour alone: shapes, lines, hatches and texts show the same.
 """
 
 from siteproof.figure.line_plot import Line, LinePlot, png, svg

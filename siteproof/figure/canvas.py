@@ -1,7 +1,7 @@
-"""A drawing becomes the text of one <svg> element, or a PNG. Nothing is kept between two of them.
+"""A drawing as the text of one <svg> element, or as a PNG. No state is kept between drawings.
 
-An element fits into HTML beside others: its ids are its own, it takes the width that it gets, and
-texts stay texts, in the page's font. The same data give the same bytes.
+A page may have many elements: each has ids of its own, takes the width that it gets, and keeps its
+texts as texts in the page's font. The same data give the same bytes.
 Colours: Okabe and Ito, Color Universal Design (2008).
 """
 
@@ -23,7 +23,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), (0, (1, 1)))
 SOFT, GRID, PALE = "#666666", "#dddddd", "#c9d3dc"
-WIDTH = 400.0  # units of a figure; what is 8 units high is read on a phone, too
+WIDTH = 400.0  # units of a figure; text of 8 units is readable on a phone
 UNITS = 72  # of one inch
 WIDEST = 1.75  # pixels of the page that a unit gets at most
 SMALL = 8.4  # units: the texts inside of a figure
@@ -45,7 +45,7 @@ class Placed:
 Draw = Callable[["Figure"], Sequence[Placed]]
 
 
-def svg(name: str, title: str, says: str, height: float, draw: Draw) -> str:
+def svg(name: str, title: str, caption: str, height: float, draw: Draw) -> str:
     """One figure for a page. name: a slug, once a page; height in units, of WIDTH.
 
     draw: draws into an empty figure, and gives the PNGs that lie below everything.
@@ -63,7 +63,7 @@ def svg(name: str, title: str, says: str, height: float, draw: Draw) -> str:
         drawn,
         head,
         title,
-        says,
+        caption,
         f'<rect width="{WIDTH:g}" height="{height:g}" fill="#ffffff"/>'
         + "".join(_image(one, height) for one in placed),
     )
@@ -97,7 +97,7 @@ def save(
     }
     target = io.BytesIO()
     with mpl.rc_context():
-        mpl.rcdefaults()  # not what a user's own settings make of it
+        mpl.rcdefaults()  # without the user's own matplotlibrc
         mpl.rcParams.update(style)
         made = Figure(figsize=(width / UNITS, height / UNITS))
         draw(made)
@@ -119,23 +119,23 @@ def plain_svg(drawn: bytes, width: float, height: float, title: str) -> str:
     )
 
 
-def _element(drawn: str, head: str, title: str, says: str, below: str) -> str:
-    """What matplotlib made, without what a page has no use for."""
+def _element(drawn: str, head: str, title: str, caption: str, below: str) -> str:
+    """The element with title and description, without the names and digits that a page ignores."""
     start = drawn.index("<g ", drawn.index("<svg"))
     body = _TAG.sub(lambda tag: _lean(tag[0]), drawn[start:])
-    told = f"<title>{escape(title, quote=False)}</title>" + (
-        f"<desc>{escape(says, quote=False)}</desc>" if says else ""
-    )
+    text = f"<title>{escape(title, quote=False)}</title>"
+    if caption:
+        text += f"<desc>{escape(caption, quote=False)}</desc>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'{head} font-family="{FONTS}" stroke-linejoin="round">{told}{below}\n'
+        f'{head} font-family="{FONTS}" stroke-linejoin="round">{text}{below}\n'
         + re.sub(r">\s*\n\s*<", ">\n<", body).rstrip()
         + "\n"
     )
 
 
 def _lean(tag: str) -> str:
-    """Groups need no names, lengths no sixth decimal, and the font is the page's."""
+    """A tag without a group's id, with two decimals at most, and in the page's font."""
     tag = _GROUP.sub("<g", tag)
     tag = _FONT.sub(
         lambda m: f"font-size: {m[2]}px" + (f"; font-weight: {m[1]}" if m[1] else ""), tag

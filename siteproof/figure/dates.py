@@ -36,7 +36,7 @@ class Timeline:
     early: frozenset[str] = frozenset()
 
 
-def draw(name: str, says: str, data: Timeline) -> str:
+def draw(name: str, caption: str, data: Timeline) -> str:
     """The figure for a page, as siteproof.figure.canvas.svg. Raises ValueError without a date."""
     days = [day for ends in data.days.values() for day in ends]
     if not days:
@@ -57,7 +57,7 @@ def draw(name: str, says: str, data: Timeline) -> str:
         place.grid(visible=True, color=GRID, linewidth=0.5)
         return ()
 
-    return canvas.svg(name, data.title, says, height, fill)
+    return canvas.svg(name, data.title, caption, height, fill)
 
 
 def _moment(day: date) -> datetime:

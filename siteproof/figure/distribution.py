@@ -41,7 +41,7 @@ class Distribution:
     named: Mapping[str, str] | None = None
 
 
-def draw(name: str, says: str, data: Distribution) -> str:
+def draw(name: str, caption: str, data: Distribution) -> str:
     """The figure for a page, as siteproof.figure.canvas.svg."""
     values = {node: v for node, v in data.values.items() if isfinite(v)}
     low, high, near = marks.axis_of(list(values.values()), data.marks)
@@ -66,7 +66,7 @@ def draw(name: str, says: str, data: Distribution) -> str:
             place.text(0.5, 0.5, "no value", transform=place.transAxes, ha="center", color=SOFT)
         return ()
 
-    return canvas.svg(name, data.title, says, height, fill)
+    return canvas.svg(name, data.title, caption, height, fill)
 
 
 def _of_mark(mark: Mark, near: Sequence[Mark], low: float, high: float) -> Label:

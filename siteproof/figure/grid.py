@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RIGHT, HEAD = WIDTH - 8, 18.0
 LONGEST = 26
-MAX_NAMED = 40  # of an axis: of more, every so many
+MAX_TICKS = 40  # of an axis: of more, every so many
 MAX_TEXTS = 9  # columns whose cells have room for digits
 CELL, SPLIT, SMALLEST = 24.0, 34.0, 1.2  # units: how high a cell is
 HIGHEST = 330.0
@@ -47,7 +47,7 @@ class Matrix:
     split: bool = False
 
 
-def draw(name: str, says: str, data: Matrix) -> str:
+def draw(name: str, caption: str, data: Matrix) -> str:
     """The figure for a page, as siteproof.figure.canvas.svg. Raises ValueError for no pair."""
     if not data.rows or not data.columns:
         raise ValueError("a matrix without nodes")
@@ -83,7 +83,7 @@ def draw(name: str, says: str, data: Matrix) -> str:
             )
         return [cells, *pixels.draw_legend(made, legend, KINDS, height)]
 
-    return canvas.svg(name, data.title, says, height, fill)
+    return canvas.svg(name, data.title, caption, height, fill)
 
 
 def _png(data: Matrix, cell_w: float, cell_h: float) -> bytes:
@@ -174,6 +174,6 @@ def _lines(place: Axes, data: Matrix, size: float) -> None:
 
 def _shown(names: Sequence[str], room: float) -> list[int]:
     """Which nodes of an axis are named."""
-    if len(names) <= MAX_NAMED and room >= SMALL:
+    if len(names) <= MAX_TICKS and room >= SMALL:
         return list(range(len(names)))
     return [int(n) for n in nice_ticks(0, len(names) - 1, 8) if n == int(n)]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RIGHT = WIDTH - 8  # units
 LONGEST = 18  # letters of a node's name
-MAX_NAMED = 40  # rows that can all be named
+MAX_ROW_NAMES = 40  # rows that can all be named
 ROW, LEGEND, HEAD, GAP, FOOT = 11.0, 13.0, 14.0, 24.0, 20.0
 LOWEST, HIGHEST = 60.0, 330.0  # units: how high all of a large fleet is
 PIXELS = 720  # about so many lie side by side
@@ -58,7 +58,7 @@ class _Panel:
     head: str
 
 
-def draw(name: str, says: str, data: HeatMap) -> str:
+def draw(name: str, caption: str, data: HeatMap) -> str:
     """The figure for a page, as siteproof.figure.canvas.svg. Raises ValueError for no cell."""
     if not data.cells.size or data.cells.shape != (len(data.nodes), len(data.times)):
         raise ValueError(f"{data.cells.shape} cells of {len(data.nodes)} nodes")
@@ -83,12 +83,12 @@ def draw(name: str, says: str, data: HeatMap) -> str:
             placed.append(Placed(box, _png(data, panel)))
         return [*placed, *pixels.draw_legend(made, legend, data.kinds, height)]
 
-    return canvas.svg(name, data.title, says, height, fill)
+    return canvas.svg(name, data.title, caption, height, fill)
 
 
 def _panels(data: HeatMap, top: float) -> list[_Panel]:
     count = len(data.nodes)
-    if count <= MAX_NAMED:
+    if count <= MAX_ROW_NAMES:
         labels = [(n, short(node, LONGEST)) for n, node in enumerate(data.nodes)]
         return [_Panel(range(count), labels, top + HEAD, ROW * count, data.order)]
     found = []

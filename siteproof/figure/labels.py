@@ -1,10 +1,10 @@
-"""Where labels stand without lying on each other, and how figures and dates are written."""
+"""Places of labels so that none covers another, and values and dates as texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from math import floor, log10
+from math import ceil, floor, log10
 
 from siteproof.figure.canvas import SMALL, WIDTH
 
@@ -24,7 +24,7 @@ def _digits(value: float, digits: int) -> str:
 
 
 def numbers(values: Sequence[float]) -> list[str]:
-    """Values side by side: with as many digits as tell them apart."""
+    """Values with as many digits as make different ones differ."""
     shown: list[str] = []
     for digits in (4, 6, 8, 12):
         shown = [_digits(value, digits) for value in values]
@@ -35,13 +35,13 @@ def numbers(values: Sequence[float]) -> list[str]:
 
 def short(text: str, most: int) -> str:
     """A text whose lines have so many letters at most; an ellipsis stands for the rest."""
-    lines = text.splitlines()
-    return "\n".join(x if len(x) <= most else f"{x[: most - 1]}…" for x in lines)
+    lines = [line if len(line) <= most else f"{line[: most - 1]}…" for line in text.splitlines()]
+    return "\n".join(lines)
 
 
 def wide(text: str, size: float = SMALL) -> float:
     """Units that a text takes, generously."""
-    return LETTER * size * max(map(len, text.splitlines() or [""]))
+    return LETTER * size * max(map(len, text.splitlines()), default=0)
 
 
 def letters(room: float, size: float = SMALL) -> int:
@@ -60,24 +60,23 @@ def lanes(spans: Sequence[tuple[float, float]], most: int) -> list[int | None]:
     Spans that come first get the lower lanes.
     """
     taken: list[list[tuple[float, float]]] = [[] for _ in range(most)]
-    found: list[int | None] = []
-    for span in spans:
-        free = next((n for n, lane in enumerate(taken) if _is_free(lane, span)), None)
-        if free is not None:
-            taken[free].append(span)
-        found.append(free)
-    return found
+    return [_lane(taken, span) for span in spans]
 
 
-def _is_free(lane: Sequence[tuple[float, float]], span: tuple[float, float]) -> bool:
-    return all(span[1] < left or span[0] > right for left, right in lane)
+def _lane(taken: Sequence[list[tuple[float, float]]], span: tuple[float, float]) -> int | None:
+    """Put a span into the first lane that has room, and return the lane's number."""
+    for number, lane in enumerate(taken):
+        if all(span[1] < left or span[0] > right for left, right in lane):
+            lane.append(span)
+            return number
+    return None
 
 
 def side_of(x: float, text: str, left: float, right: float) -> tuple[str, tuple[float, float]]:
-    """Which side of a place a text stands at, left or right of it, and its span."""
+    """Which end of a text is at a place, and the span of the text."""
     width = wide(text) + 4
     if x + width <= right or x - width < left:
-        return "left", (x, x + width)  # its left end is at the place
+        return "left", (x, x + width)
     return "right", (x - width, x)
 
 
@@ -87,9 +86,10 @@ def nice_ticks(low: float, high: float, most: int = 6) -> list[float]:
         return [low]
     rough = (high - low) / most
     power = 10.0 ** floor(log10(rough))
-    step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= rough * 0.999)
-    first = -floor(-low / step + 1e-9)
-    return [round(n * step, 12) for n in range(first, floor(high / step + 1e-9) + 1)]
+    steps = [power * factor for factor in (1, 2, 2.5, 5, 10)]
+    step = next(step for step in steps if step >= rough * 0.999)
+    first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
+    return [round(n * step, 12) for n in range(first, last + 1)]
 
 
 def date_ticks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
@@ -100,19 +100,24 @@ def date_ticks(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
     elif days > 60:
         form, found = "%Y-%m", _months(first, last, _step(days / 30.4, (1, 2, 3, 6)))
     else:
-        start = datetime(first.year, first.month, first.day, tzinfo=UTC)
-        step = _step(days, (1, 2, 7, 14))
-        form, found = "%m-%d", [start + timedelta(n) for n in range(0, int(days) + 2, step)]
+        form, found = "%m-%d", _days(first, int(days) + 2, _step(days, (1, 2, 7, 14)))
     inside = [at for at in found if first <= at <= last] or [first]
-    told = [(at, f"{at:{form}}") for at in inside]
+    texts = [f"{at:{form}}" for at in inside]
     if form == "%m-%d" or inside == [first]:
-        told[0] = (inside[0], f"{inside[0]:%Y-%m-%d}")
-    return told
+        texts[0] = f"{inside[0]:%Y-%m-%d}"
+    return list(zip(inside, texts, strict=True))
 
 
 def _step(many: float, steps: Sequence[int]) -> int:
-    """The first of these steps that leaves few enough ticks; else the last."""
-    return next((step for step in steps if many / step <= MAX_TICKS), steps[-1])
+    """The first of these steps with MAX_TICKS ticks at most; else the last."""
+    fitting = [step for step in steps if many / step <= MAX_TICKS]
+    return fitting[0] if fitting else steps[-1]
+
+
+def _days(first: datetime, many: int, step: int) -> list[datetime]:
+    """Every so many days from the day of a moment on."""
+    start = datetime(first.year, first.month, first.day, tzinfo=UTC)
+    return [start + timedelta(n) for n in range(0, many, step)]
 
 
 def _months(first: datetime, last: datetime, step: int) -> list[datetime]:

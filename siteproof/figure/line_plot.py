@@ -1,6 +1,6 @@
 """Curves as SVG or PNG: plain data in, a figure out.
 
-Lines differ by colour, marker and dash, so that a figure may be printed grey.
+Lines differ by colour, marker and dash, so that a grey print shows them, too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LinePlot:
     """Curves that share both axes. labels: of the places, where the axis has words.
 
     Numbers on it are in powers of two; sizes: they are bytes. bound: a curve that nothing can
-    exceed; its name says by what.
+    exceed; its name has the reason.
     """
 
     title: str
@@ -69,7 +69,7 @@ def png(plots: Sequence[LinePlot]) -> bytes:
     return _save(plots, "png", dpi=DOTS, metadata={"Software": "siteproof"})
 
 
-def draw(name: str, says: str, plot: LinePlot) -> str:
+def draw(name: str, caption: str, plot: LinePlot) -> str:
     """One plot for a page, as siteproof.figure.canvas.svg; its title is the page's."""
 
     def fill(made: Figure) -> Sequence[canvas.Placed]:
@@ -79,7 +79,7 @@ def draw(name: str, says: str, plot: LinePlot) -> str:
 
     names = [_label(line) for line in plot.lines]
     rows = -(-(len(names) + bool(plot.bound)) // legend_columns(names))
-    return canvas.svg(name, plot.title, says, 250 + 12 * rows, fill)
+    return canvas.svg(name, plot.title, caption, 250 + 12 * rows, fill)
 
 
 def _label(line: Line) -> str:

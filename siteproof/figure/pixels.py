@@ -73,8 +73,8 @@ def paint_pixels(pixels: np.ndarray, kinds: Sequence[Kind]) -> bytes:
     rows, columns = np.ogrid[: pixels.shape[0], : pixels.shape[1]]
     inked = np.zeros(pixels.shape, dtype=bool)
     for number, kind in enumerate(kinds):
-        if kind.pattern and (mine := pixels == number).any():
-            inked |= mine & _strokes(kind.pattern, rows, columns)
+        if kind.pattern:
+            inked |= (pixels == number) & _strokes(kind.pattern, rows, columns)
     image = Image.fromarray((2 * pixels + inked).astype(np.uint8), "P")
     image.putpalette(
         [

@@ -38,7 +38,7 @@ class Ranges:
     groups: Sequence[tuple[str, Sequence[Row]]]
 
 
-def draw(name: str, says: str, data: Ranges) -> str:
+def draw(name: str, caption: str, data: Ranges) -> str:
     """The figure for a page, as siteproof.figure.canvas.svg."""
     rows = [row for _, links in data.groups for row in links]
     left = 10 + max((wide(short(row.name, LONGEST)) for row in rows), default=40.0)
@@ -61,7 +61,7 @@ def draw(name: str, says: str, data: Ranges) -> str:
         made.text(left / WIDTH, 1 - 12 / height, KEY, fontsize=SMALL)
         return ()
 
-    return canvas.svg(name, data.title, says, height, fill)
+    return canvas.svg(name, data.title, caption, height, fill)
 
 
 def _groups(place: Axes, groups: Sequence[tuple[str, Sequence[Row]]]) -> None:

@@ -1,6 +1,6 @@
-"""Shares of what is usual as a few kinds of cells: from light to dark, so that grey tells them.
+"""Shares of the typical value as kinds of cells, from light to dark, so that a grey print differs.
 
-What is no figure has a pattern besides.
+A cell without a value has a pattern.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import numpy as np
 from siteproof.figure.pixels import Kind
 
 EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.slow_nodes)
-USUAL, BROKEN, MISSING, FAILED, SHORT = 0, 4, 5, 6, 7
+TYPICAL, BROKEN, MISSING, FAILED, SHORT = 0, 4, 5, 6, 7
 KINDS = (
-    Kind("as usual or better", "#e1ecf5"),
+    Kind("typical or better", "#e1ecf5"),
     Kind("2 to 5 % worse", "#e9b44c"),
     Kind("5 to 10 % worse", "#c9752d"),
     Kind("more than 10 % worse", "#8c3413"),
@@ -24,7 +24,7 @@ KINDS = (
 
 
 def kinds_of(shares: np.ndarray) -> np.ndarray:
-    """Indices into KINDS. shares: of what is usual, 1 and more is good; NaN: not measured."""
+    """Indices into KINDS. shares: of the typical value; 1 or more is good, NaN is not measured."""
     worse = np.zeros(shares.shape, dtype=np.uint8)
     for edge in EDGES:
         worse += shares < edge

@@ -1,4 +1,4 @@
-"""Values over time: steps, what is usual, what is promised, and times without a run."""
+"""Values over time with steps, typical range, bounds, baselines, and pauses without a run."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ LEFT, RIGHT, FOOT, HIGH = 52.0, WIDTH - 20, 24.0, 130.0
 MAX_LANES = 5
 MAX_LETTERS = 64  # of a label
 POINTS = 80  # of which each is seen as one
-PAUSE = 4  # times the usual time between two runs: a gap
-TOLD_PAUSE = 0.03  # of the axis
+PAUSE = 4  # times the median time between two runs: a gap
+MIN_PAUSE = 0.03  # of the axis
 
 
 @dataclass(frozen=True)
 class Course:
     """A series, its times rising. lows, highs: a band around it, such as most of a fleet.
 
-    quiet: it is there to be compared with.
+    quiet: drawn in grey, only to compare with.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Region:
-    """What is usual in a time: the runs between low and high are in control."""
+    """The typical range in a period: runs between low and high are in control."""
 
     first: datetime
     last: datetime
@@ -69,7 +69,7 @@ class Trend:
     outside: Sequence[tuple[datetime, float]] = ()
 
 
-def draw(name: str, says: str, data: Trend) -> str:
+def draw(name: str, caption: str, data: Trend) -> str:
     """The figure for a page, as siteproof.figure.canvas.svg. Raises ValueError without any run."""
     times = sorted(t for course in data.courses for t in course.times)
     if not times:
@@ -118,18 +118,18 @@ def draw(name: str, says: str, data: Trend) -> str:
         )
         return ()
 
-    return canvas.svg(name, data.title, says, height, fill)
+    return canvas.svg(name, data.title, caption, height, fill)
 
 
 def _legend(data: Trend) -> list[str]:
     """The longest texts that the legend may have."""
     texts = [course.name for course in data.courses]
     texts += [f"{mark.text}, below the figure" for mark in data.marks]
-    return [*texts, _usual(data.region)] if data.region else texts
+    return [*texts, _typical(data.region)] if data.region else texts
 
 
-def _usual(region: Region) -> str:
-    return f"usual: {number(region.low)} to {number(region.high)}"
+def _typical(region: Region) -> str:
+    return f"typical: {number(region.low)} to {number(region.high)}"
 
 
 def _ends(times: Sequence[datetime]) -> tuple[datetime, datetime]:
@@ -155,8 +155,8 @@ def _course(place: Axes, course: Course, index: int) -> None:
     for n in reversed(range(1, len(xs))):
         if xs[n] - xs[n - 1] > pause:
             xs.insert(n, (xs[n] + xs[n - 1]) / 2)
-            for held in (ys, lows, highs) if banded else (ys,):
-                held.insert(n, float("nan"))
+            for row in (ys, lows, highs) if banded else (ys,):
+                row.insert(n, float("nan"))
     if banded:
         place.fill_between(xs, lows, highs, color=PALE, linewidth=0, zorder=0.5)
     if course.quiet:
@@ -181,11 +181,11 @@ def _pause(times: Sequence[datetime]) -> float:
 
 
 def _pauses(place: Axes, times: Sequence[datetime], ends: tuple[datetime, datetime]) -> None:
-    """Times in which no series has a run, hatched and told."""
+    """Hatch the times in which no series has a run, with their length."""
     limit, whole = _pause(sorted(set(times))), (ends[1] - ends[0]).total_seconds()
     for a, b in zip(times, times[1:], strict=False):
         long = (b - a).total_seconds()
-        if long <= limit or long < TOLD_PAUSE * whole:
+        if long <= limit or long < MIN_PAUSE * whole:
             continue
         span = (a.timestamp() + 0.1 * long, b.timestamp() - 0.1 * long)
         place.axvspan(
@@ -217,12 +217,12 @@ def _region(place: Axes, region: Region | None) -> None:
             linewidth=0.9,
             linestyle=":",
             zorder=0.4,
-            label=_usual(region),
+            label=_typical(region),
         )
 
 
 def _marks(place: Axes, data: Trend, near: Sequence[Mark]) -> None:
-    """Lines across, told below the figure, where they hide no value."""
+    """Lines across, with their texts in the legend, where they hide no value."""
     low, high = place.get_ylim()
     for mark in data.marks:
         line, width = STYLES[mark.kind]

@@ -58,7 +58,7 @@ def _section(section: Section, numbers: Numbering, level: int) -> Iterator[str]:
 def _figure(figure: Figure, numbers: Numbering) -> Iterator[str]:
     place = numbers.figures[figure.name]
     yield from (f'<a id="{place.anchor}"></a>', "")
-    yield from (f"**{place.label}.** {text(figure.title)}. {text(figure.says)}", "")
+    yield from (f"**{place.label}.** {text(figure.title)}. {text(figure.caption)}", "")
     yield from _table(figure.table, numbers)
 
 

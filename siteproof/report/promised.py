@@ -1,4 +1,4 @@
-"""What a figure is compared with: bounds, baselines and medians as marks of a picture."""
+"""Bounds, baselines and medians as marks of a figure."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def unit_of(criteria: Iterable[Criterion], site: Site, key: Series, own: str) ->
 def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) -> list[Mark]:
     """The bounds of these criteria, and the baselines of the series, in a unit.
 
-    A bound is where the worst value lies that still passes, so rounding is in it. What speaks of
-    the median or mean of all judges no node.
+    A bound is the worst value that still passes, so it includes the rounding. A bound of the median
+    or mean of all nodes judges no single node.
     """
     facts, metric = site.hardware_of(key.role), site.catalogue[key.metric]
     found: list[Mark] = []
     for name, criterion in criteria.items():
         sign = _SIGN[SIGNS[criterion.kind]]
-        told = figure(float(criterion.bound_value(facts).to(unit)), unit)
+        value = figure(float(criterion.bound_value(facts).to(unit)), unit)
         rounds = f" ({criterion.rounding_rule})" if criterion.step else ""
         found += _sides(
-            "bound", criterion, (metric.unit, unit), facts, f"{name} {sign} {told}{rounds}"
+            "bound", criterion, (metric.unit, unit), facts, f"{name} {sign} {value}{rounds}"
         )
     for name, baseline in site.baselines.items():
         if (
@@ -78,7 +78,7 @@ def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) ->
                 baseline,
                 (metric.unit, unit),
                 facts,
-                f"usual {name} {_SIGN[SIGNS[kind]]} {figure(at, unit)}",
+                f"baseline {name} {_SIGN[SIGNS[kind]]} {figure(at, unit)}",
             )
     return found
 

@@ -64,7 +64,7 @@ class Figure:
     name: str
     title: str
     svg: str
-    says: str
+    caption: str
     table: Table
     metrics: Collection[str] = ()
 

@@ -18,7 +18,7 @@ from siteproof.units import count
 from siteproof.wording.findings import full, fulls
 
 MAX_NODES = 3  # of a row
-MAX_NAMED = 3  # changes or sessions in a sentence
+MAX_NAMES = 3  # changes or sessions in a sentence
 MAX_ROWS = 60  # of a table, and points of one kind
 NODES_FELL = "nodes fell"  # the fleet's median is not worse
 NEWS = (Word.WORSE, Word.CHANGED, Word.UNDECIDABLE, Word.BETTER)
@@ -84,10 +84,10 @@ def _worse(rows: Sequence[Row]) -> Iterator[str]:
         yield f"none of {count(len(rows), 'metric')} is worse for the whole fleet."
     else:
         verb = "is" if len(worse) == 1 else "are"
-        named = few(worse, MAX_NAMED, "; ")
+        named = few(worse, MAX_NAMES, "; ")
         yield f"{len(worse)} of {count(len(rows), 'metric')} {verb} worse: {named}."
     if fell:
-        yield f"Single nodes that fell: {few(fell, MAX_NAMED, '; ')}."
+        yield f"Single nodes that fell: {few(fell, MAX_NAMES, '; ')}."
 
 
 def last_time(material: Material) -> Since | None:
@@ -135,7 +135,7 @@ def _kind(header: Header) -> tuple[str, str, str]:
 def _compared(material: Material, words: str, known: Sequence[Header]) -> Since:
     material.progress(f"comparing with {words}")
     if len(material.names) > 1:
-        named = few(material.names, MAX_NAMED)
+        named = few(material.names, MAX_NAMES)
         words += f" (the values judged now are of {len(material.names)} sessions: {named})"
     ids = {id(h) for h in known}
     before = material.sessions.of(lambda h: id(h) in ids)
@@ -200,7 +200,7 @@ def _still_worse(material: Material) -> list[str]:
     ]
     verb = "holds" if len(still) == 1 else "hold"
     many = count(len(still), "change")
-    return [f"Over all runs {many} for the worse still {verb}: {few(shown, MAX_NAMED, '; ')}."]
+    return [f"Over all runs {many} for the worse still {verb}: {few(shown, MAX_NAMES, '; ')}."]
 
 
 def _since(alert: Alert) -> Moment:

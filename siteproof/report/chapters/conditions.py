@@ -48,7 +48,7 @@ MACHINE = {  # of the provenance
     "date": "date as published",
 }
 MAX_VALUES = 4  # of a condition
-MAX_NAMED = 4  # sessions
+MAX_SESSIONS = 4  # sessions
 COLUMNS = ("check", "mode", "environment", "conditions", "nodes", "when", "jobs")
 
 Group = tuple[str, str, str]  # check, environment, mode
@@ -189,7 +189,7 @@ def _nodes(found: Sequence[Sample]) -> str:
 def _jobs(found: Sequence[Sample]) -> str:
     heads = _heads(found)
     jobs = count(len({(h.session, h.job) for h in heads}), "job")
-    return f"{jobs} of {few(sorted({h.session for h in heads}), MAX_NAMED)}"
+    return f"{jobs} of {few(sorted({h.session for h in heads}), MAX_SESSIONS)}"
 
 
 def _values(found: Iterable[Sample]) -> Values:

@@ -26,8 +26,8 @@ COLUMNS = (
     "source",
     "see",
 )
-USUAL = ("mode", " or ".join(CONTRACT_MODES))  # told once
-MAX_NAMED = 5  # criteria in a sentence
+DEFAULT_MODE = ("mode", " or ".join(CONTRACT_MODES))  # told once
+MAX_CRITERIA = 5  # criteria in a sentence
 
 
 def chapter(material: Material) -> Section:
@@ -59,7 +59,7 @@ def brief(material: Material) -> str:
         return "The site promises nothing: there is no criterion in criteria.yaml."
     told = f"{count(len(verdicts), 'criterion', 'criteria')}: {counts(material)}."
     bad = [f"{r.id} ({r.verdict})" for r in verdicts if r.verdict in NOT_KEPT]
-    return f"{told} Not kept: {few(bad, MAX_NAMED)}." if bad else told
+    return f"{told} Not kept: {few(bad, MAX_CRITERIA)}." if bad else told
 
 
 def counts(material: Material) -> str:
@@ -110,7 +110,9 @@ def _asked(material: Material, result: CriterionVerdict) -> Iterator[str]:
     )
     yield f"{criterion.scope} {whom}".rstrip()
     yield from (
-        f"{key} {rule}" for key, rule in criterion.conditions.items() if (key, str(rule)) != USUAL
+        f"{key} {rule}"
+        for key, rule in criterion.conditions.items()
+        if (key, str(rule)) != DEFAULT_MODE
     )
     if criterion.programs:
         yield f"program {' or '.join(criterion.programs)}"

@@ -1,4 +1,4 @@
-"""Every headline figure over all nodes: where they lie, with bound, baseline and median."""
+"""The distribution of each headline metric over the nodes, with bound, baseline and median."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from siteproof.units import count
 LEAST = 2  # nodes that make a distribution
 MAX_FIGURES = 12  # figures of the chapter
 MAX_ROWS = 10  # rows of a table
-MAX_NAMED = 5  # nodes that a figure names
+MAX_LABELS = 5  # nodes that a figure names
+PERCENTILES = 20  # values, from which on a range leaves out the ends
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,13 @@ def chapter(material: Material) -> Section | None:
     named = titles(found)
     figures = list(_figures(found[:MAX_FIGURES], named, material.fleet))
     below = sum(bool(one.broken()) for one in found)
-    lead = (
-        f"{count(len(found), 'figure')} measured on two nodes or more: in {below} of them some "
-        "node is beyond its bound."
-        if any(_bounds(f) for f in found)
-        else f"{count(len(found), 'figure')} measured on two nodes or more; none has a bound."
-    )
+    lead = f"{count(len(found), 'metric')} measured on two nodes or more"
+    if any(map(_bounds, found)):
+        lead += f"; in {below} of them some node is beyond its bound."
+    else:
+        lead += "; none has a bound."
     points = [f"Not drawn: {title}" for title in named[MAX_FIGURES:]]
-    return Section("distribution", "All nodes at once", lead, figures=figures, points=points)
+    return Section("distribution", "All nodes compared", lead, figures=figures, points=points)
 
 
 def anchor(metric: str) -> str:
@@ -160,8 +160,8 @@ def _is_of(sample: Sample, key: Series) -> bool:
 
 
 def titles(found: Sequence[Fleet]) -> list[str]:
-    """What each of them is called: with environment and conditions where these alone differ."""
-    told = []
+    """Metric and role of each; with environment and conditions where only these differ."""
+    names = []
     for one in found:
         alike = [
             dict(f.key.conditions) | {"": f.key.environment}
@@ -174,25 +174,30 @@ def titles(found: Sequence[Fleet]) -> list[str]:
             for key, text in own.items()
             if any(other.get(key) != text for other in alike)
         ]
-        told.append(", ".join([f"{one.key.name} of {one.key.role}", *unlike]))
-    return told
+        names.append(", ".join([f"{one.key.name} of {one.key.role}", *unlike]))
+    return names
 
 
 def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one, title in zip(found, named, strict=False):
         name = promised.own_name(anchor(one.key.metric), seen)
-        says = _says(one)
+        caption = _caption(one)
         data = Distribution(
             f"{title}, {one.unit}", one.unit, one.values, one.better, one.marks, _named(one, states)
         )
         yield Figure(
-            name, title, drawn.draw(name, says, data), says, _table(one, states), [one.key.metric]
+            name,
+            title,
+            drawn.draw(name, caption, data),
+            caption,
+            _table(one, states),
+            [one.key.metric],
         )
 
 
 def _bad(one: Fleet, states: FleetReport) -> list[str]:
-    """Nodes beyond a bound, or that stay out in this very figure; the worst first."""
+    """Nodes beyond a bound, or with a finding on this metric; the worst first."""
     broken = set(one.broken())
     return [n for n in one.worst if n in broken or _is_slow(one, states, n)]
 
@@ -209,54 +214,56 @@ def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
 def _named(one: Fleet, states: FleetReport) -> dict[str, str]:
     return {
         node: f"{node} {percent_change(one.values[node] / one.middle - 1)}"
-        for node in _bad(one, states)[:MAX_NAMED]
+        for node in _bad(one, states)[:MAX_LABELS]
         if one.middle
     }
 
 
-def _says(one: Fleet) -> str:
+def _caption(one: Fleet) -> str:
     low, high = min(one.values.values()), max(one.values.values())
-    told = (
+    text = (
         f"{count(len(one.values), 'node')} between {figure(low, one.unit)} "
-        f"and {figure(high, one.unit)}, median "
-        f"{figure(one.middle, one.unit)}"
+        f"and {figure(high, one.unit)}, median {figure(one.middle, one.unit)}"
     )
     broken = one.broken()
     if _bounds(one):
-        told += f"; {len(broken) or 'none'} beyond the bound"
-        told += f", the worst {broken[0]}" if broken else ""
+        text += f"; {len(broken) or 'none'} beyond the bound"
+    if broken:
+        text += f", the worst {broken[0]}"
     if one.missing:
-        told += f"; {count(len(one.missing), 'node')} of {one.key.role} without a value"
-    return told + "."
+        text += f"; {count(len(one.missing), 'node')} of {one.key.role} without a value"
+    return f"{text}."
 
 
 def _table(one: Fleet, states: FleetReport) -> Table:
-    """What the fleet is, then its worst nodes."""
-    held = sorted(one.values.values())
-    low, high = (
-        (held[0], held[-1])
-        if len(held) < 20
-        else (lambda q: (q[0], q[-1]))(quantiles(held, n=20, method="inclusive"))
-    )
-    words = "lowest to highest" if len(held) < 20 else "5th to 95th percentile"
+    """The median, the range, bounds and baselines, then the worst nodes."""
+    values = sorted(one.values.values())
+    words, ends = "lowest to highest", values
+    if len(values) >= PERCENTILES:
+        words, ends = "5th to 95th percentile", quantiles(values, n=20, method="inclusive")
     rows = [
-        (f"median of {count(len(held), 'node')}", figure(one.middle), "", ""),
-        (words, f"{figure(low)} to {figure(high)}", "", ""),
+        (f"median of {count(len(values), 'node')}", figure(one.middle), "", ""),
+        (words, f"{figure(ends[0])} to {figure(ends[-1])}", "", ""),
         *(
-            (f"{m.kind} {m.text}", figure(m.value), _beside(m.value, one), "")
+            (
+                m.text if m.kind == "baseline" else f"{m.kind} {m.text}",
+                figure(m.value),
+                _change(m.value, one),
+                "",
+            )
             for m in one.marks
             if m.kind != "median"
         ),
     ]
     bad = _bad(one, states)
-    for node in [*bad, *(n for n in one.worst[: MAX_ROWS + len(bad)] if n not in bad)][:MAX_ROWS]:
+    for node in list(dict.fromkeys([*bad, *one.worst]))[:MAX_ROWS]:
         state = states.nodes[node].state if node in states.nodes else ""
-        rows.append((node, figure(one.values[node]), _beside(one.values[node], one), str(state)))
-    left = len(held) - MAX_ROWS
+        rows.append((node, figure(one.values[node]), _change(one.values[node], one), str(state)))
+    left = len(values) - MAX_ROWS
     note = f"The worst {MAX_ROWS}; {count(left, 'node')} more." if left > 0 else ""
     columns = ("node", f"value, {one.unit}", "compared with the median", "state")
     return Table(columns, rows, note, numeric=columns[1:3])
 
 
-def _beside(value: float, one: Fleet) -> str:
+def _change(value: float, one: Fleet) -> str:
     return percent_change(value / one.middle - 1) if one.middle else "-"

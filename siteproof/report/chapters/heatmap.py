@@ -13,7 +13,7 @@ from siteproof import units
 from siteproof.analysis import slow_nodes as rules
 from siteproof.figure import heatmap as drawn
 from siteproof.figure.heatmap import HeatMap
-from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, USUAL, kinds_of
+from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, TYPICAL, kinds_of
 from siteproof.report import past, promised
 from siteproof.report.chapters import distribution
 from siteproof.report.material import Material
@@ -32,9 +32,9 @@ HOW = (
     f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
     "or beyond its baseline; a cell of several values shows the worst of them."
 )
-MAX_NAMED = 40  # rows that are all named, the worst first
+MAX_ROW_NAMES = 40  # rows that are all named, the worst first
 # What a cell shows where several of its figures differ: the worst one.
-BY_SEVERITY = (MISSING, USUAL, 1, 2, SHORT, 3, FAILED, BROKEN)
+BY_SEVERITY = (MISSING, TYPICAL, 1, 2, SHORT, 3, FAILED, BROKEN)
 COLUMNS_OF_TABLE = (
     "node",
     "state",
@@ -123,7 +123,7 @@ def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
         )
     broken, unusual = _promises(material, found)
     kinds = kinds_of(shares)
-    kinds[good & ~(far | unusual)] = USUAL
+    kinds[good & ~(far | unusual)] = TYPICAL
     kinds[good & broken] = BROKEN
     kinds[found.status == past.FAILED] = FAILED
     kinds[found.status == past.CUT_SHORT] = SHORT
@@ -210,7 +210,7 @@ def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
 
 def _bad(cells: Cells, ranked: Sequence[int]) -> list[int]:
     """The nodes that were anything but as usual, of those ranked."""
-    fine = ((cells.kinds == USUAL) | (cells.kinds == MISSING)).all(axis=1)
+    fine = ((cells.kinds == TYPICAL) | (cells.kinds == MISSING)).all(axis=1)
     return [n for n in ranked if not fine[n]]
 
 
@@ -218,17 +218,17 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
     rows = np.flatnonzero((cells.kinds != MISSING).any(axis=1))
     ranked = _ranked(cells, rows)
     worst = _bad(cells, ranked)[:WORST]
-    if len(rows) <= MAX_NAMED:
+    if len(rows) <= MAX_ROW_NAMES:
         data = _map(found, cells, title, ranked, order="the worst first")
     else:
         data = _large_map(material, found, cells, title, rows, worst)
-    says = _says(cells, rows)
+    caption = _caption(cells, rows)
     name = f"heatmap-{name}"
     return Figure(
         name,
         title,
-        drawn.draw(name, says, data),
-        says,
+        drawn.draw(name, caption, data),
+        caption,
         _table(material, found, cells, worst or ranked[:1]),
         [title] if title in found.metrics else [],
     )
@@ -278,7 +278,7 @@ def _places(found: Past, names: Sequence[str]) -> list[int]:
     return [number[name] for name in names]
 
 
-def _says(cells: Cells, rows: np.ndarray) -> str:
+def _caption(cells: Cells, rows: np.ndarray) -> str:
     kinds = cells.kinds[rows]
     ever = {kind: int((kinds == kind).any(axis=1).sum()) for kind in range(len(KINDS))}
     parts = [

@@ -167,14 +167,19 @@ def _figure(word: str, found: Sequence[Quantity]) -> Figure:
                 for link, values in one.links.items()
             ]
             groups.append((one.name, rows))
-    says = _says(found)
+    caption = _caption(found)
     metrics = sorted({one.metric for one in found})
     return Figure(
-        name, title, drawn.draw(name, says, Ranges(title, groups)), says, _table(found), metrics
+        name,
+        title,
+        drawn.draw(name, caption, Ranges(title, groups)),
+        caption,
+        _table(found),
+        metrics,
     )
 
 
-def _says(found: Sequence[Quantity]) -> str:
+def _caption(found: Sequence[Quantity]) -> str:
     """How many quantities, the span of the shares, and where medians and means disagree."""
     parts = []
     shares = [share for share, *_ in _rates(found)]

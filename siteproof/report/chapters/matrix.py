@@ -9,7 +9,7 @@ import numpy as np
 from siteproof import units
 from siteproof.figure import grid as drawn
 from siteproof.figure import labels
-from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, USUAL, kinds_of
+from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, TYPICAL, kinds_of
 from siteproof.judge.severity import Verdict, of_status
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
@@ -82,13 +82,13 @@ def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
         title = f"{one.name} over {one.link}" if one.link else one.name
         rows, columns, split = _ends(site, one)
         kinds = _kinds(one)
-        says = _says(one)
+        caption = _caption(one)
         data = drawn.Matrix(f"{title}, {one.unit}", rows, columns, kinds, _texts(one), split)
         yield Figure(
             name,
             f"{title}, {one.unit}",
-            drawn.draw(name, says, data),
-            says,
+            drawn.draw(name, caption, data),
+            caption,
             _table(site, one),
             [one.name.partition(" ")[0]],
         )
@@ -117,7 +117,7 @@ def _kinds(one: Matrix) -> dict[Pair, int]:
         lack = _share(one, value)
         worse = int(kinds_of(np.array([lack]))[0]) if np.isfinite(lack) else 1
         found[pair] = (
-            BROKEN if pair in one.broken else (max(worse, 1) if pair in one.blame.bad else USUAL)
+            BROKEN if pair in one.broken else (max(worse, 1) if pair in one.blame.bad else TYPICAL)
         )
     found |= dict.fromkeys(one.failed, FAILED)
     for pair, why in one.missing.items():
@@ -139,7 +139,7 @@ def _texts(one: Matrix) -> dict[Pair, str]:
     return told | {pair: sample.status for pair, sample in one.failed.items()}
 
 
-def _says(one: Matrix) -> str:
+def _caption(one: Matrix) -> str:
     told = f"{count(len(one.values), 'pair')} of " + count(
         len({n for pair in (*one.values, *one.failed) for n in pair}), "node"
     )

@@ -30,7 +30,7 @@ QUESTIONS: tuple[tuple[str, Callable[[Material], str], str], ...] = (
     ("What was not tested?", untested.brief, "untested"),
     ("Under which conditions was HPL run?", conditions.brief, "conditions"),
 )
-MAX_NAMED = 4
+MAX_NAMES = 4
 
 
 def chapter(material: Material) -> Section:
@@ -84,10 +84,10 @@ def facts(material: Material) -> list[tuple[str, str]]:
             f"{judged.chosen} ({sessions}, {count(len(own), 'job')})" if own else judged.chosen,
         ),
         ("Measured", period([h.time for h in own])),
-        ("Mode", few(sorted({h.mode or "none" for h in heads}), MAX_NAMED) or "-"),
+        ("Mode", few(sorted({h.mode or "none" for h in heads}), MAX_NAMES) or "-"),
         ("Nodes", f"{len(material.measured)} of {len(inventory)} have a value"),
-        ("Suite", few(_provenance(own, "suite"), MAX_NAMED)),
-        ("Measured by", few(_provenance(own, "user"), MAX_NAMED)),
+        ("Suite", few(_provenance(own, "suite"), MAX_NAMES)),
+        ("Measured by", few(_provenance(own, "user"), MAX_NAMES)),
         ("Published", _stated([s for s in judged.samples if s.header.mode == PUBLISHED])),
         ("Accepted", _answer(_accepted, material)),
         ("Made", when(material.now)),
@@ -112,7 +112,7 @@ def _stated(found: Sequence[Sample]) -> str:
         for source in s.header.provenance.get("source", "").split("; ")
     } - {""}
     told = count(len(found), "figure or text", "figures and texts")
-    by = few(sorted(sources), MAX_NAMED, "; ") or "no source given"
+    by = few(sorted(sources), MAX_NAMES, "; ") or "no source given"
     return f"{told} of {' to '.join(days)}, by {by}"
 
 

@@ -29,7 +29,7 @@ from siteproof.units import count, with_unit
 from siteproof.wording import sweep_results
 
 MAX_RUNS = 4  # of one sweep in one figure
-MAX_NAMED = 4  # runs or systems in a sentence
+MAX_NAMES = 4  # runs or systems in a sentence
 MAX_FIGURES = 8
 NEAR = 6.0  # times the highest value of a curve: a landmark farther up would press it flat
 COLUMNS = ("curve", "points", "best", "at", "plateau", "of the bound")
@@ -74,7 +74,7 @@ def chapter(material: Material) -> Section | None:
         for other in others:
             runs += other.newest(name)[:1]
         if rest := [f"{run.system} {_campaign(run)}" for _, run in runs[MAX_RUNS:]]:
-            what = f"{count(len(rest), 'more run')} not drawn: {few(rest, MAX_NAMED)}"
+            what = f"{count(len(rest), 'more run')} not drawn: {few(rest, MAX_NAMES)}"
             points.append(f"{name}: {what}")
         found.append(_of_sweep(name, runs[:MAX_RUNS]))
     published = [curve for system in (own, *others) for curve in system.published]
@@ -98,9 +98,9 @@ def chapter(material: Material) -> Section | None:
 
 
 def _lead(mine: Sequence[SweepReport], others: Sequence[str]) -> str:
-    names = few(list(dict.fromkeys(report.run.name for report in mine)), MAX_NAMED)
+    names = few(list(dict.fromkeys(report.run.name for report in mine)), MAX_NAMES)
     runs = count(len({id(report.run) for report in mine}), "run")
-    compared = f", compared with {few(others, MAX_NAMED)}" if others else ""
+    compared = f", compared with {few(others, MAX_NAMES)}" if others else ""
     return f"{runs} of sweeps of this system ({names}){compared}."
 
 
@@ -165,13 +165,13 @@ def _drawn(found: Sequence[_Figures], published: Sequence[PublishedCurve]) -> It
             landmarks = []
             if plot.x_label == TASKS and not plot.labels:
                 landmarks = [curve for curve in published if curve.metric == first.metric]
-            says = _says(plot, first.unit, landmarks)
+            caption = _caption(plot, first.unit, landmarks)
             plot = _with_landmarks(plot, first.unit, landmarks)
             yield Figure(
                 name,
                 f"{plot.title}, {first.unit}",
-                drawn.draw(name, says, plot),
-                says,
+                drawn.draw(name, caption, plot),
+                caption,
                 _table(shown, sweep.several, landmarks),
                 _metrics(first.metric),
             )
@@ -189,7 +189,7 @@ def _metrics(metric: str) -> list[str]:
     return [metric, *(m for m in whole_sweep.METRICS if m.startswith(f"{metric}_"))]
 
 
-def _says(plot: LinePlot, unit: str, landmarks: Sequence[PublishedCurve]) -> str:
+def _caption(plot: LinePlot, unit: str, landmarks: Sequence[PublishedCurve]) -> str:
     places = len(plot.labels) or len({x for line in plot.lines for x in line.xs})
     told = f"{count(len(plot.lines), 'curve')} over {count(places, 'place')}"
     value, name = max((max(line.values), line.name) for line in plot.lines)

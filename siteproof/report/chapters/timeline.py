@@ -14,7 +14,7 @@ from siteproof.report.phrases import counted, few, when
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.units import count
 
-MAX_NAMED = 6  # criteria that an acceptance did not keep
+MAX_CRITERIA = 6  # criteria that an acceptance did not keep
 
 
 def chapter(material: Material) -> Section | None:
@@ -73,14 +73,14 @@ def _figure(found: Sequence[Milestone]) -> Figure:
         if one.days and any(first > one.days[1] for first, _ in needed):
             early.add(one.milestone)
     first, last = (min(a for a, _ in days.values()), max(b for _, b in days.values()))
-    says = (
+    caption = (
         f"{len(days)} of {count(len(found), 'milestone')} have a date, from {first} to {last}; "
         f"{len(early)} came before one that they need."
     )
     title = "Milestones of the acceptance"
     steps = [one.milestone for one in ordered]
-    svg = drawn.draw("acceptance", says, Timeline(title, steps, days, frozenset(early)))
-    return Figure("acceptance", title, svg, says, _milestones(found))
+    svg = drawn.draw("acceptance", caption, Timeline(title, steps, days, frozenset(early)))
+    return Figure("acceptance", title, svg, caption, _milestones(found))
 
 
 def _in_order(found: Sequence[Milestone]) -> list[Milestone]:
@@ -101,6 +101,6 @@ def _accepted(record: Acceptance) -> tuple[str, ...]:
         record.who,
         record.why,
         counted(record.verdicts.items()) or "no criterion",
-        few(record.despite, MAX_NAMED) or "-",
+        few(record.despite, MAX_CRITERIA) or "-",
         ", ".join(record.suite) or "-",
     )

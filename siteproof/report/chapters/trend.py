@@ -131,7 +131,7 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
         f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}", seen
     )
     steps = [a for a in alerts if a.kind == "step"]
-    says = _fleet_says(middle, alerts)
+    caption = _fleet_caption(middle, alerts)
     data = Trend(
         f"{title}, {one.unit}",
         one.unit,
@@ -149,7 +149,12 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
         _region(middle, steps),
     )
     return Figure(
-        name, title, drawn.draw(name, says, data), says, _periods(middle, steps), [one.key.metric]
+        name,
+        title,
+        drawn.draw(name, caption, data),
+        caption,
+        _periods(middle, steps),
+        [one.key.metric],
     )
 
 
@@ -175,7 +180,7 @@ def _region(middle: Middle, steps: Sequence[Alert]) -> Region | None:
     return Region(times[0], times[-1], usual.median - SDS * usual.sd, usual.median + SDS * usual.sd)
 
 
-def _fleet_says(middle: Middle, alerts: Sequence[Alert]) -> str:
+def _fleet_caption(middle: Middle, alerts: Sequence[Alert]) -> str:
     unit = middle.one.unit
     told = (
         f"{count(len(middle.times), 'run')} of {count(middle.nodes, 'node')} from "
@@ -250,7 +255,7 @@ def _of_alert(
             )
         )
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
-    says = _alert_says(alert)
+    caption = _alert_caption(alert)
     drifts = alert.kind == "drift"  # which has no moment
     data = Trend(
         f"{title}, {alert.unit}",
@@ -262,8 +267,8 @@ def _of_alert(
     return Figure(
         name,
         title,
-        drawn.draw(name, says, data),
-        says,
+        drawn.draw(name, caption, data),
+        caption,
         _tenths(alert, lines) if drifts else _runs(alert, lines),
     )
 
@@ -301,7 +306,7 @@ def _course(node: str, times: np.ndarray, values: np.ndarray) -> Course:
     return Course(node, [t.replace(tzinfo=UTC) for t in held], values)
 
 
-def _alert_says(alert: Alert) -> str:
+def _alert_caption(alert: Alert) -> str:
     told = (
         f"{alert.kind} of {percent_change(alert.relative)} between {alert.last_before} and "
         f"{alert.first_after} UTC, from {figure(alert.before, alert.unit)} to "

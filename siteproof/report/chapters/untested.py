@@ -17,7 +17,7 @@ from siteproof.units import count
 from siteproof.wording.findings import fulls
 from siteproof.wording.verdicts import reason
 
-MAX_NAMED = 4  # things of a kind in a sentence
+MAX_NAMES = 4  # things of a kind in a sentence
 MAX_ROWS = 100  # of a table
 NEVER = "never"
 
@@ -72,7 +72,7 @@ def brief(material: Material) -> str:
         ),
     ):
         if names:
-            missing.append(f"{count(len(names), one, many)} ({few(names, MAX_NAMED)})")
+            missing.append(f"{count(len(names), one, many)} ({few(names, MAX_NAMES)})")
     told = "Everything that the site promises was tested."
     if missing:
         told = f"Not tested: {'; '.join(missing)}."
@@ -124,7 +124,7 @@ def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
         if node.untested:
             lack.setdefault(tuple(fulls(node.findings)), []).append(node.node)
     for reasons, names in sorted(lack.items(), key=lambda item: -len(item[1])):
-        yield nodes(names), str(len(names)), few(reasons, MAX_NAMED, "; ")
+        yield nodes(names), str(len(names)), few(reasons, MAX_NAMES, "; ")
 
 
 def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
@@ -136,7 +136,7 @@ def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
                 s.node or link_of(s) or "the system"
             )
     for (check, status, why), names in sorted(held.items()):
-        yield check, status, str(len(names)), few(_named(material, names), MAX_NAMED), why or "-"
+        yield check, status, str(len(names)), few(_named(material, names), MAX_NAMES), why or "-"
 
 
 def _named(material: Material, names: Iterable[str]) -> list[str]:
@@ -176,7 +176,7 @@ def _not_run(material: Material) -> list[tuple[str, str, str]]:
             waiting.setdefault(criterion.metric.partition(".")[0], []).append(key)
     known = {m.check for m in material.site.catalogue.values() if m.check} - run
     rows = [
-        (name, few(waiting.get(name, ()), MAX_NAMED), when(last[name]) if name in last else NEVER)
+        (name, few(waiting.get(name, ()), MAX_NAMES), when(last[name]) if name in last else NEVER)
         for name in known
     ]
     return sorted(rows, key=lambda row: (not row[1], row[0]))

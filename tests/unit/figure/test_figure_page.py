@@ -31,7 +31,7 @@ from siteproof.figure.labels import date_ticks, lanes, nice_ticks, numbers
 from siteproof.figure.line_plot import Line, LinePlot
 from siteproof.figure.marks import Mark
 from siteproof.figure.ranges import Ranges, Row
-from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, USUAL, kinds_of
+from siteproof.figure.shares import BROKEN, FAILED, KINDS, MISSING, SHORT, TYPICAL, kinds_of
 from siteproof.figure.time_plot import Course, Region, Trend
 
 EVIL = '<script>alert("1")</script> & id="x" $\\frac$ -->'
@@ -62,7 +62,7 @@ def course(values=None, name="t", **keys):
 
 
 def table_of_pairs(name="m", kinds=None, **keys):
-    kinds = kinds or {(a, b): USUAL for a in NODES for b in NODES if a != b}
+    kinds = kinds or {(a, b): TYPICAL for a in NODES for b in NODES if a != b}
     return grid.draw(name, "says", Matrix("M", NODES, NODES, kinds, {}, **keys))
 
 
@@ -258,7 +258,7 @@ def test_cells_must_be_of_the_nodes_and_runs():
 
 def test_shares_become_kinds_by_what_a_repair_is_worth():
     told = kinds_of(np.array([1.2, 1.0, 0.981, 0.97, 0.94, 0.5, nan]))
-    assert told.tolist() == [USUAL, USUAL, USUAL, 1, 2, 3, MISSING]
+    assert told.tolist() == [TYPICAL, TYPICAL, TYPICAL, 1, 2, 3, MISSING]
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_an_axis_that_does_not_begin_at_zero_says_so():
 
 
 def test_both_directions_of_two_ends_share_a_cell():
-    kinds = {("a", "b"): USUAL, ("b", "a"): BROKEN}
+    kinds = {("a", "b"): TYPICAL, ("b", "a"): BROKEN}
     data = Matrix("M", ["a"], ["b"], kinds, {("a", "b"): "9.9", ("b", "a"): "0.1"}, split=True)
     svg = grid.draw("m", "s", data)
     cell = pixels(svg)[0]
@@ -327,7 +327,7 @@ def test_both_directions_of_two_ends_share_a_cell():
 
 
 def test_a_pair_that_nobody_asked_for_is_white_and_one_that_is_missing_is_hatched():
-    kinds = {(a, b): USUAL for a in NODES for b in NODES if a != b}
+    kinds = {(a, b): TYPICAL for a in NODES for b in NODES if a != b}
     del kinds["n001", "n002"]
     kinds["n001", "n003"] = MISSING
     svg = table_of_pairs(kinds=kinds)
@@ -340,7 +340,7 @@ def test_a_pair_that_nobody_asked_for_is_white_and_one_that_is_missing_is_hatche
 
 def test_a_matrix_of_many_nodes_is_small_and_names_some():
     names = [f"node{n:03}" for n in range(320)]
-    kinds = {(a, b): USUAL for a in names for b in names if a != b}
+    kinds = {(a, b): TYPICAL for a in names for b in names if a != b}
     svg = grid.draw("m", "s", Matrix("M", names, names, kinds, {}))
     assert len(svg) < 30_000
     assert "node050" in texts(svg) and "node051" not in texts(svg)
@@ -385,4 +385,4 @@ def test_dates_are_few_and_within(days):
 
 
 def test_dark_cells_have_white_texts():
-    assert shares.is_dark(BROKEN) and not shares.is_dark(USUAL)
+    assert shares.is_dark(BROKEN) and not shares.is_dark(TYPICAL)

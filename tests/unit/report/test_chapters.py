@@ -92,7 +92,7 @@ def test_the_figure_with_broken_bounds_comes_first_and_says_how_many(told):
     assert re.match(
         r"11 nodes between 14\d.* GB/s and 18\d.* GB/s, median 18\d.*; 1 beyond the "
         r"bound, the worst n002; 1 node of compute without a value\.",
-        first.says,
+        first.caption,
     )
     assert "in 1 of them some node is beyond its bound" in section.lead
 
@@ -101,7 +101,7 @@ def test_the_table_of_a_distribution_tells_what_is_drawn(made, told):
     first = told["distribution"].figures[0]
     words = texts(first)
     assert "C-TRIAD ≥ 160 GB/s (nearest 1 GB/s)" in words
-    assert "usual B-TRIAD ≥ 171.5 GB/s" in words
+    assert "baseline B-TRIAD ≥ 171.5 GB/s" in words
     median = float(row(first, "median of 11 nodes")[1])
     assert f"median {median:.4g} GB/s" in words
     assert row(first, "bound C-TRIAD")[1] == "159.5"  # the worst that rounds to 160
@@ -116,15 +116,15 @@ def test_the_table_of_a_distribution_tells_what_is_drawn(made, told):
 
 def test_a_metric_without_a_bound_is_drawn_with_its_median(told):
     hpl = named(told["distribution"], "distribution-hpl-gflops")
-    assert "bound" not in hpl.says
+    assert "bound" not in hpl.caption
     assert any(t.startswith("median 2") for t in texts(hpl))
 
 
 def test_every_node_in_every_run_is_one_map_and_the_worst_stand_on_top(told):
     section = told["heatmap"]
     whole = named(section, "heatmap-nodes")
-    assert re.match(r"12 nodes on 37 days with runs from 2025-11-21 to 2025-12-30", whole.says)
-    assert "beyond a bound 1" in whole.says and "failed 1" in whole.says
+    assert re.match(r"12 nodes on 37 days with runs from 2025-11-21 to 2025-12-30", whole.caption)
+    assert "beyond a bound 1" in whole.caption and "failed 1" in whole.caption
     assert [r[0] for r in whole.table.rows[:3]] == ["n002", "n003", "n004"]
     assert "n002, n003" in section.lead
     assert len(whole.svg) < 60_000
@@ -134,7 +134,7 @@ def test_runs_that_have_no_room_in_the_map_are_named(made, monkeypatch):
     assert not [p for p in heatmap.chapter(made).points if "not drawn" in p]
     monkeypatch.setattr(heatmap, "MAX_COLUMNS", 10)
     section = heatmap.chapter(made)
-    assert "12 nodes on 10 days with runs from 2025-12-21" in section.figures[0].says
+    assert "12 nodes on 10 days with runs from 2025-12-21" in section.figures[0].caption
     assert section.points[-1] == "Runs before 2025-12-21 are not drawn."
 
 
@@ -168,20 +168,20 @@ def test_a_step_of_the_whole_fleet_accuses_no_node_in_the_map(made):
 def test_the_fleet_over_time_shows_its_step_and_what_changed(told):
     section = told["trend"]
     hpl = named(section, "trend-hpl-gflops-compute")
-    assert "step of -6" in hpl.says
+    assert "step of -6" in hpl.caption
     assert any(t.startswith("-6") and "kernel" in t for t in texts(hpl))
     assert [r[2] for r in hpl.table.rows] == ["17", "20"]
     before, after = (float(r[3]) for r in hpl.table.rows)
     assert after / before - 1 == pytest.approx(-0.06, abs=0.005)
     triad = named(section, "trend-stream-triad-compute")
-    assert "no step of the whole fleet" in triad.says
+    assert "no step of the whole fleet" in triad.caption
 
 
 def test_the_most_severe_change_of_a_node_stands_beside_the_fleet(told):
     section = told["trend"]
     change = next(f for f in section.figures if f.title == "Stream.triad of n002")
-    assert change.says.startswith("Step of -19.9 % ")
-    assert "between 2025-12-15 02:15 and 2025-12-16 02:15 UTC" in change.says
+    assert change.caption.startswith("Step of -19.9 % ")
+    assert "between 2025-12-15 02:15 and 2025-12-16 02:15 UTC" in change.caption
     assert {"n002", "median of 11 nodes"} <= set(texts(change))
     node, before, one, after, two, by = change.table.rows[0]
     assert (node, before, after) == ("n002", "22", "15")
@@ -194,8 +194,8 @@ def test_figures_have_names_of_their_own_and_each_says_something(told):
     found = [f for section in told.values() for f in section.all_figures()]
     assert len({f.name for f in found}) == len(found) >= 7
     for figure in found:
-        assert figure.says.endswith(".") and figure.table.rows and figure.svg.startswith("<svg")
-        assert not re.search(r"\d\.\d{7}", figure.says + str(figure.table.rows))
+        assert figure.caption.endswith(".") and figure.table.rows and figure.svg.startswith("<svg")
+        assert not re.search(r"\d\.\d{7}", figure.caption + str(figure.table.rows))
 
 
 @pytest.mark.parametrize("chapter", [sweeps, links, matrix])

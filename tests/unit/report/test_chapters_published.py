@@ -87,7 +87,7 @@ def test_seed_003s_directions_differ_and_nobody_is_accused_of_it(seed):
     assert [row[0] for row in wan.table.rows][0] == "oss1.tacc > mds18.psc"  # the worst first
     assert {"0.586", "0.546"} <= set(texts(wan))
     lan = next(f for f in section.figures if f.name.endswith("-psc"))
-    assert "34 not measured" in lan.says and "not measured" in texts(lan)
+    assert "34 not measured" in lan.caption and "not measured" in texts(lan)
 
 
 def test_ways_of_virtualising_are_compared_by_medians_and_by_means(seed):
@@ -100,7 +100,7 @@ def test_ways_of_virtualising_are_compared_by_medians_and_by_means(seed):
     assert held[metric, "bare"] == ("10", *numbers, "100.0 %", "100.0 %")
     assert held[metric, "sriov"][0] == "10"
     assert held[metric, "sriov"][-2:] == ("97.9 %", "104.6 %")
-    assert all(part in figure.says for part in ("sriov", "97.9 %", "104.6 %"))
+    assert all(part in figure.caption for part in ("sriov", "97.9 %", "104.6 %"))
     assert "9403.72 Mb/s" in texts(figure)
 
 
@@ -143,7 +143,7 @@ def test_campaigns_and_landmarks_of_others_stand_in_one_figure(swept):
     figure = section.figures[0]
     assert section.lead == "2 runs of sweeps of this system (made_tasks)."
     assert figure.name == "sweep-made-tasks-ior-write"
-    assert "2 published landmarks" in figure.says
+    assert "2 published landmarks" in figure.caption
     told = " ".join(texts(figure))
     for text in (
         "here after, tasks_per_node 1",
@@ -255,7 +255,7 @@ def test_a_bad_pair_and_a_failed_one_come_first_in_the_table(linked):
     ]
     assert figure.table.rows[2][3] == "10.00 %"
     assert {"timeout", "1", "4.7", "n006", "n001"} <= set(texts(figure))
-    assert "2 failed" in figure.says
+    assert "2 failed" in figure.caption
 
 
 def test_landmarks_keep_what_was_printed():
@@ -286,7 +286,7 @@ def test_landmarks_keep_what_was_printed():
 def test_names_of_figures_are_slugs(linked):
     found = [f for c in (links, matrix) for f in c.chapter(linked).figures]
     assert all(re.fullmatch("[a-z0-9-]+", f.name) for f in found)
-    assert json.dumps([f.says for f in found]).count("nan") == 0
+    assert json.dumps([f.caption for f in found]).count("nan") == 0
 
 
 def test_what_was_measured_between_two_nodes_is_a_value_of_both_and_of_the_link(linked):

@@ -69,11 +69,11 @@ def test_two_environments_are_told_apart_by_their_names(two):
 def test_each_environment_has_its_own_past(two):
     for figure in two[1].figures[:2]:
         fell = "gnu" in figure.title
-        assert ("step of -30" in figure.says) is fell
-        assert ("no step of the whole fleet" in figure.says) is not fell
+        assert ("step of -30" in figure.caption) is fell
+        assert ("no step of the whole fleet" in figure.caption) is not fell
         newest = next(f for f in two[0].figures if f.title == figure.title)
         middle = float(newest.table.rows[0][1])
-        assert f"and {middle:.6g} GB/s in the last run" in figure.says
+        assert f"and {middle:.6g} GB/s in the last run" in figure.caption
 
 
 def test_a_node_stands_beside_the_fleet_of_its_own_environment(two):
@@ -86,7 +86,7 @@ def test_a_node_stands_beside_the_fleet_of_its_own_environment(two):
         )
         if m.one.key.environment == "system"
     )
-    assert change.says.startswith("Step of -10")
+    assert change.caption.startswith("Step of -10")
     assert trend._covers(two[2].survey.alerts[0], fleet.one)
     assert "gnu" not in change.svg
 
@@ -108,10 +108,10 @@ def test_the_bound_of_a_median_accuses_no_node(tmp_path, monkeypatch):
         section = distribution.chapter(made())
         assert made().judged.verdicts[0].verdict == "PASS"  # 100.5 is the median of 104 to 97
         assert section.lead.endswith("none has a bound.")
-        assert "beyond" not in section.figures[0].says
+        assert "beyond" not in section.figures[0].caption
         assert "C-MEDIAN ≥ 100 MB/s, median" in section.figures[0].svg
         told = heatmap.chapter(made())
-        assert "none was beyond a bound" in told.figures[0].says
+        assert "none was beyond a bound" in told.figures[0].caption
         assert "none was clearly worse" in told.lead
 
 
@@ -177,8 +177,8 @@ def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
         held = made()
         drawn = next(f for f in trend.chapter(held).figures if f.title.endswith("of n004"))
         told = changes.chapter(held)
-    assert drawn.says.startswith("Drift of -")
-    assert "confidence" not in drawn.says and "a year, most likely" in drawn.says
+    assert drawn.caption.startswith("Drift of -")
+    assert "confidence" not in drawn.caption and "a year, most likely" in drawn.caption
     ((node, runs, one, two, by),) = drawn.table.rows
     assert (node, runs) == ("n004", "200")
     assert -11.5 < float(by.removesuffix(" %")) < -8.5  # 10 % in 200 days, the ends' middles 90 %
