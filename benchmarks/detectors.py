@@ -218,7 +218,7 @@ def names(times: made.Floats, values: made.Floats) -> list[str]:
     """What Siteproof calls each series: the screens, then the competition."""
     flagged = shape.screen_all(times, values)
     return [
-        called(shape.tell(times, row)) if flag else ""
+        called(shape.explain(times, row)) if flag else ""
         for row, flag in zip(values, flagged, strict=True)
     ]
 

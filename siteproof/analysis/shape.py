@@ -1,7 +1,7 @@
-"""What a series of runs looks like: steps, a drift, a season, two modes; each told by its name.
+"""What a series of runs looks like: steps, a drift, a season, or two modes.
 
-A staircase fits a slope, and a slope fits a staircase. So the explanations compete: that one is
-told whose residuals are small with few parameters (Schwarz's criterion with the likelihood of
+A staircase fits a slope, and a slope fits a staircase. So the explanations compete: the result is
+the one whose residuals are small with few parameters (Schwarz's criterion with the likelihood of
 Laplace's distribution, in which an outlier weighs little).
 """
 
@@ -30,7 +30,7 @@ class Shape:
     """steps: index of the first value after each. left_out: the oldest values, not searched.
 
     modes: two levels, if the series flips between them: for days, then these flips are no steps; or
-    from run to run, beside the steps that both levels make together.
+    from run to run, in addition to the steps that both levels make together.
     """
 
     steps: list[int]
@@ -62,14 +62,14 @@ class _Candidate:
 
 
 def screen_all(times: ArrayLike, values: ArrayLike) -> NDArray[np.bool_]:
-    """Which of many series have anything to `tell`: steps, drift, season or modes.
+    """Which of many series have anything to `explain`: steps, drift, season or modes.
 
     times: of all points, the same for each series. values: (series, points), NaN is a gap.
     """
     return screen(values) | calendar.screen_seasons(times, values) | of_modes(values)
 
 
-def tell(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST) -> Shape:
+def explain(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST) -> Shape:
     """The explanation that fits best. values that are not finite are gaps.
 
     times: seconds, datetime64 or datetimes; None: evenly spaced, and no season is sought.
@@ -114,7 +114,7 @@ def _best(seconds: Floats, level: Floats, dated: bool, min_size: int) -> _Candid
 def _with_line(
     seconds: Floats, level: Floats, steps: list[int], min_size: int
 ) -> _Candidate | None:
-    """Steps beside a slope that all segments share, if they do; begun with these steps."""
+    """Steps and a slope that all segments share, if there is one; begun with these steps."""
     years = (seconds - seconds[0]) / YEAR
     for _ in range(ROUNDS):
         drift = slope(seconds, level, steps)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from siteproof.analysis.screen import THRESHOLD, screen
 from siteproof.analysis.segments import LEAST, standard_errors
-from siteproof.analysis.shape import LONGEST, tell
+from siteproof.analysis.shape import LONGEST, explain
 from siteproof.analysis.spread import SAME, finite, robust_sd, variance_factor
 
 __all__ = [
@@ -63,9 +63,9 @@ def find(values: ArrayLike, *, min_size: int = LEAST) -> list[int]:
     """The index of the first run after each confirmed step; of the newest LONGEST runs.
 
     Values that are not finite count as gaps. None of a series that flips between two levels, and
-    none for a slope. `shape.tell` says which of these it is, and also knows the calendar.
+    none for a slope. `shape.explain` distinguishes these, and also knows the calendar.
     """
-    return tell(None, finite(values).ravel(), min_size=min_size).steps
+    return explain(None, finite(values).ravel(), min_size=min_size).steps
 
 
 def left_out(values: ArrayLike) -> int:

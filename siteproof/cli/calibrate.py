@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import click
@@ -13,8 +13,11 @@ from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
 from siteproof.trend import baselines
-from siteproof.trend.propose import propose
+from siteproof.trend.propose import Proposal, Without, propose
 from siteproof.trend.survey import examine
+from siteproof.wording.findings import sentence, sentences
+
+MAX_LINES = 40  # of each kind
 
 
 @click.command()
@@ -53,35 +56,43 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
         )
     start = campaign.since(since, datetime.now(UTC)) if since else None
     with (
-        bar("reading") as told,
-        history.open_history(files.perflogs(), [site.system.system], told=told) as h,
+        bar("reading") as progress,
+        history.open_history(files.perflogs(), [site.system.system], told=progress) as h,
     ):
         examined = examine(site, h, files.perflogs(), metric)
-        proposals, refused = propose(site, h, examined, metric=metric, since=start)
+        proposals, without = propose(site, h, examined, metric=metric, since=start)
     made = baselines.changes(site, proposals)
     path, old = baselines.text_of(site)
     new = baselines.applied(site, path, old, made) if made else old
     click.echo(baselines.diff(path, old, new), nl=False)
-    for one in proposals:
-        for line in one.left_out:
-            click.echo(f"left out of {one.group.told}: {harmless(line)}", err=True)
-        if one.short:
-            nodes = harmless(str(nodesets.of(one.short)))
-            click.echo(
-                f"{one.group.told}: {nodes} would be short of it from the first day", err=True
-            )
-    for line in refused:
-        click.echo(f"no baseline for {harmless(line)}", err=True)
+    for line in _left_out(proposals, without):
+        click.echo(line, err=True)
     if write and made:
         baselines.write(path, new)
     added = sum(change.new for change in made)
     click.echo(
         f"{shown(path)}: {added} new, {len(made) - added} changed, "
-        f"{len(proposals) - len(made)} as they are, {len(refused)} without"
-        + _ending(write, made, bool(proposals or refused)),
+        f"{len(proposals) - len(made)} as they are, {len(without)} without"
+        + _ending(write, made, bool(proposals or without)),
         err=True,
     )
     raise SystemExit(ExitCode.PASS if proposals else ExitCode.INCOMPLETE)
+
+
+def _left_out(proposals: Sequence[Proposal], without: Sequence[Without]) -> Iterator[str]:
+    """What does not count, and why; of each kind the first."""
+    nodes = []
+    short = []
+    for one in proposals:
+        nodes += [f"left out of {one.group.name}: {sentence(why)}" for why in one.left_out]
+        if one.short:
+            names = nodesets.of(one.short)
+            short.append(f"{one.group.name}: {names} would be short of it from the first day")
+    series = [f"no baseline for {name}: {sentences(whys)}" for name, whys in without]
+    for lines in (nodes, short, series):
+        yield from map(harmless, lines[:MAX_LINES])
+        if len(lines) > MAX_LINES:
+            yield f"{len(lines) - MAX_LINES} more like this; --metric shows those of one metric"
 
 
 def _ending(write: bool, made: Sequence[object], candidates: bool) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from siteproof import files
-from siteproof.errors import UserError
+from siteproof.errors import UserError, harmless
 from siteproof.record.sessions import Sessions
 from siteproof.wording.findings import full
 
@@ -20,6 +21,7 @@ SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directo
 OPEN_TO_ALL = "everybody may write to it, so anybody may remove what was measured"
 SLOW = 1.0  # seconds before a word is said …
 OFTEN = 0.2  # … and between two
+WIDTH = 132  # columns where the output is no terminal
 MAX_FILES_NAMED = 50  # files that were left out
 
 
@@ -40,6 +42,27 @@ def bar(word: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if shown:
             print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def console() -> Console:
+    """The terminal; of a fixed width where the output goes to a file or a pipe."""
+    screen = Console()
+    return screen if screen.is_terminal else Console(width=WIDTH)
+
+
+def print_line(screen: Console, text: str) -> None:
+    """A line as it is, without a tool's control characters."""
+    screen.print(harmless(text), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_some(
+    screen: Console, title: str, lines: Sequence[str], most: int, all_of_them: str = "see --json"
+) -> None:
+    """The first lines of a list, how many more there are, and where they are printed."""
+    for line in lines[:most]:
+        print_line(screen, f"{title}{line}")
+    if len(lines) > most:
+        print_line(screen, f"{title}{len(lines) - most} more, {all_of_them}")
 
 
 which_system = click.option(

@@ -18,16 +18,14 @@ from rich.text import Text
 from siteproof import files, history, sites
 from siteproof import trend as trends
 from siteproof.cli.accept import user
-from siteproof.cli.shared import bar, which_system
+from siteproof.cli.shared import bar, console, print_line, print_some, which_system
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History
 from siteproof.record import campaign
 from siteproof.record.series import alike
 from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey, acks
-from siteproof.trend.alerts import CONFIRMS
-from siteproof.trend.finds import SHORTEST
-from siteproof.units import count, with_unit
+from siteproof.wording import trends as wording
 from siteproof.wording.findings import full, fulls
 
 _why = click.option(
@@ -76,8 +74,8 @@ def trend(
     with _opened(system) as (site, h):
         _known_metric(site, h, metric)
         _known_node(site, h, node)
-        with bar("looking") as told:
-            seen = trends.survey(site, h, since=start, metric=metric, node=node, told=told)
+        with bar("looking") as progress:
+            seen = trends.survey(site, h, since=start, metric=metric, node=node, progress=progress)
     code = exit_code(seen)
     if as_json:
         click.echo(json.dumps(record(site, seen, code), indent=1))
@@ -101,12 +99,13 @@ def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who
     siteproof trend ack k7q2mx --why "firmware 2.3, vendor informed"
     """
     _must_say_why("siteproof trend ack", why)
-    with _surveyed(system or context.obj) as (site, seen):
+    with _opened(system or context.obj) as (site, h):
+        seen = trends.survey(site, h)
         for alert in [_find(seen, name, acknowledged=False) for name in ids]:
             done = acks.write(
                 files.perflogs(), site.system.system, alert, who or user(), why.strip()
             )
-            click.echo(f"acknowledged by {done.who}: {sentence(alert)}")
+            click.echo(f"acknowledged by {done.who}: {wording.sentence(alert)}")
 
 
 @trend.command(short_help="Withdraw acknowledgements.")
@@ -128,7 +127,7 @@ def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, w
         done = acks.write(
             files.perflogs(), site.system.system, alert, who or user(), why.strip(), takes_back=True
         )
-        click.echo(f"taken back by {done.who}: {sentence(alert)}")
+        click.echo(f"taken back by {done.who}: {wording.sentence(alert)}")
 
 
 @trend.command(short_help="Show the evidence for one change.")
@@ -164,16 +163,10 @@ def _opened(system: str) -> Iterator[tuple[Site, History]]:
     """The site and its history, brought up to date."""
     site = _site(system)
     with (
-        bar("reading") as told,
-        history.open_history(files.perflogs(), [site.system.system], told=told) as h,
+        bar("reading") as progress,
+        history.open_history(files.perflogs(), [site.system.system], told=progress) as h,
     ):
         yield site, h
-
-
-@contextmanager
-def _surveyed(system: str) -> Iterator[tuple[Site, Survey]]:
-    with _opened(system) as (site, h):
-        yield site, trends.survey(site, h)
 
 
 def _known_metric(site: Site, h: History, metric: str) -> None:
@@ -191,7 +184,7 @@ def _known_node(site: Site, h: History, node: str) -> None:
 
 
 def _measured(site: Site, h: History, column: str) -> list[str]:
-    """What there is of a column of `samples` beside values."""
+    """The different entries of a column of the measured samples."""
     return [
         row[0]
         for row in h.sql(
@@ -224,14 +217,12 @@ def _must_say_why(command: str, text: str) -> None:
         raise UserError(command, "why is not given", hint="Give the reason: --why 'TEXT'")
 
 
-WIDTH = 132  # columns where nobody looks at a terminal
-MOST = 40  # rows of a table, and lines of a list; --json has all of them
-CAUSES = 4  # lines of what else changed; 'trend why' has all of them
-WHOLE = ("id", "figure", "between, UTC")  # columns that are not wrapped
+MAX_LINES = 40  # rows of each part of the table, and lines of a list; --json has all of them
+WHOLE = ("id", "metric", "between, UTC")  # columns that are not wrapped
 COLUMNS = (
     "id",
     "what",
-    "figure",
+    "metric",
     "where",
     "from -> to",
     "change, certain",
@@ -239,7 +230,7 @@ COLUMNS = (
     "what else changed",
 )
 AROUND = 8  # runs on each side of a change that are shown
-NODES = 12  # of one change whose runs are shown by themselves
+MAX_NODES = 12  # of one change whose runs are shown by themselves
 
 
 def exit_code(seen: Survey) -> ExitCode:
@@ -252,50 +243,45 @@ def exit_code(seen: Survey) -> ExitCode:
 
 def show(site: Site, seen: Survey) -> None:
     """Everything: one table of changes, then what was not judged, then the answer."""
-    console = _console()
-    _table(console, site, seen)
-    _list(console, "swings", [str(rhythm) for rhythm in seen.seasons])
-    _list(console, "acknowledged", [_acknowledged(alert) for alert in seen.acknowledged])
-    _list(console, "not judged", seen.gaps)
-    _list(console, "warning", fulls(seen.clocks))
-    _line(console, _last_line(site, seen))
+    screen = console()
+    _table(screen, site, seen)
+    for title, lines in (
+        ("swings", list(map(wording.swing, seen.seasons))),
+        ("acknowledged", list(map(wording.acknowledged, seen.acknowledged))),
+        ("not judged", wording.gaps(seen.gaps)),
+        ("warning", fulls(seen.clocks)),
+    ):
+        print_some(screen, f"{title}: ", lines, MAX_LINES)
+    print_line(screen, wording.last_line(site.system.system, seen))
 
 
 def _parts(seen: Survey) -> list[list[Alert]]:
     """The fleet's steps, what is worse, drift, what is provisional, and then what is no harm."""
     steps = [a for a in seen.alerts if not a.provisional]
-    return [
+    parts = [
         [a for a in seen.fleet if not a.provisional],
         [a for a in steps if a.open],
         seen.drifts,
         [a for a in (*seen.fleet, *seen.alerts) if a.provisional],
         [a for a in steps if not a.open],
     ]
+    return [part for part in parts if part]
 
 
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=WIDTH)
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(harmless(text), markup=False, highlight=False, soft_wrap=True)
-
-
-def _table(console: Console, site: Site, seen: Survey) -> None:
-    parts = [part for part in _parts(seen) if part]
+def _table(screen: Console, site: Site, seen: Survey) -> None:
+    parts = _parts(seen)
     if not parts:
         return
     table = Table(title=Text(f"{site.system.system}: what changed"), title_justify="left")
     for name in COLUMNS:
         table.add_column(name, overflow="fold", no_wrap=name in WHOLE)
     for part in parts:
-        for alert in part[:MOST]:
-            last = alert is part[min(len(part), MOST) - 1]
-            table.add_row(*map(_text, _cells(alert)), style=_style(alert), end_section=last)
-    console.print(table)
-    if more := sum(max(0, len(part) - MOST) for part in parts):
-        _line(console, f"{more} more, see --json")
+        for alert in part[:MAX_LINES]:
+            table.add_row(*map(_text, wording.cells(alert)), style=_style(alert))
+        table.add_section()
+    screen.print(table)
+    if more := sum(max(0, len(part) - MAX_LINES) for part in parts):
+        print_line(screen, f"{more} more, see --json")
 
 
 def _text(cell: str) -> Text:
@@ -308,155 +294,59 @@ def _style(alert: Alert) -> str:
     return "green" if alert.improved else ""
 
 
-def _cells(alert: Alert) -> tuple[str, ...]:
-    return (
-        alert.id,
-        _what(alert),
-        alert.series_name,
-        _where(alert),
-        f"{figure(alert.before)} -> {with_unit(figure(alert.after), alert.unit)}",
-        _change(alert),
-        f"{alert.last_before}\n{alert.first_after}",
-        "; ".join(_causes(alert)),
-    )
-
-
-def _what(alert: Alert) -> str:
-    if alert.provisional:
-        return f"provisional: {min(alert.n_after, CONFIRMS - 1)} of {CONFIRMS} runs"
-    word = _word(alert) + (" drift" if alert.kind == "drift" else "")
-    return f"{word}, made good {alert.made_good}" if alert.made_good else word
-
-
-def _where(alert: Alert) -> str:
-    if alert.of_fleet:
-        return f"whole fleet: {alert.place}, {len(alert.nodes)} nodes"
-    return alert.place if str(alert.nodes) == alert.place else f"{alert.place}: {alert.nodes}"
-
-
-def _change(alert: Alert) -> str:
-    return f"{share(alert.relative)}, {alert.confidence.replace('above ', '>')}"
-
-
-def figure(value: float) -> str:
-    """A figure in five digits, without an exponent as long as one can read it."""
-    return f"{float(f'{value:.5g}'):.10g}"
-
-
-def share(change: float) -> str:
-    """A change in per cent with its sign; from nothing there is none."""
-    return f"{change:+.1%}".replace("%", " %") if isfinite(change) else "from 0"
-
-
-def _causes(alert: Alert) -> list[str]:
-    told = list(map(full, alert.changed[:CAUSES]))
-    more = len(alert.changed) - len(told)
-    return told + ([f"{more} more, see 'trend why'"] if more > 0 else [])
-
-
-def _list(console: Console, title: str, lines: Sequence[str]) -> None:
-    for line in lines[:MOST]:
-        _line(console, f"{title}: {line}")
-    if len(lines) > MOST:
-        _line(console, f"{title}: {len(lines) - MOST} more, see --json")
-
-
-def _acknowledged(alert: Alert) -> str:
-    assert alert.ack is not None
-    return f"{sentence(alert)}; by {alert.ack.who} on {alert.ack.when[:10]}: {alert.ack.why}"
-
-
-def sentence(alert: Alert) -> str:
-    """A change in one line."""
-    return harmless(
-        f"{alert.id} {alert.series_name} of {alert.nodes} ({alert.place}): "
-        f"{figure(alert.before)} -> {with_unit(figure(alert.after), alert.unit)}, "
-        f"{share(alert.relative)}, "
-        f"since {alert.last_before if alert.kind == 'drift' else alert.first_after}"
-    )
-
-
-def _last_line(site: Site, seen: Survey) -> str:
-    held = f"{count(seen.series, 'line')} with {count(seen.points, 'run')} of {site.system.system}"
-    if not seen.long_enough:
-        return f"{held}: too little history, a step needs {SHORTEST} runs of a node"
-    worse = [a for a in seen.all if a.open]
-    proven = sum(not a.provisional for a in worse)
-    told = "nothing proven got worse"
-    if proven:
-        told = f"{count(proven, 'change')} for the worse that nobody has acknowledged"
-    rest = len(worse) - proven
-    return f"{held}: {told}" + (f", {rest} provisional" if rest else "")
-
-
 def explain(alert: Alert, lines: Sequence[Line], records: Sequence[acks.Record]) -> None:
     """One change: what, between which runs, under which conditions, and the runs around it."""
-    console = _console()
-    _line(console, sentence(alert))
-    asked = ", ".join(f"{k} {v}" for k, v in alert.series.conditions) or "none"
-    for name, text in (
-        ("kind", f"{alert.kind}, {_word(alert)}; {alert.confidence}"),
-        (
-            "runs",
-            f"{alert.n_before} before, {alert.n_after} after"
-            + (f"; provisional until {CONFIRMS} confirm" if alert.provisional else ""),
-        ),
-        ("last before", f"{alert.last_before} UTC, session {alert.last_before.session}"),
-        ("first after", f"{alert.first_after} UTC, session {alert.first_after.session}"),
-        ("environment", alert.environment),
-        ("conditions", asked),
-        *(("changed", full(why)) for why in alert.changed),
-        *(
-            (
-                ("taken back" if r.takes_back else "acknowledged"),
-                f"{r.ack.when[:16]} UTC by {r.ack.who}: {r.ack.why}",
-            )
-            for r in records
-        ),
-        *((("made good", f"since {alert.made_good}"),) if alert.made_good else ()),
-    ):
-        _line(console, f"  {name:12} {text}")
-    _runs(console, alert, lines)
-
-
-def _word(alert: Alert) -> str:
-    if alert.worse:
-        return "worse"
-    return "better" if alert.improved else "other"
-
-
-def _runs(console: Console, alert: Alert, lines: Sequence[Line]) -> None:
-    """The runs around a change: a column a node, and beside them the median of all others."""
-    mine = [line for line in lines if line.node in alert.nodes]
-    others = [line for line in lines if line.node not in alert.nodes]
-    if alert.of_fleet or len(mine) > NODES:
-        columns = [(f"median of {len(mine)}", mine)]
+    screen = console()
+    print_line(screen, wording.sentence(alert))
+    for name, text in wording.evidence(alert):
+        print_line(screen, f"  {name:12} {text}")
+    for one in records:
+        name = "taken back" if one.takes_back else "acknowledged"
+        print_line(screen, f"  {name:12} {one.ack.when[:16]} UTC by {one.ack.who}: {one.ack.why}")
+    if alert.made_good:
+        print_line(screen, f"  {'made good':12} since {alert.made_good}")
+    if any(line.node in alert.nodes for line in lines):
+        screen.print(_runs(alert, lines))
     else:
-        columns = [(line.node, [line]) for line in mine]
-    columns += [(f"median of {len(others)} others", others)] if others else []
-    if not mine:
-        _line(console, "  the runs themselves are no longer in the history")
-        return
-    times = np.unique(np.concatenate([line.times for line in mine]))
+        print_line(screen, "  the runs themselves are no longer in the history")
+
+
+def _runs(alert: Alert, lines: Sequence[Line]) -> Table:
+    """The runs around a change: a column for each node, and one for the median of all others."""
+    columns = _columns(alert, lines)
+    of_alert = [line.times for line in lines if line.node in alert.nodes]
+    times = np.unique(np.concatenate(of_alert))
     at = int(np.searchsorted(times, np.datetime64(alert.first_after.time)))
     table = Table(title=Text(f"{alert.series_name}, {alert.unit}"), title_justify="left")
     table.add_column("run, UTC", no_wrap=True)
     for name, _ in columns:
         table.add_column(Text(name), justify="right")
-    for place, moment in list(enumerate(times))[max(0, at - AROUND) : at + AROUND]:
-        values = [_median(held, moment) for _, held in columns]
+    for place in range(max(0, at - AROUND), min(at + AROUND, times.size)):
+        moment = times[place]
         table.add_row(
             str(moment.astype("datetime64[m]")).replace("T", " "),
-            *values,
+            *(_median(of_column, moment) for _, of_column in columns),
             style="bold" if place >= at else "",
             end_section=place == at - 1,
         )
-    console.print(table)
+    return table
+
+
+def _columns(alert: Alert, lines: Sequence[Line]) -> list[tuple[str, list[Line]]]:
+    """The heading and the lines of each column."""
+    of_alert = [line for line in lines if line.node in alert.nodes]
+    others = [line for line in lines if line.node not in alert.nodes]
+    columns = [(line.node, [line]) for line in of_alert]
+    if alert.of_fleet or len(of_alert) > MAX_NODES:
+        columns = [(f"median of {len(of_alert)}", of_alert)]
+    if others:
+        columns.append((f"median of {len(others)} others", others))
+    return columns
 
 
 def _median(lines: Iterable[Line], moment: np.datetime64) -> str:
     found = [value for line in lines for value in line.values[line.times == moment]]
-    return figure(float(np.median(found))) if found else "-"
+    return wording.number(float(np.median(found))) if found else "-"
 
 
 def record(site: Site, seen: Survey, code: ExitCode) -> dict[str, Any]:
@@ -477,23 +367,26 @@ def record(site: Site, seen: Survey, code: ExitCode) -> dict[str, Any]:
                 "series": r.series_name,
                 "role": r.role,
                 "nodes": str(r.nodes),
-                "name": r.name,
+                "name": wording.pattern(r),
                 "size": _number(r.size),
             }
             for r in seen.seasons
         ],
-        "gaps": [harmless(line) for line in (*seen.gaps, *fulls(seen.clocks))],
+        "gaps": [*wording.gaps(seen.gaps), *map(harmless, fulls(seen.clocks))],
+        "findings": [why.record() for why in (*seen.gaps, *seen.clocks)],
     }
 
 
 def _plain(alert: Alert) -> dict[str, Any]:
     plain = {key: _number(value) for key, value in acks.as_record(alert).items()}
-    ack = alert.ack and {"who": alert.ack.who, "why": alert.ack.why, "when": alert.ack.when}
-    changed = {
+    ack = alert.ack
+    return plain | {
         "changed": list(map(full, alert.changed)),
         "findings": [why.record() for why in alert.changed],
+        "open": alert.open,
+        "improved": alert.improved,
+        "ack": ack and {"who": ack.who, "why": ack.why, "when": ack.when},
     }
-    return plain | changed | {"open": alert.open, "improved": alert.improved, "ack": ack}
 
 
 def _number(value: Any) -> Any:

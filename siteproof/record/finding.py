@@ -110,6 +110,36 @@ class Kind(StrEnum):
     CHANGE_UNKNOWN = "change_unknown"  # message
     AS_RECORDED = "as_recorded"  # message: the line of a record that an older version wrote
 
+    # What could not be judged in a history. series: names; more: how many more there are
+    OTHER_SERIES = "other_series"  # differences, session, series, more
+    NOT_MEASURED_SINCE = "not_measured_since"  # series, more
+    RUNS_MISSED = "runs_missed"  # count, least, until: of the first of so many gaps
+    NO_RUN = "no_run"  # until, days (between runs, typically), series, more
+    NO_RUN_BEFORE = "no_run_before"  # count: of earlier such gaps
+    TOO_FEW_RUNS = "too_few_runs"  # count, of, needed, runs (of the longest line)
+    NOT_SEARCHED = "not_searched"  # count, runs (of the longest line)
+    WITHOUT_VALUE = "without_value"  # samples, nodes; the other fields are of the newest
+    NO_ROLE = "no_role"  # names, more, values
+    NOT_IN_CATALOGUE = "not_in_catalogue"  # names, more, values
+    NO_DIRECTION = "no_direction"  # names, more, values
+    UNKNOWN_UNIT = "unknown_unit"  # count, file
+    WRONG_UNIT = "wrong_unit"  # count, expected, file
+    MIXED_UNITS = "mixed_units"  # printed, series, more
+    NOT_READ = "not_read"  # more; message: of the first file
+    PUBLISHED_APART = "published_apart"  # count
+    NOT_FINITE = "not_finite"  # count, file
+
+    # Why a series has no baseline, or a node does not count in it
+    FLEET_UNSTABLE = "fleet_unstable"  # what, change
+    LINE_UNSTABLE = "line_unstable"  # what, change
+    CRITERION_MISSED = "criterion_missed"  # count, runs
+    LINES_LEFT_OUT = "lines_left_out"  # count, of
+    TOO_FEW_VALUES = "too_few_values"  # runs, values, needed_runs, needed_values
+    NOT_IN_BASELINES = "not_in_baselines"  # dimensions
+    NO_LEVEL = "no_level"  # median
+    SCATTERS = "scatters"  # spread
+    SAME_BASELINE = "same_baseline"  # environment
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -1,8 +1,8 @@
-"""Changes that somebody knows of: who said so, when, and why.
+"""Acknowledged changes: by whom, when, and why.
 
-A record a file, `perflogs/<system>/trend/<time>.json`, never changed and never removed: one that
-takes another back is a record of its own. A record holds the whole alert, so that it can be told
-when the runs behind it are no longer looked at.
+Each record is a file, `perflogs/<system>/trend/<time>.json`, that is never changed and never
+removed: one that takes another back is a record of its own. A record holds the whole alert, so that
+it can be shown when its runs are no longer looked at.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def as_record(alert: Alert) -> dict[str, Any]:
     }
     for name in _MOMENTS:
         moment = getattr(alert, name)
-        plain[name] = moment and {"time": f"{moment.time.isoformat()}Z", "session": moment.session}
+        plain[name] = moment and {"time": moment.iso, "session": moment.session}
     return plain | {
         "nodes": str(alert.nodes),
         "changed": [why.record() for why in alert.changed],
@@ -119,32 +119,32 @@ def _read(path: Path) -> Record:
     except FileNotFoundError as error:
         raise UserError(path, f"cannot be read: {error.strerror}") from None
     if not isinstance(record, dict) or record.get("siteproof") != FORMAT:
-        raise UserError(path, "no record of a trend, or of another version of the format")
+        raise UserError(path, "not an acknowledgement, or of another version of the format")
     try:
         if set(record) != set(_KEYS):
             raise ValueError
         alert = _alert(_clean(record["alert"]))
-        words = [_text(record, key) for key in ("ack", "who", "why", "when")]
-        return Record(Ack(*words), alert, _is(record, "takes_back", bool))
+        ack = Ack(*(_text(record, key) for key in ("ack", "who", "why", "when")))
+        return Record(ack, alert, _is(record, "takes_back", bool))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
-        raise UserError(path, "no record of a trend", _KEYS) from None
+        raise UserError(path, "not an acknowledgement", _KEYS) from None
 
 
 def _alert(plain: dict[str, Any]) -> Alert:
-    told: dict[str, Any] = {name: _text(plain, name) for name in _TEXTS}
-    told |= {name: _is(plain, name, (int, float)) for name in _NUMBERS}
-    told |= {name: _is(plain, name, bool) for name in _FLAGS}
-    told |= {name: _moment(plain[name]) for name in _MOMENTS}
+    own: dict[str, Any] = {name: _text(plain, name) for name in _TEXTS}
+    own |= {name: _is(plain, name, (int, float)) for name in _NUMBERS}
+    own |= {name: _is(plain, name, bool) for name in _FLAGS}
+    own |= {name: _moment(plain[name]) for name in _MOMENTS}
     pairs = [
         tuple(sorted((str(k), str(v)) for k, v in plain["series"][key].items()))
         for key in ("dims", "conditions")
     ]
-    series = Series(told["metric"], pairs[0], told["environment"], told["role"], pairs[1])
+    series = Series(own["metric"], pairs[0], own["environment"], own["role"], pairs[1])
     nodes = nodesets.parse(_text(plain, "nodes"))
-    if told["last_before"] is None or told["first_after"] is None:
+    if own["last_before"] is None or own["first_after"] is None:
         raise ValueError
-    changed = [_finding(held) for held in plain["changed"]]
-    return Alert(**told, nodes=nodes, series=series, changed=changed)
+    changed = [_finding(cause) for cause in plain["changed"]]
+    return Alert(**own, nodes=nodes, series=series, changed=changed)
 
 
 def _finding(plain: Any) -> Finding:

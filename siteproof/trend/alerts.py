@@ -1,4 +1,4 @@
-"""What a trend says: alerts, each with its place, its size, its runs and what changed there."""
+"""What a trend shows: alerts, each with its place, its size, its runs and what changed there."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["step", "drift", "out of control"]
 CONFIRMS = 5  # runs on each side of a step; what rests on fewer is provisional
+TWO_LEVELS = "two levels"
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,15 @@ class Moment:
     def __str__(self) -> str:
         return f"{self.time:%Y-%m-%d %H:%M}"
 
+    @property
+    def iso(self) -> str:
+        """The time for programs."""
+        return f"{self.time.isoformat()}Z"
+
 
 @dataclass(frozen=True)
 class Ack:
-    """A person's word that a change is known: from it on a new control region begins.
+    """A person's note that a change is known: from it on a new control region begins.
 
     alert: its id. when: UTC, ISO 8601.
     """
@@ -45,13 +51,12 @@ class Ack:
 
 @dataclass(frozen=True)
 class Alert:
-    """A change of one figure, on nodes that changed in the same runs.
+    """A change of one metric, on nodes that changed in the same runs.
 
-    before, after: medians in `unit`. relative: of the change, signed: -0.1 is a tenth less;
-    of nodes that are beside a fleet, what the fleet did is taken away first. place: the rack,
-    role, link or system. n_before, n_after: runs of one node that it rests on.
-    changed: what else differs between the two moments, a line each.
-    made_good: the run from which on the figure was again what it had been.
+    before, after: medians in `unit`. relative: the change, signed: -0.1 is a tenth less; for nodes
+    of a fleet without the change of the whole fleet. place: the rack, role, link or system.
+    n_before, n_after: runs of one node that it rests on. changed: what else differs between the two
+    moments. made_good: the run from which on the value was again what it had been.
     """
 
     id: str
@@ -87,33 +92,33 @@ class Alert:
 
     @property
     def open(self) -> bool:
-        """Whether it is worse, still so, and nobody has said that he knows."""
+        """Whether it is worse, was not made good, and is not acknowledged."""
         return self.worse and self.ack is None and self.made_good is None
 
 
 @dataclass(frozen=True)
 class Rhythm:
-    """A figure that changes with weekday, hour or time of the year; that is no step.
+    """A metric that changes with weekday, hour or time of the year, or flips between two levels.
 
-    size: of the swing, as a share of the median.
+    pattern: weekday, hour of day, annual, or TWO_LEVELS. lowest, highest: where in it; empty for
+    two levels. size: the difference, as a share of the median.
     """
 
     metric: str
     series_name: str
     role: str
     nodes: NodeSet
-    name: str
+    pattern: str
+    lowest: str
+    highest: str
     size: float
-
-    def __str__(self) -> str:
-        return f"{self.series_name} of {self.nodes}: {self.name}, {self.size * 100:.1f} % wide"
 
 
 @dataclass(frozen=True)
 class Line:
     """The runs of a node (or link, or the system) in one series, oldest first.
 
-    times: datetime64[us], UTC. values: in `unit`. changes: of the alerts that speak of it.
+    times: datetime64[us], UTC. values: in `unit`. changes: the alerts on it.
     """
 
     series: Series
@@ -126,19 +131,19 @@ class Line:
 
 @dataclass(frozen=True)
 class Survey:
-    """Everything that changed, the most severe first.
+    """Everything that changed, the worst first.
 
-    fleet: steps of a whole fleet, told once. gaps: what could not be judged, a sentence each.
-    clocks: sessions with wrong clocks, which were judged by their place. series: lines that were
-    looked at, one a node and series. points: their runs. long_enough: lines with enough runs
-    for a step to be seen.
+    fleet: steps of a whole fleet, one alert each. gaps: what could not be judged. clocks: sessions
+    with wrong clocks, which were judged by their number. series: lines that were looked at, one
+    for each node and series. points: their runs. long_enough: lines with enough runs for a step
+    to be seen.
     """
 
     alerts: list[Alert] = field(default_factory=list)
     fleet: list[Alert] = field(default_factory=list)
     drifts: list[Alert] = field(default_factory=list)
     seasons: list[Rhythm] = field(default_factory=list)
-    gaps: list[str] = field(default_factory=list)
+    gaps: list[Finding] = field(default_factory=list)
     clocks: list[Finding] = field(default_factory=list)
     acknowledged: list[Alert] = field(default_factory=list)
     series: int = 0

@@ -27,75 +27,80 @@ from siteproof.trend.propose import Proposal
 
 MARK = "# calibrated: "  # the comment above an entry, which the next calibration replaces
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/%-]*")
-_WORD = re.compile(r"(?i)true|false|yes|no|on|off|null|y|n")
+_RESERVED = re.compile(r"(?i)true|false|yes|no|on|off|null|y|n")
 Entry = Mapping[str, object]  # text, a list of texts, or a mapping of texts
 
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of one entry. values: its keys, or those of them that change. told: comment."""
+    """What becomes of one entry. values: its keys, or those of them that change."""
 
     name: str
     values: Entry
-    told: str
+    comment: str
     new: bool
 
 
-class NotEditable(Exception):
-    """Why a text cannot be changed without writing it anew."""
+def apply(path: Path, text: str, owner: str, changes: Sequence[Change]) -> str:
+    """The text of a file with all changes. owner: the system that a file of baselines names.
 
-
-def apply(text: str, owner: str, changes: Sequence[Change]) -> str:
-    """The text with all changes. owner: the system that a file of baselines names.
-
-    Raises NotEditable.
+    Raises UserError where it can only be changed by writing it anew.
     """
     root = yaml.compose(text)
-    if not isinstance(root, yaml.MappingNode):
-        raise NotEditable("no mapping of keys")
-    if root.flow_style and root.value:
-        raise NotEditable("all keys stand in one pair of braces; one key a line can be changed")
+    if not isinstance(root, yaml.MappingNode) or (root.flow_style and root.value):
+        raise _not_editable(path, "its keys are not written one a line")
     edits: list[tuple[int, int, str]] = []
     for change in changes:
         if not change.new:
-            edits += _changed(text, root, change)
+            edits += _changed(path, text, root, change)
     for begin, end, instead in sorted(edits, reverse=True):
         text = text[:begin] + instead + text[end:]
-    if root.flow_style:  # {} and comments
-        rest = text[: root.start_mark.index] + text[root.end_mark.index :].lstrip(" ")
-        text = f"{rest.rstrip()}\n" if rest.strip() else ""
-        text += f"\nsystem: {scalar(owner)}\n" if text else f"system: {scalar(owner)}\n"
-    elif not any(key.value == "system" for key, _ in root.value):
-        text = f"system: {scalar(owner)}\n{text}"
+    text = _with_owner(text, root, f"system: {scalar(owner)}\n")
     added = [_block(change) for change in changes if change.new]
     return "\n".join([text.rstrip("\n") + "\n", *added]) if added else text
 
 
+def _not_editable(path: Path, what: str) -> UserError:
+    return UserError(shown(path), what, "one key a line, plain values")
+
+
+def _with_owner(text: str, root: yaml.MappingNode, owner: str) -> str:
+    """The text with the line that names the system, if it has none."""
+    if root.flow_style:  # {} and comments
+        rest = text[: root.start_mark.index] + text[root.end_mark.index :].lstrip(" ")
+        return f"{rest.rstrip()}\n\n{owner}" if rest.strip() else owner
+    if any(key.value == "system" for key, _ in root.value):
+        return text
+    return owner + text
+
+
 def _block(change: Change) -> str:
-    lines = [f"{MARK}{change.told}", f"{change.name}:"]
+    lines = [f"{MARK}{change.comment}", f"{change.name}:"]
     lines += [f"  {key}: {_value(value)}" for key, value in change.values.items()]
     return "\n".join(lines) + "\n"
 
 
-def _changed(text: str, root: yaml.MappingNode, change: Change) -> list[tuple[int, int, str]]:
-    """The edits of one entry that is there."""
-    key, entry = next(((k, v) for k, v in root.value if k.value == change.name), (None, None))
+def _changed(
+    path: Path, text: str, root: yaml.MappingNode, change: Change
+) -> list[tuple[int, int, str]]:
+    """The edits of one existing entry. Raises UserError."""
+    key, entry = next((pair for pair in root.value if pair[0].value == change.name), (None, None))
     if (
         key is None
         or not isinstance(entry, yaml.MappingNode)
         or text[entry.start_mark.index] == "&"
     ):
-        raise NotEditable(f"{change.name} is no mapping of its own")
-    held = {k.value: (k, v) for k, v in entry.value}
+        raise _not_editable(path, f"{change.name} is not a mapping of its own")
+    values = {k.value: v for k, v in entry.value}
     edits, missing = [], []
     for name, value in change.values.items():
-        if name in held:
-            node = held[name][1]
-            if not isinstance(node, yaml.ScalarNode) or text[node.start_mark.index] in "|>&*":
-                raise NotEditable(f"{name} of {change.name} is no plain value")
-            edits.append((node.start_mark.index, node.end_mark.index, _value(value)))
-        else:
+        node = values.get(name)
+        if node is None:
             missing.append(f"{name}: {_value(value)}")
+            continue
+        if not isinstance(node, yaml.ScalarNode) or text[node.start_mark.index] in "|>&*":
+            raise _not_editable(path, f"{name} of {change.name} is not a plain value")
+        edits.append((node.start_mark.index, node.end_mark.index, _value(value)))
     if missing:
         edits.append(_insertion(entry, missing))
     edits.append(_comment(text, key, change))
@@ -114,8 +119,8 @@ def _comment(text: str, key: yaml.Node, change: Change) -> tuple[int, int, str]:
     begin = key.start_mark.index
     above = text.rfind("\n", 0, begin - 1) + 1 if begin else 0
     if begin and text.startswith(MARK, above):
-        return above, begin, f"{MARK}{change.told}\n"
-    return begin, begin, f"{MARK}{change.told}\n"
+        return above, begin, f"{MARK}{change.comment}\n"
+    return begin, begin, f"{MARK}{change.comment}\n"
 
 
 def _value(value: object) -> str:
@@ -131,7 +136,7 @@ def scalar(text: str) -> str:
 
     Numbers and dates stay plain: a site's values are texts, however they are written.
     """
-    plain = _PLAIN.fullmatch(text) and not text.endswith(" ") and not _WORD.fullmatch(text)
+    plain = _PLAIN.fullmatch(text) and not text.endswith(" ") and not _RESERVED.fullmatch(text)
     return text if plain else json.dumps(text, ensure_ascii=False)
 
 
@@ -145,17 +150,17 @@ _NOT_OF_IDS = re.compile(r"[^A-Z0-9._-]+")
 
 
 def changes(site: Site, proposals: Iterable[Proposal]) -> list[Change]:
-    """What the file would be changed by; a baseline that holds as it is is left alone."""
+    """The changes of the file; a baseline whose value still holds is not changed."""
     taken = {*site.criteria, *site.baselines}
     found = []
     for one in proposals:
-        old = next((name for name, b in site.baselines.items() if _speaks_of(site, b, one)), None)
+        old = next((name for name, b in site.baselines.items() if _is_of(site, b, one)), None)
         if old is None:
             name = _name(one, taken)
             taken.add(name)
-            found.append(Change(name, _whole(site, one), one.told, new=True))
+            found.append(Change(name, _whole(site, one), one.comment, new=True))
         elif not _holds(site.baselines[old], one):
-            found.append(Change(old, _values(one, site.baselines[old]), one.told, new=False))
+            found.append(Change(old, _values(one, site.baselines[old]), one.comment, new=False))
     return found
 
 
@@ -170,10 +175,7 @@ def text_of(site: Site) -> tuple[Path, str]:
 
 def applied(site: Site, path: Path, text: str, made: Sequence[Change]) -> str:
     """The text with all changes, which has no mistake. Raises UserError and UserErrors."""
-    try:
-        changed = apply(text, site.name, made)
-    except NotEditable as why:
-        raise UserError(shown(path), str(why), "one key a line, plain values") from None
+    changed = apply(path, text, site.name, made)
     with tempfile.TemporaryDirectory(prefix="siteproof-") as top:
         copy = Path(top) / site.name
         shutil.copytree(site.folder, copy)
@@ -205,7 +207,7 @@ def write(path: Path, text: str) -> None:
     files.write(path, text.encode(), below=path.parent)
 
 
-def _speaks_of(site: Site, baseline: Baseline, one: Proposal) -> bool:
+def _is_of(site: Site, baseline: Baseline, one: Proposal) -> bool:
     """Whether a baseline is the one of a proposal's values, and of no others."""
     if baseline.metric != one.key.metric or baseline.kind != one.kind:
         return False

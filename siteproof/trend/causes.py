@@ -1,8 +1,9 @@
-"""What changed where a figure changed: between the last run before it and the first one after.
+"""What changed where a metric changed: between the last run before it and the first one after.
 
-Kernel, suite, software lock and Slurm stand beside the figure itself. Host parameters and the
-nodes' descriptions come from checks of their own, often less frequent: the newest that is not
-after the last run before is compared with the oldest that is not before the first run after.
+The metric's own samples have kernel, suite, software lock and Slurm in their provenance. Host
+parameters and the nodes' descriptions come from checks of their own, often less frequent: the
+newest that is not after the last run before is compared with the oldest that is not before the
+first run after.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 NOTHING = Finding(Kind.NOTHING_CHANGED)
 UNKNOWN = Finding(Kind.CHANGE_UNKNOWN, message="imported perflogs record values only")
 TEXTS, DESCRIPTION = "HostParameters", "SystemDescription"
-FILES = 64  # that are kept in memory: those of one night are behind many alerts
+FILES = 64  # that are kept in memory: many alerts need those of one night
 # A row for each run of a check of texts on a node; the order is that of sessions.
 _TEXTS = """
     SELECT DISTINCT place, time, session, check_name, node, file FROM samples
@@ -66,13 +67,11 @@ class Causes:
         return replace(alert, changed=self._known[key])
 
     def _between(self, alert: Alert) -> list[Finding]:
-        """A file that is gone or broken meanwhile is told as such."""
+        """The cause is not known where a file is missing or broken by now."""
         check = alert.metric.partition(".")[0]
         try:
-            before, after = (
-                list(self._samples(alert, moment, later))
-                for moment, later in ((alert.last_before, False), (alert.first_after, True))
-            )
+            before = list(self._samples(alert, alert.last_before, False))
+            after = list(self._samples(alert, alert.first_after, True))
             own = [
                 [
                     s
@@ -83,7 +82,7 @@ class Causes:
             ]
             if not all(own):
                 return [UNKNOWN]
-            told = [
+            found = [
                 *changes.provenance(*own),
                 *changes.software(*own),
                 *changes.texts(before, after),
@@ -91,13 +90,13 @@ class Causes:
             ]
         except UserError as error:
             return [Finding(Kind.CHANGE_UNKNOWN, message=str(error))]
-        return list(dict.fromkeys(told))
+        return list(dict.fromkeys(found))
 
     def _samples(self, alert: Alert, moment: Moment, later: bool) -> Iterator[Sample]:
         alone = alert.role in (LINK, SYSTEM)
         nodes = set() if alone else set(alert.nodes)
         files = list(self._files.get((alert.metric.partition(".")[0], moment.session), ()))
-        files += self._beside(nodes, moment, later)
+        files += self._nearest(nodes, moment, later)
         for file in dict.fromkeys(files):
             for sample in self._read(self._perflogs / file):
                 if alone or sample.node in nodes:
@@ -128,7 +127,7 @@ class Causes:
             found.setdefault((check, node), []).append((session, file))
         return found
 
-    def _beside(self, nodes: set[str], moment: Moment, later: bool) -> Iterator[str]:
+    def _nearest(self, nodes: set[str], moment: Moment, later: bool) -> Iterator[str]:
         """The files of the texts that are nearest to a moment, on its side of the change."""
         for node in sorted(nodes):
             for check in (TEXTS, DESCRIPTION):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b32encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -19,7 +19,7 @@ from siteproof.trend.lines import Group
 NEAR = 2  # runs between two steps that may still be one: where exactly it was is noisy
 ALIKE = 2.0  # times: steps of sizes further apart are two
 MANY = 0.5  # of a rack's nodes that make its name the place
-FEW = 2  # nodes of a rack below which it is no rack's matter
+FEW = 2  # nodes of a rack; one alone does not make it a change of the rack
 LENGTH = 6  # of an id
 
 
@@ -32,10 +32,10 @@ def alerts(site: Site, finds: Iterable[Find], taken: Iterable[str] = ()) -> list
     for find in finds:
         groups.setdefault(id(find.stretch.group), []).append(find)
     found: list[Alert] = []
-    for held in groups.values():
-        for together in _together(held):
+    for of_group in groups.values():
+        for together in _together(of_group):
             for place, part in _by_place(site, together):
-                found.append(_alert(held[0].stretch.group, place, part))
+                found.append(_alert(of_group[0].stretch.group, place, part))
     return _numbered(found, set(taken))
 
 
@@ -56,9 +56,12 @@ def _joins(one: Find, other: Find) -> bool:
         return False
     if one.kind != "drift" and other.column - one.column > NEAR:
         return False
+    if (one.made_good is None) != (other.made_good is None):
+        return False
     a, b = one.step.relative, other.step.relative
-    alike = a == b or abs(a) <= ALIKE * abs(b) and abs(b) <= ALIKE * abs(a)
-    return a * b > 0 and alike and (one.made_good is None) == (other.made_good is None)
+    if a == b:  # also of two infinite changes, from 0
+        return a != 0
+    return a * b > 0 and max(abs(a), abs(b)) <= ALIKE * min(abs(a), abs(b))
 
 
 def _by_place(site: Site, finds: list[Find]) -> list[tuple[str, list[Find]]]:
@@ -68,26 +71,39 @@ def _by_place(site: Site, finds: list[Find]) -> list[tuple[str, list[Find]]]:
     if finds[0].stretch.node == FLEET or role in (LINK, SYSTEM):
         return [(role, finds)]
     moved = {group.nodes[f.stretch.node] for f in finds}
-    measured, system = set(group.nodes), site.system
-    racks = {name: set(system.group(name)) for name in system.groups}
-    whole = {
-        name: members & moved
-        for name, members in racks.items()
-        if len(members & moved) >= FEW
-        and not measured <= members
-        and len(members & moved) >= MANY * len(members & measured)
-    }
-    if len(whole) == 1 and not moved <= (inside := next(iter(whole.values()))):
-        split: list[list[Find]] = [[], []]
-        for find in finds:
-            split[group.nodes[find.stretch.node] not in inside].append(find)
-        return [(next(iter(whole)), split[0]), *_by_place(site, split[1])]
+    racks = {name: set(site.system.group(name)) for name in site.system.groups}
+    whole = _moved_as_a_whole(racks, set(group.nodes), moved)
+    if len(whole) == 1:
+        ((rack, inside),) = whole.items()
+        there = [f for f in finds if group.nodes[f.stretch.node] in inside]
+        elsewhere = [f for f in finds if group.nodes[f.stretch.node] not in inside]
+        if elsewhere:
+            return [(rack, there), *_by_place(site, elsewhere)]
+    return [(_name_of_all(moved, racks, whole) or role, finds)]
+
+
+def _name_of_all(
+    moved: set[str], racks: Mapping[str, set[str]], whole: Mapping[str, set[str]]
+) -> str:
+    """The smallest rack that has all of the nodes, or the racks that moved as a whole; or ""."""
     around = [name for name, members in racks.items() if moved <= members]
     if around:
-        return [(min(around, key=lambda name: len(racks[name])), finds)]
-    if whole and moved <= set().union(*whole.values()):
-        return [(", ".join(whole), finds)]
-    return [(role, finds)]
+        return min(around, key=lambda name: len(racks[name]))
+    return ", ".join(whole) if moved <= set().union(*whole.values()) else ""
+
+
+def _moved_as_a_whole(
+    racks: Mapping[str, set[str]], measured: set[str], moved: set[str]
+) -> dict[str, set[str]]:
+    """The racks of which most nodes moved, with these nodes; not one that has all nodes."""
+    found = {}
+    for name, members in racks.items():
+        part = members & moved
+        if measured <= members or len(part) < FEW:
+            continue
+        if len(part) >= MANY * len(members & measured):
+            found[name] = part
+    return found
 
 
 def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
@@ -96,7 +112,7 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
     typical = min(finds, key=lambda f: abs(f.step.relative - relative))
     last_before, first_after = _moments(group, finds)
     worse = relative < 0 if group.better == "higher" else relative > 0
-    goods = [f.stretch.column[f.made_good] for f in finds if f.made_good is not None]
+    goods = [int(f.stretch.column[f.made_good]) for f in finds if f.made_good is not None]
     nodes = group.nodes if of_fleet else [group.nodes[f.stretch.node] for f in finds]
     return Alert(
         id="",
@@ -121,7 +137,7 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
         series=group.key,
         better=group.better,
         of_fleet=of_fleet,
-        made_good=group.runs[max(goods)].moment if goods else None,
+        made_good=group.moment(max(goods)) if goods else None,
     )
 
 
@@ -132,7 +148,7 @@ def _moments(group: Group, finds: list[Find]) -> tuple[Moment, Moment]:
     else:
         pairs = [(f.column_before, f.column) for f in finds]
     before, after = max(sorted(set(pairs)), key=pairs.count)
-    return group.runs[before].moment, group.runs[after].moment
+    return group.moment(before), group.moment(after)
 
 
 def _numbered(found: list[Alert], known: set[str]) -> list[Alert]:

@@ -6,13 +6,14 @@ are screened in one batch, and only what is flagged is looked at closely.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from siteproof.analysis import drift, shape, steps
+from siteproof.analysis.drift import Drift
 from siteproof.analysis.shape import Shape
 from siteproof.analysis.steps import Step
 from siteproof.trend import screening
@@ -23,11 +24,11 @@ FLEET = -1  # the node of a fleet's line
 BATCH = 4096  # lines that are screened at a time
 SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
 SHORT = 40  # runs around a step, of which fewer may scatter little by chance
-LONG_ENOUGH = 30  # runs of a line in which a drift is told
+LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
 CONTROL = 8  # runs of a control region: of fewer the scatter is not known
-HALF = 0.5  # of the way to the new level: a run there is of the new level
+HALF = 0.5  # of the way to the new level: a run from there on belongs to the new level
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]  # how many lines are done, of how many
 
 
 @dataclass(frozen=True)
@@ -81,82 +82,58 @@ class Found:
     left_out: list[tuple[Stretch, int]] = field(default_factory=list)
 
 
-def stretches(
-    group: Group,
-    node: int,
-    column: Ints,
-    values: Floats,
-    raw: Floats,
-    cuts: Iterable[np.datetime64],
-) -> Iterator[Stretch]:
-    """A line cut at the moments of acknowledged changes."""
-    times = group.times[column]
-    places = sorted({int(np.searchsorted(times, cut)) for cut in cuts})
-    bounds = [0, *(p for p in places if 0 < p < column.size), column.size]
-    for begin, end in pairwise(bounds):
-        here = slice(begin, end)
-        yield Stretch(group, node, column[here], values[here], raw[here], end == column.size)
-
-
-def look(lines: Sequence[Stretch], told: Told | None = None) -> Found:
-    """Everything that the lines show. told: how many are done, of how many."""
+def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
+    """Everything that the lines show."""
     found = Found()
-    usual = _usual(lines)
+    typical = _typical_noise(lines)
     for begin in range(0, len(lines), BATCH):
         batch = lines[begin : begin + BATCH]
         values = [line.values for line in batch]
         flagged, loose = screening.flagged(values), screening.loose(values)
         for at, line in enumerate(batch):
-            noise = usual.get(id(line.group), 0.0)
+            noise = typical.get(id(line.group), 0.0)
             if line.node == FLEET or flagged[at]:
                 _closely(line, noise, found)
             elif loose[at]:
                 _last_runs(line, line.values, 0, noise, found)
-        if told:
-            told(min(begin + BATCH, len(lines)), len(lines))
+        if progress:
+            progress(min(begin + BATCH, len(lines)), len(lines))
     return found
 
 
-def _usual(lines: Sequence[Stretch]) -> dict[int, float]:
+def _typical_noise(lines: Sequence[Stretch]) -> dict[int, float]:
     """The noise of a typical line of each group that has short ones, as a share."""
     groups: dict[int, list[Stretch]] = {}
     for line in lines:
         if line.node != FLEET and line.values.size > 1:
             groups.setdefault(id(line.group), []).append(line)
     return {
-        name: float(np.median([screening.noise(line.values) for line in held]))
-        for name, held in groups.items()
+        name: float(np.median([screening.noise(line.values) for line in of_group]))
+        for name, of_group in groups.items()
     }
 
 
 def _closely(line: Stretch, noise: float, found: Found) -> None:
-    """A line that is flagged, or a fleet's. noise: of its sisters."""
+    """A line that is flagged, or a fleet's. noise: of the other lines of its group."""
     if line.values.size <= CONFIRMS:
         return
-    told = shape.tell(line.group.times[line.column], line.values)
-    if told.left_out:
-        found.left_out.append((line, told.left_out))
-    if told.season or told.modes:
-        found.rhythms.append((line, told))
-    level = line.values - told.season.offsets if told.season else line.values
-    bounds = [0, *told.steps, level.size]
-    for at, index in enumerate(told.steps):
+    seen = shape.explain(line.group.times[line.column], line.values)
+    if seen.left_out:
+        found.left_out.append((line, seen.left_out))
+    if seen.season or seen.modes:
+        found.rhythms.append((line, seen))
+    level = line.values - seen.season.offsets if seen.season else line.values
+    bounds = [0, *seen.steps, level.size]
+    for at, index in enumerate(seen.steps):
         first, last = bounds[at], bounds[at + 2]
         step = steps.describe(level, index, first, last)
         if _worth(line, step, noise, few=last - first < SHORT):
-            found.finds.append(
-                Find(
-                    line,
-                    "step",
-                    index,
-                    step,
-                    *_raw(line, first, index, last),
-                    _made_good(level, step, bounds[at + 2 :]),
-                )
-            )
-    if told.drift and drift.worth_an_alert(told.drift) and level.size >= LONG_ENOUGH:
-        _drift(line, told, found)
-    if not told.modes:
+            back = _made_good(level, step, bounds[at + 2 :])
+            before, after = _as_measured(line, first, index, last)
+            found.finds.append(Find(line, "step", index, step, before, after, back))
+    if seen.drift and drift.worth_an_alert(seen.drift) and level.size >= LONG_ENOUGH:
+        found.finds.append(_drift(line, seen.drift, seen.left_out))
+    if not seen.modes:
         _last_runs(line, level, bounds[-2], noise, found)
 
 
@@ -164,7 +141,7 @@ def _worth(line: Stretch, step: Step, noise: float, *, few: bool) -> bool:
     """Whether a step is worth an alert.
 
     few: it rests on so few runs that the line's own scatter may be small by chance; then that of
-    its sisters counts, too.
+    the other lines of its group counts, too.
     """
     if not steps.worth_an_alert(step):
         return False
@@ -172,7 +149,7 @@ def _worth(line: Stretch, step: Step, noise: float, *, few: bool) -> bool:
     return abs(step.after - step.before) >= least
 
 
-def _raw(line: Stretch, first: int, at: int, last: int) -> tuple[float, float]:
+def _as_measured(line: Stretch, first: int, at: int, last: int) -> tuple[float, float]:
     return float(np.median(line.raw[first:at])), float(np.median(line.raw[at:last]))
 
 
@@ -186,21 +163,20 @@ def _made_good(level: Floats, step: Step, later: list[int]) -> int | None:
     return None if back is None else later[back]
 
 
-def _drift(line: Stretch, told: Shape, found: Found) -> None:
-    """A slope as an alert: from the level at the line's beginning to that at its end."""
-    slope, first = told.drift, told.left_out
-    assert slope is not None
+def _drift(line: Stretch, slope: Drift, first: int) -> Find:
+    """A slope as an alert: from the level at the line's beginning to that at its end.
+
+    first: the first value that was searched.
+    """
     values = line.values[first:]
     middle = float(np.median(values))
     before, after = middle - slope.total / 2, middle + slope.total / 2
     relative = slope.total / abs(before) if before else 0.0
-    ends = sorted((slope.low / middle, slope.high / middle)) if middle else (0.0, 0.0)
-    told_ = (
-        f"{_share(slope.relative_per_year)} a year, most likely {_share(ends[0])} to "
-        f"{_share(ends[1])}"
-    )
-    step = Step(before, after, relative, 0.0, values.size, values.size, told_)
-    found.finds.append(Find(line, "drift", values.size + first - 1, step, before, after))
+    low, high = sorted((slope.low / middle, slope.high / middle)) if middle else (0.0, 0.0)
+    rate, low_share, high_share = map(_share, (slope.relative_per_year, low, high))
+    confidence = f"{rate} a year, most likely {low_share} to {high_share}"
+    step = Step(before, after, relative, 0.0, values.size, values.size, confidence)
+    return Find(line, "drift", values.size + first - 1, step, before, after)
 
 
 def _last_runs(line: Stretch, level: Floats, first: int, noise: float, found: Found) -> None:
@@ -215,16 +191,15 @@ def _last_runs(line: Stretch, level: Floats, first: int, noise: float, found: Fo
         return
     step = steps.describe(level, begin, first)
     if _worth(line, step, noise, few=True):
-        found.finds.append(
-            Find(line, "out of control", begin, step, *_raw(line, first, begin, level.size))
-        )
+        before, after = _as_measured(line, first, begin, level.size)
+        found.finds.append(Find(line, "out of control", begin, step, before, after))
 
 
 def _since(level: Floats, first: int, begin: int) -> int:
     """Since when it is out of control: the runs right before it may be nearer to it, too."""
-    usual = float(np.median(level[first:begin])) if begin > first else 0.0
-    half = HALF * (float(np.median(level[begin:])) - usual)
-    while begin > first and (level[begin - 1] - usual) * np.sign(half) >= abs(half) > 0:
+    before = float(np.median(level[first:begin])) if begin > first else 0.0
+    half = HALF * (float(np.median(level[begin:])) - before)
+    while begin > first and (level[begin - 1] - before) * np.sign(half) >= abs(half) > 0:
         begin -= 1
     return begin
 

@@ -1,26 +1,26 @@
-"""What could not be judged, and why: a sentence each, with a count and an example."""
+"""What could not be judged, and why: a finding each, with a count and an example."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from siteproof import nodesets
-from siteproof.errors import harmless
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.series import Series
 from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.finds import SHORTEST, Stretch
 from siteproof.trend.lines import Group, Lines
-from siteproof.units import count
 
 if TYPE_CHECKING:
     from siteproof.history import History
 
-LONG = CONFIRMS  # runs of its sisters that a node misses before that is told
-SHOWN = 6  # of a list of names
+LONG = CONFIRMS  # consecutive runs without a node from which on that is a gap
+MAX_NAMES = 6  # of a list of names
 _LACKING = """
     SELECT status, count(*), count(DISTINCT node), max((time, check_name, node, why))
     FROM samples WHERE system = $system AND status <> 'ok' AND source <> 'published'
@@ -32,68 +32,79 @@ _OTHERS = """
     FROM samples WHERE system = $system"""
 
 
-def told(h: History, system: str, lines: Lines, stretches: Sequence[Stretch]) -> list[str]:
+def gaps(h: History, system: str, lines: Lines, stretches: Sequence[Stretch]) -> list[Finding]:
     """Everything that is missing or left out."""
     return [
         *_other_series(lines.groups),
         *_silences(lines.groups),
         *_absent(lines.groups),
-        *_holes(lines.groups),
+        *_runs_missed(lines.groups),
         *_short(stretches),
         *_without_value(h, system),
         *_left_out(lines),
-        *_units(lines),
+        *lines.other_units,
+        *_mixed_units(lines.groups),
         *_others(h, system),
-        *_refused(h),
+        *_not_read(h),
     ]
 
 
-def _other_series(groups: Sequence[Group]) -> Iterator[str]:
+def not_searched(left_out: Sequence[tuple[Stretch, int]]) -> list[Finding]:
+    """Lines that are longer than what is searched for steps, with the longest one."""
+    if not left_out:
+        return []
+    line, runs = max(left_out, key=lambda item: item[1])
+    details = {"count": len(left_out), "runs": runs}
+    return [finding.of(Kind.NOT_SEARCHED, details, metric=line.group.name)]
+
+
+def _named(names: Iterable[str], key: str = "series") -> dict[str, Any]:
+    """The first of many names, and how many more there are."""
+    ordered = sorted(set(names))
+    return {key: ", ".join(ordered[:MAX_NAMES]), "more": len(ordered[MAX_NAMES:]) or None}
+
+
+def _other_series(groups: Sequence[Group]) -> Iterator[Finding]:
     """Series that end where one under other conditions begins: they are never joined."""
     places: dict[tuple[object, ...], list[Group]] = {}
     for group in groups:
         key = group.key
         places.setdefault((key.metric, key.dims, key.environment, key.role), []).append(group)
-    lines: dict[tuple[str, str], list[Group]] = {}
-    for held in places.values():
-        for one, other in pairwise(sorted(held, key=lambda g: g.times[0])):
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for of_place in places.values():
+        for one, other in pairwise(sorted(of_place, key=lambda g: g.times[0])):
             if one.times[-1] <= other.times[0] and set(one.nodes) & set(other.nodes):
-                change = _difference(one.key, other.key)
-                since = f"{other.runs[0].moment} (session {other.runs[0].session})"
-                lines.setdefault((change, since), []).append(other)
-    for (change, since), found in lines.items():
-        yield f"another series since {since}: {change}; {_names(found)} not compared across it"
+                first = other.moment(0)
+                change = (_differences(one.key, other.key), first.iso, first.session)
+                found.setdefault(change, []).append(other.name)
+    for (differences, since, session), names in found.items():
+        details = {"differences": differences, "session": session} | _named(names)
+        yield finding.of(Kind.OTHER_SERIES, details, since=since)
 
 
-def _difference(one: Series, other: Series) -> str:
+def _differences(one: Series, other: Series) -> str:
     before, after = dict(one.conditions), dict(other.conditions)
     keys = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
     return ", ".join(f"{k} {before.get(k, 'nothing')} -> {after.get(k, 'nothing')}" for k in keys)
 
 
-def _names(groups: Iterable[Group]) -> str:
-    names = sorted({group.told for group in groups})
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
-
-
-def _absent(groups: Iterable[Group]) -> Iterator[str]:
-    """Nodes that their sisters' newest runs lack, told once for all figures."""
-    found: dict[tuple[str, str, str], dict[str, Group]] = {}
+def _absent(groups: Iterable[Group]) -> Iterator[Finding]:
+    """Nodes that the newest runs of their series lack, one finding for all metrics."""
+    missed: dict[tuple[str, str, str], set[str]] = {}
     for group in _newest(groups):
-        runs = len(group.runs)
+        newest = group.times.size - 1
         for node, name in enumerate(group.nodes):
             last = int(group.column[group.begin[node + 1] - 1])
-            if runs - 1 - last >= LONG:
-                since = str(group.runs[last].moment)[:10]
-                found.setdefault((group.key.role, since, name), {})[group.told] = group
+            if newest - last >= LONG:
+                missed.setdefault((group.key.role, _day(group, last), name), set()).add(group.name)
     alike: dict[tuple[str, str, frozenset[str]], list[str]] = {}
-    for (role, since, name), held in found.items():
-        alike.setdefault((role, since, frozenset(held)), []).append(name)
-    for (_, since, told_), names in sorted(alike.items(), key=lambda item: item[0][1]):
-        figures = sorted(told_)
-        more = f" and {count(len(figures) - 1, 'more figure')}" if len(figures) > 1 else ""
-        yield f"not measured since {since}: {nodesets.of(names)}, {figures[0]}{more}"
+    for (role, since, node_name), series in missed.items():
+        alike.setdefault((role, since, frozenset(series)), []).append(node_name)
+    for (_, since, names), nodes in sorted(alike.items(), key=lambda item: item[0][1]):
+        first, *others = sorted(names)
+        details = {"series": first, "more": len(others) or None}
+        subject = str(nodesets.of(nodes))
+        yield finding.of(Kind.NOT_MEASURED_SINCE, details, subject=subject, since=since)
 
 
 def _newest(groups: Iterable[Group]) -> Iterator[Group]:
@@ -106,104 +117,107 @@ def _newest(groups: Iterable[Group]) -> Iterator[Group]:
     yield from last.values()
 
 
-def _holes(groups: Iterable[Group]) -> Iterator[str]:
-    """Stretches of runs that a node was not in, and was again afterwards."""
-    holes, example = 0, ""
+def _runs_missed(groups: Iterable[Group]) -> Iterator[Finding]:
+    """Consecutive runs without a node that later ones have again: how often, and the first case."""
+    found: list[tuple[Group, int]] = []
     for group in groups:
-        step = np.diff(group.column)
-        inside = group.owner[1:] == group.owner[:-1]
-        for at in np.flatnonzero(inside & (step > LONG)):
-            holes += 1
-            if not example:
-                begin, end = (
-                    str(group.runs[int(group.column[i])].moment)[:10] for i in (at, at + 1)
-                )
-                example = (
-                    f"{group.nodes[int(group.owner[at])]}, {group.told}, between {begin} and {end}"
-                )
-    if holes:
-        yield (f"{count(holes, 'hole')} of {LONG} runs or more in a line, for example {example}")
+        same_node = group.owner[1:] == group.owner[:-1]
+        missed = same_node & (np.diff(group.column) > LONG)
+        found += [(group, int(at)) for at in np.flatnonzero(missed)]
+    if not found:
+        return
+    group, at = found[0]
+    last, next_run = (int(run) for run in group.column[at : at + 2])
+    yield finding.of(
+        Kind.RUNS_MISSED,
+        {"count": len(found), "least": LONG, "until": _day(group, next_run)},
+        subject=group.nodes[int(group.owner[at])],
+        metric=group.name,
+        since=_day(group, last),
+    )
 
 
-def _silences(groups: Iterable[Group]) -> Iterator[str]:
-    """Days on which nothing was measured at all, far beyond the usual interval of a series."""
-    found: dict[tuple[str, str, str], list[Group]] = {}
+def _silences(groups: Iterable[Group]) -> Iterator[Finding]:
+    """Times without any run that are far longer than the typical interval of a series."""
+    found: dict[tuple[str, str, float], list[str]] = {}
     for group in groups:
         days = np.unique(group.times.astype("datetime64[D]"))
-        steps = np.diff(days).astype(np.int64)
-        if steps.size >= LONG:
-            usual = float(np.median(steps))
-            for at in np.flatnonzero(steps > LONG * usual):
-                place = str(days[at]), str(days[at + 1]), f"{usual:g}"
-                found.setdefault(place, []).append(group)
-    for (begin, end, every), held in sorted(found.items())[-SHOWN:]:
-        yield (
-            f"no run between {begin} and {end}, where one every "
-            f"{'day' if every == '1' else f'{every} days'} is usual: {_names(held)}"
-        )
-    if len(found) > SHOWN:
-        yield f"{len(found) - SHOWN} older stretches without any run"
+        intervals = np.diff(days).astype(np.int64)
+        if intervals.size < LONG:
+            continue
+        typical = float(np.median(intervals))
+        for at in np.flatnonzero(intervals > LONG * typical):
+            found.setdefault((str(days[at]), str(days[at + 1]), typical), []).append(group.name)
+    for (since, until, days_between), names in sorted(found.items())[-MAX_NAMES:]:
+        details = {"until": until, "days": days_between} | _named(names)
+        yield finding.of(Kind.NO_RUN, details, since=since)
+    if len(found) > MAX_NAMES:
+        yield finding.of(Kind.NO_RUN_BEFORE, {"count": len(found) - MAX_NAMES})
 
 
-def _short(stretches: Sequence[Stretch]) -> Iterator[str]:
+def _day(group: Group, run: int) -> str:
+    return str(group.times[run].astype("datetime64[D]"))
+
+
+def _short(stretches: Sequence[Stretch]) -> Iterator[Finding]:
     """Lines in which no step can be seen yet."""
-    short = [s for s in stretches if s.values.size < SHORTEST and s.node >= 0]
-    if short:
-        one = max(short, key=lambda s: s.values.size)
-        yield (
-            f"{len(short)} of {sum(s.node >= 0 for s in stretches)} lines have fewer than "
-            f"{SHORTEST} runs, too few for a step: for example {one.group.told}, "
-            f"{one.group.nodes[one.node]} with {one.values.size}"
-        )
+    of_nodes = [s for s in stretches if s.node >= 0]
+    short = [s for s in of_nodes if s.values.size < SHORTEST]
+    if not short:
+        return
+    longest = max(short, key=lambda s: s.values.size)
+    yield finding.of(
+        Kind.TOO_FEW_RUNS,
+        {"count": len(short), "of": len(of_nodes), "needed": SHORTEST, "runs": longest.values.size},
+        subject=longest.group.nodes[longest.node],
+        metric=longest.group.name,
+    )
 
 
-def _without_value(h: History, system: str) -> Iterator[str]:
-    for status, number, nodes, newest in h.sql(_LACKING, {"system": system}):
+def _without_value(h: History, system: str) -> Iterator[Finding]:
+    """Failed measurements by status, each with the newest one."""
+    for status, samples, nodes, newest in h.sql(_LACKING, {"system": system}):
         time, check, node, why = newest.values() if isinstance(newest, dict) else newest
-        told_ = f"{count(number, 'sample')} of {count(nodes, 'node')} without a value: {status}"
-        example = f"{check} on {node or system}, {time:%Y-%m-%d}"
-        yield f"{told_}; the newest: {example}" + (f": {harmless(why)}" if why else "")
-
-
-def _left_out(lines: Lines) -> Iterator[str]:
-    for what, held in (
-        ("nodes of no role", lines.strangers),
-        ("metrics of no catalogue", lines.unknown),
-        ("metrics of which no direction is good", lines.unwatched),
-    ):
-        if held:
-            names = [harmless(name) for name in sorted(held)]
-            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            yield (
-                f"{what}: {', '.join(names[:SHOWN])}{more}; "
-                f"{count(sum(held.values()), 'value')} left out"
-            )
-
-
-def _units(lines: Lines) -> Iterator[str]:
-    yield from lines.odd_units
-    mixed: dict[tuple[str, ...], list[Group]] = {}
-    for group in lines.groups:
-        if group.mixed:
-            mixed.setdefault((*group.mixed, group.unit), []).append(group)
-    for (*printed, unit), groups in mixed.items():
-        yield f"printed in {' and '.join(printed)}, compared in {unit}: {_names(groups)}"
-
-
-def _refused(h: History) -> Iterator[str]:
-    if h.refused:
-        more = (
-            f" and {len(h.refused) - 1} more, which 'siteproof history' names"
-            if len(h.refused) > 1
-            else ""
+        yield finding.of(
+            Kind.WITHOUT_VALUE,
+            {"samples": samples, "nodes": nodes},
+            subject=node or system,
+            check=check,
+            status=status,
+            since=f"{time:%Y-%m-%d}",
+            message=why,
         )
-        yield f"not read: {harmless(h.refused[0])}{more}"
 
 
-def _others(h: History, system: str) -> Iterator[str]:
-    """Published figures, and values that are no finite number."""
+def _left_out(lines: Lines) -> Iterator[Finding]:
+    for kind, counts in (
+        (Kind.NO_ROLE, lines.no_role),
+        (Kind.NOT_IN_CATALOGUE, lines.not_in_catalogue),
+        (Kind.NO_DIRECTION, lines.no_direction),
+    ):
+        if counts:
+            yield finding.of(kind, _named(counts, "names") | {"values": sum(counts.values())})
+
+
+def _mixed_units(groups: Iterable[Group]) -> Iterator[Finding]:
+    mixed: dict[tuple[str, str], list[str]] = {}
+    for group in groups:
+        if group.mixed:
+            mixed.setdefault((" and ".join(group.mixed), group.unit), []).append(group.name)
+    for (printed, unit), names in mixed.items():
+        yield finding.of(Kind.MIXED_UNITS, {"printed": printed} | _named(names), unit=unit)
+
+
+def _not_read(h: History) -> Iterator[Finding]:
+    if h.refused:
+        more = len(h.refused) - 1 or None
+        yield finding.of(Kind.NOT_READ, {"more": more}, message=h.refused[0])
+
+
+def _others(h: History, system: str) -> Iterator[Finding]:
+    """Published values, and values that are not finite numbers."""
     published, infinite, file = h.sql(_OTHERS, {"system": system})[0]
     if published:
-        yield f"{published} published figures are not the suite's own and stay apart"
+        yield finding.of(Kind.PUBLISHED_APART, {"count": published})
     if infinite:
-        yield f"{infinite} values are no finite number, for example in {file}"
+        yield finding.of(Kind.NOT_FINITE, {"count": infinite, "file": file})

@@ -1,7 +1,7 @@
 """The lines of a history: each node's runs in each series, oldest first, in the catalogue's unit.
 
-What may be compared is what `siteproof compare` compares: conditions that the machine brings along
-join, those that were asked part. A published figure is none of ours and never enters.
+Values are compared by the rule of `siteproof compare`: two series are one if they differ only in
+conditions that follow from the machine. Published values are left out: they were not measured here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from siteproof import units
-from siteproof.record import series
+from siteproof.record import finding, series
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series, comparable
 from siteproof.sites import Site
@@ -32,7 +33,7 @@ Floats = NDArray[np.float64]
 FOREIGN = "imported"  # the role of nodes that only imported logs know
 AHEAD = np.timedelta64(1, "D")  # of now, that a time may be
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-HIGHER, LOWER = ("rate", "flops", "iops", "frequency"), ("time",)  # better, where no catalogue says
+HIGHER, LOWER = ("rate", "flops", "iops", "frequency"), ("time",)  # better, without a catalogue
 # A file of ours holds one job, a log of plain ReFrame many.
 _JOBS = "SELECT DISTINCT place, time, session, job, file FROM runs WHERE system = $system"
 # Only rows with a number of the right kind; `wanted` numbers the series in question.
@@ -48,7 +49,7 @@ _POINTS = """
                  JOIN names USING (node)
     WHERE samples.system = $system AND status = 'ok' AND isfinite(base)
           AND source <> 'published'"""
-_KINDS = """
+_SERIES = """
     SELECT series, kind, min(metric), min(environment), min(dims), min(conditions), min(unit),
            max(unit), min(source), count(*), min(file)
     FROM samples
@@ -57,24 +58,11 @@ _KINDS = """
 
 
 @dataclass(frozen=True)
-class Run:
-    """A column: the n-th job of a session on a node."""
-
-    time: np.datetime64
-    session: str
-
-    @property
-    def moment(self) -> Moment:
-        """The run for a reader."""
-        return Moment(self.time.astype("datetime64[s]").item(), self.session)
-
-
-@dataclass(frozen=True)
 class Group:
     """One series of one role: values of nodes (CSR), each node's in the order of its runs.
 
-    begin: where each node's values begin, and the end. column: the run of each value, an index
-    into runs. values: in `unit`.
+    begin: where each node's values begin, and the end. values: in `unit`. column: of each value,
+    an index into times and sessions; the columns of a session count the jobs of a node in it.
     """
 
     key: Series
@@ -84,17 +72,18 @@ class Group:
     begin: Ints
     column: Ints
     values: Floats
-    runs: list[Run]
+    times: NDArray[np.datetime64]
+    sessions: list[str]
     mixed: tuple[str, ...] = ()  # units in which it was printed, if several
 
     def of(self, node: int) -> slice:
         """Where a node's values are."""
         return slice(int(self.begin[node]), int(self.begin[node + 1]))
 
-    @cached_property
-    def times(self) -> NDArray[np.datetime64]:
-        """The time of each run."""
-        return np.array([run.time for run in self.runs], dtype="datetime64[us]")
+    def moment(self, column: int) -> Moment:
+        """The time of a column, to the second, and its session."""
+        time = self.times[column].astype("datetime64[s]").item()
+        return Moment(time, self.sessions[column])
 
     @cached_property
     def owner(self) -> Ints:
@@ -102,8 +91,8 @@ class Group:
         return np.repeat(np.arange(len(self.nodes)), np.diff(self.begin))
 
     @property
-    def told(self) -> str:
-        """Its name for a reader."""
+    def name(self) -> str:
+        """The metric with its dimensions, and the role."""
         return f"{self.key.name} of {self.key.role}"
 
 
@@ -111,23 +100,23 @@ class Group:
 class Lines:
     """Every group of a system, and how many values were left out.
 
-    strangers: of nodes of no role. unknown: of metrics of no catalogue. unwatched: of metrics of
-    which no direction is good, such as an uptime. odd_units: a line each.
+    no_role: by node. not_in_catalogue, no_direction: by metric; an uptime is neither better nor
+    worse. other_units: values in a unit that is unknown, or of another kind than the metric's.
     """
 
-    strangers: dict[str, int] = field(default_factory=dict)
-    unknown: dict[str, int] = field(default_factory=dict)
-    unwatched: dict[str, int] = field(default_factory=dict)
-    odd_units: list[str] = field(default_factory=list)
+    no_role: dict[str, int] = field(default_factory=dict)
+    not_in_catalogue: dict[str, int] = field(default_factory=dict)
+    no_direction: dict[str, int] = field(default_factory=dict)
+    other_units: list[Finding] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """A series as the store numbers it. factor: from the base unit to `unit`."""
+class _Stored:
+    """A series as the store numbers it. quantity: of its units. factor: from the base to `unit`."""
 
     number: int
-    kind: str
+    quantity: str
     key: Series
     unit: str
     better: str
@@ -148,10 +137,12 @@ def read(
     until: what is newer does not count.
     """
     found = Lines()
-    kinds = list(_kinds(site, h, metric, found))
-    if not kinds:
+    stored = list(_stored(site, h, metric, found))
+    if not stored:
         return found
-    wanted = ", ".join(f"({k.number}::UBIGINT, '{k.kind}', {at})" for at, k in enumerate(kinds))
+    wanted = ", ".join(
+        f"({one.number}::UBIGINT, '{one.quantity}', {at})" for at, one in enumerate(stored)
+    )
     bind = {"system": site.system.system}
     query, more = _POINTS.format(wanted=wanted, jobs=_JOBS), dict[str, object]()
     if until:
@@ -171,7 +162,7 @@ def read(
         f"SELECT time, session FROM ({_JOBS}) ORDER BY place, time, session, job, file", bind
     )
     runs["time"] = in_order(runs["time"])
-    found.groups.extend(_groups(site, kinds, points, names, runs, found))
+    found.groups.extend(_groups(site, stored, points, names, runs, found))
     return found
 
 
@@ -190,59 +181,64 @@ def in_order(times: np.ndarray) -> NDArray[np.datetime64]:
     return np.maximum.accumulate(np.where(wrong, found[possible].min(), found))
 
 
-def _kinds(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Kind]:
+def _stored(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Stored]:
     """The series that count, those that differ by a block only under one key."""
     known: dict[tuple[object, ...], list[Series]] = {}
     only, bind = ("AND metric = $metric", {"metric": metric}) if metric else ("", {})
-    for row in h.sql(_KINDS.format(only=only), {"system": site.system.system, **bind}):
-        number, kind, name, environment, dims, conditions, unit, other, source, count, file = row
-        entry = site.catalogue.get(name)
-        if entry is None and source != "reframe":
-            found.unknown[name] = found.unknown.get(name, 0) + count
+    for row in h.sql(_SERIES.format(only=only), {"system": site.system.system, **bind}):
+        number, quantity, name, environment, dims, conditions, *of_values = row
+        unit, other, source, count, file = of_values
+        entry, foreign = site.catalogue.get(name), source == "reframe"
+        if entry is None and not foreign:
+            found.not_in_catalogue[name] = found.not_in_catalogue.get(name, 0) + count
             continue
-        own = entry.unit if entry else unit
-        if unit not in units.UNITS:
-            found.odd_units.append(
-                f"{name}: {count} values in '{unit}', a unit that nobody knows, "
-                f"for example in {file}"
-            )
-            continue
-        better = entry.better if entry else _guess(kind)
-        if entry and better == "neither" and not metric:
-            found.unwatched[name] = found.unwatched.get(name, 0) + count
-            continue
-        if units.kind(own) != kind:
-            if units.kind(own) != "text":
-                found.odd_units.append(
-                    f"{name}: {count} values in {unit}, which is no "
-                    f"{units.kind(own)}, for example in {file}"
-                )
-            continue
-        held = json.loads(dims)
-        key = key_of(name, environment, held, json.loads(conditions))
-        alike = known.setdefault((name, key.dims, environment), [])
-        key = next((other for other in alike if series.alike(key, other)), key)
-        alike.append(key)
-        yield _Kind(
-            number, kind, key, own, better, held.get(LINK, ""), source == "reframe", (unit, other)
-        )
+        own_unit, better = (entry.unit, entry.better) if entry else (unit, _direction_of(quantity))
+        expected = units.kind(own_unit) if unit in units.UNITS else None
+        if expected and entry and better == "neither" and not metric:
+            found.no_direction[name] = found.no_direction.get(name, 0) + count
+        elif expected != quantity:
+            found.other_units.extend(_other_unit(name, unit, expected, count, file))
+        else:
+            plain_dims = json.loads(dims)
+            key = _known_key(key_of(name, environment, plain_dims, json.loads(conditions)), known)
+            link = plain_dims.get(LINK, "")
+            yield _Stored(number, quantity, key, own_unit, better, link, foreign, (unit, other))
+
+
+def _known_key(key: Series, known: dict[tuple[object, ...], list[Series]]) -> Series:
+    """The key of an earlier series that differs by a block only, or this one."""
+    of_place = known.setdefault((key.metric, key.dims, key.environment), [])
+    key = next((earlier for earlier in of_place if series.alike(key, earlier)), key)
+    of_place.append(key)
+    return key
+
+
+def _other_unit(
+    metric: str, unit: str, expected: str | None, count: int, file: str
+) -> Iterator[Finding]:
+    """Values in a unit that is unknown (nothing is expected) or of another quantity."""
+    if expected == "text":
+        return
+    kind = Kind.WRONG_UNIT if expected else Kind.UNKNOWN_UNIT
+    details = {"count": count, "expected": expected, "file": file}
+    yield finding.of(kind, details, metric=metric, unit=unit)
 
 
 def key_of(
     metric: str, environment: str, dims: Mapping[str, str], conditions: Mapping[str, str]
 ) -> Series:
-    """The series of a sample, before its node says the role."""
+    """The series of a sample, without the role, which follows from the node."""
     plain = {k: v for k, v in dims.items() if k not in series.OF_A_RUN}
     return comparable(
         Series(metric, _pairs(plain), environment, "", _pairs(series.deciding(conditions)))
     )
 
 
-def _guess(kind: str) -> str:
-    """Of figures that no catalogue knows: more of a rate is better, less of a time."""
-    if kind in HIGHER:
+def _direction_of(quantity: str) -> str:
+    """For metrics without an entry in the catalogue: more of a rate is better, less of a time."""
+    if quantity in HIGHER:
         return "higher"
-    return "lower" if kind in LOWER else "neither"
+    return "lower" if quantity in LOWER else "neither"
 
 
 def _pairs(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -251,44 +247,46 @@ def _pairs(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _groups(
     site: Site,
-    kinds: list[_Kind],
+    stored: list[_Stored],
     points: Mapping[str, np.ndarray],
     names: list[str],
     runs: Mapping[str, np.ndarray],
     found: Lines,
 ) -> Iterator[Group]:
     """The points sorted into lines, by numbers only: there may be millions."""
-    kind, node, run = (np.asarray(points[c]).astype(np.int64) for c in ("series", "node", "run"))
-    values = np.asarray(points["value"], dtype=float) * np.array([k.factor for k in kinds])[kind]
-    place = kind * len(names) + node
-    counts = np.bincount(place, minlength=len(kinds) * len(names))
+    number, node, run = (np.asarray(points[c]).astype(np.int64) for c in ("series", "node", "run"))
+    factors = np.array([one.factor for one in stored])
+    values = np.asarray(points["value"], dtype=float) * factors[number]
+    place = number * len(names) + node
+    counts = np.bincount(place, minlength=len(stored) * len(names))
     lines: dict[tuple[Series, str], list[int]] = {}
     for at in np.flatnonzero(counts):
-        one, name = kinds[at // len(names)], names[at % len(names)]
+        one, name = stored[at // len(names)], names[at % len(names)]
         role, name = _role(site, one, name)
         if role is None:
-            found.strangers[name] = found.strangers.get(name, 0) + int(counts[at])
+            found.no_role[name] = found.no_role.get(name, 0) + int(counts[at])
         else:
             lines.setdefault((replace(one.key, role=role), name), []).append(int(at))
     ordered = sorted(lines, key=lambda line: (str(line[0]), line[1]))
-    number = np.full(counts.size, -1, dtype=np.int64)
+    line_of_place = np.full(counts.size, -1, dtype=np.int64)
     for index, line in enumerate(ordered):
-        number[lines[line]] = index
-    mine = number[place]
-    kept = mine >= 0
-    table = _in_order(mine[kept], run[kept], values[kept], _sessions(runs["session"]))
-    yield from _cut(ordered, {k.key: k for k in kinds}, _printed(kinds), table, runs)
+        line_of_place[lines[line]] = index
+    line_of_point = line_of_place[place]
+    kept = line_of_point >= 0
+    sessions = _session_numbers(runs["session"])
+    table = _in_order(line_of_point[kept], run[kept], values[kept], sessions)
+    yield from _cut(ordered, {one.key: one for one in stored}, _printed(stored), table, runs)
 
 
-def _role(site: Site, one: _Kind, node: str) -> tuple[str | None, str]:
-    """The role and the name under which a value is kept; no role: nobody knows the node."""
+def _role(site: Site, one: _Stored, node: str) -> tuple[str | None, str]:
+    """The role and the name under which a value is kept; no role if the node is unknown."""
     if not node:
         return (LINK, one.link) if one.link else (series.SYSTEM, site.system.system)
     foreign = FOREIGN if one.foreign and _NODE.fullmatch(node) else None
     return site.role_of(node) or foreign, node
 
 
-def _sessions(names: np.ndarray) -> Ints:
+def _session_numbers(names: np.ndarray) -> Ints:
     """The number of each run's session, in the order of their first jobs."""
     known: dict[str, int] = {}
     return np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
@@ -331,17 +329,17 @@ def _medians(values: Floats, begin: Ints) -> Floats:
     return found
 
 
-def _printed(kinds: list[_Kind]) -> dict[Series, tuple[str, ...]]:
+def _printed(stored: list[_Stored]) -> dict[Series, tuple[str, ...]]:
     """The units in which the values of a key were printed."""
     found: dict[Series, set[str]] = {}
-    for one in kinds:
+    for one in stored:
         found.setdefault(one.key, set()).update(one.printed)
-    return {key: tuple(sorted(held)) for key, held in found.items()}
+    return {key: tuple(sorted(printed)) for key, printed in found.items()}
 
 
 def _cut(
     lines: list[tuple[Series, str]],
-    kinds: Mapping[Series, _Kind],
+    stored: Mapping[Series, _Stored],
     printed: Mapping[Series, tuple[str, ...]],
     table: _Table,
     runs: Mapping[str, np.ndarray],
@@ -354,11 +352,11 @@ def _cut(
         key, last = lines[at][0], at
         while last < len(lines) and lines[last][0] == key:
             last += 1
-        mine = slice(int(begin[at]), int(begin[last]))
-        columns, column = np.unique(table.column[mine], return_inverse=True)
+        part = slice(int(begin[at]), int(begin[last]))
+        columns, column = np.unique(table.column[part], return_inverse=True)
         newest = np.zeros(columns.size, dtype=np.int64)
-        np.maximum.at(newest, column, table.run[mine])
-        one = kinds[replace(key, role="")]
+        np.maximum.at(newest, column, table.run[part])
+        one = stored[replace(key, role="")]
         yield Group(
             key,
             one.unit,
@@ -366,8 +364,9 @@ def _cut(
             [name for _, name in lines[at:last]],
             begin[at : last + 1] - begin[at],
             column.astype(np.int64),
-            table.values[mine],
-            [Run(times[run], str(sessions[run])) for run in newest],
+            table.values[part],
+            times[newest],
+            [str(session) for session in np.asarray(sessions)[newest]],
             printed[one.key] if len(printed[one.key]) > 1 else (),
         )
         at = last

@@ -17,7 +17,8 @@ import numpy as np
 
 from siteproof.analysis.spread import robust_sd
 from siteproof.judge.criterion import MIDDLES, refusal
-from siteproof.record import series
+from siteproof.record import finding, series
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK
 from siteproof.record.samples import Header, Sample
 from siteproof.record.series import CONTRACTUAL, SWEEP, SYSTEM, Series
@@ -30,21 +31,21 @@ from siteproof.units import count
 if TYPE_CHECKING:
     from siteproof.history import History
 
-RUNS = 10  # of a series, below which nobody knows what is usual …
-VALUES = 20  # … and values of all its nodes together, of which the scatter is taken
+RUNS = 10  # of a series, with fewer its level is not known …
+VALUES = 20  # … and values of all its nodes together, for the scatter
 TIMES = 4.5  # coefficients of variation: of 320 healthy nodes, one in a thousand runs has one out
-LEAST = 0.02  # no tolerance is smaller: less is not worth a word
+LEAST = 0.02  # no tolerance is smaller: a smaller change does not matter
 STEPS = 0.005  # tolerances are rounded up to half a per cent
-WIDEST = 0.5  # a figure that needs more has no usual value
-BAD = 0.1  # of the nodes may be left out; beyond that it is the series that is unstable
+WIDEST = 0.5  # a metric that needs more has no baseline
+BAD = 0.1  # of the nodes may be left out; with more of them the series itself is unstable
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A baseline. median, mad: in `unit`. tolerance: a share. left_out: a line each.
+    """A baseline. median, mad: in the group's unit. tolerance: a share. left_out: nodes, and why.
 
-    programs, conditions, links: what a sample must have to be compared with it. short: nodes
-    whose own median is short of it already.
+    program, conditions, link: what a sample must have to be compared with it. short: nodes whose
+    own median is short of it already.
     """
 
     group: Group
@@ -60,7 +61,7 @@ class Proposal:
     program: str
     conditions: Mapping[str, str]
     sample: Sample
-    left_out: Sequence[str] = ()
+    left_out: Sequence[Finding] = ()
     short: Sequence[str] = ()
 
     @property
@@ -74,8 +75,8 @@ class Proposal:
         return "at_least" if self.group.better == "higher" else "at_most"
 
     @property
-    def told(self) -> str:
-        """What it rests on, for a comment."""
+    def comment(self) -> str:
+        """What it rests on, for the file."""
         per = f"{self.mad / self.median:.1%}".replace("%", " %")
         who = count(self.nodes, "node")
         if self.key.role in (LINK, SYSTEM):
@@ -89,27 +90,33 @@ class Proposal:
 
 
 class Refused(Exception):
-    """Why no baseline can be proposed."""
+    """No baseline can be proposed. findings: why."""
+
+    def __init__(self, *findings: Finding) -> None:
+        self.findings = findings
+        super().__init__(findings)
+
+
+Without = tuple[str, Sequence[Finding]]  # a series, and why it has no baseline
 
 
 def propose(
     site: Site, h: History, examined: Examined, *, metric: str = "", since: datetime | None = None
-) -> tuple[list[Proposal], list[str]]:
-    """Proposals, and a line for each series that has none. metric: also if it is no headline."""
-    proposals, refused = [], []
+) -> tuple[list[Proposal], list[Without]]:
+    """Proposals, and each series that has none. metric: also if it is not a headline metric."""
+    proposals: list[Proposal] = []
+    without: list[Without] = []
     finds: dict[int, list[Find]] = {}
     start = np.datetime64(since.astimezone(UTC).replace(tzinfo=None), "us") if since else None
     for find in _open(examined.seen.finds, start):
         finds.setdefault(id(find.stretch), []).append(find)
     for group, newest in _newest(site, examined, metric):
+        begins = [t for t in (start, _fleets_cut(group, examined)) if t is not None]
         try:
-            begin = max(
-                [t for t in (start, _fleets_cut(group, examined)) if t is not None], default=None
-            )
-            proposals.append(_proposal(site, h, group, newest, finds, begin))
-        except Refused as why:
-            refused.append(f"{group.told}{_link(group.key)}: {why}")
-    return _unlike(proposals, refused), refused
+            proposals.append(_proposal(site, h, group, newest, finds, max(begins, default=None)))
+        except Refused as refused:
+            without.append((f"{group.name}{_link(group.key)}", refused.findings))
+    return _distinct(proposals, without), without
 
 
 def _open(finds: Sequence[Find], start: np.datetime64 | None) -> Iterator[Find]:
@@ -134,27 +141,31 @@ def _fleets_cut(group: Group, examined: Examined) -> np.datetime64 | None:
 def _newest(site: Site, examined: Examined, metric: str) -> Iterator[tuple[Group, list[Stretch]]]:
     """The series that may have a baseline, each with the newest stretch of each line.
 
-    Of series that only the asked conditions tell apart the one that was measured last counts.
+    Of series that differ only in conditions that a run requires, the newest counts.
     """
     by_group: dict[int, dict[int, Stretch]] = {}
     for stretch in examined.stretches:  # the last one of a line stays
         by_group.setdefault(id(stretch.group), {})[stretch.node] = stretch
-    usual = {b.metric for b in site.baselines.values()}
     last: dict[tuple[object, ...], Group] = {}
     for group in examined.lines.groups:
-        key, entry = group.key, site.catalogue.get(group.key.metric)
-        asked = dict(key.conditions)
-        if entry is None or not series.is_speed(entry) or key.role == FOREIGN or SWEEP in asked:
-            continue
-        if asked.get("mode") != CONTRACTUAL[0]:
-            continue
-        if not (metric or entry.headline or key.metric in usual):
-            continue
-        place = (key.metric, key.dims, key.environment, key.role, asked.get(LINK))
-        if place not in last or last[place].times[-1] < group.times[-1]:
-            last[place] = group
+        if _is_calibrated(site, group.key, metric):
+            key, link = group.key, dict(group.key.conditions).get(LINK)
+            place = (key.metric, key.dims, key.environment, key.role, link)
+            if place not in last or last[place].times[-1] < group.times[-1]:
+                last[place] = group
     for group in last.values():
         yield group, list(by_group[id(group)].values())
+
+
+def _is_calibrated(site: Site, key: Series, metric: str) -> bool:
+    """Whether a series may have a baseline. metric: the requested one; others only by default."""
+    entry, conditions = site.catalogue.get(key.metric), dict(key.conditions)
+    if entry is None or not series.is_speed(entry) or key.role == FOREIGN:
+        return False
+    if SWEEP in conditions or conditions.get("mode") != CONTRACTUAL[0]:
+        return False
+    known = entry.headline or any(b.metric == key.metric for b in site.baselines.values())
+    return known or bool(metric)
 
 
 def _proposal(
@@ -166,35 +177,22 @@ def _proposal(
     start: np.datetime64 | None,
 ) -> Proposal:
     """start: older values do not count. Raises Refused."""
-    fleet = [f for s in newest if s.node == FLEET for f in finds.get(id(s), ())]
-    if fleet:
-        raise Refused(f"the fleet as a whole is not stable: {_told(fleet[0])}")
-    mine = [s for s in newest if s.node != FLEET]
-    stable = [_since(s, start) for s in mine if id(s) not in finds]
-    left_out = [
-        f"{group.nodes[s.node]} is not stable: {_told(finds[id(s)][0])}"
-        for s in mine
-        if id(s) in finds
-    ]
     sample = _sample(site, h, group)
-    stable, failing = _keeping(site, group, stable, sample)
-    left_out += failing
-    if left_out and len(left_out) > BAD * len(mine):
-        raise Refused(f"{len(left_out)} of {len(mine)} lines cannot count: {left_out[0]}")
+    stable, left_out = _stable(site, group, newest, finds, start, sample)
     values, columns = _values(stable)
     runs = np.unique(columns)
     if runs.size < RUNS or values.size < VALUES:
-        what = f"{runs.size} runs with {values.size} values"
-        raise Refused(f"too few: {what}; {RUNS} runs and {VALUES} values are needed")
+        counts = {
+            "runs": runs.size,
+            "values": values.size,
+            "needed_runs": RUNS,
+            "needed_values": VALUES,
+        }
+        raise Refused(finding.of(Kind.TOO_FEW_VALUES, counts))
     middle = float(np.median(values))
     tolerance = _tolerance(values, middle)
-    times = group.times[[runs[0], runs[-1]]].astype("datetime64[D]")
-    asked, entry = (
-        {**dict(group.key.dims), **dict(group.key.conditions)},
-        site.catalogue[group.key.metric],
-    )
-    if unknown := [f"{k} {v}" for k, v in group.key.dims if k not in (*entry.conditions, LINK)]:
-        raise Refused(f"a baseline cannot name {', '.join(unknown)}")
+    first, last = group.times[[runs[0], runs[-1]]].astype("datetime64[D]")
+    conditions, program = _conditions(site, group)
     return Proposal(
         group,
         middle,
@@ -203,15 +201,54 @@ def _proposal(
         values.size,
         runs.size,
         sum(line.values.size > 0 for line in stable),
-        times[0].item(),
-        times[1].item(),
-        asked.get(LINK, ""),
-        asked.get("program", "") if entry.programs else "",
-        {k: v for k, v in asked.items() if k in entry.conditions and k != LINK},
+        first.item(),
+        last.item(),
+        _link_of(group.key),
+        program,
+        conditions,
         sample,
         left_out,
         list(_short(group, stable, middle, tolerance)),
     )
+
+
+def _stable(
+    site: Site,
+    group: Group,
+    newest: Sequence[Stretch],
+    finds: Mapping[int, list[Find]],
+    start: np.datetime64 | None,
+    sample: Sample,
+) -> tuple[list[Stretch], list[Finding]]:
+    """The lines that count, and why others do not. Raises Refused where these are too many."""
+    stable: list[Stretch] = []
+    left_out: list[Finding] = []
+    nodes = [line for line in newest if line.node != FLEET]
+    for line in newest:
+        changes = finds.get(id(line))
+        if changes and line.node == FLEET:
+            raise Refused(_unstable(changes[0], Kind.FLEET_UNSTABLE))
+        if changes:
+            left_out.append(_unstable(changes[0], Kind.LINE_UNSTABLE))
+        elif line.node != FLEET:
+            stable.append(_since(line, start))
+    stable, failing = _keeping(site, group, stable, sample)
+    left_out += failing
+    if left_out and len(left_out) > BAD * len(nodes):
+        counts = {"count": len(left_out), "of": len(nodes)}
+        raise Refused(finding.of(Kind.LINES_LEFT_OUT, counts), left_out[0])
+    return stable, left_out
+
+
+def _conditions(site: Site, group: Group) -> tuple[dict[str, str], str]:
+    """The conditions and the program that a baseline names. Raises Refused."""
+    entry = site.catalogue[group.key.metric]
+    unknown = [f"{k} {v}" for k, v in group.key.dims if k not in (*entry.conditions, LINK)]
+    if unknown:
+        raise Refused(finding.of(Kind.NOT_IN_BASELINES, {"dimensions": ", ".join(unknown)}))
+    every = {**dict(group.key.dims), **dict(group.key.conditions)}
+    named = {k: v for k, v in every.items() if k in entry.conditions and k != LINK}
+    return named, every.get("program", "") if entry.programs else ""
 
 
 def _short(
@@ -225,17 +262,23 @@ def _short(
                 yield group.nodes[line.node]
 
 
-def _told(find: Find) -> str:
-    change = f"{find.step.relative:+.1%}".replace("%", " %")
-    return f"{find.kind} of {change}, {find.stretch.group.runs[find.column].moment}"
+def _unstable(find: Find, kind: Kind) -> Finding:
+    """The change for which a line does not count."""
+    group = find.stretch.group
+    return finding.of(
+        kind,
+        {"what": find.kind, "change": find.step.relative},
+        subject="" if find.stretch.node == FLEET else group.nodes[find.stretch.node],
+        since=group.moment(find.column).iso,
+    )
 
 
 def _sample(site: Site, h: History, group: Group) -> Sample:
-    """A sample as the newest of a series, for what a criterion asks of conditions."""
+    """A sample with the conditions of the newest of a series, to compare with a criterion's."""
     rows = h.sql(
         "SELECT DISTINCT dims, conditions, mode FROM samples WHERE system = ? AND metric = ? "
         "AND session = ? AND environment = ? AND status = 'ok' ORDER BY ALL",
-        [site.system.system, group.key.metric, group.runs[-1].session, group.key.environment],
+        [site.system.system, group.key.metric, group.sessions[-1], group.key.environment],
     )
     found = [
         Sample(
@@ -260,36 +303,38 @@ def _sample(site: Site, h: History, group: Group) -> Sample:
 
 def _keeping(
     site: Site, group: Group, lines: Sequence[Stretch], sample: Sample
-) -> tuple[list[Stretch], list[str]]:
-    """The lines of which every value keeps the contract, and the others in words."""
+) -> tuple[list[Stretch], list[Finding]]:
+    """The lines of which every value meets the contract, and what the others miss."""
     limits = list(_limits(site, group, sample))
-    kept, told = [], []
+    kept: list[Stretch] = []
+    missed: list[Finding] = []
     for line in lines:
-        bad = next(
-            (
-                (name, count)
-                for name, low, high in limits
-                if (count := int(((line.raw < low) | (line.raw > high)).sum()))
-            ),
-            None,
-        )
-        if bad:
-            told.append(
-                f"{group.nodes[line.node]} failed {bad[0]} in {bad[1]} of {line.raw.size} runs"
-            )
-        else:
+        name, number = _first_missed(line, limits)
+        if not number:
             kept.append(line)
-    return kept, told
+            continue
+        counts = {"count": number, "runs": line.raw.size}
+        node = group.nodes[line.node]
+        missed.append(finding.of(Kind.CRITERION_MISSED, counts, subject=node, criterion=name))
+    return kept, missed
+
+
+def _first_missed(line: Stretch, limits: Sequence[tuple[str, float, float]]) -> tuple[str, int]:
+    """The first criterion that some values miss, and how many do."""
+    for name, low, high in limits:
+        if number := int(((line.raw < low) | (line.raw > high)).sum()):
+            return name, number
+    return "", 0
 
 
 def _limits(site: Site, group: Group, sample: Sample) -> Iterator[tuple[str, float, float]]:
-    """What the contract asks of each value of a series, in its unit."""
+    """The limits of the contract for each value of a series, in its unit."""
     facts = site.hardware_of(group.key.role) if group.key.role in site.system.nodes else None
     for name, criterion in site.criteria.items():
         if (
             criterion.metric != group.key.metric
             or criterion.scope in MIDDLES
-            or not _speaks_of(site, group, criterion)
+            or not _covers(site, group, criterion)
             or refusal(criterion, sample)
         ):
             continue
@@ -297,7 +342,7 @@ def _limits(site: Site, group: Group, sample: Sample) -> Iterator[tuple[str, flo
         yield (name, float(low.value) if low else -np.inf, float(high.value) if high else np.inf)
 
 
-def _speaks_of(site: Site, group: Group, criterion: Criterion) -> bool:
+def _covers(site: Site, group: Group, criterion: Criterion) -> bool:
     if criterion.links or group.key.role in (LINK, SYSTEM):
         return True  # the link is among the conditions
     return group.key.role in site.roles_of(criterion)
@@ -322,21 +367,24 @@ def _values(lines: Sequence[Stretch]) -> tuple[Floats, Ints]:
 def _tolerance(values: Floats, middle: float) -> float:
     """From the scatter of all values, of nodes and of runs alike. Raises Refused."""
     if middle <= 0:
-        raise Refused(f"a median of {middle:.5g} has no share that would be usual")
+        raise Refused(finding.of(Kind.NO_LEVEL, {"median": middle}))
     cv = robust_sd(values - middle, float(np.abs(values).max())) / middle
     tolerance = ceil(round(max(TIMES * cv, LEAST) / STEPS, 6)) * STEPS
     if tolerance > WIDEST:
-        raise Refused(f"it varies by {cv:.0%}, which is no usual value")
+        raise Refused(finding.of(Kind.SCATTERS, {"spread": cv}))
     return tolerance
 
 
 def _link(key: Series) -> str:
-    link = dict(key.conditions).get(LINK) or dict(key.dims).get(LINK)
-    return f" over {link}" if link else ""
+    return f" over {_link_of(key)}" if _link_of(key) else ""
 
 
-def _unlike(proposals: Sequence[Proposal], refused: list[str]) -> list[Proposal]:
-    """Baselines that would speak of the same samples: the one with most values stays."""
+def _link_of(key: Series) -> str:
+    return dict(key.conditions).get(LINK) or dict(key.dims).get(LINK, "")
+
+
+def _distinct(proposals: Sequence[Proposal], without: list[Without]) -> list[Proposal]:
+    """Of baselines that would cover the same samples the one with most values."""
     best: dict[object, Proposal] = {}
     for one in sorted(proposals, key=lambda p: -p.count):
         key = (
@@ -347,10 +395,8 @@ def _unlike(proposals: Sequence[Proposal], refused: list[str]) -> list[Proposal]
             tuple(sorted(one.conditions.items())),
         )
         if key in best:
-            refused.append(
-                f"{one.group.told} in {one.key.environment}: a baseline cannot tell it "
-                f"from that in {best[key].key.environment}"
-            )
+            same = finding.of(Kind.SAME_BASELINE, {"environment": best[key].key.environment})
+            without.append((f"{one.group.name} in {one.key.environment}", [same]))
         else:
             best[key] = one
     return sorted(best.values(), key=lambda p: (p.key.metric, p.key.role, p.link))

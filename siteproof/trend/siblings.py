@@ -1,9 +1,9 @@
-"""A fleet in one series: its own line, and each node beside it.
+"""A fleet in one series: its own line, and each node compared with it.
 
-What the whole fleet does in a run is the doing of no node: it is taken away before nodes are
-judged, and told once. Each node counts by its share of its own usual value, so that a run from
-which good nodes are missing moves nothing. A fleet whose median moves because a part of it moved
-did not move: that part is left out, and the rest is the fleet.
+A change of the whole fleet is no change of its nodes: it is taken out of their values, and is one
+alert. Each node counts by its share of its own typical value, so that a run from which good nodes
+are missing moves nothing. Where the fleet's median moves because a part of the nodes moved, that
+part is left out, and the rest is the fleet.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from siteproof.analysis.spread import robust_sd
 from siteproof.nodes.speeds import COVERS
 from siteproof.trend.lines import Floats, Group, Ints
 
-ROUNDS = 2  # of usual values and fleet's level in turns, so that neither hides in the other
+ROUNDS = 2  # of typical values and fleet's level in turns, so that neither hides in the other
 PARTS = 3  # that are left out of a fleet one after the other, before it is taken as it is
 HALF = 0.5  # of the fleet's step: a node that moved by less did not take part
 NEARLY_ALL = 0.8  # of the nodes take part in a step of the whole fleet …
 SPARSE = 8  # times more places than values: then no table of nodes and runs is made
-MOST = 0.5  # … where runs are so few that their noise hides who did
+MAJORITY = 0.5  # … or so many, where runs are so few that noise hides which nodes did
 
 
 @dataclass(frozen=True)
 class Fleet:
     """The line of a fleet. columns: runs that enough nodes were in. values: in the unit.
 
-    count: nodes behind each value.
+    count: nodes of each value.
     """
 
     columns: Ints
@@ -41,7 +41,7 @@ class Fleet:
     count: Ints
 
 
-def beside(group: Group) -> tuple[Floats, Fleet | None]:
+def without_fleet(group: Group) -> tuple[Floats, Fleet | None]:
     """Values without what the fleet did, and the fleet; of too few nodes there is none."""
     if len(group.nodes) < MIN_FLEET or not group.values.size:
         return group.values, None
@@ -50,9 +50,9 @@ def beside(group: Group) -> tuple[Floats, Fleet | None]:
     if line is None:
         return group.values, None
     columns, levels, count = line
-    level = _everywhere(columns, levels, len(group.runs))
-    usual = float(np.median(frame.usual(level)))
-    own = levels * usual if frame.ratio else levels + usual
+    level = _everywhere(columns, levels, group.times.size)
+    typical = float(np.median(frame.typical(level)))
+    own = levels * typical if frame.ratio else levels + typical
     return frame.without(level), Fleet(columns, own, count)
 
 
@@ -69,11 +69,11 @@ def _whole(frame: _Frame) -> Line | None:
     return line
 
 
-Line = tuple[Ints, Floats, Ints]  # columns, levels beside the usual, nodes
+Line = tuple[Ints, Floats, Ints]  # columns, levels relative to the typical, nodes
 
 
 class _Frame:
-    """Medians by node and by run of one group. ratio: shares of the usual, else differences."""
+    """Medians by node and by run of one group. ratio: shares of the typical, else differences."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -81,11 +81,11 @@ class _Frame:
         begin, end = group.begin[:-1], group.begin[1:]
         some = end > begin
         first, last = group.column[begin[some]], group.column[end[some] - 1]
-        runs = len(group.runs)
+        runs = group.times.size
         change = np.bincount(first, minlength=runs + 1) - np.bincount(last + 1, minlength=runs + 1)
         self.alive = np.cumsum(change)[:runs]
 
-    def usual(self, level: Floats) -> Floats:
+    def typical(self, level: Floats) -> Floats:
         """The median of each node, without what the fleet did."""
         group = self.group
         found = medians(group.owner, group.column, self.without(level), len(group.nodes))
@@ -93,7 +93,7 @@ class _Frame:
 
     def line(self, kept: NDArray[np.bool_]) -> Line | None:
         """The fleet of some nodes, in the runs of which enough of them are."""
-        group, runs = self.group, len(self.group.runs)
+        group, runs = self.group, self.group.times.size
         here = kept[group.owner]
         column = group.column[here]
         count = np.bincount(column, minlength=runs)
@@ -103,8 +103,8 @@ class _Frame:
             return None
         level = np.ones(runs) if self.ratio else np.zeros(runs)
         for _ in range(ROUNDS):
-            usual = self.usual(level)[group.owner]
-            share = group.values / usual if self.ratio else group.values - usual
+            typical = self.typical(level)[group.owner]
+            share = group.values / typical if self.ratio else group.values - typical
             middle = medians(column, group.owner[here], share[here], runs)
             level = _everywhere(columns, middle[columns], runs)
         return columns, level[columns], count[columns]
@@ -112,7 +112,7 @@ class _Frame:
     def part(self, line: Line, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """The nodes that made a step of the fleet's line alone; None: all its steps are its own."""
         columns, levels, _ = line
-        found = shape.tell(None, levels).steps
+        found = shape.explain(None, levels).steps
         bounds = [0, *found, levels.size]
         for at, step in enumerate(found):
             runs = [
@@ -149,7 +149,7 @@ class _Frame:
         took = known & (np.where(known, change, 0) * np.sign(step) >= HALF * abs(step))
         clear = sqrt(noise) < abs(step) / 3
         share = took.sum() / max(1, known.sum())
-        return None if share >= (NEARLY_ALL if clear else MOST) or not took.any() else took
+        return None if share >= (NEARLY_ALL if clear else MAJORITY) or not took.any() else took
 
     def without(self, level: Floats) -> Floats:
         """The values without what the fleet did in their runs."""

@@ -1,15 +1,15 @@
-"""The survey: every line of a system looked at, and what changed told in few words."""
+"""The survey: every line of a system is looked at, and what changed is found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from siteproof import files, nodesets
 from siteproof.analysis import steps
@@ -17,10 +17,10 @@ from siteproof.analysis.shape import Shape
 from siteproof.record import series
 from siteproof.sites import Site
 from siteproof.trend import acks, causes, clusters, finds, gaps, lines, screening
-from siteproof.trend.alerts import CONFIRMS, Alert, Line, Rhythm, Survey
-from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Stretch, Told
-from siteproof.trend.lines import Floats, Group, Lines
-from siteproof.trend.siblings import beside
+from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Line, Rhythm, Survey
+from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Progress, Stretch
+from siteproof.trend.lines import Floats, Group, Ints, Lines
+from siteproof.trend.siblings import without_fleet
 
 if TYPE_CHECKING:
     from siteproof.history import History
@@ -35,16 +35,16 @@ def survey(
     metric: str = "",
     node: str = "",
     perflogs: Path | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> Survey:
     """Everything that changed in a system's history. Raises UserError for a broken record.
 
-    now: what is newer does not count. since: only changes from then on are told; the whole history
-    is looked at. metric, node: only these are told. told: how many lines are done, of how many.
+    now: what is newer does not count. since: only changes from then on are reported; the whole
+    history is looked at. metric, node: only these are reported.
     """
     perflogs = perflogs or files.perflogs()
     system = site.system.system
-    looked = examine(site, h, perflogs, metric, now, told)
+    looked = examine(site, h, perflogs, metric, now, progress)
     found, stretches, seen, known = looked.lines, looked.stretches, looked.seen, looked.known
     named = clusters.alerts(site, seen.finds, [a.id for a in known])
     alerts = [a for a in named if _wanted(a, since, node)]
@@ -55,7 +55,7 @@ def survey(
         fleet=[a for a in alerts if a.of_fleet and a.kind != "drift"],
         drifts=[a for a in alerts if a.kind == "drift"],
         seasons=_rhythms(seen.rhythms),
-        gaps=gaps.told(h, system, found, stretches) + _searched(seen.left_out),
+        gaps=[*gaps.gaps(h, system, found, stretches), *gaps.not_searched(seen.left_out)],
         clocks=h.clock_findings(system),
         acknowledged=[a for a in known if _wanted(a, None, node) and metric in ("", a.metric)],
         series=sum(len(group.nodes) for group in found.groups),
@@ -80,13 +80,13 @@ def examine(
     perflogs: Path,
     metric: str = "",
     now: datetime | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> Examined:
     """Look at every line. Raises UserError for a broken record of an acknowledgement."""
     known = acks.standing(acks.read_all(perflogs, site.system.system))
     found = lines.read(site, h, metric, until=now)
     stretches = [s for group in found.groups for s in _stretches(group, known)]
-    seen = finds.look(stretches, told)
+    seen = finds.look(stretches, progress)
     seen.finds[:] = [find for find in seen.finds if not _known_drift(find, known)]
     return Examined(found, stretches, seen, known)
 
@@ -98,7 +98,7 @@ def _known_drift(find: Find, known: Sequence[Alert]) -> bool:
         a.kind == "drift"
         and same_series(a, group)
         and (a.of_fleet if line.node == FLEET else group.nodes[line.node] in a.nodes)
-        and group.runs[int(line.column[-1])].moment.time <= a.first_after.time
+        and group.moment(int(line.column[-1])).time <= a.first_after.time
         for a in known
     )
 
@@ -128,12 +128,12 @@ def history_of(
 
 
 def same_series(alert: Alert, group: Group) -> bool:
-    """Whether an alert speaks of a group."""
+    """Whether an alert is on this series."""
     return alert.series == group.key or series.alike(alert.series, group.key)
 
 
 def severity(alert: Alert) -> tuple[object, ...]:
-    """What sorts alerts: open ones first, proven before provisional, large before small."""
+    """The key that sorts alerts: open ones first, proven before provisional, large before small."""
     return (
         not alert.open,
         not alert.worse,
@@ -145,54 +145,49 @@ def severity(alert: Alert) -> tuple[object, ...]:
 
 
 def _stretches(group: Group, known: Sequence[Alert]) -> list[Stretch]:
-    values, fleet = beside(group)
-    mine = [a for a in known if same_series(a, group)]
+    values, fleet = without_fleet(group)
+    of_fleet: list[Alert] = []
     of_nodes: dict[str, list[Alert]] = {}
-    for alert in mine:
-        for name in () if alert.of_fleet else alert.nodes:
+    for alert in known:
+        if not same_series(alert, group):
+            continue
+        if alert.of_fleet:
+            of_fleet.append(alert)
+            continue
+        for name in alert.nodes:
             of_nodes.setdefault(name, []).append(alert)
     found: list[Stretch] = []
     for at, name in enumerate(group.nodes):
         here = group.of(at)
-        column, own = group.column[here], values[here]
-        found += finds.stretches(
-            group,
-            at,
-            column,
-            own,
-            group.values[here],
-            _cuts(of_nodes.get(name, ()), group.times[column], own),
-        )
+        alerts = of_nodes.get(name, ())
+        found += _cut(group, at, group.column[here], values[here], group.values[here], alerts)
     if fleet:
-        of_fleet = [a for a in mine if a.of_fleet]
-        found += finds.stretches(
-            group,
-            FLEET,
-            fleet.columns,
-            fleet.values,
-            fleet.values,
-            _cuts(of_fleet, group.times[fleet.columns], fleet.values),
-        )
+        found += _cut(group, FLEET, fleet.columns, fleet.values, fleet.values, of_fleet)
     return found
 
 
-def _cuts(
-    known: Sequence[Alert], times: NDArray[np.datetime64], values: Floats
-) -> Iterator[np.datetime64]:
-    """Where a line is cut, for a new control region begins there."""
+def _cut(
+    group: Group, node: int, column: Ints, values: Floats, raw: Floats, known: Sequence[Alert]
+) -> Iterator[Stretch]:
+    """A line cut where a change is acknowledged, for a new control region begins there."""
+    times = group.times[column]
+    cuts = set()
     for alert in known:
-        cut = np.datetime64(alert.first_after.time, "us")
-        at = int(np.searchsorted(times, cut))
+        at = int(np.searchsorted(times, np.datetime64(alert.first_after.time, "us")))
         if not (alert.provisional and _went_on(alert, values[:at], values[at:])):
-            yield cut
+            cuts.add(at)
+    bounds = [0, *sorted(cut for cut in cuts if 0 < cut < column.size), column.size]
+    for begin, end in pairwise(bounds):
+        here = slice(begin, end)
+        yield Stretch(group, node, column[here], values[here], raw[here], end == column.size)
 
 
 def _went_on(alert: Alert, before: Floats, after: Floats) -> bool:
     """Whether a change became a larger one when only its first runs had been acknowledged."""
-    told, later = after[: alert.n_after], after[alert.n_after :][:SHORTEST]
-    if before.size < 2 or not told.size or later.size < CONFIRMS:
+    first, later = after[: alert.n_after], after[alert.n_after :][:SHORTEST]
+    if before.size < 2 or not first.size or later.size < CONFIRMS:
         return False
-    level = float(np.median(told))
+    level = float(np.median(first))
     least = abs(level) * max(steps.MIN_RELATIVE, steps.MIN_SD * screening.noise(before))
     return bool((np.median(later) - level) * np.sign(alert.relative) > least)
 
@@ -204,45 +199,36 @@ def _wanted(alert: Alert, since: datetime | None, node: str) -> bool:
 
 
 def _rhythms(found: Sequence[tuple[Stretch, Shape]]) -> list[Rhythm]:
-    """Swings and flips by series and name; the nodes that show one are told as a set."""
-    together: dict[tuple[int, str], list[tuple[Stretch, float]]] = {}
+    """Swings and flips by series and pattern, each with the nodes that show it."""
+    together: dict[tuple[int, str, str, str], list[tuple[Stretch, float]]] = {}
     for line, shape in found:
-        name, size = _rhythm(shape)
-        together.setdefault((id(line.group), name), []).append((line, size))
-    told = []
-    for (_, name), held in together.items():
-        group = held[0][0].group
-        nodes = {group.nodes[line.node] for line, _ in held if line.node != FLEET}
-        told.append(
+        pattern, lowest, highest, size = _pattern(shape)
+        key = (id(line.group), pattern, lowest, highest)
+        together.setdefault(key, []).append((line, size))
+    rhythms = []
+    for (_, pattern, lowest, highest), lines_and_sizes in together.items():
+        group = lines_and_sizes[0][0].group
+        nodes = {group.nodes[line.node] for line, _ in lines_and_sizes if line.node != FLEET}
+        rhythms.append(
             Rhythm(
                 group.key.metric,
                 group.key.name,
                 group.key.role,
                 nodesets.of(nodes or group.nodes),
-                name,
-                float(np.median([size for _, size in held])),
+                pattern,
+                lowest,
+                highest,
+                float(np.median([size for _, size in lines_and_sizes])),
             )
         )
-    return sorted(told, key=lambda r: (-r.size, r.series_name))
+    return sorted(rhythms, key=lambda r: (-r.size, r.series_name))
 
 
-def _rhythm(shape: Shape) -> tuple[str, float]:
+def _pattern(shape: Shape) -> tuple[str, str, str, float]:
+    """Pattern, lowest, highest and size."""
     if shape.season:
         season = shape.season
-        return (
-            f"{season.name}, lowest {season.lowest}, highest {season.highest}",
-            abs(season.relative),
-        )
+        return season.name, season.lowest, season.highest, abs(season.relative)
     assert shape.modes is not None
     low, high = shape.modes
-    return "flips between two levels", (high - low) / abs(low) if low else 0.0
-
-
-def _searched(left_out: Sequence[tuple[Stretch, int]]) -> list[str]:
-    if not left_out:
-        return []
-    line, count = max(left_out, key=lambda item: item[1])
-    return [
-        f"{len(left_out)} lines are longer than what is searched: of {line.group.told} the "
-        f"oldest {count} runs were not looked at"
-    ]
+    return TWO_LEVELS, "", "", (high - low) / abs(low) if low else 0.0

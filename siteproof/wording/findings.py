@@ -7,7 +7,7 @@ one sentence, each number from the least to the largest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from siteproof.judge.age import lasting
 from siteproof.record.clocks import BOUND
@@ -223,17 +223,67 @@ def _changed(f: Fields) -> str:
     return f"{f.what}: {f.before} -> {f.after}{nodes}"
 
 
+def _series(f: Fields) -> str:
+    return f"{f.series}" + (f" and {f.more} more" if f.more else "")
+
+
+def _other_series(f: Fields) -> str:
+    since = f"another series since {f.since:minute} (session {f.session})"
+    return f"{since}: {f.differences}; {_series(f)} not compared across it"
+
+
+def _no_run(f: Fields) -> str:
+    each = "day" if f.days.values == [1] else f"{f.days:6g} days"
+    return f"no run between {f.since} and {f.until}, typically one every {each}: {_series(f)}"
+
+
+def _without_value(f: Fields) -> str:
+    samples = f"{_count(f.samples, 'sample')} of {_count(f.nodes, 'node')}"
+    newest = f"{f.check} on {f.subject}, {f.since}" + (f": {f.message}" if f.message else "")
+    return f"{samples} without a value: {f.status}; the newest: {newest}"
+
+
+def _left_out(what: str) -> Words:
+    """Nodes or metrics whose values are left out."""
+
+    def text(f: Fields) -> str:
+        more = f" and {f.more} more" if f.more else ""
+        return f"{what}: {f.names}{more}; {_count(f.values, 'value')} left out"
+
+    return text
+
+
+def _not_read(f: Fields) -> str:
+    more = f" and {f.more} more; 'siteproof history' names them" if f.more else ""
+    return f"not read: {f.message}{more}"
+
+
+def _unstable(f: Fields) -> str:
+    return f"{f.what} of {f.change:change} at {f.since:minute}"
+
+
+def _criterion_missed(f: Fields) -> str:
+    criterion = f"{f.criterion}" or "a criterion"
+    return f"{f.subject} failed {criterion} in {f.count} of {f.runs} runs"
+
+
+def _count(number: Span, thing: str) -> str:
+    return f"1 {thing}" if number.values == [1] else f"{number} {thing}s"
+
+
 FORMS: dict[str, Callable[[Detail], str]] = {
     "": str,
     "share": lambda held: f"{float(held):.1%}".replace("%", " %"),
     "loss": lambda held: f"{-float(held):.1%}".replace("%", " %"),
     "size": lambda held: f"{abs(float(held)):.1%}".replace("%", " %"),
+    "change": lambda held: f"{float(held):+.1%}".replace("%", " %"),
     "whole": lambda held: f"{float(held):.0%}".replace("%", " %"),
+    "5g": lambda held: f"{float(held):.5g}",
     "6g": lambda held: f"{float(held):.6g}",
     "1f": lambda held: f"{float(held):.1f}",
     "0f": lambda held: f"{float(held):.0f}",
     "age": lambda held: lasting(timedelta(seconds=float(held))),
-    "minute": lambda held: f"{datetime.fromisoformat(str(held)):%Y-%m-%d %H:%M}",
+    "minute": lambda held: str(held)[:16].replace("T", " "),
 }
 _BY_NUMBER = "its number, and not its clock, gives its place in the order of sessions"
 TEMPLATES: dict[Kind, str | Words] = {
@@ -324,4 +374,48 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOTHING_CHANGED: "nothing that is recorded changed",
     Kind.AS_RECORDED: "{f.message}",
     Kind.CHANGE_UNKNOWN: lambda f: f"not known: {f.message}",
+    Kind.OTHER_SERIES: _other_series,
+    Kind.NOT_MEASURED_SINCE: lambda f: f"not measured since {f.since}: {f.subject}, {_series(f)}",
+    Kind.RUNS_MISSED: lambda f: (
+        f"{_count(f.count, 'gap')} of {f.least} runs or more in a line, for example "
+        f"{f.subject}, {f.metric}, between {f.since} and {f.until}"
+    ),
+    Kind.NO_RUN: _no_run,
+    Kind.NO_RUN_BEFORE: lambda f: f"{_count(f.count, 'earlier period')} without any run",
+    Kind.TOO_FEW_RUNS: "{f.count} of {f.of} lines have fewer than {f.needed} runs, too few for a "
+    "step: for example {f.metric}, {f.subject} with {f.runs}",
+    Kind.NOT_SEARCHED: lambda f: (
+        f"{_count(f.count, 'line')} longer than what is searched: of {f.metric} the oldest "
+        f"{_count(f.runs, 'run')} left out"
+    ),
+    Kind.WITHOUT_VALUE: _without_value,
+    Kind.NO_ROLE: _left_out("nodes without a role"),
+    Kind.NOT_IN_CATALOGUE: _left_out("metrics that are not in the catalogue"),
+    Kind.NO_DIRECTION: _left_out("metrics where neither more nor less is better"),
+    Kind.UNKNOWN_UNIT: lambda f: (
+        f"{f.metric}: {_count(f.count, 'value')} in the unknown unit '{f.unit}', for example in "
+        f"{f.file}"
+    ),
+    Kind.WRONG_UNIT: lambda f: (
+        f"{f.metric}: {_count(f.count, 'value')} in {f.unit}, not a unit of {f.expected}, for "
+        f"example in {f.file}"
+    ),
+    Kind.MIXED_UNITS: lambda f: f"printed in {f.printed}, compared in {f.unit}: {_series(f)}",
+    Kind.NOT_READ: _not_read,
+    Kind.PUBLISHED_APART: lambda f: (
+        f"{_count(f.count, 'published value')} left out, as not measured by the suite"
+    ),
+    Kind.NOT_FINITE: lambda f: (
+        f"{_count(f.count, 'value')} not a finite number, for example in {f.file}"
+    ),
+    Kind.FLEET_UNSTABLE: lambda f: f"the fleet as a whole is not stable: {_unstable(f)}",
+    Kind.LINE_UNSTABLE: lambda f: f"{f.subject} is not stable: {_unstable(f)}",
+    Kind.CRITERION_MISSED: _criterion_missed,
+    Kind.LINES_LEFT_OUT: "{f.count} of {f.of} lines cannot count",
+    Kind.TOO_FEW_VALUES: "too few: {f.runs} runs with {f.values} values; {f.needed_runs} runs and "
+    "{f.needed_values} values are needed",
+    Kind.NOT_IN_BASELINES: "a baseline cannot name {f.dimensions}",
+    Kind.NO_LEVEL: "a tolerance in per cent needs a median above 0, and it is {f.median:5g}",
+    Kind.SCATTERS: "it varies by {f.spread:whole}, too much for a baseline",
+    Kind.SAME_BASELINE: "a baseline cannot distinguish it from that in {f.environment}",
 }

@@ -55,7 +55,6 @@ ALLOWED: dict[str, int] = {
     "siteproof/schema": 5,
     "siteproof/sites": 26,
     "siteproof/slurm": 31,
-    "siteproof/trend": 178,
     "siteproof/verdict": 25,
     "siteproof/wording": 22,
 }

@@ -45,7 +45,7 @@ WHY = {
     "siteproof/history/fast.py:_join": "objects of texts that a pattern has let pass",
     "siteproof/history/fast.py:_tail": "objects of texts that a pattern has let pass",
     "siteproof/report/past.py:_same": "rows of our history: objects of texts",
-    "siteproof/trend/lines.py:_kinds": "rows of our history: objects of texts",
+    "siteproof/trend/lines.py:_stored": "rows of our history: objects of texts",
     "siteproof/trend/propose.py:_sample": "rows of our history: objects of texts",
     "siteproof/cli/plan.py:_described": "what our own process prints",
     # pure parsers: text of a limited size in, and nothing but readings out

@@ -15,6 +15,7 @@ from siteproof.report.phrases import counted, few, figure, nodes, percent_change
 from siteproof.report.sections import Section, Table, limited, limited_points
 from siteproof.trend import Alert, Moment
 from siteproof.units import count
+from siteproof.wording import trends
 from siteproof.wording.findings import full, fulls
 
 MAX_NODES = 3  # of a row
@@ -236,8 +237,8 @@ def _of_history(material: Material) -> Section:
         if a.ack
     ]
     for title, lines in (
-        ("A recurring pattern and no step", found.seasons),
-        ("Not judged", found.gaps),
+        ("A recurring pattern and no step", map(trends.swing, found.seasons)),
+        ("Not judged", trends.gaps(found.gaps)),
         ("Left out of the history", material.history.refused),
     ):
         points += limited_points([f"{title}: {line}" for line in lines], MAX_ROWS)

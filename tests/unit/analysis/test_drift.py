@@ -93,7 +93,7 @@ def test_a_small_drift_is_worth_no_alert_however_sure():
 
 @pytest.mark.parametrize("rise", [3, 6, 20])
 def test_a_drift_is_called_drift(rise):
-    found = shape.tell(days(365), noise(7) + np.linspace(0, rise, 365))
+    found = shape.explain(days(365), noise(7) + np.linspace(0, rise, 365))
     assert found.drift.total == pytest.approx(rise, rel=0.2)
     assert (found.steps, found.season, found.modes) == ([], None, None)
 
@@ -101,7 +101,7 @@ def test_a_drift_is_called_drift(rise):
 def test_a_step_is_no_drift():
     values = noise(8)
     values[180:] += 4
-    found = shape.tell(days(365), values)
+    found = shape.explain(days(365), values)
     assert found.drift is None
     assert len(found.steps) == 1
 
@@ -109,7 +109,7 @@ def test_a_step_is_no_drift():
 def test_a_step_within_a_drift_is_told_beside_it():
     values = noise(9) + np.linspace(0, 6, 365)
     values[200:] += 5
-    found = shape.tell(days(365), values)
+    found = shape.explain(days(365), values)
     assert found.drift.total == pytest.approx(6, abs=1.5)
     assert found.steps == [pytest.approx(200, abs=2)]
 
@@ -124,7 +124,7 @@ def test_noise_has_no_season(seed):
 
 def test_a_slow_weekend_is_called_a_weekday_and_no_step():
     values = noise(2) - 4 * weekend(days(365))
-    found = shape.tell(days(365), values)
+    found = shape.explain(days(365), values)
     assert found.season.name == "weekday"
     assert found.season.lowest in ("Saturday", "Sunday")
     assert found.season.relative == pytest.approx(0.04, abs=0.01)
@@ -135,7 +135,7 @@ def test_a_slow_weekend_is_called_a_weekday_and_no_step():
 def test_a_step_is_found_beneath_the_weekends():
     values = noise(2) - 4 * weekend(days(365))
     values[203:] += 5
-    found = shape.tell(days(365), values)
+    found = shape.explain(days(365), values)
     assert found.steps == [pytest.approx(203, abs=2)]
     assert found.season.name == "weekday"
 
@@ -157,7 +157,7 @@ def test_a_change_of_the_hour_at_which_runs_begin_is_no_season():
     times[150:] += 12 * 3600
     values = noise(4, 300)
     values[150:] += 6
-    found = shape.tell(times, values)
+    found = shape.explain(times, values)
     assert found.season is None
     assert found.steps == [150]
 
@@ -167,7 +167,7 @@ def test_a_pattern_of_the_year_is_called_annual_whatever_is_missing(share):
     times = days(1000)
     values = noise(5, 1000) + 4 * np.cos(2 * np.pi * (times - times[0]) / (365.2425 * DAY))
     values[np.random.default_rng(6).random(1000) < share] = np.nan
-    found = shape.tell(times, values)
+    found = shape.explain(times, values)
     assert found.season.name == "annual"
     assert (found.season.highest, found.season.lowest) in {
         (top, low) for top in ("December", "January") for low in ("June", "July")
@@ -187,7 +187,7 @@ def test_a_step_is_no_year(at):
     values = noise(7, 1000)
     values[at:] += 4
     assert drift.season(days(1000), values) is None
-    assert shape.tell(days(1000), values).steps == [pytest.approx(at, abs=2)]
+    assert shape.explain(days(1000), values).steps == [pytest.approx(at, abs=2)]
 
 
 def test_the_screen_of_seasons_flags_what_has_one():

@@ -148,7 +148,7 @@ def test_the_unit_changes_nothing(scale):
 def test_a_series_that_flips_between_two_levels_has_modes_and_no_steps():
     levels = np.repeat([100.0, 80.0] * 6, [20, 35, 15, 40, 22, 18, 30, 25, 19, 33, 28, 20])
     values = levels + np.random.default_rng(1).normal(0, 1, levels.size)
-    found = shape.tell(None, values)
+    found = shape.explain(None, values)
     assert found.steps == steps.find(values) == []
     assert found.modes == pytest.approx((80, 100), abs=1)
 
@@ -157,7 +157,7 @@ def test_flips_from_run_to_run_are_modes_and_a_step_of_both_is_a_step():
     chance = np.random.default_rng(2)
     values = 100 + chance.normal(0, 1, 300) - 8 * (chance.random(300) < 0.4)
     values[150:] += 25
-    found = shape.tell(None, values)
+    found = shape.explain(None, values)
     assert found.steps == [150]
     high, low = found.modes[1], found.modes[0]
     assert high - low == pytest.approx(8, abs=0.5)
@@ -180,7 +180,7 @@ def test_of_a_long_series_the_newest_thousand_are_searched_and_the_rest_is_told(
     values = noise(1, 1300)
     values[200:] += 10  # before what is searched
     values[900:] -= 10
-    found = shape.tell(None, values)
+    found = shape.explain(None, values)
     assert found.left_out == steps.left_out(values) == 300
     assert found.steps == [900]
 
@@ -255,7 +255,7 @@ def test_four_values_are_no_control_region():
 @given(SERIES, st.sampled_from([0.0, 3600.0, 86400.0, 1e9]))
 def test_any_series_has_an_answer(values, apart):
     times = np.arange(values.size) * apart
-    found = shape.tell(times, values)
+    found = shape.explain(times, values)
     assert found.steps == sorted(set(found.steps))
     assert all(0 < at < values.size for at in found.steps)
     for at in steps.find(values):

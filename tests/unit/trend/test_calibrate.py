@@ -1,6 +1,7 @@
 """`siteproof calibrate`: baselines from made-up years, and a file that stays its author's."""
 
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
@@ -13,12 +14,13 @@ from test_trend_ack import ask, changes
 from years import Change, Drift, Gap, Step
 
 from siteproof import sites
-from siteproof.errors import UserErrors
+from siteproof.errors import UserError, UserErrors
 from siteproof.record.samples import Sample
 from siteproof.trend import baselines
 from siteproof.trend.baselines import Change as Edit
-from siteproof.trend.baselines import NotEditable
 from siteproof.trend.propose import LEAST, STEPS, WIDEST
+
+FILE = Path("baselines.yaml")
 
 
 @pytest.fixture
@@ -176,7 +178,7 @@ def test_quick_runs_are_no_baseline(here):
         ({"drifts": [Drift(TRIAD, -0.6)]}, "the fleet as a whole is not stable: drift of -"),
         (
             {"steps": [Step(TRIAD, 30, -0.1, years.names(4))]},
-            "4 of 18 lines cannot count: n001 is not stable: step of -",
+            "4 of 18 lines cannot count; n001 is not stable: step of -",
         ),
     ],
 )
@@ -223,7 +225,7 @@ def test_values_that_fail_the_contract_do_not_count(here):
     assert "values of 17 nodes" in told
     here.criteria.write_text(here.criteria.read_text().replace("170", "190"))
     code, told = ask("calibrate")
-    assert code == 3 and "18 of 18 lines cannot count: n001 failed C-1 in" in told
+    assert code == 3 and "18 of 18 lines cannot count; n001 failed C-1 in" in told
 
 
 def test_each_link_has_a_baseline_and_a_contract_of_its_own(tmp_path, monkeypatch):
@@ -299,7 +301,7 @@ NEW = Edit(
     ],
 )
 def test_a_new_entry_is_added_to_any_file(text, start):
-    made = baselines.apply(text, "here", [NEW])
+    made = baselines.apply(FILE, text, "here", [NEW])
     assert made.startswith(start)
     assert yaml.safe_load(made)["B"]["conditions"] == {"n": {"at_least": 5}}
 
@@ -315,7 +317,7 @@ def test_a_new_entry_is_added_to_any_file(text, start):
 )
 def test_a_value_is_put_where_the_old_one_stood(text):
     change = Edit("B", {"taken": "2026-01-01", "note": "a: b # c", "y": "on"}, "new", False)
-    made = baselines.apply(f"system: here\n\n{text}", "here", [change])
+    made = baselines.apply(FILE, f"system: here\n\n{text}", "here", [change])
     held = yaml.safe_load(made)["B"]
     assert held == {"x": 1, "taken": held["taken"], "note": "a: b # c", "y": "on"}
     assert str(held["taken"]) == "2026-01-01" and "# old" in made
@@ -336,5 +338,5 @@ def test_a_value_is_put_where_the_old_one_stood(text):
     ],
 )
 def test_what_cannot_be_changed_in_place_is_refused(text):
-    with pytest.raises((NotEditable, yaml.YAMLError)):
-        baselines.apply(text, "here", [Edit("B", {"taken": "2026-01-01"}, "new", False)])
+    with pytest.raises((UserError, yaml.YAMLError)):
+        baselines.apply(FILE, text, "here", [Edit("B", {"taken": "2026-01-01"}, "new", False)])

@@ -10,7 +10,8 @@ import years
 from years import Change, Drift, Gap, Season, Step
 
 from siteproof import history, trend
-from siteproof.record import descriptions, samples
+from siteproof.record import descriptions, finding, samples
+from siteproof.record.finding import Kind
 from siteproof.record.samples import Header, Sample
 
 TRIAD, GFLOPS, SECONDS, IO = "Stream.triad", "Hpl.gflops", "Hpl.time", "RandomIo.read"
@@ -197,7 +198,7 @@ def test_a_drift_and_a_rhythm_of_the_week_are_called_by_their_names(here):
     assert found.worse and str(found.nodes) == "n003" and found.metric == TRIAD
     assert found.relative == pytest.approx(-0.1, abs=0.02)
     assert "a year" in found.confidence
-    assert only(seen.seasons).name.startswith("weekday") and seen.seasons[0].metric == GFLOPS
+    assert only(seen.seasons).pattern == "weekday" and seen.seasons[0].metric == GFLOPS
 
 
 def test_changed_conditions_begin_another_series_unless_the_machine_brought_them_along(here):
@@ -213,10 +214,13 @@ def test_changed_conditions_begin_another_series_unless_the_machine_brought_them
     found = only(seen.all)
     assert found.metric == TRIAD
     assert reasons.changes(found.changed) == [("Stream blas_version", "0.3.21", "0.3.26", "")]
-    assert only(seen.gaps).startswith(
-        f"another series since {day(30):%Y-%m-%d %H:%M} (session {years.session_of(30)}): "
-        "nb 192 -> 384; Hpl.gflops of compute"
-    )
+    gap = only(seen.gaps)
+    assert (gap.kind, gap.since) == (Kind.OTHER_SERIES, f"{day(30):%Y-%m-%dT%H:%M:%S}Z")
+    assert dict(gap.details) == {
+        "differences": "nb 192 -> 384",
+        "session": years.session_of(30),
+        "series": "Hpl.gflops of compute",
+    }
 
 
 def test_quick_runs_stay_apart(here):
@@ -248,7 +252,7 @@ def test_published_figures_stay_apart(here):
         here.keep(head, ("n001", TRIAD, Decimal(90_000), "MB/s"))
     seen = here.survey()
     assert seen.all == [] and seen.points == 360
-    assert "20 published figures are not the suite's own and stay apart" in seen.gaps
+    assert finding.of(Kind.PUBLISHED_APART, {"count": 20}) in seen.gaps
 
 
 def test_what_is_missing_is_named_with_a_count(here):
@@ -277,20 +281,27 @@ def test_what_is_missing_is_named_with_a_count(here):
         ("n001", "Stream.copy", Decimal(1), "MB/s"),
         ("n001", "Stream.scale", Decimal(1), "s"),
     )
-    told = "\n".join(here.survey().gaps)
-    for text in (
-        f"not measured since {day(39):%Y-%m-%d}: n[003-004], Hpl.gflops of compute and 1 ",
-        f"no run between {day(21):%Y-%m-%d} and {day(29):%Y-%m-%d}, where one every day "
-        "is usual: Hpl.gflops of compute, Stream.triad of compute",
-        "1 hole of 5 runs or more in a line, for example n005, Stream.triad of compute",
-        "4 samples of 1 node without a value: timeout; the newest: Hpl on n006",
-        "1 of 37 lines have fewer than 10 runs, too few for a step: for example "
-        "Stream.copy of compute, n001 with 1",
-        "nodes of no role: stranger; 1 value left out",
-        "metrics of no catalogue: Stream.made_up; 1 value left out",
-        "Stream.scale: 1 values in s, which is no rate",
-    ):
-        assert text in told
+    found = {gap.kind: gap for gap in here.survey().gaps}
+    triad, both = "Stream.triad of compute", "Hpl.gflops of compute, Stream.triad of compute"
+    absent = found[Kind.NOT_MEASURED_SINCE]
+    assert (absent.subject, absent.since) == ("n[003-004]", f"{day(39):%Y-%m-%d}")
+    assert dict(absent.details) == {"series": "Hpl.gflops of compute", "more": 1}
+    silence = found[Kind.NO_RUN]
+    assert silence.since == f"{day(21):%Y-%m-%d}"
+    assert dict(silence.details) == {"until": f"{day(29):%Y-%m-%d}", "days": 1, "series": both}
+    missed = found[Kind.RUNS_MISSED]
+    assert (missed.subject, missed.metric, missed["count"]) == ("n005", triad, 1)
+    lost = found[Kind.WITHOUT_VALUE]
+    assert (lost.status, lost.check, lost.subject) == ("timeout", "Hpl", "n006")
+    assert dict(lost.details) == {"samples": 4, "nodes": 1}
+    short = found[Kind.TOO_FEW_RUNS]
+    assert (short.metric, short.subject) == ("Stream.copy of compute", "n001")
+    assert dict(short.details) == {"count": 1, "of": 37, "needed": 10, "runs": 1}
+    assert dict(found[Kind.NO_ROLE].details) == {"names": "stranger", "values": 1}
+    assert dict(found[Kind.NOT_IN_CATALOGUE].details) == {"names": "Stream.made_up", "values": 1}
+    wrong = found[Kind.WRONG_UNIT]
+    assert (wrong.metric, wrong.unit) == ("Stream.scale", "s")
+    assert (wrong["count"], wrong["expected"]) == (1, "rate")
 
 
 def test_units_are_converted_and_named(here):
@@ -309,7 +320,8 @@ def test_units_are_converted_and_named(here):
         here.keep(head, *((s.node, s.metric, s.value / 1000, "GB/s") for s in samples.read(path)))
     seen = here.survey()
     assert seen.all == [] and seen.series == 18
-    assert only(seen.gaps) == "printed in GB/s and MB/s, compared in MB/s: Stream.triad of compute"
+    held = {"printed": "GB/s and MB/s", "series": "Stream.triad of compute"}
+    assert seen.gaps == [finding.of(Kind.MIXED_UNITS, held, unit="MB/s")]
 
 
 def test_runs_of_one_session_count_one_by_one_and_trials_by_their_median(here):
@@ -377,7 +389,9 @@ def test_logs_of_plain_reframe_have_lines_of_their_own(here):
     }
     assert {why.kind for alert in seen.alerts for why in alert.changed} == {"change_unknown"}
     assert seen.series == 18 + 3
-    assert only(seen.gaps).startswith("Probe.odd: 40 values in 'furlongs', a unit that nobody")
+    gap = only(seen.gaps)
+    assert (gap.kind, gap.metric, gap.unit) == (Kind.UNKNOWN_UNIT, "Probe.odd", "furlongs")
+    assert gap["count"] == 40
 
 
 def test_what_changed_in_another_environment_is_no_cause(here):

@@ -39,6 +39,7 @@ FIELDS = {
     "message": "it took too long",
 }
 SEEN = {"slow": 2, "runs": 3, "rule": "confirmed"}
+SERIES = {"series": "Stream.triad of compute, Hpl.gflops of compute", "more": 2}
 PAIRS = {"link": "lan", "sides": "sender", "peers": 4}
 DETAILS = {  # of each kind that has some
     Kind.WRONG_BEFORE: {"wrong": 1, "runs": 4, "needed": 3},
@@ -108,6 +109,32 @@ DETAILS = {  # of each kind that has some
     Kind.NOT_COMPARABLE: {"role": "compute", "differences": "threads 4 and 8"},
     Kind.NO_NODE_IN_BOTH: {"role": "compute"},
     Kind.CHANGED: {"what": "kernel", "before": "6.1", "after": "6.2"},
+    Kind.OTHER_SERIES: {"differences": "nb 192 -> 384", "session": "s0002", **SERIES},
+    Kind.NOT_MEASURED_SINCE: SERIES,
+    Kind.RUNS_MISSED: {"count": 2, "least": 5, "until": "2026-11-28"},
+    Kind.NO_RUN: {"until": "2026-11-28", "days": 1.0, **SERIES},
+    Kind.NO_RUN_BEFORE: {"count": 2},
+    Kind.TOO_FEW_RUNS: {"count": 2, "of": 8, "needed": 10, "runs": 9},
+    Kind.NOT_SEARCHED: {"count": 2, "runs": 400},
+    Kind.WITHOUT_VALUE: {"samples": 5, "nodes": 2},
+    Kind.NO_ROLE: {"names": "n9, n10", "more": 2, "values": 40},
+    Kind.NOT_IN_CATALOGUE: {"names": "A.b, C.d", "more": 2, "values": 40},
+    Kind.NO_DIRECTION: {"names": "A.b, C.d", "more": 2, "values": 40},
+    Kind.UNKNOWN_UNIT: {"count": 40, "file": "here/old.log"},
+    Kind.WRONG_UNIT: {"count": 40, "expected": "rate", "file": "here/old.log"},
+    Kind.MIXED_UNITS: {"printed": "GB/s and MB/s", **SERIES},
+    Kind.NOT_READ: {"more": 2},
+    Kind.PUBLISHED_APART: {"count": 20},
+    Kind.NOT_FINITE: {"count": 20, "file": "here/old.log"},
+    Kind.FLEET_UNSTABLE: {"what": "step", "change": -0.1},
+    Kind.LINE_UNSTABLE: {"what": "step", "change": -0.1},
+    Kind.CRITERION_MISSED: {"count": 2, "runs": 60},
+    Kind.LINES_LEFT_OUT: {"count": 4, "of": 18},
+    Kind.TOO_FEW_VALUES: {"runs": 3, "values": 9, "needed_runs": 10, "needed_values": 20},
+    Kind.NOT_IN_BASELINES: {"dimensions": "service web"},
+    Kind.NO_LEVEL: {"median": -1.0},
+    Kind.SCATTERS: {"spread": 0.6},
+    Kind.SAME_BASELINE: {"environment": "gnu"},
 }
 CHOICES = {  # details of which each value has words of its own
     "what": ("node", "slurmd", "no slurmd"),
@@ -118,8 +145,11 @@ CHOICES = {  # details of which each value has words of its own
     "by_rounding": (0, 1),
     "older": (0, 1),
 }
-FREE = {(Kind.UPDATED_SINCE, "what"), (Kind.CHANGED, "what")}
-OPTIONAL = {"answer", "ticket", "z", "sides", "older"}  # and the age where no slurmd is
+FREE = {
+    (kind, "what")
+    for kind in (Kind.UPDATED_SINCE, Kind.CHANGED, Kind.FLEET_UNSTABLE, Kind.LINE_UNSTABLE)
+}
+OPTIONAL = {"answer", "ticket", "z", "sides", "older", "more"}  # and the age where no slurmd is
 
 
 def example(kind, **fields):

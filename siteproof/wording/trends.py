@@ -1,0 +1,132 @@
+"""The sentences and cells of `siteproof trend` and `siteproof calibrate`, from data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+
+from siteproof.errors import harmless
+from siteproof.record.finding import Finding
+from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Rhythm, Survey
+from siteproof.trend.finds import SHORTEST
+from siteproof.units import count, with_unit
+from siteproof.wording import findings
+
+MAX_CAUSES = 4  # lines of what else changed; 'trend why' has all of them
+
+
+def cells(alert: Alert) -> tuple[str, ...]:
+    """A row of the table of changes."""
+    return (
+        alert.id,
+        state(alert),
+        alert.series_name,
+        where(alert),
+        f"{number(alert.before)} -> {with_unit(number(alert.after), alert.unit)}",
+        f"{change(alert.relative)}, {alert.confidence.replace('above ', '>')}",
+        f"{alert.last_before}\n{alert.first_after}",
+        "; ".join(causes(alert)),
+    )
+
+
+def state(alert: Alert) -> str:
+    """Whether a change is worse, and proven, and still there."""
+    if alert.provisional:
+        return f"provisional: {min(alert.n_after, CONFIRMS - 1)} of {CONFIRMS} runs"
+    text = direction(alert) + (" drift" if alert.kind == "drift" else "")
+    return f"{text}, made good {alert.made_good}" if alert.made_good else text
+
+
+def direction(alert: Alert) -> str:
+    """Worse, better, or other where no direction is good."""
+    if alert.worse:
+        return "worse"
+    return "better" if alert.improved else "other"
+
+
+def where(alert: Alert) -> str:
+    """The place of a change, and its nodes."""
+    if alert.of_fleet:
+        return f"whole fleet: {alert.place}, {count(len(alert.nodes), 'node')}"
+    return alert.place if str(alert.nodes) == alert.place else f"{alert.place}: {alert.nodes}"
+
+
+def causes(alert: Alert) -> list[str]:
+    """What else changed, a few lines of it."""
+    lines = [findings.full(why) for why in alert.changed[:MAX_CAUSES]]
+    more = len(alert.changed) - len(lines)
+    return [*lines, f"{more} more, see 'trend why'"] if more > 0 else lines
+
+
+def number(value: float) -> str:
+    """A value in five digits, without an exponent unless it is very long."""
+    return f"{float(f'{value:.5g}'):.10g}"
+
+
+def change(relative: float) -> str:
+    """A change in per cent with its sign; there is none from 0."""
+    return f"{relative:+.1%}".replace("%", " %") if isfinite(relative) else "from 0"
+
+
+def sentence(alert: Alert) -> str:
+    """A change in one line."""
+    return harmless(
+        f"{alert.id} {alert.series_name} of {alert.nodes} ({alert.place}): "
+        f"{number(alert.before)} -> {with_unit(number(alert.after), alert.unit)}, "
+        f"{change(alert.relative)}, "
+        f"since {alert.last_before if alert.kind == 'drift' else alert.first_after}"
+    )
+
+
+def evidence(alert: Alert) -> list[tuple[str, str]]:
+    """Lines about one change, each with its name."""
+    provisional = f"; provisional until {CONFIRMS} confirm" if alert.provisional else ""
+    before, after = alert.last_before, alert.first_after
+    conditions = ", ".join(f"{k} {v}" for k, v in alert.series.conditions)
+    return [
+        ("kind", f"{alert.kind}, {direction(alert)}; {alert.confidence}"),
+        ("runs", f"{alert.n_before} before, {alert.n_after} after{provisional}"),
+        ("last before", f"{before} UTC, session {before.session}"),
+        ("first after", f"{after} UTC, session {after.session}"),
+        ("environment", alert.environment),
+        ("conditions", conditions or "none"),
+        *(("changed", findings.full(why)) for why in alert.changed),
+    ]
+
+
+def acknowledged(alert: Alert) -> str:
+    """An acknowledged change, by whom and why."""
+    assert alert.ack is not None
+    return f"{sentence(alert)}; by {alert.ack.who} on {alert.ack.when[:10]}: {alert.ack.why}"
+
+
+def pattern(rhythm: Rhythm) -> str:
+    """What repeats itself."""
+    if rhythm.pattern == TWO_LEVELS:
+        return "flips between two levels"
+    return f"{rhythm.pattern}, lowest {rhythm.lowest}, highest {rhythm.highest}"
+
+
+def swing(rhythm: Rhythm) -> str:
+    """A recurring pattern in one line."""
+    size = f"{rhythm.size * 100:.1f} % wide"
+    return f"{rhythm.series_name} of {rhythm.nodes}: {pattern(rhythm)}, {size}"
+
+
+def gaps(found: Iterable[Finding]) -> list[str]:
+    """What could not be judged, a line each."""
+    return [harmless(findings.sentence(gap)) for gap in found]
+
+
+def last_line(system: str, seen: Survey) -> str:
+    """How much was looked at, and whether anything got worse."""
+    lines = f"{count(seen.series, 'line')} with {count(seen.points, 'run')} of {system}"
+    if not seen.long_enough:
+        return f"{lines}: too little history, a step needs {SHORTEST} runs of a node"
+    worse = [a for a in seen.all if a.open]
+    proven = sum(not a.provisional for a in worse)
+    text = "nothing proven got worse"
+    if proven:
+        text = f"{count(proven, 'change')} for the worse that nobody has acknowledged"
+    provisional = f", {len(worse) - proven} provisional" if len(worse) > proven else ""
+    return f"{lines}: {text}{provisional}"
