@@ -6,14 +6,16 @@ medians, as a single bad trial moves a mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean, median
 
 from siteproof.figure import ranges as drawn
 from siteproof.figure.ranges import Ranges, Row
+from siteproof.links.matrix import OF_A_JOB
 from siteproof.published.table_cells import is_exact
+from siteproof.record import series
 from siteproof.record.pair_units import LINK, PEER, job, link_of
 from siteproof.record.samples import PUBLISHED, JobOrder, Sample
 from siteproof.report import promised
@@ -26,9 +28,12 @@ from siteproof.units import count
 
 NETWORKS = ("lan", "wan")  # published values name these instead of a link
 PLACES = (NETWORK, LINK, "file_system", PUBLISHED, "mode")  # differ between two links
+MTU = "mtu"  # of the machine, yet values under two of them are not compared
 COLUMNS = ("quantity", "link", "values", "median", "mean", "lowest", "highest")
 DISAGREE = 0.01  # by so much of the first link the mean's share differs from the median's
 SHARES = ("median of the first", "mean of the first")
+
+Conditions = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -62,11 +67,8 @@ def chapter(material: Material) -> Section | None:
     site = material.site
     own = [s for s in material.judged.samples if s.header.mode != PUBLISHED]
     stated = material.sessions.of(lambda head: head.mode == PUBLISHED)
-    parts = [
-        ("measured", _quantities(site, own, _measured_key)),
-        ("published", _quantities(site, stated, _published_key)),
-    ]
-    figures = [_figure(word, found) for word, found in parts if found]
+    parts = [("measured", _quantities(site, own)), ("published", _quantities(site, stated))]
+    figures = [_figure(origin, found) for origin, found in parts if found]
     if not figures:
         return None
     every = [quantity for _, found in parts for quantity in found]
@@ -88,62 +90,76 @@ def _rates(found: Iterable[Quantity]) -> list[tuple[float, str, str, str]]:
     ]
 
 
-def _measured_key(site: Site, sample: Sample) -> dict[str, str] | None:
-    """What measured values share to be compared: dimensions, and the pattern of the link."""
-    link = site.system.links.get(link_of(sample))
-    metric = site.catalogue[sample.metric]
+def _key(site: Site, sample: Sample) -> Conditions | None:
+    """What two values must share to be compared; None for a sample that is not compared."""
+    metric, link = site.catalogue[sample.metric], site.system.links.get(link_of(sample))
+    key = {k: v for k, v in sample.dims.items() if k not in (*series.OF_A_RUN, LINK)}
+    if sample.header.mode == PUBLISHED:
+        if not metric.headline and NETWORK not in sample.conditions:
+            return None
+        key |= {k: v for k, v in sample.conditions.items() if k not in PLACES}
+        return key | {"session": sample.header.session}
     if link is None or not metric.headline or LINK not in metric.conditions:
         return None
-    dims = {k: v for k, v in sample.dims.items() if k not in (PEER, LINK)}
-    return dims | ({"pattern": link.pattern} if link.pattern == "together" else {})
+    for name, text in series.deciding(sample.conditions).items():
+        if name == MTU or not series.of_the_machine(name):
+            key[name] = text
+    key = {k: v for k, v in key.items() if k not in (*PLACES, *OF_A_JOB)}
+    return key | ({"pattern": link.pattern} if link.pattern == "together" else {})
 
 
-def _published_key(site: Site, sample: Sample) -> dict[str, str] | None:
-    """What published values share: all conditions but those that name the place."""
-    if not site.catalogue[sample.metric].headline and NETWORK not in sample.conditions:
-        return None
-    rest = {k: v for k, v in sample.conditions.items() if k not in PLACES}
-    return rest | {"session": sample.header.session}
-
-
-Key = Callable[[Site, Sample], dict[str, str] | None]
-
-
-def _quantities(site: Site, samples: Iterable[Sample], key_of: Key) -> list[Quantity]:
+def _quantities(site: Site, samples: Iterable[Sample]) -> list[Quantity]:
     """Every quantity that two links or more have."""
-    held: dict[Hashable, dict[str, list[Sample]]] = {}
+    found: dict[tuple[str, Hashable], dict[str, list[Sample]]] = {}
     for sample in samples:
         link = sample.conditions.get(NETWORK) or link_of(sample)
         metric = site.catalogue.get(sample.metric)
         if not link or metric is None or metric.better == "neither" or not is_exact(sample):
             continue
-        if (key := key_of(site, sample)) is not None:
+        if (key := _key(site, sample)) is not None:
             group = (sample.metric, tuple(sorted(key.items())))
-            held.setdefault(group, {}).setdefault(link, []).append(sample)
-    return [_quantity(site, links, key_of) for links in held.values() if len(links) > 1]
+            found.setdefault(group, {}).setdefault(link, []).append(sample)
+    return _named(site, [links for links in found.values() if len(links) > 1])
 
 
-def _quantity(site: Site, held: Mapping[str, Sequence[Sample]], key_of: Key) -> Quantity:
-    """held: of each link its values; they are told in the unit of the first link."""
-    order = [link for link in (*NETWORKS, *site.system.links) if link in held]
-    first = held[order[0]][0]
-    key, metric = key_of(site, first) or {}, site.catalogue[first.metric]
-    told = [_condition(name, text) for name, text in sorted(key.items()) if text.isdigit()]
-    if "pattern" in key:
-        told.append("all pairs at once")
+def _named(site: Site, found: Sequence[Mapping[str, Sequence[Sample]]]) -> list[Quantity]:
+    """Each quantity with its name. found: of each quantity the samples of each link."""
+    keys: dict[str, list[Conditions]] = {}
+    for links in found:
+        first = next(iter(links.values()))[0]
+        keys.setdefault(first.metric, []).append(_key(site, first) or {})
+    return [_quantity(site, links, keys) for links in found]
+
+
+def _quantity(
+    site: Site, samples: Mapping[str, Sequence[Sample]], keys: Mapping[str, Sequence[Conditions]]
+) -> Quantity:
+    """All values are converted to the unit of the first link. keys: of all quantities, by metric"""
+    order = [link for link in (*NETWORKS, *site.system.links) if link in samples]
+    first = samples[order[0]][0]
+    parts = _conditions(first, _key(site, first) or {}, keys[first.metric])
     links = {
-        link: [promised.converted(s.number, s.unit, first.unit) for s in _newest(held[link])]
+        link: [promised.converted(s.number, s.unit, first.unit) for s in _newest(samples[link])]
         for link in order
     }
-    return Quantity(
-        ", ".join([first.metric, *told]), first.metric, first.unit, metric.better, links
-    )
+    name, better = ", ".join([first.metric, *parts]), site.catalogue[first.metric].better
+    return Quantity(name, first.metric, first.unit, better, links)
 
 
-def _condition(name: str, number: str) -> str:
-    """`30 clients`, `1 stream`."""
-    words = name.replace("_", " ")
-    return f"{number} {words.removesuffix('s') if number == '1' else words}"
+def _conditions(sample: Sample, key: Conditions, others: Sequence[Conditions]) -> Iterator[str]:
+    """The conditions that belong into the name of a quantity: `30 clients`, `1 stream`.
+
+    Of measured values these are the dimensions, and what differs from other quantities.
+    """
+    for name, text in sorted(key.items()):
+        differs = any(other.get(name) != text for other in others)
+        if name == "pattern":
+            yield "all pairs at once"
+        elif text.isdigit() and (name in sample.dims or sample.header.mode == PUBLISHED or differs):
+            words = name.replace("_", " ")
+            yield f"{text} {words.removesuffix('s') if text == '1' else words}"
+        elif differs and name != "session":
+            yield f"{name.replace('_', ' ')} {text}"
 
 
 def _newest(found: Sequence[Sample]) -> list[Sample]:
@@ -155,9 +171,9 @@ def _newest(found: Sequence[Sample]) -> list[Sample]:
     return [s for s in found if job(s) == newest[s.node, s.dims.get(PEER, "")]]
 
 
-def _figure(word: str, found: Sequence[Quantity]) -> Figure:
+def _figure(origin: str, found: Sequence[Quantity]) -> Figure:
     """The rates as shares of the first link; times are in the table only."""
-    name, title = f"links-{word}", f"Links compared, {word}"
+    name, title = f"links-{origin}", f"Links compared, {origin}"
     groups = []
     for one in found:
         whole = median(one.links[one.first])
@@ -221,5 +237,8 @@ def _table(found: Sequence[Quantity]) -> Table:
                     by_means,
                 )
             )
-    note = "Shares are of the first link of each quantity; of a time, a larger share is longer."
+    note = (
+        "Only values under the same conditions are compared. Shares are of the first link of each "
+        "quantity; of a time, a larger share is longer."
+    )
     return Table((*COLUMNS, *SHARES), rows, note, numeric=(*COLUMNS[2:], *SHARES))

@@ -181,14 +181,19 @@ links:
 """
 
 
-@pytest.fixture
-def linked(tmp_path, monkeypatch):
-    """Two links of a star; n006 is slow over the far one, n008 failed."""
-    fleets.write_site(tmp_path / "sites", 8, LINKS.replace("links:", "links:"))
+def write_links(tmp_path, monkeypatch):
+    """A site with two links."""
+    fleets.write_site(tmp_path / "sites", 8, LINKS)
     site = tmp_path / "sites/here/system.yaml"
     site.write_text(site.read_text().replace("scheduler: local", "scheduler: slurm"))
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def linked(tmp_path, monkeypatch):
+    """Two links of a star; n006 is slow over the far one, n008 failed."""
+    write_links(tmp_path, monkeypatch)
     rates = {"n002": 9.4, "n003": 9.4, "n004": 9.3, "n005": 4.7, "n006": 1.0, "n007": 4.6}
     for check, metric, unit in (
         ("TcpBandwidth", "throughput", "Gb/s"),
@@ -326,3 +331,42 @@ def test_runs_of_a_sweep_that_have_no_room_are_named(swept, monkeypatch):
     monkeypatch.setattr(sweeps, "MAX_RUNS", 1)
     section = sweeps.chapter(swept)
     assert [p for p in section.points if "more run" in p and "not drawn" in p]
+
+
+def of_conditions(tmp_path, own):
+    """The values of TcpBandwidth over each link, with the conditions that only this link has."""
+    for job, (link, conditions) in enumerate(own.items()):
+        head = fleets.header(
+            2,
+            "TcpBandwidth",
+            job=str(job),
+            conditions={"program": "iperf3", "link": link, "pattern": "star", **conditions},
+        )
+        nodes = ("n002", "n003") if link == "near" else ("n005", "n006")
+        found = [
+            Sample(head, node, "TcpBandwidth.throughput", Decimal(9), "Gb/s", dims={"peer": "n001"})
+            for node in nodes
+        ]
+        samples.write(tmp_path / "data/perflogs", head, found)
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "compared"),
+    [
+        ({"window": "1048576"}, {"window": "16777216"}, False),
+        ({"mtu": "1500"}, {"mtu": "9000"}, False),
+        ({"program": "iperf3"}, {"program": "nuttcp"}, False),
+        ({"mtu": "9000", "version": "3.12"}, {"mtu": "9000", "version": "3.16"}, True),
+        ({"pattern": "star"}, {"pattern": "all"}, True),
+        ({"environment_note": "a"}, {"environment_note": "a"}, True),
+    ],
+)
+def test_links_are_compared_under_the_same_conditions_only(
+    tmp_path, monkeypatch, near, far, compared
+):
+    write_links(tmp_path, monkeypatch)
+    of_conditions(tmp_path, {"near": near, "far": far})
+    made = material.gather("here", since="2026-01-01T00:00")
+    section = links.chapter(made)
+    made.close()
+    assert (section is not None) is compared
