@@ -1,34 +1,50 @@
-"""`siteproof describe`: what the nodes of each role are, and which are unlike the others."""
+"""`siteproof describe`: hardware and software of the nodes of each role, and which nodes differ."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import click
 
 from siteproof import files, nodesets, sites
 from siteproof.analysis import counters
-from siteproof.analysis.uniformity import Uniformity, drift, is_identity, vote
-from siteproof.cli.shared import which_samples
+from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
+from siteproof.cli.shared import json_option, which_samples
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
+from siteproof.export import documents
+from siteproof.judge.criterion import failure
 from siteproof.record import campaign as campaigns
-from siteproof.record import descriptions
+from siteproof.record import descriptions, finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Site
+from siteproof.units import count
+from siteproof.wording.findings import sentence
 
-SHOWN = 20  # lines of one kind; --all shows every one
+MAX_LINES = 20  # of one kind; --all shows all of them
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount./sys/")
 # ... thousands of fields that nobody reads one after the other
+TITLES = {  # how a line on a finding begins
+    Kind.FIELD_DIFFERS: "odd",
+    Kind.NO_MAJORITY: "no majority",
+    Kind.FIELD_NOT_READ: "not read",
+    Kind.CHANGED: "changed",
+    Kind.RESTARTED_BETWEEN: "health, first to last look",
+    Kind.COUNTER_GREW: "health, first to last look",
+    Kind.COUNTER_UNKNOWN: "health, first to last look",
+}
+NOT_DESCRIBED = "not described"
+OnNodes = tuple[Finding, Iterable[str]]
 
 
 @dataclass(frozen=True)
 class Described:
-    """The nodes of a system: which samples, what each node says, what it could not read."""
+    """The nodes of a system: which samples, the fields of each node, and what it could not read."""
 
     site: Site
     chosen: str
@@ -38,14 +54,15 @@ class Described:
     unread: Mapping[str, Mapping[str, str]]
 
 
-@dataclass
-class Answer:
-    """What the last line and the exit code say. odd: in how many fields each such node differs."""
+@dataclass(frozen=True)
+class Role:
+    """One role. findings: nodes that differ, values without a majority, what is missing."""
 
-    alike: int = 0
-    odd: dict[str, int] = field(default_factory=dict)
-    split: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+    name: str
+    expected: Sequence[str]
+    same: Uniformity
+    missing: Sequence[str]
+    findings: Sequence[Finding]
 
 
 @click.command()
@@ -58,8 +75,15 @@ class Answer:
     help="Show changes since CAMPAIGN; without it, since the accepted one.",
 )
 @click.option("--all", "show_all", is_flag=True, help="Every field, and every field that differs.")
+@json_option("describe")
 def describe(
-    node: str | None, system: str, since: str, campaign: str, against: str, show_all: bool
+    node: str | None,
+    system: str,
+    since: str,
+    campaign: str,
+    against: str,
+    show_all: bool,
+    as_json: bool,
 ) -> None:
     """Show hardware and software of the nodes of each role, and which nodes differ.
 
@@ -71,17 +95,17 @@ def describe(
     siteproof describe node003
     """
     found = _read(system, since, campaign)
+    roles = [_role(found, name) for name in _roles(found.site)]
     if node is not None:
-        raise SystemExit(_node(found, node))
-    most = None if show_all else SHOWN
-    click.echo(f"{found.site.system.system}: {found.chosen}")
-    answer = Answer()
-    for role in _roles(found.site):
-        _role(found, role, answer, most)
-    _drift(found, against, most)
-    _health(found.samples, most)
-    click.echo(_last_line(answer))
-    raise SystemExit(_code(answer))
+        roles = [_role_of(found, roles, node)]
+    changes, words = _changes(found, against)
+    if as_json:
+        click.echo(documents.dumps(_record(found, roles, changes, node)))
+    elif node is not None:
+        _print_node(found, roles[0], node)
+    else:
+        _print(found, roles, changes, words, None if show_all else MAX_LINES)
+    raise SystemExit(_code(roles, node))
 
 
 def _read(system: str, since: str, name: str) -> Described:
@@ -114,182 +138,228 @@ def _roles(site: Site) -> list[str]:
     return sorted({partition.role for partition in site.system.partitions.values()})
 
 
-def _compare(found: Described, role: str) -> Uniformity:
-    nodes = [node for node in found.site.expected(role) if node in found.fields]
-    return vote({n: found.fields[n] for n in nodes}, {n: found.unread[n] for n in nodes})
-
-
-def _role(found: Described, role: str, answer: Answer, most: int | None) -> None:
-    """Print what the nodes of a role are and add them to the answer."""
-    expected = list(found.site.expected(role))
-    same = _compare(found, role)
-    click.echo(f"{role}: {len(same.nodes)} of {len(expected)} nodes described")
-    for name, held in same.majority.items():
-        if held.value is not None and (most is None or not name.startswith(BULK)):
-            click.echo(f"  {name} = {held.value}{_share(held.share)}")
-    odd: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for node, differences in same.odd.items():
-        for d in differences:
-            odd[d.field, _value(d.value), _value(d.majority)].append(node)
-    _list(
-        "odd",
-        [
-            f"{_set(nodes)}: {name}: found {value}, majority {other}"
-            for (name, value, other), nodes in odd.items()
-        ],
-        most,
-    )
-    _list(
-        "no majority",
-        [
-            f"{name}: " + "; ".join(f"{_value(v)} ({_set(nodes)})" for v, nodes in values.items())
-            for name, values in same.undecided.items()
-        ],
-        most,
-    )
-    _list("not read", _unread({n: found.unread[n] for n in same.nodes}), most)
+def _role(found: Described, name: str) -> Role:
+    expected = list(found.site.expected(name))
+    nodes = [node for node in expected if node in found.fields]
+    unread = {node: found.unread[node] for node in nodes}
+    same = vote({node: found.fields[node] for node in nodes}, unread)
     missing = [node for node in expected if node not in found.fields]
-    _list("not described", _why_missing(found, missing), most)
-    answer.odd |= {node: len(differences) for node, differences in same.odd.items()}
-    answer.split += same.undecided
-    answer.missing += missing
-    answer.alike += len(same.nodes) - len(same.odd)
+    findings = [*_differing(name, same), *_not_read(unread), *_not_described(found, missing)]
+    return Role(name, expected, same, missing, finding.of_many(findings))
 
 
-def _unread(unread: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Each thing that could not be read, with the reason and the nodes."""
-    told: dict[tuple[str, str], list[str]] = defaultdict(list)
+def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
+    """The role of a node, with this node's findings only. Raises UserError."""
+    for role in roles:
+        if node in role.expected:
+            own = [f for f in role.findings if node in nodesets.parse(f.subject)]
+            findings = [replace(f, subject=node) for f in own if f.kind is not Kind.NO_MAJORITY]
+            missing = [node] if node in role.missing else []
+            return replace(role, missing=missing, findings=findings)
+    what = f"'{node}' is not a node of {found.site.system.system}"
+    raise UserError("describe", what, [str(nodesets.of(role.expected)) for role in roles])
+
+
+def _differing(role: str, same: Uniformity) -> Iterator[OnNodes]:
+    """Each field in which a node differs; each value of a field that has no majority."""
+    for node, fields in same.odd.items():
+        for odd in fields:
+            held = {
+                "field": odd.field,
+                "found": finding.text(odd.value),
+                "majority": finding.text(odd.majority),
+                "role": role,
+            }
+            yield finding.of(Kind.FIELD_DIFFERS, held), [node]
+    for name, values in same.undecided.items():
+        for value, nodes in values.items():
+            held = {"field": name, "found": finding.text(value), "role": role}
+            yield finding.of(Kind.NO_MAJORITY, held), nodes
+
+
+def _not_read(unread: Mapping[str, Mapping[str, str]]) -> Iterator[OnNodes]:
     for node, names in unread.items():
         for name, why in names.items():
-            told[name, why].append(node)
-    return [f"{name}: {why} ({_set(nodes)})" for (name, why), nodes in sorted(told.items())]
+            yield finding.of(Kind.FIELD_NOT_READ, {"field": name}, message=why), [node]
 
 
-def _why_missing(found: Described, missing: Iterable[str]) -> list[str]:
-    whys = {
-        s.node: f"{s.status}: {s.why}"
-        for s in found.samples
-        if s.status != "ok" and s.metric.partition(".")[0] == descriptions.CHECK
+def _not_described(found: Described, missing: Iterable[str]) -> Iterator[OnNodes]:
+    failed = {
+        sample.node: sample
+        for sample in found.samples
+        if sample.status != "ok" and sample.metric.partition(".")[0] == descriptions.CHECK
     }
-    groups: dict[str, list[str]] = defaultdict(list)
     for node in missing:
-        groups[whys.get(node, "nobody has asked it")].append(node)
-    return [f"{_set(nodes)}: {why}" for why, nodes in groups.items()]
+        why = Finding(Kind.NOT_MEASURED, check=descriptions.CHECK)
+        if node in failed:
+            why = replace(failure(failed[node]), since="")
+        yield why, [node]
 
 
-def _drift(found: Described, against: str, most: int | None) -> None:
-    """Print what has changed since a campaign, or since what was accepted last before it."""
+def _changes(found: Described, against: str) -> tuple[list[Finding], str]:
+    """What has changed since a campaign, or since the one that was accepted last before it.
+
+    With how many nodes are compared, in words; "" where there is nothing to compare with.
+    """
     if against:
         wanted, words = campaigns.choose(found.sessions.headers, campaign=against)
     else:
         newest = {s.header.session for s in found.samples}
         records = [
-            a
-            for a in accepted.read_all(files.perflogs(), found.site.system.system)
-            if not newest.intersection(a.sessions)
+            record
+            for record in accepted.read_all(files.perflogs(), found.site.system.system)
+            if not newest.intersection(record.sessions)
         ]
         if not records:
-            return
+            return [], ""
         last = records[-1]
         wanted = lambda header: header.session in last.sessions  # noqa: E731
         words = f"{last.name}, accepted by {last.who}"
     before = descriptions.of(found.sessions.of(wanted), files.perflogs())
-    if not (before or against):
-        return
-    if not before:
+    if not before and against:
         raise UserError("--against", f"no description in {words}")
+    if not before:
+        return [], ""
     changes = drift(before, found.fields)
     both = len(before.keys() & found.fields)
-    click.echo(f"since {words}: {_fields(len(changes), 'change')}, {both} nodes compared")
-    _list(
-        "changed",
-        [f"{_set(c.nodes)}: {c.field}: {_value(c.before)} -> {_value(c.after)}" for c in changes],
-        most,
-    )
+    words = f"since {words}: {count(len(changes), 'change')}, {count(both, 'node')} compared"
+    return [_changed(change) for change in changes], words
 
 
-def _health(found: Sequence[Sample], most: int | None) -> None:
-    """Print what has grown between the first and the last look at each node."""
-    lines = []
-    for delta in counters.deltas(*counters.around(found)):
+def _changed(change: Change) -> Finding:
+    held = {
+        "what": change.field,
+        "before": finding.text(change.before),
+        "after": finding.text(change.after),
+    }
+    return finding.of(Kind.CHANGED, held, subject=str(nodesets.of(change.nodes)))
+
+
+def _health(samples: Sequence[Sample]) -> Iterator[Finding]:
+    """What has grown between the first and the last look at each node."""
+    for delta in counters.deltas(*counters.around(samples)):
         if delta.rebooted:
-            lines.append(f"{delta.node}: rebooted in between, so no counter can be compared")
-        grown = ", ".join(f"{name} +{n}" for name, n in delta.grown.items())
-        lines += [f"{delta.node}: {grown}"] if grown else []
-        lines += [f"{delta.node}: {name} {why}" for name, why in delta.unknown.items()]
-    _list("health, first to last look", lines, most)
+            yield Finding(Kind.RESTARTED_BETWEEN, delta.node)
+        for name, grown in delta.grown.items():
+            yield finding.of(
+                Kind.COUNTER_GREW, {"counter": name, "by": str(grown)}, subject=delta.node
+            )
+        for name, why in delta.unknown.items():
+            yield finding.of(
+                Kind.COUNTER_UNKNOWN, {"counter": name}, subject=delta.node, message=why
+            )
 
 
-def _node(found: Described, node: str) -> ExitCode:
-    """Print everything that one node said, and where it is odd."""
-    role = next((r for r in _roles(found.site) if node in list(found.site.expected(r))), None)
-    if role is None:
-        raise UserError(
-            "describe",
-            f"'{node}' is no node of {found.site.system.system}",
-            [str(found.site.expected(r)) for r in _roles(found.site)],
-        )
-    if node not in found.fields:
-        click.echo(f"{found.site.system.system}: {found.chosen}")
-        click.echo("\n".join(_why_missing(found, [node])))
-        return ExitCode.INCOMPLETE
-    odd = {d.field: d for d in _compare(found, role).odd.get(node, ())}
-    for name, value in sorted(found.fields[node].items()):
-        own = "  [its own]" if is_identity(name) else ""
-        told = f"  [odd: majority {_value(odd[name].majority)}]" if name in odd else own
-        click.echo(f"{name} = {value}{told}")
-    for name, difference in odd.items():
-        if difference.value is None:
-            click.echo(f"{name} is absent  [odd: majority {_value(difference.majority)}]")
-    for name, why in sorted(found.unread[node].items()):
-        click.echo(f"not read: {name}: {why}")
-    click.echo(f"{node} is odd in {_fields(len(odd))}" if odd else f"{node} is like the others")
-    return ExitCode.FAIL if odd else ExitCode.PASS
-
-
-def _list(title: str, lines: Sequence[str], most: int | None) -> None:
-    for line in lines[:most]:
-        click.echo(f"  {title}: {line}")
-    if most is not None and len(lines) > most:
-        click.echo(f"  {title}: and {len(lines) - most} more; --all shows them")
-
-
-def _last_line(answer: Answer) -> str:
-    parts = []
-    if answer.odd:
-        verb = "is" if len(answer.odd) == 1 else "are"
-        parts.append(f"{_set(answer.odd)} {verb} odd in {_odd_in(answer.odd.values())}")
-    if answer.split:
-        parts.append(f"no majority in {_fields(len(answer.split))}")
-    if answer.missing:
-        parts.append(f"{_set(answer.missing)} not described")
-    if answer.alike or not parts:
-        parts.append(f"{answer.alike} nodes alike" if answer.alike != 1 else "1 node described")
-    return ", ".join(parts)
-
-
-def _code(answer: Answer) -> ExitCode:
-    if answer.odd or answer.split:
+def _code(roles: Sequence[Role], node: str | None) -> ExitCode:
+    missing = any(role.missing for role in roles)
+    if node is not None:
+        odd = any(why.kind is Kind.FIELD_DIFFERS for why in roles[0].findings)
+    else:
+        odd = any(role.same.odd or role.same.undecided for role in roles)
+        missing = missing or not any(role.same.nodes for role in roles)
+    if odd:
         return ExitCode.FAIL
-    return ExitCode.INCOMPLETE if answer.missing or not answer.alike else ExitCode.PASS
+    return ExitCode.INCOMPLETE if missing else ExitCode.PASS
+
+
+def _record(
+    found: Described, roles: Sequence[Role], changes: Sequence[Finding], node: str | None
+) -> dict[str, object]:
+    """The answer for programs; with a node also all of its fields."""
+    own = {"fields": dict(found.fields.get(node, {}))} if node else {}
+    findings = [*(why for role in roles for why in role.findings)]
+    if node is None:
+        findings += [*changes, *_health(found.samples)]
+    return {
+        **documents.head(found.site.system.system, found.chosen),
+        "exit_code": int(_code(roles, node)),
+        "roles": [
+            {
+                "role": role.name,
+                "expected": len(role.expected),
+                "described": len(role.same.nodes),
+                "majority": {name: held.value for name, held in role.same.majority.items()},
+            }
+            for role in roles
+        ],
+        **own,
+        "findings": [why.record() for why in findings],
+    }
+
+
+def _print(
+    found: Described,
+    roles: Sequence[Role],
+    changes: Sequence[Finding],
+    words: str,
+    most: int | None,
+) -> None:
+    click.echo(f"{found.site.system.system}: {found.chosen}")
+    for role in roles:
+        described = len(role.same.nodes)
+        click.echo(f"{role.name}: {described} of {len(role.expected)} nodes described")
+        for name, held in role.same.majority.items():
+            if held.value is not None and (most is None or not name.startswith(BULK)):
+                share = "" if held.share == 1 else f"  ({held.share:.1%} of the nodes)"
+                click.echo(f"  {name} = {held.value}{share}")
+        _print_findings(role.findings, most)
+    if words:
+        click.echo(words)
+    _print_findings(changes, most)
+    _print_findings(list(_health(found.samples)), most)
+    click.echo(_last_line(roles))
+
+
+def _print_findings(findings: Iterable[Finding], most: int | None) -> None:
+    """A line each, under their titles; of each title the first ones."""
+    lines: dict[str, list[str]] = {}
+    for why in findings:
+        line = f"{why.subject}: {sentence(replace(why, subject=''))}"
+        lines.setdefault(TITLES.get(why.kind, NOT_DESCRIBED), []).append(line)
+    for title, held in lines.items():
+        for line in held[:most]:
+            click.echo(f"  {title}: {line}")
+        if most is not None and len(held) > most:
+            click.echo(f"  {title}: and {len(held) - most} more; --all shows them")
+
+
+def _print_node(found: Described, role: Role, node: str) -> None:
+    """Everything that one node reported, and where it differs."""
+    if role.missing:
+        click.echo(f"{found.site.system.system}: {found.chosen}")
+    odd = {why["field"]: why for why in role.findings if why.kind is Kind.FIELD_DIFFERS}
+    for name, value in sorted(found.fields.get(node, {}).items()):
+        remark = "  [its own]" if is_identity(name) else ""
+        if name in odd:
+            remark = f"  [odd: majority {odd[name]['majority']}]"
+        click.echo(f"{name} = {value}{remark}")
+    absent = [why for why in role.findings if why.get("field") not in found.fields.get(node, {})]
+    for why in absent:
+        click.echo(f"{TITLES.get(why.kind, NOT_DESCRIBED)}: {sentence(why)}")
+    if not role.missing:
+        click.echo(
+            f"{node} is odd in {count(len(odd), 'field')}" if odd else f"{node} is like the others"
+        )
+
+
+def _last_line(roles: Sequence[Role]) -> str:
+    odd = Counter({node: len(fields) for role in roles for node, fields in role.same.odd.items()})
+    split = sum(len(role.same.undecided) for role in roles)
+    missing = [node for role in roles for node in role.missing]
+    alike = sum(len(role.same.nodes) - len(role.same.odd) for role in roles)
+    parts = []
+    if odd:
+        verb = "is" if len(odd) == 1 else "are"
+        parts.append(f"{nodesets.of(odd)} {verb} odd in {_odd_in(odd.values())}")
+    if split:
+        parts.append(f"no majority in {count(split, 'field')}")
+    if missing:
+        parts.append(f"{nodesets.of(missing)} not described")
+    if alike or not parts:
+        parts.append(f"{alike} nodes alike" if alike != 1 else "1 node described")
+    return ", ".join(parts)
 
 
 def _odd_in(counts: Collection[int]) -> str:
     few, many = min(counts), max(counts)
-    return _fields(many) if few == many else f"{few} to {_fields(many)}"
-
-
-def _fields(count: int, word: str = "field") -> str:
-    return f"{count} {word}{'s' if count != 1 else ''}"
-
-
-def _share(share: float) -> str:
-    return "" if share == 1 else f"  ({share:.1%} of the nodes)"
-
-
-def _value(value: str | None) -> str:
-    return "nothing" if value is None else f"'{value}'"
-
-
-def _set(nodes: Iterable[str]) -> str:
-    return str(nodesets.of(nodes))
+    return count(many, "field") if few == many else f"{few} to {count(many, 'field')}"

@@ -104,7 +104,7 @@ def _json(system: str, since: str, campaign: str, as_of: str, file: Path | None)
     """
     judged = _judge(system, since, campaign, as_of, file)
     report = states.report(judged, states.lately(judged))
-    document = documents.verdict(judged, datetime.now(UTC), report)
+    document = documents.verdict(judged, report)
     _write(file, documents.dumps(document) + "\n", judged)
 
 

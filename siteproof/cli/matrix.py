@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from statistics import median
@@ -16,13 +17,16 @@ from rich.text import Text
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
-from siteproof.cli.shared import which_samples
+from siteproof.cli.shared import json_option, which_samples
 from siteproof.errors import ExitCode
+from siteproof.export import documents
 from siteproof.links import matrix as made
 from siteproof.links.matrix import Matrix, by_day, day_unit
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Site
 from siteproof.units import with_unit
+from siteproof.wording.findings import sentence
 
 WIDTH = 132  # columns where nobody looks at a terminal
 WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad
@@ -37,7 +41,10 @@ BAD = "*"
 @which_samples
 @click.option("--link", default="", metavar="NAME", help="Only this link of system.yaml.")
 @click.option("--daily", is_flag=True, help="High, low and average of each pair, day by day.")
-def matrix(metric: str, system: str, since: str, campaign: str, link: str, daily: bool) -> None:
+@json_option("matrix")
+def matrix(
+    metric: str, system: str, since: str, campaign: str, link: str, daily: bool, as_json: bool
+) -> None:
     """Show METRIC of every pair of nodes, and which nodes explain the bad pairs.
 
     A pair is bad if it is far below the others, breaks its contract, or could not be measured. A
@@ -50,26 +57,65 @@ def matrix(metric: str, system: str, since: str, campaign: str, link: str, daily
     """
     site = sites.load(system or sites.recognise())
     found, chosen = made.select(site, metric, link, since=since, name=campaign, days=daily)
+    days = Daily.of(site, found, metric) if daily else None
+    matrices = [] if daily else made.collect(site, found, metric)
+    code = days.exit_code if days else _exit_code(matrices)
+    if as_json:
+        head = documents.head(site.system.system, chosen)
+        click.echo(documents.dumps({**head, **_record(metric, code, matrices, days)}))
+        raise SystemExit(code)
     if not found:
         click.echo(f"{metric}: no pair was measured, {chosen}")
-        raise SystemExit(ExitCode.INCOMPLETE)
+        raise SystemExit(code)
     console = Console()
     console = console if console.is_terminal else Console(width=WIDTH)
     title = f"{site.system.system}: {chosen}"
-    if daily:
-        raise SystemExit(show(console, title, site, found, metric))
-    matrices = made.collect(site, found, metric)
+    if days:
+        _show_days(console, title, metric, days)
     for one in matrices:
         _show(console, title, one)
     for one in matrices:
         _line(console, answer(one))
-    raise SystemExit(_exit_code(matrices))
+    raise SystemExit(code)
+
+
+def _record(
+    metric: str, code: ExitCode, matrices: Sequence[Matrix], days: Daily | None
+) -> dict[str, object]:
+    """The answer for programs."""
+    findings = days.findings(metric) if days else [w for m in matrices for w in made.findings(m)]
+    return {
+        "metric": metric,
+        "exit_code": int(code),
+        "matrices": [_plain(one) for one in matrices],
+        "days": days.record() if days else [],
+        "findings": [why.record() for why in findings],
+    }
+
+
+def _plain(one: Matrix) -> dict[str, object]:
+    pairs = sorted({*one.values, *one.failed, *one.missing})
+    return {
+        "name": one.name,
+        "link": one.link,
+        "unit": one.unit,
+        "decided": one.decided,
+        "pairs": [
+            {
+                "from": pair[0],
+                "to": pair[1],
+                "value": one.values.get(pair),
+                "bad": pair in one.blame.bad,
+            }
+            for pair in pairs
+        ],
+    }
 
 
 def _exit_code(matrices: Sequence[Matrix]) -> ExitCode:
     if any(m.blame.bad or m.blame.culprits for m in matrices):
         return ExitCode.FAIL
-    if any(m.missing or not m.decided for m in matrices):
+    if not matrices or any(m.missing or not m.decided for m in matrices):
         return ExitCode.INCOMPLETE
     return ExitCode.PASS
 
@@ -107,7 +153,7 @@ def _show(console: Console, title: str, one: Matrix) -> None:
     _line(console, counts + usual + bad)
     _asymmetry(console, one)
     for pair in sorted(one.missing)[:FEW]:
-        _line(console, f"{_arrow(pair)}: {one.missing[pair]}")
+        _line(console, f"{_arrow(pair)}: {sentence(one.missing[pair])}")
     if len(one.missing) > FEW:
         _line(console, f"and {len(one.missing) - FEW} more pairs without a figure")
 
@@ -222,23 +268,79 @@ def _line(console: Console, text: str) -> None:
 
 
 COLOURS = {"-": "bold red", "o": "yellow", "+": "green", "": ""}
+RATE = "MB/s"  # the unit of a day's rates
 DAYS = 7  # that fit next to each other; of more the newest are shown
 PAIRS = 40  # that are shown, the worst first
 MAX_PAIRS_NAMED = 8  # in the last line
 
 
-def show(
-    console: Console, title: str, site: Site, found: Sequence[Sample], metric: str
-) -> ExitCode:
-    """Print the days and answer whether a pair was slow or failed on any of them."""
-    unit = day_unit(site.catalogue[metric])
-    rates = unit == "MB/s"
-    days = by_day(site, found, metric)
+@dataclass(frozen=True)
+class Daily:
+    """The days of each pair. bad: on how many days a pair failed, or was slow on average."""
+
+    cells: dict[Pair, dict[date, Cell]]
+    unit: str
+    bad: dict[Pair, int]
+
+    @classmethod
+    def of(cls, site: Site, found: Sequence[Sample], metric: str) -> Daily:
+        """The days of a metric's samples."""
+        cells, unit = by_day(site, found, metric), day_unit(site.catalogue[metric])
+        bad = {
+            pair: sum(_is_bad(cell, unit == RATE) for cell in days.values())
+            for pair, days in cells.items()
+        }
+        return cls(cells, unit, bad)
+
+    @property
+    def rates(self) -> bool:
+        """Whether the values are rates, which have classes."""
+        return self.unit == RATE
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Whether a pair was slow or failed on any day; INCOMPLETE without any pair."""
+        if not self.cells:
+            return ExitCode.INCOMPLETE
+        return ExitCode.FAIL if any(self.bad.values()) else ExitCode.PASS
+
+    def findings(self, metric: str) -> list[Finding]:
+        """The failures and the slow days of each pair."""
+        base = Finding(Kind.SLOW_DAY, check=metric.partition(".")[0], metric=metric)
+        found = []
+        for pair, days in self.cells.items():
+            for day, cell in days.items():
+                here = replace(base, subject=f"{pair[0]}>{pair[1]}", since=str(day))
+                for status in cell.errors:
+                    found.append(replace(here, kind=Kind.NO_VALUE, status=status))
+                if cell.average is not None and _is_slow(cell, self.rates):
+                    value, bound = f"{float(cell.average):.1f}", f"{LOW} {self.unit}"
+                    found.append(replace(here, value=value, unit=self.unit, bound=bound))
+        return found
+
+    def record(self) -> list[dict[str, object]]:
+        """Each day of each pair, for programs."""
+        return [
+            {
+                "from": pair[0],
+                "to": pair[1],
+                "day": str(day),
+                "unit": self.unit,
+                "highest": None if cell.highest is None else float(cell.highest),
+                "lowest": None if cell.lowest is None else float(cell.lowest),
+                "average": None if cell.average is None else float(cell.average),
+                "errors": dict(cell.errors),
+            }
+            for pair, days in self.cells.items()
+            for day, cell in days.items()
+        ]
+
+
+def _show_days(console: Console, title: str, metric: str, daily: Daily) -> None:
+    days, bad = daily.cells, daily.bad
     dates = sorted({day for held in days.values() for day in held})
-    bad = {pair: _worst(held, rates) for pair, held in days.items()}
-    table = Table(
-        title=f"{title}: {metric}, {unit}, high low average by day (UTC)", title_justify="left"
-    )
+    head = f"{title}: {metric}, {daily.unit}, high low average by day (UTC)"
+    table = Table(title=head, title_justify="left")
     table.add_column("from > to", no_wrap=True)
     for day in dates[-DAYS:]:
         table.add_column(str(day), no_wrap=True)
@@ -246,14 +348,12 @@ def show(
     for pair in ranked[:PAIRS]:
         table.add_row(
             Text(f"{pair[0]} > {pair[1]}"),
-            *(_day_cell(days[pair].get(day), rates) for day in dates[-DAYS:]),
+            *(_day_cell(days[pair].get(day), daily.rates) for day in dates[-DAYS:]),
         )
     console.print(table)
-    for text in _notes(days, dates, rates):
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-    parts = _answer(metric, [pair for pair in ranked if bad[pair]], len(days), rates)
-    console.print(parts, markup=False, highlight=False, soft_wrap=True)
-    return ExitCode.FAIL if any(bad.values()) else ExitCode.PASS
+    for text in _notes(days, dates, daily.rates):
+        _line(console, text)
+    _line(console, _answer(metric, [pair for pair in ranked if bad[pair]], len(days), daily.rates))
 
 
 def _mark(value: Fraction, rates: bool) -> str:
@@ -279,11 +379,13 @@ def _day_cell(cell: Cell | None, rates: bool) -> Text:
     return text
 
 
-def _worst(days: dict[date, Cell], rates: bool) -> int:
-    """On how many days a pair failed or was slow on the average."""
-    return sum(
-        bool(c.errors) or c.average is None or rates and c.average < LOW for c in days.values()
-    )
+def _is_slow(cell: Cell, rates: bool) -> bool:
+    return rates and cell.average is not None and cell.average < LOW
+
+
+def _is_bad(cell: Cell, rates: bool) -> bool:
+    """Whether a pair failed on a day, or was slow on average."""
+    return bool(cell.errors) or cell.average is None or _is_slow(cell, rates)
 
 
 def _notes(days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: bool) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli.compare import share
-from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_answers
+from siteproof.cli.shared import SET_ASIDE, json_option, tell_left_out, which_answers
 from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.nodes import states
@@ -39,12 +38,7 @@ RANKED = 20  # nodes of a metric that are shown, the worst first
 @click.command()
 @which_answers
 @click.option("--metric", default="", metavar="METRIC", help="The worst nodes in one metric.")
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="For programs: one JSON object; 'siteproof export schema nodes' explains it.",
-)
+@json_option("nodes")
 @click.option("--untested", is_flag=True, help="Print only the nodes that lack a figure, as a set.")
 def nodes(
     system: str, since: str, campaign: str, as_of: str, metric: str, as_json: bool, untested: bool
@@ -71,7 +65,7 @@ def nodes(
         return
     code = documents.nodes_exit_code(report)
     if as_json:
-        click.echo(documents.dumps(documents.nodes(judged, report, datetime.now(UTC))))
+        click.echo(documents.dumps(documents.nodes(judged, report)))
     elif metric:
         _print_metric(judged, report, metric)
     else:

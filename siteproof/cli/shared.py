@@ -106,6 +106,16 @@ def which_answers(command: Callable[..., Any]) -> Callable[..., Any]:
     return which_samples(_AS_OF(command))
 
 
+def json_option(document: str) -> Callable[..., Any]:
+    """--json, of a document that 'siteproof export schema' explains."""
+    return click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help=f"For programs: one JSON object; 'siteproof export schema {document}' explains it.",
+    )
+
+
 def tell_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
     """Name the files that were left out, where a command goes on, and who could write others.
 

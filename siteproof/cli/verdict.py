@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import SET_ASIDE, tell_left_out, which_answers
+from siteproof.cli.shared import SET_ASIDE, json_option, tell_left_out, which_answers
 from siteproof.export import documents
 from siteproof.judge.severity import Verdict
 from siteproof.verdict.judgement import Judgement, judge_system
@@ -31,12 +29,7 @@ WIDTH = 132  # columns where nobody looks at a terminal
 
 @click.command()
 @which_answers
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="For programs: one JSON object; 'siteproof export schema' explains it.",
-)
+@json_option("verdict")
 def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -> None:
     """Say for each criterion whether the system keeps it.
 
@@ -57,7 +50,7 @@ def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     tell_left_out(judged.sessions, aside=False)
     if as_json:
-        click.echo(documents.dumps(documents.verdict(judged, datetime.now(UTC))))
+        click.echo(documents.dumps(documents.verdict(judged)))
     else:
         _print(judged)
     raise SystemExit(judged.exit_code)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
 from siteproof import nodesets
-from siteproof.cli.shared import which_answers
-from siteproof.errors import UserError
+from siteproof.cli.shared import json_option, which_answers
+from siteproof.errors import ExitCode, UserError
+from siteproof.export import documents
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict, attempts_at, why_not
 from siteproof.judge.severity import Verdict, exit_code
 from siteproof.record.finding import Finding
@@ -24,12 +26,14 @@ from siteproof.wording.verdicts import age, bound, number, value
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
 MAX_UNITS = 60  # … and of a criterion on many pairs
 MAX_NODES_SUGGESTED = 8
+Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its nodes or pairs
 
 
 @click.command()
 @click.argument("subject", metavar="CRITERION|NODE|PAIR")
 @which_answers
-def why(subject: str, system: str, since: str, campaign: str, as_of: str) -> None:
+@json_option("why")
+def why(subject: str, system: str, since: str, campaign: str, as_of: str, as_json: bool) -> None:
     """Explain the verdict on a criterion, a node or a pair of nodes from its samples.
 
     \b
@@ -38,15 +42,77 @@ def why(subject: str, system: str, since: str, campaign: str, as_of: str) -> Non
     siteproof why 'node003>login1'
     """
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
-    for result in judged.verdicts:
-        if result.id == subject:
-            _criterion(judged, result)
-            raise SystemExit(exit_code([] if result.excused else [result.verdict]))
-    found = [(r, n) for r in judged.verdicts for n in r.nodes if _is_about(n.node, subject)]
-    if not found:
+    of_criterion = [result for result in judged.verdicts if result.id == subject]
+    found = [
+        (result, unit)
+        for result in of_criterion or judged.verdicts
+        for unit in result.nodes
+        if of_criterion or _is_about(unit.node, subject)
+    ]
+    if not (of_criterion or found):
         raise _unknown(judged, subject)
-    _node(judged, subject, found)
-    raise SystemExit(exit_code(n.verdict for r, n in found if not (r.excused or n.waived)))
+    code = _code(of_criterion, found)
+    if as_json:
+        click.echo(documents.dumps(_record(judged, subject, code, of_criterion, found)))
+    elif of_criterion:
+        _criterion(judged, of_criterion[0])
+    else:
+        _node(judged, subject, found)
+    raise SystemExit(code)
+
+
+def _code(of_criterion: Sequence[CriterionVerdict], found: Sequence[Found]) -> ExitCode:
+    """That of the criterion; of a node or pair that of the verdicts on it that count."""
+    if of_criterion:
+        return exit_code(result.verdict for result in of_criterion if not result.excused)
+    return exit_code(unit.verdict for result, unit in found if not (result.excused or unit.waived))
+
+
+def _record(
+    judged: Judgement,
+    subject: str,
+    code: ExitCode,
+    of_criterion: Sequence[CriterionVerdict],
+    found: Sequence[Found],
+) -> dict[str, object]:
+    """The answer for programs: the criteria, with the nodes or pairs that the subject selects."""
+    results = {result.id: result for result in (*of_criterion, *(r for r, _ in found))}
+    criteria = [
+        replace(result, nodes=[n for r, n in found if r.id == name])
+        for name, result in results.items()
+    ]
+    findings = [why for result in of_criterion for why in result.findings]
+    findings += [why for _, unit in found for why in unit.findings]
+    return {
+        **documents.head(judged.site.system.system, judged.chosen),
+        "subject": subject,
+        "exit_code": int(code),
+        "criteria": [documents.criterion(judged, result) for result in criteria],
+        "samples": _samples(judged, found),
+        "findings": [why.record() for why in dict.fromkeys(findings)],
+    }
+
+
+def _samples(judged: Judgement, found: Sequence[Found]) -> list[dict[str, object]]:
+    """Each sample that could answer, and why it does not count."""
+    attempts = {r.id: attempts_at(judged.samples, r.criterion) for r, _ in found}
+    return [
+        {
+            "criterion": result.id,
+            "node": unit.node,
+            "time": sample.header.time,
+            "session": sample.header.session,
+            "job": sample.header.job,
+            "status": sample.status,
+            "value": None if sample.value is None else str(sample.value),
+            "unit": sample.unit,
+            "conditions": dict(sorted(sample.conditions.items())),
+            "refused": refused and refused.record(),
+        }
+        for result, unit in found
+        for sample in attempts[result.id].get(unit.node, ())
+        for refused in [why_not(result.criterion, sample)]
+    ]
 
 
 def _unknown(judged: Judgement, subject: str) -> UserError:
@@ -105,7 +171,7 @@ def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple
     return [(alone or str(nodesets.of(nodes)), text) for (alone, text), nodes in lines.items()]
 
 
-def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]) -> None:
+def _node(judged: Judgement, node: str, found: Sequence[Found]) -> None:
     click.echo(f"{node} of {judged.site.system.system}, {judged.chosen}")
     for result in dict.fromkeys(r.id for r, _ in found):
         _units(judged, node, [(r, v) for r, v in found if r.id == result])
@@ -118,7 +184,7 @@ def _node(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, Node
     click.echo(f"{len(required) - len(bad)} of {len(required)} criteria are kept on {node}")
 
 
-def _units(judged: Judgement, node: str, found: list[tuple[CriterionVerdict, NodeVerdict]]) -> None:
+def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
     """One criterion on a node: its own figure, or those of its pairs, the worst first."""
     result = found[0][0]
     attempts = attempts_at(judged.samples, result.criterion)

@@ -1,4 +1,4 @@
-"""Verdicts and states of nodes as JSON documents; verdict.schema.json explains them."""
+"""Verdicts and states of nodes as JSON documents; answers.schema.json explains them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,11 @@ def dumps(record: Mapping[str, Any]) -> str:
     return json.dumps(record, indent=1, allow_nan=False)
 
 
-def verdict(judged: Judgement, now: datetime, report: FleetReport | None = None) -> dict[str, Any]:
+def verdict(judged: Judgement, report: FleetReport | None = None) -> dict[str, Any]:
     """The verdicts on a system; with a report, also the states of its nodes."""
     times = sorted(s.header.time for s in judged.samples)
     record = {
-        **_head(judged, now),
+        **_head(judged),
         "as_of": judged.as_of and judged.as_of.isoformat(timespec="seconds"),
         "exit_code": int(judged.exit_code),
         "first": times[0] if times else None,
@@ -44,16 +44,16 @@ def verdict(judged: Judgement, now: datetime, report: FleetReport | None = None)
             for why in judged.warnings
         ],
         "unjudged": list(judged.unjudged),
-        "criteria": [_criterion(judged, result) for result in judged.verdicts],
+        "criteria": [criterion(judged, result) for result in judged.verdicts],
     }
-    return record | ({"fleet": nodes(judged, report, now)} if report else {})
+    return record | ({"fleet": nodes(judged, report)} if report else {})
 
 
-def nodes(judged: Judgement, report: FleetReport, now: datetime) -> dict[str, Any]:
+def nodes(judged: Judgement, report: FleetReport) -> dict[str, Any]:
     """The states of all nodes."""
     record: dict[str, Any] = _finite(
         {
-            **_head(judged, now),
+            **_head(judged),
             "exit_code": int(nodes_exit_code(report)),
             "suspect_share": report.suspect_share,
             "warnings": list(map(full, report.warnings)),
@@ -76,7 +76,7 @@ def _node_report(node: NodeReport) -> dict[str, Any]:
         "findings": [why.record() for why in node.findings],
         "metrics": {name: asdict(metric) for name, metric in node.metrics.items()},
         "notes": fulls(node.notes),
-        "retest": [why.record() for why in node.notes],
+        "note_findings": [why.record() for why in node.notes],
         "suspect": node.suspect,
         "untested": node.untested,
         "wrong": [
@@ -109,15 +109,20 @@ def answers(result: CriterionVerdict) -> list[Sample]:
     return [node.sample for node in result.nodes if node.sample]
 
 
-def _head(judged: Judgement, now: datetime) -> dict[str, Any]:
+def head(system: str, chosen: str) -> dict[str, Any]:
+    """What every document begins with. chosen: which samples it rests on, in words."""
     return {
         "format": FORMAT,
         "version": _version(),
-        "made": now.isoformat(timespec="seconds"),
-        "system": judged.site.system.system,
-        "samples_of": judged.chosen,
-        "set_aside": judged.sessions.set_aside if judged.sessions else [],
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "system": system,
+        "samples_of": chosen,
     }
+
+
+def _head(judged: Judgement) -> dict[str, Any]:
+    set_aside = judged.sessions.set_aside if judged.sessions else []
+    return head(judged.site.system.system, judged.chosen) | {"set_aside": set_aside}
 
 
 def _version() -> str:
@@ -127,28 +132,29 @@ def _version() -> str:
         return "unknown"
 
 
-def _criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
-    criterion, shared = result.criterion, common(answers(result))
-    limit = criterion.bound
+def criterion(judged: Judgement, result: CriterionVerdict) -> dict[str, Any]:
+    """A criterion with its nodes, pairs or links."""
+    required, shared = result.criterion, common(answers(result))
+    limit = required.bound
     return {
         "id": result.id,
         "verdict": result.verdict,
         "why": why(result),
         "findings": [found.record() for found in result.findings],
         "excused": result.excused,
-        "metric": criterion.metric,
-        "description": criterion.description,
-        "phase": criterion.phase,
-        "subject": criterion.subject,
-        "scope": criterion.scope,
-        "links": criterion.links,
+        "metric": required.metric,
+        "description": required.description,
+        "phase": required.phase,
+        "subject": required.subject,
+        "scope": required.scope,
+        "links": required.links,
         "bound": bound(judged, result),
-        "kind": criterion.kind,
+        "kind": required.kind,
         "limit": limit
         and {"value": str(limit.quantity.value), "unit": limit.quantity.unit, "of": limit.fact},
-        "rounding": criterion.rounding_rule,
-        "source": criterion.source,
-        "note": criterion.note,
+        "rounding": required.rounding_rule,
+        "source": required.source,
+        "note": required.note,
         "by_rounding": result.by_rounding,
         "nodes_ok": result.ok,
         "nodes_expected": len(result.nodes),
@@ -206,8 +212,8 @@ def _finite(value: Any) -> Any:
     return value
 
 
-FILE = Path(__file__).with_name("verdict.schema.json")
-DOCUMENTS = ("verdict", "nodes")
+FILE = Path(__file__).with_name("answers.schema.json")
+DOCUMENTS = ("verdict", "nodes", "why", "matrix", "describe", "compare")
 
 
 def schema_of(document: str) -> dict[str, Any]:

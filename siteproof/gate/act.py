@@ -108,23 +108,25 @@ def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -
     """What would free the nodes that have passed, by partition."""
     records = log.read(scene.log)
     return {
-        name: commands.release(scene.decision, cluster, held, log.put_in(records, held.name), moved)
-        for name, held in quarantines(scene, cluster).items()
+        name: commands.release(
+            scene.decision, cluster, reservation, log.put_in(records, reservation.name), moved
+        )
+        for name, reservation in quarantines(scene, cluster).items()
     }
 
 
 def plan_resume(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
     """What would make the quarantined nodes run jobs of their reservation, by partition."""
     return {
-        name: commands.resume(cluster, held, moved)
-        for name, held in quarantines(scene, cluster).items()
+        name: commands.resume(cluster, reservation, moved)
+        for name, reservation in quarantines(scene, cluster).items()
     }
 
 
 def quarantines(scene: Scene, cluster: Cluster) -> dict[str, Reservation]:
     """Our reservations, by partition."""
     found = {name: ours(scene, cluster, name) for name in scene.partitions}
-    return {name: held for name, held in found.items() if held}
+    return {name: reservation for name, reservation in found.items() if reservation}
 
 
 def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
@@ -136,7 +138,7 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
     with log.held(scene.log) as journal:
         now = look()
         about = scene.decision.out | nodesets.of(
-            n for held in quarantines(scene, now).values() for n in held.nodes
+            n for reservation in quarantines(scene, now).values() for n in reservation.nodes
         )
         plans = planner(scene, now, commands.changed(seen, now, about))
         for plan in plans.values():
@@ -182,16 +184,16 @@ def _verify(command: Command) -> str:
     """Whether a reservation holds exactly the nodes that it was given; empty: it does."""
     if command.what not in ("create", "update"):
         return ""
-    held = look().reservations.get(command.reservation)
-    if held is None or str(held.nodes) != command.nodes:
-        found = held.nodes if held else "no such reservation"
+    reservation = look().reservations.get(command.reservation)
+    if reservation is None or str(reservation.nodes) != command.nodes:
+        found = reservation.nodes if reservation else "no such reservation"
         return f"Slurm has {found} where {command.nodes} was requested"
     return ""
 
 
 def _start(command: Command) -> dict[str, int]:
-    held = look().reservations.get(command.reservation)
-    return {"start": held.start} if held else {}
+    reservation = look().reservations.get(command.reservation)
+    return {"start": reservation.start} if reservation else {}
 
 
 def retest(scene: Scene, argv: Sequence[str], campaign: str) -> int:

@@ -1,7 +1,7 @@
 """Samples against criteria: did the system keep what it promised, and which nodes did not.
 
 A criterion is answered by the newest sample of each expected node that meets its conditions and
-comes from a program that may answer it; values are rounded as the criterion says.
+comes from a program that may answer it; values are rounded by the rule of the criterion.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class CriterionVerdict:
 
     oldest: when the oldest of its answers was measured, and how long ago that is; None without one.
 
-    excused: a SKIP that decides nothing, because somebody answers for it: the site reports the
-    figure only or says `not_here`, or a waiver excuses every node.
+    excused: a SKIP that decides nothing: the criterion has `report_only` or `not_here`, or waivers
+    excuse all of its nodes.
     """
 
     id: str
@@ -111,8 +111,8 @@ def judge(
     where the criterion names links, of each unit of siteproof.record.pair_units, such as `a>b`;
     where it covers the system as a whole, of the system's name.
     baselines: those of the metric that cover a node, by node. waived: nodes that may miss it,
-    each with its waivers; what they miss is SKIP, and the others decide. fresh: says which answers
-    are too old; without it no age matters.
+    each with its waivers; what they miss is SKIP, and the others decide. fresh: decides which
+    answers are too old; without it no answer is.
     """
     if criterion.report_only:
         why = (Finding(Kind.REPORTED_ONLY, message=criterion.report_only),)
@@ -142,11 +142,11 @@ def units(
     """The verdict on each expected node or unit by itself, in their order."""
     in_trials = criterion.links or of_system(criterion) or criterion.trials
     judge_one = judge_unit if in_trials else judge_node
-    attempts, usual = attempts_at(samples, criterion), baselines or {}
+    attempts = attempts_at(samples, criterion)
     found = []
     for node, facts in expected.items():
         own = attempts.get(node, ())
-        result = judge_one(criterion, node, facts, own, usual.get(node, ()))
+        result = judge_one(criterion, node, facts, own, (baselines or {}).get(node, ()))
         found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
 
@@ -203,12 +203,12 @@ def _judge_all(
     criterion: Criterion,
     expected: Mapping[str, Hardware],
     nodes: list[NodeVerdict],
-    usual: Mapping[str, Sequence[Baseline]],
+    baselines: Mapping[str, Sequence[Baseline]],
     waived: Mapping[str, Excuses],
 ) -> CriterionVerdict:
     excused, deciding = _waive_all(_all_or_none_skip(nodes), waived)
     if criterion.scope in MIDDLES and deciding:
-        middle = _judge_middle(criterion, deciding, expected, usual)
+        middle = _judge_middle(criterion, deciding, expected, baselines)
         deciding = [_with_bound(name, middle, criterion)]
     worst = most_severe(node.verdict for node in deciding) or Verdict.SKIP
     nodes = sorted([*deciding, *excused], key=lambda node: _badness(criterion, node))
@@ -307,7 +307,7 @@ def waiver_finding(key: str, waiver: Waiver) -> Finding:
 
 
 def not_here(result: CriterionVerdict, attempts: Iterable[Sample]) -> CriterionVerdict:
-    """An excused SKIP where the site says that it cannot run here, and no attempt says otherwise.
+    """An excused SKIP where the criterion has `not_here`, and no attempt contradicts it.
 
     attempts: the samples of its nodes; one that could have answered decides as anywhere.
     """
@@ -463,16 +463,16 @@ def _judge_trials(
 ) -> NodeVerdict:
     required = criterion.trials or 1
     if len(trials) < required:
-        held = {"trials": len(trials), "expected": required}
-        why = finding.of(Kind.TRIALS_MISSING, held, metric=criterion.metric)
+        details = {"trials": len(trials), "expected": required}
+        why = finding.of(Kind.TRIALS_MISSING, details, metric=criterion.metric)
         return NodeVerdict(unit, Verdict.INCOMPLETE, (why,), trials[0])
     if not isinstance(trials[0].value, Decimal):
         each = [_compare(criterion, unit, facts, s, ()) for s in trials]
         return min(each, key=lambda n: RANKS[n.verdict])
     middle = median(Fraction(s.number) for s in trials)
     nearest = min(trials, key=lambda s: abs(Fraction(s.number) - middle))
-    usual = [b for b in baselines if b.scope not in MIDDLES]
-    return _judge_figure(criterion, unit, middle, nearest, facts, usual)
+    baselines = [b for b in baselines if b.scope not in MIDDLES]
+    return _judge_value(criterion, unit, middle, nearest, facts, baselines)
 
 
 def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
@@ -490,8 +490,8 @@ def refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
     """Why a sample could not answer a criterion, whatever became of it; None if it could."""
     have = {**sample.dims, **sample.conditions}
     if PUBLISHED in have:
-        held = {"source": have[PUBLISHED], "own": 1, "keeps": "unknown"}
-        return finding.of(Kind.PUBLISHED, held, metric=sample.metric)
+        details = {"source": have[PUBLISHED], "own": 1, "keeps": "unknown"}
+        return finding.of(Kind.PUBLISHED, details, metric=sample.metric)
     changed = [name for name in _turned(sample) if name not in criterion.conditions]
     if changed:
         setting = {"setting": changed[0].removeprefix(KNOB)}
@@ -547,11 +547,11 @@ def _compare(
         verdict = Verdict.PASS if criterion.met(str(value), sample.unit, facts) else Verdict.FAIL
         why = Finding(Kind.TEXT, metric=criterion.metric, value=str(value))
         return NodeVerdict(node, verdict, (why,), sample)
-    usual = [b for b in baselines if b.scope not in MIDDLES]
-    return _judge_figure(criterion, node, Fraction(value), sample, facts, usual)
+    baselines = [b for b in baselines if b.scope not in MIDDLES]
+    return _judge_value(criterion, node, Fraction(value), sample, facts, baselines)
 
 
-def _judge_figure(
+def _judge_value(
     criterion: Criterion,
     name: str,
     value: Fraction,
@@ -559,7 +559,7 @@ def _judge_figure(
     facts: Hardware,
     baselines: Iterable[Baseline],
 ) -> NodeVerdict:
-    """One figure, of a node or of all of them, against the criterion and then what is usual."""
+    """One value, of a node or of all of them, against the criterion and then its baselines."""
     rounded = criterion.rounded(value, sample.unit, facts)
     if not criterion.met(value, sample.unit, facts):
         return NodeVerdict(name, Verdict.FAIL, _steered_by(sample), sample, value, rounded)
@@ -593,15 +593,15 @@ def _judge_middle(
     name = f"{criterion.scope} of {len(nodes)}"
     if missing := [n for n in nodes if n.value is None]:
         worst = min(missing, key=lambda n: RANKS[n.verdict])
-        held = {"node": worst.node, "more": len(missing) - 1}
-        lack = finding.of(Kind.MEMBERS_MISSING, held, metric=criterion.metric)
+        details = {"node": worst.node, "more": len(missing) - 1}
+        lack = finding.of(Kind.MEMBERS_MISSING, details, metric=criterion.metric)
         return NodeVerdict(name, worst.verdict, (lack, *worst.findings), worst.sample)
     values = [n.value for n in nodes if n.value is not None]
     middle = median(values) if criterion.scope == "median" else sum(values) / len(values)
     node, sample = nodes[0].node, nodes[0].sample
     assert sample is not None
-    usual = [b for b in baselines.get(node, ()) if b.scope == criterion.scope]
-    return _judge_figure(criterion, name, Fraction(middle), sample, expected[node], usual)
+    own = [b for b in baselines.get(node, ()) if b.scope == criterion.scope]
+    return _judge_value(criterion, name, Fraction(middle), sample, expected[node], own)
 
 
 def _with_bound(name: str, node: NodeVerdict, criterion: Criterion) -> NodeVerdict:
@@ -620,7 +620,7 @@ def _with_bound(name: str, node: NodeVerdict, criterion: Criterion) -> NodeVerdi
         criterion=name,
         value=value,
         unit="" if sample.unit == "text" else sample.unit,
-        bound=f"{criterion.kind.replace('_', ' ')} {criterion.bound or criterion.equals}",
+        bound=criterion.required,
         since=sample.header.time,
     )
     if node.verdict is Verdict.FAIL:
@@ -663,7 +663,7 @@ def _commonest(nodes: Sequence[NodeVerdict], verdict: Verdict) -> tuple[tuple[Fi
 
 def _kind_of_reason(found: Finding) -> Finding:
     """The same reason of a sample that was measured at another time, or on another node."""
-    others = tuple((name, held) for name, held in found.details if name != "age")
+    others = tuple((name, details) for name, details in found.details if name != "age")
     if found.kind is Kind.BELOW_BASELINE:
         found = replace(found, subject="", value="")
     return replace(found, since="", details=others)

@@ -8,7 +8,7 @@ answer even if other trials were good.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from statistics import median
@@ -18,9 +18,10 @@ from siteproof.analysis import attribution as rules
 from siteproof.analysis.attribution import RECEIVER, SENDER, Blame, Culprit, Pair, blame
 from siteproof.analysis.daily import Attempt, Cell, daily
 from siteproof.errors import UserError
-from siteproof.judge.criterion import why_not
+from siteproof.judge.criterion import failure, why_not
 from siteproof.judge.severity import WRONG, broke
-from siteproof.record import campaign, series
+from siteproof.record import campaign, finding, series
+from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import PEER, job, link_of, of_pairs
 from siteproof.record.samples import Header, JobOrder, Sample
 from siteproof.record.sessions import Sessions
@@ -39,9 +40,9 @@ Key = tuple[str, tuple[tuple[str, str], ...], str, tuple[tuple[str, str], ...]]
 class Matrix:
     """One quantity of a link's pairs, all in the catalogue's unit. values: the medians of trials.
 
-    failed: pairs that were tried in vain. missing: pairs that should have a figure, and why they
-    have none. decided: whether anything says what a bad figure is; a count alone does not.
-    broken: pairs whose figure breaks a criterion, and its id. hubs: the servers of a star.
+    failed: pairs that were tried and gave no value. missing: pairs that should have a value, and
+    why they have none. decided: whether a bad value can be recognised; a count alone is not bad.
+    broken: pairs whose value misses a criterion, and which. hubs: the servers of a star.
     """
 
     name: str
@@ -50,10 +51,10 @@ class Matrix:
     better: str
     values: Mapping[Pair, float]
     failed: Mapping[Pair, Sample]
-    missing: Mapping[Pair, str]
+    missing: Mapping[Pair, Finding]
     blame: Blame
     decided: bool
-    broken: Mapping[Pair, str]
+    broken: Mapping[Pair, Finding]
     hubs: frozenset[str]
 
     def of(self, culprit: Culprit) -> list[Pair]:
@@ -74,7 +75,7 @@ class _Tried:
 
     values: dict[Pair, list[float]] = field(default_factory=dict)
     failed: dict[Pair, Sample] = field(default_factory=dict)
-    untried: dict[Pair, str] = field(default_factory=dict)
+    untried: dict[Pair, Finding] = field(default_factory=dict)
     newest: Sample | None = None
 
     def take(self, samples: Sequence[Sample], both: bool, unit: str) -> None:
@@ -99,7 +100,7 @@ class _Tried:
             self.failed[pair] = sample
             self.values.pop(pair, None)
         else:
-            self.untried[pair] = f"{sample.status}: {sample.why}"
+            self.untried[pair] = failure(sample)
 
 
 def metric_of(site: Site, name: str) -> Metric:
@@ -253,11 +254,12 @@ def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix
     both = _directed(s for s in held if s.status == "ok")
     tried = _newest(held, both, entry.unit)
     values = {pair: median(figures) for pair, figures in tried.values.items()}
-    missing = {pair: "not measured" for pair in _expected(site, link, both)} | tried.untried
+    not_measured = Finding(Kind.NOT_MEASURED, check=metric.partition(".")[0], metric=metric)
+    missing = dict.fromkeys(_expected(site, link, both), not_measured) | tried.untried
     missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
     limiting = limits(site, metric, link, tried.newest) if tried.newest else {}
     broken = {
-        pair: key
+        pair: _missed(pair, key, criterion, value, entry.unit)
         for key, criterion in limiting.items()
         for pair, value in values.items()
         if not criterion.met(Fraction(value), entry.unit)
@@ -277,6 +279,18 @@ def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix
         series.is_speed(entry) or bool(limiting) or bool(tried.failed),
         broken,
         hubs,
+    )
+
+
+def _missed(pair: Pair, key: str, criterion: Criterion, value: float, unit: str) -> Finding:
+    return Finding(
+        Kind.MISSES_BOUND,
+        subject=_arrow(pair),
+        metric=criterion.metric,
+        criterion=key,
+        value=f"{value:.6g}",
+        unit=unit,
+        bound=criterion.required,
     )
 
 
@@ -304,7 +318,7 @@ def _blame(
     hubs: frozenset[str],
     values: Mapping[Pair, float],
     failed: Mapping[Pair, Sample],
-    broken: Mapping[Pair, str],
+    broken: Mapping[Pair, Finding],
 ) -> Blame:
     """Speeds are compared with each other; of other figures only those are bad that break a rule.
 
@@ -317,6 +331,41 @@ def _blame(
         return blame(speeds | vain, entry.better, hubs=hubs, misses=worst.__contains__)
     marks = {pair: [] if pair in broken else [1.0] for pair in values}
     return blame(marks | vain, "higher", hubs=hubs)
+
+
+def findings(one: Matrix) -> list[Finding]:
+    """Why pairs are bad or have no value, and which nodes explain them; the nodes first."""
+    check = one.name.partition(".")[0]
+
+    def of(kind: Kind, subject: str, deficit: float, **held: Detail) -> Finding:
+        share = {"deficit": deficit} if deficit > 0 else {}
+        return finding.of(
+            kind, {"link": one.link, **held, **share}, subject=subject, check=check, metric=one.name
+        )
+
+    found = []
+    for culprit in one.blame.culprits:
+        bad = sum(culprit.node in pair for pair in one.blame.bad)
+        sides = " and ".join(culprit.sides)
+        found.append(of(Kind.EXPLAINS_PAIRS, culprit.node, culprit.deficit, sides=sides, bad=bad))
+    for pair, sample in sorted(one.failed.items()):
+        found.append(replace(failure(sample), subject=_arrow(pair), metric=one.name))
+    found += [one.broken[pair] for pair in sorted(one.broken)]
+    for link in one.blame.links:
+        pair = link.sender, link.receiver
+        if pair not in one.failed and pair not in one.broken:
+            found.append(of(Kind.PAIR_SLOW, _arrow(pair), link.deficit))
+    for different in asymmetries(one):
+        if different.share > rules.ASYMMETRIC:
+            worse = different.better[::-1]
+            found.append(of(Kind.DIRECTIONS_DIFFER, _arrow(worse), different.share))
+    for pair, why in sorted(one.missing.items()):
+        found.append(replace(why, subject=_arrow(pair), metric=one.name))
+    return found
+
+
+def _arrow(pair: Pair) -> str:
+    return f"{pair[0]}>{pair[1]}"
 
 
 def asymmetries(matrix: Matrix) -> list[rules.Asymmetry]:

@@ -47,8 +47,8 @@ def warnings(judged: Judgement) -> list[Finding]:
     found = []
     for role, restarted, tested in _restarts(judged):
         if restarts.are_many(restarted, tested):
-            held = {"role": role, "count": len(restarted), "of": tested}
-            found.append(finding.of(Kind.MANY_RESTARTED, held))
+            details = {"role": role, "count": len(restarted), "of": tested}
+            found.append(finding.of(Kind.MANY_RESTARTED, details))
     return [*found, *(judged.sessions.clock_findings if judged.sessions else ())]
 
 
@@ -92,9 +92,9 @@ def _wrong_before(node: str, attempts: Sequence[Sequence[Sample]]) -> Finding | 
     if last not in WRONG or statuses[-1] in WRONG:
         return None
     count = sum(status in WRONG for status in statuses)
-    held = {"wrong": count, "runs": len(statuses), "needed": RETESTS}
+    details = {"wrong": count, "runs": len(statuses), "needed": RETESTS}
     check = attempts[-1][0].header.check
-    return finding.of(Kind.WRONG_BEFORE, held, subject=node, check=check, status=last)
+    return finding.of(Kind.WRONG_BEFORE, details, subject=node, check=check, status=last)
 
 
 def _by_check(samples: Sequence[Sample]) -> dict[tuple[str, ...], list[list[Sample]]]:
@@ -161,10 +161,10 @@ def _mismatches(
                 ),
             )
         if not named:
-            held = {"count": str(sample.value)}
+            details = {"count": str(sample.value)}
             yield (
                 State.ODD,
-                finding.of(Kind.PARAMETERS_DIFFER, held, subject=node, metric=PARAMETERS),
+                finding.of(Kind.PARAMETERS_DIFFER, details, subject=node, metric=PARAMETERS),
             )
 
 
@@ -178,22 +178,18 @@ def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
         by_role.setdefault(judged.site.role_of(node), {})[node] = described
     for role, nodes in by_role.items():
         found = uniformity.vote(nodes, {n: list(unread.get(n, ())) for n in nodes})
-        for node, odd in found.odd.items():
-            for one in odd[:MAX_SHOWN]:
-                held = {
+        for node, differing in found.odd.items():
+            for one in differing[:MAX_SHOWN]:
+                details = {
                     "field": one.field,
-                    "found": _value(one.value),
-                    "majority": _value(one.majority),
+                    "found": finding.text(one.value),
+                    "majority": finding.text(one.majority),
                     "role": role or "no role",
                 }
-                yield State.ODD, finding.of(Kind.FIELD_DIFFERS, held, subject=node)
-            if len(odd) > MAX_SHOWN:
-                more = {"count": len(odd) - MAX_SHOWN}
+                yield State.ODD, finding.of(Kind.FIELD_DIFFERS, details, subject=node)
+            if len(differing) > MAX_SHOWN:
+                more = {"count": len(differing) - MAX_SHOWN}
                 yield State.ODD, finding.of(Kind.FIELDS_DIFFER, more, subject=node)
-
-
-def _value(value: str | None) -> str:
-    return "missing" if value is None else value or "empty"
 
 
 def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
@@ -210,10 +206,10 @@ def _odd_conditions(samples: Sequence[Sample]) -> Iterator[Fact]:
         own, common = series.conditions(sample), sample.header.conditions
         for key in sorted(sample.own_conditions.keys() & common.keys() & own.keys()):
             if own[key] != common[key]:
-                held = {"condition": key, "found": own[key], "majority": common[key]}
+                details = {"condition": key, "found": own[key], "majority": common[key]}
                 yield (
                     State.ODD,
-                    finding.of(Kind.CONDITION_DIFFERS, held, subject=sample.node, check=check),
+                    finding.of(Kind.CONDITION_DIFFERS, details, subject=sample.node, check=check),
                 )
 
 

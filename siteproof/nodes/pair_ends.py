@@ -133,19 +133,19 @@ class _Accused:
 
 def _bad_links(one: Matrix, check: str) -> Finding:
     links = one.blame.alone
-    held = {
+    details = {
         "link": one.link,
         "pairs": ", ".join(links[:MAX_LINKS_NAMED]),
         "more": max(0, len(links) - MAX_LINKS_NAMED),
     }
-    return finding.of(Kind.LINKS_BAD, held, check=check, metric=one.name)
+    return finding.of(Kind.LINKS_BAD, details, check=check, metric=one.name)
 
 
 def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> None:
     """What a culprit is: FAILED without values, SLOW by its contract or the retest rule."""
     node, pairs_of = culprit.node, one.of(culprit)
     check = one.name.partition(".")[0]
-    held: dict[str, Detail | None] = {
+    details: dict[str, Detail | None] = {
         "link": one.link,
         "sides": " and ".join(culprit.sides) or None,
         "peers": culprit.peers,
@@ -161,8 +161,8 @@ def _accuse(one: Matrix, culprit: Culprit, slow: list[bool], found: Pairs) -> No
         )
         found.facts.append((State.FAILED, why))
         return
-    base = finding.of(Kind.PAIRS_SLOW, held, subject=node, check=check, metric=one.name)
-    broken = [one.broken[pair] for pair in pairs_of if pair in one.broken]
+    base = finding.of(Kind.PAIRS_SLOW, details, subject=node, check=check, metric=one.name)
+    broken = [one.broken[pair].criterion for pair in pairs_of if pair in one.broken]
     if slow[-1] and 2 * len(broken) > len(pairs_of):
         why = replace(base, kind=Kind.PAIRS_MISS_BOUND, criterion=most_common(broken))
         found.facts.append((State.SLOW, why))

@@ -71,11 +71,11 @@ class InSeries:
             for node, runs in self.runs.items()
             if len(runs) >= rules.UNSTABLE_RUNS
         }
-        usual = median(spreads.values()) if spreads else 0.0
+        typical = median(spreads.values()) if spreads else 0.0
         for node, spread in spreads.items():
-            if rules.is_unstable([r.value for r in self.runs[node]], usual):
-                held = {"spread": spread, "runs": len(self.runs[node]), "typical": usual}
-                yield self._finding(Kind.UNSTABLE, held, node)
+            if rules.is_unstable([r.value for r in self.runs[node]], typical):
+                details = {"spread": spread, "runs": len(self.runs[node]), "typical": typical}
+                yield self._finding(Kind.UNSTABLE, details, node)
 
     @cached_property
     def fleets(self) -> dict[str, Middle]:
@@ -117,11 +117,11 @@ class InSeries:
             for runs in self.past.values()
             if len(runs) >= rules.MIN_HISTORY
         ]
-        usual = median(spreads) if spreads else 0.0
+        typical = median(spreads) if spreads else 0.0
         found = {}
         for node, runs in self.runs.items():
             before = [r.value for r in self.past.get(node, [])]
-            change = rules.paired(before, [r.value for r in runs], self.better, usual)
+            change = rules.paired(before, [r.value for r in runs], self.better, typical)
             if change is not None:
                 found[node] = change
         return found
@@ -204,18 +204,18 @@ class InSeries:
         seen: dict[str, Any] = {"slow": sum(last), "runs": len(last), "rule": str(rule)}
         if report.deficit < 0:
             return self._finding(Kind.SLOW_BEFORE, seen, node)
-        held = {
+        details = {
             "deficit": report.deficit,
             "better": self.better,
             "median": report.median,
             "z": report.z,
         }
-        found = self._finding(Kind.SLOW, held | seen, node)
+        found = self._finding(Kind.SLOW, details | seen, node)
         return replace(found, value=f"{report.value:.6g}", unit=report.unit)
 
-    def _finding(self, kind: Kind, held: Mapping[str, Any], subject: str = "") -> Finding:
+    def _finding(self, kind: Kind, details: Mapping[str, Any], subject: str = "") -> Finding:
         check = self.key.metric.partition(".")[0]
-        return finding.of(kind, held, subject=subject, check=check, metric=self.key.name)
+        return finding.of(kind, details, subject=subject, check=check, metric=self.key.name)
 
 
 def _far_above(place: tuple[float | None, float]) -> bool:

@@ -256,8 +256,8 @@ def _slow_groups(judged: Judgement, one: InSeries) -> Iterator[Finding]:
     for name in system.groups:
         deficit = one.slow_group(list(system.group(name)))
         if deficit is not None:
-            held = {"group": name, "deficit": deficit}
-            yield finding.of(Kind.GROUP_SLOW, held, check=check, metric=one.key.name)
+            details = {"group": name, "deficit": deficit}
+            yield finding.of(Kind.GROUP_SLOW, details, check=check, metric=one.key.name)
 
 
 def _bad_groups(judged: Judgement, nodes: dict[str, NodeReport]) -> Iterator[Finding]:
@@ -269,5 +269,5 @@ def _bad_groups(judged: Judgement, nodes: dict[str, NodeReport]) -> Iterator[Fin
         most_inside = len(inside) >= MIN_HISTORY and 2 * len(inside) >= len(members)
         few_outside = 2 * len(bad - members) < len(outside)
         if most_inside and few_outside:
-            held = {"group": name, "count": len(inside), "of": len(members)}
-            yield finding.of(Kind.GROUP_BAD, held)
+            details = {"group": name, "count": len(inside), "of": len(members)}
+            yield finding.of(Kind.GROUP_BAD, details)

@@ -6,10 +6,12 @@ of a finding. siteproof.wording.findings makes sentences of them, last, and noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from siteproof import nodesets
 
 Detail = str | int | float
 Details = tuple[tuple[str, Detail], ...]
@@ -78,9 +80,18 @@ class Kind(StrEnum):
     FIELD_DIFFERS = "field_differs"  # field, found, majority, role
     FIELDS_DIFFER = "fields_differ"  # count
     CONDITION_DIFFERS = "condition_differs"  # condition, found, majority
+    NO_MAJORITY = "no_majority"  # field, found, role; subject: the nodes with this value
+    FIELD_NOT_READ = "field_not_read"  # field
+    COUNTER_GREW = "counter_grew"  # counter, by
+    COUNTER_UNKNOWN = "counter_unknown"  # counter
+    RESTARTED_BETWEEN = "restarted_between"  # so that no counter can be compared
     PAIRS_WITHOUT_VALUE = "pairs_without_value"  # link, peers
     PAIRS_MISS_BOUND = "pairs_miss_bound"  # link, sides, peers
     PAIRS_SLOW = "pairs_slow"  # link, sides, peers, deficit, slow, runs, rule
+    EXPLAINS_PAIRS = "explains_pairs"  # link, sides, bad, deficit: a node is responsible
+    PAIR_SLOW = "pair_slow"  # link, deficit: no node explains it
+    SLOW_DAY = "slow_day"  # since: the day; value: the average; bound
+    DIRECTIONS_DIFFER = "directions_differ"  # link, deficit
 
     # What holds of many nodes
     MANY_RESTARTED = "many_restarted"  # role, count, of
@@ -202,6 +213,19 @@ def details(**values: Detail | None) -> Details:
 def of(kind: Kind, held: Mapping[str, Any] | None = None, **fields: str) -> Finding:
     """A finding with its details."""
     return Finding(kind, details=details(**(held or {})), **fields)
+
+
+def of_many(findings: Iterable[tuple[Finding, Iterable[str]]]) -> list[Finding]:
+    """Each different finding once, with all of its nodes as subject, in the order of the first."""
+    nodes: dict[Finding, list[str]] = {}
+    for found, names in findings:
+        nodes.setdefault(found, []).extend(names)
+    return [replace(found, subject=str(nodesets.of(held))) for found, held in nodes.items()]
+
+
+def text(value: str | None) -> str:
+    """A value of a node's description, as a detail."""
+    return "missing" if value is None else value or "empty"
 
 
 def read(plain: dict[str, Any]) -> Finding:

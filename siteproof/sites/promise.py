@@ -163,6 +163,11 @@ class Promise(Model):
                 return None
             raise
 
+    @property
+    def required(self) -> str:
+        """Kind and bound in words: `at least 165 GB/s`; without one `report only`."""
+        return f"{self.kind.replace('_', ' ')} {self.bound or getattr(self, 'equals', '')}".rstrip()
+
     @cached_property
     def step(self) -> Quantity | None:
         """The rounding step, or None for the absolute method."""

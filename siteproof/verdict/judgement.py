@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from ClusterShell.NodeSet import NodeSet
-
-from siteproof import files, nodesets, sites
+from siteproof import files, sites
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
 from siteproof.errors import ExitCode
@@ -338,19 +336,18 @@ def _judge(
     if not entry.check and not criterion.report_only:
         why = Finding(Kind.NO_CHECK, metric=criterion.metric)
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, (why,)), ())
-    baselines = [b for b in site.baselines.values() if b.metric == criterion.metric]
+    own = [b for b in site.baselines.values() if b.metric == criterion.metric]
     excused = waived(site, name, criterion.metric, today)
     if criterion.links:
         expected = expected_units(site, criterion, found)
-        of_links = [baseline for baseline in baselines if baseline.links]
-        usual: dict[str, list[Baseline]] = dict.fromkeys(expected, of_links)
+        baselines = dict.fromkeys(expected, [b for b in own if b.links])
         excused = _excused_units(expected, excused)
     else:
         expected = expected_nodes(site, criterion)
-        usual = _by_node(site, baselines)
+        baselines = _by_node(site, own)
     if criterion.metric in whole_sweep.METRICS:  # a failure outside of a sweep is not an attempt
         found = [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
-    return judge(name, criterion, found, expected, usual, excused, fresh)
+    return judge(name, criterion, found, expected, baselines, excused, fresh)
 
 
 def _excused_units(
@@ -391,20 +388,20 @@ def _without_check(judged: Judgement) -> Judgement:
     table, named = judged.site.catalogue, [v.criterion.metric for v in judged.verdicts]
     missing = check_files.missing({metric: table[metric] for metric in named}, SWEEPS_ONLY)
     verdicts: list[CriterionVerdict] = []
-    older: dict[Finding, NodeSet] = {}
+    older: list[tuple[Finding, Iterable[str]]] = []
     for verdict in judged.verdicts:
         lost = missing.get(verdict.criterion.metric.partition(".")[0])
         if lost and not verdict.excused:
-            held = {"file": lost.file, "problem": lost.what}
+            details = {"file": lost.file, "problem": lost.what}
             if verdict.verdict is Verdict.INCOMPLETE:
-                why = finding.of(Kind.CHECK_MISSING, held, check=lost.check)
+                why = finding.of(Kind.CHECK_MISSING, details, check=lost.check)
                 verdict = _because(verdict, why)
             else:
-                why = finding.of(Kind.CHECK_MISSING, held | {"older": 1}, check=lost.check)
-                older.setdefault(why, nodesets.of()).update(_ends_of(verdict))
+                why = finding.of(Kind.CHECK_MISSING, details | {"older": 1}, check=lost.check)
+                older.append((why, _ends_of(unit.node for unit in verdict.nodes)))
         verdicts.append(verdict)
-    warnings = [replace(why, subject=str(nodes)) for why, nodes in older.items()]
-    return replace(judged, verdicts=verdicts, warnings=[*judged.warnings, *warnings])
+    warnings = [*judged.warnings, *finding.of_many(older)]
+    return replace(judged, verdicts=verdicts, warnings=warnings)
 
 
 def _because(verdict: CriterionVerdict, why: Finding) -> CriterionVerdict:
@@ -418,23 +415,22 @@ def _because(verdict: CriterionVerdict, why: Finding) -> CriterionVerdict:
     return replace(verdict, findings=(*verdict.findings, why), nodes=nodes)
 
 
-def _ends_of(verdict: CriterionVerdict) -> NodeSet:
-    """The nodes of a criterion, those at both ends of its pairs too."""
-    return nodesets.of(end for unit in verdict.nodes for end in pair_units.ends(unit.node))
+def _ends_of(units: Iterable[str]) -> list[str]:
+    """The nodes among these units, and those at both ends of pairs."""
+    return [end for unit in units for end in pair_units.ends(unit)]
 
 
 def _interrupted(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
     """Runs that were interrupted, and replaced no older answer."""
-    found: dict[Finding, NodeSet] = {}
+    found = []
     for result in verdicts:
         check = result.criterion.metric.partition(".")[0]
         for unit in result.nodes:
             if unit.interrupted:
                 session = {"session": unit.interrupted}
                 why = finding.of(Kind.OLDER_ANSWER, session, check=check)
-                ends = nodesets.of(pair_units.ends(unit.node))
-                found.setdefault(why, nodesets.of()).update(ends)
-    return [replace(why, subject=str(nodes)) for why, nodes in found.items()]
+                found.append((why, pair_units.ends(unit.node)))
+    return finding.of_many(found)
 
 
 def _expired(site: Site, today: date) -> list[Finding]:
@@ -451,30 +447,23 @@ def _here_after_all(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
     found = []
     for verdict in verdicts:
         if verdict.criterion.not_here and not verdict.excused:
-            measured = [unit for unit in verdict.nodes if unit.sample]
-            ends = nodesets.of(end for unit in measured for end in pair_units.ends(unit.node))
+            ends = _ends_of(unit.node for unit in verdict.nodes if unit.sample)
+            message = verdict.criterion.not_here
             found.append(
-                Finding(
-                    Kind.HERE_AFTER_ALL,
-                    subject=str(ends),
-                    criterion=verdict.id,
-                    message=verdict.criterion.not_here,
-                )
+                (Finding(Kind.HERE_AFTER_ALL, criterion=verdict.id, message=message), ends)
             )
-    return found
+    return finding.of_many(found)
 
 
 def _warnings(found: Sequence[Sample]) -> list[Finding]:
     """Each condition that is a warning, such as blas_warning, with the nodes that it is about."""
-    nodes: dict[str, NodeSet] = {}
-    for sample in found:
-        for key, text in sample.conditions.items() if sample.status == "ok" else ():
-            if key.endswith("_warning"):
-                nodes.setdefault(text, nodesets.of()).add(sample.node)
-    return [
-        Finding(Kind.MEASURED_UNDER, subject=str(held), message=text)
-        for text, held in nodes.items()
-    ]
+    return finding.of_many(
+        (Finding(Kind.MEASURED_UNDER, message=text), [sample.node])
+        for sample in found
+        if sample.status == "ok"
+        for key, text in sample.conditions.items()
+        if key.endswith("_warning")
+    )
 
 
 def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:

@@ -203,6 +203,10 @@ def _peers(f: Fields) -> str:
     return f"with {f.peers} " + ("peer" if f.peers.values == [1] else "peers")
 
 
+def _explains(f: Fields) -> str:
+    return f"explains {count(f.bad.first, 'bad pair')}"
+
+
 def _moved(f: Fields) -> str:
     fell = float(f.change.first) < 0
     change = f"{'fell' if fell else 'gained'} {f.change:size}"
@@ -342,10 +346,19 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.UNSTABLE: "varies by {f.spread:share} over {f.runs} runs, most nodes by {f.typical:share}",
     Kind.PARAMETER_DIFFERS: "{f.parameter}: {f.value}",
     Kind.PARAMETERS_DIFFER: "{f.count} host parameters differ from the expected values",
-    Kind.FIELD_DIFFERS: "{f.field} is {f.found}, on most nodes of {f.role} {f.majority}",
+    Kind.FIELD_DIFFERS: "{f.field} is {f.found}; on most nodes of {f.role} it is {f.majority}",
     Kind.FIELDS_DIFFER: "{f.count} more fields differ",
     Kind.CONDITION_DIFFERS: "ran with {f.condition} {f.found}, on most nodes with {f.majority}: "
     "not compared with them",
+    Kind.NO_MAJORITY: "{f.field} is {f.found}, and no value has a majority in {f.role}",
+    Kind.FIELD_NOT_READ: "{f.field}: {f.message}",
+    Kind.COUNTER_GREW: "{f.counter} +{f.by}",
+    Kind.COUNTER_UNKNOWN: "{f.counter} {f.message}",
+    Kind.RESTARTED_BETWEEN: "restarted in between, so that no counter can be compared",
+    Kind.EXPLAINS_PAIRS: _explains,
+    Kind.PAIR_SLOW: "{f.deficit:share} worse than the other pairs; no node explains it",
+    Kind.SLOW_DAY: lambda f: f"{_value(f)} on {f.since} on average, below {f.bound}",
+    Kind.DIRECTIONS_DIFFER: "{f.deficit:share} slower than in the other direction",
     Kind.PAIRS_WITHOUT_VALUE: lambda f: f"no value {_peers(f)}",
     Kind.PAIRS_MISS_BOUND: lambda f: f"misses the contract {_peers(f)}",
     Kind.PAIRS_SLOW: lambda f: f"{f.deficit:share} worse than the others {_peers(f)}, {_seen(f)}",

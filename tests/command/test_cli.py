@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from documents_checked import check, kinds
 
 from siteproof import __version__
 from siteproof.cli import COMMANDS
@@ -85,6 +86,12 @@ def test_verdict_and_why_answer(kept):
     assert kept.siteproof("verdict").code == 3
     assert kept.siteproof("why", "HERE-STREAM").code == 0
     assert kept.siteproof("why", "localhost").code == 3
+    for subject in ("HERE-STREAM", "localhost"):
+        done = kept.siteproof("why", subject, "--json")
+        read = check("why", done.out)
+        assert (read["subject"], read["exit_code"]) == (subject, done.code)
+        assert "HERE-STREAM" in {sample["criterion"] for sample in read["samples"]}
+    assert {"not_measured"} <= {kind for kind, _ in kinds(read)}
 
 
 def test_before_the_first_run_everything_is_incomplete(world):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from clone import PATIENCE, TOP
+from documents_checked import check, kinds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -182,6 +183,14 @@ def fleet(world, **changed):
     return world.siteproof("describe", "--system", "testbed")
 
 
+def asked(world, *words):
+    """The answer of `describe` as JSON."""
+    done = world.siteproof("describe", *words, "--system", "testbed", "--json")
+    read = check("describe", done.out)
+    assert read["exit_code"] == done.code
+    return read
+
+
 def test_eight_nodes_alike(world):
     done = fleet(world)
     assert (done.code, done.out.splitlines()[-1]) == (0, "8 nodes alike")
@@ -191,18 +200,32 @@ def test_eight_nodes_alike(world):
 def test_an_odd_node_is_named_with_field_found_and_majority(world):
     done = fleet(world, node003={"sysctl.vm.swappiness": "10"})
     assert done.code == 1
-    assert "odd: node003: sysctl.vm.swappiness: found '10', majority '60'" in done.out
+    (why,) = asked(world)["findings"]
+    assert (why["kind"], why["subject"]) == ("field_differs", "node003")
+    assert why["details"] == {
+        "field": "sysctl.vm.swappiness",
+        "found": "10",
+        "majority": "60",
+        "role": "compute",
+    }
     assert done.out.splitlines()[-1] == "node003 is odd in 1 field, 7 nodes alike"
     alone = world.siteproof("describe", "node003", "--system", "testbed")
     assert alone.code == 1
-    assert "sysctl.vm.swappiness = 10  [odd: majority '60']" in alone.out
+    assert "sysctl.vm.swappiness = 10  [odd: majority 60]" in alone.out
+    read = asked(world, "node003")
+    assert (kinds(read), read["fields"]["sysctl.vm.swappiness"]) == (
+        [("field_differs", "node003")],
+        "10",
+    )
+    assert asked(world, "node001")["findings"] == []
     assert world.siteproof("describe", "node001", "--system", "testbed").code == 0
 
 
 def test_a_node_that_was_not_described_is_incomplete(world):
     done = fleet(world, node005=None)
     assert done.code == 3
-    assert "not described: node005: nobody has asked it" in done.out
+    assert kinds(asked(world)) == [("not_measured", "node005")]
+    assert kinds(asked(world, "node005")) == [("not_measured", "node005")]
     assert done.out.splitlines()[-1] == "node005 not described, 7 nodes alike"
 
 
@@ -210,7 +233,8 @@ def test_two_nodes_that_differ_have_no_majority(world):
     odd = {"cpu.model": "Xeon"}
     done = fleet(world, **dict.fromkeys(NODES[4:], odd))
     assert done.code == 1
-    assert "no majority: cpu.model: 'EPYC' (node[001-004]); 'Xeon' (node[005-008])" in done.out
+    found = [(why["subject"], why["details"]["found"]) for why in asked(world)["findings"]]
+    assert found == [("node[001-004]", "EPYC"), ("node[005-008]", "Xeon")]
 
 
 def test_what_has_changed_since_the_last_acceptance_is_told_once(world):
@@ -233,7 +257,9 @@ def test_what_has_changed_since_the_last_acceptance_is_told_once(world):
     )
     done = fleet(world)
     assert "since autumn, accepted by eva: 1 change, 8 nodes compared" in done.out
-    assert "changed: node[001-008]: sysctl.vm.swappiness: '30' -> '60'" in done.out
+    (why,) = asked(world)["findings"]
+    assert (why["kind"], why["subject"]) == ("changed", "node[001-008]")
+    assert why["details"] == {"what": "sysctl.vm.swappiness", "before": "30", "after": "60"}
 
 
 def test_without_any_description_nothing_is_alike(world):
@@ -269,7 +295,9 @@ def test_what_grew_around_a_campaign_is_told(world):
             ],
         )
     told = world.siteproof("describe", "--system", "testbed")
-    assert "health, first to last look: node002: edac_ce +5" in told.out
+    (why,) = asked(world)["findings"]
+    assert (why["kind"], why["subject"]) == ("counter_grew", "node002")
+    assert why["details"] == {"counter": "edac_ce", "by": "5"}
     assert told.code == 0
 
 

@@ -121,7 +121,7 @@ def _kinds(one: Matrix) -> dict[Pair, int]:
         )
     found |= dict.fromkeys(one.failed, FAILED)
     for pair, why in one.missing.items():
-        lost = of_status(why.partition(":")[0]) is Verdict.INCOMPLETE
+        lost = of_status(why.status) is Verdict.INCOMPLETE
         found[pair] = SHORT if lost else MISSING
     return found
 
@@ -189,7 +189,7 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
         return told, "-", "-", "-", _figure(one, pair[::-1]), f"{sample.status}: {sample.why}"
     usual = one.blame.usual
     what = (
-        f"breaks {one.broken[pair]}"
+        f"breaks {one.broken[pair].criterion}"
         if pair in one.broken
         else ("bad" if pair in one.blame.bad else "")
     )

@@ -1,47 +1,23 @@
 """JSON for programs: each document keeps to the schema, and the schema explains each key."""
 
-import copy
 import json
 import math
 from dataclasses import replace
 
 import nets
 import pytest
-from exported import NASTY, NOW, judged, measured, report, site
+from documents_checked import check
+from exported import NASTY, judged, measured, report, site
 from fleets import broken, furnish, good, names, run_of
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema import Draft202012Validator
 
 from siteproof.export import documents
 from siteproof.record.finding import Finding, Kind, of
 
 
-def strict(document):
-    """The schema, in which a key that it does not explain is an error."""
-
-    def closed(held):
-        if isinstance(held, dict):
-            held = {key: closed(value) for key, value in held.items()}
-            if "properties" in held:
-                held.setdefault("additionalProperties", False)
-        return [closed(value) for value in held] if isinstance(held, list) else held
-
-    return closed(copy.deepcopy(documents.schema_of(document)))
-
-
-def check(document, text):
-    """The document that the text holds, once it keeps to the schema."""
-
-    def no_constant(word):
-        raise AssertionError(f"{word} is no JSON")
-
-    read = json.loads(text, parse_constant=no_constant)
-    Draft202012Validator(strict(document), format_checker=FormatChecker()).validate(read)
-    return read
-
-
 def exported(one, with_nodes=True):
     nodes = report(one) if with_nodes else None
-    return check("verdict", documents.dumps(documents.verdict(one, NOW, nodes)))
+    return check("verdict", documents.dumps(documents.verdict(one, nodes)))
 
 
 @pytest.mark.parametrize("document", documents.DOCUMENTS)
@@ -101,7 +77,7 @@ def test_no_sample_and_no_criterion_keep_to_the_schema(tmp_path, monkeypatch):
 
 def test_a_hostile_reason_is_ascii_and_kept_whole(tmp_path, monkeypatch):
     one = judged(site(tmp_path, monkeypatch), measured(why=NASTY))
-    text = documents.dumps(documents.verdict(one, NOW, report(one)))
+    text = documents.dumps(documents.verdict(one, report(one)))
     assert all(" " <= c <= "~" or c == "\n" for c in text)
     error = next(c for c in check("verdict", text)["criteria"] if c["id"] == "C-ERROR")
     (why,) = error["nodes"][0]["findings"]
@@ -134,7 +110,7 @@ def test_why_is_told_by_fields_and_in_words_of_every_criterion_and_node(tmp_path
     for node in read["fleet"]["nodes"]:
         assert len(node["reasons"]) == len(node["findings"]) > 0
         assert {why["subject"] for why in node["findings"]} == {node["node"]}
-        assert len(node["notes"]) == len(node["retest"])
+        assert len(node["notes"]) == len(node["note_findings"])
     assert len(read["fleet"]["warnings"]) == len(read["fleet"]["findings"])
 
 
@@ -168,10 +144,11 @@ def test_what_is_no_number_is_null(tmp_path, monkeypatch):
     held = {"spread": math.inf, "runs": 5, "typical": 0.1}
     why = of(Kind.UNSTABLE, held, subject="n001")
     states.nodes["n001"] = replace(node, metrics={"Stream.triad": odd}, notes=[why])
-    read = check("nodes", documents.dumps(documents.nodes(one, states, NOW)))
+    read = check("nodes", documents.dumps(documents.nodes(one, states)))
     told = read["nodes"][0]["metrics"]["Stream.triad"]
     assert (told["z"], told["change"], told["value"]) == (None, None, 100)
-    assert read["nodes"][0]["retest"][0]["details"] == {"spread": None, "runs": 5, "typical": 0.1}
+    (note,) = read["nodes"][0]["note_findings"]
+    assert note["details"] == {"spread": None, "runs": 5, "typical": 0.1}
 
 
 def test_320_nodes_keep_to_the_schema(tmp_path, monkeypatch):
@@ -191,7 +168,7 @@ def test_pairs_and_links_keep_to_the_schema(tmp_path, monkeypatch):
 
 
 def test_a_new_schema_with_a_key_less_would_be_noticed(tmp_path, monkeypatch):
-    one = documents.verdict(judged(site(tmp_path, monkeypatch)), NOW)
+    one = documents.verdict(judged(site(tmp_path, monkeypatch)))
     with pytest.raises(Exception, match="'surprise' was unexpected"):
         check("verdict", documents.dumps(one | {"surprise": 1}))
     del one["made"]
