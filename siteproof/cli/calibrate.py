@@ -57,7 +57,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     start = campaign.since(since, datetime.now(UTC)) if since else None
     with (
         bar("reading") as progress,
-        history.open_history(files.perflogs(), [site.system.system], told=progress) as h,
+        history.open_history(files.perflogs(), [site.system.system], progress=progress) as h,
     ):
         examined = examine(site, h, files.perflogs(), metric)
         proposals, without = propose(site, h, examined, metric=metric, since=start)

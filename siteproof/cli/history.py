@@ -1,4 +1,4 @@
-"""`siteproof history`: what has been measured over the years, to be asked and exported."""
+"""`siteproof history`: query and export what was measured over the years."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from siteproof.history import History, extract, open_history, questions, views
 from siteproof.history.extract import Wanted
 from siteproof.history.questions import interruptible
 from siteproof.record import campaign
-from siteproof.wording.findings import full
+from siteproof.wording.findings import fulls
 
-WIDTH = 132  # columns where nobody looks at a terminal
-MOST = 40  # refused lines that are told; --json has all of them
-LONGEST = 1000  # rows of an answer that are shown; --csv and --json have all of them
+WIDTH = 132  # columns if the output is not a terminal
+MAX_REFUSED = 40  # refused lines that are printed; --json has all of them
+MAX_ROWS = 1000  # rows of an answer that are printed; --csv and --json have all of them
 EXAMPLES = "\n\n".join(
     f'\b\n{q.title}:\nsiteproof history --sql "\n{q.sql}"' for q in questions.ALL
 )
@@ -91,23 +91,10 @@ def history(
         _print_columns()
         return
     wanted = Wanted([system] if system else [], name, metrics, _nodes(nodes), _since(since))
-    if query is not None and (file or wanted.since or wanted.lists.keys() - {"system"}):
-        raise UserError(
-            "--sql",
-            "does not go with --export and the options that choose samples",
-            hint="Choose samples in the query, with WHERE",
-        )
-    if as_csv and (query is None or as_json):
-        raise UserError(
-            "--csv", "the form of an answer to --sql", hint="Use --sql QUERY --csv, or --json"
-        )
+    _check_options(wanted, query, file, as_csv, as_json)
     files.must_exist()
     with _opened(wanted, rebuild=rebuild) as found:
-        for note in found.notes:
-            click.echo(f"siteproof: {note}", err=True)
-        for name in wanted.systems or found.systems:
-            for line in map(full, found.clock_findings(name)):
-                click.echo(f"siteproof: {name}: {line}", err=True)
+        _warn(found, wanted.systems or found.systems)
         wanted.must_be_known(found)
         if query is not None:
             with interruptible(found.connection):
@@ -122,8 +109,31 @@ def history(
         raise SystemExit(ExitCode.INCOMPLETE if found.refused else ExitCode.PASS)
 
 
+def _check_options(
+    wanted: Wanted, query: str | None, file: Path | None, as_csv: bool, as_json: bool
+) -> None:
+    if query is not None and (file or wanted.since or wanted.lists.keys() - {"system"}):
+        raise UserError(
+            "--sql",
+            "cannot be combined with --export or the options that select samples",
+            hint="Select samples in the query, with WHERE",
+        )
+    if as_csv and (query is None or as_json):
+        raise UserError(
+            "--csv", "needs --sql, and no --json", hint="Use --sql QUERY --csv, or --json"
+        )
+
+
+def _warn(found: History, systems: Sequence[str]) -> None:
+    for note in found.notes:
+        click.echo(f"siteproof: {note}", err=True)
+    for name in systems:
+        for line in fulls(found.clock_findings(name)):
+            click.echo(f"siteproof: {name}: {line}", err=True)
+
+
 def _nodes(text: str) -> list[str]:
-    from siteproof import nodesets  # with all of the sites' schema, which takes its time
+    from siteproof import nodesets  # imported only if needed, as it takes a while
 
     if not text:
         return []
@@ -173,7 +183,7 @@ def _store(found: History) -> str:
 
 
 def _size(path: Path) -> int:
-    """Bytes; none of a file that another process has just removed or renamed."""
+    """Bytes; 0 if another process has just removed or renamed the file."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -181,11 +191,11 @@ def _size(path: Path) -> int:
 
 
 def _refused(lines: Sequence[str], err: bool = False) -> None:
-    for line in lines[:MOST]:
+    for line in lines[:MAX_REFUSED]:
         click.echo(f"refused: {line}", err=err)
-    if len(lines) > MOST:
+    if len(lines) > MAX_REFUSED:
         click.echo(
-            f"refused: {len(lines) - MOST} more; 'siteproof history --json' has all", err=err
+            f"refused: {len(lines) - MAX_REFUSED} more; 'siteproof history --json' has all", err=err
         )
 
 
@@ -198,7 +208,7 @@ def _answer(found: History, query: str, as_csv: bool, as_json: bool) -> None:
     elif as_json:
         _print_json(names, rows)
     else:
-        shown = list(itertools.islice(rows, LONGEST))
+        shown = list(itertools.islice(rows, MAX_ROWS))
         _table(names, shown)
         more = sum(1 for _ in rows)
         click.echo(
@@ -208,7 +218,7 @@ def _answer(found: History, query: str, as_csv: bool, as_json: bool) -> None:
 
 
 def _print_json(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A list of objects, one a line. Raises UserError where one name is that of two columns."""
+    """A list of objects, one on a line. Raises UserError if two columns have the same name."""
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(
             "--json",
@@ -223,13 +233,13 @@ def _print_json(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it, which knows no infinity."""
+    """A value for JSON, which has no infinity."""
     is_strange = isinstance(value, float) and not math.isfinite(value)
     return str(value) if is_strange else value
 
 
 def _table(names: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
-    from rich.console import Console  # for people only: programs need not wait for it
+    from rich.console import Console  # imported only if needed, as it takes a while
     from rich.table import Table
     from rich.text import Text
 
@@ -251,11 +261,11 @@ def _cell(value: object) -> str:
 
 
 def _opened(wanted: Wanted, *, rebuild: bool) -> History:
-    with bar("history") as told:
-        found = open_history(files.perflogs(), wanted.systems, rebuild=rebuild, told=told)
+    with bar("history") as progress:
+        found = open_history(files.perflogs(), wanted.systems, rebuild=rebuild, progress=progress)
     if not any("trusted_owners" in line for line in found.refused):
         return found
-    from siteproof import sites  # which a mere question needs not
+    from siteproof import sites  # imported only if needed, as it takes a while
 
     sites.trust()
     found.close()
@@ -263,7 +273,9 @@ def _opened(wanted: Wanted, *, rebuild: bool) -> History:
 
 
 def _print_columns() -> None:
-    for view, held in views.VIEWS.items():
-        click.echo(f"{view}, {'one row a value' if view == 'samples' else 'one row a job'}:")
-        for column in held:
-            click.echo(f"  {column.name:<12} {column.kind:<10} {column.says}")
+    for view, columns in views.VIEWS.items():
+        click.echo(
+            f"{view}, {'one row for each value' if view == 'samples' else 'one row for each job'}:"
+        )
+        for column in columns:
+            click.echo(f"  {column.name:<12} {column.kind:<10} {column.meaning}")

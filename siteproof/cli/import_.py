@@ -11,13 +11,15 @@ import click
 from siteproof import files, sites
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying, formats
-from siteproof.history.foreign.copying import DOUBLE, EMPTY, GROWN, NEW, SAME
+from siteproof.history.foreign.copying import Overlap, State
 from siteproof.published import imported
 from siteproof.published.imported import Import
 from siteproof.sites import published_csv
 from siteproof.units import count
 
 _SHOWN = 20  # refused lines
+_MAX_NAMES = 3  # files with the same values
+_KEPT = (State.NEW, State.GROWN, State.SAME)
 
 
 @click.command("import")
@@ -108,24 +110,32 @@ def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
     done = copying.plan(paths, system, zone, files.perflogs())
     if not dry_run:
         copying.keep(done, system, zone, files.perflogs())
-    for text in done.told:
-        click.echo(text)
-    for file, word, why in done.done:
-        content = file.content
-        what = why or (
-            f"{count(content.figures, 'figure')} of {len(content.series)} series, "
-            f"{content.first_day} to {content.last_day}"
-            if word != EMPTY
-            else ""
-        )
-        click.echo(f"{word}: {file.name}" + (f": {what}" if what else ""))
+    for error in done.skipped:
+        click.echo(str(error))
+    for file, state in done.done:
+        line, content = f"{state}: {file.name}", file.content
+        if file.path in done.overlaps:
+            line += f": {_overlap(done.overlaps[file.path])}"
+        elif state is not State.EMPTY:
+            line += (
+                f": {count(content.figures, 'figure')} of {len(content.series)} series, "
+                f"{content.first_day} to {content.last_day}"
+            )
+        click.echo(line)
     _remarks(done, system)
     click.echo(_total(done) + ("; nothing was written" if dry_run else ""))
 
 
+def _overlap(overlap: Overlap) -> str:
+    which, more = ", ".join(overlap.files[:_MAX_NAMES]), len(overlap.files) - _MAX_NAMES
+    if more > 0:
+        which += f" and {count(more, 'more file')}"
+    return f"{overlap.values} of its {overlap.of} values are there already, from {which}"
+
+
 def _remarks(done: copying.Import, system: str) -> None:
     """What a person should know of the files that are kept."""
-    kept = done.of(NEW, GROWN, SAME)
+    kept = done.of(*_KEPT)
     for name in sorted({name for file in kept for name in file.content.systems} - {system}):
         click.echo(f"system {name}, as the files say: taken as {system}, told in the conditions")
     for text, number in Counter(text for file in kept for text in file.content.notes).items():
@@ -138,8 +148,8 @@ def _remarks(done: copying.Import, system: str) -> None:
 
 
 def _total(done: copying.Import) -> str:
-    kept = [file.content for file in done.of(NEW, GROWN, SAME)]
-    counts = {word: len(done.of(word)) for word in (NEW, GROWN, SAME, DOUBLE, EMPTY)}
+    kept = [file.content for file in done.of(*_KEPT)]
+    counts = {word: len(done.of(word)) for word in State}
     words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     if not kept:
         return f"no figure; files: {words}"

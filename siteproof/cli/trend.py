@@ -164,7 +164,7 @@ def _opened(system: str) -> Iterator[tuple[Site, History]]:
     site = _site(system)
     with (
         bar("reading") as progress,
-        history.open_history(files.perflogs(), [site.system.system], told=progress) as h,
+        history.open_history(files.perflogs(), [site.system.system], progress=progress) as h,
     ):
         yield site, h
 

@@ -1,10 +1,10 @@
-"""Performance history: everything below perflogs, to be asked in SQL.
+"""Performance history: SQL queries over everything below perflogs.
 
     with history.open_history(perflogs) as h:
         h.sql("SELECT time, value FROM samples WHERE node = ? ORDER BY time", ["node017"])
 
-`siteproof history --columns` says what the views hold. A store is derived from the files, so that
-a question needs not read them all; it is a cache: whoever removes it loses nothing but time.
+`siteproof history --columns` describes the views. A store is derived from the files, so that a
+query does not read them all. It is a cache, and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from siteproof.errors import UserError
 from siteproof.history import tables, views
-from siteproof.history.refresh import Refresh, Told, is_of
+from siteproof.history.refresh import Progress, Refresh, is_of
 from siteproof.record import clocks
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Header
@@ -30,14 +30,14 @@ _HEADS = """
     SELECT session, check_name, strftime(time, '%Y-%m-%dT%H:%M:%S'), place,
            provenance ->> ('$."' || $nodes || '"')
     FROM runs WHERE system = $system AND source = 'siteproof'"""
-MOST_THREADS = 8  # a login node is not ours alone
+MAX_THREADS = 8  # others use the login node, too
 
 
 class History:
     """The views `samples` and `runs`.
 
-    refused: `FILE:LINE: why` of what was left out. notes: what there is to tell of the store.
-    systems: all of which there are files, also where only some are shown.
+    refused: `FILE:LINE: why` of what was left out. notes: warnings about the store.
+    systems: all that have files, even if only some are shown.
     folder: where the store is; None if it is in memory.
     """
 
@@ -53,11 +53,11 @@ class History:
         self.refused, self.notes, self.systems = list(refused), list(notes), list(systems)
 
     def sql(self, query: str, parameters: object = ()) -> list[tuple[Any, ...]]:
-        """The rows that a query yields. Raises UserError where the store was damaged."""
+        """The rows of a query. Raises UserError if the store is damaged."""
         return self._execute(query, parameters).fetchall()
 
     def columns(self, query: str, parameters: object = ()) -> dict[str, np.ndarray]:
-        """The same by columns; a masked array where there are NULLs."""
+        """The same by columns; a column with NULLs is a masked array."""
         return self._execute(query, parameters).fetchnumpy()
 
     def _execute(self, query: str, parameters: object) -> duckdb.DuckDBPyConnection:
@@ -67,7 +67,7 @@ class History:
             raise UserError(
                 self.folder or "history",
                 str(error).splitlines()[0],
-                hint="'siteproof history --rebuild' makes it anew",
+                hint="'siteproof history --rebuild' makes it again",
             ) from None
 
     def clock_findings(self, system: str) -> list[Finding]:
@@ -89,7 +89,7 @@ class History:
         )
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self.connection.close()
 
     def __enter__(self) -> Self:
@@ -105,12 +105,13 @@ def open_history(
     *,
     refresh: bool = True,
     rebuild: bool = False,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> History:
     """The history of some systems or of all.
 
-    refresh: bring the store up to date first. rebuild: read every file again. told: is called with
-    how many of how many files have been read. Raises UserError where perflogs cannot be read.
+    refresh: bring the store up to date first. rebuild: read every file again. progress: called
+    with the number of files that have been read, and of all that are to be read.
+    Raises UserError if perflogs cannot be read.
     """
     connection = connect()
     try:
@@ -118,7 +119,7 @@ def open_history(
         if rebuild:
             state.forget(systems)
         if refresh or rebuild:
-            state.run(systems, told)
+            state.run(systems, progress)
         _make_views(state, systems)
     except BaseException:
         connection.close()
@@ -139,8 +140,8 @@ def open_history(
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory, which looks for nothing on the network and writes nowhere else."""
-    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
+    """A database in memory that uses no network and writes only temporary files."""
+    threads = min(MAX_THREADS, len(os.sched_getaffinity(0)))
     spill = Path(tempfile.gettempdir()) / f"siteproof-history-{secrets.token_hex(8)}"
     connection = duckdb.connect(
         config={

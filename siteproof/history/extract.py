@@ -1,4 +1,4 @@
-"""What leaves the history: files of samples, and answers to a user's SQL."""
+"""Output of the history: exported files of samples, and answers to a user's SQL."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ FORMATS = {
     ".jsonl": "FORMAT json",
 }
 NUMBER = r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
-FORMULA = "=+-@\t\r"  # with what a cell begins that a spreadsheet would calculate
-ZONED = "TIMESTAMP WITH TIME ZONE"  # for which DuckDB wants one more library
+FORMULA = "=+-@\t\r"  # a spreadsheet calculates a cell that begins with one of them
+ZONED = "TIMESTAMP WITH TIME ZONE"  # DuckDB needs a further library to return it
+MAX_TEXTS = 40  # names that a message lists
 PORTION = 10_000  # rows of an answer that are fetched at once
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which samples are asked for; what is empty does not restrict them."""
+    """Which samples are selected; an empty field does not restrict them."""
 
     systems: Sequence[str] = ()
     campaign: str = ""
@@ -40,7 +41,7 @@ class Wanted:
 
     @property
     def lists(self) -> dict[str, Sequence[str]]:
-        """The columns that must have one of some texts."""
+        """The columns that are restricted, each with the texts that it may have."""
         found = {
             "system": self.systems,
             "metric": self.metrics,
@@ -51,33 +52,28 @@ class Wanted:
 
     @property
     def sql(self) -> str:
-        """What comes after WHERE."""
-        told = [
+        """The condition after WHERE."""
+        conditions = [
             f"{column} IN ({', '.join(map(quoted, texts))})" for column, texts in self.lists.items()
         ]
         if self.since:
-            told.append(f"time >= TIMESTAMP {quoted(self.since)}")
-        return " AND ".join(told) or "TRUE"
+            conditions.append(f"time >= TIMESTAMP {quoted(self.since)}")
+        return " AND ".join(conditions) or "TRUE"
 
     def must_be_known(self, history: History) -> None:
-        """Refuse a name that no sample has. Raises UserError with those that some have."""
+        """Raises UserError for a name that no sample has, with the names that samples have."""
         for column, texts in self.lists.items():
-            known = (
-                set(history.systems)
-                if column == "system"
-                else {
-                    text
-                    for (text,) in history.sql(
-                        f"SELECT DISTINCT {column} FROM samples WHERE {column} <> ''"
-                    )
-                }
-            )
+            known = history.systems if column == "system" else _names_in(history, column)
             if unknown := [text for text in texts if text not in known]:
-                raise UserError(
-                    f"--{column}",
-                    f"no sample is of '{unknown[0]}'",
-                    sorted(known) if len(known) <= 40 else (),
-                )
+                allowed = known if len(known) <= MAX_TEXTS else ()
+                raise UserError(f"--{column}", f"no sample has '{unknown[0]}'", allowed)
+
+
+def _names_in(history: History, column: str) -> list[str]:
+    rows = history.sql(
+        f"SELECT DISTINCT {column} FROM samples WHERE {column} <> '' ORDER BY {column}"
+    )
+    return [name for (name,) in rows]
 
 
 def export(history: History, file: Path, wanted: Wanted) -> int:
@@ -86,11 +82,11 @@ def export(history: History, file: Path, wanted: Wanted) -> int:
     if target.suffix not in FORMATS:
         raise UserError(
             "--export",
-            f"'{file.name}' is of no known kind",
+            f"'{file.name}' has no known ending",
             [f"NAME{suffix}" for suffix in FORMATS],
         )
     if target.is_dir() or not target.parent.is_dir():
-        raise UserError("--export", f"{file} is a folder, or in none", "a file in a folder")
+        raise UserError("--export", f"{file} is a folder, or its folder does not exist")
     columns = ", ".join(_column(c, target.suffix == ".csv") for c in views.SAMPLES)
     query = (
         f"SELECT {columns} FROM samples s WHERE {wanted.sql} "
@@ -101,7 +97,7 @@ def export(history: History, file: Path, wanted: Wanted) -> int:
     try:
         count = _copy(history, query, Path(name), FORMATS[target.suffix])
         if not count:
-            raise UserError("--export", "no sample is of all that")
+            raise UserError("--export", "no sample matches all options")
         umask = os.umask(0)
         os.umask(umask)
         Path(name).chmod(0o666 & ~umask)
@@ -122,7 +118,7 @@ def _copy(history: History, query: str, draft: Path, kind: str) -> int:
 
 
 def _column(column: views.Column, is_sheet: bool) -> str:
-    """A column of an exported file; in a sheet no text begins as a formula does."""
+    """A column of an exported file; in CSV no text begins like a formula."""
     if not is_sheet or column.kind != "VARCHAR":
         return f's."{column.name}"'
     name, marks = f's."{column.name}"', ", ".join(f"chr({ord(mark)})" for mark in FORMULA)
@@ -133,23 +129,23 @@ def _column(column: views.Column, is_sheet: bool) -> str:
 
 
 def cell(value: object) -> object:
-    """A cell of an answer as a sheet may have it."""
+    """A cell of an answer in CSV: no text begins like a formula."""
     is_formula = isinstance(value, str) and value[:1] and value[0] in FORMULA
     return f"'{value}" if is_formula and not re.fullmatch(NUMBER, str(value)) else value
 
 
 def ask(history: History, query: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
-    """Names and rows of a user's SELECT, which can read the views and nothing else, nor write.
+    """Names and rows of a user's SELECT. It can read only the views, and cannot write.
 
-    From then on the history answers such questions only. Raises UserError for a mistake.
+    From then on the history answers only such queries. Raises UserError for a mistake.
     """
     connection = history.connection
     try:
         _lock(history)
         statements = connection.extract_statements(query)
-        # EXPLAIN ANALYZE would do what it explains: COPY into the store, for example.
+        # EXPLAIN ANALYZE executes what it explains: COPY into the store, for example.
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise UserError("--sql", "not one question", "one SELECT over samples and runs")
+            raise UserError("--sql", "not a single query", "one SELECT over samples and runs")
         connection.execute(statements[0])
         names = _names(connection.description or ())
         first = connection.fetchmany(PORTION)
@@ -159,7 +155,7 @@ def ask(history: History, query: str) -> tuple[list[str], Iterator[tuple[Any, ..
 
 
 def _names(columns: Iterable[tuple[Any, ...]]) -> list[str]:
-    """Names of an answer's columns. Raises UserError for a time that Python could not show."""
+    """Names of an answer's columns. Raises UserError for a time with a zone."""
     names = []
     for name, kind, *_ in columns:
         if str(kind) == ZONED:
@@ -191,6 +187,6 @@ def _lock(history: History) -> None:
 
 
 def _reason(error: duckdb.Error) -> str:
-    """The database's words, without the lines that show where in the query it is."""
+    """The database's message, without the lines that show the place in the query."""
     lines = [line for line in str(error).split("\nLINE ")[0].splitlines() if line.strip()]
     return " ".join(lines) or type(error).__name__

@@ -1,34 +1,35 @@
-"""The fast way in, in SQL, for sample files just as `samples.write` makes them.
+"""The fast reader, in SQL, of sample files that are exactly as `samples.write` makes them.
 
-A line passes when it is, character for character, what a sample's line may be; a file passes when
-all of its lines do. Of every other file the fast way says nothing: it goes to `samples.read`.
+It takes an eighth of the time of `samples.read` and `rows`, as it works on columns and not on
+lines. It has no rules of its own: it gives the different nodes, metrics and ends of lines, of which
+there are few, to the reader of the record. A file with one line that is not exactly as the record
+would write it again is left to `samples.read`.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import duckdb
 import numpy as np
 
-from siteproof import nodesets, units
+from siteproof import units
 from siteproof.history import rows, tables
-from siteproof.record.samples import STATUSES, Header
+from siteproof.record import samples
+from siteproof.record.samples import STATUSES, Header, Sample
 
-_TEXT = r'"[ !#-\[\]-~]*"'  # printable ASCII without escapes: nothing that json.loads would change
-_OBJECT = rf"\{{(?:{_TEXT}:{_TEXT}(?:,{_TEXT}:{_TEXT})*)?\}}"
-PLAIN = r"[ !#-\[\]-~]*"
-NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?"  # which a Decimal prints as it read them
-SMALLEST, ZERO = "1e-6", 8  # smaller ones, and zeros of more characters, it prints otherwise
-TAIL = re.compile(  # what may follow the unit or the status
-    rf'(?:,"why":{_TEXT})?(?:,"trial":-?[1-9][0-9]{{0,8}})?'
-    rf'(?:,"dims":{_OBJECT})?(?:,"conditions":{_OBJECT})?\}}'
-)
+PLAIN = r"[ !#-\[\]-~]*"  # printable ASCII without escapes
+NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?"  # str(Decimal(text)) is the same text
+SMALLEST, ZERO = "1e-6", 8  # Decimal prints smaller numbers, and longer zeros, with an exponent
+# A line around one text: what the record reads of it, and whether it writes the same again.
+_PROBES = {
+    "node": '{{"node":"{}","metric":"A.b","status":"generic"}}',
+    "metric": '{{"node":"","metric":"{}","status":"generic"}}',
+    "tail": '{{"node":"","metric":"A.b","status":"generic"{}',
+}
 _FAILED = ", ".join(f"'{status}'" for status in STATUSES if status != "ok")
-# x: the line cut at its quotation marks. A line is as it should be if it can be put together again.
+# x: the line, cut at its quotation marks. A line is good if its parts make the same line again.
 _PARSED = f"""
 CREATE OR REPLACE TEMP TABLE parsed AS
 SELECT run, node, metric, TRY_CAST(CASE WHEN kind <> 'text' THEN digits END AS DOUBLE) AS value,
@@ -63,8 +64,6 @@ SELECT p.run, node, p.metric, value, {tables.DIGITS}, unit, factor, kind, status
 FROM parsed p JOIN metrics m USING (metric) JOIN tails t USING (tail)
 JOIN heads h ON h.run = p.run AND h.own = t.own
 """
-
-
 TAILS = {
     "tail": "VARCHAR",
     "why": "VARCHAR",
@@ -77,7 +76,7 @@ HEADS = {"run": "UBIGINT", "own": "VARCHAR", "context": "UBIGINT", "part": "UBIG
 
 
 def body(data: bytes) -> str | None:
-    """The lines of a file below its header, if the fast way may look at them."""
+    """The lines of a file below its header; None where the fast reader cannot read them."""
     lines = data.partition(b"\n")[2]
     if not data.endswith(b"\n") or b"\\" in lines or not lines.isascii():
         return None
@@ -98,7 +97,7 @@ def prepare(connection: duckdb.DuckDBPyConnection) -> None:
 def parse(
     connection: duckdb.DuckDBPyConnection, heads: Mapping[int, Header], bodies: Mapping[int, str]
 ) -> dict[int, int]:
-    """How many rows each run has whose lines all pass; a run that is missing did not pass.
+    """The number of rows of each run whose lines are all good; the other runs are not in it.
 
     The rows are then what `NARROW` selects. bodies: by run, each ends in a line feed.
     """
@@ -113,62 +112,56 @@ def parse(
     )
     connection.execute(_PARSED)
     connection.unregister("incoming")
-    found = connection.execute(
-        "SELECT run, count(*), bool_and(coalesce(good, FALSE)) FROM parsed GROUP BY run"
-    ).fetchall()
-    _forget(connection, [run for run, _, good in found if not good])
-    _forget(connection, _strange(connection))
-    contexts = _join(connection, heads)
-    tables.add(
-        connection,
-        "contexts",
-        [{"context": key, "conditions": text} for key, text in contexts.items()],
+    _remove(connection, "NOT coalesce(good, FALSE)")
+    probes = {column: _probe(connection, column) for column in _PROBES}
+    for column, found in probes.items():
+        if bad := [text for text, sample in found.items() if sample is None]:
+            tables.make(connection, "bad", {"text": "VARCHAR"}, {"text": bad})
+            _remove(connection, f"{column} IN (SELECT text FROM bad)")
+    _join(connection, heads, probes["tail"])
+    rows_of_runs = connection.execute("SELECT run, count(*) FROM parsed GROUP BY run").fetchall()
+    return counts | dict(rows_of_runs)
+
+
+def _remove(connection: duckdb.DuckDBPyConnection, condition: str) -> None:
+    """Remove all lines of the runs with a line for which the condition holds."""
+    connection.execute(
+        f"DELETE FROM parsed WHERE run IN (SELECT run FROM parsed WHERE {condition})"
     )
-    left = {run for (run,) in connection.execute("SELECT DISTINCT run FROM parsed").fetchall()}
-    return counts | {run: count for run, count, _ in found if run in left}
 
 
-def _forget(connection: duckdb.DuckDBPyConnection, runs: list[int]) -> None:
-    if runs:
-        tables.make(connection, "bad", {"run": "UBIGINT"}, {"run": runs})
-        connection.execute("DELETE FROM parsed WHERE run IN (SELECT run FROM bad)")
+def _probe(connection: duckdb.DuckDBPyConnection, column: str) -> dict[str, Sample | None]:
+    """What the record reads of each different text; None: it would not write the same again."""
+    texts = connection.execute(f"SELECT DISTINCT {column} FROM parsed").fetchall()
+    return {text: samples.read_as_written(_PROBES[column].format(text)) for (text,) in texts}
 
 
-def _strange(connection: duckdb.DuckDBPyConnection) -> list[int]:
-    """The runs with a name or a tail that is not as it should be; there are few different ones."""
-    looks: dict[str, Callable[[str], object]] = {
-        "node": nodesets.is_name,
-        "metric": re.compile(PLAIN).fullmatch,
-        "tail": TAIL.fullmatch,
-    }
-    runs: list[int] = []
-    for column, fits in looks.items():
-        texts = connection.execute(f"SELECT DISTINCT {column} FROM parsed").fetchall()
-        if bad := [text for (text,) in texts if not fits(text)]:
-            tables.make(connection, "strange", {"text": "VARCHAR"}, {"text": bad})
-            runs += [
-                run
-                for (run,) in connection.execute(
-                    f"SELECT DISTINCT run FROM parsed WHERE {column} IN (SELECT text FROM strange)"
-                ).fetchall()
-            ]
-    return runs
-
-
-def _join(connection: duckdb.DuckDBPyConnection, heads: Mapping[int, Header]) -> dict[int, str]:
-    """Prepare what gives the parsed lines their series and contexts; the contexts by their key."""
-    found = connection.execute("SELECT DISTINCT metric FROM parsed").fetchall()
-    metrics = [metric for (metric,) in found]
+def _join(
+    connection: duckdb.DuckDBPyConnection,
+    heads: Mapping[int, Header],
+    tails: Mapping[str, Sample | None],
+) -> None:
+    """Prepare what `NARROW` joins to the parsed lines, and add their contexts."""
+    metrics = [m for (m,) in connection.execute("SELECT DISTINCT metric FROM parsed").fetchall()]
     tables.make(
         connection,
         "metrics",
         {"metric": "VARCHAR", "part": "UBIGINT"},
         {"metric": metrics, "part": [*map(rows.of_metric, metrics)]},
     )
-    ends = connection.execute("SELECT DISTINCT tail FROM parsed").fetchall()
-    tables.make(
-        connection, "tails", TAILS, tables.columns([_tail(text) for (text,) in ends], TAILS)
-    )
+    ends = [
+        {
+            "tail": text,
+            "why": sample.why,
+            "trial": sample.trial,
+            "dims": rows.canonical(sample.dims),
+            "own": rows.canonical(sample.own_conditions),
+            "part": rows.of_dims(sample.dims),
+        }
+        for text, sample in tails.items()
+        if sample
+    ]
+    tables.make(connection, "tails", TAILS, tables.columns(ends, TAILS))
     used = connection.execute(
         "SELECT DISTINCT run, own FROM parsed JOIN tails USING (tail)"
     ).fetchall()
@@ -184,18 +177,4 @@ def _join(connection: duckdb.DuckDBPyConnection, heads: Mapping[int, Header]) ->
             "part": [c.part for c in contexts],
         },
     )
-    return {c.key: c.conditions for c in contexts}
-
-
-def _tail(text: str) -> dict[str, Any]:
-    """What follows value or status in a line, read."""
-    held = json.loads("{" + text.removeprefix(","))
-    dims = held.get("dims", {})
-    return {
-        "tail": text,
-        "why": held.get("why", ""),
-        "trial": held.get("trial", 0),
-        "dims": rows.canonical(dims),
-        "own": rows.canonical(held.get("conditions", {})),
-        "part": rows.of_dims(dims),
-    }
+    tables.add_contexts(connection, contexts)

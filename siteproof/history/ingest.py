@@ -1,6 +1,6 @@
 """Files below perflogs into tables: new_runs, new_contexts, new_samples.
 
-Our own files go the fast way where they may, and by way of `samples.read` otherwise.
+The fast reader takes our own files where it can, and `samples.read` the others.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ class Listed:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is a copy of what plain ReFrame has written."""
+        """Whether it is a copy of a file of plain ReFrame."""
         return self.file.split("/")[1] == IMPORTED
 
 
 def read(connection: duckdb.DuckDBPyConnection, files: Sequence[Listed]) -> tuple[str, Refused]:
-    """Fill the tables of the new rows; SQL that selects all new samples, and what was refused."""
+    """Fill the tables of the new rows; SQL for all new samples, and what was refused."""
     tables.clear(connection)
     fast.prepare(connection)
     heads: dict[int, Header] = {}
     bodies: dict[int, str] = {}
     own = [listed for listed in files if not listed.is_foreign]
     for listed in own:
-        if (held := _screened(listed)) is not None:
-            heads[listed.run], bodies[listed.run] = held
+        if (parts := _screened(listed)) is not None:
+            heads[listed.run], bodies[listed.run] = parts
     counts = fast.parse(connection, heads, bodies)
     tables.add(
         connection,
@@ -75,7 +75,7 @@ def read(connection: duckdb.DuckDBPyConnection, files: Sequence[Listed]) -> tupl
 
 
 def _screened(listed: Listed) -> tuple[Header, str] | None:
-    """Header and other lines of a file that may go the fast way."""
+    """Header and other lines of a file that the fast reader may take."""
     try:
         data = safe.read(listed.path, below=listed.perflogs, limit=safe.SAMPLES)
         first, body = data.partition(b"\n")[0], fast.body(data)
@@ -83,14 +83,14 @@ def _screened(listed: Listed) -> tuple[Header, str] | None:
             return None
         head = samples.header_of(f"{listed.path}:1", first.decode("utf-8"))
         samples.must_lie_at(listed.path, head)
-        rows.run_row(head, listed.file, listed.run, 0)  # there may be no such time in UTC
+        rows.run_row(head, listed.file, listed.run, 0)  # its time may not exist in UTC
     except (OSError, UnicodeDecodeError, UserError):
         return None
     return head, body
 
 
 def _exactly(connection: duckdb.DuckDBPyConnection, listed: Listed, refused: Refused) -> None:
-    """Add a file by way of samples.read, or what it says."""
+    """Add a file by samples.read, or why it refuses it."""
     try:
         run, found, contexts = rows.of_file(listed.path, listed.file, listed.run)
     except UserError as error:
@@ -98,17 +98,13 @@ def _exactly(connection: duckdb.DuckDBPyConnection, listed: Listed, refused: Ref
         return
     tables.add(connection, "runs", [run])
     tables.add(connection, "samples", found)
-    tables.add(
-        connection,
-        "contexts",
-        [{"context": key, "conditions": text} for key, text in contexts.items()],
-    )
+    tables.add_contexts(connection, contexts)
 
 
 def _foreign(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Listed], refused: Refused
 ) -> None:
-    """Add what plain ReFrame has measured; its broken lines are refused, the others count."""
+    """Add files of plain ReFrame; their broken lines are refused, the others count."""
     if not files:
         return
     from siteproof.history.foreign import formats  # most stores hold no such file

@@ -1,4 +1,4 @@
-"""Questions that people ask of a history, as SQL: the examples of `siteproof history --help`."""
+"""Example queries of the history, which `siteproof history --help` prints; and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import duckdb
 
-AGAIN = 0.1  # s; DuckDB forgets an interrupt that comes before its question is at work
+AGAIN = 0.1  # s; DuckDB ignores an interrupt that comes before its query has started
 
 
 @dataclass(frozen=True)
 class Question:
-    """An example. sql: a statement as a person would type it, with the names of `asked` in it."""
+    """An example. sql: a statement as a person would type it."""
 
     title: str
     sql: str
@@ -31,7 +31,7 @@ SELECT time, metric, value, unit, status FROM samples
 WHERE node = '{NODE}' ORDER BY metric, series, time""",
 )
 TODAY = Question(
-    "the fleet's newest figures against its past, node by node, worst first",
+    "the fleet's newest values against its past, node by node, worst first",
     """\
 WITH newest AS (SELECT series, max(time)::DATE AS day FROM samples GROUP BY series)
 SELECT metric, node, median(base) FILTER (time::DATE = day) AS today,
@@ -60,32 +60,33 @@ ALL = (HISTORY, TODAY, CHANGED, KERNEL)
 
 @contextmanager
 def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """While this lasts, SIGINT interrupts what the connection does; then KeyboardInterrupt."""
+    """Within it SIGINT interrupts a query of the connection; then KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals come to the main thread alone
+        yield  # only the main thread gets signals
         return
-    heard, told = socket.socketpair()
-    told.setblocking(False)
-    before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-
-    def wait() -> None:
-        asked = False
-        while True:
-            ready, _, _ = select.select([heard], [], [], AGAIN if asked else None)
-            if ready:
-                number = heard.recv(1)
-                if not number:
-                    return
-                asked = asked or number[0] == signal.SIGINT
-            if asked:
-                connection.interrupt()
-
-    watcher = threading.Thread(target=wait, daemon=True)
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_watch, args=(receiver, connection), daemon=True)
     watcher.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(before)
-        told.close()  # the watcher reads the end
+        sender.close()  # the watcher then reads an end, and returns
         watcher.join()
-        heard.close()
+        receiver.close()
+
+
+def _watch(receiver: socket.socket, connection: duckdb.DuckDBPyConnection) -> None:
+    """Interrupt the connection, again and again, once SIGINT has come."""
+    is_interrupted = False
+    while True:
+        ready, _, _ = select.select([receiver], [], [], AGAIN if is_interrupted else None)
+        if ready:
+            number = receiver.recv(1)
+            if not number:
+                return
+            is_interrupted = is_interrupted or number[0] == signal.SIGINT
+        if is_interrupted:
+            connection.interrupt()

@@ -1,4 +1,4 @@
-"""Bring a store up to date: what is new, has changed or has gone since it was last looked at."""
+"""Bring a store up to date: files that are new, have changed or were removed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from siteproof.errors import UserError
 from siteproof.history import store, tables, views
 from siteproof.history.store import Index, Part
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 Stamp = tuple[int, int]  # size, time of change in ns
-BATCH = 64_000_000  # bytes of files that become one part; it takes about six times the memory
-WASTE = 100_000  # rows of files that are gone or have changed, from which on a store is rewritten
+BATCH = 64_000_000  # bytes of files that become one part, with about six times the memory
+WASTE = 100_000  # rows of removed or changed files; a store with more is rewritten
 
 
 class Refresh:
-    """A store and its index, on disk or, where that cannot be, in memory.
+    """A store and its index: on disk, or in memory if it cannot be written.
 
-    notes: what the user should be told of the store. folder: None where it is in memory only.
+    notes: warnings for the user about the store. is_kept: whether it is on disk.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, perflogs: Path) -> None:
@@ -32,90 +32,89 @@ class Refresh:
         self.notes: list[str] = []
         self.folder = store.folder_of(perflogs)
         self.is_kept = True
-        self._read_only = ""
         self.index = self._load()
         self._before = list(self.index.parts)
 
     def _load(self) -> Index:
-        if whose := _strange(self.folder):
-            self._alone(f"refused: {whose}")
-            return Index()
         try:
+            _must_be_own(self.folder)
             found = store.load(self.folder)
             for part in found.parts if found else ():
                 for table in part.sizes:
                     self._look_at(part, table)
         except store.Broken as error:
-            self.notes.append(f"{self.folder}: made anew, because {error}")
+            self.notes.append(f"{self.folder}: made again, because {error}")
+            return Index()
+        except UserError as error:
+            self._use_memory(error.what)
             return Index()
         return found or Index()
 
     def _look_at(self, part: Part, table: str) -> None:
-        """Read a file's footer, so that a broken one is found before it is asked."""
+        """Read a file's footer, so that a broken file is found before it is queried."""
         try:
             self.connection.execute(
                 f"SELECT {views.names(table)} FROM {self.relation(part, table)} LIMIT 0"
             )
         except duckdb.Error:
             name = store.file_name(part.name, table)
-            raise store.Broken(f"{name} is no Parquet file of ours") from None
+            raise store.Broken(f"{name} is not a Parquet file of the store") from None
 
     def relation(self, part: Part, table: str) -> str:
-        """What SQL calls a part's table."""
+        """A part's table in SQL."""
         if not part.sizes:
             return f'"{part.name}.{table}"'
         path = self.folder / store.file_name(part.name, table)
         return f"read_parquet({store.quoted(path)})"
 
     def forget(self, systems: Sequence[str]) -> None:
-        """Read all files of some systems or of all again."""
+        """Make `run` read all files of some systems, or of all, again."""
         if not systems:
             self.index.parts = []
         for name in [name for name in self.index.files if is_of(name, systems)]:
             del self.index.files[name]
             self.index.refused.pop(name, None)
 
-    def run(self, systems: Sequence[str], told: Told | None) -> None:
+    def run(self, systems: Sequence[str], progress: Progress | None) -> None:
         """Read what has changed in some systems or in all. Raises UserError, OSError."""
-        there = dict(_scan(self.perflogs, systems))
-        known = {name: held for name, held in self.index.files.items() if is_of(name, systems)}
-        gone = [name for name in known if name not in there]
-        new = [name for name, stamp in there.items() if known.get(name, ())[:2] != stamp]
-        if not (new or gone):
+        stamps = dict(_scan(self.perflogs, systems))
+        removed = [n for n in self.index.files if is_of(n, systems) and n not in stamps]
+        changed = [n for n, stamp in stamps.items() if self.index.files.get(n, ())[:2] != stamp]
+        if not (changed or removed):
             return
-        for name in (*gone, *new):
+        for name in (*removed, *changed):
             self.index.files.pop(name, None)
             self.index.refused.pop(name, None)
         self._make_folder()
-        for done, batch in _batches(new, there):
-            self._read(batch, there)
-            if told:
-                told(done, len(new))
+        for done, batch in _batches(changed, stamps):
+            self._read(batch, stamps)
+            if progress:
+                progress(done, len(changed))
         self._merge()
         if self.is_kept:
             self._save([part for part in self._before if part not in self.index.parts])
 
-    def _read(self, names: Sequence[str], there: dict[str, Stamp]) -> None:
-        from siteproof.history import ingest  # sites and schemas, which a mere question needs not
+    def _read(self, names: Sequence[str], stamps: dict[str, Stamp]) -> None:
+        from siteproof.history import ingest  # imports sites and schemas, which a query needs not
 
         files = []
         for name in names:
             self.index.turn += 1
             files.append(ingest.Listed(self.perflogs / name, name, self.index.turn))
-            self.index.files[name] = (*there[name], self.index.turn)
+            self.index.files[name] = (*stamps[name], self.index.turn)
         found, refused = ingest.read(self.connection, files)
         self.index.refused |= refused
         queries = {table: f"SELECT * FROM new_{table}" for table in views.KEPT}
         self._add(queries | {"samples": found})
 
     def _add(self, queries: dict[str, str]) -> None:
-        """One more part, on disk if that can be."""
+        """Add a part, on disk if possible."""
         if self.is_kept:
             try:
                 self.index.parts.append(store.write(self.connection, self.folder, queries))
                 return
             except OSError as error:
-                self._in_memory(error)
+                self._use_memory(error.strerror, error.filename)
         name = f"memory {len(self.index.parts)}"
         for table, query in queries.items():
             self.connection.execute(f'CREATE TEMP TABLE "{name}.{table}" AS {query}')
@@ -123,27 +122,25 @@ class Refresh:
         self.index.parts.append(Part(name, found[0][0], {}))
 
     def _make_folder(self) -> None:
+        if not self.is_kept:
+            return
         try:
-            if not self.is_kept:
-                return
             self.folder.mkdir(0o775, parents=True, exist_ok=True)
-            if not os.access(self.folder, os.W_OK | os.X_OK):
-                raise PermissionError(13, "Permission denied", str(self.folder))
         except OSError as error:
-            self._in_memory(error)
+            self._use_memory(error.strerror, error.filename)
+            return
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            self._use_memory("Permission denied")
 
-    def _in_memory(self, error: OSError) -> None:
-        self._alone(error.strerror or "", error.filename)
-
-    def _alone(self, why: str, where: object = None) -> None:
+    def _use_memory(self, why: str | None, where: object = None) -> None:
         self.is_kept = False
         self.notes.append(
-            f"{where or self.folder}: {why}: the history is made in memory, "
-            "each time anew. Allowed: SITEPROOF_CACHE names a folder that can be written."
+            f"{where or self.folder}: {why or ''}: the history is made in memory, "
+            "each time again. Allowed: SITEPROOF_CACHE names a folder that can be written."
         )
 
     def _merge(self) -> None:
-        """Few parts: small ones become one, and all do if much of them is out of date."""
+        """Merge small parts into one, or all of them if much of them is out of date."""
         if not self.is_kept:
             return
         count = store.to_merge(self.index.parts)
@@ -167,7 +164,7 @@ class Refresh:
         return int(found[0][0])
 
     def runs(self, turns: str) -> str:
-        """SQL for the runs of files that still are as they were read."""
+        """SQL for the runs of files that have not changed since they were read."""
         relations = [self.relation(part, "runs") for part in self.index.parts]
         if not relations:
             return f"SELECT {views.names('runs')} FROM new_runs"
@@ -175,27 +172,20 @@ class Refresh:
 
     def turns(self, name: str, systems: Sequence[str]) -> None:
         """A table of the turns that count, of some systems or of all."""
-        tables.make(
-            self.connection,
-            name,
-            {"turn": "UBIGINT"},
-            {
-                "turn": [
-                    turn for file, (_, _, turn) in self.index.files.items() if is_of(file, systems)
-                ]
-            },
-        )
+        files = self.index.files.items()
+        turns = [turn for file, (_, _, turn) in files if is_of(file, systems)]
+        tables.make(self.connection, name, {"turn": "UBIGINT"}, {"turn": turns})
 
     def _save(self, retired: Iterable[Part]) -> None:
         try:
             store.save(self.folder, self.index)
             store.clean(self.folder, self.index, retired)
         except OSError as error:
-            self._in_memory(error)
+            self._use_memory(error.strerror, error.filename)
 
 
 def is_of(name: str, systems: Sequence[str]) -> bool:
-    """Whether a file below perflogs is of some systems; of none means of any."""
+    """Whether a file below perflogs belongs to one of the systems; without systems, to any."""
     return not systems or name.partition("/")[0] in systems
 
 
@@ -225,7 +215,7 @@ def _folders(path: Path) -> list[str]:
 
 def _own(folder: Path, name: str, root: os.stat_result | None) -> Iterator[tuple[str, Stamp]]:
     if folder.is_symlink():
-        yield name, _stamp(folder.lstat, root)  # its reader refuses it
+        yield name, _stamp(folder.lstat, root)  # the reader refuses a link
         return
     with os.scandir(folder) as found:
         entries = sorted(
@@ -243,47 +233,45 @@ def _foreign(
 
     for path in formats.files(perflogs, system):
         size, moment = _stamp(path.lstat, root)
-        zone = _stamp(formats.zone_file(path).lstat, root)  # another zone makes other rows
+        zone = _stamp(formats.zone_file(path).lstat, root)  # the rows depend on the zone, too
         yield str(path.relative_to(perflogs)), (size + zone[0], moment + zone[1])
 
 
 def _stamp(stat: Callable[[], os.stat_result], root: os.stat_result | None) -> Stamp:
-    """What changes when a file is to be read again: its content, or whether its owner is trusted.
+    """Size and time; another stamp if the file is to be read again. root: perflogs.
 
-    root: perflogs.
+    It also changes when the owner of the file becomes trusted, or is no longer trusted.
     """
     try:
         found = stat()
     except OSError:
-        return 0, 0  # whoever reads it will say why it cannot be read
-    # The inode's time: a mended permission changes it, and a copy cannot bring along an older one.
+        return 0, 0  # reading it gives the reason
+    # The inode's time: a change of permissions changes it, and `cp -p` does not restore it.
     strange = root is not None and not files.trusts(found.st_uid, root)
     return found.st_size, -found.st_ctime_ns if strange else found.st_ctime_ns
 
 
-def _batches(names: Sequence[str], there: dict[str, Stamp]) -> Iterator[tuple[int, list[str]]]:
-    """Names in portions, each with how many there are up to its end."""
+def _batches(names: Sequence[str], stamps: dict[str, Stamp]) -> Iterator[tuple[int, list[str]]]:
+    """Names in batches, each with the number of names up to its end."""
     batch: list[str] = []
     size = 0
     for done, name in enumerate(names, start=1):
         batch.append(name)
-        size += there[name][0]
+        size += stamps[name][0]
         if size >= BATCH or done == len(names):
             yield done, batch
             batch, size = [], 0
 
 
-def _strange(folder: Path) -> str:
-    """Who else could change what a folder of ours holds, in words; usually nobody.
-
-    A folder that is not there is nobody's.
-    """
+def _must_be_own(folder: Path) -> None:
+    """Raises UserError if another user could change the files of a folder that is there."""
     try:
         found = folder.lstat()
     except OSError:
-        return ""
+        return
     if not S_ISDIR(found.st_mode):
-        return "it is no folder"
+        raise UserError(folder, "refused: it is not a folder")
     if not files.trusts(found.st_uid, found, {0, os.geteuid()}):
-        return f"it belongs to {files.name_of(found.st_uid)}"
-    return "everybody may write to it" if found.st_mode & S_IWOTH else ""
+        raise UserError(folder, f"refused: it belongs to {files.name_of(found.st_uid)}")
+    if found.st_mode & S_IWOTH:
+        raise UserError(folder, "refused: everybody may write to it")

@@ -1,4 +1,4 @@
-"""Rows of history from samples that `samples.read` has accepted: the slow and exact way in.
+"""Rows of history from samples that `samples.read` has accepted.
 
 The store keeps a row of `samples` narrow: what all of a job's rows share is in `runs`, and the
 conditions, of which there are few, in `contexts`. The views put them together again.
@@ -22,16 +22,15 @@ from siteproof.record import samples, series
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.series import CONTRACTUAL
 
-SITEPROOF, REFRAME = "siteproof", "reframe"  # sources, beside PUBLISHED
-MOST_TRIALS = 2**31 - 1  # what the column holds
+SITEPROOF, REFRAME = "siteproof", "reframe"  # sources, in addition to PUBLISHED
 
 
 @dataclass(frozen=True)
 class Context:
-    """Under which conditions rows were measured.
+    """The conditions of some rows.
 
-    conditions: all of them, as JSON. key: a hash of that. part: what they, with the system and
-    the environment, give to the number of a series.
+    conditions: all of them, as JSON. key: a hash of that. part: the part of a series' number that
+    they give it, with the system and the environment.
     """
 
     conditions: str
@@ -40,7 +39,7 @@ class Context:
 
 
 def canonical(texts: Mapping[str, str]) -> str:
-    """An object as JSON, the same text for the same content."""
+    """An object as JSON: equal objects give the same text."""
     return json.dumps(dict(texts), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -51,7 +50,7 @@ def hashed(*words: str) -> int:
 
 
 def run_row(head: Header, file: str, run: int, count: int) -> dict[str, Any]:
-    """What all rows of a file share. Raises UserError for a time that no calendar has in UTC."""
+    """What all rows of a file share. Raises UserError for a time that does not exist in UTC."""
     return {
         "run": run,
         "system": head.system,
@@ -77,30 +76,27 @@ def _utc(text: str, where: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
     except OverflowError:
-        raise UserError(where, f"'{text}' is before or after all years") from None
+        raise UserError(where, f"'{text}' is before the first or after the last year") from None
 
 
 def of_file(
     path: Path, file: str, run: int
-) -> tuple[dict[str, Any], list[dict[str, Any]], dict[int, str]]:
-    """The run, the narrow rows and the conditions of a file. Raises UserError with its line."""
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[Context]]:
+    """The run, the narrow rows and their contexts of a file. Raises UserError with its line."""
     found = samples.read(path)
     head = found[0].header if found else samples.read_header(path)
     samples.must_lie_at(path, head)
     contexts: dict[str, Context] = {}
     rows = []
-    for line, sample in enumerate(found, start=2):
+    for sample in found:
         own = canonical(sample.own_conditions)
         if own not in contexts:
             contexts[own] = context(head, sample.own_conditions)
-        if abs(sample.trial) > MOST_TRIALS:
-            raise UserError(f"{path}:{line}", f"no job has a trial {sample.trial:.3g}")
         rows.append(_row(sample, run, contexts[own]))
-    conditions = {c.key: c.conditions for c in contexts.values()}
-    return run_row(head, file, run, len(rows)), rows, conditions
+    return run_row(head, file, run, len(rows)), rows, list(contexts.values())
 
 
-def _row(sample: Sample, run: int, held: Context) -> dict[str, Any]:
+def _row(sample: Sample, run: int, context: Context) -> dict[str, Any]:
     is_ok, number = sample.status == "ok", sample.value
     value = float(number) if isinstance(number, Decimal) else None
     return {
@@ -114,10 +110,10 @@ def _row(sample: Sample, run: int, held: Context) -> dict[str, Any]:
         "kind": units.kind(sample.unit) if is_ok else "",
         "status": sample.status,
         "why": sample.why,
-        "trial": int(sample.trial),
+        "trial": sample.trial,
         "dims": canonical(sample.dims),
-        "context": held.key,
-        "series": held.part ^ of_metric(sample.metric) ^ of_dims(sample.dims),
+        "context": context.key,
+        "series": context.part ^ of_metric(sample.metric) ^ of_dims(sample.dims),
     }
 
 
@@ -128,21 +124,21 @@ def factor(unit: str) -> float:
 
 
 def of_metric(metric: str) -> int:
-    """What the metric gives to the number of a series."""
+    """The part of a series' number that the metric gives it."""
     return hashed("metric", metric)
 
 
 def of_dims(dims: Mapping[str, str]) -> int:
-    """What the dimensions give, but those of a run."""
+    """The part that the dimensions give it, without those within a job."""
     kept = {k: v for k, v in dims.items() if k not in series.OF_A_RUN}
     return hashed("dims", canonical(kept))
 
 
 def context(head: Header, own: Mapping[str, str]) -> Context:
-    """The context of a job's rows that differ from it in `own`."""
+    """The context of a job's rows with these conditions of their own."""
     sample = Sample(head, "", "", own_conditions=own)
-    told, decide = canonical(sample.conditions), series.conditions(sample)
+    conditions, decide = canonical(sample.conditions), series.conditions(sample)
     if decide["mode"] in CONTRACTUAL:
         decide["mode"] = CONTRACTUAL[0]
     part = hashed("context", head.system, head.environment, canonical(decide))
-    return Context(told, hashed("conditions", told), part)
+    return Context(conditions, hashed("conditions", conditions), part)

@@ -1,9 +1,9 @@
-"""The store: Parquet parts that are derived from perflogs, and an index that says which count.
+"""The store: Parquet parts that are derived from perflogs, and an index of the parts that count.
 
-A part is three files, written under another name and renamed; then the index is, and from then on
-the part counts. Whatever ends a writer leaves the index before or after it, and nothing between.
-Two writers do not hinder each other: the index that is renamed last counts, and is whole by itself.
-Files that no index has named for an hour are removed by a later writer.
+A part is three files. They are written under temporary names and renamed, and then the index is.
+So a writer that is killed leaves either the old index or the new one. Two writers do not disturb
+each other: the index that is renamed last counts, and it is complete.
+A later writer removes files that no index has named for an hour.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from siteproof.errors import UserError
 from siteproof.history import views
 
 INDEX = "index.json"
-LEFTOVER = 3600.0  # seconds after which nobody can still be reading or writing an unnamed file
-# What a row is, beside the files here.
+LEFTOVER = 3600.0  # seconds after which nobody still reads or writes a file that no index names
+# Further files that determine the rows of the store.
 DECIDE = ("record/samples.py", "record/series.py", "units.py")
-CLOSED = 500_000  # rows from which on a part is not merged with later ones
-FEWER = 3  # a part is merged with a new one that has not this many times fewer rows
-LARGEST = 1 << 40  # bytes of a part, or of the index, which this user has written
+CLOSED = 500_000  # rows; a part with as many is not merged with later ones
+FEWER = 3  # parts are merged unless the newer has this many times fewer rows
+LARGEST = 1 << 40  # bytes of a part or of the index
 _PART = re.compile(r"[0-9a-f]+-[0-9a-f]+")
 _COPY = "(FORMAT parquet, COMPRESSION zstd)"
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of some files. sizes: of its files in bytes; none where it is kept in memory."""
+    """Rows of some files. sizes: of its files in bytes; empty if it is kept in memory."""
 
     name: str
     rows: int
@@ -60,11 +60,11 @@ class Index:
 
 
 class Broken(Exception):
-    """Why a store cannot be used: it is made anew."""
+    """Why a store cannot be used. It is then made again."""
 
 
 def cache_folder() -> Path:
-    """Where this user's derived files are: SITEPROOF_CACHE, or siteproof in XDG's folder."""
+    """The folder of this user's derived files: SITEPROOF_CACHE, or siteproof in XDG_CACHE_HOME."""
     if own := os.environ.get("SITEPROOF_CACHE"):
         return Path(own).resolve()
     xdg = os.environ.get("XDG_CACHE_HOME")
@@ -79,7 +79,7 @@ def folder_of(perflogs: Path) -> Path:
 
 @cache
 def version() -> str:
-    """What makes the rows, as a hash: a store that other code has made is made anew."""
+    """A hash of the code that makes the rows: a store of other code is made again."""
     digest, here = hashlib.blake2b(digest_size=8), Path(__file__).parent
     for path in [*sorted(here.rglob("*.py")), *(here.parent / name for name in DECIDE)]:
         digest.update(path.read_bytes())
@@ -87,7 +87,7 @@ def version() -> str:
 
 
 def load(folder: Path) -> Index | None:
-    """The index of a store; None if there is none yet. Raises Broken."""
+    """The index of a store; None if there is no store yet. Raises Broken."""
     if not folder.is_dir():
         return None
     try:
@@ -108,14 +108,14 @@ def load(folder: Path) -> Index | None:
         raise Broken(f"its index cannot be read ({type(error).__name__})") from None
     for part in index.parts:
         if not _PART.fullmatch(part.name):
-            raise Broken("its index names what is no part")
+            raise Broken("its index has a name that no part has")
         for table, size in part.sizes.items():
             _check(folder, file_name(part.name, table), size)
     return index
 
 
 def _check(folder: Path, name: str, size: int) -> None:
-    """DuckDB will open it by its name: nobody else may have written it, or may replace it."""
+    """DuckDB opens it by its name, so nobody else may have written it or be able to replace it."""
     try:
         with files.opened(folder / name, below=folder, limit=LARGEST) as handle:
             found = os.fstat(handle).st_size
@@ -124,7 +124,7 @@ def _check(folder: Path, name: str, size: int) -> None:
     except UserError as error:
         raise Broken(f"{name} is {error.what}") from None
     if found != size:
-        raise Broken(f"{name} has another size than was written")
+        raise Broken(f"{name} does not have the size that was written")
 
 
 def file_name(part: str, table: str) -> str:
@@ -133,7 +133,7 @@ def file_name(part: str, table: str) -> str:
 
 
 def save(folder: Path, index: Index) -> None:
-    """Make an index count. Raises OSError."""
+    """Write the index. Raises OSError."""
     record = {
         "version": version(),
         "turn": index.turn,
@@ -146,7 +146,7 @@ def save(folder: Path, index: Index) -> None:
 
 
 def write(connection: duckdb.DuckDBPyConnection, folder: Path, queries: Mapping[str, str]) -> Part:
-    """Write what the queries yield as a part, which does not count yet. Raises OSError."""
+    """Write the rows of the queries as a part that the index does not name yet. Raises OSError."""
     name, sizes, count = f"{time.time_ns():x}-{secrets.token_hex(4)}", {}, 0
     for table, query in queries.items():
         target = folder / file_name(name, table)
@@ -164,7 +164,7 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path, queries: Mapping[
 
 
 def clean(folder: Path, index: Index, retired: Iterable[Part]) -> None:
-    """Remove what no index names any more and nobody can be reading; retired: since now."""
+    """Remove files that the index has not named for an hour. retired: parts of the index before."""
     named = {INDEX} | {file_name(part.name, t) for part in index.parts for t in part.sizes}
     for part in retired:
         for table in part.sizes:
@@ -185,16 +185,16 @@ def _quietly(act: Callable[[Path], Any], path: Path) -> None:
     try:
         act(path)
     except OSError:
-        return  # another writer was faster, or it is not ours: a later one will do it
+        return  # another writer has removed it, or it belongs to another user
 
 
 def quoted(text: object) -> str:
-    """A text as SQL has it."""
+    """A text as a literal of SQL."""
     return "'" + str(text).replace("'", "''") + "'"
 
 
 def to_merge(parts: list[Part]) -> int:
-    """How many of the last parts should become one, so that a store of n rows has few; or 0."""
+    """How many of the last parts should become one; 0: none. A large store then has few parts."""
     count, total = 0, 0
     for part in reversed(parts):
         if part.rows >= CLOSED or (count and part.rows > FEWER * total):
@@ -204,7 +204,7 @@ def to_merge(parts: list[Part]) -> int:
 
 
 def live(table: str, relations: Iterable[str], turns: str) -> str:
-    """SQL for the rows of a table that are of files that still are as they were read."""
+    """SQL for the rows of a table whose files have not changed since they were read."""
     found = " UNION ALL ".join(f"SELECT {views.names(table)} FROM {r}" for r in relations)
     if table == "contexts":
         return f"SELECT DISTINCT {views.names(table)} FROM ({found})"

@@ -1,8 +1,8 @@
-"""Tables of DuckDB made from columns of Python, and the store's own ones."""
+"""Tables of DuckDB from columns of Python, and the tables of the new rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from siteproof.history import views
+from siteproof.history.rows import Context
 
 NUMPY: dict[str, DTypeLike] = {
     "UBIGINT": np.uint64,
     "INTEGER": np.int32,
     "TIMESTAMP": "datetime64[us]",
 }
-# The digits are kept where they are not just what the value is printed as.
+# Digits are kept only where DuckDB would print the value in another way.
 DIGITS = "CASE WHEN digits IS DISTINCT FROM value::DOUBLE::VARCHAR THEN digits END AS digits"
 
 
@@ -24,17 +25,17 @@ def make(
     connection: duckdb.DuckDBPyConnection,
     name: str,
     kinds: Mapping[str, str],
-    held: Mapping[str, Sequence[Any]],
+    data: Mapping[str, Sequence[Any]],
 ) -> None:
-    """A temporary table of these columns, in place of one of that name."""
-    told = ", ".join(f'"{column}"::{kind} AS "{column}"' for column, kind in kinds.items())
-    connection.register("incoming", arrays(held, kinds))
-    connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT {told} FROM incoming')
+    """A temporary table of these columns; it replaces one of the same name."""
+    selected = ", ".join(f'"{column}"::{kind} AS "{column}"' for column, kind in kinds.items())
+    connection.register("incoming", arrays(data, kinds))
+    connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT {selected} FROM incoming')
     connection.unregister("incoming")
 
 
 def clear(connection: duckdb.DuckDBPyConnection) -> None:
-    """Empty tables new_runs, new_contexts and new_samples, of the store's columns."""
+    """Empty tables new_runs, new_contexts and new_samples with the store's columns."""
     connection.execute(
         "; ".join(
             f'CREATE OR REPLACE TEMP TABLE "new_{table}" '
@@ -45,7 +46,7 @@ def clear(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def drop(connection: duckdb.DuckDBPyConnection, kept: str) -> None:
-    """Remove all tables but those whose names begin with `kept`."""
+    """Remove all tables except those whose names begin with `kept`."""
     names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
     for name in (name for (name,) in names if not name.startswith(kept)):
         connection.execute(f'DROP TABLE "{name}"')
@@ -59,18 +60,24 @@ def add(
         add_columns(connection, table, columns(rows, views.KEPT[table]))
 
 
+def add_contexts(connection: duckdb.DuckDBPyConnection, contexts: Iterable[Context]) -> None:
+    """Add contexts to the table of the new ones, each once."""
+    conditions = {context.key: context.conditions for context in contexts}
+    add(connection, "contexts", [{"context": k, "conditions": v} for k, v in conditions.items()])
+
+
 def add_columns(
-    connection: duckdb.DuckDBPyConnection, table: str, held: Mapping[str, Sequence[Any]]
+    connection: duckdb.DuckDBPyConnection, table: str, data: Mapping[str, Sequence[Any]]
 ) -> None:
     """The same with columns."""
-    told = views.names(table).replace('"digits"', DIGITS)
-    connection.register("incoming", arrays(held, views.KEPT[table]))
-    connection.execute(f"INSERT INTO new_{table} SELECT {told} FROM incoming")
+    selected = views.names(table).replace('"digits"', DIGITS)
+    connection.register("incoming", arrays(data, views.KEPT[table]))
+    connection.execute(f"INSERT INTO new_{table} SELECT {selected} FROM incoming")
     connection.unregister("incoming")
 
 
 def remove(connection: duckdb.DuckDBPyConnection, turn: int) -> None:
-    """Take back what was added of a file."""
+    """Remove the rows of a file."""
     for table in ("runs", "samples"):
         connection.execute(f"DELETE FROM new_{table} WHERE run >> {views.RUN_SHIFT} = ?", [turn])
 
@@ -82,18 +89,18 @@ def columns(
     return {name: [row[name] for row in rows] for name in names}
 
 
-def arrays(held: Mapping[str, Sequence[Any]], kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Columns as DuckDB takes them. None is a NULL where the kind allows it."""
+def arrays(data: Mapping[str, Sequence[Any]], kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Columns as DuckDB reads them. None becomes NULL in a column of texts or DOUBLE."""
     return {
         name: np.asarray(column, dtype=NUMPY[kinds[name]])
         if kinds[name] in NUMPY
         else array(column)
-        for name, column in held.items()
+        for name, column in data.items()
     }
 
 
-def array(held: Sequence[Any]) -> np.ndarray:
-    """A column of Python's objects; np.array would look into lists."""
-    found = np.empty(len(held), dtype=object)
-    found[:] = held
+def array(values: Sequence[Any]) -> np.ndarray:
+    """A column of Python's objects; np.array would make a list of lists two-dimensional."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
     return found

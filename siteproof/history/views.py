@@ -1,6 +1,6 @@
 """The views that a user may query: `samples`, one row a value, and `runs`, one row a file.
 
-Each column has its sentence here; `siteproof history --columns` shows them.
+Each column is described here; `siteproof history --columns` prints it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a view. kind: its type in SQL. says: what it holds, in one sentence.
+    """A column of a view. kind: its type in SQL. meaning: one sentence.
 
-    kept: how the view makes it of the store's tables r (runs), s (samples), c (contexts).
+    kept: the SQL that makes it of the store's tables r (runs), s (samples), c (contexts).
     """
 
     name: str
     kind: str
-    says: str
+    meaning: str
     kept: str = ""
 
 
 _HEADER = (
     Column("system", "VARCHAR", "The system that was measured."),
-    Column("partition", "VARCHAR", "Its partition; 'published' for published figures."),
+    Column("partition", "VARCHAR", "Its partition; 'published' for published values."),
     Column("environment", "VARCHAR", "The programming environment."),
     Column("session", "VARCHAR", "The session, whose name begins with its start in UTC."),
     Column("campaign", "VARCHAR", "The campaign that the session belongs to; empty if none."),
@@ -36,7 +36,7 @@ _HEADER = (
     Column(
         "source",
         "VARCHAR",
-        "siteproof, published (figures of others), or reframe (logs of plain ReFrame).",
+        "siteproof, published (values from a report), or reframe (logs of plain ReFrame).",
     ),
     Column(
         "place",
@@ -55,7 +55,7 @@ SAMPLES = (
     Column(
         "metric",
         "VARCHAR",
-        "Check and figure, such as Stream.triad; Stream.* where a failure speaks of all.",
+        "Check and metric, such as Stream.triad; Stream.* if a failure concerns all of a check.",
         "s.metric",
     ),
     Column(
@@ -146,16 +146,16 @@ ORDER = {"samples": "node, metric, run", "runs": "run", "contexts": "context"}
 
 
 def names(table: str) -> str:
-    """The columns of a kept table, as SELECT wants them."""
+    """The columns of a kept table, as a list for SELECT."""
     return ", ".join(f'"{name}"' for name in KEPT[table])
 
 
 def create(samples: Iterable[str], contexts: Iterable[str]) -> Sequence[str]:
-    """SQL that makes the views, of a table `live_runs` and of these relations."""
-    told = ", ".join(f"{c.kept or f'r.{_quoted(c.name)}'} AS {_quoted(c.name)}" for c in SAMPLES)
+    """SQL that makes the views from a table `live_runs` and these relations."""
+    columns = ", ".join(f"{c.kept or f'r.{_quoted(c.name)}'} AS {_quoted(c.name)}" for c in SAMPLES)
     runs = ", ".join(_quoted(c.name) for c in RUNS)
     return (
-        f"CREATE TEMP VIEW samples AS SELECT {told} FROM ({_union('samples', samples)}) s "
+        f"CREATE TEMP VIEW samples AS SELECT {columns} FROM ({_union('samples', samples)}) s "
         "JOIN live_runs r USING (run) LEFT JOIN (SELECT context, any_value(conditions) AS "
         f"conditions FROM ({_union('contexts', contexts)}) GROUP BY context) c USING (context)",
         f"CREATE TEMP VIEW runs AS SELECT {runs} FROM live_runs",

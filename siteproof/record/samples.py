@@ -110,6 +110,9 @@ class Header:
             return None
 
 
+_NO_HEADER = Header("", "", "", "", "", "", "")
+
+
 @dataclass(frozen=True)
 class Sample:
     """One measured value, or why there is none.
@@ -228,6 +231,15 @@ def read(path: Path) -> list[Sample]:
         _read_line(f"{path}:{number}", header, _loads(f"{path}:{number}", line))
         for number, line in enumerate(lines, start=2)
     ]
+
+
+def read_as_written(line: str) -> Sample | None:
+    """The sample of a line that `write` writes exactly so, with an empty header; None of others."""
+    try:
+        sample = _read_line("", _NO_HEADER, _loads("", line))
+    except UserError:
+        return None
+    return sample if _dumps(_line(sample)) == line else None
 
 
 def read_header(path: Path) -> Header:

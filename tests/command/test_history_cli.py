@@ -136,14 +136,14 @@ def test_the_examples_find_what_was_planted(data):
         ("SELEC 1", "syntax error"),
         ("SELECT nope FROM samples", '"nope" not found'),
         ("SELECT * FROM nope", "nope does not exist"),
-        ("", "not one question"),
-        ("SELECT 1; SELECT 2", "not one question"),
-        ("DROP VIEW samples", "not one question"),
-        ("COPY (SELECT 1) TO '/tmp/x'", "not one question"),
-        ("EXPLAIN SELECT 1", "not one question"),
+        ("", "not a single query"),
+        ("SELECT 1; SELECT 2", "not a single query"),
+        ("DROP VIEW samples", "not a single query"),
+        ("COPY (SELECT 1) TO '/tmp/x'", "not a single query"),
+        ("EXPLAIN SELECT 1", "not a single query"),
         ("SELECT now() AS x", "the column x has a zone. Convert it to UTC"),
-        ("SET threads = 1", "not one question"),
-        ("ATTACH 'x.db'", "not one question"),
+        ("SET threads = 1", "not a single query"),
+        ("ATTACH 'x.db'", "not a single query"),
         ("SELECT error('gone')", "gone"),
         ("SELECT * FROM read_text('/etc/passwd')", "disabled by configuration"),
         ("SELECT * FROM read_csv('perflogs')", "disabled by configuration"),
@@ -163,7 +163,7 @@ def test_no_query_writes_into_the_store(data):
     run()
     folder = next((data / "cache").iterdir())
     out, code = run("--sql", f"EXPLAIN ANALYZE COPY (SELECT 1) TO '{folder}/x.csv'")
-    assert (code, "not one question" in out) == (2, True)
+    assert (code, "not a single query" in out) == (2, True)
     assert not (folder / "x.csv").exists()
 
 
@@ -236,23 +236,23 @@ def test_a_sheet_gets_no_formula(own):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--export", "x.xls"], "is of no known kind. Allowed: NAME.csv"),
-        (["--export", "none/x.csv"], "is a folder, or in none"),
+        (["--export", "x.xls"], "has no known ending. Allowed: NAME.csv"),
+        (["--export", "none/x.csv"], "is a folder, or its folder"),
         (
             ["--export", "x.csv", "--metric", "Stream.tria"],
-            "no sample is of 'Stream.tria'. Allowed: ",
+            "no sample has 'Stream.tria'. Allowed: ",
         ),
         (["--export", "x.csv", "--node", "m[1"], "bad node set"),
         (
             ["--export", "x.csv", "--campaign", "window", "--since", "2026-01-01"],
-            "no sample is of all",
+            "no sample matches all",
         ),
-        (["--system", "there"], "no sample is of 'there'. Allowed: here"),
+        (["--system", "there"], "no sample has 'there'. Allowed: here"),
         (["--since", "never"], "is not a valid time"),
-        (["--sql", "SELECT 1", "--metric", "Stream.triad"], "does not go with"),
-        (["--sql", "SELECT 1", "--system", "here", "--since", "7d"], "does not go with"),
-        (["--csv"], "the form of an answer to --sql"),
-        (["--sql", "SELECT 1", "--csv", "--json"], "the form of an answer to --sql"),
+        (["--sql", "SELECT 1", "--metric", "Stream.triad"], "cannot be combined with"),
+        (["--sql", "SELECT 1", "--system", "here", "--since", "7d"], "cannot be combined with"),
+        (["--csv"], "needs --sql"),
+        (["--sql", "SELECT 1", "--csv", "--json"], "needs --sql"),
         (["--sql", "SELECT 1 AS a, 2 AS a", "--json"], "two columns are named a"),
     ],
 )
@@ -281,8 +281,8 @@ def test_every_column_has_its_sentence(data):
     out, code = run("--columns")
     assert code == 0
     for column in views.SAMPLES + views.RUNS:
-        assert f"{column.name:<12} {column.kind:<10} {column.says}" in out
-        assert column.says.endswith((".", "…"))
+        assert f"{column.name:<12} {column.kind:<10} {column.meaning}" in out
+        assert column.meaning.endswith((".", "…"))
     with open_history(data / "perflogs") as opened:
         for view, held in views.VIEWS.items():
             assert [(row[0], row[1]) for row in opened.sql(f"DESCRIBE {view}")] == [

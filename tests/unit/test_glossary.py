@@ -45,7 +45,6 @@ ALLOWED: dict[str, int] = {
     "siteproof/derive": 1,
     "siteproof/export": 1,
     "siteproof/gate": 23,
-    "siteproof/history": 150,
     "siteproof/judge": 35,
     "siteproof/links": 10,
     "siteproof/nodes": 37,

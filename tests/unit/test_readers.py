@@ -42,8 +42,7 @@ WHY = {
     "siteproof/spack/offer.py:_below": "names of what was installed",
     # texts that we have made, or that a pattern has let pass
     "siteproof/compare/accepted.py:_read": "a copy of what files.read_json gave",
-    "siteproof/history/fast.py:_join": "objects of texts that a pattern has let pass",
-    "siteproof/history/fast.py:_tail": "objects of texts that a pattern has let pass",
+    "siteproof/history/fast.py:_join": "objects of texts that samples.py has read",
     "siteproof/report/past.py:_same": "rows of our history: objects of texts",
     "siteproof/trend/lines.py:_stored": "rows of our history: objects of texts",
     "siteproof/trend/propose.py:_sample": "rows of our history: objects of texts",

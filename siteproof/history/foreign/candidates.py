@@ -1,4 +1,4 @@
-"""Which files are to be imported, and what each holds."""
+"""The files to be imported, and what each holds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from siteproof.errors import UserError
 from siteproof.history import connect, tables
 from siteproof.history.foreign import formats, source
 from siteproof.history.views import RUN_SHIFT
+from siteproof.units import count
 
 _SPANS = f"""
 SELECT run >> {RUN_SHIFT}, sum(samples)::BIGINT, strftime(min(time), '%Y-%m-%d'),
     strftime(max(time), '%Y-%m-%d')
 FROM new_runs GROUP BY 1"""
 _SERIES = f"SELECT DISTINCT run >> {RUN_SHIFT}, series FROM new_samples"
-# Metric, value, and the job, or where it is unknown the second within a quarter of an hour: that
-# stays, whatever zone a time was taken for.
+# Metric, value, and the job; without a job the second within a quarter of an hour, which does not
+# depend on the time zone.
 _KEYS = f"""
 SELECT DISTINCT run >> {RUN_SHIFT}, hash(metric, value, CASE WHEN job <> '' THEN job
     ELSE (floor(epoch(time)) % 900)::VARCHAR END)
@@ -29,9 +30,9 @@ FROM new_samples JOIN new_runs USING (run) WHERE value IS NOT NULL"""
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds. figures: how many, with those that failed. first_day, last_day: in UTC.
+    """What a file holds. figures: how many, with failed ones. first_day, last_day: in UTC.
 
-    keys: one a figure with a value, by which it is known again in another file.
+    keys: one for each value, by which the same value is recognised in another file.
     """
 
     figures: int = 0
@@ -53,54 +54,51 @@ class File:
     content: Content = field(default_factory=Content)
 
 
-def find(paths: Sequence[Path]) -> tuple[list[File], list[str]]:
-    """The files of ReFrame in what is given, and what is told of others. Raises UserError.
+def find(paths: Sequence[Path]) -> tuple[list[File], list[UserError]]:
+    """The files of ReFrame, and why others are skipped. Raises UserError.
 
     A file keeps its name, and one within a folder its name below that. Links within folders are
-    left out, as ReFrame's latest.json: they lead to files that are found by themselves.
+    skipped, such as ReFrame's latest.json: the files that they lead to are found by themselves.
     """
     found: dict[str, File] = {}
-    told: list[str] = []
+    skipped: list[UserError] = []
     for path in paths:
-        strangers = 0
-        for file in _files(path):
-            try:
-                is_one = bool(formats.kind(file.path))
-            except UserError as error:
-                if path.is_file():
-                    raise
-                told.append(str(error))
-                continue
-            if not is_one:
-                strangers += 1
-                continue
-            if file.name in found and not _same(found[file.name].path, file.path):
+        for file in _in_folder(path, skipped) if path.is_dir() else [_named(path)]:
+            known = found.setdefault(file.name, file)
+            if not same(known.path, file.path):
                 raise UserError(
                     file.path,
                     f"another {file.name} is to be imported, too",
                     hint="Import one of them at a time, from a folder above",
                 )
-            found.setdefault(file.name, file)
-        if strangers and path.is_file():
-            raise UserError(path, "neither a perflog nor a run report of ReFrame")
-        if strangers:
-            what = "a file that is" if strangers == 1 else f"{strangers} files that are"
-            told.append(f"{path}: {what} neither a perflog nor a run report")
-    return list(found.values()), told
+    return list(found.values()), skipped
 
 
-def _files(path: Path) -> Iterator[File]:
-    if not path.is_dir():
-        yield File(path, path.name)
-        return
-    for below in sorted(path.rglob("*")):
-        name = below.relative_to(path)
-        if (
-            below.is_file()
-            and not below.is_symlink()
-            and not any(part.startswith(".") for part in name.parts)
-        ):
-            yield File(below, str(name))
+def _named(path: Path) -> File:
+    if not formats.kind(path):
+        raise UserError(path, "neither a perflog nor a run report of ReFrame")
+    return File(path, path.name)
+
+
+def _in_folder(folder: Path, skipped: list[UserError]) -> Iterator[File]:
+    others = 0
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        is_hidden = any(part.startswith(".") for part in name.parts)
+        if is_hidden or path.is_symlink() or not path.is_file():
+            continue
+        try:
+            is_of_reframe = bool(formats.kind(path))
+        except UserError as error:
+            skipped.append(error)
+            continue
+        if is_of_reframe:
+            yield File(path, str(name))
+        else:
+            others += 1
+    if others:
+        what = count(others, "other file")
+        skipped.append(UserError(folder, f"skipped {what}: no perflog and no run report"))
 
 
 def read(paths: Sequence[Path], system: str, zone: str | None) -> dict[Path, Content | UserError]:
@@ -122,9 +120,9 @@ def read(paths: Sequence[Path], system: str, zone: str | None) -> dict[Path, Con
         if path in found:
             continue
         file = reader.files[turn]
-        count, first, last = spans.get(turn, (0, "", ""))
+        figures, first, last = spans.get(turn, (0, "", ""))
         found[path] = Content(
-            count,
+            figures,
             first,
             last,
             series.get(turn, set()),
@@ -145,13 +143,16 @@ def _sets(connection: duckdb.DuckDBPyConnection, query: str) -> dict[int, set[in
 
 
 def digest(path: Path) -> str:
-    """What is equal for equal contents only. Raises OSError, UserError."""
-    with source.stream(path) as held:
+    """A hash of the content. Raises OSError, UserError."""
+    with source.stream(path) as stream:
         digest = hashlib.blake2b()
-        while part := held.read(1 << 20):
+        while part := stream.read(1 << 20):
             digest.update(part)
         return digest.hexdigest()
 
 
-def _same(one: Path, other: Path) -> bool:
+def same(one: Path, other: Path) -> bool:
+    """Whether two files have the same content. Raises OSError, UserError."""
+    if one == other:
+        return True
     return one.stat().st_size == other.stat().st_size and digest(one) == digest(other)

@@ -1,9 +1,9 @@
-"""What stands in which column of a perflog of ReFrame.
+"""The columns of a perflog of ReFrame.
 
 From 4.0 on a file begins with the names of its columns: `result|job_completion_time|descr|…`, and
 each performance variable has its own, `copy_value|copy_unit|copy_ref|…`. With perflog_multiline
-there is a row a variable, its name under `perf_var`. A format may carry its own words
-(`jobid=%(check_jobid)s`), which then stand in the names, too (`jobid=jobid`).
+there is a row a variable, its name under `perf_var`. A format may contain further text
+(`jobid=%(check_jobid)s`), which is then in the names, too (`jobid=jobid`).
 
 Before 4.0 no line has names. The default format is (3.0 to 3.12, reframe/core/settings.py):
 
@@ -25,8 +25,8 @@ _TIME_OF_A_LINE = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{8}\S*")
 _DELIMITERS = "|,;\t"
 _ASSIGNED = re.compile(r"([^=]+)=(?:[-+.0-9eE]+|nan|NaN|-?inf|-?Infinity|null|None)")
 _COUNTED = re.compile(r"(jobid|ref|num_\w+|units?|lower|upper)=.*")
-# Beside those that are no condition: what ReFrame's own defaults leave out of a perflog, what a run
-# brings along by chance, and what is read already.
+# What is no condition: columns that ReFrame's defaults leave out of a perflog, what differs from
+# run to run by chance, and what has a column of its own in the history.
 NO_CONDITION = frozenset(
     f"""
     build_locally build_time_limit display_name executable executable_opts hashcode keep_files
@@ -54,7 +54,7 @@ _READ = (
 
 @dataclass(frozen=True)
 class Variable:
-    """A performance variable. name: empty where each line says it. value, unit: columns."""
+    """A performance variable. name: empty if each line has it. value, unit: columns."""
 
     name: str
     value: int
@@ -66,7 +66,7 @@ class Layout:
     """The columns of a section of a file.
 
     names: one a column. assigned: columns of values that read `name=value`.
-    origin: the columns that say what was measured, and under which conditions.
+    origin: the columns with what was measured, and under which conditions.
     """
 
     names: tuple[str, ...]
@@ -77,16 +77,16 @@ class Layout:
 
     @property
     def marks(self) -> int:
-        """How many delimiters a line has."""
+        """The number of delimiters in a line."""
         return len(self.names) - 1
 
     def column(self, name: str) -> int | None:
-        """Where a name stands."""
+        """The column of a name."""
         return self.names.index(name) if name in self.names else None
 
 
 def of_header(line: str) -> Layout | None:
-    """The layout that a line of names gives; None if it is no such line."""
+    """The layout of a line of names; None if it is another line."""
     if TIME not in line:
         return None
     delimiter = max(_DELIMITERS, key=line.count)
@@ -101,7 +101,7 @@ def of_header(line: str) -> Layout | None:
 
 
 def of_line(line: str) -> Layout | None:
-    """The layout of a line of the formats before 4.0, by its own look; None if it has none."""
+    """The layout of a line of the formats before 4.0, by its cells; None of other lines."""
     cells = line.split("|")
     names = [_look(cell, i) for i, cell in enumerate(cells)]
     if names[0] != TIME or names.count("perf_value") != 1 or "info" not in names:
@@ -155,7 +155,7 @@ def _name(cell: str) -> str:
 
 def _variable(names: Sequence[str], value: int) -> Variable:
     prefix = names[value].removesuffix("_value")
-    # A variable's columns stand together, so the nearest unit is its own.
+    # The columns of a variable are next to each other, so the nearest unit is its own.
     units = [i for i, name in enumerate(names) if name == f"{prefix}_unit"]
     return Variable(
         "" if prefix == "perf" else prefix,

@@ -1,9 +1,10 @@
-"""Import of ReFrame's perflogs and run reports: copied as they are, whole, and only once."""
+"""Import of ReFrame's perflogs and run reports: each is copied unchanged, and only once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from siteproof import files
@@ -11,62 +12,79 @@ from siteproof.errors import UserError, harmless
 from siteproof.history.foreign import candidates, formats, source
 from siteproof.history.foreign.candidates import Content, File
 
-NEW, GROWN, SAME, DOUBLE, EMPTY = "new", "grown", "as it was", "left out", "without a figure"
-_MOSTLY = 0.5  # of a file's figures in another one: it tells of the same runs
+_MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
+
+
+class State(StrEnum):
+    """What an import does with a file; the value is what the command prints."""
+
+    NEW = "new"
+    GROWN = "grown"
+    SAME = "as it was"
+    DOUBLE = "left out"
+    EMPTY = "without a figure"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The values of a file that are there already. files: the names of the files with them."""
+
+    values: int
+    of: int
+    files: Sequence[str]
 
 
 @dataclass
 class Import:
     """What an import did, or would do.
 
-    done: each file with a word of NEW … EMPTY, and what is told of that. told: of other files.
+    done: each file and its state. overlaps: of files in state DOUBLE, by path. skipped: others.
     """
 
-    done: list[tuple[File, str, str]] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    done: list[tuple[File, State]] = field(default_factory=list)
+    overlaps: dict[Path, Overlap] = field(default_factory=dict)
+    skipped: list[UserError] = field(default_factory=list)
 
-    def of(self, *words: str) -> list[File]:
-        """The files of which one of these words is true."""
-        return [file for file, word, _ in self.done if word in words]
+    def of(self, *states: State) -> list[File]:
+        """The files in one of these states."""
+        return [file for file, state in self.done if state in states]
 
 
 def plan(paths: Sequence[Path], system: str, zone: str, perflogs: Path) -> Import:
-    """What importing these would do. Raises UserError where nothing may be done.
+    """What an import of these files would do. Raises UserError if nothing may be imported.
 
-    A file in which something is refused and nothing can be read ends it all. Perflogs come first:
-    what a run report has of the same runs is left out.
+    A file of which no line can be read stops the import. Perflogs come first: a run report of the
+    same runs is then left out.
     """
     formats.valid_zone(zone)
-    found, told = candidates.find(paths)
+    found, skipped = candidates.find(paths)
     if not found:
+        first = [str(error) for error in skipped[:1]]
         raise UserError(
-            paths[0], "; ".join(["no perflog and no run report of ReFrame to import", *told[:1]])
+            paths[0], "; ".join(["no perflog and no run report of ReFrame to import", *first])
         )
-    done = Import(told=told)
+    done = Import(skipped=skipped)
     there = _there(perflogs, system)
     found.sort(key=lambda f: formats.kind(f.path) == formats.REPORT)
     contents = candidates.read([file.path for file in found], system, zone)
     for file in found:
         _check_name(file)
+        content = file.content = _readable(file.path, contents[file.path])
         target = perflogs / system / formats.FOLDER / file.name
-        content = contents[file.path]
-        if isinstance(content, UserError):
-            raise content
-        file.content = content
-        if not file.content.figures and file.content.refused:
-            raise UserError(
-                file.path, "no line of it can be read; the first: " + file.content.refused[0]
-            )
-        word, why = _state(file, target, zone, there)
-        done.done.append((file, word, why))
-        if word in (NEW, GROWN):
-            there[target] = file.content
+        state = _state(file, target, zone)
+        overlap = _overlap(content, there) if state is State.NEW else None
+        if overlap:
+            done.overlaps[file.path] = overlap
+            state = State.DOUBLE
+        done.done.append((file, state))
+        if state in (State.NEW, State.GROWN):
+            there[target] = content
     return done
 
 
 def keep(done: Import, system: str, zone: str, perflogs: Path) -> None:
-    """Copy what is new or has grown. Raises OSError. What was cut short is completed next time."""
-    for file in done.of(NEW, GROWN):
+    """Copy what is new or has grown. Raises OSError; a repeated import then copies the rest."""
+    for file in done.of(State.NEW, State.GROWN):
         target = perflogs / system / formats.FOLDER / file.name
         if zone:
             files.write(formats.zone_file(target), f"{zone}\n".encode(), below=perflogs)
@@ -74,9 +92,18 @@ def keep(done: Import, system: str, zone: str, perflogs: Path) -> None:
 
 
 def _there(perflogs: Path, system: str) -> dict[Path, Content]:
-    """What is kept already. The history names those files that cannot be read."""
+    """What was imported before. The history names files of it that cannot be read."""
     found = candidates.read(list(formats.files(perflogs, system)), system, None)
     return {path: content for path, content in found.items() if isinstance(content, Content)}
+
+
+def _readable(path: Path, content: Content | UserError) -> Content:
+    """Raises UserError if nothing in the file can be read."""
+    if isinstance(content, UserError):
+        raise content
+    if not content.figures and content.refused:
+        raise UserError(path, "no line of it can be read; the first: " + content.refused[0])
+    return content
 
 
 def _check_name(file: File) -> None:
@@ -88,36 +115,33 @@ def _check_name(file: File) -> None:
         )
 
 
-def _state(file: File, target: Path, zone: str, there: dict[Path, Content]) -> tuple[str, str]:
-    """A word for a file, and what is told of it. Raises UserError."""
+def _state(file: File, target: Path, zone: str) -> State:
+    """The state of a file, without a look at other files. Raises UserError."""
     if not file.content.figures:
-        return EMPTY, ""
-    if target.exists():
-        _check_zone(file, target, zone)
-        if target.stat().st_size == file.path.stat().st_size and (
-            candidates.digest(target) == candidates.digest(file.path)
-        ):
-            return SAME, ""
-        if _continues(file.path, target):
-            return GROWN, ""
-        raise UserError(
-            file.path,
-            "a file of that name and another content is there already",
-            hint=f"Use another name, or remove {target}",
-        )
-    return _double(file.content, there) or (NEW, "")
+        return State.EMPTY
+    if not target.exists():
+        return State.NEW
+    _check_zone(file, target, zone)
+    if candidates.same(target, file.path):
+        return State.SAME
+    if _continues(file.path, target):
+        return State.GROWN
+    raise UserError(
+        file.path,
+        "a file of that name and another content is there already",
+        hint=f"Use another name, or remove {target}",
+    )
 
 
-def _double(mine: Content, there: dict[Path, Content]) -> tuple[str, str] | None:
-    """Whether most of a file's figures are in others, or most of another's are in it."""
-    common = {path: mine.keys & content.keys for path, content in there.items()}
+def _overlap(new: Content, there: dict[Path, Content]) -> Overlap | None:
+    """The overlap if most values of a file are in others, or most of another's are in it."""
+    common = {path: new.keys & content.keys for path, content in there.items()}
     covered = [path for path, keys in common.items() if len(keys) > _MOSTLY * len(there[path].keys)]
-    whole = set().union(*common.values())
-    if not covered and len(whole) <= _MOSTLY * len(mine.keys):
+    known = set().union(*common.values())
+    if not covered and len(known) <= _MOSTLY * len(new.keys):
         return None
     names = sorted(path.name for path, keys in common.items() if keys)
-    which = ", ".join(names[:3]) + (f" and {len(names) - 3} more files" if names[3:] else "")
-    return DOUBLE, f"{len(whole)} of its {len(mine.keys)} values are there already, from {which}"
+    return Overlap(len(known), len(new.keys), names)
 
 
 def _check_zone(file: File, target: Path, zone: str) -> None:
@@ -131,7 +155,7 @@ def _check_zone(file: File, target: Path, zone: str) -> None:
 
 
 def _continues(path: Path, target: Path) -> bool:
-    """Whether a file begins with all that is kept of it: ReFrame has gone on writing."""
+    """Whether a file begins with the whole imported copy: ReFrame has appended lines."""
     with source.stream(path) as new, source.stream(target) as old:
         while before := old.read(1 << 20):
             if new.read(len(before)) != before:

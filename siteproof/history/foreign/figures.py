@@ -1,7 +1,7 @@
-"""Figures of tests to rows of the store's tables: a few statements of SQL for many lines.
+"""Values of tests to rows of the store's tables, with a few statements of SQL for many lines.
 
-A *line* is what one job has left: a line of a perflog, or a test case of a run report. Readers
-fill the table `foreign_lines` (see LINES) and say what each different origin of a line means.
+A *line* is of one job: a line of a perflog, or a test case of a run report. Readers fill the table
+`foreign_lines` (see LINES), and give the meaning of each different origin of a line.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from siteproof.history.foreign import unit_names
 from siteproof.history.foreign.origins import FAILED, MODE, Origin
 from siteproof.history.views import RUN_SHIFT
 from siteproof.record.samples import MAX_DIGITS, Header
+from siteproof.units import count
 
 SOURCE = "reframe"
-FIRST, LAST = "TIMESTAMP '2000-01-01'", "TIMESTAMP '2100-01-01'"  # between them is a test's time
+FIRST, LAST = "TIMESTAMP '2000-01-01'", "TIMESTAMP '2100-01-01'"  # limits of a test's time
 MAX_REFUSED = 10_000  # lines of a file that are named
-# run: its file's turn and its number, from 1. origin: a key of the mapping that `add` is given.
-# words: the values of its variables, as logged. why: why it is refused, or empty.
+# run: its file's turn and its number, from 1. origin: a key of the argument `origins` of `add`.
+# words: the values of its variables, as logged. why: the reason if it is refused, or empty.
 LINES = {
     "run": "UBIGINT",
     "origin": "VARCHAR",
@@ -81,7 +82,7 @@ FROM (
               unnest(range(len(words))) AS variable
           FROM foreign_lines)
 ) JOIN foreign_origins USING (origin)"""
-# Lines that give no row: refused ones with the reason, silent ones with NULL.
+# Lines without a row: refused ones with the reason; those that measure nothing with NULL.
 _LEFT_OUT = f"""
 CREATE OR REPLACE TEMP TABLE foreign_left_out AS
 SELECT run, CASE
@@ -119,7 +120,7 @@ ANTI JOIN foreign_left_out USING (run)"""
 
 @dataclass(frozen=True)
 class Variable:
-    """A performance variable as a line names it. unit: as printed; empty where there is none."""
+    """A performance variable of a line. unit: as printed; empty if there is none."""
 
     name: str
     unit: str
@@ -127,7 +128,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Known:
-    """What a line's origin means. variables: one for each of the line's words."""
+    """The meaning of a line's origin. variables: one for each of the line's words."""
 
     origin: Origin
     variables: tuple[Variable, ...]
@@ -135,12 +136,12 @@ class Known:
 
 @dataclass
 class File:
-    """A file that is read, and what its reading reports.
+    """A file, and the result of reading it.
 
-    path: where it is. name: what its rows call it. turn: its number, which begins those of its
-    runs. site: the system that it is imported for; empty: as the file says. zone: of times without
-    one. refused: lines and reasons. silent: lines of tests that measure nothing. strange_units:
-    those unknown here. systems: as the file names them.
+    name: of the file in its rows. turn: its number, with which the numbers of its runs begin.
+    site: the system that it is imported for; empty: the one in the file. zone: of times without a
+    zone. refused: lines and reasons. silent: lines of tests that measure nothing. strange_units:
+    units that are unknown here. systems: the names in the file.
     """
 
     path: Path
@@ -169,19 +170,19 @@ class File:
             self.more_refused += 1
 
     def refused_lines(self) -> list[str]:
-        """What was refused, with file and line, in the order of the lines."""
+        """The refused lines, with file and line, in the order of the lines."""
         found = [f"{self.path}:{self.label}{line}: {why}" for line, why in sorted(self.refused)]
         if self.more_refused:
-            found.append(f"{self.path}: {self.more_refused} more lines")
+            found.append(f"{self.path}: {count(self.more_refused, 'more line')}")
         return found
 
     def notes(self) -> list[str]:
-        """What else a person should know."""
+        """Warnings about its content."""
         found = []
         if self.has_local_times:
             found.append(f"times without a zone are taken as {self.zone}")
         if self.silent:
-            found.append(f"{self.silent} lines of tests that measure nothing")
+            found.append(f"{count(self.silent, 'line')} of tests that measure nothing")
         for unit in sorted(self.strange_units):
             found.append(f"unit '{unit}' is unknown and kept as it is" if unit else "no unit")
         return found
@@ -193,9 +194,12 @@ Files = Mapping[int, File]  # by their turns
 def add(
     connection: duckdb.DuckDBPyConnection, files: Files, origins: Mapping[str, Known | str]
 ) -> None:
-    """Add the figures of `foreign_lines` to the new rows. origins: or why lines are refused."""
-    held = [_origin_row(place, key, origins[key]) for place, key in enumerate(origins)]
-    tables.make(connection, "foreign_origins", _ORIGINS, tables.columns(held, _ORIGINS))
+    """Add the values of `foreign_lines` to the new rows.
+
+    origins: by their keys, or the reason why lines of one are refused.
+    """
+    found = [_origin_row(place, key, origins[key]) for place, key in enumerate(origins)]
+    tables.make(connection, "foreign_origins", _ORIGINS, tables.columns(found, _ORIGINS))
     names = [{"turn": turn, "file": file.name} for turn, file in files.items()]
     tables.make(connection, "foreign_files", _FILES, tables.columns(names, _FILES))
     connection.execute(_FIGURES)
@@ -211,13 +215,13 @@ def add(
             file.refuse(run - file.run, why)
 
 
-def _origin_row(place: int, key: str, held: Known | str) -> dict[str, Any]:
+def _origin_row(place: int, key: str, known: Known | str) -> dict[str, Any]:
     row = dict.fromkeys(_ORIGINS, "") | {"origin": key, "place": place, "measures_nothing": False}
-    if isinstance(held, str):
-        return row | {"why_not": held}
-    origin = held.origin
+    if isinstance(known, str):
+        return row | {"why_not": known}
+    origin = known.origin
     return row | {
-        "measures_nothing": not any(variable.name for variable in held.variables),
+        "measures_nothing": not any(variable.name for variable in known.variables),
         "system": origin.system,
         "partition": origin.partition,
         "environment": origin.environment,
@@ -228,29 +232,24 @@ def _origin_row(place: int, key: str, held: Known | str) -> dict[str, Any]:
 def _add_templates(
     connection: duckdb.DuckDBPyConnection, files: Files, known: list[Known | str]
 ) -> None:
-    """What all figures of one origin, variable and state share, and their conditions."""
+    """Add what all values of one origin, variable and state share, and their contexts."""
     templates: dict[tuple[int, int, str], dict[str, Any]] = {}
-    conditions: dict[int, str] = {}
+    contexts: dict[int, rows.Context] = {}
     for turn, place, variable, state in connection.execute(_USED).fetchall():
-        held = known[place]
-        assert isinstance(held, Known)  # the lines of the others are refused
-        file, unit = files[turn], held.variables[variable].unit
-        file.systems |= {held.origin.conditions.get("system", held.origin.system)} - {""}
+        used = known[place]
+        assert isinstance(used, Known)  # the lines of the others are refused
+        file, unit = files[turn], used.variables[variable].unit
+        file.systems |= {used.origin.conditions.get("system", used.origin.system)} - {""}
         if state == VALUE and not unit_names.known(unit):
             file.strange_units.add(harmless(unit))
         key = place, variable, state
         if key not in templates:
-            context = _context(held.origin)
-            conditions[context.key] = context.conditions
-            templates[key] = _template(held.origin, held.variables[variable], state, context)
+            context = contexts.setdefault(place, _context(used.origin))
+            templates[key] = _template(used.origin, used.variables[variable], state, context)
             templates[key] |= {"place": place, "variable": variable, "state": state}
     rows_ = list(templates.values())
     tables.make(connection, "foreign_templates", _TEMPLATES, tables.columns(rows_, _TEMPLATES))
-    tables.add(
-        connection,
-        "contexts",
-        [{"context": key, "conditions": text} for key, text in conditions.items()],
-    )
+    tables.add_contexts(connection, contexts.values())
 
 
 def _context(origin: Origin) -> rows.Context:

@@ -1,7 +1,6 @@
-"""History from others: what plain ReFrame has left behind, as rows of the view `samples`.
+"""Perflogs and run reports of plain ReFrame 3 and 4, as rows of the view `samples`.
 
-Below `perflogs/<system>/imported/` lie copies of perflogs and run reports of ReFrame 3 and 4
-(`siteproof import`). They are the truth; rows are derived from them.
+`siteproof import` copies them to `perflogs/<system>/imported/`. Rows are derived from the copies.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from siteproof.history.foreign.figures import File
 
 FOLDER = "imported"
 PERFLOG, REPORT = "perflog", "run report"
-_ZONE = ".zone"  # the file beside a perflog that says in which zone its times are
-_START = 1 << 20  # bytes that show what a file is
+_ZONE = ".zone"  # ending of the file with the time zone of a perflog
+_START = 1 << 20  # bytes by which the kind of a file is recognised
 
 
 def files(perflogs: Path, system: str) -> Iterator[Path]:
     """The imported files of a system in order of their names."""
     top = perflogs / system / FOLDER
     if top.is_symlink():
-        return iter([top])  # refused by its reader
+        return iter([top])  # the reader refuses it
     found = top.rglob("*")
     return iter(
         sorted(
@@ -42,18 +41,18 @@ def files(perflogs: Path, system: str) -> Iterator[Path]:
 
 
 def zone_file(path: Path) -> Path:
-    """Where the zone of a perflog's times is kept."""
+    """The file with the zone of a perflog's times."""
     return path.with_name(path.name + _ZONE)
 
 
 def kind(path: Path) -> str:
-    """What a file is, by what it holds: PERFLOG, REPORT, or neither. Raises UserError.
+    """PERFLOG or REPORT, by the content of a file; empty: neither. Raises UserError.
 
-    A perflog that Siteproof's own checks have written is refused: its figures are in the samples.
+    A perflog of Siteproof's own checks is refused: its values are in the samples.
     """
     try:
-        with source.stream(path) as held:
-            start = held.read(_START)
+        with source.stream(path) as stream:
+            start = stream.read(_START)
     except OSError as error:
         raise UserError(path, f"cannot be read: {error.strerror}") from None
     if start.lstrip()[:1] == b"{":
@@ -62,7 +61,7 @@ def kind(path: Path) -> str:
     if lines[0].strip() == perflog.OURS:
         raise UserError(
             path,
-            "ReFrame's perflog of Siteproof's own checks, whose figures are in the samples",
+            "a perflog of Siteproof's own checks, whose values are in the samples",
             "perflogs of other checks",
         )
     found = any(perflog.looks_like(line.strip()) for line in lines[:1000])
@@ -72,7 +71,7 @@ def kind(path: Path) -> str:
 class Reader:
     """Reads perflogs and run reports into the tables of the new rows, many lines at once.
 
-    files: what the reading of each reports, by its turn.
+    files: the result of reading each, by its turn.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -83,11 +82,10 @@ class Reader:
     def read(
         self, path: Path, turn: int, *, site: str = "", name: str = "", zone: str | None = None
     ) -> None:
-        """Read a file, whose rows are there at the latest after flush. Raises UserError.
+        """Read a file; its rows are complete after `flush`. Raises UserError, and adds no row then.
 
-        site: the system that it is imported for; empty: as the file says. name: what the rows
-        call it. zone: of times that have none; None: as its zone file says, or UTC.
-        After an error no row of the file is left.
+        site: the system that it is imported for; empty: the one in the file. name: of the file in
+        the rows. zone: of times that have none; None: the one in its zone file, or UTC.
         """
         what = kind(path)
         if not what:
@@ -107,7 +105,7 @@ class Reader:
             raise UserError(path, f"cannot be read: {error.strerror}") from None
 
     def flush(self) -> None:
-        """Bring all that has been read into the tables."""
+        """Add all that has been read to the tables."""
         self._lines.flush(self.connection, self.files)
         self._cases.flush(self.connection, self.files)
 
@@ -121,7 +119,7 @@ def valid_zone(name: str) -> str:
     """The zone of this name, such as Europe/Zurich; empty is UTC. Raises UserError."""
     if not name:
         return "UTC"
-    if name not in zoneinfo.available_timezones() - {"localtime"}:  # which is no zone of DuckDB
+    if name not in zoneinfo.available_timezones() - {"localtime"}:  # unknown to DuckDB
         raise UserError(
             "--zone", f"'{name[:40]}' is not a time zone", "a name such as Europe/Zurich, or UTC"
         )
@@ -129,7 +127,7 @@ def valid_zone(name: str) -> str:
 
 
 def zone_of(path: Path) -> str:
-    """The zone that was named when a file was imported; empty: none. Raises OSError, UserError."""
+    """The zone that was given at the import of a file; empty: none. Raises OSError, UserError."""
     try:
         return source.content(zone_file(path), ACCOUNT).decode().strip()
     except FileNotFoundError:

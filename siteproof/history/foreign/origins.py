@@ -1,4 +1,4 @@
-"""What a test of ReFrame says of its figures: where, what, under which conditions."""
+"""Where, what, and under which conditions a test of ReFrame measured."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ _WORD = re.compile(r"[a-z_]*")
 _NOTHING = ("", "{}", "[]", "false", "False")
 MODE = "imported"  # of every sample that plain ReFrame has measured
 FAILED = ("fail", "failure", "failed", "abort", "aborted")
-
-
 LONGEST = 100_000  # characters: a list of some ten thousand nodes
 
 
 class Refused(ValueError):
-    """Why a line cannot be read."""
+    """The reason why a line cannot be read."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What all figures of a test's run share, apart from time, job and value.
+    """What all values of a test's run share, apart from time and job.
 
     check: the test's class. dims: its parameters.
     """
@@ -48,9 +46,9 @@ class Origin:
 
 
 def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = ()) -> Origin:
-    """The context that named texts give. Raises Refused.
+    """The origin in named texts. Raises Refused.
 
-    site: the system that the figures are imported for; another name in them is a condition.
+    site: the system that the values are imported for; another name in them is a condition.
     variables: names of the performance variables, whose units are no conditions.
     """
     if any(len(text) > LONGEST for text in fields.values()):
@@ -74,7 +72,7 @@ def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = (
         conditions["partition"] = place["partition"]
     result = fields.get("result", "")
     if not _WORD.fullmatch(result):
-        raise Refused(f"'{harmless(result[:40])}' is no result of a test")
+        raise Refused(f"'{harmless(result[:40])}' is not a result of a test")
     return Origin(
         system,
         place["partition"],
@@ -88,7 +86,7 @@ def of(fields: Mapping[str, str], site: str = "", variables: tuple[str, ...] = (
 
 
 def node(text: str) -> str:
-    """The node on which a test ran; empty where they were several, or none is told."""
+    """The node on which a test ran; empty if there were several, or it is unknown."""
     name = text.removeprefix(f"{NODES}=").strip()
     return name if _NODE.fullmatch(name) and name not in ("null", "None") else ""
 
@@ -98,10 +96,10 @@ def _named(fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     text = next((fields[name] for name in NAMES if fields.get(name)), "")
     match = _INFO.fullmatch(text)
     if not match:
-        raise Refused(f"'{harmless(text[:40])}' is no name of a test" if text else "no name")
+        raise Refused(f"'{harmless(text[:40])}' is not the name of a test" if text else "no name")
     check, *parameters = match["name"].split(" %")
     if not _CHECK.fullmatch(check):
-        raise Refused(f"'{harmless(text[:40])}' is no name of a test")
+        raise Refused(f"'{harmless(text[:40])}' is not the name of a test")
     pairs = [parameter.partition("=") for parameter in parameters]
     return check, {harmless(key): harmless(value) for key, _, value in pairs}
 
@@ -112,5 +110,5 @@ def _place(fields: Mapping[str, str]) -> dict[str, str]:
     for key in ("system", "partition", "environ"):
         found[key] = fields.get(key) or (match[key] if match and match[key] else "")
         if not _PLACE.fullmatch(found[key]):
-            raise Refused(f"'{harmless(found[key][:40])}' is no {key}")
+            raise Refused(f"'{harmless(found[key][:40])}' is not a {key}")
     return found

@@ -1,4 +1,4 @@
-"""ReFrame's perflogs: lines are cut into cells by DuckDB, and told apart by what they hold."""
+"""ReFrame's perflogs: DuckDB splits lines into cells, and each different origin is read once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from siteproof.history.foreign import columns, figures, origins, source
 from siteproof.history.foreign.columns import NODES, TIME, UNIX, Layout
 from siteproof.history.foreign.figures import FIRST, LAST, File, Files, Known, Variable
 from siteproof.history.foreign.origins import Refused
-from siteproof.history.foreign.repair import NOT_A_CELL, repaired, strange
+from siteproof.history.foreign.repair import NOT_A_CELL, repaired, wrong_column
 from siteproof.history.store import quoted
 from siteproof.history.views import RUN_SHIFT
 
@@ -25,9 +25,9 @@ OURS = (  # the names in ReFrame's perflogs of Siteproof's own checks (checks/se
     "job_completion_time_unix|version|display_name|system|partition|environ|jobid|result|"
     "perf_var|perf_value|perf_unit|perf_ref|perf_lower_thres|perf_upper_thres|perf_result"
 )
-_CONTROL = bytes({*range(32), 127} - {9, 10})  # no test prints them, and a terminal obeys them
+_CONTROL = bytes({*range(32), 127} - {9, 10})  # no test prints them; they control terminals
 _CUT = "its line has no end: cut short, or still being written"
-_MARK = "\x1f"  # between the texts of an origin's key; no cell has it
+_MARK = "\x1f"  # separates the texts of an origin's key; no cell contains it
 _TIME_TEXT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?"
 _ZONED = r".*\d(Z|[+-]\d\d:?\d\d)"
 # The two times of a line may differ by a zone, which is a multiple of a quarter of an hour.
@@ -46,7 +46,7 @@ def looks_like(first: str) -> bool:
 
 @dataclass
 class Sheet:
-    """Lines that are cut alike. runs: the number of each."""
+    """Lines with the same layout. runs: the number of each."""
 
     layout: Layout
     delimiter: str
@@ -58,7 +58,7 @@ class Sheet:
 
 @dataclass
 class Waiting:
-    """Lines that wait until there are many: SQL takes as long for a few. size: in characters."""
+    """Lines that wait until there are many: SQL takes as long for few. size: in characters."""
 
     sheets: dict[tuple[object, ...], Sheet] = field(default_factory=dict)
     size: int = 0
@@ -66,7 +66,7 @@ class Waiting:
     def add(
         self, file: File, first: int, lines: Sequence[str], layout: Layout, delimiter: str
     ) -> None:
-        """Let lines wait that follow each other. first: the number of the first one."""
+        """Add consecutive lines. first: the number of the first one."""
         key = layout, delimiter, file.site, file.zone
         if key not in self.sheets:
             self.sheets[key] = Sheet(*key)
@@ -76,7 +76,7 @@ class Waiting:
         self.size += sum(map(len, lines))
 
     def forget(self, turn: int) -> None:
-        """Take back the lines of a file that cannot be read to its end."""
+        """Remove the lines of a file that cannot be read to its end."""
         for sheet in self.sheets.values():
             kept = [i for i, run in enumerate(sheet.runs) if run >> RUN_SHIFT != turn]
             sheet.runs = [sheet.runs[i] for i in kept]
@@ -92,7 +92,7 @@ class Waiting:
 
 
 def read(file: File, waiting: Waiting, flush: Callable[[], None]) -> None:
-    """Let all lines of a perflog wait, and flush where they are many. Raises OSError, UserError."""
+    """Add all lines of a perflog; flush when there are many. Raises OSError, UserError."""
     number, layout = 1, None
     unnamed: dict[int, Layout] = {}  # of lines without names, by how many cells they have
     for block in _blocks(file.path):
@@ -119,7 +119,7 @@ def _wait(
     layout: Layout | None,
     unnamed: dict[int, Layout],
 ) -> None:
-    """Let the lines below one line of names wait; those without names have a layout each."""
+    """Add the lines below one line of names; lines without names have a layout each."""
     if layout and all(line.count(layout.delimiter) == layout.marks for line in lines):
         waiting.add(file, first, lines, layout, layout.delimiter)
         return
@@ -142,13 +142,13 @@ def _unnamed(line: str, layouts: dict[int, Layout]) -> Layout:
     if count not in layouts:
         found = columns.of_line(line)
         if found is None:
-            raise Refused("no line of a perflog of ReFrame")
+            raise Refused("not a line of a perflog of ReFrame")
         layouts[count] = found
     return layouts[count]
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Whole lines of a file, many at once; at last what has no end."""
+    """Whole lines of a file, many at once; the last block may have no line end."""
     rest = b""
     with source.stream(path) as stream:
         while len(rest) <= BLOCK and (data := stream.read(BLOCK)):
@@ -160,12 +160,12 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _lines(file: File, block: bytes, first: int) -> list[str]:
-    """The lines of a block; those that are not plain text are refused, and empty here."""
+    """The lines of a block; those that are not plain text are refused, and returned empty."""
     if len(block.translate(None, _CONTROL)) == len(block):
         try:
             return block.decode().split("\n")[:-1]
         except UnicodeDecodeError:
-            pass  # it is looked for line by line
+            pass  # the loop finds the line
     lines = []
     for number, raw in enumerate(block.split(b"\n")[:-1], start=first):
         line, why = raw.removesuffix(b"\r"), ""
@@ -207,25 +207,25 @@ def _cut(sheet: Sheet) -> str:
         return f"substr({text}, CASE WHEN starts_with({text}, '{name}=') THEN {start} ELSE 1 END)"
 
     origin = [cell(column) for column in layout.origin]
-    words = []
+    values = []
     for variable in layout.variables:
-        word = cell(variable.value)
-        if variable.value in layout.assigned:  # name=value; strpos is 0 where there is no name
-            origin.append(f"left({word}, greatest(strpos({word}, '=') - 1, 0))")
-            word = f"substr({word}, strpos({word}, '=') + 1)"
-        words.append(word)
+        value = cell(variable.value)
+        if variable.value in layout.assigned:  # name=value; strpos is 0 if there is no name
+            origin.append(f"left({value}, greatest(strpos({value}, '=') - 1, 0))")
+            value = f"substr({value}, strpos({value}, '=') + 1)"
+        values.append(value)
     local = cell(layout.column(TIME))
     local_time = f"""CASE WHEN exact IS NOT NULL THEN TRY_CAST({local} AS TIMESTAMP)
         WHEN NOT regexp_full_match({local}, '{_TIME_TEXT}') THEN NULL
         WHEN regexp_full_match({local}, '{_ZONED}') THEN TRY_CAST({local} AS TIMESTAMPTZ)
         ELSE timezone({quoted(sheet.zone)}, TRY_CAST({local} AS TIMESTAMP)) END"""
-    # Seconds since 1970. What no test can have is cut off before it becomes a time.
+    # Seconds since 1970. Impossible values are excluded before they become a time.
     exact = f"TRY_CAST({cell(layout.column(UNIX))} AS DOUBLE)"
     return f"""
 CREATE OR REPLACE TEMP TABLE foreign_lines AS
 SELECT *, time AS began, CASE
         WHEN time IS NULL OR NOT time BETWEEN {FIRST} AND {LAST}
-        THEN 'no time at which the job ended'
+        THEN 'no time of the job''s end'
         WHEN {_ZONES_APART} THEN 'its two times differ by more than a zone'
         WHEN NOT regexp_full_match(job, '[!-~]*') THEN 'not a valid job number'
         ELSE '' END AS why
@@ -241,7 +241,7 @@ FROM (
             {local_time}::TIMESTAMP AS local,
             trim({named(layout.column(NODES), NODES)}) AS node_text,
             {named(layout.column("jobid"), "jobid")} AS job_text,
-            [{", ".join(words)}]::VARCHAR[] AS words, x
+            [{", ".join(values)}]::VARCHAR[] AS words, x
         FROM (SELECT run, string_split(line, {quoted(sheet.delimiter)}) AS x FROM incoming)
     )
 )"""
@@ -252,31 +252,31 @@ def _joined(texts: list[str]) -> str:
 
 
 def _known(site: str, layout: Layout, key: str) -> Known | str:
-    """What an origin's texts mean, or why lines that have them are refused."""
+    """The meaning of an origin's texts, or why lines with them are refused."""
     texts = key.split(_MARK)
     cells = dict(zip(layout.origin, texts, strict=False))
-    held = columns.fields(layout, cells)
-    if name := strange(held):
-        return f"'{harmless(held[name][:40])}' is not a valid {name}"
+    found = columns.fields(layout, cells)
+    if wrong := wrong_column(found):
+        return f"'{harmless(found[wrong][:40])}' is not a valid {wrong}"
     prefixes = iter(texts[len(layout.origin) :])
     variables = []
     for variable in layout.variables:
         prefix = next(prefixes) if variable.value in layout.assigned else ""
         if variable.name and prefix not in ("", variable.name):
             return f"'{harmless(prefix[:40])}' in the column of {variable.name}"
-        name = variable.name or prefix or held.get("perf_var", "")
+        name = variable.name or prefix or found.get("perf_var", "")
         if "=" in name or "|" in name or len(name) > MAX_NAME:
             return f"'{harmless(name[:40])}' is not a valid name of a variable"
         unit = "" if variable.unit is None else _unit(cells[variable.unit])
         variables.append(Variable(harmless(name), unit))
     try:
-        origin = origins.of(held, site, tuple(variable.name for variable in variables))
+        origin = origins.of(found, site, tuple(variable.name for variable in variables))
     except Refused as error:
         return str(error)
     return Known(origin, tuple(variables))
 
 
 def _unit(cell: str) -> str:
-    """A unit without `units=`, and empty where there is none."""
+    """A unit without `units=`; empty if there is none."""
     text = cell.rpartition("=")[2].strip()
     return "" if text in ("null", "None") else text

@@ -1,13 +1,14 @@
-"""Lines with a delimiter in a text, which ReFrame does not escape: put right where that is sure."""
+"""Lines with a delimiter in a text, which ReFrame does not escape: repaired if unambiguous."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from siteproof.history.foreign.columns import TIME, UNIX, Layout, fields
 from siteproof.history.foreign.origins import Refused
 
-NOT_A_CELL = "\x1f"  # ASCII's own separator of units, which no cell has: control characters refuse
+NOT_A_CELL = "\x1f"  # in no cell, as lines with control characters are refused
 _TEXTS = (
     "descr",
     "fail_reason",
@@ -28,7 +29,7 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _FIGURE = re.compile(
     rf"(?:[^=]+=)?(?:{_NUMBER.pattern}|[-+]?(?:nan|inf|infinity)|none|null|)", re.IGNORECASE
 )
-_RULES = {  # by the end of a name: what its cell is
+_BY_ENDING = {  # what a cell is, by the end of its name
     "_value": _FIGURE,
     "_ref": _FIGURE,
     "_lower": _FIGURE,
@@ -36,6 +37,8 @@ _RULES = {  # by the end of a name: what its cell is
     "_thres": _FIGURE,
     "_unit": re.compile(rf"(?!{_NUMBER.pattern}$).*"),
     "_result": re.compile("[a-z]*|None"),
+}
+_BY_NAME = {
     "result": re.compile("[a-z]*"),
     "env_vars": re.compile(r"(\{.*\})?"),
     "extra_resources": re.compile(r"(\{.*\})?"),
@@ -53,48 +56,44 @@ _RULES = {  # by the end of a name: what its cell is
 _COUNT = re.compile(r"-?[0-9]*")
 
 
-def strange(found: dict[str, str]) -> str:
-    """Of texts by their names, one that cannot stand where it stands; empty if there is none."""
+def wrong_column(found: Mapping[str, str]) -> str | None:
+    """The name of a column whose text cannot be in it; None: all can."""
     for name, text in found.items():
-        rule = (
-            _COUNT
-            if name.startswith("num_")
-            else _RULES.get(name)
-            or next(
-                (rule for end, rule in _RULES.items() if end[0] == "_" and name.endswith(end)), None
-            )
-        )
+        rule = _rule(name)
         if rule and not rule.fullmatch(text):
             return name
-    return ""
+    return None
+
+
+def _rule(name: str) -> re.Pattern[str] | None:
+    if name.startswith("num_"):
+        return _COUNT
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    return next((rule for end, rule in _BY_ENDING.items() if name.endswith(end)), None)
 
 
 def repaired(line: str, layout: Layout) -> str:
-    """The line with its cells set apart by NOT_A_CELL. Raises Refused.
+    """The line with its cells separated by NOT_A_CELL. Raises Refused.
 
-    What is too much belongs to a text, if there is one that leaves all other columns what they are.
+    The surplus cells belong to a text if only one text leaves valid cells in all other columns.
     """
     cells = line.split(layout.delimiter)
+    counted = f"{len(cells)} columns, {len(layout.names)} in the line of names"
     more = len(cells) - len(layout.names)
     if more < 0:
-        raise Refused(f"{len(cells)} columns, {len(layout.names)} in the line of names: cut short?")
+        raise Refused(f"{counted}: cut short?")
     found = {}
     for name in _TEXTS:
-        if (at := layout.column(name)) is not None:
-            held = [
-                *cells[:at],
-                layout.delimiter.join(cells[at : at + more + 1]),
-                *cells[at + more + 1 :],
-            ]
-            if not strange(fields(layout, dict(enumerate(held)))):
-                found[name] = held
-    if len(found) != 1:
-        raise Refused(
-            f"{len(cells)} columns, {len(layout.names)} in the line of names, and "
-            + (
-                f"'{layout.delimiter}' could belong to {' or '.join(found)}"
-                if found
-                else f"no text to which a '{layout.delimiter}' could belong"
-            )
-        )
+        if (at := layout.column(name)) is None:
+            continue
+        end = at + more + 1
+        joined = [*cells[:at], layout.delimiter.join(cells[at:end]), *cells[end:]]
+        if not wrong_column(fields(layout, dict(enumerate(joined)))):
+            found[name] = joined
+    if not found:
+        raise Refused(f"{counted}, and no text to which a '{layout.delimiter}' could belong")
+    if len(found) > 1:
+        which = " or ".join(found)
+        raise Refused(f"{counted}, and '{layout.delimiter}' could belong to {which}")
     return NOT_A_CELL.join(found.popitem()[1])

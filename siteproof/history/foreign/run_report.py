@@ -1,6 +1,6 @@
 """ReFrame's run reports, JSON of versions 3 and 4: performance variables of test cases.
 
-3.x has `perfvars`, a list of objects, and no time a case; 4.x has `perfvalues`, by
+3.x has `perfvars`, a list of objects, and no time of a case; 4.x has `perfvalues`, by
 `system:partition:variable`, [value, reference, lower, upper, unit], and the time. Figures that were
 restored from another session are in that session's report.
 """
@@ -8,7 +8,7 @@ restored from another session are in that session's report.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -46,6 +46,7 @@ _NO_FIELD = (NO_CONDITION - {*NAMES, "system", "partition", "result", "fail_reas
     "runid",
 }
 _PREFIXES = ("build_", "dependencies_", "time_", "job_std")
+Value = tuple[str, object, str]  # a performance variable: name, value, unit
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Cases:
     known: dict[tuple[object, ...], tuple[str, Known]] = field(default_factory=dict)
 
     def forget(self, turn: int) -> None:
-        """Take back the cases of a file that cannot be read to its end."""
+        """Remove the cases of a file that cannot be read to its end."""
         self.lines = [line for line in self.lines if line["run"] >> RUN_SHIFT != turn]
 
     def flush(self, connection: duckdb.DuckDBPyConnection, files: Files) -> None:
@@ -69,7 +70,7 @@ class Cases:
 
 
 def read(file: File, waiting: Cases) -> None:
-    """Let all cases of a run report wait. Raises OSError, and UserError where it is none."""
+    """Add all cases of a run report. Raises OSError, and UserError for another file."""
     file.label = " test case "
     report = _load(file.path)
     start = _moment(file, report["session_info"], "time_start")
@@ -77,30 +78,31 @@ def read(file: File, waiting: Cases) -> None:
     for number, trial, case in _cases(file.path, report):
         try:
             values = _variables(case)
-            if not values:
-                continue
-            done, job = case.get("job_completion_time_unix"), case.get("jobid")
-            line = {
-                "run": file.run + number,
-                "origin": _origin(case, values, file.site, waiting),
-                "time": _instant(done) if done else end,
-                "began": start,
-                "node": origins.node(_text(case.get("job_nodelist") or case.get("nodelist"))),
-                "job": "" if job is None else harmless(str(job)),
-                "trial": trial,
-                "words": ["" if value is None else repr(value) for _, value, _ in values],
-                "why": "",
-            }
+            if values:
+                line = _line(case, values, file.site, waiting)
+                line |= {"run": file.run + number, "began": start, "trial": trial}
+                waiting.lines.append({"time": end, **line})
         except Refused as error:
             file.refuse(number, str(error))
         except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):
             file.refuse(number, "not as ReFrame writes a test case")
-        else:
-            waiting.lines.append(line)
 
 
-def _origin(case: Any, values: list[tuple[str, object, str]], site: str, waiting: Cases) -> str:
-    """The key of what the case's figures have in common. Raises Refused."""
+def _line(case: Any, values: Sequence[Value], site: str, waiting: Cases) -> dict[str, Any]:
+    """A row of figures.LINES; without a time if the case has none. Raises Refused and others."""
+    job, done = case.get("jobid"), case.get("job_completion_time_unix")
+    line = {
+        "origin": _origin(case, values, site, waiting),
+        "node": origins.node(_text(case.get("job_nodelist") or case.get("nodelist"))),
+        "job": "" if job is None else harmless(str(job)),
+        "words": ["" if value is None else repr(value) for _, value, _ in values],
+        "why": "",
+    }
+    return line | ({"time": _instant(done)} if done else {})
+
+
+def _origin(case: Any, values: Sequence[Value], site: str, waiting: Cases) -> str:
+    """The key of what the case's values have in common. Raises Refused."""
     fields = _fields(case)
     variables = tuple(Variable(name, unit) for name, _, unit in values)
     key = (site, *fields.items(), variables)
@@ -116,19 +118,19 @@ def _load(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise UserError(path, "not UTF-8") from None
     except RecursionError:
-        raise UserError(path, "no run report: nested too deeply") from None
+        raise UserError(path, "not a run report: nested too deeply") from None
     except ValueError as error:
         line = getattr(error, "lineno", 1)
         raise UserError(f"{path}:{line}", "broken JSON: cut short?", "a whole run report") from None
     if files.is_deep(report):
-        raise UserError(path, "no run report: nested too deeply")
+        raise UserError(path, "not a run report: nested too deeply")
     if not isinstance(report, dict) or not isinstance(report.get("session_info"), dict):
-        raise UserError(path, "no run report of ReFrame")
+        raise UserError(path, "not a run report of ReFrame")
     settings = report["session_info"].get("config_files") or []
     if any(str(name).endswith(f"/{_OURS}") for name in settings if isinstance(settings, list)):
         raise UserError(
             path,
-            "a run report of Siteproof's own checks, whose figures are in the samples",
+            "a run report of Siteproof's own checks, whose values are in the samples",
             "run reports of other checks",
         )
     return report
@@ -140,7 +142,7 @@ def _cases(path: Path, report: Mapping[str, Any]) -> Iterator[tuple[int, int, An
     if not isinstance(runs, list) or not all(
         isinstance(r, dict) and isinstance(r.get("testcases"), list) for r in runs
     ):
-        raise UserError(path, "no run report of ReFrame: no list of runs")
+        raise UserError(path, "not a run report of ReFrame: it has no list of runs")
     number = 0
     for trial, run in enumerate(runs):
         for case in run["testcases"]:
@@ -158,11 +160,11 @@ def _moment(file: File, info: Mapping[str, Any], key: str) -> datetime:
             found = found.replace(tzinfo=ZoneInfo(file.zone))
         return _instant(found.timestamp())
     except (ValueError, ArithmeticError):
-        raise UserError(file.path, f"no {key} in its session_info") from None
+        raise UserError(file.path, f"no valid {key} in its session_info") from None
 
 
 def _instant(seconds: float) -> datetime:
-    """A time in UTC, without a zone. Raises ValueError where no test can have ended then."""
+    """A time in UTC, without a zone. Raises ValueError if no test can have ended then."""
     if not 0 < seconds < 1e10:
         raise ValueError(seconds)
     found = datetime(1970, 1, 1) + timedelta(microseconds=round(seconds * 1e6))  # noqa: DTZ001
@@ -171,22 +173,21 @@ def _instant(seconds: float) -> datetime:
     return found
 
 
-def _variables(case: Mapping[str, Any]) -> list[tuple[str, object, str]]:
+def _variables(case: Mapping[str, Any]) -> list[Value]:
     """Name, value and unit of each performance variable."""
-    held = case.get("perfvalues") or case.get("perfvars") or {}
-    if isinstance(held, list):
-        found = [(v["name"], v["value"], v["unit"]) for v in held if isinstance(v, dict)]
+    logged = case.get("perfvalues") or case.get("perfvars") or {}
+    if isinstance(logged, list):
+        found = [(v["name"], v["value"], v["unit"]) for v in logged if isinstance(v, dict)]
     else:
-        found = [(key.rpartition(":")[2], info[0], info[4]) for key, info in held.items()]
-    if len(found) != len(held) or not all(
-        isinstance(v, (int, float, type(None))) and not isinstance(v, bool) for _, v, _ in found
-    ):
+        found = [(key.rpartition(":")[2], info[0], info[4]) for key, info in logged.items()]
+    kinds = {type(value) for _, value, _ in found}  # a bool is no number here
+    if len(found) != len(logged) or kinds - {int, float, type(None)}:
         raise Refused("its performance variables are not as ReFrame writes them")
     return [(harmless(str(n)), v, "" if u is None else str(u)) for n, v, u in found]
 
 
 def _fields(case: Mapping[str, Any]) -> dict[str, str]:
-    """What a case says of itself, in the words of a perflog."""
+    """The fields of a case, with their names in a perflog."""
     flat = case
     for key in ("check_vars", "check_params"):  # 3.x
         flat = {**(case.get(key) or {}), **flat}
@@ -202,7 +203,7 @@ def _fields(case: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """A value as ReFrame's logs have it."""
+    """A value as in ReFrame's perflogs."""
     if value is None or value == "<undefined>":
         return ""
     if isinstance(value, list):

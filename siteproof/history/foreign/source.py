@@ -1,4 +1,4 @@
-"""A file of others: a copy below perflogs, or what a person names to be imported."""
+"""A file of plain ReFrame: a copy below perflogs, or one that a person imports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST = files.SAMPLES
 def stream(path: Path, limit: int = LARGEST) -> Iterator[BinaryIO]:
     """The file's bytes, in order. Raises OSError, UserError.
 
-    Below perflogs its owner must be trusted and no link is followed; elsewhere the user names it.
+    Below perflogs its owner must be trusted, and no link is followed.
     """
     top = files.perflogs()
     own = path.is_relative_to(top)
@@ -27,5 +27,5 @@ def stream(path: Path, limit: int = LARGEST) -> Iterator[BinaryIO]:
 
 def content(path: Path, limit: int = LARGEST) -> bytes:
     """All of it. Raises OSError, UserError."""
-    with stream(path, limit) as held:
-        return held.read(limit)
+    with stream(path, limit) as opened:
+        return opened.read(limit)

@@ -34,7 +34,7 @@ _WORDS = {
 
 @cache
 def known(text: str) -> str:
-    """The unit under its name in siteproof.units; empty where it is unknown there."""
+    """The name of a unit in siteproof.units; empty if it is unknown there."""
     if text in UNITS and text != "text":
         return text
     name = _WORDS.get(text, "")

@@ -282,7 +282,7 @@ def test_a_test_that_measures_nothing_gives_no_figure_and_is_told(log):
         LINE.replace("24939.4", "copy|24939.4"),
     )
     assert figures(batch) == [("Test.copy", "24939.4", "MB/s", "ok")]
-    assert "1 lines of tests that measure nothing" in batch.notes
+    assert "1 line of tests that measure nothing" in batch.notes
 
 
 def test_a_system_of_another_name_is_a_condition_so_that_machines_stay_apart(log):
@@ -392,10 +392,13 @@ def test_the_run_reports_of_our_own_checks_are_refused(tmp_path):
         ("", "neither"),
         ("garbage\n", "neither"),
         ("{}", "neither"),
-        ('{"session_info": 1}', "no run report"),
-        ('{"session_info": {}, "runs": []}', "no time_start"),
+        ('{"session_info": 1}', "not a run report"),
+        ('{"session_info": {}, "runs": []}', "no valid time_start"),
         ('{"session_info": {"time_start_unix": 1e9, "time_end_unix": 1e9}, "runs": 3}', "no list"),
-        ('{"session_info": {"time_start_unix": 1e99, "time_end_unix": 1e9}}', "no time_start"),
+        (
+            '{"session_info": {"time_start_unix": 1e99, "time_end_unix": 1e9}}',
+            "no valid time_start",
+        ),
     ],
 )
 def test_what_is_neither_is_refused_whole(tmp_path, text, why):

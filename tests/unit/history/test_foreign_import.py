@@ -66,7 +66,7 @@ def test_names_below_the_folder_stay_and_what_is_neither_is_told(world, bring):
     write(world, "nothing", name="sys/part/out.txt")
     done = bring(world.folder / "old")
     assert list(kept(world)) == ["thishost/imported/sys/part/Test.log"]
-    assert "a file that is neither a perflog nor a run report" in done.out
+    assert "skipped 1 other file" in done.out
 
 
 def test_importing_twice_changes_nothing_and_a_grown_file_is_continued(world, bring):
@@ -178,7 +178,7 @@ def test_our_own_perflogs_are_refused_with_the_reason(world, bring):
 
     done = bring(write(world, OURS, "x"))
     assert done.code == 2
-    assert "ReFrame's perflog of Siteproof's own checks" in done.err
+    assert "a perflog of Siteproof's own checks" in done.err
 
 
 def test_imported_figures_are_rows_of_the_history(world, bring):

@@ -45,10 +45,11 @@ def truth(perflogs):
     for system in sorted(path.name for path in perflogs.iterdir()):
         for path in samples.files(perflogs, system):
             try:
-                run, narrow, conditions = rows.of_file(path, str(path.relative_to(perflogs)), 1)
+                run, narrow, contexts = rows.of_file(path, str(path.relative_to(perflogs)), 1)
             except UserError as error:
                 refused.append(str(error))
                 continue
+            conditions = {context.key: context.conditions for context in contexts}
             found += [
                 (
                     run["file"],
@@ -75,7 +76,7 @@ def is_right(perflogs):
 def told_by(perflogs, **keys):
     """How many files an opening reads."""
     read = [0]
-    with history.open_history(perflogs, told=lambda done, of: read.append(done), **keys):
+    with history.open_history(perflogs, progress=lambda done, of: read.append(done), **keys):
         return read[-1]
 
 
@@ -145,7 +146,7 @@ def test_a_year_of_daily_additions_leaves_few_parts_and_no_file_beside_them(perf
     assert all(time.time() - (folder / name).stat().st_mtime < 60 for name in left)  # merged now
 
 
-def test_a_store_that_is_mostly_out_of_date_is_written_anew(perflogs, monkeypatch):
+def test_a_store_that_is_mostly_out_of_date_is_written_again(perflogs, monkeypatch):
     monkeypatch.setattr(refresh, "WASTE", 10)
     monkeypatch.setattr(store, "CLOSED", 1)
     told_by(perflogs)
@@ -191,13 +192,13 @@ def _rubbish(path):
 
 
 @pytest.mark.deep
-def test_a_broken_store_is_made_anew_and_that_is_told(perflogs, cache):
+def test_a_broken_store_is_made_again_and_that_is_told(perflogs, cache):
     told_by(perflogs)
     for what, damage in BREAKS.items():
         damage(next(cache.iterdir()))
         notes = is_right(perflogs).notes
         assert len(notes) == (0 if what.startswith("no index") else 1), what
-        assert all("made anew, because" in note for note in notes)
+        assert all("made again, because" in note for note in notes)
         assert is_right(perflogs).notes == [], what
 
 
