@@ -1,4 +1,4 @@
-"""The fleet's headline figures over time, and the worst changes of nodes, one figure each."""
+"""The fleet's headline metrics over time, and the worst changes of nodes, one figure each."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ LEAST = 3  # runs that make a course
 MAX_FLEETS = 8  # figures of the fleet's headline metrics
 MAX_ALERTS = 6  # figures of nodes' changes
 MAX_NODES = 3  # of one change, that are drawn
-CONTROL = 8  # runs after the last step, without which nothing is called usual
-SDS = 3.0  # of what is usual, as siteproof.analysis.drift calls runs out of control
+CONTROL = 8  # runs after the last step; with fewer no range is called typical
+SDS = 3.0  # standard deviations, from which on siteproof.analysis.drift calls a run out of control
 WIDE = (0.05, 0.95)  # most of a fleet
 MAX_ROWS = 12
 PERIODS = ("from", "to", "runs", "median", "5th to 95th percentile of nodes")
@@ -42,7 +42,7 @@ ENDS = ("node", "runs", "median of the first tenth", "median of the last tenth",
 
 @dataclass(frozen=True)
 class Middle:
-    """A fleet's runs: when, the median of its nodes, and between what most of them are."""
+    """A fleet's runs: when, the median of its nodes, and the range of most of them."""
 
     one: Fleet
     times: Sequence[datetime]
@@ -85,18 +85,16 @@ def chapter(material: Material) -> Section | None:
 def _lead(material: Material, middles: Sequence[Middle]) -> str:
     survey = material.survey
     worse = [a for a in survey.all if a.worse]
-    told = f"{count(len(middles), 'headline figure')} of the fleet over time"
+    text = f"{count(len(middles), 'headline metric')} of the fleet over time"
     if not worse:
-        return f"{told}; no change for the worse was found in {survey.series} series."
-    return f"{told}; {count(len(worse), 'change')} for the worse, the worst: {_told(worse[0])}."
+        return f"{text}; no change for the worse was found in {survey.series} series."
+    return f"{text}; {count(len(worse), 'change')} for the worse, the worst: {_change(worse[0])}."
 
 
-def _told(alert: Alert) -> str:
+def _change(alert: Alert) -> str:
     at = f"since {alert.last_before}" if alert.kind == "drift" else f"on {alert.first_after}"
-    return (
-        f"{alert.series_name} of {alert.nodes if not alert.of_fleet else alert.place} "
-        f"{percent_change(alert.relative)} {at}"
-    )
+    where = alert.place if alert.of_fleet else alert.nodes
+    return f"{alert.series_name} of {where} {percent_change(alert.relative)} {at}"
 
 
 def _middle(found: Past, one: Fleet) -> Middle | None:
@@ -112,7 +110,7 @@ def _middle(found: Past, one: Fleet) -> Middle | None:
     low, middle, high = (
         past.quantile(found.value[order], starts, q) / size for q in (WIDE[0], 0.5, WIDE[1])
     )
-    whole = counts >= 0.5 * len(one.values)  # a retest of some nodes is no fleet
+    whole = counts >= 0.5 * len(one.values)  # a retest of some nodes does not count
     if whole.sum() < LEAST:
         return None
     times = [found.starts[n] for n in sessions[starts][whole]]
@@ -163,61 +161,52 @@ def _utc(alert: Alert) -> datetime:
 
 
 def _step(alert: Alert) -> str:
-    told = f"{percent_change(alert.relative)} on {day(_utc(alert))}"
+    text = f"{percent_change(alert.relative)} on {day(_utc(alert))}"
     if alert.changed and alert.changed[0].kind is Kind.CHANGED:
-        told += f", {full(alert.changed[0])}"
-    return told + (" (provisional)" if alert.provisional else "")
+        text += f", {full(alert.changed[0])}"
+    return f"{text} (provisional)" if alert.provisional else text
 
 
 def _region(middle: Middle, steps: Sequence[Alert]) -> Region | None:
-    """What is usual of the fleet since its last step."""
+    """The typical range of the fleet since its last step."""
     start = _utc(steps[-1]) if steps else middle.times[0]
-    held = [v for at, v in zip(middle.times, middle.values, strict=True) if at >= start]
-    if len(held) < CONTROL:
-        return None
-    usual = rules.middle(held)
     times = [at for at in middle.times if at >= start]
-    return Region(times[0], times[-1], usual.median - SDS * usual.sd, usual.median + SDS * usual.sd)
+    if len(times) < CONTROL:
+        return None
+    typical = rules.middle(middle.values[-len(times) :].tolist())
+    reach = SDS * typical.sd
+    return Region(times[0], times[-1], typical.median - reach, typical.median + reach)
 
 
 def _fleet_caption(middle: Middle, alerts: Sequence[Alert]) -> str:
     unit = middle.one.unit
-    told = (
+    text = (
         f"{count(len(middle.times), 'run')} of {count(middle.nodes, 'node')} from "
         f"{day(middle.times[0])} to {day(middle.times[-1])}: the median was "
         f"{figure(float(middle.values[0]), unit)} in the first and "
         f"{figure(float(middle.values[-1]), unit)} in the last run"
     )
-    steps = [
-        f"{a.kind} of {percent_change(a.relative)} "
-        + (
-            f"since {day(a.last_before.time.replace(tzinfo=UTC))}"
-            if a.kind == "drift"
-            else f"on {day(_utc(a))}"
-        )
-        for a in alerts
-    ]
-    return f"{told}; {'; '.join(steps)}." if steps else f"{told}; no step of the whole fleet."
+    steps = []
+    for a in alerts:
+        at = f"since {day(a.last_before.time)}" if a.kind == "drift" else f"on {day(_utc(a))}"
+        steps.append(f"{a.kind} of {percent_change(a.relative)} {at}")
+    return f"{text}; {'; '.join(steps) or 'no step of the whole fleet'}."
 
 
 def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
     """The runs between two steps; without any step month by month, or run by run."""
-    keys, word = _period_keys(middle, [_utc(a) for a in steps])
+    keys, periods = _period_keys(middle, [_utc(a) for a in steps])
     rows = []
     for key in sorted(set(keys))[-MAX_ROWS:]:
-        mine = [n for n, k in enumerate(keys) if k == key]
-        rows.append(
-            (
-                day(middle.times[mine[0]]),
-                day(middle.times[mine[-1]]),
-                str(len(mine)),
-                figure(float(np.median(middle.values[mine]))),
-                f"{figure(float(np.median(middle.lows[mine])))} to "
-                f"{figure(float(np.median(middle.highs[mine])))}",
-            )
+        runs = [n for n, k in enumerate(keys) if k == key]
+        value, low, high = (
+            figure(float(np.median(values[runs])))
+            for values in (middle.values, middle.lows, middle.highs)
         )
+        first, last = day(middle.times[runs[0]]), day(middle.times[runs[-1]])
+        rows.append((first, last, str(len(runs)), value, f"{low} to {high}"))
     left = len(set(keys)) - len(rows)
-    note = f"The runs {word}, in {middle.one.unit}; medians of the runs." + (
+    note = f"The runs {periods}, in {middle.one.unit}; medians of the runs." + (
         f" {left} older rows are left out." if left > 0 else ""
     )
     return Table(PERIODS, rows, note, numeric=PERIODS[2:])
@@ -274,23 +263,13 @@ def _of_alert(
 
 
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:
-    """The nodes of a change: from what is read already, else from the history."""
-    found = material.once(past.read)
-    one = next((f for f in material.once(distribution.fleets) if _covers(alert, f)), None)
+    """The history of the nodes of a change."""
+    site, history, survey = material.site, material.history, material.survey
     for node in list(alert.nodes)[:MAX_NODES]:
-        if found is not None and one is not None and node in found.nodes:
-            rows = np.flatnonzero(
-                found.of_series(one.number, alert.role) & (found.place == found.nodes.index(node))
-            )
-            rows = rows[np.argsort(found.time[rows], kind="stable")]
-            size = float(units.UNITS[alert.unit][1])
-            yield _course(node, found.time[rows], found.value[rows] / size)
-            continue
-        for line in trend.history_of(
-            material.site, material.history, alert.metric, node, seen=material.survey
-        ):
+        for line in trend.history_of(site, history, alert.metric, node, seen=survey):
             if any(a is alert for a in line.changes):
-                yield _course(node, line.times, line.values)
+                times = line.times.astype("datetime64[us]").tolist()
+                yield Course(node, [t.replace(tzinfo=UTC) for t in times], line.values)
 
 
 def _covers(alert: Alert, one: Fleet) -> bool:
@@ -300,27 +279,22 @@ def _covers(alert: Alert, one: Fleet) -> bool:
     )
 
 
-def _course(node: str, times: np.ndarray, values: np.ndarray) -> Course:
-    """times: UTC."""
-    held = times.astype("datetime64[us]").tolist()
-    return Course(node, [t.replace(tzinfo=UTC) for t in held], values)
-
-
 def _alert_caption(alert: Alert) -> str:
-    told = (
+    text = (
         f"{alert.kind} of {percent_change(alert.relative)} between {alert.last_before} and "
         f"{alert.first_after} UTC, from {figure(alert.before, alert.unit)} to "
         f"{figure(alert.after, alert.unit)}, "
         f"{'' if alert.kind == 'drift' else 'confidence '}{alert.confidence}"
     )
-    told += ", provisional" if alert.provisional else ""
-    told += f", made good on {alert.made_good}" if alert.made_good else ""
-    told += (
-        f"; changed there: {'; '.join(map(full, alert.changed))}"
-        if alert.changed
-        else "; nothing else is known to have changed there"
-    )
-    return told[0].upper() + told[1:] + "."
+    if alert.provisional:
+        text += ", provisional"
+    if alert.made_good:
+        text += f", made good on {alert.made_good}"
+    if alert.changed:
+        text += f"; changed there: {'; '.join(map(full, alert.changed))}"
+    else:
+        text += "; no other change is recorded there"
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
@@ -344,7 +318,7 @@ def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
 
 
 def _tenths(alert: Alert, lines: Sequence[Course]) -> Table:
-    """A drift has no run before and none after: its two ends."""
+    """A drift has no runs before and after it: the first and the last tenth of its runs."""
     rows = []
     for course in lines:
         values = np.asarray(course.values)[-alert.n_after :]
