@@ -1,6 +1,6 @@
-"""The headline figures of all nodes over time, read from the history in one pass, as arrays.
+"""The headline metrics of all nodes over time, read from the history in one pass, as arrays.
 
-What comes out of thousands of runs is worked out with numpy; nothing here loops over values.
+Thousands of runs are evaluated with numpy; nothing here loops over values.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from siteproof.record import series
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series, comparable
 from siteproof.report.material import Material
+from siteproof.sites import Site
 
 FAILED, CUT_SHORT = 1, 2
 SESSIONS = 1200  # the newest: some years of one a day
-# A row a figure or failure. Nodes, sessions and metrics come as numbers: no texts are fetched.
+# A row for each value or failure. Nodes, sessions and metrics are numbers, so no texts are fetched.
 QUERY = """
 WITH n AS (SELECT unnest($nodes) AS node, unnest($places) AS place),
      t AS (SELECT unnest($sessions) AS session, unnest($numbers) AS number),
@@ -48,12 +49,12 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Past:
-    """Figures (one a node, job and series: the median of its trials) and failures.
+    """Values (one for each node, job and series: the median of its trials) and failures.
 
     Arrays of equal length: place (of a node in nodes), metric (in metrics), number of the series,
-    session (in sessions), time (UTC, of the job's end), value in the base unit of its kind, status:
-    0, FAILED or CUT_SHORT. A failure has no value; one that speaks of a whole check has Check.*
-    for its metric. same: of each series that differs by a block only, the one that stands for it.
+    session (in sessions), value in the base unit of its kind, status: 0, FAILED or CUT_SHORT.
+    A failure has no value; that of a whole check has the metric Check.*. same: of each series the
+    one that it is counted with, as both differ by a block of the problem only.
     """
 
     nodes: Sequence[str]
@@ -66,26 +67,25 @@ class Past:
     metric: Ints
     series: NDArray[np.uint64]
     session: Ints
-    time: NDArray[np.datetime64]
     value: Floats
     status: Ints
     same: Mapping[int, int]
 
     def of_series(self, number: int, role: str) -> Flags:
-        """Which rows are figures of a series and role. number: as the history has it."""
-        mine: Flags = self.good & (self.series == np.uint64(self.same.get(number, number)))
-        mine &= self.role[self.place] == self.roles.index(role)
-        return mine
+        """Which rows are values of a series and role. number: as in the history."""
+        rows: Flags = self.good & (self.series == np.uint64(self.same.get(number, number)))
+        rows &= self.role[self.place] == self.roles.index(role)
+        return rows
 
     @cached_property
     def good(self) -> Flags:
-        """Which rows are figures."""
+        """Which rows are values."""
         good: Flags = (self.status == 0) & np.isfinite(self.value)
         return good
 
     @cached_property
     def group(self) -> Ints:
-        """Of each row, the number of its series and role: what is compared with each other."""
+        """Of each row the number of its series and role, within which values are compared."""
         number = np.unique(self.series, return_inverse=True)[1]
         return number * len(self.roles) + self.role[self.place]
 
@@ -93,53 +93,60 @@ class Past:
 def read(material: Material) -> Past | None:
     """The past of a system's headline speeds; None where there is none."""
     site = material.site
-    metrics = [
-        name
-        for name, m in site.catalogue.items()
-        if m.headline and series.is_speed(m) and LINK not in m.conditions
-    ]
-    nodes = [n for role in site.system.nodes for n in site.expected(role)]
-    nodes = list(dict.fromkeys(nodes))
-    found = material.history.sql(
+    metrics = _metrics(site)
+    nodes = list(dict.fromkeys(n for role in site.system.nodes for n in site.expected(role)))
+    sessions = material.history.sql(
         "SELECT session, min(time) FROM runs WHERE system = ? AND source = 'siteproof' "
         "GROUP BY session ORDER BY min(place), min(time), session",
         [material.system],
     )[-SESSIONS:]
-    if not (metrics and nodes and found):
+    if not (metrics and nodes and sessions):
         return None
     checks = sorted({name.partition(".")[0] for name in metrics})
     names = [*metrics, *(f"{check}.*" for check in checks)]
-    held = material.history.columns(
+    columns = material.history.columns(
         QUERY,
         {
             "nodes": nodes,
             "places": list(range(len(nodes))),
             "system": material.system,
-            "sessions": [s for s, _ in found],
-            "numbers": list(range(len(found))),
+            "sessions": [s for s, _ in sessions],
+            "numbers": list(range(len(sessions))),
             "metrics": names,
             "which": list(range(len(names))),
             "untried": list(NOT_TRIED),
         },
     )
-    if not len(held["place"]):
+    if not len(columns["place"]):
         return None
     same = _same(material, metrics)
-    if any(number != other for number, other in same.items()):
-        numbers, back = np.unique(held["series"], return_inverse=True)
-        held["series"] = np.array([same.get(int(n), int(n)) for n in numbers], np.uint64)[back]
+    columns["series"] = _counted_with(columns["series"], same)
     roles = list(site.system.nodes)
-    role = np.array([roles.index(site.role_of(n) or roles[0]) for n in nodes])
     return Past(
         nodes,
         roles,
-        role,
+        np.array([roles.index(site.role_of(n) or roles[0]) for n in nodes]),
         names,
-        [s for s, _ in found],
-        [at.replace(tzinfo=UTC) for _, at in found],
-        **_by_job(held),
+        [s for s, _ in sessions],
+        [at.replace(tzinfo=UTC) for _, at in sessions],
+        **_by_job(columns),
         same=same,
     )
+
+
+def _metrics(site: Site) -> list[str]:
+    """The headline metrics of nodes by which these may be ranked."""
+    return [
+        name
+        for name, metric in site.catalogue.items()
+        if metric.headline and series.is_speed(metric) and LINK not in metric.conditions
+    ]
+
+
+def _counted_with(numbers: NDArray[np.uint64], same: Mapping[int, int]) -> NDArray[np.uint64]:
+    """The numbers of series, each replaced by the one that it is counted with."""
+    known, back = np.unique(numbers, return_inverse=True)
+    return np.array([same.get(int(n), int(n)) for n in known], np.uint64)[back]
 
 
 def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:
@@ -151,11 +158,10 @@ def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:
     ):
         plain = {k: v for k, v in json.loads(dims).items() if k not in series.OF_A_RUN}
         decide = series.deciding(json.loads(conditions))
-        key = comparable(
-            Series(
-                metric, tuple(sorted(plain.items())), environment, "", tuple(sorted(decide.items()))
-            )
+        own = Series(
+            metric, tuple(sorted(plain.items())), environment, "", tuple(sorted(decide.items()))
         )
+        key = comparable(own)
         alike = known.setdefault((metric, key.dims, environment), [])
         first = next((n for other, n in alike if series.alike(key, other)), int(number))
         alike.append((key, first))
@@ -163,16 +169,16 @@ def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:
     return found
 
 
-def _by_job(held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _by_job(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """One row for the trials of a node in a job: their median."""
     keys = ("place", "metric", "series", "session", "time", "status")
-    order = np.lexsort((held["base"], *(held[key] for key in reversed(keys))))
-    rows = {key: np.asarray(held[key])[order] for key in (*keys, "base")}
+    order = np.lexsort((columns["base"], *(columns[key] for key in reversed(keys))))
+    rows = {key: np.asarray(columns[key])[order] for key in (*keys, "base")}
     new = np.ones(len(order), dtype=bool)
     new[1:] = np.logical_or.reduce([rows[key][1:] != rows[key][:-1] for key in keys])
     starts = np.flatnonzero(new)
     value = quantile(rows["base"], starts, 0.5)
-    return {key: rows[key][starts] for key in keys} | {"value": value}
+    return {key: rows[key][starts] for key in keys if key != "time"} | {"value": value}
 
 
 def quantile(values: Floats, starts: NDArray[np.intp], share: float) -> Floats:

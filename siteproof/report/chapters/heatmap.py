@@ -1,4 +1,4 @@
-"""Every node in every run: who was slow, failed or was not measured, and since when."""
+"""Every node in every run: which were slow, failed or were not measured, and since when."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MAX_COLUMNS = 370  # the newest
 WORST = 10
 MAX_METRICS = 3  # that have a map of their own
 HOW = (
-    f"Worse than usual is a value more than {-rules.Z_LIMIT:g} robust standard deviations and "
+    f"Worse than typical is a value more than {-rules.Z_LIMIT:g} robust standard deviations and "
     f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
     "or beyond its baseline; a cell of several values shows the worst of them."
 )
 MAX_ROW_NAMES = 40  # rows that are all named, the worst first
-# What a cell shows where several of its figures differ: the worst one.
+# What a cell shows where several of its values differ: the worst one.
 BY_SEVERITY = (MISSING, TYPICAL, 1, 2, SHORT, 3, FAILED, BROKEN)
 COLUMNS_OF_TABLE = (
     "node",
@@ -48,17 +48,38 @@ COLUMNS_OF_TABLE = (
 
 
 @dataclass(frozen=True)
+class Columns:
+    """place: of each row its column, below 0 where it is too old. times: when each column began.
+
+    by_day: whether a column is a day, and not a session.
+    """
+
+    place: np.ndarray
+    times: Sequence[datetime]
+    by_day: bool
+
+    @property
+    def unit(self) -> str:
+        """What a column is."""
+        return "day" if self.by_day else "session"
+
+
+@dataclass(frozen=True)
 class Cells:
     """kinds: (nodes, columns) of indices into KINDS. lowest: of each node, its lowest share."""
 
-    times: Sequence[datetime]
-    by_day: bool
+    columns: Columns
     kinds: np.ndarray
     lowest: np.ndarray
 
+    @property
+    def times(self) -> Sequence[datetime]:
+        """When each column began."""
+        return self.columns.times
+
 
 def chapter(material: Material) -> Section | None:
-    """A map of all headline figures, maps of the worst of them, and the worst nodes as tables."""
+    """A map of all headline metrics, maps of the worst of them, and the worst nodes as tables."""
     found = material.once(past.read)
     if found is None or not found.good.any():
         return None
@@ -68,40 +89,29 @@ def chapter(material: Material) -> Section | None:
     rows = np.flatnonzero((whole.kinds != MISSING).any(axis=1))
     if len(rows) < LEAST_NODES or len(whole.times) < LEAST_RUNS:
         return None
-    unit = "day" if whole.by_day else "session"
-    figures = [
-        _figure(
-            material,
-            found,
-            whole,
-            "nodes",
-            f"All headline figures: the worst of each node and {unit}",
-        )
-    ]
+    title = f"All headline metrics: the worst of each node and {columns.unit}"
+    figures = [_figure(material, found, whole, "nodes", title)]
     for name in _worst_metrics(found, kinds):
         cells = _cells(found, kinds, shares, columns, _of(found, name))
         figures.append(_figure(material, found, cells, promised.slug(name), name))
     worst = [found.nodes[n] for n in _bad(whole, _ranked(whole, rows))]
-    lead = f"{count(len(rows), 'node')} on {count(len(whole.times), unit)}; the worst: " + (
-        f"{few(worst, 5)}." if worst else "none was clearly worse than the others."
-    )
+    lead = f"{count(len(rows), 'node')} on {count(len(whole.times), columns.unit)}; the worst: "
+    lead += f"{few(worst, 5)}." if worst else "none was clearly worse than the others."
     points = [HOW]
-    if (columns[0] < 0).any() or len(found.sessions) >= past.SESSIONS:
+    if (columns.place < 0).any() or len(found.sessions) >= past.SESSIONS:
         points.append(f"Runs before {day(whole.times[0])} are not drawn.")
     return Section("heatmap", "Every node in every run", lead, figures=figures, points=points)
 
 
 def _of(found: Past, name: str) -> np.ndarray:
     """The rows of a metric, with what failed of its whole check."""
-    numbers = [
-        n for n, told in enumerate(found.metrics) if told in (name, f"{name.partition('.')[0]}.*")
-    ]
-    return np.isin(found.metric, numbers)
+    names = (name, f"{name.partition('.')[0]}.*")
+    return np.isin(found.metric, [n for n, metric in enumerate(found.metrics) if metric in names])
 
 
 def _worst_metrics(found: Past, kinds: np.ndarray) -> list[str]:
-    """The metrics with most bad figures, where there are several at all."""
-    measured = [n for n in np.unique(found.metric[found.good])]
+    """The metrics with the most bad values, where there are several metrics."""
+    measured = np.unique(found.metric[found.good])
     if len(measured) < 2:
         return []
     bad = np.isin(kinds, (2, 3, BROKEN, FAILED))
@@ -111,7 +121,7 @@ def _worst_metrics(found: Past, kinds: np.ndarray) -> list[str]:
 
 
 def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
-    """Of each row its kind, and its share of the usual; NaN of a failure."""
+    """Of each row its kind, and its share of the typical value; NaN of a failure."""
     good, reference = found.good, _medians(found, found.value)
     lower = np.array([_better(material, name) == "lower" for name in found.metrics])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -121,9 +131,9 @@ def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
         far = np.where(lower[found.metric], 1 - ratio, ratio - 1) < rules.Z_LIMIT * np.maximum(
             spread, rules.RESOLUTION
         )
-    broken, unusual = _promises(material, found)
+    broken, below = _promises(material, found)
     kinds = kinds_of(shares)
-    kinds[good & ~(far | unusual)] = TYPICAL
+    kinds[good & ~(far | below)] = TYPICAL
     kinds[good & broken] = BROKEN
     kinds[found.status == past.FAILED] = FAILED
     kinds[found.status == past.CUT_SHORT] = SHORT
@@ -131,22 +141,18 @@ def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cells(
-    found: Past,
-    kinds: np.ndarray,
-    shares: np.ndarray,
-    columns: tuple[np.ndarray, list[datetime], bool],
-    mine: np.ndarray,
+    found: Past, kinds: np.ndarray, shares: np.ndarray, columns: Columns, chosen: np.ndarray
 ) -> Cells:
     """The worst of the chosen rows in each cell."""
-    place, times, by_day = columns
+    place = columns.place
     ranks = np.argsort(BY_SEVERITY).astype(np.uint8)  # of each kind, how severe it is
-    kept = mine & (place >= 0)
-    severity = np.zeros((len(found.nodes), len(times)), dtype=np.uint8)
+    kept = chosen & (place >= 0)
+    severity = np.zeros((len(found.nodes), len(columns.times)), dtype=np.uint8)
     np.maximum.at(severity, (found.place[kept], place[kept]), ranks[kinds[kept]])
     lowest = np.full(len(found.nodes), np.inf)
     kept &= found.good
     np.minimum.at(lowest, found.place[kept], shares[kept])
-    return Cells(times, by_day, np.array(BY_SEVERITY, dtype=np.uint8)[severity], lowest)
+    return Cells(columns, np.array(BY_SEVERITY, dtype=np.uint8)[severity], lowest)
 
 
 def _better(material: Material, name: str) -> str:
@@ -154,49 +160,44 @@ def _better(material: Material, name: str) -> str:
     return metric.better if metric else "higher"
 
 
-def _columns(found: Past) -> tuple[np.ndarray, list[datetime], bool]:
-    """Of each row its column, -1 where it is too old; when each column was, and if it is a day."""
-    used = np.unique(found.session)
-    days = sorted({found.starts[n].date() for n in used})
-    by_day = len(days) >= FEW_DAYS
-    if by_day:
-        number = {d: n for n, d in enumerate(days)}
-        of_session = {int(n): number[found.starts[n].date()] for n in used}
-        first: dict[int, datetime] = {}
-        for n in reversed(used):
-            first[of_session[int(n)]] = found.starts[n]
-        times = [first[n] for n in range(len(days))]
-    else:
-        of_session = {int(n): place for place, n in enumerate(used)}
-        times = [found.starts[n] for n in used]
-    left_out = max(0, len(times) - MAX_COLUMNS)
-    table = np.full(len(found.sessions), -1)
-    for n, column in of_session.items():
-        table[n] = column - left_out
-    return table[found.session], times[left_out:], by_day
+def _columns(found: Past) -> Columns:
+    """A column for each day with runs; for each session where there are few days."""
+    used = [int(n) for n in np.unique(found.session)]
+    days = [found.starts[n].date() for n in used]
+    by_day = len(set(days)) >= FEW_DAYS
+    keys: Sequence[object] = days if by_day else used
+    number = {key: n for n, key in enumerate(sorted(set(days)) if by_day else used)}
+    times: dict[int, datetime] = {}
+    place = np.full(len(found.sessions), -1)
+    left_out = max(0, len(number) - MAX_COLUMNS)
+    for session, key in zip(used, keys, strict=True):
+        times.setdefault(number[key], found.starts[session])
+        place[session] = number[key] - left_out
+    kept = [times[n] for n in range(left_out, len(number))]
+    return Columns(place[found.session], kept, by_day)
 
 
 def _medians(found: Past, values: np.ndarray) -> np.ndarray:
     """Of each row the median of these values over its series and role; NaN without one."""
-    held = values[found.good], found.group[found.good]
+    good, groups = values[found.good], found.group[found.good]
     table = np.full(found.group.max() + 1, np.nan)
-    for group in np.unique(held[1]):  # as many as there are series
-        table[group] = np.median(held[0][held[1] == group])
+    for group in np.unique(groups):  # as many as there are series
+        table[group] = np.median(good[groups == group])
     return table[found.group]
 
 
 def _promises(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
-    """Which figures break a criterion, and which are beyond a baseline."""
-    broken, unusual = (np.zeros(len(found.value), dtype=bool) for _ in range(2))
+    """Which values miss a criterion, and which are beyond a baseline."""
+    broken, below = (np.zeros(len(found.value), dtype=bool) for _ in range(2))
     for one in material.once(distribution.fleets):
-        mine = found.of_series(one.number, one.key.role)
+        rows = found.of_series(one.number, one.key.role)
         size = float(units.UNITS[one.unit][1])
         for mark in one.marks:
             if mark.kind == "bound":
-                broken |= mine & mark.times(size).beyond(found.value)
+                broken |= rows & mark.times(size).beyond(found.value)
             elif mark.kind == "baseline":
-                unusual |= mine & mark.times(size).beyond(found.value)
-    return broken, unusual
+                below |= rows & mark.times(size).beyond(found.value)
+    return broken, below
 
 
 def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
@@ -209,7 +210,7 @@ def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
 
 
 def _bad(cells: Cells, ranked: Sequence[int]) -> list[int]:
-    """The nodes that were anything but as usual, of those ranked."""
+    """The nodes that were not always typical, of those ranked."""
     fine = ((cells.kinds == TYPICAL) | (cells.kinds == MISSING)).all(axis=1)
     return [n for n in ranked if not fine[n]]
 
@@ -270,7 +271,7 @@ def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[st
             del left[node]
         if members:
             found.append((name, members))
-    return [] if not found else [*found, ("others", list(left))] if left else found
+    return [*found, ("others", list(left))] if found and left else found
 
 
 def _places(found: Past, names: Sequence[str]) -> list[int]:
@@ -281,25 +282,15 @@ def _places(found: Past, names: Sequence[str]) -> list[int]:
 def _caption(cells: Cells, rows: np.ndarray) -> str:
     kinds = cells.kinds[rows]
     ever = {kind: int((kinds == kind).any(axis=1).sum()) for kind in range(len(KINDS))}
-    parts = [
-        f"{word} {ever[kind]}"
-        for kind, word in (
-            (BROKEN, "beyond a bound"),
-            (FAILED, "failed"),
-            (3, "more than 10 % worse than usual"),
-        )
-        if ever[kind]
-    ]
-    unit = "day" if cells.by_day else "session"
-    told = (
-        f"{count(len(rows), 'node')} on {count(len(cells.times), unit)} with runs from "
-        f"{day(cells.times[0])} to {day(cells.times[-1])}, as shares of what is usual"
+    names = {BROKEN: "beyond a bound", FAILED: "failed", 3: "more than 10 % worse than typical"}
+    parts = [f"{name} {ever[kind]}" for kind, name in names.items() if ever[kind]]
+    text = (
+        f"{count(len(rows), 'node')} on {count(len(cells.times), cells.columns.unit)} with runs "
+        f"from {day(cells.times[0])} to {day(cells.times[-1])}, as shares of the typical value"
     )
-    return (
-        f"{told}; nodes that were so at least once: {', '.join(parts)}."
-        if parts
-        else f"{told}: none was beyond a bound, failed, or more than 10 % worse."
-    )
+    if not parts:
+        return f"{text}: none was beyond a bound, failed, or more than 10 % worse."
+    return f"{text}; nodes that were at least once: {', '.join(parts)}."
 
 
 def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int]) -> Table:
@@ -319,12 +310,12 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
                 _since(kinds, cells.times),
             )
         )
+    without = int((cells.kinds == MISSING).all(axis=1).sum())
     note = (
-        f"The worst {len(rows)}. Worse since: the first "
-        f"{'day' if cells.by_day else 'session'} from which on none was as usual. Without a "
-        f"figure: {count(int((cells.kinds == MISSING).all(axis=1).sum()), 'node')}."
+        f"The worst {len(rows)}. Worse since: the first {cells.columns.unit} from which on none "
+        f"was typical. Without a value: {count(without, 'node')}."
     )
-    unit = "days with runs" if cells.by_day else "sessions"
+    unit = "days with runs" if cells.columns.by_day else "sessions"
     columns = (*COLUMNS_OF_TABLE[:2], unit, *COLUMNS_OF_TABLE[2:])
     return Table(columns, rows, note, numeric=columns[2:8])
 

@@ -33,7 +33,7 @@ COLUMNS = ("quantity", "link", "values", "median", "mean", "lowest", "highest")
 DISAGREE = 0.01  # by so much of the first link the mean's share differs from the median's
 SHARES = ("median of the first", "mean of the first")
 
-Conditions = Mapping[str, str]
+Conditions = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -92,20 +92,28 @@ def _rates(found: Iterable[Quantity]) -> list[tuple[float, str, str, str]]:
 
 def _key(site: Site, sample: Sample) -> Conditions | None:
     """What two values must share to be compared; None for a sample that is not compared."""
-    metric, link = site.catalogue[sample.metric], site.system.links.get(link_of(sample))
-    key = {k: v for k, v in sample.dims.items() if k not in (*series.OF_A_RUN, LINK)}
+    metric = site.catalogue[sample.metric]
+    dims = {k: v for k, v in sample.dims.items() if k not in (*series.OF_A_RUN, LINK)}
     if sample.header.mode == PUBLISHED:
         if not metric.headline and NETWORK not in sample.conditions:
             return None
-        key |= {k: v for k, v in sample.conditions.items() if k not in PLACES}
-        return key | {"session": sample.header.session}
+        stated = {k: v for k, v in sample.conditions.items() if k not in PLACES}
+        return dims | stated | {"session": sample.header.session}
+    link = site.system.links.get(link_of(sample))
     if link is None or not metric.headline or LINK not in metric.conditions:
         return None
-    for name, text in series.deciding(sample.conditions).items():
-        if name == MTU or not series.of_the_machine(name):
-            key[name] = text
-    key = {k: v for k, v in key.items() if k not in (*PLACES, *OF_A_JOB)}
-    return key | ({"pattern": link.pattern} if link.pattern == "together" else {})
+    pattern = {"pattern": link.pattern} if link.pattern == "together" else {}
+    return dims | _measured_under(sample) | pattern
+
+
+def _measured_under(sample: Sample) -> Conditions:
+    """The conditions of a measured value that another link can have, too."""
+    own = series.deciding(sample.conditions)
+    return {
+        name: text
+        for name, text in own.items()
+        if name not in (*PLACES, *OF_A_JOB) and (name == MTU or not series.of_the_machine(name))
+    }
 
 
 def _quantities(site: Site, samples: Iterable[Sample]) -> list[Quantity]:

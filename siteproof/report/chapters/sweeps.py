@@ -68,38 +68,49 @@ def chapter(material: Material) -> Section | None:
     if not own.runs:
         return None
     others, points = _other_systems(material)
-    found = []
+    sweeps = []
     for name in dict.fromkeys(run.name for run in reversed(own.runs)):
         runs = own.newest(name)
         for other in others:
             runs += other.newest(name)[:1]
-        if rest := [f"{run.system} {_campaign(run)}" for _, run in runs[MAX_RUNS:]]:
-            what = f"{count(len(rest), 'more run')} not drawn: {few(rest, MAX_NAMES)}"
-            points.append(f"{name}: {what}")
-        found.append(_of_sweep(name, runs[:MAX_RUNS]))
+        points += _not_drawn(name, runs[MAX_RUNS:])
+        sweeps.append(_of_sweep(name, runs[:MAX_RUNS]))
     published = [curve for system in (own, *others) for curve in system.published]
-    figures = list(_drawn(found, published))
+    figures = list(_drawn(sweeps, published))
     if not figures:
         return None
     points += [f"Not drawn: {figure.title}" for figure in figures[MAX_FIGURES:]]
-    reports = [report for one in found for report in one.reports]
-    mine = [report for report in reports if report.run.system == material.system]
-    headlines = [
-        f"{report.run.name}: {text}" for report in mine for text in sweep_results.headlines(report)
-    ]
-    others_shown = sorted({r.run.system for r in reports} - {material.system})
+    reports = [report for sweep in sweeps for report in sweep.reports]
+    here = [report for report in reports if report.run.system == material.system]
+    shown = sorted({report.run.system for report in reports} - {material.system})
     return Section(
         "sweeps",
         "Sweeps",
-        _lead(mine, others_shown),
+        _lead(here, shown),
         figures=figures[:MAX_FIGURES],
-        points=[*headlines, *points],
+        points=[*_headlines(here), *points],
     )
 
 
-def _lead(mine: Sequence[SweepReport], others: Sequence[str]) -> str:
-    names = few(list(dict.fromkeys(report.run.name for report in mine)), MAX_NAMES)
-    runs = count(len({id(report.run) for report in mine}), "run")
+def _not_drawn(name: str, runs: Sequence[tuple[Site, SweepRun]]) -> list[str]:
+    """A sentence on the runs beyond MAX_RUNS, if there are any."""
+    if not runs:
+        return []
+    texts = [f"{run.system} {_campaign(run)}" for _, run in runs]
+    return [f"{name}: {count(len(runs), 'more run')} not drawn: {few(texts, MAX_NAMES)}"]
+
+
+def _headlines(reports: Sequence[SweepReport]) -> list[str]:
+    return [
+        f"{report.run.name}: {text}"
+        for report in reports
+        for text in sweep_results.headlines(report)
+    ]
+
+
+def _lead(own: Sequence[SweepReport], others: Sequence[str]) -> str:
+    names = few(list(dict.fromkeys(report.run.name for report in own)), MAX_NAMES)
+    runs = count(len({id(report.run) for report in own}), "run")
     compared = f", compared with {few(others, MAX_NAMES)}" if others else ""
     return f"{runs} of sweeps of this system ({names}){compared}."
 
@@ -142,16 +153,12 @@ def _campaign(run: SweepRun) -> str:
 def _label(run: SweepRun, runs: Sequence[SweepRun]) -> str:
     """System, and what differs between the runs of this system."""
     same = [_parts(other) for other in runs if other.system == run.system]
-    differing = [part for part, *others in zip(_parts(run), *same, strict=True) if _differ(others)]
-    return " ".join([run.system, *differing])
+    columns = zip(_parts(run), *same, strict=True)
+    return " ".join([run.system, *(part for part, *others in columns if len(set(others)) > 1)])
 
 
 def _parts(run: SweepRun) -> tuple[str, ...]:
     return run.partition, run.environment, run.place, _campaign(run)
-
-
-def _differ(values: Sequence[str]) -> bool:
-    return len(set(values)) > 1
 
 
 def _drawn(found: Sequence[_Figures], published: Sequence[PublishedCurve]) -> Iterator[Figure]:
@@ -162,9 +169,8 @@ def _drawn(found: Sequence[_Figures], published: Sequence[PublishedCurve]) -> It
             plot = sweep_figures.plot(shown, sweep.several)
             base = f"sweep-{promised.slug(shown[0].report.run.name)}-{promised.slug(first.metric)}"
             name = promised.own_name(base, seen)
-            landmarks = []
-            if plot.x_label == TASKS and not plot.labels:
-                landmarks = [curve for curve in published if curve.metric == first.metric]
+            over_tasks = plot.x_label == TASKS and not plot.labels
+            landmarks = [c for c in published if over_tasks and c.metric == first.metric]
             caption = _caption(plot, first.unit, landmarks)
             plot = _with_landmarks(plot, first.unit, landmarks)
             yield Figure(
@@ -181,7 +187,8 @@ def _with_landmarks(plot: LinePlot, unit: str, landmarks: Sequence[PublishedCurv
     """The published highest values as points, as far as they leave the curves their height."""
     top = max((value for line in plot.lines for value in line.values), default=0.0)
     points = [line for curve in landmarks if (line := curve.line(unit)) is not None]
-    return replace(plot, lines=[*plot.lines, *(p for p in points if p.values[0] <= NEAR * top)])
+    near = [point for point in points if point.values[0] <= NEAR * top]
+    return replace(plot, lines=[*plot.lines, *near])
 
 
 def _metrics(metric: str) -> list[str]:
@@ -191,18 +198,18 @@ def _metrics(metric: str) -> list[str]:
 
 def _caption(plot: LinePlot, unit: str, landmarks: Sequence[PublishedCurve]) -> str:
     places = len(plot.labels) or len({x for line in plot.lines for x in line.xs})
-    told = f"{count(len(plot.lines), 'curve')} over {count(places, 'place')}"
+    text = f"{count(len(plot.lines), 'curve')} over {count(places, 'place')}"
     value, name = max((max(line.values), line.name) for line in plot.lines)
-    told += f", highest {labels.number(value)} {unit}"
+    text += f", highest {labels.number(value)} {unit}"
     if len(plot.lines) > 1:
-        told += f" of {name}"
+        text += f" of {name}"
     if landmarks:
-        told += f"; {count(len(landmarks), 'published landmark')} of curves that are not published"
-    return f"{told}."
+        text += f"; {count(len(landmarks), 'published landmark')} of curves that are not published"
+    return f"{text}."
 
 
 def _table(shown: Sequence[Shown], several: bool, landmarks: Sequence[PublishedCurve]) -> Table:
-    """Each curve in a line; then the landmarks."""
+    """A row for each curve, then for each landmark."""
     rows = [_row(one, curve, several) for one in shown for curve in one.curves]
     rows += [curve.row() for curve in landmarks]
     better = shown[0].lines[0].better
