@@ -124,10 +124,10 @@ class FileSystemCheck(PerNodeCheck, special=True):
         skip_without(self, self.fs)
         return super().expected_nodes()
 
-    def asked_for(self) -> missing.Asked:
+    def asked_for(self) -> missing.Owed:
         """Only what speaks of this file system."""
         known = {"mode": self.mode, "file_system": self.fs}
-        return missing.Asked(self.name_of_check(), known)
+        return missing.Owed(self.name_of_check(), known)
 
     def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest says which file system, also of a node that could not measure."""

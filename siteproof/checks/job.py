@@ -128,9 +128,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """What `derive` needs to know of the role's hardware."""
         return {}
 
-    def asked_for(self) -> missing.Asked:
+    def asked_for(self) -> missing.Owed:
         """What decides which criteria this check may answer."""
-        return missing.Asked(self.name_of_check(), {"mode": self.mode})
+        return missing.Owed(self.name_of_check(), {"mode": self.mode})
 
     def speaks_for_node(self, sample: Sample) -> bool:
         """Whether a headline may be made of this sample, where a metric has several a node."""
@@ -231,7 +231,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     @run_after("setup")
     def choose_nodes(self) -> None:
-        """Expected: what the site says. Asked: those of them that can take a job."""
+        """Expected: what the site says. Owed: those of them that can take a job."""
         self.on_slurm = self.where.scheduler != LOCAL
         inventory = self.site.expected(self.where.role)
         self.held = client.allocation() & inventory if self.on_slurm else None

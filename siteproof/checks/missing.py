@@ -25,12 +25,12 @@ from siteproof.record.updates import Updates
 from siteproof.sites import Criterion, Hardware, Site
 from siteproof.sites.pairs import Pair
 
-OfPairs = Callable[[Site, str, Collection[Pair], "Asked"], Callable[[Pair], bool]]
+OfPairs = Callable[[Site, str, Collection[Pair], "Owed"], Callable[[Pair], bool]]
 ANSWERED = (Verdict.PASS, Verdict.REGRESSED)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Owed:
     """A check as it is to run. known: conditions that it has before it begins, mode among them."""
 
     check: str
@@ -51,7 +51,7 @@ class Answers:
     """What was measured of a check so far, and which of it counts as an answer."""
 
     site: Site
-    asked: Asked
+    asked: Owed
     found: list[Sample]
     fresh: Freshness | None
     enough: Collection[Verdict]
@@ -74,19 +74,19 @@ class Answers:
         return (c for c in self.site.criteria.values() if self.asked.may_answer(c))
 
 
-def nodes(site: Site, role: str, asked: Asked) -> set[str]:
+def nodes(site: Site, role: str, asked: Owed) -> set[str]:
     """The nodes of a role that lack an answer to some criterion that the check may answer."""
     return _nodes(_newest(site, asked), role)
 
 
-def of_system(site: Site, asked: Asked) -> bool:
+def of_system(site: Site, asked: Owed) -> bool:
     """Whether an answer of the system as a whole is missing that the check may give."""
     answers, system = _newest(site, asked), {site.system.system: Hardware()}
     whole = [c for c in answers.criteria() if criterion_of_system(c)]
     return any(answers.lacking(criterion, system) for criterion in whole)
 
 
-def of_session(site: Site, role: str, asked: Asked) -> set[str]:
+def of_session(site: Site, role: str, asked: Owed) -> set[str]:
     """The nodes of a role that failed in the restored session, or were not measured in it."""
     answers = _of_session(site, asked)
     if not answers.found:
@@ -96,13 +96,13 @@ def of_session(site: Site, role: str, asked: Asked) -> set[str]:
     return failed | _nodes(answers, role)
 
 
-def pairs(site: Site, link: str, laid: Collection[Pair], asked: Asked) -> Callable[[Pair], bool]:
+def pairs(site: Site, link: str, laid: Collection[Pair], asked: Owed) -> Callable[[Pair], bool]:
     """Whether a pair of a link lacks an answer, as `nodes`."""
     return _pairs(_newest(site, asked), link, laid)
 
 
 def pairs_of_session(
-    site: Site, link: str, laid: Collection[Pair], asked: Asked
+    site: Site, link: str, laid: Collection[Pair], asked: Owed
 ) -> Callable[[Pair], bool]:
     """Whether a pair failed in the restored session, or was not measured in it."""
     answers = _of_session(site, asked)
@@ -161,7 +161,7 @@ def _newest_statuses(found: Iterable[Sample]) -> dict[str, str]:
     return {node: most_severe_status(told) for node, (_, told) in statuses.items()}
 
 
-def _newest(site: Site, asked: Asked) -> Answers:
+def _newest(site: Site, asked: Owed) -> Answers:
     """All that may still answer; of a campaign that goes on, its own."""
     sessions, now = _sessions(site.system.system), datetime.now(UTC)
     headers, name = sessions.headers, session.current().campaign
@@ -184,7 +184,7 @@ def _newest(site: Site, asked: Asked) -> Answers:
     return Answers(site, asked, sessions.of(wanted, needed=False), fresh, ANSWERED)
 
 
-def _of_session(site: Site, asked: Asked) -> Answers:
+def _of_session(site: Site, asked: Owed) -> Answers:
     name, sessions = session.current().name, _sessions(site.system.system)
     found = sessions.of(lambda h: h.session == name and h.check == asked.check, needed=False)
     known = {key: value for key, value in asked.known.items() if key != "mode"}

@@ -8,7 +8,7 @@ import os
 import click
 
 from siteproof import files, sites
-from siteproof.cli.shared import tell_left_out
+from siteproof.cli.shared import print_left_out
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError
 from siteproof.record.sessions import Sessions
@@ -58,7 +58,7 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
     if refused and not despite:
         click.echo(f"not accepted: {', '.join(refused)}; --despite accepts it nevertheless")
         raise SystemExit(ExitCode.FAIL)
-    tell_left_out(sessions)
+    print_left_out(sessions)
     record = accepted.accept(judged, name, who or user(), why.strip(), files.perflogs())
     click.echo(f"accepted by {record.who}: {name}, {_counts(record)}")
 
@@ -82,4 +82,4 @@ def _list(before: list[accepted.Acceptance]) -> None:
 
 
 def _counts(record: accepted.Acceptance) -> str:
-    return ", ".join(f"{n} {word}" for word, n in record.verdicts.items()) or "no criterion"
+    return ", ".join(f"{n} {verdict}" for verdict, n in record.verdicts.items()) or "no criterion"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.analysis.before_after import Word
-from siteproof.cli.shared import print_clocks, tell_left_out
+from siteproof.cli.shared import print_clocks, print_left_out
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
@@ -58,8 +58,8 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     jobs = record.headers
     before = accepted.read_all(files.perflogs(), site.system.system)
     names = [
-        accepted.resolve(word, jobs, before)
-        for word in (
+        accepted.resolve(change, jobs, before)
+        for change in (
             a or (accepted.ACCEPTED if before else accepted.PREVIOUS),
             b or accepted.LATEST,
         )
@@ -68,7 +68,7 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
         raise UserError("compare", f"A and B are both {names[0]}", accepted.names(jobs)[-8:])
     first, second = (record.samples(accepted.jobs_of(name, jobs)) for name in names)
     result = comparison.compare(site, first, second, files.perflogs())
-    tell_left_out(record.sessions)
+    print_left_out(record.sessions)
     print_clocks(record.sessions)
     code = _exit_code(result)
     if as_json:
@@ -146,8 +146,8 @@ def _worst(row: Row) -> str:
 def _last_line(result: Comparison) -> str:
     if not result.rows:
         return "no figure is in both"
-    counts = {word: sum(r.change.word is word for r in result.rows) for word in Word}
-    shown = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
+    counts = {change: sum(r.change.word is change for r in result.rows) for change in Word}
+    shown = ", ".join(f"{n} {change}" for change, n in counts.items() if n)
     nodes = sorted({node for row in result.rows for node, _ in row.worst})
     fell = f"; fell by themselves: {nodesets.of(nodes)}" if nodes else ""
     return f"from A to B: {shown}{fell}"

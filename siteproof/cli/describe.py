@@ -163,18 +163,18 @@ def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
 def _differing(role: str, same: Uniformity) -> Iterator[OnNodes]:
     """Each field in which a node differs; each value of a field that has no majority."""
     for node, fields in same.odd.items():
-        for odd in fields:
-            held = {
-                "field": odd.field,
-                "found": finding.text(odd.value),
-                "majority": finding.text(odd.majority),
+        for one in fields:
+            details = {
+                "field": one.field,
+                "found": finding.text(one.value),
+                "majority": finding.text(one.majority),
                 "role": role,
             }
-            yield finding.of(Kind.FIELD_DIFFERS, held), [node]
+            yield finding.of(Kind.FIELD_DIFFERS, details), [node]
     for name, values in same.undecided.items():
         for value, nodes in values.items():
-            held = {"field": name, "found": finding.text(value), "role": role}
-            yield finding.of(Kind.NO_MAJORITY, held), nodes
+            details = {"field": name, "found": finding.text(value), "role": role}
+            yield finding.of(Kind.NO_MAJORITY, details), nodes
 
 
 def _not_read(unread: Mapping[str, Mapping[str, str]]) -> Iterator[OnNodes]:
@@ -227,12 +227,12 @@ def _changes(found: Described, against: str) -> tuple[list[Finding], str]:
 
 
 def _changed(change: Change) -> Finding:
-    held = {
+    details = {
         "what": change.field,
         "before": finding.text(change.before),
         "after": finding.text(change.after),
     }
-    return finding.of(Kind.CHANGED, held, subject=str(nodesets.of(change.nodes)))
+    return finding.of(Kind.CHANGED, details, subject=str(nodesets.of(change.nodes)))
 
 
 def _health(samples: Sequence[Sample]) -> Iterator[Finding]:
@@ -253,11 +253,11 @@ def _health(samples: Sequence[Sample]) -> Iterator[Finding]:
 def _code(roles: Sequence[Role], node: str | None) -> ExitCode:
     missing = any(role.missing for role in roles)
     if node is not None:
-        odd = any(why.kind is Kind.FIELD_DIFFERS for why in roles[0].findings)
+        differ = any(why.kind is Kind.FIELD_DIFFERS for why in roles[0].findings)
     else:
-        odd = any(role.same.odd or role.same.undecided for role in roles)
+        differ = any(role.same.odd or role.same.undecided for role in roles)
         missing = missing or not any(role.same.nodes for role in roles)
-    if odd:
+    if differ:
         return ExitCode.FAIL
     return ExitCode.INCOMPLETE if missing else ExitCode.PASS
 
@@ -278,7 +278,7 @@ def _record(
                 "role": role.name,
                 "expected": len(role.expected),
                 "described": len(role.same.nodes),
-                "majority": {name: held.value for name, held in role.same.majority.items()},
+                "majority": {name: common.value for name, common in role.same.majority.items()},
             }
             for role in roles
         ],
@@ -298,10 +298,10 @@ def _print(
     for role in roles:
         described = len(role.same.nodes)
         click.echo(f"{role.name}: {described} of {len(role.expected)} nodes described")
-        for name, held in role.same.majority.items():
-            if held.value is not None and (most is None or not name.startswith(BULK)):
-                share = "" if held.share == 1 else f"  ({held.share:.1%} of the nodes)"
-                click.echo(f"  {name} = {held.value}{share}")
+        for name, common in role.same.majority.items():
+            if common.value is not None and (most is None or not name.startswith(BULK)):
+                share = "" if common.share == 1 else f"  ({common.share:.1%} of the nodes)"
+                click.echo(f"  {name} = {common.value}{share}")
         _print_findings(role.findings, most)
     if words:
         click.echo(words)
@@ -316,41 +316,45 @@ def _print_findings(findings: Iterable[Finding], most: int | None) -> None:
     for why in findings:
         line = f"{why.subject}: {sentence(replace(why, subject=''))}"
         lines.setdefault(TITLES.get(why.kind, NOT_DESCRIBED), []).append(line)
-    for title, held in lines.items():
-        for line in held[:most]:
+    for title, texts in lines.items():
+        for line in texts[:most]:
             click.echo(f"  {title}: {line}")
-        if most is not None and len(held) > most:
-            click.echo(f"  {title}: and {len(held) - most} more; --all shows them")
+        if most is not None and len(texts) > most:
+            click.echo(f"  {title}: and {len(texts) - most} more; --all shows them")
 
 
 def _print_node(found: Described, role: Role, node: str) -> None:
     """Everything that one node reported, and where it differs."""
     if role.missing:
         click.echo(f"{found.site.system.system}: {found.chosen}")
-    odd = {why["field"]: why for why in role.findings if why.kind is Kind.FIELD_DIFFERS}
+    differing = {why["field"]: why for why in role.findings if why.kind is Kind.FIELD_DIFFERS}
     for name, value in sorted(found.fields.get(node, {}).items()):
         remark = "  [its own]" if is_identity(name) else ""
-        if name in odd:
-            remark = f"  [odd: majority {odd[name]['majority']}]"
+        if name in differing:
+            remark = f"  [odd: majority {differing[name]['majority']}]"
         click.echo(f"{name} = {value}{remark}")
     absent = [why for why in role.findings if why.get("field") not in found.fields.get(node, {})]
     for why in absent:
         click.echo(f"{TITLES.get(why.kind, NOT_DESCRIBED)}: {sentence(why)}")
     if not role.missing:
         click.echo(
-            f"{node} is odd in {count(len(odd), 'field')}" if odd else f"{node} is like the others"
+            f"{node} is odd in {count(len(differing), 'field')}"
+            if differing
+            else f"{node} is like the others"
         )
 
 
 def _last_line(roles: Sequence[Role]) -> str:
-    odd = Counter({node: len(fields) for role in roles for node, fields in role.same.odd.items()})
+    differing = Counter(
+        {node: len(fields) for role in roles for node, fields in role.same.odd.items()}
+    )
     split = sum(len(role.same.undecided) for role in roles)
     missing = [node for role in roles for node in role.missing]
     alike = sum(len(role.same.nodes) - len(role.same.odd) for role in roles)
     parts = []
-    if odd:
-        verb = "is" if len(odd) == 1 else "are"
-        parts.append(f"{nodesets.of(odd)} {verb} odd in {_odd_in(odd.values())}")
+    if differing:
+        verb = "is" if len(differing) == 1 else "are"
+        parts.append(f"{nodesets.of(differing)} {verb} odd in {_odd_in(differing.values())}")
     if split:
         parts.append(f"no majority in {count(split, 'field')}")
     if missing:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from siteproof.cli import shared
-from siteproof.cli.shared import tell_left_out, which_answers
+from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.export import documents, junit, openmetrics
 from siteproof.nodes import states
 from siteproof.verdict.judgement import Judgement, judge_system
@@ -78,7 +78,7 @@ def _openmetrics(system: str, since: str, campaign: str, as_of: str, file: Path 
 
     Values are in base units: bytes per second, seconds, operations per second. For node_exporter
     write a file that ends in .prom to the folder of --collector.textfile.directory; a file with
-    times beside its values would be refused there, so times are values of their own.
+    times next to its values would be refused there, so times are values of their own.
 
     \b
     alert on  siteproof_criterion_verdict{verdict=~"FAIL|ERROR|REGRESSED"} == 1
@@ -127,7 +127,7 @@ def _judge(system: str, since: str, campaign: str, as_of: str, file: Path | None
 
 
 def _write(file: Path | None, text: str, judged: Judgement) -> None:
-    tell_left_out(judged.sessions)
+    print_left_out(judged.sessions)
     if file is None:
         click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal knows
         return

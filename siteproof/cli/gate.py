@@ -14,7 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.checks import session
-from siteproof.cli.shared import tell_left_out, which_answers
+from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.gate import act
 from siteproof.gate.act import Scene
@@ -92,7 +92,7 @@ def gate(
     limit: str,
     drain: bool,
     users: str,
-    beside: tuple[str, ...],
+    overlapping: tuple[str, ...],
     options: tuple[str, ...],
 ) -> None:
     """Say which nodes go back and which stay out; with --apply, put those under a reservation.
@@ -122,8 +122,8 @@ def gate(
         raise UserError("--as-of", what, hint="Leave out --apply, --retest and --release")
     chosen = Options(apply, _share(limit), options)
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
-    scene = _scene(judged, _states(keep_out), Wish(_who(users), judged.chosen, drain, beside))
-    tell_left_out(judged.sessions)
+    scene = _scene(judged, _states(keep_out), Wish(_who(users), judged.chosen, drain, overlapping))
+    print_left_out(judged.sessions)
     if not judged.samples or all(r.state == UNTESTED for r in scene.decision.rulings.values()):
         still = " that still counts" if judged.samples else ""
         click.echo(f"nothing was measured{still}: {judged.chosen}")
@@ -207,7 +207,7 @@ def _left(plans: Mapping[str, Plan]) -> NodeSet:
 
 def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
     cluster = _look(scene)
-    if not (held := act.quarantines(scene, cluster)):
+    if not (quarantines := act.quarantines(scene, cluster)):
         click.echo("nothing is in quarantine")
         return ExitCode.PASS
     plans = act.plan_release(scene, cluster, {})
@@ -216,7 +216,7 @@ def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
     else:
         _print_plans(plans, "stays")
         code = ExitCode.PASS
-    members = nodesets.of(n for r in held.values() for n in r.nodes)
+    members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
     stay = _left(plans)
     freed, verb = members - stay, "freed" if chosen.apply and not code else "may be freed"
     rest = f", {len(stay)} stay ({stay})" if stay else ""
@@ -226,8 +226,8 @@ def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
 
 def _retest(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
     cluster = _look(scene)
-    held = act.quarantines(scene, cluster)
-    if not held:
+    quarantines = act.quarantines(scene, cluster)
+    if not quarantines:
         click.echo("nothing is in quarantine")
         return ExitCode.PASS
     plans, code = act.plan_resume(scene, cluster, {}), ExitCode.PASS
@@ -236,12 +236,12 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
     elif any(plan.commands for plan in plans.values()):
         code = _apply(scene, "retest", act.plan_resume, cluster)
         silent = act.wait_until_they_answer(
-            str(nodesets.of(n for r in held.values() for n in r.nodes))
+            str(nodesets.of(n for r in quarantines.values() for n in r.nodes))
         )
         _print_left(silent)
     newest = max((s.header for s in judged.samples), key=lambda h: h.order)
     mode = newest.mode or judged.site.system.mode
-    for name, reservation in held.items():
+    for name, reservation in quarantines.items():
         nodes = reservation.nodes - nodesets.of(plans[name].left_alone)
         if not nodes or code:
             continue
@@ -326,16 +326,16 @@ def _print_rulings(judged: Judgement, scene: Scene) -> None:
         click.echo(f"in no partition with Slurm, so no command is for them: {nowhere}")
 
 
-def _print_plans(plans: Mapping[str, Plan], word: str = "left alone") -> None:
+def _print_plans(plans: Mapping[str, Plan], verb: str = "left alone") -> None:
     for plan in plans.values():
-        _print_left(plan.left_alone, word)
+        _print_left(plan.left_alone, verb)
         for command in plan.commands:
             click.echo(harmless(shlex.join(command.argv)))
 
 
-def _print_left(left: Mapping[str, Finding], word: str = "left alone") -> None:
+def _print_left(left: Mapping[str, Finding], verb: str = "left alone") -> None:
     for node, why in sorted(left.items()):
-        click.echo(harmless(f"{node}  {word}: {sentence(why)}"))
+        click.echo(harmless(f"{node}  {verb}: {sentence(why)}"))
 
 
 def _print_jobs(plans: Mapping[str, Plan]) -> None:
@@ -367,7 +367,7 @@ def _too_many(many: Mapping[str, tuple[int, int]], limit: Fraction) -> str:
 
 
 def _states(text: str) -> list[str]:
-    words = [word.strip().upper() for word in text.split(",") if word.strip()]
+    words = [part.strip().upper() for part in text.split(",") if part.strip()]
     if not words or (bad := [w for w in words if w not in STATES[:-1]]):
         raise UserError("--keep-out", f"'{bad[0] if words else text}' is not a state", STATES[:-1])
     return words

@@ -124,7 +124,7 @@ def answer(one: Matrix) -> str:
     """Which nodes explain the bad pairs, in one line."""
     head = f"{one.name} over {one.link}: "
     if not one.decided:
-        return f"{head}no criterion says which of {len(one.values)} pairs are bad"
+        return f"{head}no criterion decides which of {len(one.values)} pairs are bad"
     nodes, links = [str(c) for c in one.blame.culprits], one.blame.alone
     if len(links) > FEW:
         links = [*links[:FEW], f"{len(links) - FEW} more"]
@@ -148,9 +148,9 @@ def _show(console: Console, title: str, one: Matrix) -> None:
     if one.blame.bad:
         _bad(console, "bad pairs" if whole else f"{head}; bad pairs", one)
     counts = f"{len(one.values)} pairs of {len(nodes)} nodes"
-    usual = f", usual {_value(median(one.values.values()), one.unit)}" if one.values else ""
+    typical = f", median {_value(median(one.values.values()), one.unit)}" if one.values else ""
     bad = f", {len(one.blame.bad)} bad" if one.blame.bad else ""
-    _line(console, counts + usual + bad)
+    _line(console, counts + typical + bad)
     _asymmetry(console, one)
     for pair in sorted(one.missing)[:FEW]:
         _line(console, f"{_arrow(pair)}: {sentence(one.missing[pair])}")
@@ -162,13 +162,13 @@ def _star(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
     """A row a client: to its server, and from it where figures have a direction."""
     _line(console, title)
     table = Table()
-    asked = sorted(
+    rows = sorted(
         {(b, a) if a in one.hubs else (a, b) for a, b in known},
         key=lambda pair: (_natural(pair[0]), pair),
     )
     for name in ("client", "server", "client > server", "server > client"):
         table.add_column(name, overflow="fold", justify="right" if ">" in name else "left")
-    for client, server in asked:
+    for client, server in rows:
         table.add_row(
             Text(client), Text(server), _cell(one, (client, server)), _cell(one, (server, client))
         )
@@ -202,7 +202,7 @@ def _bad(console: Console, title: str, one: Matrix) -> None:
     """The culprits with all of their pairs in a row each, then links; the worst first."""
     _line(console, title)
     table = Table()
-    for name in ("from", "to", "value", "worse than usual by", "explained by"):
+    for name in ("from", "to", "value", "worse than the others by", "explained by"):
         table.add_column(name, overflow="fold")
     for culprit in one.blame.culprits[:MAX_PAIRS_LISTED]:
         bad_pairs = [p for p in one.blame.bad if culprit.node in p]
@@ -338,7 +338,7 @@ class Daily:
 
 def _show_days(console: Console, title: str, metric: str, daily: Daily) -> None:
     days, bad = daily.cells, daily.bad
-    dates = sorted({day for held in days.values() for day in held})
+    dates = sorted({day for of_pair in days.values() for day in of_pair})
     head = f"{title}: {metric}, {daily.unit}, high low average by day (UTC)"
     table = Table(title=head, title_justify="left")
     table.add_column("from > to", no_wrap=True)
@@ -389,7 +389,7 @@ def _is_bad(cell: Cell, rates: bool) -> bool:
 
 
 def _notes(days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: bool) -> list[str]:
-    cells = [cell for held in days.values() for cell in held.values()]
+    cells = [cell for of_pair in days.values() for cell in of_pair.values()]
     parts = []
     if rates:
         classes = Counter(rate_class(c.average) for c in cells if c.average is not None)

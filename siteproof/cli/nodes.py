@@ -12,7 +12,7 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli.compare import share
-from siteproof.cli.shared import SET_ASIDE, json_option, tell_left_out, which_answers
+from siteproof.cli.shared import SET_ASIDE, json_option, print_left_out, which_answers
 from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.nodes import states
@@ -58,7 +58,7 @@ def nodes(
         return
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     report = states.report(judged, states.lately(judged))
-    tell_left_out(judged.sessions, aside=untested)
+    print_left_out(judged.sessions, aside=untested)
     if untested:
         missing = nodesets.of(n.node for n in report.nodes.values() if n.untested)
         click.echo(str(missing), nl=bool(missing))
@@ -111,7 +111,7 @@ def _print(judged: Judgement, report: FleetReport) -> None:
         )
     if table.row_count:
         console.print(table)
-    _tell(console, judged, report)
+    _print_summary(console, judged, report)
 
 
 def _bad_first(report: FleetReport) -> list[NodeReport]:
@@ -121,7 +121,7 @@ def _bad_first(report: FleetReport) -> list[NodeReport]:
     return sorted(bad, key=lambda n: (order.index(n.state), n.node))
 
 
-def _tell(console: Console, judged: Judgement, report: FleetReport) -> None:
+def _print_summary(console: Console, judged: Judgement, report: FleetReport) -> None:
     """Warnings, what a retest would decide, and the node sets."""
 
     def line(text: str) -> None:

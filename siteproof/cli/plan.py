@@ -78,7 +78,7 @@ def plan(options: tuple[str, ...]) -> None:
 def _described(options: tuple[str, ...]) -> list[Case]:
     """ReFrame's own description of the checks that these options select. Raises UserError."""
     reframe = Path(sys.executable).with_name("reframe")
-    names_checks = any(word.startswith(("-c", "--checkpath")) for word in options)
+    names_checks = any(option.startswith(("-c", "--checkpath")) for option in options)
     checks = [] if names_checks else ["-c", str(files.CLONE / "checks")]
     command = [str(reframe), *checks, *options, "--describe"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)

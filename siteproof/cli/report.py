@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from siteproof.cli import shared
-from siteproof.cli.shared import tell_left_out, which_answers
+from siteproof.cli.shared import print_left_out, which_answers
 from siteproof.errors import UserError
 from siteproof.report import assemble, html, markdown, material
 
@@ -48,7 +48,7 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str) -> N
         target = Path(output or f"{found.system}-{day:%Y-%m-%d}.html")
         shared.refuse(target)
         text = PAGES[ending](assemble.build(found), found.now)
-        tell_left_out(found.sessions)
+        print_left_out(found.sessions)
         shared.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {_size(len(text.encode()))}, {found.judged.chosen}")
 

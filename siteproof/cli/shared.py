@@ -26,7 +26,7 @@ MAX_FILES_NAMED = 50  # files that were left out
 
 
 @contextmanager
-def bar(word: str) -> Iterator[Callable[[int, int], None]]:
+def bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Gives what shows `word: 40 %`; nothing without a terminal, and no trace at the end."""
     start, last, shown = time.monotonic(), 0.0, False
 
@@ -35,7 +35,9 @@ def bar(word: str) -> Iterator[Callable[[int, int], None]]:
         now = time.monotonic()
         if sys.stderr.isatty() and now - start > SLOW and now - last > OFTEN and of:
             last, shown = now, True
-            print(f"\r{word}: {100 * done // of:3} % of {of} ", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r{label}: {100 * done // of:3} % of {of} ", end="", file=sys.stderr, flush=True
+            )
 
     try:
         yield show
@@ -116,7 +118,7 @@ def json_option(document: str) -> Callable[..., Any]:
     )
 
 
-def tell_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
+def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
     """Name the files that were left out, where a command goes on, and who could write others.
 
     aside: and the stage directories that could not be collected; without, the command does.

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import SET_ASIDE, json_option, tell_left_out, which_answers
+from siteproof.cli.shared import SET_ASIDE, json_option, print_left_out, which_answers
 from siteproof.export import documents
 from siteproof.judge.severity import Verdict
 from siteproof.verdict.judgement import Judgement, judge_system
@@ -48,7 +48,7 @@ def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -
     siteproof verdict --since 2026-11-21T18:00
     """
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
-    tell_left_out(judged.sessions, aside=False)
+    print_left_out(judged.sessions, aside=False)
     if as_json:
         click.echo(documents.dumps(documents.verdict(judged)))
     else:

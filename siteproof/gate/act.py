@@ -130,7 +130,7 @@ def quarantines(scene: Scene, cluster: Cluster) -> dict[str, Reservation]:
 
 
 def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
-    """Plan anew from what Slurm says now, and run it; what changed since `seen` is left alone.
+    """Plan anew from what Slurm reports now, and run it; what changed since `seen` is left alone.
 
     Raises Refusal, and UserError where Slurm does not answer or the log cannot be written.
     """

@@ -1,4 +1,4 @@
-"""From a decision and what Slurm says to scontrol commands; it runs none of them.
+"""Makes scontrol commands of a decision and of what Slurm reports; it runs none of them.
 
 Slurm 22.05 has no comment on a reservation, so each node of ours carries the reason in its own
 Comment, which `scontrol show node` prints. An empty `Nodes=` would let Slurm choose nodes, and
@@ -33,7 +33,7 @@ class Cluster:
 
     def holders(self, node: str) -> list[str]:
         """The reservations that hold a node."""
-        return [name for name, held in self.reservations.items() if node in held.nodes]
+        return [name for name, one in self.reservations.items() if node in one.nodes]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Wish:
 
 
 class Refusal(Exception):
-    """The gate does not act; one line says why. Exit code 1."""
+    """The gate does not act; the text is the reason, in one line. Exit code 1."""
 
 
 def reservation_name(partition: str) -> str:
@@ -97,7 +97,7 @@ def quarantine(
     inventory: NodeSet,
     decision: Decision,
     cluster: Cluster,
-    ours: Reservation | None,
+    reservation: Reservation | None,
     wish: Wish,
     moved: Mapping[str, Finding],
 ) -> Plan:
@@ -113,9 +113,9 @@ def quarantine(
         if why := moved.get(node) or _untouchable(node, cluster, name, wish.may_overlap):
             left[node] = why
     new = nodesets.of(n for n in wanted if n not in left)
-    members = ours.nodes if ours else nodesets.of()
+    members = reservation.nodes if reservation else nodesets.of()
     commands = []
-    if new and ours is None:
+    if new and reservation is None:
         commands.append(_create(name, new, wish))
     elif added := new - members:
         commands.append(_resize(name, new | members, added))
@@ -150,20 +150,20 @@ def _drains(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
 def release(
     decision: Decision,
     cluster: Cluster,
-    ours: Reservation,
-    mine: NodeSet,
+    reservation: Reservation,
+    members: NodeSet,
     moved: Mapping[str, Finding],
 ) -> Plan:
-    """Take the nodes that have passed out of our reservation; the others stay, each with why.
+    """Take the nodes that have passed out of the quarantine; the others stay, each with why.
 
-    mine: the nodes that the gate has put in; a colleague may have added others.
+    members: the nodes that the gate has put in; a colleague may have added others.
     """
-    passed = (ours.nodes & decision.passed & mine) - nodesets.of(moved)
-    stay = ours.nodes - passed
-    left = {n: moved.get(n) or _why_kept(n, decision, mine) for n in stay}
+    passed = (reservation.nodes & decision.passed & members) - nodesets.of(moved)
+    stay = reservation.nodes - passed
+    left = {n: moved.get(n) or _why_kept(n, decision, members) for n in stay}
     if not passed:
         return Plan((), left)
-    name = ours.name
+    name = reservation.name
     commands = [
         _resize(name, stay)
         if stay
@@ -175,11 +175,11 @@ def release(
     return Plan(commands + _resume(known), left)
 
 
-def resume(cluster: Cluster, ours: Reservation, moved: Mapping[str, Finding]) -> Plan:
+def resume(cluster: Cluster, reservation: Reservation, moved: Mapping[str, Finding]) -> Plan:
     """Make the reservation's nodes able to run its jobs; those that others took out stay so."""
-    known = [cluster.nodes[n] for n in ours.nodes - nodesets.of(moved) if n in cluster.nodes]
-    left = {n: _unknown(n) for n in ours.nodes if n not in cluster.nodes}
-    left |= {n: why for n, why in moved.items() if n in ours.nodes}
+    known = [cluster.nodes[n] for n in reservation.nodes - nodesets.of(moved) if n in cluster.nodes]
+    left = {n: _unknown(n) for n in reservation.nodes if n not in cluster.nodes}
+    left |= {n: why for n, why in moved.items() if n in reservation.nodes}
     left |= {n.name: _taken_out(n) for n in known if n.state.taken_out and not drained_by_us(n)}
     return Plan(_resume(known), left)
 
@@ -244,17 +244,17 @@ def _untouchable(
         return _unknown(node)
     if known.state.taken_out and not known.reason.startswith(MARK):
         return _taken_out(known)
-    others = [held for held in cluster.holders(node) if held != name and held not in may_overlap]
+    others = [r for r in cluster.holders(node) if r != name and r not in may_overlap]
     if others:
         return finding.of(Kind.RESERVED, {"reservations": ", ".join(others)}, subject=node)
     return None
 
 
-def _why_kept(node: str, decision: Decision, mine: NodeSet) -> Finding:
+def _why_kept(node: str, decision: Decision, members: NodeSet) -> Finding:
     ruling = decision.rulings.get(node)
     if ruling is None:
         return Finding(Kind.NOT_IN_INVENTORY, node)
-    if node not in mine:
+    if node not in members:
         return Finding(Kind.PUT_BY_OTHERS, node)
     shown = "; ".join(fulls(ruling.findings)[:2])
     return finding.of(Kind.NOT_PASSED, {"state": ruling.state}, subject=node, message=shown)
@@ -270,7 +270,8 @@ def _comments(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
     return [
         _node("comment", [n], f"Comment={words}")
         for n, words in texts.items()
-        if (held := cluster.nodes[n].comment) != words and (not held or held.startswith(MARK))
+        if (comment := cluster.nodes[n].comment) != words
+        and (not comment or comment.startswith(MARK))
     ]
 
 

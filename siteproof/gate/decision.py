@@ -36,7 +36,7 @@ class Excuse:
     """A waiver, as the gate needs it. everything: it waives whatever is wrong with its nodes.
 
     criteria, metrics, checks: what else it covers. wrong_answers: the statuses of wrong answers
-    that it excuses as well. waiver: the finding that says who answers for it.
+    that it excuses as well. waiver: the finding with its owner.
     """
 
     waiver: Finding

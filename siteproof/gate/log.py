@@ -86,8 +86,8 @@ def _alone(path: Path, wait: bool) -> Iterator[None]:
 
 def _share(path: Path, handle: int) -> None:
     """In a folder of a group of operators the others may add to it, too."""
-    mine = os.fstat(handle).st_uid == os.geteuid()
-    if mine and path.parent.stat().st_mode & stat.S_IWGRP:
+    own = os.fstat(handle).st_uid == os.geteuid()
+    if own and path.parent.stat().st_mode & stat.S_IWGRP:
         os.fchmod(handle, 0o664)
 
 
@@ -112,7 +112,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def made_by_us(records: list[dict[str, Any]], name: str, start: int) -> bool:
-    """Whether the log says that the gate has made the reservation of this name and start."""
+    """Whether the log has it that the gate made the reservation of this name and start."""
     begun: list[int] = []  # creates whose end is not recorded
     for record in records:
         if record.get("what") != "create" or record.get("reservation") != name:

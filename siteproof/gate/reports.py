@@ -30,7 +30,7 @@ def waived(judged: Judgement, today: date) -> dict[str, list[Excuse]]:
 
 
 def _excuse(site: Site, key: str, waiver: Waiver) -> Excuse:
-    """A waiver of a criterion covers its metric, too, and failures of the check behind both."""
+    """A waiver of a criterion covers its metric, too, and failures of its check."""
     wrong, why = frozenset(waiver.wrong_answers), waiver_finding(key, waiver)
     if waiver.waives == EVERYTHING:
         return Excuse(why, everything=True, wrong_answers=wrong)

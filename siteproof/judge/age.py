@@ -71,7 +71,7 @@ def published(sample: Sample) -> bool:
 
 def lasting(span: timedelta, other_than: timedelta | None = None) -> str:
     """`30 days`, `5 hours`; where that would read as the other span, in a smaller unit."""
-    texts = [count(span // unit, word) for unit, word, _ in _UNITS if span >= SOME * unit]
+    texts = [count(span // unit, name) for unit, name, _ in _UNITS if span >= SOME * unit]
     texts.append(count(span // _UNITS[-1][0], _UNITS[-1][1]))
     other = lasting(other_than) if other_than else ""
     return next((text for text in texts if text != other), texts[-1])

@@ -28,7 +28,7 @@ RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 NOT_KEPT = (Verdict.FAIL, Verdict.ERROR, Verdict.REGRESSED)
 WORTH_REPEATING = (Verdict.FAIL, Verdict.ERROR, Verdict.INCOMPLETE)  # a new answer may differ
 UNDECIDED = (Verdict.INCOMPLETE, Verdict.PENDING, Verdict.SKIP)
-OF_STATUS = {  # what a node without a value is; its sample says why there is none
+OF_STATUS = {  # the verdict on a node without a value, by the status of its sample
     "invalid": Verdict.FAIL,  # a wrong answer is neither a slow nor a missing one
     "checksum": Verdict.FAIL,
     "login": Verdict.ERROR,

@@ -31,7 +31,7 @@ from siteproof.sites import Criterion, Metric, Site, pairs
 LINK = "link"  # the condition of every metric of pairs
 STARS = ("star", "together")  # patterns whose clients have a server and no other peer
 OF_A_JOB = ("at_once", "pattern", LINK)  # conditions that make no pair another quantity
-DAYS = 7  # of a daily matrix where nobody says since when
+DAYS = 7  # of a daily matrix without --since
 
 Key = tuple[str, tuple[tuple[str, str], ...], str, tuple[tuple[str, str], ...]]
 
@@ -58,7 +58,7 @@ class Matrix:
     hubs: frozenset[str]
 
     def of(self, culprit: Culprit) -> list[Pair]:
-        """The pairs, with a figure or tried in vain, of a culprit's bad side or sides."""
+        """The pairs that were tried, of a culprit's bad side or sides."""
         return [
             pair
             for pair in (*self.values, *self.failed)
@@ -71,7 +71,7 @@ class Matrix:
 
 @dataclass
 class _Tried:
-    """What became of the pairs of one quantity so far: figures, failures, and what says nothing."""
+    """The pairs of one quantity so far: values, failures, and jobs that decide nothing."""
 
     values: dict[Pair, list[float]] = field(default_factory=dict)
     failed: dict[Pair, Sample] = field(default_factory=dict)
@@ -172,12 +172,12 @@ def collect(site: Site, found: Iterable[Sample], metric: str) -> list[Matrix]:
 
 def by_day(site: Site, found: Iterable[Sample], metric: str) -> dict[Pair, dict[date, Cell]]:
     """High, low and average of each pair's days, rates in MB/s, other units as in the catalogue."""
-    held = [s for s in found if _is_of(s, metric)]
-    both = _directed(s for s in held if s.status == "ok")
+    samples = [s for s in found if _is_of(s, metric)]
+    both = _directed(s for s in samples if s.status == "ok")
     unit = day_unit(site.catalogue[metric])
-    measured = {(job(s), s.node, s.dims[PEER]) for s in held if s.status == "ok"}
+    measured = {(job(s), s.node, s.dims[PEER]) for s in samples if s.status == "ok"}
     attempts = []
-    for sample in held:
+    for sample in samples:
         value = None
         if sample.status == "ok":
             value = units.convert(sample.number, sample.unit, unit)
@@ -249,10 +249,10 @@ def _pairs_of(sample: Sample, both: bool) -> Iterator[Pair]:
         yield pair[::-1]
 
 
-def _matrix(site: Site, metric: str, key: Key, held: Sequence[Sample]) -> Matrix:
+def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Matrix:
     entry, link = site.catalogue[metric], key[0]
-    both = _directed(s for s in held if s.status == "ok")
-    tried = _newest(held, both, entry.unit)
+    both = _directed(s for s in samples if s.status == "ok")
+    tried = _newest(samples, both, entry.unit)
     values = {pair: median(figures) for pair, figures in tried.values.items()}
     not_measured = Finding(Kind.NOT_MEASURED, check=metric.partition(".")[0], metric=metric)
     missing = dict.fromkeys(_expected(site, link, both), not_measured) | tried.untried
@@ -294,11 +294,11 @@ def _missed(pair: Pair, key: str, criterion: Criterion, value: float, unit: str)
     )
 
 
-def _newest(held: Sequence[Sample], both: bool, unit: str) -> _Tried:
+def _newest(samples: Sequence[Sample], both: bool, unit: str) -> _Tried:
     """Each pair as its newest job leaves it."""
     tried = _Tried()
     jobs: dict[JobOrder, list[Sample]] = {}
-    for sample in held:
+    for sample in samples:
         jobs.setdefault(job(sample), []).append(sample)
     for name in sorted(jobs):
         tried.take(jobs[name], both, unit)
@@ -310,7 +310,7 @@ def _expected(site: Site, name: str, both: bool) -> list[Pair]:
     link = site.system.links.get(name)
     if link is None:
         return []
-    return pairs.directed(site, link) if both else pairs.asked(site, link)
+    return pairs.directed(site, link) if both else pairs.planned(site, link)
 
 
 def _blame(
@@ -337,10 +337,14 @@ def findings(one: Matrix) -> list[Finding]:
     """Why pairs are bad or have no value, and which nodes explain them; the nodes first."""
     check = one.name.partition(".")[0]
 
-    def of(kind: Kind, subject: str, deficit: float, **held: Detail) -> Finding:
+    def of(kind: Kind, subject: str, deficit: float, **samples: Detail) -> Finding:
         share = {"deficit": deficit} if deficit > 0 else {}
         return finding.of(
-            kind, {"link": one.link, **held, **share}, subject=subject, check=check, metric=one.name
+            kind,
+            {"link": one.link, **samples, **share},
+            subject=subject,
+            check=check,
+            metric=one.name,
         )
 
     found = []

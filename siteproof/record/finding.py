@@ -191,7 +191,7 @@ class Finding:
     @property
     def alike(self) -> tuple[object, ...]:
         """What it shares with findings that differ only in subject, time and numbers."""
-        texts = tuple((key, "" if _is_number(held) else held) for key, held in self.details)
+        texts = tuple((key, "" if _is_number(given) else given) for key, given in self.details)
         value = "" if _is_number(self.value) else self.value
         plain = replace(self, subject="", since="", value=value, details=())
         return plain, texts
@@ -210,9 +210,9 @@ def details(**values: Detail | None) -> Details:
     return tuple((key, value) for key, value in values.items() if value is not None)
 
 
-def of(kind: Kind, held: Mapping[str, Any] | None = None, **fields: str) -> Finding:
+def of(kind: Kind, given: Mapping[str, Any] | None = None, **fields: str) -> Finding:
     """A finding with its details."""
-    return Finding(kind, details=details(**(held or {})), **fields)
+    return Finding(kind, details=details(**(given or {})), **fields)
 
 
 def of_many(findings: Iterable[tuple[Finding, Iterable[str]]]) -> list[Finding]:
@@ -220,7 +220,7 @@ def of_many(findings: Iterable[tuple[Finding, Iterable[str]]]) -> list[Finding]:
     nodes: dict[Finding, list[str]] = {}
     for found, names in findings:
         nodes.setdefault(found, []).extend(names)
-    return [replace(found, subject=str(nodesets.of(held))) for found, held in nodes.items()]
+    return [replace(found, subject=str(nodesets.of(given))) for found, given in nodes.items()]
 
 
 def text(value: str | None) -> str:
@@ -230,20 +230,20 @@ def text(value: str | None) -> str:
 
 def read(plain: dict[str, Any]) -> Finding:
     """A finding from its record. Raises LookupError, TypeError or ValueError where it is none."""
-    held = dict(plain)
-    kind, named = Kind(held.pop("kind")), held.pop("details", {})
-    if not all(isinstance(value, str) for value in held.values()):
+    given = dict(plain)
+    kind, named = Kind(given.pop("kind")), given.pop("details", {})
+    if not all(isinstance(value, str) for value in given.values()):
         raise TypeError
     if not all(isinstance(value, Detail) for value in named.values()):
         raise TypeError
-    return Finding(kind, **held, details=tuple((str(key), value) for key, value in named.items()))
+    return Finding(kind, **given, details=tuple((str(key), value) for key, value in named.items()))
 
 
-def _is_number(held: object) -> bool:
-    if not isinstance(held, str):
+def _is_number(given: object) -> bool:
+    if not isinstance(given, str):
         return True
     try:
-        float(held)
+        float(given)
     except ValueError:
         return False
     return True

@@ -61,9 +61,9 @@ def _made(model: type[M], raw: Any) -> tuple[M | None, list[ErrorDetails]]:
         return None, [e for e in error.errors(include_url=False) if e["type"] != _CONSEQUENCE]
 
 
-def hint(word: str, known: Iterable[str]) -> str:
+def hint(name: str, known: Iterable[str]) -> str:
     """ " (did you mean 'x'?)" or nothing."""
-    close = get_close_matches(word, list(known), n=1)
+    close = get_close_matches(name, list(known), n=1)
     return f" (did you mean '{close[0]}'?)" if close else ""
 
 

@@ -80,13 +80,13 @@ class Document:
     ) -> None:
         """Note a mistake at a key; the line shown is the key's, if none is given.
 
-        inside: the mistake is the key itself, so it is told of the mapping that holds it.
+        inside: the mistake is the key itself, so it is reported at the mapping that has it.
         """
         named = [p for p in (loc[:-1] if inside else loc) if isinstance(p, str)]
         place = clip(".".join(named)) or self.path.name
         where = f"{shown(self.path)}:{line or self.line(loc)}"
-        told = what if len(what) <= MAX_TOLD else f"{what[:MAX_TOLD]}..."
-        self.mistakes.append(UserError(where, f"{told} in {place}", allowed, hint))
+        text = what if len(what) <= MAX_TOLD else f"{what[:MAX_TOLD]}..."
+        self.mistakes.append(UserError(where, f"{text} in {place}", allowed, hint))
 
     def spoil(self, loc: Loc) -> None:
         """Remember that a key is wrong, so that nothing more is said of it."""
@@ -175,7 +175,7 @@ def _check_depth(text: str) -> None:
 
 
 def text_of(document: Document, most: int = MAX_BYTES) -> str:
-    """The file's text, of at most so many bytes. Raises Stop where a mistake says why not."""
+    """The file's text, of at most so many bytes. Raises Stop after noting the mistake."""
     try:
         raw = files.read_named(document.path, most)
     except FileNotFoundError:

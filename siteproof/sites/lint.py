@@ -52,10 +52,10 @@ def known(document: Document, section: str) -> list[str] | None:
     return list(document.data.get(section, {}))
 
 
-def reference(document: Document, loc: Loc, word: str, what: str, names: list[str] | None) -> None:
+def reference(document: Document, loc: Loc, name: str, what: str, names: list[str] | None) -> None:
     """Note a mistake if a key names something that does not exist."""
-    if names is not None and word not in names:
-        document.follow_up(loc, f"unknown {what} '{clip(word)}'{hint(word, names)}", names)
+    if names is not None and name not in names:
+        document.follow_up(loc, f"unknown {what} '{clip(name)}'{hint(name, names)}", names)
 
 
 def node_set(document: Document, loc: Loc, text: str) -> NodeSet | None:

@@ -86,7 +86,7 @@ def _texts(document: Document, key: str, promise: Promise) -> None:
 
 
 def _is_no_reason(text: str) -> bool:
-    """Whether it is a yes or no: `not_here: false` would mean the opposite of what it says."""
+    """Whether it is a yes or no: `not_here: false` would mean the opposite."""
     return text.strip().casefold() in NO_REASON or not any(map(str.isalpha, text))
 
 

@@ -130,7 +130,7 @@ def slurm_conf() -> Path | None:
 
 
 def cluster_name(conf: Path) -> str | None:
-    """ClusterName as slurm.conf says, its include lines followed; the last one counts."""
+    """ClusterName in slurm.conf, its include lines followed; the last one counts."""
     name = None
     for line in _lines(conf, conf.parent, set()):
         if match := _CLUSTER.search(line):

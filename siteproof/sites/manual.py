@@ -69,7 +69,7 @@ def _keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[Key]:
         if get_origin(inner) is dict:
             inner, names = bare(get_args(inner)[1]), (*here, "NAME")
         is_model = isinstance(inner, type) and issubclass(inner, BaseModel)
-        if is_model and inner is not Expected:  # its forms are told once, by expected_values
+        if is_model and inner is not Expected:  # its forms are listed once, by expected_values
             yield from _keys(inner, names)
 
 

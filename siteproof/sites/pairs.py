@@ -27,7 +27,7 @@ def clients(site: Site, link: Link) -> NodeSet:
     return site.system.members(link.clients)
 
 
-def asked(site: Site, link: Link) -> list[Pair]:
+def planned(site: Site, link: Link) -> list[Pair]:
     """The pairs (client, server) that the pattern fixes in advance, each two nodes once.
 
     Empty for random pairs: nobody knows them before they are measured.
@@ -39,10 +39,10 @@ def asked(site: Site, link: Link) -> list[Pair]:
 
 
 def directed(site: Site, link: Link) -> list[Pair]:
-    """The pairs (sender, receiver) of which each needs a figure: both directions of `asked`."""
+    """The pairs (sender, receiver) that need a value each: both directions of `planned`."""
     return [
         turn
-        for client, server in asked(site, link)
+        for client, server in planned(site, link)
         for turn in ((client, server), (server, client))
     ]
 

@@ -1,13 +1,13 @@
 """A figure as others print it: 113.1, >166, 166<, <25, ~60, 15-20.
 
-A bound is no value and a range is two, so what they are is kept beside the digits.
+A bound is not a value and a range is two, so the form is kept with the digits.
 """
 
 from __future__ import annotations
 
 import re
 
-STATED = "stated"  # the condition that says so; exact figures have none
+STATED = "stated"  # the condition for it; exact values have none
 MORE, LESS, ABOUT = "more than", "less than", "about"
 LOW, HIGH = "low end of a range", "high end of a range"
 FORMS = "digits, such as 113.1, or >166, <25, ~60, 15-20"

@@ -1,6 +1,6 @@
 """Criteria and baselines: a metric, a bound, and the exact arithmetic of meeting it.
 
-Values are rounded as siteproof.rounding says; nothing here is a float.
+Values are rounded by siteproof.rounding; nothing here is a float.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Bound:
             return Fraction(1), self.quantity.unit
         whole = facts.facts.get(self.fact) if facts else None
         if whole is None:
-            raise UserError(str(self), f"the hardware says nothing of its {self.fact}")
+            raise UserError(str(self), f"the hardware has no {self.fact}")
         return units.convert(1, self.quantity.unit, "x") * Fraction(whole.value), whole.unit
 
 
@@ -66,8 +66,8 @@ def parse_step(text: str) -> Quantity | None:
     """Read "nearest 1 GB/s", or "none". Raises UserError."""
     if text == "none":
         return None
-    word, _, step = text.partition(" ")
-    if word != "nearest":
+    method, _, step = text.partition(" ")
+    if method != "nearest":
         raise UserError("rounding", f"unknown rounding '{text}'", _STEPS)
     quantity = plausible(step)
     if quantity.value <= 0:
@@ -102,7 +102,7 @@ class Promise(Model):
     """What criteria and baselines have in common."""
 
     metric: str = Field(description="The figure, Check.metric of checks/*/catalogue.yaml.")
-    nodes: list[str] = Field([], description="Roles that it speaks of; without it, all roles.")
+    nodes: list[str] = Field([], description="Roles that it covers; without it, all roles.")
     links: list[str] = Field(
         [], description="Links over which it was measured, keys of `links`; needed for pairs."
     )
@@ -180,7 +180,7 @@ class Promise(Model):
 
     @property
     def rounding_rule(self) -> str:
-        """The rounding in words, with its ties where they are not the usual ones."""
+        """The rounding in words, with its ties where they are not the default."""
         named = self.rounding != "none" and self.ties != "away"
         return self.rounding + (f", ties to {self.ties}" if named else "")
 
@@ -306,10 +306,10 @@ class Criterion(Promise):
 class Baseline(Promise):
     """What the system is used to reach."""
 
-    description: str = Field("", description="What is usual, in a few words.")
+    description: str = Field("", description="What the baseline is, in a few words.")
     scope: Scope = Field("every node", description="What must meet the bound.")
     tolerance: str | None = Field(
-        None, description="How far below (at_most: above) the bound is still usual: '5 %'."
+        None, description="How far below (at_most: above) the bound a value may be: '5 %'."
     )
     taken: date = Field(description="The day on which it was measured or calibrated.")
 

@@ -52,7 +52,7 @@ def _ends(text: str) -> Days:
 
 
 def period(text: str) -> Days:
-    """First and last day of what a `date` cell says. Raises ValueError."""
+    """First and last day of a `date` cell. Raises ValueError."""
     first, _, last = text.partition("/")
     return _ends(first)[0], _ends(last or first)[1]
 
@@ -80,7 +80,7 @@ def _pairs(cell: object) -> dict[str, str]:
     """`direct=yes; tasks=1` as a mapping."""
     found: dict[str, str] = {}
     for part in filter(None, (p.strip() for p in str(cell).split(";"))):
-        key, equals, text = (word.strip() for word in part.partition("="))
+        key, equals, text = (piece.strip() for piece in part.partition("="))
         if not (key and equals and text) or key in found:
             raise mistake(
                 f"'{part[:40]}' is not a condition, or is given twice",
@@ -95,7 +95,7 @@ class Published(Model):
 
     system: str = Field(description="The site's name.")
     date: Annotated[str, AfterValidator(said_period)] = Field(
-        description="When it was measured, as the source says: 2016-08-04, 2016-08, "
+        description="When it was measured, as the source states it: 2016-08-04, 2016-08, "
         "2016-08-04/2016-08-05."
     )
     campaign: Annotated[str, AfterValidator(_campaign)] = Field(
@@ -112,12 +112,12 @@ class Published(Model):
     unit: str = Field(description="The unit that the source prints, of the metric's kind.")
     statistic: Literal["mean", "median", "maximum", "minimum", "one value", "rank", "landmark"] = (
         Field(
-            description="What the figure is of the values behind it; rank: one of several that are "
-            "printed sorted; landmark: where a curve turns that is not printed."
+            description="Which statistic of the measured values this is; rank: one of several "
+            "that are printed sorted; landmark: where a curve turns that is not printed."
         )
     )
     status: Literal[STATUSES] = Field(  # type: ignore[valid-type]
-        "ok", description="Why there is no figure, where the source says so; parse: it is lost."
+        "ok", description="Why there is no figure, where the source states it; parse: it is lost."
     )
     trial: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
         None, description="Which of several like values it is, from 1 on."
@@ -125,7 +125,7 @@ class Published(Model):
     node: str = Field("", description="The node that it belongs to; empty: no single node's.")
     peer: str = Field("", description="The node that received, where node is the one that sent.")
     conditions: Annotated[dict[str, str], BeforeValidator(_pairs)] = Field(
-        {}, description="What was asked for, as far as the source says it: key=value; key=value."
+        {}, description="What was requested, as far as the source states it: key=value; key=value."
     )
     source: str = Field(description="The document, and the paragraph or table in it.")
     note: str = Field("", description="What a reader must know, such as a contradiction.")

@@ -143,8 +143,8 @@ def trust(name: str = "") -> None:
     For whoever reads samples without the site.
     """
     for site in [name] if name else names():
-        held = yamlfile.read(folder() / site / SYSTEM).data
-        owners = held.get("trusted_owners") if held else None
+        data = yamlfile.read(folder() / site / SYSTEM).data
+        owners = data.get("trusted_owners") if data else None
         if isinstance(owners, list):
             _trust(map(str, owners))
 

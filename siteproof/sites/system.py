@@ -57,7 +57,7 @@ def plausible(text: object) -> units.Quantity:
 
 
 def _quantity(kind: str, example: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """What the type of a quantity of one kind, such as a size, says of it."""
+    """What the type of a quantity of one kind, such as a size, has for a form."""
     known = ", ".join(unit for unit in units.UNITS if units.kind(unit) == kind)
 
     def check(text: object) -> units.Quantity:
@@ -147,7 +147,7 @@ class Expected(Model):
 
 def _numbers(text: str) -> list[Decimal] | None:
     try:
-        numbers = [Decimal(word) for word in text.split()]
+        numbers = [Decimal(part) for part in text.split()]
     except InvalidOperation:
         return None
     return numbers if numbers and all(n.is_finite() for n in numbers) else None

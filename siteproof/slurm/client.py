@@ -75,7 +75,7 @@ def reservations() -> dict[str, Reservation]:
 def reserved(name: str) -> NodeSet:
     """The nodes of a reservation, of several with commas between. Raises UserError.
 
-    Asked once a session: no job of the reservation can have others.
+    Owed once a session: no job of the reservation can have others.
     """
     held = nodesets.of()
     for one in name.split(","):

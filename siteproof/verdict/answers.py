@@ -23,7 +23,7 @@ Read = Callable[[str, set[str]], list[Sample]]  # the samples of some checks in 
 
 
 @dataclass
-class Asked:
+class Owed:
     """A criterion, those of its units that have no answer yet, and the checks that may answer it.
 
     looked: how many sessions were looked through that are too old for it.
@@ -35,7 +35,7 @@ class Asked:
     looked: int = field(default=0)
 
     def may_be_answered_by(self, header: Header) -> bool:
-        """Whether a job could answer it, as far as its header says."""
+        """Whether a job could answer it, as far as its header shows."""
         if header.check not in self.checks:
             return False
         rule = self.criterion.conditions.get("mode")
@@ -85,11 +85,11 @@ class Chosen:
         return f"the newest answers, of {', '.join(others)} and {last}"
 
 
-def choose(asked: Mapping[str, Asked], headers: Sequence[Header], read: Read, ages: Ages) -> Chosen:
-    """The sessions that answer what is asked. read: gives their samples."""
+def choose(owed: Mapping[str, Owed], headers: Sequence[Header], read: Read, ages: Ages) -> Chosen:
+    """The sessions that answer the criteria. read: gives their samples."""
     chosen = Chosen()
     for session, jobs in _newest_first(headers):
-        in_time, late = _who_may(asked.values(), jobs, ages)
+        in_time, late = _who_may(owed.values(), jobs, ages)
         checks = {check for one in (*in_time, *late) for check in one.checks}
         if not checks:
             continue
@@ -102,7 +102,7 @@ def choose(asked: Mapping[str, Asked], headers: Sequence[Header], read: Read, ag
     return chosen
 
 
-def _too_late(late: Iterable[Asked], found: Sequence[Sample]) -> list[str]:
+def _too_late(late: Iterable[Owed], found: Sequence[Sample]) -> list[str]:
     """The checks whose samples would answer, and are too old."""
     checks: set[str] = set()
     for one in late:
@@ -119,11 +119,11 @@ def _newest_first(headers: Sequence[Header]) -> Iterable[tuple[str, list[Header]
 
 
 def _who_may(
-    asked: Iterable[Asked], jobs: Sequence[Header], ages: Ages
-) -> tuple[list[Asked], list[Asked]]:
+    owed: Iterable[Owed], jobs: Sequence[Header], ages: Ages
+) -> tuple[list[Owed], list[Owed]]:
     """Those that these jobs may answer, in time or too late."""
     in_time, late = [], []
-    for one in asked:
+    for one in owed:
         may = [header for header in jobs if one.may_be_answered_by(header)]
         if not one.units or not may:
             continue

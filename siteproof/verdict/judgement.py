@@ -128,12 +128,12 @@ def _choose(
 
 def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[Header], bool], str]:
     """The jobs that answer the criteria, and in words which they are."""
-    asked = {
-        name: answers.Asked(criterion, _units_asked(site, criterion), _checks(criterion))
+    owed = {
+        name: answers.Owed(criterion, _owed_units(site, criterion), _checks(criterion))
         for name, criterion in site.criteria.items()
     }
     headers = record.headers
-    chosen = answers.choose(asked, headers, record.of_session, ages)
+    chosen = answers.choose(owed, headers, record.of_session, ages)
     if not (chosen.sessions or chosen.old_jobs):
         return campaign.choose(headers, answers=lambda _job: False)
     return chosen.wanted(headers), chosen.words(headers)
@@ -145,13 +145,13 @@ def _checks(criterion: Criterion) -> set[str]:
     return {check, *(whole_sweep.CHECKS if check == whole_sweep.TUNING else ())}
 
 
-def _units_asked(site: Site, criterion: Criterion) -> set[str]:
+def _owed_units(site: Site, criterion: Criterion) -> set[str]:
     """What an answer is looked for; any one where only samples know the pairs."""
     if criterion.report_only:
         return {answers.ANY}
     if not criterion.links:
         return set(expected_nodes(site, criterion))
-    drawn = any(not pairs.asked(site, site.system.links[key]) for key in criterion.links)
+    drawn = any(not pairs.planned(site, site.system.links[key]) for key in criterion.links)
     known = set(expected_units(site, criterion, ()))
     return known | ({answers.ANY} if drawn and criterion.subject != "system" else set())
 
@@ -283,7 +283,7 @@ def _units_of_link(
 ) -> list[str]:
     """The pairs that a link's pattern fixes in advance, else those that samples show."""
     link = site.system.links[key]
-    expected = pairs.directed if _both_ways(site, criterion) else pairs.asked
+    expected = pairs.directed if _both_ways(site, criterion) else pairs.planned
     fixed = [pair_units.name(criterion, *pair, key) for pair in expected(site, link)]
     return fixed or _drawn(site, criterion, key, found)
 
@@ -443,7 +443,7 @@ def _expired(site: Site, today: date) -> list[Finding]:
 
 
 def _here_after_all(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
-    """Criteria that the site says cannot be measured here, and that were."""
+    """Criteria with `not_here` that were measured."""
     found = []
     for verdict in verdicts:
         if verdict.criterion.not_here and not verdict.excused:

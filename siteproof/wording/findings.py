@@ -277,17 +277,17 @@ def _count(number: Span, thing: str) -> str:
 
 FORMS: dict[str, Callable[[Detail], str]] = {
     "": str,
-    "share": lambda held: f"{float(held):.1%}".replace("%", " %"),
-    "loss": lambda held: f"{-float(held):.1%}".replace("%", " %"),
-    "size": lambda held: f"{abs(float(held)):.1%}".replace("%", " %"),
-    "change": lambda held: f"{float(held):+.1%}".replace("%", " %"),
-    "whole": lambda held: f"{float(held):.0%}".replace("%", " %"),
-    "5g": lambda held: f"{float(held):.5g}",
-    "6g": lambda held: f"{float(held):.6g}",
-    "1f": lambda held: f"{float(held):.1f}",
-    "0f": lambda held: f"{float(held):.0f}",
-    "age": lambda held: lasting(timedelta(seconds=float(held))),
-    "minute": lambda held: str(held)[:16].replace("T", " "),
+    "share": lambda detail: f"{float(detail):.1%}".replace("%", " %"),
+    "loss": lambda detail: f"{-float(detail):.1%}".replace("%", " %"),
+    "size": lambda detail: f"{abs(float(detail)):.1%}".replace("%", " %"),
+    "change": lambda detail: f"{float(detail):+.1%}".replace("%", " %"),
+    "whole": lambda detail: f"{float(detail):.0%}".replace("%", " %"),
+    "5g": lambda detail: f"{float(detail):.5g}",
+    "6g": lambda detail: f"{float(detail):.6g}",
+    "1f": lambda detail: f"{float(detail):.1f}",
+    "0f": lambda detail: f"{float(detail):.0f}",
+    "age": lambda detail: lasting(timedelta(seconds=float(detail))),
+    "minute": lambda detail: str(detail)[:16].replace("T", " "),
 }
 _BY_NUMBER = "its number, and not its clock, gives its place in the order of sessions"
 TEMPLATES: dict[Kind, str | Words] = {
@@ -326,7 +326,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.SWEEP_INCOMPLETE: "{f.message}",
     Kind.OLDER_ANSWER: "interrupted in session {f.session}; an older answer stands",
     Kind.WAIVER_EXPIRED: "waiver {f.waived_by} of {f.owner} expired on {f.until}: {f.problem}",
-    Kind.HERE_AFTER_ALL: "was measured, although the site says not_here: {f.message}",
+    Kind.HERE_AFTER_ALL: "was measured, although the criterion has not_here: {f.message}",
     Kind.MEASURED_UNDER: "{f.message}",
     Kind.CLOCK_FUTURE: f"session {{f.session}} ended at {{f.ended}}, later than now; {_BY_NUMBER}",
     Kind.CLOCK_BEFORE_OLDER: "session {f.session} ended at {f.ended}, before the older session "

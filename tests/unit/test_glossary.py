@@ -28,7 +28,7 @@ RETIRED = {  # pattern: what to write instead
     WORD.format("in vain"): "without success",
     WORD.format("of whom"): "whose",
     WORD.format("is no time"): "is not a valid time",
-    WORD.format("(?:MOST|SHOWN|NAMED)"): "MAX_ and what is limited",
+    r"(?<![A-Za-z_])_?(?:MOST|SHOWN|NAMED)(?![A-Za-z])": "MAX_ and what is limited",
     WORD.format("(?:[Tt]rap|[Gg]ap) [A-Z][0-9]+"): "the fact, and the source's section",
 }
 NAMES = frozenset(["gone", "held", "mine", "odd", "ours", "told", "word"])  # as names of variables
@@ -36,28 +36,21 @@ NAMES = frozenset(["gone", "held", "mine", "odd", "ours", "told", "word"])  # as
 # Occurrences that are left, room by room. A number here only ever becomes smaller.
 ALLOWED: dict[str, int] = {
     "checks": 63,
-    "siteproof": 26,
-    "siteproof/analysis": 99,
-    "siteproof/checks": 263,
-    "siteproof/cli": 159,
-    "siteproof/compare": 5,
-    "siteproof/curves": 71,
+    "siteproof": 25,
+    "siteproof/analysis": 87,
+    "siteproof/checks": 253,
+    "siteproof/cli": 43,
+    "siteproof/compare": 4,
+    "siteproof/curves": 70,
     "siteproof/derive": 1,
     "siteproof/export": 1,
-    "siteproof/gate": 23,
-    "siteproof/judge": 35,
-    "siteproof/links": 10,
-    "siteproof/nodes": 37,
     "siteproof/published": 10,
-    "siteproof/record": 120,
-    "siteproof/report": 220,
-    "siteproof/schema": 5,
-    "siteproof/sites": 26,
+    "siteproof/record": 96,
+    "siteproof/report": 140,
     "siteproof/slurm": 31,
-    "siteproof/verdict": 25,
-    "siteproof/wording": 22,
+    "siteproof/wording": 5,
 }
-TEXTS = (".md", ".py", ".sh", ".j2", ".yaml", ".css")
+TEXTS = (".md", ".py", ".sh", ".j2", ".yaml", ".css", ".json")
 
 
 def places() -> Iterator[tuple[str, Path]]:

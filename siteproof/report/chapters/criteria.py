@@ -39,7 +39,7 @@ def chapter(material: Material) -> Section:
             COLUMNS,
             rows,
             "The newest figure that meets the conditions counts; where the "
-            "contract rounds, the rounded figure is after the arrow. Asked is mode "
+            "contract rounds, the rounded figure is after the arrow. Owed is mode "
             "maintenance or acceptance, unless another is named. Age is that of the oldest answer.",
         )
     ]

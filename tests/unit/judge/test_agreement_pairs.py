@@ -68,7 +68,7 @@ def ways(net):
 
 def reframe_says(net, found):
     """Whether ReFrame's own assertions hold with our references."""
-    asked = pairs.asked(net, net.system.links["lan"])
+    asked = pairs.planned(net, net.system.links["lan"])
     try:
         for _, value, _, reference in contract.of_pairs(
             net, "TcpBandwidth", "throughput", "acceptance", found, asked
@@ -147,7 +147,7 @@ def test_one_stream_may_keep_what_four_break(net):
 
 def test_the_way_back_counts_for_pairs_and_not_for_clients(net):
     figures = {
-        way: [Decimal(9 if way in pairs.asked(net, net.system.links["lan"]) else 1)]
+        way: [Decimal(9 if way in pairs.planned(net, net.system.links["lan"]) else 1)]
         for way in ways(net)
     }
     for subject, good in (("pair", False), ("client", True)):

@@ -108,7 +108,7 @@ def test_a_link_has_its_pairs_in_both_directions(example):
         "node[001-008]",
     )
     # node001 and node002 are servers to each other: one pair, not two
-    assert pairs.asked(example, link) == [
+    assert pairs.planned(example, link) == [
         ("node001", "node002"),
         *((f"node00{i}", f"node00{2 - i % 2}") for i in range(3, 9)),
     ]
