@@ -5,8 +5,8 @@
 # Run by siteproof's node.sh in the node's own folder; prints the tool's output, notes facts.
 cores=${CORES:-$(sed -n 's/^cpus=//p' meta)}
 memory=$(awk -F = '$1 == "memory_given_kib" { printf "%.0f", $2 * 1024 }' meta)
-# What the kernel and Slurm keep is little; a contract speaks of what was bought. Where the job has
-# much less than that, it is what the job has that the matrix must fit into.
+# The kernel and Slurm keep little; a contract applies to what was bought. Where the job has much less
+# than that, the matrix must fit into what the job has.
 if [ "${MEMORY:-0}" -gt "$memory" ] && [ $((MEMORY * 8 / 10)) -le "$memory" ]; then
     memory=$MEMORY
 fi
@@ -98,7 +98,7 @@ on_mkl() { # RANKS VARIABLE=VALUE...: mpirun itself is left as it is
         LD_PRELOAD="$mkl${LD_PRELOAD:+:$LD_PRELOAD}" "$@" "$program"
 }
 
-mkl_version() ( # what MKL says of itself; it would say it of every call of the run that counts
+mkl_version() ( # as MKL prints it; in the run that counts it would print it at every call
     mkdir trial && cd trial || exit
     n=100 p=1 q=1
     "write_$program"

@@ -21,7 +21,7 @@ class HostParameters(PerNodeCheck):
     time_limit = "5m"
 
     def settings(self) -> dict[str, str]:
-        """Which keys and interfaces the site says something about."""
+        """The keys and interfaces that the site has expected values for."""
         expects = self.expected_parameters()
         return {
             "SYSCTLS": " ".join(expects.sysctl),

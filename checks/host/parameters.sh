@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # What this host is set to: sysctls, NICs and bonds, as lines that parsers/host_parameters.py reads.
-# SYSCTLS and NICS name what the site expects; each is read without root, or said to be unreadable.
+# SYSCTLS and NICS name what the site expects; each is read without root, or reported as unreadable.
 set -f # a name is a name, and no pattern of files
 echo "program=proc" >>facts
 for key in ${SYSCTLS:-}; do
@@ -28,7 +28,7 @@ for nic in ${NICS:-}; do
         echo "unreadable nic.$nic.flow_control ${pause:-ethtool is not installed}"
     fi
 done
-bonds=$(cat /sys/class/net/bonding_masters 2>/dev/null) # those that nobody expects, too
+bonds=$(cat /sys/class/net/bonding_masters 2>/dev/null) # unexpected ones, too
 for bond in $bonds; do
     path=/sys/class/net/$bond/bonding
     echo "bond $bond mode $(cat "$path/mode")"

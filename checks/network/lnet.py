@@ -17,7 +17,7 @@ _NID = re.compile(r"[A-Za-z0-9.:_-]+@[a-z0-9]+")
 
 
 class Lnet(FileSystemSweep):
-    """lst, for which sweeps/*.yaml says `tool: lst`. Needs root, and the module on every server.
+    """lst, for sweeps/*.yaml with `tool: lst`. Needs root, and the module on every server.
 
     The servers are those that the site names for the file system, at the addresses of their names
     in the clients' own LNET; -S Lnet.nids=NID,NID names others.
@@ -30,25 +30,25 @@ class Lnet(FileSystemSweep):
     derive = "lnet"
 
     nids = variable(str, value="")
-    duration = variable(int, value=30)  # seconds, of which each 5 are a figure; the median counts
+    duration = variable(int, value=30)  # seconds; each 5 give a value, of which the median counts
 
     @run_after("init")
     def refuse_wrong_words(self) -> None:
         """What the script could not use."""
         loading.refuse_number(self, "duration", 10)
         if wrong := [nid for nid in filter(None, self.nids.split(",")) if not _NID.fullmatch(nid)]:
-            loading.refuse(UserError("-S nids", f"'{wrong[0]}' is no NID", "10.0.0.1@tcp"))
+            loading.refuse(UserError("-S nids", f"'{wrong[0]}' is not a NID", "10.0.0.1@tcp"))
 
     def expected_nodes(self) -> NodeSet:
         """Clients of a Lustre file system whose servers are known."""
-        mine = super().expected_nodes()
+        nodes = super().expected_nodes()
         if self.there.kind != "lustre":
             self.skip(f"{self.fs} is of kind {self.there.kind}: LNET belongs to Lustre")
         if not self.servers():
             self.skip(
                 f"file system {self.fs} has no 'servers' in system.yaml, and -S nids names none"
             )
-        return mine
+        return nodes
 
     def servers(self) -> list[str]:
         """NIDs, or the names of nodes."""
@@ -57,7 +57,7 @@ class Lnet(FileSystemSweep):
         return list(filter(None, self.nids.split(","))) or known
 
     def settings(self) -> dict[str, str]:
-        """Who answers, and for how long."""
+        """The servers, and how many intervals of 5 s."""
         return {
             **super().settings(),
             "SERVERS": " ".join(self.servers()),

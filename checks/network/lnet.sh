@@ -10,7 +10,7 @@ for name in lst lctl; do
     }
 done
 [ "$(id -u)" = 0 ] || {
-    echo "LNET selftest is root's, and this job is not" >&2
+    echo "LNET selftest needs root, and this job runs as another user" >&2
     exit 1
 }
 
@@ -40,7 +40,7 @@ ratio() { # A B: in the smallest numbers; 10:10 would let each client talk with 
     }'
 }
 
-test_lnet() { # its words, of both streams, in one text
+test_lnet() { # its output, of both streams, in one text
     exec 2>&1
     export LST_SESSION=$$
     lst new_session --timeout 300 siteproof || return
@@ -62,7 +62,7 @@ clients=$(clients_nids) || exit
 servers=$(server_nids "$(echo "$clients" | sed -n '1s/.*@//p')")
 if [ "$(echo "$clients" | wc -w)" -ne "$POINT_CLIENTS" ] ||
     [ "$(echo "$servers" | wc -w)" -ne "$POINT_SERVERS" ]; then
-    echo "$POINT_CLIENTS clients and $POINT_SERVERS servers are asked for; clients: $clients;" \
+    echo "$POINT_CLIENTS clients and $POINT_SERVERS servers are required; clients: $clients;" \
         "servers: $servers" >&2
     exit 1
 fi

@@ -9,7 +9,7 @@ from siteproof.parsers import imb, mpi4py_bench, osu
 class MessageSweep(SweepCheck, special=True):
     """OSU, IMB or mpi4py, the first that is there; -S program chooses.
 
-    One run gives all sizes, so that each is a figure of its own with the dimension `size`.
+    One run gives all sizes, so that each has its own value with the dimension `size`.
     tasks_per_node: 1 is between two nodes, 2 within one.
     """
 
@@ -26,7 +26,7 @@ class MessageSweep(SweepCheck, special=True):
     program = variable(str, value="")  # osu, imb, mpi4py; empty: the first that is installed
 
     smallest = 1  # bytes
-    largest = 2**22  # bytes, where the sweep says none
+    largest = 2**22  # bytes, where the sweep sets none
     iterations_of = {"quick": 50, "maintenance": 200, "acceptance": 1000}
 
     def settings(self) -> dict[str, str]:

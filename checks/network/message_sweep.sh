@@ -5,7 +5,7 @@
 . "$1/messages.sh"
 # shellcheck disable=SC2153
 if [ "$TASKS" -ne 2 ]; then
-    echo "messages go between two ranks, and the point has $TASKS: tasks: 2" >&2
+    echo "messages need two ranks (tasks: 2), and the point has $TASKS" >&2
     exit 1
 fi
 LARGEST=${POINT_SIZE:-$LARGEST}
@@ -15,8 +15,8 @@ start() { # COMMAND...
 }
 
 choose_program
-LAUNCH=$kind # launch would look for the library of the shell that says where a rank is
-tell_program
+LAUNCH=$kind # launch would look for the library of the shell that prints where a rank is
+note_program
 if [ -n "$SWEEP_SRUN" ]; then
     echo "nodes=$NODES" >>facts
 else

@@ -12,7 +12,7 @@ class MpiPingPong(PerPairCheck):
     """OSU, IMB or mpi4py, the first that is there; -S MpiPingPong.program chooses.
 
     One rank on the client, one on the server, started by srun inside this check's job. MPI takes
-    the network that the environment's variables say, whatever the link's address is.
+    the network that the environment's variables set, whatever the link's address is.
     """
 
     descr = "Latency and bandwidth of MPI between two nodes"
@@ -55,7 +55,7 @@ class MpiPingPong(PerPairCheck):
         }
 
     def facts(self) -> dict[str, object]:
-        """The sizes whose figures are compared."""
+        """The sizes whose values are compared."""
         return {
             **super().facts(),
             "smallest": str(self.smallest),

@@ -18,10 +18,10 @@ start() { # COMMAND...: on both nodes, for what is left of the turn
 
 choose_program
 if ! command -v srun >/dev/null; then
-    echo "srun is not installed, and starts the ranks" >&2
+    echo "srun, which starts the ranks, is not installed" >&2
     exit 127
 fi
-tell_program
+note_program
 echo "server=$PEER" >>facts
 printf '%s\n' "$node" "$PEER" >hosts # rank 0 and rank 1
 run_program

@@ -8,7 +8,7 @@ from siteproof.parsers import path_mtu
 
 @rfm.simple_test
 class PathMtu(PerPairCheck):
-    """Packets that may not be fragmented, from client to server; ping tells which arrived.
+    """Packets that may not be fragmented, from client to server; ping reports which arrived.
 
     One way only: the echo has the same size, but the server may send it in fragments.
     """

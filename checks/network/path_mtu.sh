@@ -5,7 +5,7 @@
 HEADERS=28    # bytes of IPv4 and ICMP
 SMALLEST=40   # bytes of data: packets of 68 bytes, which pass everywhere (RFC 791)
 LARGEST=65507 # bytes of data that a packet of IPv4 can hold
-USUAL=1500    # bytes of a packet: asked for early, as most paths have it
+DEFAULT=1500  # bytes of a packet: tried early, as most paths have it
 
 [ "$SIDE" = client ] || exec sleep 86400 # its kernel answers; ended when the turn is over
 if ! command -v ping >/dev/null; then
@@ -15,7 +15,7 @@ fi
 echo "program=ping" >>facts
 network_facts "$ADDRESS" >>facts
 
-probe() { # SIZE PACKETS: says what became of it; one answer is enough
+probe() { # SIZE PACKETS: prints the result; one answer is enough
     became=ok
     if ! said=$(ping -4 -n -M 'do' -c "$2" -i 0.2 -W 1 -s "$1" "$ADDRESS" 2>&1); then
         became=lost
@@ -28,7 +28,7 @@ probe() { # SIZE PACKETS: says what became of it; one answer is enough
     [ "$became" = ok ]
 }
 
-passes() { # SIZE: asked twice more if it was lost, as anything may be
+passes() { # SIZE: tried with two more packets if it was lost, as any packet may be
     probe "$1" 1 && return
     [ "$became" = lost ] && probe "$1" 2
 }
@@ -44,7 +44,7 @@ search() {
     if passes "$low"; then
         own=$(sed -n 's/^mtu=//p' facts) # nothing larger leaves this node
         # Where a guess is right, the next larger size fails, and the search is over.
-        for mtu in "${LINK_MTU:-}" "$own" $USUAL; do
+        for mtu in "${LINK_MTU:-}" "$own" $DEFAULT; do
             [ -n "$mtu" ] || continue
             size=$((mtu - HEADERS))
             try "$size"

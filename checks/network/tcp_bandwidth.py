@@ -51,7 +51,7 @@ class TcpBandwidth(PerPairCheck):
         return max(self.duration or self.seconds_of_run[self.mode], shortest)
 
     def numbers_of_streams(self) -> list[int]:
-        """One stream always; several at once where asked for."""
+        """One stream always; several at once if set."""
         return sorted({1, self.streams or self.streams_of[self.mode]})
 
     def settings(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ TWO = 2  # nodes of every point
 
 
 class TcpSweep(SweepCheck):
-    """iperf3 from the client to the server, for which sweeps/*.yaml says `tool: tcp`.
+    """iperf3 from the client to the server, for sweeps/*.yaml with `tool: tcp`.
 
     The pair is the link's first; -S TcpSweep.pair=CLIENT,SERVER names another one of it.
     """
@@ -32,7 +32,7 @@ class TcpSweep(SweepCheck):
     omit = variable(int, value=3)  # seconds of slow start that do not count
 
     def places(self) -> list[str]:
-        """The link's partition; all of them where there is no link, to say so."""
+        """The link's partition; all of them, to SKIP, where there is no link."""
         site = session.current().site
         loading.refuse_number(self, "omit", 0)
         if not self.link:
@@ -56,7 +56,7 @@ class TcpSweep(SweepCheck):
             loading.refuse(
                 UserError(
                     "-S pair",
-                    f"'{self.pair}' is no pair of link {self.link}",
+                    f"'{self.pair}' is not a pair of link {self.link}",
                     f"CLIENT,SERVER such as {','.join(able[0])}",
                 )
             )
@@ -64,7 +64,7 @@ class TcpSweep(SweepCheck):
 
     @run_after("init")
     def refuse_other_numbers_of_nodes(self) -> None:
-        """A mistake in the sweep file, told before anything runs."""
+        """A mistake in the sweep file, reported before anything runs."""
         wrong = next((p for p in self.points.values() if p.nodes != TWO), None)
         if wrong and self.sweep_file:
             loading.refuse(
@@ -84,7 +84,7 @@ class TcpSweep(SweepCheck):
         return super().expected_nodes()
 
     def nodes_for(self, count: int) -> NodeSet:
-        """No others than the two."""
+        """The two ends."""
         self.in_order = [self.client, self.server]
         return NodeSet.fromlist(self.in_order)
 
@@ -98,7 +98,7 @@ class TcpSweep(SweepCheck):
         return {**plan, "conditions": {**plan["conditions"], **self.where_of()}}
 
     def settings(self) -> dict[str, str]:
-        """Who asks whom, and where."""
+        """Client, server, and the server's address."""
         address = self.over.address_of
         return {
             **super().settings(),

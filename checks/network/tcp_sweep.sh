@@ -11,8 +11,8 @@ command -v iperf3 >/dev/null || {
     exit 1
 }
 seconds=${POINT_SECONDS:-10}
-MOST=$((seconds + OMIT + 15)) # seconds until an end that hears nothing of the other gives up
-export MOST
+MAX_SECONDS=$((seconds + OMIT + 15)) # until an end that receives nothing gives up
+export MAX_SECONDS
 # cubic, where the kernel has it: what it has chosen otherwise may pace, and need no such buffers.
 grep -qw cubic /proc/sys/net/ipv4/tcp_available_congestion_control && congestion=cubic
 echo program=iperf3 >>facts

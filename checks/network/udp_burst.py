@@ -10,7 +10,7 @@ from siteproof.errors import UserError
 from siteproof.sites.catalogue import MODES
 
 SMALL, LARGE = 20, 100  # packets: nuttcp -Ri300m/20 and -l8972 -w4m -Ri300m/100
-MOST = 10_000  # packets of a burst: more are a third of a second of 10 Gb/s
+MAX_BURST = 10_000  # packets of a burst: more are a third of a second of 10 Gb/s
 LEAST_BURSTS = 20  # of a run, so that one more or less moves its rate by no more than 5 %
 JUMBO = 9000  # bytes: the MTU for which a run is long enough, where the site states none
 
@@ -38,15 +38,15 @@ class UdpBurst(UdpCheck):
     def steps(self) -> list[int]:
         """The bursts beyond the large ones. Ends the run where they are no numbers of packets."""
         words = (self.bursts or self.bursts_of[self.mode]).split(",")
-        if not all(w.isascii() and w.isdigit() and LARGE <= int(w[:9]) <= MOST for w in words):
+        if not all(w.isascii() and w.isdigit() and LARGE <= int(w[:9]) <= MAX_BURST for w in words):
             loading.refuse(
                 UserError(
                     "-S UdpBurst.bursts",
-                    f"wrong packets '{self.bursts}'",
-                    f"whole numbers from {LARGE} to {MOST}, such as 200,400,800",
+                    f"'{self.bursts}' is not a list of burst sizes",
+                    f"whole numbers from {LARGE} to {MAX_BURST}, such as 200,400,800",
                 )
             )
-        return sorted({int(word) for word in words} - {LARGE})
+        return sorted(set(map(int, words)) - {LARGE})
 
     def runs(self) -> list[UdpRun]:
         """Small bursts, large ones, and then until something is lost."""

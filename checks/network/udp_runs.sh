@@ -4,7 +4,7 @@
 # always.
 # Run by siteproof's pair.sh with SIDE, ADDRESS and PORT set.
 # shellcheck disable=SC2153,SC2154  # the check, network.sh and account.sh set PROGRAM, program …
-MOST_OF_IPERF3=1000 # packets of a burst that iperf3 takes
+MAX_BURST_OF_IPERF3=1000 # packets of a burst that iperf3 takes
 
 # nuttcp 6.1.2 reads 300m/20 as 0.3 Mb/s, loses nothing and is content.
 case $RUNS in
@@ -78,7 +78,7 @@ measure_udp() { # DIRECTION KIND SECONDS BYTES MBPS BURST WINDOW
     [ "$way" = out ] || echo "discarded=$(($(discarded) - before))" >>"run.$runs/dims"
 }
 
-lossless() { # whether the last run says that it lost nothing
+lossless() { # whether the last run lost nothing
     if [ "$program" = nuttcp ]; then
         grep -q ' real_seconds=.* drop=0 ' "run.$runs/stdout"
     else
@@ -88,7 +88,7 @@ lossless() { # whether the last run says that it lost nothing
 }
 
 able() { # BURST: whether the program takes it
-    [ "$program" = nuttcp ] || [ "$1" -le "$MOST_OF_IPERF3" ]
+    [ "$program" = nuttcp ] || [ "$1" -le "$MAX_BURST_OF_IPERF3" ]
 }
 
 walk() { # DIRECTION: all runs, or up to the first loss

@@ -36,18 +36,18 @@ class BlockStorage(FileSystemCheck):
         """How often, and whether past the page cache."""
         return {
             **super().settings(),
-            "TRIALS": str(self.asked_trials()),
+            "TRIALS": str(self.trials_of_mode()),
             "PAST_CACHE": "yes" if self.direct else "no",
         }
 
     def facts(self) -> dict[str, object]:
         """What must have been done for the figures to count."""
-        return {"size": self.size * 2**20, "trials": self.asked_trials()}
+        return {"size": self.size * 2**20, "trials": self.trials_of_mode()}
 
     def written(self) -> float:
         """Every trial writes a file of its own."""
-        return self.asked_trials()
+        return self.trials_of_mode()
 
-    def asked_trials(self) -> int:
+    def trials_of_mode(self) -> int:
         """How many times it is written and read."""
         return self.trials or TRIALS[self.mode]

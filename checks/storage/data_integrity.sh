@@ -6,7 +6,7 @@
 . "$1/file_system.sh"
 begin_test
 echo "program=sha256sum" >>facts
-sums=$stage/turns/$SITEPROOF_ATTEMPT.sums # they travel beside the storage that is tested
+sums=$stage/turns/$SITEPROOF_ATTEMPT.sums # they do not pass through the storage that is tested
 
 write_files() {
     number_of=1
@@ -16,7 +16,7 @@ write_files() {
             within tee -- "$file" | sha256sum | sed "s/-\$/test.$number_of/" >>written
         drop_cache "$file"
         if [ "$(stat -c %s -- "$file")" != $((MEBIBYTES * 1048576)) ]; then
-            [ "$(date +%s)" -lt "$ends" ] || exit 124 # as `within` says it
+            [ "$(date +%s)" -lt "$ends" ] || exit 124 # as `within` does
             stop "$FS_PATH: test.$number_of could not be written whole"
         fi
         number_of=$((number_of + 1))
@@ -36,7 +36,7 @@ writer() {
     echo "$last"
 }
 
-compare() ( # what sha256sum says of the files, after the checksums that it goes by
+compare() ( # what sha256sum prints of the files, after the checksums that it compares with
     cd -- "$1" && cat -- "$2" || exit
     answered within sha256sum --check -- "$2" || exit
     echo "end sha256sum"

@@ -46,7 +46,7 @@ class Ior(FileSystemSweep):
     block = variable(int, value=0)  # MiB of a task; 0: by the mode
 
     def standard_points(self) -> list[Mapping[str, str]]:
-        """All nodes that can take a job, in three ways; and what criteria ask for."""
+        """All nodes that can take a job, in three ways; and the points of criteria."""
         loading.refuse_number(self, "block", 0)
         site = session.current().site
         whole, required = self.standard_tasks()
@@ -65,8 +65,8 @@ class Ior(FileSystemSweep):
         """Bytes of a task, whole transfers of them."""
         least = self.block * MIB or BLOCK[self.mode]
         if self.mode == "acceptance" and not self.block and self.fs:
-            held = site.server_memory(self.fs) or 0
-            least = max(least, math.ceil(held * ABOVE / int(values["tasks"])))
+            memory = site.server_memory(self.fs) or 0
+            least = max(least, math.ceil(memory * ABOVE / int(values["tasks"])))
         transfer = int(values["transfer"])
         return str(math.ceil(least / transfer) * transfer)
 
@@ -83,5 +83,5 @@ class Ior(FileSystemSweep):
 
     def settings(self) -> dict[str, str]:
         """What the servers may hold, for the label `cached`; nothing: the site does not know."""
-        held = self.site.server_memory(self.fs)
-        return {**super().settings(), "SERVER_MEMORY": "" if held is None else str(held)}
+        memory = self.site.server_memory(self.fs)
+        return {**super().settings(), "SERVER_MEMORY": "" if memory is None else str(memory)}

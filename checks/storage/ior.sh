@@ -66,7 +66,7 @@ note_cache
 echo "read_by=$reader" >>facts
 
 # By its whole path: a rank that does not see the folder must fail, and not write elsewhere. -G: the
-# data that all three runs speak of. The table of the ranks follows IOR's own words.
+# data that all three runs use. The table of the ranks follows IOR's own words.
 ranks() {
     ended=0
     # shellcheck disable=SC2086  # nothing, where there is no option

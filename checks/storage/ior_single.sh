@@ -15,7 +15,7 @@ try_direct
 past_cache=''
 [ "$direct" = no ] || past_cache=--posix.odirect
 
-# In the test folder, where a name needs no quoting. -G: the data that all three runs speak of.
+# In the test folder, where a name needs no quoting. -G: the data that all three runs use.
 there() (
     cd -- "$folder" && within ior -a POSIX -t 1m -b "${MEBIBYTES}m" -k -G 1978 -o test.1 \
         -O summaryFormat=JSON "$@"

@@ -32,7 +32,7 @@ class Mdtest(FileSystemSweep):
     files = variable(int, value=0)  # of a task; 0: by the mode
 
     def standard_points(self) -> list[Mapping[str, str]]:
-        """All nodes that can take a job, both variants; and what criteria ask for."""
+        """All nodes that can take a job, both variants; and the points of criteria."""
         loading.refuse_number(self, "files", 0)
         whole, required = self.standard_tasks()
         files = str(self.files or FILES[self.mode])

@@ -14,7 +14,7 @@ begin_test
 plain_path
 inodes=$(df -P -i -- "$top" | awk 'END { print $4 }')
 case $inodes in
-    '' | 0 | *[!0-9]*) ;; # it has as many as it needs, or does not tell
+    '' | 0 | *[!0-9]*) ;; # it has as many as it needs, or reports no number
     *) [ "$inodes" -gt "$files" ] || stop "$FS_PATH: room for $inodes of $files files is left" ;;
 esac
 case ${POINT_VARIANT:-easy} in

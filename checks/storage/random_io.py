@@ -8,7 +8,7 @@ from siteproof.parsers import fio
 from siteproof.record.samples import Sample
 
 DURATION = {"quick": 2, "maintenance": 15, "acceptance": 60}  # seconds of each phase
-HEADLINE_BLOCK = str(2**20)  # what published rates of random access are plausible with
+HEADLINE_BLOCK = str(2**20)  # published rates of random access are plausible only with this one
 
 
 @rfm.simple_test
@@ -30,7 +30,7 @@ class RandomIo(FileSystemCheck):
 
     @run_after("init")
     def refuse_wrong_depth(self) -> None:
-        """None is no measurement."""
+        """At least one request."""
         loading.refuse_number(self, "depth", 1)
 
     def settings(self) -> dict[str, str]:
@@ -49,6 +49,6 @@ class RandomIo(FileSystemCheck):
         """Once to be verified, and at most once in each of two block sizes."""
         return 3
 
-    def speaks_for_node(self, sample: Sample) -> bool:
-        """Rates of small blocks would drown in those of large ones."""
+    def decides_headline(self, sample: Sample) -> bool:
+        """Only large blocks: small ones would always be the worst."""
         return sample.dims.get("block") == HEADLINE_BLOCK

@@ -8,7 +8,7 @@ from siteproof.parsers import description
 
 @rfm.simple_test
 class SystemDescription(PerNodeCheck):
-    """Keeps every field; `siteproof describe` says which nodes are unlike the others."""
+    """Keeps every field; `siteproof describe` names nodes that differ from the majority."""
 
     descr = "What every node is, field by field"
     tags = {"system"}

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # What this node is: hardware, firmware, kernel, settings, software, as lines that
-# parsers/description.py reads. Without root where possible; what needed root is said.
-# Needs sh, coreutils, grep, find and awk; what another tool would tell is said to be unreadable.
+# parsers/description.py reads. Without root where possible; what needs root is reported as such.
+# Needs sh, coreutils, grep, find and awk; what needs another tool is reported as unreadable.
 echo "program=sysfs" >>facts
 set -f
 root=$(id -u)
@@ -45,7 +45,7 @@ distinct() {
     set -f
     [ -z "$text" ] || field "$1" "$text"
 }
-# tool NAME COMMAND…: the first line of what a program says of its version.
+# tool NAME COMMAND…: the first line that a program prints as its version.
 tool() {
     name=$1
     shift
@@ -141,7 +141,7 @@ memory() {
         unreadable memory.dimm "$why"
     else
         printf '%s\n' "$text" | awk -F ': ' '
-            function tell() {
+            function print_dimm() {
                 if (place == "") return
                 gsub(/[^A-Za-z0-9]+/, "_", place)
                 name = "field memory.dimm." ++count "_" place
@@ -149,12 +149,12 @@ memory() {
                 if (serial != "") print name ".serial = " serial
                 place = serial = size = kind = speed = set_to = maker = part = ""
             }
-            /^Handle/ { tell() } { sub(/^[ \t]+/, "", $1); sub(/[ \t]+$/, "", $2) }
+            /^Handle/ { print_dimm() } { sub(/^[ \t]+/, "", $1); sub(/[ \t]+$/, "", $2) }
             $1 == "Size" { size = $2 } $1 == "Locator" { place = $2 }
             $1 == "Type" { kind = $2 } $1 == "Speed" { speed = $2 }
             $1 ~ /^Configured (Memory|Clock) Speed/ { set_to = $2 }
             $1 == "Manufacturer" { maker = $2 } $1 == "Part Number" { part = $2 }
-            $1 == "Serial Number" { serial = $2 } END { tell() }'
+            $1 == "Serial Number" { serial = $2 } END { print_dimm() }'
     fi
 }
 
@@ -365,7 +365,7 @@ kernel.pty.nr counts terminals
 kernel.sched_domain. describes the scheduler, and moves with CPU hotplug
 kernel.tainted_count counts
 kernel.perf_event_max_sample_rate lowered by the kernel itself under load
-kernel.firmware_config. asks for firmware
+kernel.firmware_config. triggers a firmware request
 fs.dentry-state counts
 fs.inode-nr counts
 fs.inode-state counts
@@ -380,7 +380,7 @@ net.nf_conntrack_count counts
 net.ipv4.route.flush an order
 net.ipv6.route.flush an order
 net.ipv4.tcp_fastopen_key a secret
-net.ipv4.tcp_available_congestion_control depends on who asked for a module first
+net.ipv4.tcp_available_congestion_control depends on which modules were loaded first
 sunrpc.transports depends on mounts of the moment
 vm.stat_refresh an order
 vm.compact_memory an order
@@ -394,7 +394,7 @@ sysctls() {
             n = split(left_out, line, "\n")
             for (i = 1; i <= n; i++) if (split(line[i], word, " ")) start[++starts] = word[1]
         }
-        function told(path,    name, i, part) {
+        function setting_of(path,    name, i, part) {
             name = substr(path, 11); gsub(/\./, "\001", name); gsub(/\//, ".", name)
             gsub("\001", "/", name)
             if (name ~ /\.stable_secret$/) return ""
@@ -403,11 +403,11 @@ sysctls() {
             return name
         }
         { colon = index($0, ":"); path = substr($0, 1, colon - 1)
-          if (path != last) { tell(); last = path; name = told(path); value = "" }
+          if (path != last) { print_setting(); last = path; name = setting_of(path); value = "" }
           value = value (value == "" ? "" : " | ") substr($0, colon + 1) }
-        function tell() { if (name != "") print "field sysctl." name " = " value }
-        END { tell() }'
-    # grep says: "grep: /proc/sys/vm/x: Permission denied"
+        function print_setting() { if (name != "") print "field sysctl." name " = " value }
+        END { print_setting() }'
+    # grep prints: "grep: /proc/sys/vm/x: Permission denied"
     awk -v root="$root" -v left_out="$LEFT_OUT" -F ': ' '{
         name = substr($2, 11); gsub(/\//, ".", name)
         if (index(left_out, "\n" name " ") || name ~ /\.stable_secret$/) next

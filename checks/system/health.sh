@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # How this node has been since it booted: counters and states, for parsers/health.py.
-# Each is read without root where that is possible; what cannot be read is said.
+# Each is read without root where that is possible; what cannot be read is reported.
 echo "program=sysfs" >>facts
 root=$(id -u)
 
@@ -93,7 +93,7 @@ kernel() {
     elif [ "$root" != 0 ]; then
         unreadable kernel_errors "needs root"
     else
-        unreadable kernel_errors "neither dmesg nor journalctl can tell"
+        unreadable kernel_errors "neither dmesg nor journalctl can be read"
     fi
 }
 

@@ -1,8 +1,8 @@
 """All that Siteproof changes inside ReFrame, and the only file that knows ReFrame's internals.
 
-Each patch says what it changes, why, and which of ReFrame's names it needs; `apply` refuses a
-ReFrame that no longer has one of them. `tests/unit/checks/test_adapter.py` runs plain ReFrame and
-fails for a patch that is no longer needed. What is refused and told is decided elsewhere: Hooks.
+Each patch names what it changes, why, and which of ReFrame's names it needs; `apply` refuses a
+ReFrame that lacks one of them. `tests/unit/checks/test_adapter.py` runs plain ReFrame and fails for
+a patch that is no longer needed. `Hooks` decide what is refused and reported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ VERIFIED = "4.10.4"  # the pin of requirements.in, with which the patches were t
 class Hooks:
     """What the suite does where ReFrame has no hook of its own. Each may end the run."""
 
-    file_loaded: Callable[[str, list[Any]], None]  # a file's name and the checks in it
+    # a file's name, the checks in it, and why ReFrame skips it, if it does
+    file_loaded: Callable[[str, list[Any], BaseException | None], None]
     file_broken: Callable[[str, Exception], NoReturn]
     all_loaded: Callable[[list[Any], Iterable[str]], None]  # all checks; names set by -S
     before_run: Callable[[Sequence[Any]], None]  # the test cases
@@ -46,7 +47,7 @@ class Patch:
     """One change of ReFrame.
 
     needs: ReFrame's names as 'module:attribute', and as 'module:function/name' where a function has
-    to use the name. issue: of ReFrame's tracker; empty where we know of none.
+    to use the name. issue: in ReFrame's tracker; empty if none is known.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Patch:
 
 
 def apply(hooks: Hooks, names: Iterable[str] = ()) -> None:
-    """Put the patches into ReFrame, all if none are named. Raises UserError if one cannot be."""
+    """Apply these patches to ReFrame, all if none are named. Raises UserError if one cannot be."""
     chosen = [patch for patch in PATCHES if not names or patch.name in names]
     for patch in chosen:
         for needed in patch.needs:
@@ -71,8 +72,7 @@ def apply(hooks: Hooks, names: Iterable[str] = ()) -> None:
                 )
     if reframe.VERSION != VERIFIED:
         print(
-            f"siteproof: ReFrame {reframe.VERSION} is not the version that Siteproof was "
-            f"verified with, {VERIFIED}",
+            f"siteproof: this is ReFrame {reframe.VERSION}; Siteproof was verified with {VERIFIED}",
             file=sys.stderr,
         )
     for patch in chosen:
@@ -112,7 +112,7 @@ def given() -> Any:
     if frame is None or "options" not in frame.f_locals:
         raise UserError(
             f"ReFrame {reframe.VERSION}",
-            "its settings are not read by its own command, so its options are not known",
+            "the command 'reframe' does not read these settings, so its options are unknown",
             hint=f"Run 'make venv', which installs ReFrame {VERIFIED}",
         )
     return frame.f_locals["options"]
@@ -139,19 +139,28 @@ def _parse_args(_hooks: Hooks) -> None:
 
 
 def _load_from_file(hooks: Hooks) -> None:
-    from reframe.frontend.loader import RegressionCheckLoader
+    from reframe.frontend import loader
 
-    original = RegressionCheckLoader.load_from_file
+    original, describe = loader.RegressionCheckLoader.load_from_file, loader.what
+    skipped: BaseException | None = None  # the error that load_from_file catches itself
+
+    def what(kind: Any, error: BaseException, trace: Any) -> Any:
+        nonlocal skipped
+        skipped = error
+        return describe(kind, error, trace)
 
     def load_from_file(self: Any, filename: str, force: bool = False) -> list[Any]:
+        nonlocal skipped
+        skipped = None
         try:
             checks: list[Any] = original(self, filename, force)
         except (SyntaxError, UnicodeDecodeError, ValueError, TypeError) as error:
             hooks.file_broken(filename, error)
-        hooks.file_loaded(filename, checks)
+        hooks.file_loaded(filename, checks, skipped)
         return checks
 
-    RegressionCheckLoader.load_from_file = load_from_file
+    loader.RegressionCheckLoader.load_from_file = load_from_file
+    loader.what = what
 
 
 def _load_all(hooks: Hooks) -> None:
@@ -182,7 +191,7 @@ def _runall(hooks: Hooks) -> None:
     Runner.runall = runall
 
 
-_received = 0  # the last signal that somebody sent
+_received = 0  # the last signal
 
 
 def _signals(_hooks: Hooks) -> None:
@@ -202,7 +211,7 @@ def _signals(_hooks: Hooks) -> None:
 
 
 def repeat_signal() -> None:
-    """Raise again what came and was dropped; called whenever ReFrame looks after a job."""
+    """Raise a signal again that ReFrame dropped; called whenever ReFrame polls a job."""
     from reframe.core.exceptions import ForceExitError
 
     if _received == signal.SIGINT:
@@ -256,7 +265,7 @@ def _files_of_a_job(_hooks: Hooks) -> None:
                 files.write(
                     Path(folder, name), _read(Path(self.stagedir, name)), below=Path(folder)
                 )
-            except (OSError, UserError) as error:  # nothing of the answer rests on the copy
+            except (OSError, UserError) as error:  # no result depends on the copy
                 self.logger.warning(f"{harmless(str(error))}: no copy of it is kept")
 
     def tail(name: str, count: int = 10) -> list[str]:
@@ -304,17 +313,13 @@ def _close(hooks: Hooks) -> None:
     MultiFileHandler.close = close
 
 
-def _say_nothing(*_args: Any, **_kwargs: Any) -> None:
-    """Instead of a warning."""
+def _ignore(*_args: Any, **_kwargs: Any) -> None:
+    """In place of a warning or a patch's function."""
 
 
 def _deprecation(module: str, _hooks: Hooks) -> None:
     owner: Any = import_module(module)
-    owner.user_deprecation_warning = _say_nothing
-
-
-def _nothing(_hooks: Hooks) -> None:
-    """Of a patch that is called where it is needed."""
+    owner.user_deprecation_warning = _ignore
 
 
 _ARGUMENTS = "reframe.frontend.argparse:ArgumentParser"
@@ -322,7 +327,7 @@ _LOADER = "reframe.frontend.loader:RegressionCheckLoader"
 _JOB = "reframe.core.schedulers.slurm:_SlurmJob"
 PATCHES = (
     Patch(
-        "options beside a mode",
+        "options with a mode",
         "parse_args takes no default for a value that was given",
         "with --mode the command line is read a second time and -p added to its own default, "
         "which is every environment: hours of jobs that nobody wanted",
@@ -331,40 +336,40 @@ PATCHES = (
     ),
     Patch(
         "options as read",
-        "given() tells the options of the command that runs",
+        "given() returns the options of the command that runs",
         "the settings are read without them, and what reads the command line once more knows no "
         "shortened option (--ru) and no variable (RFM_STAGE_DIR)",
         ("reframe.frontend.cli:main",),
-        _nothing,
+        _ignore,  # its function is called where it is needed
     ),
     Patch(
         "broken files",
-        "load_from_file tells which checks a file has, or why it has none",
-        "ReFrame skips a file with an error in it and ends with exit code 0: a check that is gone "
-        "looks like a check that passed",
-        (f"{_LOADER}.load_from_file",),
+        "load_from_file reports which checks a file has, or why it has none",
+        "ReFrame skips a file with an error in it and ends with exit code 0: a check that is "
+        "missing looks like a check that passed",
+        (f"{_LOADER}.load_from_file", f"{_LOADER}.load_from_file/what"),
         _load_from_file,
         since="3.9.1",
         issue="2302, 2306, 2307",
     ),
     Patch(
         "unknown variables",
-        "load_all tells which names -S gave",
-        "-S with a check that does not exist is ignored without a word",
+        "load_all reports which names -S sets",
+        "-S with a check that does not exist is ignored silently",
         (f"{_LOADER}.load_all", f"{_LOADER}.__init__/_external_vars"),
         _load_all,
     ),
     Patch(
         "start of a run",
-        "runall tells the test cases before the first is run",
-        "a run without any test case is called PASSED; and nothing is asked between the choice of "
-        "tests and the first job, where a sweep's cost has to be told",
+        "runall reports the test cases before the first one runs",
+        "a run without any test case is called PASSED; and there is no hook between the choice of "
+        "tests and the first job, where a sweep's cost must be reported",
         ("reframe.frontend.executors:Runner.runall",),
         _runall,
     ),
     Patch(
         "dropped signals",
-        "the handlers of SIGINT, SIGHUP and SIGTERM note what came",
+        "the handlers of SIGINT, SIGHUP and SIGTERM note the signal",
         "a signal that comes while a log record asks for the user's name is swallowed "
         "(osext.osuser), and after a SIGTERM no further one is heard: the run goes on",
         (
@@ -383,7 +388,7 @@ PATCHES = (
     ),
     Patch(
         "nodes of a job",
-        "a Slurm job's nodes are asked for once",
+        "a Slurm job's nodes are requested once",
         "every log record of a job that has ended runs `scontrol show hostname`",
         (f"{_JOB}.nodelist.fget", f"{_JOB}.__init__/_nodespec"),
         _nodelist,
@@ -391,9 +396,9 @@ PATCHES = (
     Patch(
         "second job",
         "renew_job() gives a check a new job",
-        "a check has one job in its life: submitted again, it still has the first one's end",
+        "a check has one job only: submitted again, it still has the end of the first one",
         ("reframe.core.pipeline:RegressionTest._setup_run_job",),
-        _nothing,
+        _ignore,  # its function is called where it is needed
     ),
     Patch(
         "files of a job",
@@ -410,7 +415,7 @@ PATCHES = (
     ),
     Patch(
         "full disk",
-        "closing a perflog tells of an error; logging prints no traceback",
+        "closing a perflog reports an error; logging prints no traceback",
         "a full disk under ReFrame's own logs gives a page of tracebacks for each record",
         ("reframe.core.logging:MultiFileHandler.close",),
         _close,
@@ -418,7 +423,7 @@ PATCHES = (
     *(
         Patch(
             f"deprecations of {module.rpartition('.')[2]}",
-            f"{module} warns of nothing deprecated",
+            f"{module} prints no deprecation warning",
             "every log record reads the deprecated attribute `variables`, whose warning walks the "
             "whole stack: three quarters of ReFrame's CPU for a local test case",
             (f"{module}:user_deprecation_warning",),

@@ -1,4 +1,4 @@
-"""What the sweeps of a run cost at most: told before anything is submitted, or refused."""
+"""What the sweeps of a run cost at most: printed before anything is submitted, or refused."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from siteproof.checks import loading
 from siteproof.errors import UserError
 from siteproof.units import count
 
-TOO_FEW = "as there are too few nodes"
-UNSHARED = "as there are too few nodes, or as they see no common files"
+TOO_FEW = "because there are too few nodes"
+UNSHARED = "because there are too few nodes, or they share no file system"
 
 
 @dataclass
@@ -28,12 +28,12 @@ class Cost:
     why: str = TOO_FEW
 
     def __str__(self) -> str:
-        told = (
+        text = (
             f"{count(self.points, 'point')} in {count(self.jobs, 'job')}, on "
             f"{count(self.nodes, 'node')} at most, {self.node_hours:.1f} node-hours at most"
         )
         out = f"; {count(self.left_out, 'point')} left out, {self.why}"
-        return told + (out if self.left_out else "")
+        return text + (out if self.left_out else "")
 
 
 def of(costs: Iterable[Sequence[float]]) -> Cost:
@@ -49,17 +49,17 @@ def of(costs: Iterable[Sequence[float]]) -> Cost:
     return total
 
 
-def tell_costs(testcases: Sequence[Any]) -> None:
-    """Tell what the sweeps of a run cost; one beyond its budget ends the run."""
+def report_costs(testcases: Sequence[Any]) -> None:
+    """Print what the sweeps of a run cost; one beyond its budget ends the run."""
     sweeps: dict[str, list[Any]] = {}
     for case in testcases:
         if hasattr(case.check, "sweep_file"):
             sweeps.setdefault(type(case.check).__name__, []).append(case)
     for name, cases in sweeps.items():
-        _tell(name, cases)
+        _report_cost(name, cases)
 
 
-def _tell(name: str, cases: Sequence[Any]) -> None:
+def _report_cost(name: str, cases: Sequence[Any]) -> None:
     check = cases[0].check
     for case in cases:
         if case.check.refused:
@@ -72,8 +72,8 @@ def _tell(name: str, cases: Sequence[Any]) -> None:
         loading.refuse(
             UserError(
                 f"{check.sweep_file.path.name}: budget",
-                f"{cost.node_hours:.1f} node-hours at most, and the budget is {budget}",
-                hint="Name fewer points, repetitions or nodes (-S nodes), a shorter point_limit, "
+                f"the sweep may take {cost.node_hours:.1f} node-hours, the budget is {budget}",
+                hint="Use fewer points, repetitions or nodes (-S nodes), a shorter point_limit, "
                 "or a larger budget",
             )
         )
@@ -87,7 +87,7 @@ def _sees_common_files(check: Any) -> bool:
 
 
 def _case_cost(case: Any) -> tuple[float, ...]:
-    """With the time limit that somebody may have set."""
+    """Nodes, seconds, points and points left out; seconds follow a time limit that -S sets."""
     check = case.check
     nodes, seconds, points, left_out = check.costs[case.partition.fullname]
     return nodes, seconds if check.by_points else check.seconds(), points, left_out

@@ -2,7 +2,7 @@
 
 acceptance: the contract. maintenance: the tighter of contract and baseline. quick: only criteria
 that a quick run may answer. Where no criterion can be answered by what was measured there is no
-bound, and `siteproof verdict` says so.
+bound, and `siteproof verdict` reports it.
 
 A value is the median of its trials, as in the verdict. ReFrame takes one value of a name: the worst
 of those that break a promise, or the worst of all if none does. So it fails if the verdict does,
@@ -11,7 +11,7 @@ also where promises differ, for example for one stream and for several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, localcontext
@@ -133,13 +133,18 @@ def _are_all(
 
 
 def of_pairs(
-    site: Site, check: str, metric: str, mode: str, samples: Sequence[Sample], asked: Iterable[Pair]
+    site: Site,
+    check: str,
+    metric: str,
+    mode: str,
+    samples: Sequence[Sample],
+    ways: Collection[Pair],
 ) -> list[Compared]:
     """The worst pair of a metric, the worst against its client, and the link as a whole.
 
-    asked: (client, server). A criterion on clients does not apply to the way back.
+    ways: (client, server). A criterion on clients does not apply to the way back.
     """
-    name, ways = f"{check}.{metric}", set(asked)
+    name = f"{check}.{metric}"
     rules = _rules(site, name, mode, lambda one: bool(one.links) and one.scope not in MIDDLES)
     groups: dict[tuple[str, tuple[str, ...]], list[Sample]] = {}
     for sample in _measured(samples, name):
@@ -151,7 +156,7 @@ def of_pairs(
     return found
 
 
-def _group(metric: str, sample: Sample, ways: set[Pair]) -> tuple[str, tuple[str, ...]]:
+def _group(metric: str, sample: Sample, ways: Collection[Pair]) -> tuple[str, tuple[str, ...]]:
     """The name that ReFrame gets, and the subjects of the criteria that apply."""
     if pair_units.of_link(sample):
         return metric, ("system",)

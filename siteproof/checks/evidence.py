@@ -30,17 +30,17 @@ def of_job(nodes: Iterable[str], wanted: str, *, slurm: bool) -> Origin:
 
 
 def _why_none(wanted: str, slurm: bool) -> str:
-    """Why the nodes are asked for no credential; empty: they are. Raises UserError."""
+    """Why the nodes need no credential; empty: they need one. Raises UserError."""
     if not slurm:
         return "no Slurm"
     if wanted == "none":
-        return "the site asks for none"
+        return "the site requires none"
     known_by = client.settings().get("AuthType", "unknown")
     return "" if known_by == BY_MUNGE else f"Slurm's AuthType is {known_by}"
 
 
 def settings(origin: Origin) -> dict[str, str]:
-    """What a node needs for its credential; nothing where none is asked for."""
-    if not origin.evidence or origin.evidence.startswith("none"):  # empty: of a dry run
+    """What a node needs for its credential; nothing where none is required."""
+    if not origin.evidence or origin.evidence.startswith("none"):  # empty in a dry run
         return {}
     return {"SITEPROOF_NONCE": origin.nonce, "SITEPROOF_MUNGE": munge.socket()}

@@ -2,8 +2,8 @@
 
 A check of its kind exists once for each file system (ReFrame parameter `fs`). On a shared one
 `at_once` nodes measure at the same time, and each goes when the one `at_once` places before it has
-been (file_system.sh); the value says how many. On a file system of its own each node measures at
-once with all others.
+been (file_system.sh); the condition at_once has their number. On file systems of their own all
+nodes measure at the same time.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def skip_without(check: JobCheck, name: str) -> None:
 
 
 def conditions(name: str, there: FileSystem) -> dict[str, str]:
-    """What samples say of the file system."""
+    """The conditions of samples on the file system."""
     version = {"storage_version": there.storage_version} if there.storage_version else {}
     return {"file_system": name, **version}
 
 
 def place(stage: Path) -> None:
-    """What measuring scripts share, and a folder in which nodes say that they have been."""
+    """What measuring scripts share, and a folder in which nodes mark that their turn is over."""
     shutil.copy(ON_NODE / "file_system.sh", stage / "file_system.sh")
     (stage / "turns").mkdir(exist_ok=True)
 
@@ -60,8 +60,8 @@ def place(stage: Path) -> None:
 class FileSystemCheck(PerNodeCheck, special=True):
     """One quantity of a file system, measured by every node that may use it.
 
-    A check says, beside what PerNodeCheck asks for, by mode: `mebibytes` of its file or files and
-    `seconds_of_turn`; how many `turns` a node has; `times` that it writes all of it.
+    A check defines, in addition to what PerNodeCheck needs, by mode: `mebibytes` of its file or
+    files and `seconds_of_turn`; how many `turns` a node has; how often all is `written`.
     """
 
     fs = parameter(names())
@@ -92,7 +92,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
             ]
             self.valid_systems = used or self.valid_systems  # where none may, all SKIP
         elif self.chunk:
-            self.skip("told by the first chunk")
+            self.skip("the site names no file_systems")
         else:
             self.time_limit = "1m"  # of a job that is never submitted
         self.size = self.size or self.mebibytes[self.mode]
@@ -124,20 +124,20 @@ class FileSystemCheck(PerNodeCheck, special=True):
         skip_without(self, self.fs)
         return super().expected_nodes()
 
-    def asked_for(self) -> missing.Owed:
-        """Only what speaks of this file system."""
+    def planned(self) -> missing.Planned:
+        """Only criteria on this file system."""
         known = {"mode": self.mode, "file_system": self.fs}
-        return missing.Owed(self.name_of_check(), known)
+        return missing.Planned(self.name_of_check(), known)
 
-    def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
-        """The manifest says which file system, also of a node that could not measure."""
-        plan = super().make_plan(mine, lost)
+    def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
+        """The manifest names the file system, also for a node that could not measure."""
+        plan = super().make_plan(nodes, lost)
         plan.conditions = {**plan.conditions, **conditions(self.fs, self.there)}
         return plan
 
     @run_before("run")
     def place_turns(self) -> None:
-        """What measuring scripts share, and a folder in which nodes say that they have been."""
+        """As `place`."""
         place(Path(self.stagedir))
 
     def settings(self) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """JobCheck: one job over named nodes, of which every one is accounted for.
 
-ReFrame's weak points that this class closes (numbers of the project's notes on ReFrame 4.10):
-a figure that cannot be parsed, a reference that is missing, a job that hit its time limit, a node
-that did not take part: each is an error here, and passes silently in plain ReFrame.
+A value that cannot be parsed, a missing reference, a job that hit its time limit, a node that did
+not take part: each is an error here, and passes silently in plain ReFrame 4.10.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ SECRET = os.urandom(32)
 class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     """What PerNodeCheck and PerPairCheck share.
 
-    A check says: `script` (beside the check, run on the node), `features` (an environment with
+    A check defines: `script` (next to the check, run on the node), `features` (an environment with
     one of them will do), `parsers` by the program's name, `metrics` that the parser must give,
     `headline` (those that ReFrame compares with a reference), `time_limit`.
     """
@@ -88,14 +87,14 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     blocked = ""  # why the job could not start
     second: NodeSet | None = None  # the nodes of a second job
 
-    # ---- what a kind of check must say
+    # ---- what a kind of check must define
 
     def places(self) -> list[str]:
         """The partitions on which it runs; ends the run or the test where there are none."""
         raise NotImplementedError
 
     def expected_nodes(self) -> NodeSet:
-        """The nodes that the site says this job needs; ends the test where there are none."""
+        """The nodes that this job needs by the site; ends the test where there are none."""
         raise NotImplementedError
 
     def plan_of_its_kind(self) -> OfItsKind:
@@ -103,14 +102,14 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         return {}
 
     def write_work(self, missing: bool) -> None:
-        """What the nodes' scripts read beside `settings`. missing: only what is not measured."""
+        """What the nodes' scripts read with `settings`. missing: only what is not measured."""
 
     def measured(self) -> set[str]:
         """The nodes of which nothing more is to come."""
-        return stages.measured(Path(self.stagedir), set(self.asked))
+        return stages.measured(Path(self.stagedir), set(self.usable))
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
-        """One line: what was measured, and what became of the rest."""
+        """One line: what was measured, and how the rest failed."""
         return progress.failed_nodes(failed, len(stages.expected(self.plan)))
 
     @classmethod
@@ -128,11 +127,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """What `derive` needs to know of the role's hardware."""
         return {}
 
-    def asked_for(self) -> missing.Owed:
+    def planned(self) -> missing.Planned:
         """What decides which criteria this check may answer."""
-        return missing.Owed(self.name_of_check(), {"mode": self.mode})
+        return missing.Planned(self.name_of_check(), {"mode": self.mode})
 
-    def speaks_for_node(self, sample: Sample) -> bool:
+    def decides_headline(self, sample: Sample) -> bool:
         """Whether a headline may be made of this sample, where a metric has several a node."""
         return True
 
@@ -177,13 +176,15 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             )
         offered = self.offered(active.site, active.site.system.environments)
         # What needs no software is not measured once more for each environment.
-        first = sorted({self.usual(active.site, n) for n in active.site.system.partitions})
+        first = sorted(
+            {self.default_environment(active.site, n) for n in active.site.system.partitions}
+        )
         self.valid_prog_environs = [f"+{feature}" for feature in offered] or first
         contract.check_catalogue(active.site, self.name_of_check(), self.metrics)
 
     @run_after("init")
     def choose_partitions(self) -> None:
-        """Only partitions that have work for it; where nobody offers its software, all SKIP."""
+        """Only partitions that have work for it; if none offers its software, all SKIP."""
         site = session.current().site
         filled = self.places()
         offering = [n for n in filled if self.offered(site, site.system.partitions[n].environments)]
@@ -195,9 +196,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         found = {f for name in environments for f in site.system.environments[name].features}
         return [feature for feature in self.features if feature in found]
 
-    def usual(self, site: Site, partition: str) -> str:
-        """Where a check runs that asks for no feature: its programs may be offered all the same."""
-        return software.usual(site, site.system.partitions[partition].environments, self.parsers)
+    def default_environment(self, site: Site, partition: str) -> str:
+        """Where a check runs that needs no feature: an environment may offer its programs."""
+        environments = site.system.partitions[partition].environments
+        return software.default_environment(site, environments, self.parsers)
 
     @run_after("setup")
     def find_role(self) -> None:
@@ -215,13 +217,13 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 f"no environment of {self.current_partition.fullname} offers "
                 f"{' or '.join(self.features)}{software.remedy(self.features)}"
             )
-        here = self.usual(self.site, self.current_partition.name)
+        here = self.default_environment(self.site, self.current_partition.name)
         if not wanted and self.current_environ.name != here:
             self.skip(f"{self.current_partition.fullname} measures it in environment {here}")
 
     @run_after("setup")
     def refuse_other_software(self) -> None:
-        """What is installed must be what the lock says, or the figure's provenance would lie."""
+        """What is installed must match the lock, or the provenance of the values would be wrong."""
         active = session.current()
         name = self.current_environ.name
         try:
@@ -231,31 +233,35 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     @run_after("setup")
     def choose_nodes(self) -> None:
-        """Expected: what the site says. Owed: those of them that can take a job."""
+        """Expected: the nodes in the site. Usable: those of them that can take a job."""
         self.on_slurm = self.where.scheduler != LOCAL
         inventory = self.site.expected(self.where.role)
-        self.held = client.allocation() & inventory if self.on_slurm else None
-        mine = self.expected_nodes()
-        self.in_batch = self.on_slurm and not self.held
+        self.allocated = client.allocation() & inventory if self.on_slurm else None
+        expected = self.expected_nodes()
+        self.in_batch = self.on_slurm and not self.allocated
         states = client.node_states() if self.on_slurm and not self.is_dry_run() else {}
         within = self.reservation()
-        lost = unusable(mine, states, outside=not self.held and not within) if states else {}
-        if states and within and not self.held:
-            others = mine - self.reserved(within)
+        lost = (
+            unusable(expected, states, outside=not self.allocated and not within) if states else {}
+        )
+        if states and within and not self.allocated:
+            others = expected - self.reserved(within)
             lost |= dict.fromkeys(others, f"not in the reservation {within}")
-        if self.held:
-            lost |= dict.fromkeys(mine - self.held, "not in the job inside which the check runs")
-        blind = {n: why for n, why in session.current().blind.items() if n in mine}
+        if self.allocated:
+            lost |= dict.fromkeys(
+                expected - self.allocated, "not in the job in which the check runs"
+            )
+        blind = {n: why for n, why in session.current().blind.items() if n in expected}
         lost |= blind
-        bad = unusable(mine, states) | blind if states else blind
-        self.plan = self.make_plan(mine, lost)
+        bad = unusable(expected, states) | blind if states else blind
+        self.plan = self.make_plan(expected, lost)
         self.plan.spared = [node for node in lost if node not in bad]
-        self.asked = mine - nodesets.of(lost)
+        self.usable = expected - nodesets.of(lost)
 
     def reservation(self) -> str:
-        """The reservation that the job is to run in, as -J or the site says; empty: none."""
-        said = [*self.job.sched_access, *self.job.cli_options]
-        return next((o.partition("=")[2] for o in said if o.startswith("--reservation=")), "")
+        """The reservation of the job, from -J or the site; empty: none."""
+        options = [*self.job.sched_access, *self.job.cli_options]
+        return next((o.partition("=")[2] for o in options if o.startswith("--reservation=")), "")
 
     def reserved(self, name: str) -> NodeSet:
         """The nodes of the reservation in which the job is to run; without one the test fails."""
@@ -264,7 +270,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         except UserError as error:
             raise JobError(f"-J reservation={name}: {error}") from None
 
-    def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
+    def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
         """The manifest of this job."""
         active = session.current()
         return Manifest(
@@ -276,7 +282,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             environment=self.current_environ.name,
             check=self.name_of_check(),
             mode=self.mode,
-            expected=str(mine),
+            expected=str(nodes),
             metrics=list(self.metrics),
             derive=self.derive,
             scheduler="slurm" if self.in_batch else LOCAL,
@@ -299,25 +305,25 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         (stage / "raw").mkdir(exist_ok=True)
         self.write_work(missing=False)
         if not self.is_dry_run():
-            self.plan.origin = evidence.of_job(self.asked, self.where.origin, slurm=self.on_slurm)
+            self.plan.origin = evidence.of_job(self.usable, self.where.origin, slurm=self.on_slurm)
         self.write_settings(attempt=1)
         self.write_memory()
         self.executable_opts = [f"./{self.runs_on_node}"]
         self.plan.started = time.time()
-        if not self.is_dry_run():  # or it would be taken for a lost session
+        if not self.is_dry_run():  # or it would look like a lost session
             self.plan.save(stage, session.current().folder / "stage")
-        if not self.asked:
+        if not self.usable:
             stages.collect(stage, files.perflogs(), job=self.plan)
             raise JobError(f"no node can take a job: {progress.lost_nodes(self.plan.lost)}")
-        if self.in_batch or self.held:
-            self.pin(self.asked)
+        if self.in_batch or self.allocated:
+            self.pin(self.usable)
 
     def pin(self, nodes: NodeSet) -> None:
-        """Ask Slurm for exactly these nodes, and to go on if one of them dies."""
+        """Request exactly these nodes of Slurm, and go on if one of them dies."""
         self.num_tasks = len(nodes)
         these = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-kill"]
         step = ["--kill-on-bad-exit=0", "--wait=0", "--cpu-bind=none"]
-        if self.held:  # all is said by the step; it shares the nodes with the batch script
+        if self.allocated:  # the step has all options; it shares the nodes with the batch script
             step += [*these, f"--ntasks={len(nodes)}", "--ntasks-per-node=1", "--overlap"]
         else:
             self.job.options = [*these, "--no-requeue"]
@@ -327,7 +333,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def write_settings(self, attempt: int) -> None:
         """What node.sh and measure.sh read: quoted, so that no site value runs as a command.
 
-        Only this user may read it: no other shall know the names on shared file systems.
+        Only this user may read it: nobody else may know the names on shared file systems.
         """
         values = {
             "SITEPROOF_NODE": str(nodesets.parse(self.plan.expected)[0]),
@@ -350,25 +356,27 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         files.write(stage / name, data, below=stage, mode=mode)
 
     def write_memory(self) -> None:
-        """What slurm.conf says of each node's memory, for jobs that asked for no other share."""
+        """Each node's memory in slurm.conf, for jobs that requested no other share."""
         known = {}
         if self.on_slurm and not self.is_dry_run():
-            with suppress(UserError):  # a controller that restarts: then the node says what it has
+            with suppress(
+                UserError
+            ):  # a controller that restarts: then the node's own memory counts
                 known = client.memory()
-        lines = [f"{node} {known[node]}\n" for node in self.asked if node in known]
+        lines = [f"{node} {known[node]}\n" for node in self.usable if node in known]
         (Path(self.stagedir) / "memory_of_nodes").write_text("".join(lines), encoding="utf-8")
 
     @property
     def nodes_of_job(self) -> NodeSet:
         """The nodes of the job: of the second one, if there is one."""
-        return self.second or self.asked
+        return self.second or self.usable
 
     def seconds(self) -> float:
         """The job's time limit."""
         return float(self.time_limit)
 
     def derives_limit(self) -> bool:
-        """Whether nobody has set a time limit, so that it follows from what is measured."""
+        """Whether no time limit is set, so that it follows from what is measured."""
         return self.seconds() == 1  # DERIVED_LIMIT, which ReFrame has read
 
     def measuring_seconds(self) -> int:
@@ -382,7 +390,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """As ReFrame's; a hook after `run` would come only when the job has ended."""
         super().run()
         if not self.is_dry_run():
-            self.watcher = watch.Watcher(self.asked, self.plan.started, self.seconds())
+            self.watcher = watch.Watcher(self.usable, self.plan.started, self.seconds())
             self.remember_job()
 
     def remember_job(self) -> None:
@@ -413,15 +421,15 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         return not (again and self.could_submit_again(again))
 
     def progress(self, measured: set[str]) -> str:
-        """A line of progress, if there is news."""
+        """A line of progress, if something has changed."""
         return self.watcher.progress(measured, self.has_measured)
 
     def has_measured(self, node: str) -> bool:
-        """Whether a node that is done says itself that it has measured."""
+        """Whether a node that is done has measured, by its own account."""
         return stages.succeeded(Path(self.stagedir), node)
 
     def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
-        """The nodes of a second job; none where it would be in vain."""
+        """The nodes of a second job; none where it would be without success."""
         return self.watcher.worth_another_job(measured, ended)
 
     def could_submit_again(self, nodes: NodeSet) -> bool:
@@ -455,7 +463,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         failed = [s for s in self.samples if s.status != "ok"]
         self.skip_without_tool(failed)
         if failed:
-            raise SanityError(self.parts_missing(failed))
+            raise SanityError(f"{self.parts_missing(failed)}; output in {self.stagedir}/raw")
         ended = self.end_of_job()
         if self.in_batch and ended != "COMPLETED":
             raise SanityError(f"job {self.job.jobid} ended as {ended}")
@@ -466,13 +474,13 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         return (self.blocked or self.job.state or "") if self.in_batch else ""
 
     def lost_nodes(self) -> dict[str, str]:
-        """The nodes that went down or turned out not to see the data folder, and why."""
+        """The nodes that went down or do not see the data folder, and why."""
         if not self.in_batch:
             return {}
         measured = self.measured()
         lost = self.watcher.lost(measured)
-        if left := self.asked - nodesets.of({*measured, *lost}):
-            options = [word for option in self.job.cli_options for word in shlex.split(option)]
+        if left := self.usable - nodesets.of({*measured, *lost}):
+            options = shlex.split(" ".join(self.job.cli_options))
             lost |= sight.again(self.current_partition, left, options)
         return lost
 
@@ -492,7 +500,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 f"samples cannot be written to {perflogs}: {error.strerror}; make room there, "
                 "then run 'siteproof collect'"
             ) from None
-        except UserError as error:  # of what nodes wrote; also reported at every later start
+        except UserError as error:  # about what nodes wrote; also reported at every later start
             raise SanityError(str(error)) from None
 
     def skip_without_tool(self, failed: Sequence[Sample]) -> None:
@@ -505,7 +513,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     @run_before("performance")
     def compare_with_contract(self) -> None:
-        """The worst node of each headline metric, and the bound that the mode asks for."""
+        """The worst node of each headline metric, and the bound of the mode."""
         self.perf_variables = {}
         references = {}
         for metric in self.headline:
@@ -522,12 +530,12 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             self.name_of_check(),
             metric,
             self.mode,
-            [s for s in getattr(self, "samples", []) if self.speaks_for_node(s)],
+            [s for s in getattr(self, "samples", []) if self.decides_headline(s)],
         )
 
     @run_after("performance", always_last=True)
     def every_headline_compared(self) -> None:
-        """ReFrame drops a figure that it cannot evaluate with a warning; here it is an error."""
+        """ReFrame drops a value that it cannot evaluate with a warning; here it is an error."""
         if self.is_dry_run():
             return
         seen = {key.rpartition(":")[2] for key in self.perfvalues}
@@ -536,5 +544,5 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
 
 def _secret_of(stagedir: str) -> str:
-    """Of which the names on shared file systems are made."""
+    """The secret part of names on shared file systems."""
     return hashlib.blake2b(stagedir.encode(), key=SECRET, digest_size=16).hexdigest()

@@ -1,6 +1,6 @@
-"""What ReFrame only warns of while it loads and selects checks is a refusal here, in one line.
+"""What ReFrame only warns of while it loads and selects checks is refused here, in one line.
 
-ReFrame skips a check file with an error in it, and ends with exit code 0: a check that is gone
+ReFrame skips a check file with an error in it, and ends with exit code 0: a check that is missing
 would look like a check that passed.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from traceback import format_exception_only
 from typing import NoReturn
 
 from siteproof import files
@@ -21,32 +22,32 @@ from siteproof.sweeps.reading import FOLDER
 from siteproof.sweeps.tools import SWEEPS_ONLY
 
 
-def tell(what: object) -> None:
-    """Say it at once on stderr, beside what ReFrame prints."""
+def report(what: object) -> None:
+    """Print it at once on stderr, in addition to what ReFrame prints."""
     for line in str(what).splitlines():
         print(f"siteproof: {line}", file=sys.stderr, flush=True)
 
 
 def refuse(error: UserError | UserErrors) -> NoReturn:
     """End the whole run; ReFrame catches other exceptions and goes on without the check."""
-    tell(error)
+    report(error)
     raise SystemExit(ExitCode.USAGE)
 
 
 def refuse_number(check: object, name: str, least: int, most: int = 10**9) -> None:
-    """End the run where a variable of a check is set to a number that it cannot be."""
+    """End the run if a variable of a check is out of range."""
     value = getattr(check, name)
     if not least <= value <= most:
         where = f"-S {type(check).__name__}.{name}"
-        refuse(UserError(where, f"{value} cannot be", f"{least} to {most}"))
+        refuse(UserError(where, f"{value} is out of range", f"{least} to {most}"))
 
 
-def refuse_word(check: object, name: str, allowed: Sequence[str]) -> None:
-    """End the run where a variable of a check is set to a word that it cannot be."""
-    word = getattr(check, name)
-    if word not in allowed:
+def refuse_choice(check: object, name: str, allowed: Sequence[str]) -> None:
+    """End the run if a variable of a check has none of the allowed values."""
+    value = getattr(check, name)
+    if value not in allowed:
         where = f"-S {type(check).__name__}.{name}"
-        refuse(UserError(where, f"unknown '{word}'{hint(word, allowed)}", allowed))
+        refuse(UserError(where, f"unknown value '{value}'{hint(value, allowed)}", allowed))
 
 
 def promised(catalogue: Mapping[str, Metric], clone: Path) -> dict[Path, set[str]]:
@@ -58,8 +59,8 @@ def promised(catalogue: Mapping[str, Metric], clone: Path) -> dict[Path, set[str
     return found
 
 
-def tell_gone(site: Site, paths: Iterable[str | Path]) -> None:
-    """Tell which checks a run over these paths lacks, as ReFrame passes over a file not there.
+def report_missing_checks(site: Site, paths: Iterable[str | Path]) -> None:
+    """Report which checks a run over these paths lacks: ReFrame skips a missing file silently.
 
     A file that can be read is loaded, and refused if it lacks its check.
     """
@@ -68,40 +69,55 @@ def tell_gone(site: Site, paths: Iterable[str | Path]) -> None:
         file = (files.CLONE / one.file).absolute()
         if one.is_readable or not any(file.is_relative_to(path) for path in searched):
             continue
-        if file.is_file():  # not for this user: ReFrame itself would end with an error of its own
+        if file.is_file():  # no permission: ReFrame would end with its own error
             refuse(UserError(one.file, one.what))
         else:
-            tell(check_files.before_run(one, site))
+            report(check_files.before_run(one, site))
 
 
 def refuse_broken_file(filename: str, error: Exception) -> NoReturn:
-    """End the run where a file of checks is no Python."""
+    """End the run if a file of checks is not valid Python."""
     line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
     refuse(UserError(f"{filename}{line}", f"cannot be loaded: {error}"))
 
 
 def refuse_lost_checks(
-    promised: Mapping[Path, set[str]], filename: str, checks: Sequence[object]
+    promised: Mapping[Path, set[str]],
+    filename: str,
+    checks: Sequence[object],
+    skipped: BaseException | None,
 ) -> None:
-    """End the run where a file lacks a check that the catalogue or a sweep file promises."""
+    """End the run if a file lacks a check that the catalogue or a sweep file lists.
+
+    skipped: the error for which ReFrame skips the whole file.
+    """
     missing = promised.get(Path(filename).resolve(), set())
     if Path(filename).resolve() == FOLDER / "sweeps.py":
         missing = {file.test for file in reading.load().values()}
     missing = missing - {type(check).__name__ for check in checks}
-    if missing:
-        refuse(
-            UserError(
-                filename,
-                f"yields no {' and no '.join(sorted(missing))}, which "
-                "checks/*/catalogue.yaml or a sweep file promises; ReFrame's warning says why",
-            )
+    if not missing:
+        return
+    what = (
+        f"has no check {' and no '.join(sorted(missing))}, which "
+        "checks/*/catalogue.yaml or a sweep file lists"
+    )
+    hint = "Add the class with @rfm.simple_test, or mend what ReFrame's warning above names"
+    if isinstance(skipped, ModuleNotFoundError):
+        hint = (
+            f"Install the Python module {skipped.name} into {sys.prefix} ('make venv' installs "
+            "what Siteproof needs), or remove the import"
         )
+    elif skipped:
+        hint = "Correct the file"
+    if skipped:
+        what += f": {format_exception_only(skipped)[-1].strip()}"
+    refuse(UserError(filename, what, hint=hint))
 
 
 def refuse_unknown(
     given: object, promised: Collection[str], checks: Sequence[object], variables: Iterable[str]
 ) -> None:
-    """End the run at -S, -P, -n, -x or -T that speaks of no check."""
+    """End the run at -S, -P, -n, -x or -T that matches no check."""
     try:
         options.refuse_unknown(given, promised, checks, variables)
     except UserError as error:
@@ -114,8 +130,8 @@ def refuse_empty_run(testcases: Sequence[object]) -> None:
         refuse(
             UserError(
                 "nothing to run",
-                "the options leave no check",
+                "the options select no check",
                 hint="'reframe -c checks/ -l' lists checks, 'reframe -c sweeps/ -l' sweeps; "
-                "--restore-session goes without -c",
+                "use --restore-session without -c",
             )
         )

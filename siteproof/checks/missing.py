@@ -1,7 +1,7 @@
 """What a check has still to measure: nodes and pairs without an answer that counts.
 
-Of `-S nodes=missing` it is the newest answer to each criterion of the check, as a verdict takes it;
-with SITEPROOF_CAMPAIGN, that campaign's own. Of a session that is restored, its own alone.
+For `-S nodes=missing` the newest answer to each criterion of the check counts, as in a verdict;
+with SITEPROOF_CAMPAIGN, only answers of that campaign. For a restored session, only its own.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from siteproof.record.ages import Ages
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.updates import Updates
-from siteproof.sites import Criterion, Hardware, Site
+from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.sites.pairs import Pair
 
-OfPairs = Callable[[Site, str, Collection[Pair], "Owed"], Callable[[Pair], bool]]
+OfPairs = Callable[[Site, str, Collection[Pair], "Planned"], Callable[[Pair], bool]]
 ANSWERED = (Verdict.PASS, Verdict.REGRESSED)
 
 
 @dataclass(frozen=True)
-class Owed:
+class Planned:
     """A check as it is to run. known: conditions that it has before it begins, mode among them."""
 
     check: str
     known: Mapping[str, str]
 
     def may_answer(self, criterion: Criterion) -> bool:
-        """Whether it yields the criterion's metric, under the conditions that it asks for."""
-        rules = {key: rule for key, rule in criterion.conditions.items() if key in ASKED}
-        return (
-            criterion.metric.partition(".")[0] == self.check
-            and not criterion.report_only
-            and all(rule.met_by(self.known.get(key, "")) for key, rule in rules.items())
-        )
+        """Whether it yields the criterion's metric, under its conditions."""
+        if criterion.metric.partition(".")[0] != self.check or criterion.report_only:
+            return False
+        for key, rule in criterion.conditions.items():
+            if key in ASKED and not rule.met_by(self.known.get(key, "")):
+                return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Answers:
     """What was measured of a check so far, and which of it counts as an answer."""
 
     site: Site
-    asked: Owed
+    planned: Planned
     found: list[Sample]
     fresh: Freshness | None
     enough: Collection[Verdict]
@@ -59,36 +59,39 @@ class Answers:
     def lacking(self, criterion: Criterion, expected: Mapping[str, Hardware]) -> set[str]:
         """The nodes or units without an answer; all where their median or mean misses it."""
         name = criterion.metric
-        usual = [b for b in self.site.baselines.values() if b.metric == name]
-        baselines = dict.fromkeys(expected, usual) if Verdict.REGRESSED not in self.enough else {}
+        baselines: dict[str, list[Baseline]] = {}
+        if Verdict.REGRESSED not in self.enough:
+            of_metric = [b for b in self.site.baselines.values() if b.metric == name]
+            baselines = dict.fromkeys(expected, of_metric)
         each = units(criterion, self.found, expected, baselines, self.fresh)
-        bad = {one.node for one in each if one.verdict not in self.enough}
-        if criterion.scope in MIDDLES:
-            bad = {one.node for one in each if one.value is None}
-            whole = judge(name, criterion, self.found, expected, baselines, fresh=self.fresh)
-            return bad if bad or whole.verdict in self.enough else set(expected)
-        return bad
+        if criterion.scope not in MIDDLES:
+            return {one.node for one in each if one.verdict not in self.enough}
+        without_value = {one.node for one in each if one.value is None}
+        if without_value:
+            return without_value
+        whole = judge(name, criterion, self.found, expected, baselines, fresh=self.fresh)
+        return set() if whole.verdict in self.enough else set(expected)
 
     def criteria(self) -> Iterable[Criterion]:
         """Those that the check may answer."""
-        return (c for c in self.site.criteria.values() if self.asked.may_answer(c))
+        return (c for c in self.site.criteria.values() if self.planned.may_answer(c))
 
 
-def nodes(site: Site, role: str, asked: Owed) -> set[str]:
+def nodes(site: Site, role: str, planned: Planned) -> set[str]:
     """The nodes of a role that lack an answer to some criterion that the check may answer."""
-    return _nodes(_newest(site, asked), role)
+    return _nodes(_newest(site, planned), role)
 
 
-def of_system(site: Site, asked: Owed) -> bool:
+def of_system(site: Site, planned: Planned) -> bool:
     """Whether an answer of the system as a whole is missing that the check may give."""
-    answers, system = _newest(site, asked), {site.system.system: Hardware()}
+    answers, system = _newest(site, planned), {site.system.system: Hardware()}
     whole = [c for c in answers.criteria() if criterion_of_system(c)]
     return any(answers.lacking(criterion, system) for criterion in whole)
 
 
-def of_session(site: Site, role: str, asked: Owed) -> set[str]:
+def of_session(site: Site, role: str, planned: Planned) -> set[str]:
     """The nodes of a role that failed in the restored session, or were not measured in it."""
-    answers = _of_session(site, asked)
+    answers = _of_session(site, planned)
     if not answers.found:
         return set(site.expected(role))
     newest = _newest_statuses(answers.found)
@@ -96,16 +99,18 @@ def of_session(site: Site, role: str, asked: Owed) -> set[str]:
     return failed | _nodes(answers, role)
 
 
-def pairs(site: Site, link: str, laid: Collection[Pair], asked: Owed) -> Callable[[Pair], bool]:
+def pairs(
+    site: Site, link: str, laid: Collection[Pair], planned: Planned
+) -> Callable[[Pair], bool]:
     """Whether a pair of a link lacks an answer, as `nodes`."""
-    return _pairs(_newest(site, asked), link, laid)
+    return _pairs(_newest(site, planned), link, laid)
 
 
 def pairs_of_session(
-    site: Site, link: str, laid: Collection[Pair], asked: Owed
+    site: Site, link: str, laid: Collection[Pair], planned: Planned
 ) -> Callable[[Pair], bool]:
     """Whether a pair failed in the restored session, or was not measured in it."""
-    answers = _of_session(site, asked)
+    answers = _of_session(site, planned)
     newest: dict[Pair, Sample] = {}
     for sample in answers.found:
         if pair_units.of_pairs(sample) and pair_units.link_of(sample) in ("", link):
@@ -128,68 +133,78 @@ def _pairs(answers: Answers, link: str, laid: Collection[Pair]) -> Callable[[Pai
     for criterion in answers.criteria():
         if link not in criterion.links:
             continue
-        expected = {link: Hardware()}
+        expected = {link}
         if criterion.subject != "system":
-            names = (unit for pair in laid for unit in _units(answers.site, criterion, pair, link))
-            expected = dict.fromkeys(names, Hardware())
-        lacking.append((criterion, answers.lacking(criterion, expected)))
+            of_pairs = [_units(answers.site, criterion, pair, link) for pair in laid]
+            expected = set().union(*of_pairs)
+        without = answers.lacking(criterion, dict.fromkeys(sorted(expected), Hardware()))
+        lacking.append((criterion, without))
 
     def lacks(pair: Pair) -> bool:
-        return any(
-            link in units or not units.isdisjoint(_units(answers.site, criterion, pair, link))
-            for criterion, units in lacking
-        )
+        for criterion, without in lacking:
+            if link in without or without & _units(answers.site, criterion, pair, link):
+                return True
+        return False
 
     return lacks
 
 
-def _units(site: Site, criterion: Criterion, pair: Pair, link: str) -> list[str]:
-    """What a criterion calls a pair; both directions, where each has a figure."""
-    both = criterion.subject == "pair" and site.catalogue[criterion.metric].directed
-    ways = [pair, pair[::-1]] if both else [pair]
-    return [pair_units.name(criterion, *way, link) for way in ways]
+def _units(site: Site, criterion: Criterion, pair: Pair, link: str) -> set[str]:
+    """The names of a pair in a criterion; both directions, if each has a value."""
+    client, server = pair
+    found = {pair_units.name(criterion, client, server, link)}
+    if criterion.subject == "pair" and site.catalogue[criterion.metric].directed:
+        found.add(pair_units.name(criterion, server, client, link))
+    return found
 
 
 def _newest_statuses(found: Iterable[Sample]) -> dict[str, str]:
-    """What became of each node in its newest job."""
-    statuses: dict[str, tuple[object, list[str]]] = {}
+    """The worst status of each node in its newest job."""
+    newest: dict[str, object] = {}
+    statuses: dict[str, list[str]] = {}
     for sample in sorted(found, key=pair_units.job):
         job = pair_units.job(sample)
-        if sample.node not in statuses or statuses[sample.node][0] != job:
-            statuses[sample.node] = job, []
-        statuses[sample.node][1].append(sample.status)
-    return {node: most_severe_status(told) for node, (_, told) in statuses.items()}
+        if newest.get(sample.node) != job:
+            newest[sample.node] = job
+            statuses[sample.node] = []
+        statuses[sample.node].append(sample.status)
+    return {node: most_severe_status(of_node) for node, of_node in statuses.items()}
 
 
-def _newest(site: Site, asked: Owed) -> Answers:
-    """All that may still answer; of a campaign that goes on, its own."""
-    sessions, now = _sessions(site.system.system), datetime.now(UTC)
+def _newest(site: Site, planned: Planned) -> Answers:
+    """All that may still answer; in a campaign that goes on, only its own."""
+    sessions = _sessions(site.system.system)
     headers, name = sessions.headers, session.current().campaign
-    ages = Ages(headers, now)
+    ages = Ages(headers, datetime.now(UTC))
     if name:
-        mine = campaign.parts(headers, name)
-        headers = mine[-1] if mine else []
+        headers = next(reversed(campaign.parts(headers, name)), [])
         ages = ages.at_newest(headers)
-    limits = [c.oldest for c in site.criteria.values() if asked.may_answer(c)]
-    longest = None if None in limits else max(filter(None, limits), default=None)
-    jobs = {id(h) for h in headers if h.check == asked.check}
+    limits = [c.oldest for c in site.criteria.values() if planned.may_answer(c)]
+    longest = max((limit for limit in limits if limit), default=None)
+    jobs = {id(h) for h in headers if h.check == planned.check}
 
     def wanted(header: Header) -> bool:
         if id(header) not in jobs or not limits:
             return False
+        if None in limits or longest is None:  # an answer of any age counts
+            return True
         age = ages.age(header)
-        return longest is None or age is not None and age <= longest
+        return age is not None and age <= longest
 
     fresh = Freshness(ages, Updates(headers, sessions.perflogs))
-    return Answers(site, asked, sessions.of(wanted, needed=False), fresh, ANSWERED)
+    return Answers(site, planned, sessions.of(wanted, needed=False), fresh, ANSWERED)
 
 
-def _of_session(site: Site, asked: Owed) -> Answers:
+def _of_session(site: Site, planned: Planned) -> Answers:
     name, sessions = session.current().name, _sessions(site.system.system)
-    found = sessions.of(lambda h: h.session == name and h.check == asked.check, needed=False)
-    known = {key: value for key, value in asked.known.items() if key != "mode"}
-    mine = [s for s in found if all(s.conditions.get(k, v) == v for k, v in known.items())]
-    return Answers(site, asked, mine, None, (Verdict.PASS,))
+    found = sessions.of(lambda h: h.session == name and h.check == planned.check, needed=False)
+    known = {key: value for key, value in planned.known.items() if key != "mode"}
+
+    def fits(sample: Sample) -> bool:
+        """Whether it contradicts no condition that is known."""
+        return all(sample.conditions.get(key, value) == value for key, value in known.items())
+
+    return Answers(site, planned, list(filter(fits, found)), None, (Verdict.PASS,))
 
 
 @cache

@@ -98,8 +98,8 @@ def refuse(given: Any, site: Site) -> None:
     _refuse_environments(given.prgenv or (), site)
     _refuse_without_value("-S", given.vars)
     _refuse_without_value("-P", given.parameterize)
-    for word in given.job_options or ():
-        _refuse_job_option(word, site)
+    for option in given.job_options or ():
+        _refuse_job_option(option, site)
 
 
 def _is_changed(name: str, value: object) -> bool:
@@ -120,10 +120,10 @@ def _given_by(name: str, refused: _Refused, on_command_line: Mapping[str, Any]) 
     return refused.option
 
 
-def _refuse_without_value(option: str, words: Iterable[str] | None) -> None:
-    for word in words or ():
-        if "=" not in word:
-            raise UserError(f"{option} {word}", "no value", f"{word}=VALUE")
+def _refuse_without_value(option: str, settings: Iterable[str] | None) -> None:
+    for setting in settings or ():
+        if "=" not in setting:
+            raise UserError(f"{option} {setting}", "no value", f"{setting}=VALUE")
 
 
 def _refuse_partition(system: str, site: Site) -> None:
@@ -145,8 +145,8 @@ def _refuse_environments(patterns: Iterable[str], site: Site) -> None:
             raise UserError(f"-p {pattern}", f"no environment{hint(pattern, known)}", known)
 
 
-def _refuse_job_option(word: str, site: Site) -> None:
-    name = job_option(word)
+def _refuse_job_option(option: str, site: Site) -> None:
+    name = job_option(option)
     if all(partition.scheduler == "local" for partition in site.system.partitions.values()):
         raise UserError(f"-J {name}", f"no scheduler at site {site.name}")
     known = _JOBS_LETTERS if len(name) == 1 else _JOBS_WORDS
@@ -155,24 +155,26 @@ def _refuse_job_option(word: str, site: Site) -> None:
         raise UserError(f"-J {name}", "is set by the check", hint=instead)
 
 
-def job_option(word: str) -> str:
+def job_option(option: str) -> str:
     """The name in what -J passes on: a letter, or a word, which Slurm lets users shorten."""
-    said = word.removeprefix("#SBATCH").strip()
-    name = re.split(r"[=\s]", said.lstrip("-"), maxsplit=1)[0]
-    return name[:1] if said.startswith("-") and not said.startswith("--") else name
+    given = option.removeprefix("#SBATCH").strip()
+    name = re.split(r"[=\s]", given.lstrip("-"), maxsplit=1)[0]
+    return name[:1] if given.startswith("-") and not given.startswith("--") else name
 
 
-def of_jobs(words: Iterable[str] | None) -> list[str]:
+def of_jobs(given: Iterable[str] | None) -> list[str]:
     """What -J passes on, as words of a command line; ReFrame writes them into a script."""
     found = []
-    for word in words or ():
-        name, _, value = word.partition("=")
-        if word.startswith("#") and not word.startswith("#SBATCH"):
+    for option in given or ():
+        name, _, value = option.partition("=")
+        if option.startswith("#") and not option.startswith("#SBATCH"):
             continue  # of another scheduler
-        if word.startswith(("-", "#")):
-            found += shlex.split(word.removeprefix("#SBATCH"))
+        if option.startswith(("-", "#")):
+            found += shlex.split(option.removeprefix("#SBATCH"))
+        elif len(name) == 1:
+            found += [f"-{name}", value] if value else [f"-{name}"]
         else:
-            found += [f"-{name}", *([value] if value else [])] if len(name) == 1 else [f"--{word}"]
+            found.append(f"--{option}")
     return found
 
 
@@ -193,8 +195,8 @@ def refuse_unknown(
             _refuse_variable("-S", name, names, variables)
     if not given:
         return
-    for word in given.parameterize or ():
-        _refuse_variable("-P", word.partition("=")[0], names, variables)
+    for setting in given.parameterize or ():
+        _refuse_variable("-P", setting.partition("=")[0], names, variables)
     if checks:
         _refuse_patterns(given, names, checks)
 

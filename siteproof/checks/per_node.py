@@ -36,7 +36,7 @@ class PerNodeCheck(JobCheck, special=True):
     runs_on_node = "node.sh"
 
     def places(self) -> list[str]:
-        """Partitions with nodes for this chunk; `-S nodes` that names strangers is refused."""
+        """Partitions with nodes for this chunk; `-S nodes` with unknown nodes is refused."""
         site = session.current().site
         sizes, errors = {}, []
         for name, partition in site.system.partitions.items():
@@ -50,35 +50,35 @@ class PerNodeCheck(JobCheck, special=True):
             loading.refuse(errors[0])
         filled = [name for name, size in sizes.items() if size > self.chunk * CHUNK]
         if not filled and self.nodes == nodesets.MISSING and not self.chunk:
-            return list(sizes)  # it SKIPs: a check that is not there at all would be a mistake
+            return list(sizes)  # it SKIPs: a check that ReFrame does not list would look broken
         if not filled:
-            self.skip("fewer nodes were asked for")
+            self.skip("fewer nodes are selected")
         return filled
 
     def select(self, site: Site, partition: str, states: Mapping[str, Node]) -> NodeSet:
-        """The nodes of a partition that `-S nodes` asks for. Raises UserError."""
+        """The nodes of a partition that `-S nodes` selects. Raises UserError."""
         role = site.partition(partition).role
         if self.nodes != nodesets.MISSING:
             return selection.select(self.nodes, site.expected(role), states)
         if partition not in self.lacking:
-            found = site.expected(role) & nodesets.of(missing.nodes(site, role, self.asked_for()))
+            found = site.expected(role) & nodesets.of(missing.nodes(site, role, self.planned()))
             self.lacking = {**self.lacking, partition: str(found)}
         return nodesets.parse(self.lacking[partition])
 
     def expected_nodes(self) -> NodeSet:
-        """This chunk of what the inventory and `-S nodes` say."""
+        """This chunk of the nodes that `-S nodes` selects."""
         by_state = self.on_slurm and not self.is_dry_run() and selection.needs_states(self.nodes)
         try:
             # What is idle is decided once: this session's own first job makes the nodes busy.
             looked = client.first_look() if by_state else {}
             selected = self.select(self.site, self.current_partition.name, looked)
-        except UserError as error:  # nodes of another partition, or fewer idle ones than asked for
+        except UserError as error:  # nodes of another partition, or fewer idle ones than requested
             self.skip(str(error))
-        mine = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]
-        if not mine:
+        chosen = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]
+        if not chosen:
             whole = self.nodes == nodesets.MISSING
             self.skip("nothing is missing" if whole else "no node left for this chunk")
         if session.current().continued:
-            left = missing.of_session(self.site, self.where.role, self.asked_for())
-            mine = mine & nodesets.of(left) or mine
-        return mine
+            left = missing.of_session(self.site, self.where.role, self.planned())
+            chosen = chosen & nodesets.of(left) or chosen
+        return chosen

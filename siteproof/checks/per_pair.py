@@ -1,6 +1,6 @@
 """PerPairCheck: a link of the site measured between two nodes at a time, all in one job.
 
-Every node walks the same timetable by its own clock (pair.sh): no node waits for a word of another,
+Every node walks the same timetable by its own clock (pair.sh): no node waits for another,
 so a dead one costs its own pairs and no more. A job is never cut into chunks, as pairs would be
 lost between them.
 """
@@ -33,11 +33,11 @@ def names() -> list[str]:
 
 
 class PerPairCheck(JobCheck, special=True):
-    """One quantity between two nodes, for every pair that the link's pattern asks for.
+    """One quantity between two nodes, for every pair of the link's pattern.
 
-    A check says, beside what JobCheck asks for, by mode: `seconds_of_turn` that a client takes for
-    all of its runs, and `trials_of` each pair; the trials follow each other in time. `patterns`:
-    those in which it makes sense; a link of another pattern is measured as a star.
+    A check defines, in addition to what JobCheck needs, by mode: `seconds_of_turn` that a client
+    takes for all of its runs, and `trials_of` each pair; the trials follow each other in time.
+    `patterns`: those in which it makes sense; a link of another pattern is measured as a star.
     Its script is run as client (SIDE=client; PEER, ADDRESS, PORT) and as server (SIDE=server;
     PORT), which is ended when the turn is over.
     """
@@ -57,7 +57,7 @@ class PerPairCheck(JobCheck, special=True):
     # ---- which pairs
 
     def places(self) -> list[str]:
-        """The link's partition; all of them where there is nothing to measure, to say so."""
+        """The link's partition; all of them, to SKIP, where nothing can be measured."""
         site = session.current().site
         self.by_turns = self.derives_limit()
         self.none = "the site names no links"
@@ -81,17 +81,17 @@ class PerPairCheck(JobCheck, special=True):
         return self.seconds_of_turn[self.mode]
 
     def trials_promised(self) -> int:
-        """The most trials that a criterion asks for of this check on this link; 0 in quick mode."""
+        """The most trials that a criterion on this check and link needs; 0 in quick mode."""
         site, check = session.current().site, type(self).__name__
-        asked = [
+        trials = [
             c.trials
             for c in site.criteria.values()
             if c.trials and self.link in c.links and c.metric.partition(".")[0] == check
         ]
-        return max(asked, default=0) if self.mode != "quick" else 0
+        return max(trials, default=0) if self.mode != "quick" else 0
 
     def refuse_strangers(self) -> None:
-        """End the run where `-S nodes` names what is no node of the site."""
+        """End the run if `-S nodes` names a node that the site does not have."""
         if selection.needs_states(self.nodes):
             return
         try:
@@ -100,9 +100,9 @@ class PerPairCheck(JobCheck, special=True):
             loading.refuse(error)
 
     def lay_turns(self, states: dict[str, Node]) -> None:
-        """The timetable, and a time limit as long; one that somebody has set stays, and cuts it.
+        """The timetable, and a time limit as long; a limit that -S sets stays, and cuts it.
 
-        Without a turn, `none` says why.
+        Without a turn, `none` has the reason.
         """
         active = session.current()
         rounds: list[list[Pair]] = []
@@ -122,7 +122,7 @@ class PerPairCheck(JobCheck, special=True):
                 self.none = "nothing is missing"
             elif active.continued:
                 rounds = self.lacking_of(rounds, missing.pairs_of_session) or rounds
-        except UserError as error:  # nodes that have no part in this link, or are busy
+        except UserError as error:  # nodes outside this link, or busy ones
             self.none = str(error)
         self.table = Timetable(rounds, self.trials, self.turn())
         if self.by_turns:
@@ -131,7 +131,7 @@ class PerPairCheck(JobCheck, special=True):
     def lacking_of(self, laid: list[list[Pair]], which: missing.OfPairs) -> list[list[Pair]]:
         """The rounds of pairs that lack an answer; of all at once, all if one does."""
         site = session.current().site
-        lacks = which(site, self.link, [p for r in laid for p in r], self.asked_for())
+        lacks = which(site, self.link, [p for r in laid for p in r], self.planned())
         if self.pattern == "together" and any(lacks(pair) for r in laid for pair in r):
             return laid
         left = [[pair for pair in together if lacks(pair)] for together in laid]
@@ -143,28 +143,23 @@ class PerPairCheck(JobCheck, special=True):
     @run_after("init")
     def refuse_unknown_program(self) -> None:
         """A name that no parser reads is a mistake, and not a missing tool."""
-        asked = getattr(self, "program", "")
-        if asked and asked not in self.parsers:
-            loading.refuse(
-                UserError(
-                    f"-S {type(self).__name__}.program", f"unknown program '{asked}'", self.parsers
-                )
-            )
+        if getattr(self, "program", ""):
+            loading.refuse_choice(self, "program", list(self.parsers))
 
     @run_after("setup")
-    def ask_both_ends(self) -> None:
+    def keep_complete_pairs(self) -> None:
         """Only nodes with a turn whose other end can take part, too, are worth a job."""
-        able = set(self.asked)
-        self.asked = nodesets.of(
+        able = set(self.usable)
+        self.usable = nodesets.of(
             end for turn in self.table.turns if set(turn[1:]) <= able for end in turn[1:]
         )
-        if not self.asked and set(self.plan.lost) == set(self.plan.spared):
-            told = next(iter(self.plan.lost.items()), ("", "no pair is left"))
-            self.skip(f"no pair can be measured: {': '.join(told)}")
+        if not self.usable and set(self.plan.lost) == set(self.plan.spared):
+            reason = next(map(": ".join, self.plan.lost.items()), "no pair is left")
+            self.skip(f"no pair can be measured: {reason}")
 
     @run_after("setup")
     def skip_without_slurm(self) -> None:
-        """A second node can be had from Slurm only."""
+        """Only Slurm can start a second node."""
         if self.where.scheduler == LOCAL:
             self.skip("a pair needs two nodes, and this partition has no Slurm")
 
@@ -202,12 +197,12 @@ class PerPairCheck(JobCheck, special=True):
         if missing and self.by_turns:  # not only what the first job has left of its time
             rounds = len({line.partition(" ")[0] for line in lines})
             self.time_limit = f"{self.table.length_of(rounds)}s"
-        # The batch script says when round 0 begins: no clock but the nodes' own counts.
+        # The batch script writes when round 0 begins: no clock but the nodes' own counts.
         begin = "begin.2" if missing else "begin.1"
         self.prerun_cmds = [f"echo $(($(date +%s) + {self.table.launch})) >{begin}"]
 
     def unmeasured(self) -> list[int]:
-        """The turns that a second job could mend."""
+        """The turns that a second job could measure."""
         stage = Path(self.stagedir)
         return [n for n in range(len(self.table.turns)) if pair_turns.worth_repeating(stage, n)]
 
@@ -216,10 +211,10 @@ class PerPairCheck(JobCheck, special=True):
         ends = pair_turns.name, pair_turns.server_of
         folders = [end(number) for number in range(len(self.table.turns)) for end in ends]
         there = stages.measured(Path(self.stagedir), folders)
-        return set(self.asked) - pair_turns.waiting(self.table.turns, there, self.watcher.gone())
+        return set(self.usable) - pair_turns.waiting(self.table.turns, there, self.watcher.down())
 
     def has_measured(self, node: str) -> bool:
-        """Whether the client of each of its turns says so."""
+        """Whether the client of each of its turns has measured."""
         stage = Path(self.stagedir)
         return all(
             stages.succeeded(stage, pair_turns.name(number))
@@ -228,7 +223,7 @@ class PerPairCheck(JobCheck, special=True):
         )
 
     def settings(self) -> dict[str, str]:
-        """The length of a turn, and what the site says of the link."""
+        """The length of a turn, and the link's MTU if the site has one."""
         values = {
             "SITEPROOF_TURN": str(self.table.turn),
             "SITEPROOF_LEAD": str(timetable.LEAD),
@@ -241,7 +236,7 @@ class PerPairCheck(JobCheck, special=True):
         return values
 
     def facts(self) -> dict[str, object]:
-        """What the site says of the link: speed in b/s, MTU in bytes, round trip in seconds."""
+        """The link in the site: speed in b/s, MTU in bytes, round trip in seconds."""
         over = self.over
         known = {
             "speed": over.speed and over.speed.to("b/s"),
@@ -268,7 +263,7 @@ class PerPairCheck(JobCheck, special=True):
         )
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
-        """One line: how many turns gave a figure, and what became of the others."""
+        """One line: how many turns gave a value, and how the others ended."""
         return progress.failed_turns(failed, len(self.table.turns))
 
     def compared(self, metric: str) -> list[contract.Compared]:
@@ -279,5 +274,5 @@ class PerPairCheck(JobCheck, special=True):
             metric,
             self.mode,
             getattr(self, "samples", []),
-            {turn[1:] for turn in self.table.turns},
+            {(client, server) for _, client, server in self.table.turns},
         )

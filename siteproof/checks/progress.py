@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from siteproof.errors import harmless
 from siteproof.record.samples import Sample
 
-MAX_NAMED = 3  # nodes, pairs or points in a line
+MAX_ITEMS = 3  # nodes, pairs or points in a line
 
 
 def lost_nodes(lost: Mapping[str, str]) -> str:
@@ -17,33 +17,38 @@ def lost_nodes(lost: Mapping[str, str]) -> str:
 
 
 def failed_nodes(failed: Sequence[Sample], expected: int) -> str:
-    """How many nodes were measured, and what became of the others."""
+    """How many nodes were measured, and how the others failed."""
     nodes = len({s.node for s in failed})
     return f"{expected - nodes} of {expected} nodes measured. {_failures(failed, lambda s: s.node)}"
 
 
 def failed_turns(failed: Sequence[Sample], turns: int) -> str:
-    """How many of the turns gave no value, and what became of them."""
+    """How many measurements failed, and how."""
     lost = {(s.node, s.dims["peer"], s.trial) for s in failed if "peer" in s.dims}
     return f"{len(lost)} measurements failed, in {turns} turns. {_failures(failed, _pair)}"
 
 
 def failed_points(failed: Sequence[Sample], expected: int) -> str:
-    """How many points were measured, and what became of the others."""
+    """How many points were measured, and how the others failed."""
     points = {(s.trial, tuple(sorted(s.dims.items()))) for s in failed if not s.node}
     measured = expected - len(points)
     return f"{measured} of {expected} points measured. {_failures(failed, _point)}"
 
 
 def _failures(failed: Sequence[Sample], name: Callable[[Sample], str]) -> str:
-    return _list([f"{name(s)}: {s.status}: {s.why}" for s in failed])
+    return _list([f"{name(sample)}: {_failure(sample)}" for sample in failed])
+
+
+def _failure(sample: Sample) -> str:
+    """The status and the reason; `generic` adds nothing to the reason."""
+    return sample.why if sample.status == "generic" else f"{sample.status}: {sample.why}"
 
 
 def _list(items: Sequence[str]) -> str:
     """The first items, and how many are left out."""
-    shown = "; ".join(items[:MAX_NAMED])
-    if len(items) > MAX_NAMED:
-        shown += f"; and {len(items) - MAX_NAMED} more"
+    shown = "; ".join(items[:MAX_ITEMS])
+    if len(items) > MAX_ITEMS:
+        shown += f"; and {len(items) - MAX_ITEMS} more"
     return harmless(shown)
 
 

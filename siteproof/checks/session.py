@@ -59,7 +59,7 @@ _current: Session | None = None
 def start(site: Site, report: str | None = None) -> Session:
     """Begin the session of this process; ReFrame may read its settings more than once.
 
-    report: what --restore-session names; that session goes on, so that one verdict speaks of it.
+    report: what --restore-session names; that session goes on, so that one verdict covers it.
     """
     global _current
     if _current is None or _current.site.system.system != site.system.system:
@@ -75,7 +75,10 @@ def start(site: Site, report: str | None = None) -> Session:
 
 
 def take_place() -> session_numbers.TooHigh | None:
-    """Give the session its number, once; a number that is too high to count. Raises UserError."""
+    """Give the session its number, once. Returns a file whose number is too high, if any.
+
+    Raises UserError.
+    """
     global _current
     active = current()
     if active.place:
@@ -102,7 +105,7 @@ def _restored(report: str, stages: Path) -> str:
             text = files.read(path, below=files.folder(), limit=files.REPORT)
         stage = Path(files.loads(path, text)["session_info"]["prefix_stage"])
     except (OSError, ValueError, LookupError, TypeError, UserError):
-        return ""  # ReFrame tells what is wrong with the report
+        return ""  # ReFrame reports what is wrong with the report
     return stage.name if stage.parent == stages and _NAME.fullmatch(stage.name) else ""
 
 
@@ -111,14 +114,14 @@ def current() -> Session:
     if _current is None:
         raise UserError(
             "checks",
-            "refused: this is not ReFrame with Siteproof's settings",
+            "ReFrame runs without Siteproof's settings",
             hint="Run '. ./activate' first, then 'reframe -c checks/ -r'",
         )
     return _current
 
 
 def user() -> str:
-    """Who runs this; a number where the machine does not know the name."""
+    """The user's name; the number if the name is unknown here."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -148,5 +151,6 @@ def revision(clone: Path) -> str:
 
 
 def _slurm() -> dict[str, str]:
-    """Slurm's version, where there is a Slurm that says it."""
-    return {"slurm": version} if (version := client.version()) else {}
+    """Slurm's version, if Slurm answers."""
+    version = client.version()
+    return {"slurm": version} if version else {}

@@ -17,9 +17,10 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.sites import Metric, machine
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
+from siteproof.units import count
 
 ELSEWHERE = "SITEPROOF_DATA may name another folder"
-INTERRUPTED = 130  # what a shell says of a command that Ctrl-C has ended
+INTERRUPTED = 130  # as a shell: 128 + SIGINT
 LOG_LINE = (
     "%(check_job_completion_time_unix)s|%(version)s|%(check_display_name)s|%(check_system)s|"
     "%(check_partition)s|%(check_environ)s|%(check_jobid)s|%(check_result)s|"
@@ -34,7 +35,7 @@ def configuration(arguments: list[str]) -> dict[str, Any]:
         given = adapter.given()
         site = sites.load((given.system or "").partition(":")[0] or sites.recognise())
         options.refuse(given, site)
-        loading.tell_gone(site, given.checkpath or [files.CLONE / "checks"])
+        loading.report_missing_checks(site, given.checkpath or [files.CLONE / "checks"])
         active = session.start(site, given.restore_session)
         if given.run:
             machine.refuse_stranger(site.name, site.system.recognise)
@@ -60,17 +61,17 @@ def hooks(given: Any, catalogue: Mapping[str, Metric]) -> adapter.Hooks:
         file_broken=loading.refuse_broken_file,
         all_loaded=partial(loading.refuse_unknown, given, names),
         before_run=partial(before_run, options.of_jobs(given.job_options)),
-        log_lost=tell_full_disk,
+        log_lost=report_full_disk,
     )
 
 
 def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
-    """Refuse a run of nothing or of blind nodes, tell what sweeps cost, take the session's number.
+    """Refuse an empty run or one on blind nodes, report sweeps' costs, take the session's number.
 
     job_options: what -J adds to each job.
     """
     loading.refuse_empty_run(testcases)
-    budget.tell_costs(testcases)
+    budget.report_costs(testcases)
     if testcases[0].check.is_dry_run():
         return
     sight.look(testcases, job_options)
@@ -79,29 +80,28 @@ def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
     except UserError as error:
         loading.refuse(error)
     if too_high:
-        loading.tell(
+        loading.report(
             f"{too_high.file}: its number is far above the last session's, {too_high.last}; "
             "it does not count"
         )
 
 
-def tell_full_disk(error: OSError) -> None:
-    """A full disk under ReFrame's own logs is told in a line, and not by tracebacks."""
-    loading.tell(f"ReFrame's perflogs are not complete: {error.strerror}")
+def report_full_disk(error: OSError) -> None:
+    """Report a full disk under ReFrame's own logs in one line, instead of tracebacks."""
+    loading.report(f"ReFrame's perflogs are incomplete: {error.strerror}")
 
 
 def of_sweeps(arguments: list[str]) -> bool:
     """Whether a run may be one of sweeps: they would measure each other, so jobs take turns."""
     named = [*arguments, *os.environ.get("RFM_CHECK_SEARCH_PATH", "").split(":")]
-    return any(
-        word.rpartition("=")[2].rstrip("/").endswith(("sweeps", "sweeps.py")) for word in named
-    )
+    paths = (argument.rpartition("=")[2].rstrip("/") for argument in named)
+    return any(path.endswith(("sweeps", "sweeps.py")) for path in paths)
 
 
 def make_folders(active: session.Session) -> None:
     """Make the data folder usable, or refuse before anything is measured. Raises UserError."""
     if bad := re.search(r"[\s$`{}'\"\\]", str(active.folder)):
-        what = f"ReFrame cannot work below a name with {bad[0]!r}"
+        what = f"ReFrame cannot use a path with {bad[0]!r}"
         raise UserError(active.folder, what, hint=ELSEWHERE)
     perflogs, system = active.folder / "perflogs", active.site.system
     _make_folder(perflogs)
@@ -116,22 +116,20 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(folder, f"cannot be made: {error.strerror}", hint=ELSEWHERE) from None
+        raise UserError(folder, f"cannot be created: {error.strerror}", hint=ELSEWHERE) from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UserError(folder, f"not writable for {session.user()}", hint=ELSEWHERE)
 
 
 def collect_lost(active: session.Session) -> None:
-    """Turn what lost sessions have left into samples, and say so."""
+    """Collect the stage directories of lost sessions, and report each."""
     if _is_local(active):
         turn.take(active.folder / "stage")
     for stage, found in stages.collect_lost(active.folder / "stage", active.folder / "perflogs"):
-        told = (
-            found
-            if isinstance(found, UserError)
-            else f"collected {found} samples of a lost session: {stage}"
-        )
-        loading.tell(told)
+        if isinstance(found, UserError):
+            loading.report(found)
+        else:
+            loading.report(f"collected {count(found, 'sample')} of a lost session: {stage}")
 
 
 def _is_local(active: session.Session) -> bool:
@@ -220,7 +218,7 @@ def _environment(name: str, environment: Any) -> dict[str, Any]:
 def _quoted(name: str, value: str) -> str:
     """For a shell: $NAME and ${NAME} are what they stand for, and everything else is text."""
     if "$(" in value or "`" in value:  # ReFrame itself runs these, quoted or not
-        raise UserError("variables", f"{name} holds a command: {value}", "text, $NAME, ${NAME}")
+        raise UserError("variables", f"{name} contains a command: {value}", "text, $NAME, ${NAME}")
     if re.fullmatch(r"(\w|[-./:,=+@%]|\$\w|\${\w+})*", value):
         return value
     return '"' + re.sub(r'[\\"]|\$(?!\w|{\w+})', r"\\\g<0>", value) + '"'

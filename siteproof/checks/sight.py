@@ -1,8 +1,8 @@
-"""Whether the nodes see the data folder: asked before the first job of a session is submitted.
+"""Whether the nodes see the data folder: tested before the first job of a session is submitted.
 
 One step of a second over the idle nodes of each partition reads a fresh token in the session's
-folder and writes a file beside it. srun brings the answer, so it needs no common file system. No
-session waits for nodes that are busy: they are asked when a job over them has left no result.
+folder and writes a file next to it. srun returns the answer, so it needs no shared file system. No
+session waits for busy nodes: they are tested when a job on them has left no result.
 """
 
 from __future__ import annotations
@@ -25,66 +25,67 @@ from siteproof.slurm.records import unusable
 
 SCRIPT = Path(__file__).with_name("on_node") / "sight.sh"
 SEEN = "seen"
-_WORDS = {
+_ANSWERS = {
     "unseen": "not seen by",
     "unwritable": "not writable on",
-    "silent": "a dead file system on",
-    "other": "another folder of that name on",
+    "silent": "its file system does not respond on",
+    "other": "another folder with that name on",
 }
 REMEDY = "SITEPROOF_DATA must name a folder that all nodes mount and {user} may write"
 
 
-def look(cases: Sequence[Any], said: Sequence[str] = ()) -> None:
+def look(cases: Sequence[Any], options: Sequence[str] = ()) -> None:
     """Note the nodes that cannot see the data folder; where none can, the run ends here.
 
-    said: what -J adds to each job.
+    options: what -J adds to each job.
     """
     active = session.current()
     answers: dict[str, str] = {}
     for name in sorted({case.partition.name for case in cases}):
         of_it = [case for case in cases if case.partition.name == name]
         if active.site.partition(name).scheduler != "local":
-            words = _words(of_it[0].partition.access, said)
-            with suppress(UserError):  # no Slurm, or no such reservation: each check tells
+            words = _words(of_it[0].partition.access, options)
+            with suppress(UserError):  # no Slurm, or no such reservation: each check reports it
                 answers |= _ask(_free(_wanted(of_it), words), words)
     blind = _noted(answers)
     if blind and len(blind) == len(answers):
         remedy = REMEDY.format(user=session.user())
-        loading.refuse(UserError(active.folder, tell(blind), hint=remedy))
+        loading.refuse(UserError(active.folder, summary(blind), hint=remedy))
     if blind:
-        loading.tell(f"{active.folder}: {tell(blind)}, where nothing is measured")
+        loading.report(f"{active.folder}: {summary(blind)}; these nodes are not measured")
 
 
-def again(partition: Any, nodes: NodeSet, said: Sequence[str]) -> dict[str, str]:
-    """Ask those that were busy before the first job; of the blind ones, why nothing is measured."""
+def again(partition: Any, nodes: NodeSet, options: Sequence[str]) -> dict[str, str]:
+    """Test the nodes that were busy before the first job; the blind ones with the reason."""
     active = session.current()
     unknown = nodesets.of(set(nodes) - active.seen - set(active.blind))
+    if not unknown:
+        return {}
     try:
-        able = (
-            unknown - nodesets.of(unusable(unknown, client.node_states())) if unknown else unknown
-        )
+        able = unknown - nodesets.of(unusable(unknown, client.node_states()))
     except UserError:
         return {}
-    blind = _noted(_ask(able, _words(partition.access, said)))
+    blind = _noted(_ask(able, _words(partition.access, options)))
     return {node: active.blind[node] for node in blind}
 
 
-def tell(blind: Mapping[str, str]) -> str:
-    """What is wrong on which nodes, folded."""
-    return "; ".join(
-        f"{words} {nodesets.of(node for node, found in blind.items() if found == answer)}"
-        for answer, words in _WORDS.items()
-        if answer in blind.values()
-    )
+def summary(blind: Mapping[str, str]) -> str:
+    """What is wrong on which nodes, as node sets."""
+    parts = []
+    for answer, problem in _ANSWERS.items():
+        nodes = nodesets.of(node for node, found in blind.items() if found == answer)
+        if nodes:
+            parts.append(f"{problem} {nodes}")
+    return "; ".join(parts)
 
 
-def read(text: str, asked: Iterable[str]) -> dict[str, str]:
-    """The first answer of each node; a word or a node that was not asked for is none."""
-    known = set(asked)
+def read(text: str, nodes: Iterable[str]) -> dict[str, str]:
+    """The first answer of each of these nodes; other lines are ignored."""
+    known = set(nodes)
     found: dict[str, str] = {}
     for line in text.splitlines():
         node, _, answer = line.strip().partition(" ")
-        if node in known and (answer == SEEN or answer in _WORDS):
+        if node in known and (answer == SEEN or answer in _ANSWERS):
             found.setdefault(node, answer)
     return found
 
@@ -94,17 +95,20 @@ def _noted(answers: Mapping[str, str]) -> dict[str, str]:
     active = session.current()
     blind = {node: answer for node, answer in answers.items() if answer != SEEN}
     active.seen.update(answers.keys() - blind.keys())
-    active.blind.update({node: f"{active.folder} {tell({node: blind[node]})}" for node in blind})
+    active.blind.update({node: f"{active.folder} {summary({node: blind[node]})}" for node in blind})
     return blind
 
 
-def _words(access: Iterable[str], said: Iterable[str]) -> list[str]:
+def _words(access: Iterable[str], options: Iterable[str]) -> list[str]:
     """Options of jobs as words of a command line."""
-    return [*(word for option in access for word in shlex.split(option)), *said]
+    found = []
+    for option in access:
+        found += shlex.split(option)
+    return [*found, *options]
 
 
 def _ask(nodes: NodeSet, words: Sequence[str]) -> dict[str, str]:
-    """The answers of nodes; of none where they are busy or Slurm refuses."""
+    """The answers of nodes; none if they are busy or Slurm refuses."""
     if not nodes:
         return {}
     active = session.current()
@@ -123,20 +127,20 @@ def _ask(nodes: NodeSet, words: Sequence[str]) -> dict[str, str]:
         found = read(done.stdout, nodes)
         if not found:
             why = harmless(" ".join(done.stderr.split())[-200:]) or "no answer"
-            loading.tell(f"{active.folder}: not known whether {nodes} can see it: {why}")
-        return {
-            node: "other" if answer == SEEN and not (folder / node).is_file() else answer
-            for node, answer in found.items()
-        }
+            loading.report(f"{active.folder}: unknown whether {nodes} can see it: {why}")
+        for node, answer in found.items():
+            if answer == SEEN and not (folder / node).is_file():
+                found[node] = "other"
+        return found
     except OSError as error:
-        loading.tell(f"{active.folder}: no node can be asked whether it sees it: {error.strerror}")
+        loading.report(f"{active.folder}: cannot test whether nodes see it: {error.strerror}")
         return {}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wanted(cases: Sequence[Any]) -> NodeSet:
-    """The nodes of a partition that `-S nodes` asks for, over all cases."""
+    """The nodes of a partition that `-S nodes` selects, over all cases."""
     site = session.current().site
     inventory = site.expected(site.partition(cases[0].partition.name).role)
     wanted = nodesets.of()
@@ -150,8 +154,8 @@ def _wanted(cases: Sequence[Any]) -> NodeSet:
 
 def _free(wanted: NodeSet, words: Sequence[str]) -> NodeSet:
     """Those of the nodes on which a step can start at once."""
-    if held := client.allocation() & wanted:
-        return held
+    if own := client.allocation() & wanted:
+        return own
     states = client.first_look()
     within = next((w.partition("=")[2] for w in words if w.startswith("--reservation=")), "")
     reserved = client.reserved(within) if within else nodesets.of()

@@ -38,21 +38,21 @@ def offering(site: Site, found: Mapping[str, Registered]) -> Site:
     return replace(site, system=site.system.model_copy(update={"environments": environments}))
 
 
-def usual(site: Site, names: Iterable[str], programs: Iterable[str]) -> str:
+def default_environment(site: Site, names: Iterable[str], programs: Iterable[str]) -> str:
     """The environment in which a check runs that needs none in particular.
 
-    names: a partition's environments. The first that says that it has one of the check's programs;
-    else the first that needs no building.
+    names: a partition's environments. It is the first that offers one of the check's programs; else
+    the first that is not built by Spack.
     """
-    environments, asked = site.system.environments, set(programs)
+    environments, wanted = site.system.environments, set(programs)
     ordered = list(names)
-    having = [name for name in ordered if asked & set(environments[name].features)]
+    having = [name for name in ordered if wanted & set(environments[name].features)]
     there = [name for name in ordered if not environments[name].spack]
     return [*having, *there, *ordered][0]
 
 
 def provenance(found: Mapping[str, Registered], name: str) -> dict[str, str]:
-    """What samples say of the software that they were measured with."""
+    """The provenance of samples measured with this software."""
     if name not in found:
         return {}
     return {"software_lock": f"{found[name].name}@{found[name].lock}", "spack": found[name].spack}
@@ -69,6 +69,6 @@ def refuse_difference(system: str, found: Mapping[str, Registered], name: str) -
 
 
 def remedy(programs: Iterable[str]) -> str:
-    """The end of a sentence that says that a program is missing."""
+    """The end of a message about a missing program: which command builds it."""
     found = registered.remedy(tuple(programs))
     return f": {found} brings it" if found else ""

@@ -1,5 +1,7 @@
-"""The points of a sweep's check that runs without a sweep file: the whole partition, and the
-numbers of tasks that criteria speak of."""
+"""The points of a sweep's check that runs without a sweep file.
+
+They are the whole partition, and the numbers of tasks that criteria name.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ Values = Mapping[str, str]
 
 
 def usable(site: Site, partition: str, nodes: str) -> int:
-    """How many nodes of a partition can take a job now, of those that `-S nodes` asks for.
+    """How many nodes of a partition can take a job now, of those that `-S nodes` selects.
 
-    Where Slurm does not answer, those of the inventory: the run itself will tell.
+    If Slurm does not answer, all of them: the run itself will report it.
     """
     where = site.partition(partition)
     if where.scheduler == LOCAL:
@@ -38,24 +40,24 @@ def usable(site: Site, partition: str, nodes: str) -> int:
 
 
 def of_criteria(site: Site, tool: str, file_system: str) -> list[dict[str, str]]:
-    """What criteria on the tool's figures ask of a point on a file system: values by axis.
+    """The points on a file system that criteria on the tool's metrics need: values by axis.
 
     Only criteria that name a number of tasks; of several allowed values the first.
     """
     known = TOOLS[tool].all_axes
     found: list[dict[str, str]] = []
     for criterion in site.criteria.values():
-        asked = criterion.conditions
-        where = asked.get("file_system")
+        conditions = criterion.conditions
+        where = conditions.get("file_system")
         if (
             criterion.metric.partition(".")[0] != TOOLS[tool].check
-            or "tasks" not in asked
+            or "tasks" not in conditions
             or (where and not where.met_by(file_system))
         ):
             continue
         values = {
             name: (rule.one_of or [rule.exact or ""])[0]
-            for name, rule in asked.items()
+            for name, rule in conditions.items()
             if name in known and (rule.one_of or rule.exact)
         }
         if values not in found:
@@ -70,9 +72,9 @@ def narrowed(points: Mapping[int, Point], whole: Collection[int], most: int) -> 
 
     whole: how many nodes each partition has. most: those of the partition in question.
     """
-    mine = max((count for count in whole if count <= most), default=0)
+    largest = max((count for count in whole if count <= most), default=0)
     return {
         number: point
         for number, point in points.items()
-        if point.tasks == mine or point.tasks not in whole
+        if point.tasks == largest or point.tasks not in whole
     }

@@ -33,6 +33,7 @@ from siteproof.slurm.records import unusable
 from siteproof.sweeps import resume
 from siteproof.sweeps.points import combinations, repeated, size_class, walk
 from siteproof.sweeps.reading import SweepFile
+from siteproof.units import count
 
 ALL = "all"  # the walk of a check that is no sweep: all of its points in one job
 AROUND = 5  # seconds of a point beyond its limit: ranks that do not end at once
@@ -45,8 +46,8 @@ _submitted: list[tuple[str, float]] = []  # this session's jobs, each with its t
 class SweepCheck(JobCheck, Tuning, special=True):
     """One tool over many points.
 
-    A check says, beside what JobCheck asks for: its `tool`; and, where it also runs without a sweep
-    file, its `standard_points` and by mode `seconds_of_point` and `trials_of` each.
+    A check defines, in addition to what JobCheck needs: its `tool`; and, if it also runs without a
+    sweep file, its `standard_points` and by mode `seconds_of_point` and `trials_of` each.
     """
 
     walk = parameter([ALL])
@@ -70,7 +71,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         return []
 
     def places(self) -> list[str]:
-        """The partitions; `-S nodes` that names strangers is refused."""
+        """The partitions; `-S nodes` with unknown nodes is refused."""
         site = session.current().site
         found, errors = [], []
         for name, partition in site.system.partitions.items():
@@ -93,7 +94,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
     @run_after("init")
     def choose_points(self) -> None:
         """The points of this size class, by number; and what a job over them costs."""
-        loading.refuse_word(self, "again", ("yes", "no"))
+        loading.refuse_choice(self, "again", ("yes", "no"))
         self.points = {
             number: point
             for number, point in self.all_points().items()
@@ -128,19 +129,17 @@ class SweepCheck(JobCheck, Tuning, special=True):
     @property
     def point_limit(self) -> int:
         """Longest seconds of a point."""
-        return (
-            self.sweep_file.sweep.point_limit
-            if self.sweep_file
-            else (self.seconds_of_point[self.mode])
-        )
+        if self.sweep_file:
+            return self.sweep_file.sweep.point_limit
+        return self.seconds_of_point[self.mode]
 
     def find_resumed(self) -> None:
-        """The session that `resume` names; a mistake is told before the run."""
+        """The session that `resume` names; a mistake is reported before the run."""
         active = session.current()
         if not self.sweep_file:
             self.refused = UserError(
                 "-S resume",
-                f"{type(self).__name__} is no sweep",
+                f"{type(self).__name__} is not a sweep",
                 hint="'reframe -c sweeps/ -l' lists the sweeps",
             )
             return
@@ -148,11 +147,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.resumed = resume.find(
                 active.folder, active.site.system.system, self.sweep_file, self.resume, self.mode
             )
-        except UserError as error:  # told for the tests that run, and not for all that are listed
+        except UserError as error:  # reported for tests that run, not for all that are listed
             self.refused = error
 
     def where_of(self) -> dict[str, str]:
-        """Conditions that tell this job's points from those of its sisters: file system, link."""
+        """Conditions that separate this job's points from those of others: file system, link."""
         return {}
 
     def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
@@ -187,14 +186,10 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if not self.may_run_on(partition):
             return [0, self.seconds_of(0), 0, 0]
         missing = self.missing_on(partition)
-        mine = {
-            number: point
-            for number, point in self.fitting(self.most_nodes(partition)).items()
-            if number in missing
-        }
-        nodes = max((point.nodes for point in mine.values()), default=0)
-        left_out = len(missing) - len(mine)
-        return [nodes, self.seconds_of(len(mine)), len(mine), left_out]
+        fitting = self.fitting(self.most_nodes(partition))
+        sizes = [point.nodes for number, point in fitting.items() if number in missing]
+        left_out = len(missing) - len(sizes)
+        return [max(sizes, default=0), self.seconds_of(len(sizes)), len(sizes), left_out]
 
     def seconds_of(self, points: int) -> int:
         """The time limit of a job over so many points."""
@@ -212,23 +207,21 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def expected_nodes(self) -> NodeSet:
         """As many nodes as the largest point needs; broken ones only where no others are left."""
         here = self.current_partition.name
-        self.points = mine = self.missing_on(here, self.current_environ.name)
-        if self.nodes == nodesets.MISSING and not missing.of_system(self.site, self.asked_for()):
+        self.points = missing_points = self.missing_on(here, self.current_environ.name)
+        if self.nodes == nodesets.MISSING and not missing.of_system(self.site, self.planned()):
             self.skip("nothing is missing")
-        if not mine:
-            self.skip(
-                f"no point is missing in session {self.resume}"
-                if self.resume
-                else "there is no point to measure"
-            )
+        if not missing_points and self.resume:
+            self.skip(f"no point is missing in session {self.resume}")
+        if not missing_points:
+            self.skip("there is no point to measure")
         self.points = self.fitting(self.most_nodes(here))
         if not self.points:
-            self.skip(self.too_large(mine))
+            self.skip(self.too_large(missing_points))
         if self.by_points:
             self.time_limit = f"{self.seconds_of(len(self.points))}s"
         chosen = self.nodes_for(max(point.nodes for point in self.points.values()))
         if not chosen:
-            self.skip(f"-S nodes={self.nodes}: there is no such node now")
+            self.skip(f"-S nodes={self.nodes}: no such node can take a job now")
         return chosen
 
     def too_large(self, points: Mapping[int, Point]) -> str:
@@ -237,12 +230,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
         most = self.most_nodes(self.current_partition.name)
         if least <= most:
             return (
-                f"{self.current_partition.fullname}: every point needs several nodes that see "
-                "the same files, and this file system is each node's own"
+                f"{self.current_partition.fullname}: every point needs several nodes that share "
+                "a file system, and this one is local to each node"
             )
         return (
-            f"{self.current_partition.fullname}: every point needs {least} nodes or more, and "
-            f"there are {most}"
+            f"{self.current_partition.fullname}: every point needs at least "
+            f"{count(least, 'node')}, and there are {most}"
         )
 
     def nodes_for(self, count: int) -> NodeSet:
@@ -255,9 +248,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
         except UserError as error:
             self.skip(str(error))
         within = self.reservation()
-        mine = self.held or (self.reserved(within) if within and states else selected)
-        selected = selected & mine or selected
-        outside = not self.held and not within
+        own = self.allocated or (self.reserved(within) if within and states else selected)
+        selected = selected & own or selected
+        outside = not self.allocated and not within
         bad = unusable(selected, states, outside=outside) if states else {}
         bad |= {n: why for n, why in session.current().blind.items() if n in selected}
         able = sorted(
@@ -277,18 +270,18 @@ class SweepCheck(JobCheck, Tuning, special=True):
             conditions = {"sweep": self.sweep_file.name, "sweep_hash": self.sweep_file.hash}
         return {"points": self.points, "conditions": conditions}
 
-    def make_plan(self, mine: NodeSet, lost: dict[str, str]) -> Manifest:
-        """The manifest says how many points the sweep has, and which session it resumes."""
-        plan = super().make_plan(mine, lost)
-        if self.sweep_file:  # the file may change: the samples tell whether all is there
+    def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
+        """The manifest has the number of points, and the session that it resumes."""
+        plan = super().make_plan(nodes, lost)
+        if self.sweep_file:  # the file may change: the samples show whether all points are there
             most = 1 if self.where.scheduler == LOCAL else len(self.site.expected(self.where.role))
             out = [
                 number
                 for number, point in enumerate(self.sweep_file.points, 1)
                 if not self.may_measure(point, most)
             ]
-            count = len(self.sweep_file.points) - len(out)
-            plan.provenance = {**plan.provenance, "points": str(count)}
+            fitting = len(self.sweep_file.points) - len(out)
+            plan.provenance = {**plan.provenance, "points": str(fitting)}
             if out:
                 plan.provenance["left_out"] = str(RangeSet.fromlist([str(n) for n in out]))
         if self.resumed:
@@ -308,22 +301,22 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """Ask Slurm for exactly these nodes; the job ends with any of them."""
         self.num_tasks = len(nodes)
         self.job.launcher = getlauncher("local")()
-        if not self.held:
+        if not self.allocated:
             self.job.options = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-requeue"]
-            self.queue_behind()
+            self.queue_after()
 
-    def queue_behind(self) -> None:
-        """Behind the job of another partition: both might measure one file system."""
+    def queue_after(self) -> None:
+        """After the job of another partition: both might measure one file system."""
         if before := [(job, limit) for job, limit in _submitted if job not in self.plan.jobs]:
             job, limit = before[-1]
             self.job.options.append(f"--dependency=afterany:{job}")
             self.max_pending_time = f"{QUEUED + int(limit)}s"
 
     def remember_job(self) -> None:
-        """As every job, with its nodes; and the next one goes behind it."""
+        """As every job, with its nodes; the next job starts after it."""
         nodes = [self.plan.provenance.get("nodes", ""), str(self.nodes_of_job)]
-        told = "; ".join(filter(None, nodes))
-        self.plan.provenance = {**self.plan.provenance, "nodes": told}
+        of_jobs = "; ".join(filter(None, nodes))
+        self.plan.provenance = {**self.plan.provenance, "nodes": of_jobs}
         super().remember_job()
         if self.in_batch:
             _submitted.append((str(self.job.jobid), self.seconds()))
@@ -344,9 +337,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
 
     def settings(self) -> dict[str, str]:
         """The nodes in their order, and how ranks start."""
-        asked = set(self.nodes_of_job)
+        nodes = set(self.nodes_of_job)
         return {
-            "JOB_NODES": " ".join(node for node in self.in_order if node in asked),
+            "JOB_NODES": " ".join(node for node in self.in_order if node in nodes),
             "SWEEP_SRUN": "yes" if self.on_slurm else "",
             "SWEEP_PATIENCE": str(PATIENCE),
             "LAUNCH": self.launch,
@@ -358,7 +351,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """All nodes, when nothing more is to come of any."""
         there = sweep_points.measured(Path(self.stagedir), self.points)
         done = all(folder_of(number) in there for number in self.points)
-        return set(self.asked) if done else set()
+        return set(self.usable) if done else set()
 
     def run_complete(self) -> bool:
         """As every job's; what has been measured meanwhile becomes samples at once."""
@@ -369,7 +362,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         return super().run_complete()
 
     def collect_so_far(self) -> None:
-        """The samples of the points that are there; a full disk is told at the end of the check."""
+        """The samples of the points that are there; a full disk is reported at the end."""
         now = time.time()
         if now - self.collected_at < COLLECT_EVERY:
             return
@@ -384,18 +377,13 @@ class SweepCheck(JobCheck, Tuning, special=True):
         except OSError:
             return
         if len(self.known) > before:
-            getlogger().info(
-                f"{self.display_name}: "
-                + progress.points_done(
-                    len(self.known),
-                    len(self.points),
-                    now - (self.began or self.plan.started),
-                    failed=sum(point.status != "ok" for point in self.known.values()),
-                )
-            )
+            failed = sum(point.status != "ok" for point in self.known.values())
+            seconds = now - (self.began or self.plan.started)
+            done_so_far = progress.points_done(len(self.known), len(self.points), seconds, failed)
+            getlogger().info(f"{self.display_name}: {done_so_far}")
 
     def progress(self, measured: set[str]) -> str:
-        """Told when points are collected."""
+        """Nothing: `collect_so_far` prints it."""
         return ""
 
     def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
@@ -404,7 +392,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if measured or not super().worth_another_job(measured, ended):
             return none
         if not (ended.startswith("NODE_FAIL") or self.watcher.dead or self.blocked):
-            return none  # the walk has ended by itself, and says why
+            return none  # the walk has ended by itself, with its reason
         there = sweep_points.measured(Path(self.stagedir), self.points)
         left = [p for n, p in self.points.items() if folder_of(n) not in there]
         try:
@@ -423,5 +411,5 @@ class SweepCheck(JobCheck, Tuning, special=True):
         )
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
-        """One line: how many points gave a figure, and what became of the others."""
+        """One line: how many points gave a value, and how the others ended."""
         return progress.failed_points(failed, len(self.points))

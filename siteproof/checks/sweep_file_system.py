@@ -76,7 +76,7 @@ class FileSystemSweep(SweepCheck, special=True):
         return super().expected_nodes()
 
     def plan_of_its_kind(self) -> OfItsKind:
-        """The manifest says which file system."""
+        """The manifest names the file system."""
         fields = super().plan_of_its_kind()
         known = file_system.conditions(self.fs, self.there)
         return {**fields, "conditions": {**fields["conditions"], **known}}

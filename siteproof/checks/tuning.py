@@ -1,7 +1,7 @@
-"""Tuning: what a sweep that turns knobs needs, beside what every sweep does.
+"""Tuning: what a sweep that turns knobs needs in addition to every sweep.
 
-It runs only where the site allows it. Its scripts set, read back and restore (knob.sh); what they
-could not restore is a failed sample of the node (siteproof/collect/sweep_points.py).
+It runs only where the site allows it. Its scripts set, read back and restore (knob.sh); a knob that
+they could not restore is a failed sample of the node (siteproof/collect/sweep_points.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Tuning(rfm.RegressionTestPlugin):
 
     @run_after("setup")
     def skip_without_tuning(self) -> None:
-        """Nobody's nodes are changed whose site does not say that they may be."""
+        """No node is changed unless its site allows it."""
         where = session.current().site.partition(self.current_partition.name)
         if self.turns_knobs and not where.tuning:
             self.skip(
@@ -68,7 +68,7 @@ class Tuning(rfm.RegressionTestPlugin):
 
     @run_before("sanity")
     def wait_for_restored(self) -> None:
-        """The nodes of a job that somebody ended restore while it is already over."""
+        """The nodes of a cancelled job restore their knobs while the job has already ended."""
         deadline = time.monotonic() + PATIENCE
         while (
             self.turns_knobs

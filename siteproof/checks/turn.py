@@ -1,4 +1,4 @@
-"""On one machine without a scheduler sessions take turns: two at once would measure each other."""
+"""On one machine without a scheduler one session measures at a time."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ _turns: dict[Path, Lock] = {}  # of this process
 
 
 def take(stages: Path) -> None:
-    """Wait for the session, or the job of a lost session, that measures from this data folder.
+    """Wait until no other session, and no job of a lost session, measures on this machine.
 
     The turn ends with this process, however it ends.
     """
-    # Of two machines that share the folder each has its own turns.
+    # Machines that share the folder have one lock each.
     folder = stages / f".turn-{re.sub(r'[^A-Za-z0-9._-]', '_', socket.gethostname())}"
     if folder not in _turns:
         try:
             _turns[folder] = _wait(folder)
             atexit.register(_turns[folder].release)
         except UserError as error:
-            loading.tell(f"{error}; run one session at a time")
+            loading.report(f"{error}; make sure that only one session runs at a time")
     for stage in manifest.pending(stages):
         _outwait(stage, stages)
 
 
 def _wait(folder: Path) -> Lock:
-    told = ""
+    last = ""
     while True:
         try:
             return locks.take(folder)
         except locks.Taken as error:
-            if str(error) != told:
-                told = str(error)
-                loading.tell(
-                    f"another session measures on this machine; waiting for its end: {told}"
+            if str(error) != last:
+                last = str(error)
+                loading.report(
+                    f"another session measures on this machine; waiting until it ends: {last}"
                 )
         time.sleep(LOOK_EVERY)
 
 
 def _outwait(stage: Path, stages: Path) -> None:
-    """Wait for a job that has outlived its session; its time limit ends it."""
+    """Wait for a job whose session is lost; its time limit ends it."""
     try:
         job = manifest.load(stage, stages)
     except UserError:
-        return  # told when it is collected
+        return  # reported when it is collected
     if not job.watched(stage) and (process := manifest.still_runs(stage, job)):
-        loading.tell(
-            f"{stage}: a lost session still measures on this machine; waiting for its end, "
-            f"or 'kill -- -{process}'"
+        loading.report(
+            f"{stage}: a job of a lost session still measures on this machine; waiting until it "
+            f"ends; to end it now: 'kill -- -{process}'"
         )
         while manifest.still_runs(stage, job):
-            time.sleep(0.5)
+            time.sleep(LOOK_EVERY)

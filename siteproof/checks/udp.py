@@ -12,13 +12,13 @@ from siteproof.parsers import iperf3, nuttcp
 WINDOW = 4 * 2**20  # bytes of the sockets' buffers: the -w4m of the contracts' commands
 FILL = "fill"  # the datagram that fills the MTU
 POWER = "power"  # nuttcp's default: 8192 B, halved until it fits; 1024 B at an MTU of 1500
-AROUND_RUN = 4  # seconds that a tool may need beside those it sends; nuttcp takes 2 to 3
+AROUND_RUN = 4  # seconds that a tool needs in addition to those it sends; nuttcp takes 2 to 3
 
 
 class UdpRun(NamedTuple):
     """One run in one direction.
 
-    kind: what it is for. mbps: the rate asked for; 0: no limit. burst: packets sent in a row.
+    kind: what it is for. mbps: the requested rate; 0: no limit. burst: packets sent in a row.
     window: bytes; 0: the host's default. until_loss: after a loss no further run is of use.
     """
 
@@ -37,7 +37,7 @@ class UdpRun(NamedTuple):
 
 
 class UdpCheck(PerPairCheck, special=True):
-    """A check says which `runs()` it makes in either direction, in the mode that was chosen."""
+    """A check defines which `runs()` it makes in either direction, in the mode that was chosen."""
 
     tags = {"network"}
     script = "udp_runs.sh"

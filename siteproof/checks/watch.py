@@ -18,17 +18,17 @@ from siteproof.errors import UserError
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 
-LOOK_EVERY = 20  # seconds between two questions to Slurm, whatever the number of nodes
-TELL_EVERY = 10  # seconds between two lines of progress
+LOOK_EVERY = 20  # seconds between two queries of Slurm, whatever the number of nodes
+REPORT_EVERY = 10  # seconds between two lines of progress
 PATIENCE = 60  # seconds a job may take to end after the last result, or go without any
 SHORTEST = 45  # seconds below which a second job cannot measure anything
 
 
 class Watcher:
-    """What is known of one running job; asks Slurm at most every LOOK_EVERY seconds."""
+    """What is known of one running job; queries Slurm at most every LOOK_EVERY seconds."""
 
-    def __init__(self, asked: NodeSet, started: float, limit: float) -> None:
-        self.asked = asked
+    def __init__(self, nodes: NodeSet, started: float, limit: float) -> None:
+        self.nodes = nodes
         self.limit = limit
         self.deadline = started + limit
         self._runs = False
@@ -36,9 +36,9 @@ class Watcher:
         self.dead: dict[str, str] = {}  # nodes that were down at some look, each with the reason
         self._drains: set[str] = set()  # those of them that were only drained
         self._looked = self._changed = time.time()
-        self._seen = self._told = 0
+        self._seen = self._reported = 0
         self._good: dict[str, bool] = {}  # whether a node that is done has measured
-        self._told_at = started
+        self._reported_at = started
 
     def runs(self, state: str | None) -> bool:
         """Whether the job has begun to run; from then on its limit counts."""
@@ -54,27 +54,27 @@ class Watcher:
     def progress(self, done: AbstractSet[str], measured: Callable[[str], bool]) -> str:
         """How many nodes have measured, if that is news; at most every TELL_EVERY seconds.
 
-        measured: whether a node that is done has; asked once of each.
+        measured: whether a node that is done has; called once for each.
         """
         now = time.time()
-        if len(done) == self._told or now - self._told_at < TELL_EVERY:
+        if len(done) == self._reported or now - self._reported_at < REPORT_EVERY:
             return ""
-        self._told, self._told_at = len(done), now
+        self._reported, self._reported_at = len(done), now
         self._good |= {node: measured(node) for node in done - self._good.keys()}
         good = sum(self._good[node] for node in done)
         failed = f", {len(done) - good} failed" if good < len(done) else ""
-        return f"{good} of {len(self.asked)} nodes measured{failed}"
+        return f"{good} of {len(self.nodes)} nodes measured{failed}"
 
     def waits_for_the_dead(self) -> bool:
         """Whether the job cannot start, because a node went down while it waited.
 
-        Slurm then holds it for ever, under reasons of several names.
+        Slurm then keeps it pending for ever, with one of several reasons.
         """
         if self._runs or self.submissions > 1 or time.time() - self._looked < LOOK_EVERY:
             return False
         self._looked = time.time()
         try:
-            return bool(self._look(self.asked))
+            return bool(self._look(self.nodes))
         except UserError:
             return False  # a controller that restarts
 
@@ -83,7 +83,7 @@ class Watcher:
         now = time.time()
         if len(done) != self._seen:
             self._seen, self._changed = len(done), now
-        missing = [node for node in self.asked if node not in done]
+        missing = [node for node in self.nodes if node not in done]
         if not missing:
             return now - self._changed > PATIENCE
         if not done or now - self._looked < LOOK_EVERY:
@@ -97,9 +97,9 @@ class Watcher:
     def worth_another_job(self, done: AbstractSet[str], ended: str) -> NodeSet:
         """Nodes without a result that can take a job now; once.
 
-        Not after a time-out, and not after somebody else has cancelled the job.
+        None after a time-out, or if the job was cancelled.
         """
-        missing = [node for node in self.asked if node not in done]
+        missing = [node for node in self.nodes if node not in done]
         if not missing or self.submissions > 1 or ended.startswith(("TIMEOUT", "CANCELLED")):
             return nodesets.of()
         self.submissions += 1
@@ -113,13 +113,13 @@ class Watcher:
 
     def lost(self, done: AbstractSet[str]) -> dict[str, str]:
         """The nodes without a result that were down at the last look or an earlier one, and why."""
-        if missing := [node for node in self.asked if node not in done]:
-            with suppress(UserError):  # a controller that restarts: what is known has to do
+        if missing := [node for node in self.nodes if node not in done]:
+            with suppress(UserError):  # a controller that restarts: use what is known
                 self._look(missing)
         return {node: why for node, why in self.dead.items() if node in missing}
 
-    def gone(self) -> set[str]:
-        """The nodes that were down at some look; what is only drained goes on with its job."""
+    def down(self) -> set[str]:
+        """The nodes that were down at some look; one that only drains goes on with its job."""
         return set(self.dead) - self._drains
 
     def _look(self, nodes: Iterable[str]) -> dict[str, str]:

@@ -101,7 +101,11 @@ def _order(value: Detail) -> tuple[int, float, str]:
 
 
 def _message(f: Fields) -> str:
-    return f"{f.status}: {f.message}" if f.message else f"{f.status}"
+    if not f.message:
+        return f"{f.status}"
+    if str(f.status) == "generic":  # adds nothing to the message
+        return f"{f.message}"
+    return f"{f.status}: {f.message}"
 
 
 def _value(f: Fields) -> str:

@@ -69,7 +69,7 @@ def test_some_nodes_that_cannot_see_it_are_named_and_the_others_measured(suite):
         done = suite.reframe("-n", "HostParameters|SystemDescription")
     assert done.returncode == 1, done.stdout + done.stderr
     assert told(done) == [
-        f"siteproof: {suite.data}: not seen by node[003,005], where nothing is measured"
+        f"siteproof: {suite.data}: not seen by node[003,005]; these nodes are not measured"
     ]
     assert suite.measured("HostParameters.mismatches") == [n for n in NODES if n not in blind]
     lost = {node: f"node_lost: {suite.data} not seen by {node}" for node in blind}

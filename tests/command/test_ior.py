@@ -135,7 +135,7 @@ def test_256_wrong_blocks_are_wrong_although_ior_exits_with_0(disk):
 @pytest.mark.skipif(not ROOT, reason="NOT TESTED: a full file system needs root")
 @pytest.mark.parametrize(
     ("options", "told"),
-    [("size=8m", "No space left on device"), ("size=80m,ro", "no folder can be made there")],
+    [("size=8m", "No space left on device"), ("size=80m,ro", "no folder can be created there")],
 )
 def test_a_file_system_that_is_full_or_read_only_gives_no_figure(disk, options, told):
     folder = disk.disk / "small"

@@ -120,7 +120,7 @@ def test_checks_can_be_chosen_by_name_and_variables_set(good):
         (["-r", "-S", "nodes=elsewhere"], "elsewhere is not in the inventory"),
         (["-r", "-S", "nodes=0"], "0 of 1 nodes"),
         (["-r", "-S", "nodes=2"], "2 of 1 nodes"),
-        (["-r", "-n", "Strem"], "nothing to run: the options leave no check"),
+        (["-r", "-n", "Strem"], "nothing to run: the options select no check"),
         (["-r", "-t", "untagged"], "nothing to run"),
         (["-r", "-S", "Hpl.share=much"], "hpl.py: cannot be loaded: could not convert"),
         (["-r", "-S", "Stream.time_limit=@none"], "-S time_limit: a job without a limit can hang"),
@@ -171,8 +171,8 @@ def site_packages():
 def test_a_data_folder_that_is_a_file_is_refused(good, inside):
     good.data.write_text("a file")
     good.data = good.data / inside if inside else good.data
-    assert "cannot be made: " in good.reframe("-r").refused()
-    assert "cannot be made: " in good.reframe("--dry-run").refused()
+    assert "cannot be created: " in good.reframe("-r").refused()
+    assert "cannot be created: " in good.reframe("--dry-run").refused()
     assert "is not a folder" in good.siteproof("verdict").refused()
 
 
@@ -195,13 +195,17 @@ def broken(text, old, new):
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("import reframe as rfm", "import reframe as rfm\nimport not_there", "yields no Stream"),
-        ("class Stream(", "class Strem(", "yields no Stream"),
-        ("@rfm.simple_test", "", "yields no Stream"),
-        ('("copy", "triad")', '("copy", "quad")', "yields no Stream"),
+        (
+            "import reframe as rfm",
+            "import reframe as rfm\nimport not_there",
+            "No module named 'not_there'",
+        ),
+        ("class Stream(", "class Strem(", "has no check Stream"),
+        ("@rfm.simple_test", "", "has no check Stream"),
+        ('("copy", "triad")', '("copy", "quad")', "has no check Stream"),
         ("class Stream(", "class Stream(:", "stream.py:{line}: cannot be loaded: invalid"),
         ("class Stream(", "\0", "cannot be loaded"),
-        ("@rfm", "raise ValueError('no')\n@rfm", "yields no Stream"),
+        ("@rfm", "raise ValueError('no')\n@rfm", "ValueError: no"),
     ],
     ids=["import", "renamed", "unmarked", "metric", "syntax", "nul", "raises"],
 )

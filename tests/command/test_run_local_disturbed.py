@@ -44,7 +44,7 @@ def test_an_interface_that_is_no_name_is_refused(good, name):
 @pytest.mark.parametrize("value", ["$(touch x)", "a `touch x`"])
 def test_a_variable_that_reframe_would_run_is_refused(good, value):
     good.edit("system", "likwid]", f"likwid]\n    variables: {{A: '{value}'}}")
-    assert "A holds a command" in good.reframe("-r").refused()
+    assert "A contains a command" in good.reframe("-r").refused()
     assert not (good.clone / "x").exists()
 
 
@@ -209,7 +209,7 @@ def test_restoring_with_a_search_path_is_refused_where_reframe_passes_nothing(wo
     world.fake("likwid-bench", "exit 1")
     assert world.reframe("-r", "-n", "Stream").code == 1
     done = world.reframe("--restore-session", "--failed", "-r")
-    assert "--restore-session goes without -c" in done.refused()
+    assert "use --restore-session without -c" in done.refused()
 
 
 def test_a_killed_session_is_waited_for_and_collected_by_the_next(world):
@@ -219,7 +219,7 @@ def test_a_killed_session_is_waited_for_and_collected_by_the_next(world):
     process.communicate()
     following = world.start("reframe", "-c", "checks/", "-r", "-n", "HostParameters")
     told = following.stderr.readline()
-    assert "a lost session still measures on this machine; waiting for its end" in told
+    assert "a lost session still measures on this machine; waiting until it ends" in told
     go.touch()
     out, err = following.communicate(timeout=PATIENCE)
     assert following.returncode == 0, out + err

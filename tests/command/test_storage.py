@@ -225,7 +225,7 @@ def test_a_file_system_that_is_not_mounted_is_told_by_its_kind(disk):
     disk.edit("system", "kind: any", "kind: lustre")
     done = disk.reframe(*RUN, "BlockStorage")
     assert done.code == 1, done
-    assert "the site says lustre: is it mounted?" in done.out
+    assert "expected lustre as in the site: is it mounted?" in done.out
 
 
 def test_a_path_that_is_gone_is_told(disk):

@@ -96,7 +96,7 @@ def test_a_lost_session_keeps_its_points_and_only_the_rest_is_measured(swept):
     (swept.bin / "fio").unlink()
     done = sweep(swept, "-r", *FAST, "-S", "resume=last")
     assert done.code == 0, done
-    assert "samples of a lost session" in done.err
+    assert "of a lost session: " in done.err
     first, second = points(swept)
     assert first["2"] == "interrupted"
     assert second == dict.fromkeys((d for d, status in first.items() if status != "ok"), "ok")
@@ -120,7 +120,7 @@ def test_a_failed_point_is_named_and_tried_again_only_if_asked_for(swept):
 def test_points_of_more_nodes_than_there_are_are_left_out_by_name(swept):
     write(swept, tasks="1, 2", depths="1")
     done = sweep(swept, "-r", *FAST)
-    assert "; 1 point left out, as there are too few nodes" in done.out
+    assert "; 1 point left out, because there are too few nodes" in done.out
     assert "every point needs 2 nodes or more, and there are 1" in done.out
     assert points(swept) == [{"1": "ok"}]
 
@@ -149,7 +149,7 @@ def test_a_mistake_in_a_sweep_file_ends_a_run_with_exit_2(swept, name, text, tol
 
 def test_words_that_mean_nothing_are_refused(swept):
     assert (
-        "again: unknown 'maybe'. Allowed: yes, no"
+        "again: unknown value 'maybe'. Allowed: yes, no"
         in sweep(swept, "-r", *FAST, "-S", "again=maybe").refused()
     )
 

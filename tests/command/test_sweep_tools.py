@@ -276,7 +276,7 @@ point_limit: 1m
         "program=mpi4py",
     )
     assert done.code == 1
-    assert "messages go between two ranks, and the point has 1" in lines[0]["why"]
+    assert "messages need two ranks (tasks: 2), and the point has 1" in lines[0]["why"]
 
 
 def test_the_two_scripts_share_what_they_can():

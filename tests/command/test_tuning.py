@@ -173,7 +173,7 @@ def selftest(folder, **environment):
     return (folder / "calls").read_text().splitlines(), done
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="LNET selftest is root's")
+@pytest.mark.skipif(os.geteuid() != 0, reason="LNET selftest needs root")
 def test_lst_is_told_what_the_manual_says_and_its_session_ends(tmp_path):
     calls, done = selftest(tmp_path)
     assert done.returncode == 0, done.stderr
@@ -198,9 +198,9 @@ def test_lst_is_told_what_the_manual_says_and_its_session_ends(tmp_path):
     assert "program=lnet_selftest" in (tmp_path / "facts").read_text()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="LNET selftest is root's")
+@pytest.mark.skipif(os.geteuid() != 0, reason="LNET selftest needs root")
 def test_too_few_servers_are_told_before_a_session(tmp_path):
     (tmp_path / "calls").touch()
     calls, done = selftest(tmp_path, SERVERS="10.0.1.1@tcp 10.0.1.2@tcp")
     assert (calls, done.returncode) == ([], 1)
-    assert done.stderr.startswith("1 clients and 8 servers are asked for; clients: 10.0.0.1@tcp")
+    assert done.stderr.startswith("1 clients and 8 servers are required; clients: 10.0.0.1@tcp")

@@ -392,19 +392,19 @@ def test_conditions_are_those_that_decide_and_no_others():
     [
         (
             ["UdpBurst.bursts=many"],
-            "-S UdpBurst.bursts: wrong packets 'many'. Allowed: whole numbers",
+            "-S UdpBurst.bursts: 'many' is not a list of burst sizes. Allowed: whole numbers",
         ),
-        (["UdpBurst.bursts=50"], "-S UdpBurst.bursts: wrong packets '50'"),
+        (["UdpBurst.bursts=50"], "-S UdpBurst.bursts: '50' is not a list of burst sizes"),
         (
             ["UdpBandwidth.program=ls"],
-            "-S UdpBandwidth.program: unknown program 'ls'. Allowed: nuttcp",
+            "-S UdpBandwidth.program: unknown value 'ls'. Allowed: nuttcp",
         ),
-        (["MpiPingPong.program=ls"], "-S MpiPingPong.program: unknown program 'ls'. Allowed: osu"),
-        (["TcpBandwidth.program=ls"], "-S TcpBandwidth.program: unknown program 'ls'"),
+        (["MpiPingPong.program=ls"], "-S MpiPingPong.program: unknown value 'ls'. Allowed: osu"),
+        (["TcpBandwidth.program=ls"], "-S TcpBandwidth.program: unknown value 'ls'"),
         (["TcpBandwidth.streams=1000"], "-S TcpBandwidth.streams: 1000 cannot be. Allowed: 0 to"),
-        (["Latency.size=-1"], "-S Latency.size: -1 cannot be. Allowed: 16 to 65507"),
-        (["BlockStorage.size=-1"], "-S BlockStorage.size: -1 cannot be. Allowed: 0 to"),
-        (["BlockStorage.trials=-1"], "-S BlockStorage.trials: -1 cannot be"),
+        (["Latency.size=-1"], "-S Latency.size: -1 is out of range. Allowed: 16 to 65507"),
+        (["BlockStorage.size=-1"], "-S BlockStorage.size: -1 is out of range. Allowed: 0 to"),
+        (["BlockStorage.trials=-1"], "-S BlockStorage.trials: -1 is out of range"),
         (["RandomIo.depth=0"], "-S RandomIo.depth: 0 cannot be. Allowed: 1 to"),
     ],
 )

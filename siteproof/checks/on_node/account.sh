@@ -1,9 +1,9 @@
 # shellcheck shell=sh
-# What every result folder holds beside the measurement; sourced by node.sh, pair.sh and, before the
+# What every result folder holds in addition to the measurement; sourced by node.sh, pair.sh and, before the
 # measuring script, by what they start. On a compute node there is sh, awk, and coreutils or busybox.
 unset CDPATH GREP_OPTIONS # `cd` would go, and print, elsewhere; old versions of grep obey it
 
-# coreutils' timeout says 124. Where there is none, or another's, the function below does the same.
+# coreutils' timeout exits with 124. Without it, or with another one, this function does the same.
 if [ -z "${SITEPROOF_TIMEOUT:-}" ]; then
     SITEPROOF_TIMEOUT=own
     ! command timeout --foreground 9 true 2>/dev/null || SITEPROOF_TIMEOUT=coreutils
@@ -22,7 +22,7 @@ fi
         done
         ends=$(($(uptime_of_node) + $1)) signal=TERM code='' naps=0
         shift
-        { "$@" <&9 9<&- & } 9<&0 # what runs behind would read /dev/null
+        { "$@" <&9 9<&- & } 9<&0 # a command in the background would read /dev/null
         child=$!
         trap 'end_tree "$child" TERM; exit 143' HUP INT TERM
         while kill -0 "$child" 2>/dev/null; do
@@ -220,8 +220,8 @@ run() {
 
 proc=${SITEPROOF_TEST_PROC:-/proc} cgroups=${SITEPROOF_TEST_CGROUPS:-/sys/fs/cgroup}
 
-# slurm_memory: sets slurm_mib, MiB of this node that Slurm gives the job: what was asked for, or all
-# that slurm.conf says of the node (memory_of_nodes: NODE MIB lines; 1 is Slurm's word for unknown).
+# slurm_memory: sets slurm_mib, MiB of this node that Slurm gives the job: what was requested, or all
+# that slurm.conf has for the node (memory_of_nodes: NODE MIB lines; 1 means unknown to Slurm).
 slurm_memory() {
     slurm_mib=$(whole "${SLURM_MEM_PER_NODE:-}")
     if [ "$slurm_mib" -eq 0 ]; then

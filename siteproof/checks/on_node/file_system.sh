@@ -16,13 +16,13 @@ stop() { # a reason, where nothing can be measured
 
 # begin_test: look at the file system before anything is written; then `folder` is there.
 begin_test() {
-    top=$(cd -P -- "$FS_PATH" 2>/dev/null && pwd) || stop "$FS_PATH: not there, or not to be entered"
+    top=$(cd -P -- "$FS_PATH" 2>/dev/null && pwd) || stop "$FS_PATH: does not exist, or cannot be entered"
     kind=$(kind_of "$top")
     case $FS_KIND/$kind in
     any/* | "$kind/$kind") ;;
     *) case $kind in
         "$FS_KIND"[0-9]* | fuse."$FS_KIND") ;; # nfs is nfs4, and ceph may be fuse.ceph
-        *) stop "$FS_PATH: a file system of kind $kind, the site says $FS_KIND: is it mounted?" ;;
+        *) stop "$FS_PATH: a file system of kind $kind, expected $FS_KIND as in the site: is it mounted?" ;;
         esac ;;
     esac
     sweep
@@ -31,10 +31,10 @@ begin_test() {
         stop "$FS_PATH: $((NEEDED / 1000000)) MB are needed, $((free / 1000000)) MB are free"
     case $kind in tmpfs | ramfs) must_have_memory ;; esac
     folder=$(folder_of "$node") || exit
-    mkdir -m 700 -- "$folder" 2>/dev/null || stop "$FS_PATH: no folder can be made there"
+    mkdir -m 700 -- "$folder" 2>/dev/null || stop "$FS_PATH: no folder can be created there"
     trap 'exit 143' HUP INT TERM
     trap end_test EXIT
-    # The name says it, and the file does: without both nothing is ever removed.
+    # Both the name and this file mark the folder as ours: without both nothing is ever removed.
     printf '%s\n' "$mark" "$stage" "$node" "$(($(date +%s) + SITEPROOF_LIMIT + 3600))" \
         >"$folder/marker" || stop "$FS_PATH: cannot be written to"
     {
@@ -163,7 +163,7 @@ within() {
     timeout -k 10 "$left" "$@"
 }
 
-# answered COMMAND...: its exit code, but 0 for 1, by which fio and sha256sum say that data are wrong.
+# answered COMMAND...: its exit code, but 0 for 1, by which fio and sha256sum report wrong data.
 answered() {
     "$@"
     set -- $?
@@ -175,8 +175,8 @@ plain_path() {
     case $folder in *[@,]*) stop "$FS_PATH: IOR and mdtest take '@' and ',' for separators" ;; esac
 }
 
-# heard COMMAND...: for IOR and mdtest, which say on stdout what went wrong, before MPI's long words
-# on stderr. IOR's exit code may be the number of wrong blocks: then 0, and its parser tells it.
+# heard COMMAND...: for IOR and mdtest, which print errors on stdout, before MPI's long messages on
+# stderr. IOR's exit code may be the number of wrong blocks: then 0, and its parser reports it.
 heard() {
     code=0
     "$@" >said || code=$?

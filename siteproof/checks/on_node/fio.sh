@@ -6,7 +6,7 @@
 # shellcheck source=siteproof/checks/on_node/file_system.sh
 . "$1/file_system.sh"
 
-# begin_fio DEPTH: as begin_test; then `asked` is 1 for O_DIRECT. The caller may set another `engine`.
+# begin_fio DEPTH: as begin_test; then `o_direct` is 1 for O_DIRECT. The caller may set another `engine`.
 begin_fio() {
     depth=$1
     if ! command -v fio >/dev/null; then
@@ -22,13 +22,13 @@ begin_fio() {
     try_direct
     [ "$direct" = yes ] || cached=yes # what was read once may come from the cache from then on
     [ "$kind" != zfs ] || cached=yes
-    asked=0 engine=psync
-    [ "$direct" = no ] || asked=1
+    o_direct=0 engine=psync
+    [ "$direct" = no ] || o_direct=1
 }
 
 there() ( # fio in the test folder, where a name needs no quoting
     cd -- "$folder" && within fio --output-format=json --filename=test.1 --size="${MEBIBYTES}m" \
-        --direct="$asked" --ioengine="$engine" --iodepth="$depth" --end_fsync=1 --randrepeat=0 "$@"
+        --direct="$o_direct" --ioengine="$engine" --iodepth="$depth" --end_fsync=1 --randrepeat=0 "$@"
 )
 
 verify_file() {

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154  # sweep.sh sets stage
 # The knobs of a tuning sweep, as the walker of its points sets and restores them. Sourced by
-# sweep.sh; $stage is the stage directory. Each function tells on stderr why it fails.
+# sweep.sh; $stage is the stage directory. Each function prints on stderr why it fails.
 #   knobs_set NUMBER NODE…   the combination NUMBER, on these nodes; where it is set already,
 #                            nothing is done. 0: every node has read it back; 127: a program is
 #                            missing; what failed leaves nothing set
@@ -12,6 +12,8 @@
 # KNOB_PEERS: addresses, for knobs of {interface}: the one that leads to them.
 # On every node a step of its own holds the values (knob_hold.sh) and restores them when it is
 # released, or ended by Slurm; its files are in $stage/knobs.d/TURN/.
+# shellcheck source=siteproof/checks/on_node/knob_kinds.sh
+. "$stage/knob_kinds.sh"
 knobs_held='' knobs_turn=0 knobs_step=''
 KNOB_WAIT=${KNOB_WAIT:-60} # seconds for all nodes to set and read back, and to restore
 
@@ -55,14 +57,10 @@ knobs_still_set() {
     done
 }
 
-knobs_facts() { # of nodes that differ all different values
+knobs_facts() { # all different values, if nodes differ
     for knobs_node in $knobs_nodes; do
         cat "$knobs_folder/$knobs_node.set"
-    done | awk '!seen[$0]++ {
-        at = index($0, "="); knob = substr($0, 1, at - 1); value = substr($0, at + 1)
-        if (knob in all) all[knob] = all[knob] " | " value
-        else { order[++n] = knob; all[knob] = value }
-    } END { for (i = 1; i <= n; i++) print order[i] "=" all[order[i]] }'
+    done | distinct_values
 }
 
 knobs_restore() {

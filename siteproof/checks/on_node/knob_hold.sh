@@ -50,7 +50,7 @@ restore() {
         done
         wrong=$(printf '%s\n' "$back" | while IFS=$tab read -r handle value; do
             # shellcheck disable=SC2086
-            is=$(value_of $handle 2>/dev/null) || is='not to be read'
+            is=$(value_of $handle 2>/dev/null) || is='unreadable'
             same "$is" "$value" || printf '%s\t%s\t%s\n' "$handle" "$is" "$value"
         done)
         [ -n "$wrong" ] || break
@@ -79,7 +79,7 @@ note_what_was() { # handles and values, before anything is set
         found=$(handles "${knob#knob.}") || return
         echo "$found" | while read -r handle; do
             # shellcheck disable=SC2086
-            is=$(value_of $handle) || say "$knob: not to be read" || exit
+            is=$(value_of $handle) || say "$knob: cannot be read" || exit
             printf '%s\t%s\t%s\t%s\n' "$knob" "$handle" "$is" "$value"
         done >>"$folder/.$node.handles" || return
     done <"$folder/wanted"
@@ -108,16 +108,12 @@ set_all() {
 read_back() { # KNOB=VALUE, of several devices all different values; false where one is another
     while IFS=$tab read -r knob handle _ value; do
         # shellcheck disable=SC2086
-        is=$(value_of $handle) || say "$knob: not to be read" || return
+        is=$(value_of $handle) || say "$knob: cannot be read" || return
         [ -z "$value" ] || same "$is" "$value" ||
-            say "$knob: asked for '$value', read back '$is' ($handle)" || return
+            say "$knob: requested '$value', read back '$is' ($handle)" || return
         printf 'knob.%s=%s\n' "${knob#knob.}" "$is"
     done <"$folder/.$node.handles" >"$folder/.$node.values" || return
-    awk '!seen[$0]++ {
-        at = index($0, "="); knob = substr($0, 1, at - 1); value = substr($0, at + 1)
-        if (knob in all) all[knob] = all[knob] " | " value
-        else { order[++n] = knob; all[knob] = value }
-    } END { for (i = 1; i <= n; i++) print order[i] "=" all[order[i]] }' "$folder/.$node.values"
+    distinct_values <"$folder/.$node.values"
 }
 
 finish() {

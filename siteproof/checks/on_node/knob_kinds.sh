@@ -1,11 +1,21 @@
 # shellcheck shell=sh
 # What a tuning sweep may set on a node: how each kind of knob is found, read and set. Sourced by
-# knob_hold.sh. A handle is one thing to read and set: KIND WORDS…; a knob may have several, as
-# osc.*.max_dirty_mb has one a device. All functions tell on stderr why they fail.
+# knob_hold.sh, and by knob.sh for distinct_values. A handle is one thing to read and set: KIND
+# WORDS…; a knob may have several, as osc.*.max_dirty_mb has one a device. All functions print on
+# stderr why they fail.
 
 say() {
     echo "$*" >&2
     return 1
+}
+
+# distinct_values: of lines KNOB=VALUE one line a knob, its different values with " | " between.
+distinct_values() {
+    awk '!seen[$0]++ {
+        at = index($0, "="); knob = substr($0, 1, at - 1); value = substr($0, at + 1)
+        if (knob in all) all[knob] = all[knob] " | " value
+        else { order[++n] = knob; all[knob] = value }
+    } END { for (i = 1; i <= n; i++) print order[i] "=" all[order[i]] }'
 }
 
 # handles KNOB: its handles on this node, a line each.

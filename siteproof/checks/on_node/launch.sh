@@ -80,7 +80,7 @@ host_lines() { # NODE: as many times as ranks go there
     done
 }
 
-# know_mpi_of PROGRAM: its library, and how srun tells its ranks of each other; looked up once a job.
+# know_mpi_of PROGRAM: its library, and how srun connects its ranks; looked up once a job.
 know_mpi_of() {
     known=$SWEEP_STAGE/.mpi.${1##*/}
     if ! { read -r mpi_kind && read -r mpi_library; } 2>/dev/null <"$known"; then

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # MPI benchmarks of two ranks: OSU where it is installed, otherwise IMB, otherwise mpi4py; sourced
-# by a measuring script, which says how ranks start: `start COMMAND...`.
+# by a measuring script, which defines how ranks start: `start COMMAND...`.
 # Settings: PROGRAM, LAUNCH, SMALLEST and LARGEST (bytes), ITERATIONS; SITEPROOF_MPI as account.sh
 # leaves it.
 # shellcheck disable=SC2153,SC2034  # settings are set elsewhere, and kind is read elsewhere
@@ -39,12 +39,12 @@ library_of_program() { # the MPI that the program is linked to: the library's ow
     esac 2>/dev/null
 }
 
-transport() { # what the environment says of it
+transport() { # as the environment sets it
     env | sed -n 's/^\(OMPI_MCA_[pbm]tl\|OMPI_MCA_pml\|UCX_TLS\|UCX_NET_DEVICES\|FI_PROVIDER\|I_MPI_FABRICS\)=/\1=/p' |
         sort | tr '\n' ' ' | grep . || echo "chosen by MPI"
 }
 
-tell_program() { # into the facts
+note_program() { # into the facts
     {
         echo "program=$program"
         echo "mpi=${mpi:-unknown}"
@@ -63,7 +63,7 @@ run_program() {
     fi
 }
 
-# placed COMMAND...: what a rank does: it says where it is, and becomes the benchmark.
+# placed COMMAND...: what a rank does: it prints where it is, and becomes the benchmark.
 placed() {
     # shellcheck disable=SC2016  # the variables are the ranks'
     start sh -c 'echo "rank ${SLURM_PROCID:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-?}}} on ${SLURMD_NODENAME:-$SITEPROOF_NODE}"

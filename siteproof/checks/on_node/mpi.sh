@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# Which MPI a program is linked to, and what srun must know of it; sourced by what starts ranks.
+# Which MPI a program is linked to, and the --mpi of srun for it; sourced by what starts ranks.
 # Settings: LAUNCH, srun's --mpi, if somebody has chosen it; SITEPROOF_MPI as account.sh leaves it.
 
 linked_to() { # PROGRAM: the file name of its library; nothing for a script
@@ -7,8 +7,8 @@ linked_to() { # PROGRAM: the file name of its library; nothing for a script
         xargs -r readlink -f | sed 's:.*/::'
 }
 
-# kind_for LIBRARY: how srun tells the ranks of each other; LIBRARY: its file name, or what it says
-# of itself. A rank that does not understand it believes that it is alone.
+# kind_for LIBRARY: how srun connects the ranks. LIBRARY: its file name, or its own version text.
+# A rank that does not understand it runs as if it were the only one.
 kind_for() {
     case $LAUNCH,$SITEPROOF_MPI,$1 in
         ?*,*,*) echo "$LAUNCH" ;;

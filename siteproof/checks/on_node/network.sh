@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# What a figure of the network depends on beside the network; sourced before a measuring script.
+# What a network value depends on in addition to the network; sourced before a measuring script.
 
 # network_facts ADDRESS: how this host would reach it (ip, device), as KEY=VALUE lines; what is
 # unknown is left out.
@@ -16,7 +16,7 @@ network_facts() {
     done
 }
 
-# choose_program NAME...: PROGRAM if the check was told one, or the first that is installed; a fact.
+# choose_program NAME...: PROGRAM if it is set, or the first that is installed; a fact.
 choose_program() {
     program=${PROGRAM:-}
     for name; do

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Measure this node with ./measure.sh and leave raw/NODE/ behind, whole or not at all.
+# Measure this node with ./measure.sh and create raw/NODE/, whole or not at all.
 # On a compute node there is sh, coreutils and the benchmark, and nothing else of ours.
-set +efCvx -u # what an exported SHELLOPTS may say
+set +efCvx -u # what an exported SHELLOPTS may set
 # shellcheck source=/dev/null
 . ./settings
 # shellcheck source=siteproof/checks/on_node/account.sh

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Walk the timetable of a link: at its turns this node is client or server of ./measure.sh, by its
-# own clock, and leaves raw/TURN/ (client) or raw/TURN.server/ behind, whole or not at all.
+# own clock, and creates raw/TURN/ (client) or raw/TURN.server/, whole or not at all.
 # timetable: ROUND TURN CLIENT SERVER PORT ADDRESS; begin.N: when round 0 of the N-th job begins,
 # seconds since 1970. The lengths of time are those of siteproof/checks/timetable.py.
-set +efCvx -u # what an exported SHELLOPTS may say
+set +efCvx -u # what an exported SHELLOPTS may set
 # shellcheck source=/dev/null
 . ./settings
 # shellcheck source=siteproof/checks/on_node/account.sh

@@ -6,7 +6,7 @@
 # Given as text, as a node that cannot see the folder could not read this file either.
 
 node=${SLURMD_NODENAME:-$(hostname)}
-# A dead file system holds whoever touches it, so another process speaks for this one.
+# A dead file system holds whoever touches it, so another process answers for this one.
 (
     sleep 15 >/dev/null 2>&1
     echo "$node silent"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Walk the points of a sweep on the job's first node, and leave raw/NUMBER/ of each behind, whole or
-# not at all. No srun around it: what measures a point starts its own ranks (launch.sh).
+# Walk the points of a sweep on the job's first node, and create raw/NUMBER/ of each, whole or not at
+# all. No srun around it: what measures a point starts its own ranks (launch.sh).
 #
 # points: NUMBER LIMIT NODES TASKS TASKS_PER_NODE TRIAL COMBINATION KEY=VALUE..., in the order of the
 # walk; KEY in capitals. ./measure.sh runs in raw/.NUMBER.ATTEMPT/ under `timeout LIMIT`, after
@@ -10,14 +10,14 @@
 #   POINT_KEY        of each KEY=VALUE (POINT_TRANSFER)
 #   POINT_NUMBER POINT_FOLDER POINT_LIMIT
 #   JOB_NODES        names of all nodes of the job
-# and what the check's settings() say. `facts` lines (KEY=VALUE) become conditions.
+# and those of the check's settings(). `facts` lines (KEY=VALUE) become conditions.
 #
 # A tuning sweep has knob.sh in the stage directory; it is sourced here, once, and called in this
 # shell, in the stage directory ($stage): `knobs_set COMBINATION NODE...` before each point, with all
 # nodes of the job; `knobs_facts` for the facts of its points; `knobs_restore` at the end, however
 # the walk ends. Where knobs_set fails, also because it could not restore what was set before, no
-# point of that combination is measured, and its stderr says why. COMBINATION 0: no knobs.
-set +eCvx -uf # what an exported SHELLOPTS may say
+# point of that combination is measured, and its stderr has the reason. COMBINATION 0: no knobs.
+set +eCvx -uf # what an exported SHELLOPTS may set
 # shellcheck source=/dev/null
 . ./settings
 # shellcheck source=siteproof/checks/on_node/account.sh
@@ -79,7 +79,7 @@ turn_knobs() {
     knobs=$1
 }
 
-# deny: what is measured with these knobs does not count, as the last line of knobs.err says.
+# deny: what is measured with these knobs does not count, for the reason in the last line of knobs.err.
 deny() {
     echo "invalid=$(tail -n 1 "$stage/knobs.err")" >>facts
 }
@@ -124,7 +124,7 @@ with_mark() { # processes of this point; busybox's grep knows no -z
     done
 }
 
-# Whether the nodes of a point that came to nothing still do what they are told.
+# Whether the nodes of a point that failed still start processes.
 nodes_answer() {
     [ -n "$SWEEP_SRUN" ] || return 0
     # shellcheck disable=SC2086  # a list of nodes
@@ -171,7 +171,7 @@ in_point() {
     timeout "$@"
 }
 
-# What the kernel has killed on this node since the last look; only a point that failed asks.
+# What the kernel has killed on this node since the last look; only a failed point needs it.
 kills_of_point() {
     kills=$(oom_kills after)
     echo "$kills" >>meta

@@ -5,7 +5,7 @@ set -u
 # shellcheck source=siteproof/checks/on_node/account.sh
 . "$SWEEP_STAGE/account.sh"
 if [ "${SLURMD_NODENAME:-}" = "$SERVER" ]; then
-    timeout "$MOST" iperf3 -s -1 -p "$PORT" >"$POINT_FOLDER/server.out" 2>&1
+    timeout "$MAX_SECONDS" iperf3 -s -1 -p "$PORT" >"$POINT_FOLDER/server.out" 2>&1
     exit
 fi
 # shellcheck source=siteproof/checks/on_node/network.sh
@@ -13,7 +13,7 @@ fi
 network_facts "$ADDRESS" >>"$POINT_FOLDER/facts"
 tries=0
 while :; do
-    timeout "$MOST" iperf3 -c "$ADDRESS" -p "$PORT" -J "$@" >"$POINT_FOLDER/client.out"
+    timeout "$MAX_SECONDS" iperf3 -c "$ADDRESS" -p "$PORT" -J "$@" >"$POINT_FOLDER/client.out"
     code=$?
     tries=$((tries + 1))
     # The server may not listen yet: nothing was measured.

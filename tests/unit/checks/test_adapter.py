@@ -122,7 +122,7 @@ MODE = CONFIG.replace(
 )
 
 
-def options_beside_a_mode(here, _monkeypatch):
+def options_with_a_mode(here, _monkeypatch):
     (here / "config.py").write_text(MODE)
     assert "Found 0 check(s)" in plain("-c", "first.py", "-l", "-p", "other")
     assert "Found 1 check(s)" in plain("-c", "first.py", "-l", "-p", "other", "--mode=m")
@@ -279,7 +279,7 @@ def deprecations_of_variables(_here, _monkeypatch):
 NEEDED = {
     test.__name__.replace("_", " "): test
     for test in (
-        options_beside_a_mode,
+        options_with_a_mode,
         options_as_read,
         broken_files,
         unknown_variables,
@@ -319,7 +319,7 @@ def test_options_are_known_as_reframe_has_read_them(here, monkeypatch):
 
 
 def test_settings_that_another_command_reads_are_refused():
-    with pytest.raises(UserError, match="its options are not known"):
+    with pytest.raises(UserError, match="its options are unknown"):
         adapter.given()
 
 
@@ -412,8 +412,7 @@ def test_another_version_is_told_in_one_line(version, unpatched, monkeypatch, ca
     monkeypatch.setattr(reframe, "VERSION", version)
     adapter.apply(None)
     assert capsys.readouterr().err == (
-        f"siteproof: ReFrame {version} is not the version that Siteproof was verified with, "
-        f"{adapter.VERIFIED}\n"
+        f"siteproof: this is ReFrame {version}; Siteproof was verified with {adapter.VERIFIED}\n"
     )
 
 

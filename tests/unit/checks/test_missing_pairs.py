@@ -26,7 +26,7 @@ def lacking(tmp_path, monkeypatch):
         now = SimpleNamespace(campaign="", name=session)
         monkeypatch.setattr(missing.session, "current", lambda: now)
         missing._sessions.cache_clear()
-        lacks = which(site, "lan", LAID, missing.Owed("TcpBandwidth", {"mode": mode}))
+        lacks = which(site, "lan", LAID, missing.Planned("TcpBandwidth", {"mode": mode}))
         return [pair for pair in LAID if lacks(pair)]
 
     yield ask

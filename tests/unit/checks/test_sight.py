@@ -91,9 +91,9 @@ def test_only_known_answers_of_queried_nodes_count_and_of_each_the_first():
 
 def test_what_is_wrong_is_told_with_folded_nodes():
     blind = {"n1": "unseen", "n2": "unseen", "n3": "unwritable", "n7": "silent", "n8": "other"}
-    assert sight.tell(blind) == (
-        "not seen by n[1-2]; not writable on n3; a dead file system on n7; "
-        "another folder of that name on n8"
+    assert sight.summary(blind) == (
+        "not seen by n[1-2]; not writable on n3; its file system does not respond on n7; "
+        "another folder with that name on n8"
     )
 
 
@@ -182,7 +182,7 @@ def test_no_node_of_a_machine_without_a_scheduler_is_asked(monkeypatch, tmp_path
 
 def test_the_question_stands_before_the_first_job_and_before_the_sessions_number(monkeypatch):
     asked = []
-    monkeypatch.setattr(settings.budget, "tell_costs", lambda cases: None)
+    monkeypatch.setattr(settings.budget, "report_costs", lambda cases: None)
     monkeypatch.setattr(settings.sight, "look", lambda cases, said: asked.append(said))
     monkeypatch.setattr(settings.session, "take_place", lambda: asked.append("number"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: False))
@@ -191,7 +191,7 @@ def test_the_question_stands_before_the_first_job_and_before_the_sessions_number
 
 
 def test_a_dry_run_asks_no_node(monkeypatch):
-    monkeypatch.setattr(settings.budget, "tell_costs", lambda cases: None)
+    monkeypatch.setattr(settings.budget, "report_costs", lambda cases: None)
     monkeypatch.setattr(settings.sight, "look", lambda *_: pytest.fail("asked"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: True))
     settings.before_run([], [case])

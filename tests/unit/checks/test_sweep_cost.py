@@ -16,7 +16,7 @@ def test_the_cost_is_that_of_the_jobs_that_run():
     assert told.node_hours == 5
     assert str(told) == (
         "14 points in 2 jobs, on 8 nodes at most, 5.0 node-hours at most; "
-        "7 points left out, as there are too few nodes"
+        "7 points left out, because there are too few nodes"
     )
 
 

@@ -173,7 +173,7 @@ def test_a_value_that_reads_back_as_another_is_no_point(node):
     done = node.walk("knobs_set 1 n1")
     assert done.returncode == 1
     assert done.stderr == (
-        "n1: knob.sysctl.net.ipv4.tcp_retries2: asked for '010', read back '8' "
+        "n1: knob.sysctl.net.ipv4.tcp_retries2: requested '010', read back '8' "
         "(sysctl net/ipv4/tcp_retries2)\n"
     )
 
@@ -312,7 +312,7 @@ def test_one_lustre_device_with_another_value_is_no_point(node):
     done = node.walk("knobs_set 1 n1")
     assert (done.returncode, done.stderr) == (
         1,
-        f"n1: {RPCS}: asked for '64', read back '16' "
+        f"n1: {RPCS}: requested '64', read back '16' "
         "(lustre osc.f-OST0001-osc.max_rpcs_in_flight)\n",
     )
     assert (node.stage / "a").read_text() == "8\n"
