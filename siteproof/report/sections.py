@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, and rows of as many cells. numeric: the columns of numbers.
+    """Columns, and rows with a cell for each. numeric: the columns of numbers.
 
-    title: what the rows are, in a few words. note: what a reader must know of it, a sentence.
-    A cell of the column `see` is the name of a section, or a metric: the pages make a link of it,
-    or links to the figures that show the metric.
+    title: what the rows are, in a few words. note: a sentence that explains the table. A cell of
+    the column `see` is the name of a section or a metric; the pages turn it into a link to the
+    section, or into links to the figures that show the metric.
     """
 
     columns: Sequence[str]
@@ -22,7 +22,7 @@ class Table:
     title: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a row of another length, or a numeric column that there is not."""
+        """Raises ValueError for a row of another length, or an unknown numeric column."""
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"{self.title or self.columns}: a row of another length")
         if strangers := set(self.numeric) - set(self.columns):
@@ -39,7 +39,7 @@ def limited(
     title: str = "",
     note: str = "",
 ) -> Table:
-    """A table of so many rows at most; its note counts the others. command: what prints all."""
+    """A table of `most` rows; its note counts the others. command: prints all of them."""
     parts = [note] if note else []
     if len(rows) > most:
         where = f"; '{command}' prints all of them" if command else ""
@@ -47,17 +47,22 @@ def limited(
     return Table(columns, rows[:most], " ".join(parts), numeric, title)
 
 
+def filled(*tables: Table) -> list[Table]:
+    """The tables that have rows."""
+    return [table for table in tables if table.rows]
+
+
 def limited_points(points: Sequence[str], most: int) -> list[str]:
-    """So many points at most; a last one counts the others."""
+    """The first `most` points, and one that counts the others."""
     left = [f"Lines left out: {len(points) - most}"] if len(points) > most else []
     return [*points[:most], *left]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """name: a slug, once a report. svg: of siteproof.figure only, as it is not escaped.
+    """name: a slug, unique in a report. svg: of siteproof.figure only, as it is not escaped.
 
-    says: what is seen, in one sentence with unit and counts. table: the same as values.
+    caption: what is seen, in one sentence with unit and counts. table: the same as values.
     metrics: what it shows; the criteria on them link to it.
     """
 
@@ -71,9 +76,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A chapter, or a part of one. name: a slug, once a report; lead: its answer, in a sentence.
+    """A chapter or a part of one. name: a slug, unique in a report. lead: its answer in a sentence.
 
-    points: a sentence each. Everything is plain text and is escaped by the pages.
+    points: a sentence each. All texts are plain and are escaped by the pages.
     """
 
     name: str
@@ -95,7 +100,7 @@ class Section:
 class Report:
     """A whole report. system: its name. mark: the verdict in a word, such as FAIL.
 
-    headline: what became of it, in one sentence. facts: name and text, such as when and by whom.
+    headline: the result in one sentence. facts: name and text, such as when and by whom.
     """
 
     system: str

@@ -1,8 +1,8 @@
-"""From the reports on a sweep to its figures: plain data for siteproof.figure."""
+"""The figures of a sweep, from the reports on its runs, as data for siteproof.figure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from siteproof.analysis.plateau import At, Beyond
@@ -10,13 +10,13 @@ from siteproof.curves.bounds import Reached
 from siteproof.curves.measured import ALL, TASKS, Curve, Row, ordered
 from siteproof.curves.run_findings import Axis, SweepReport
 from siteproof.figure import Line, LinePlot
-from siteproof.units import size
+from siteproof.units import size, with_unit
 from siteproof.wording.sweep_results import at, number
 
 MAX_FIGURES = 12  # in one file
 LOG_SPAN = 30.0  # highest over lowest value, from which on a time has a logarithmic axis
 
-Named = Sequence[tuple[str, SweepReport]]  # each with a name that is its run's alone
+Named = Sequence[tuple[str, SweepReport]]  # each with the unique name of its run
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,15 @@ def plots(reports: Named) -> list[LinePlot]:
 
 
 def plot(shown: Sequence[Shown], several: bool) -> LinePlot:
-    """One figure. several: the runs are told apart by their names."""
+    """One figure. several: it has several runs, which differ by their names."""
     first, axis = shown[0].lines[0], shown[0].report.axis
-    curves = [curve for one in shown for curve in one.curves]
-    labels: list[str] = []
-    if axis.kind == "word" or not all(curve.numeric for curve in curves):
-        labels = ordered({row.label for curve in curves for row in curve.rows})
-    what = f"{first.metric}, {first.told_panel}" if first.told_panel else first.metric
+    labels = _labels(shown)
+    what = ", ".join(filter(None, (first.metric, first.told_panel)))
     title = f"{what} against {axis.name}"
     bound = None
     if not several:
         title += f", {shown[0].report.run.system}"
         bound = _bound(shown[0])
-    medians = [row.point.median for curve in curves for row in curve.rows]
-    wide = min(medians) > 0 and max(medians) > LOG_SPAN * min(medians)
     return LinePlot(
         title,
         axis.name,
@@ -71,33 +66,45 @@ def plot(shown: Sequence[Shown], several: bool) -> LinePlot:
         [_line(one, curve, several, labels) for one in shown for curve in one.curves],
         labels,
         sizes=axis.kind == "size",
-        log_y=first.better == "lower" and wide,
+        log_y=first.better == "lower" and _spans_decades(shown),
         bound=bound,
     )
 
 
+def _labels(shown: Sequence[Shown]) -> list[str]:
+    """The places of an axis of words; empty for an axis of numbers."""
+    curves = [curve for one in shown for curve in one.curves]
+    if shown[0].report.axis.kind != "word" and all(curve.numeric for curve in curves):
+        return []
+    return ordered({row.label for curve in curves for row in curve.rows})
+
+
+def _spans_decades(shown: Sequence[Shown]) -> bool:
+    medians = [row.point.median for one in shown for curve in one.curves for row in curve.rows]
+    return 0 < LOG_SPAN * min(medians) < max(medians)
+
+
 def curve_name(shown: Shown, curve: Curve, several: bool) -> str:
-    """What a curve is called in the legend and in tables."""
-    parts = [shown.run] if several else []
-    if curve.told_line:
-        parts.append(curve.told_line)
-    return ", ".join(parts) or curve.metric
+    """The name of a curve in the legend and in tables."""
+    parts = (shown.run if several else "", curve.told_line)
+    return ", ".join(filter(None, parts)) or curve.metric
 
 
 def _line(shown: Shown, curve: Curve, several: bool, labels: Sequence[str]) -> Line:
     points = [row.point for row in curve.rows]
-    name = curve_name(shown, curve, several)
-    if labels:
-        xs = [float(labels.index(row.label)) for row in curve.rows]
-        line = Line(name, xs, [point.median for point in points])
-    else:
-        xs = [point.x for point in points]
-        line = Line(name, xs, [point.median for point in points], mark=_mark(shown, curve))
-    if all(len(point.values) == 1 for point in points):
-        return line
-    return replace(
-        line, lows=[point.low for point in points], highs=[point.high for point in points]
+    line = Line(
+        curve_name(shown, curve, several),
+        [point.x for point in points],
+        [point.median for point in points],
     )
+    if labels:
+        line = replace(line, xs=[float(labels.index(row.label)) for row in curve.rows])
+    else:
+        line = replace(line, mark=_mark(shown, curve))
+    if any(len(point.values) > 1 for point in points):
+        lows, highs = [point.low for point in points], [point.high for point in points]
+        line = replace(line, lows=lows, highs=highs)
+    return line
 
 
 def _mark(shown: Shown, curve: Curve) -> tuple[float, str] | None:
@@ -117,29 +124,27 @@ def _mark(shown: Shown, curve: Curve) -> tuple[float, str] | None:
 
 def _bound(shown: Shown) -> Line | None:
     """The tightest bound at each place of the axis; of several lines that of the best."""
-    limits: list[tuple[float, Reached]] = []
-    for x, (curve, row) in sorted(_best_rows(shown.lines)):
-        known = shown.report.bounds_of(curve, row)
-        if known:
-            limits.append((x, known[0]))
+    limits: dict[float, Reached] = {}
+    for x, (curve, row) in sorted(_best_rows(shown.lines).items()):
+        for tightest in shown.report.bounds_of(curve, row)[:1]:
+            limits[x] = tightest
     if not limits:
         return None
-    last = limits[-1][1]
-    name = f"bound: at the end {last.what}, {number(last.limit)} {shown.lines[0].unit}"
-    return Line(name, [x for x, _ in limits], [float(limit.limit) for _, limit in limits])
+    last = list(limits.values())[-1]
+    limit = with_unit(number(last.limit), shown.lines[0].unit)
+    name = f"bound: at the end {last.what}, {limit}"
+    return Line(name, list(limits), [float(reached.limit) for reached in limits.values()])
 
 
-def _best_rows(lines: Sequence[Curve]) -> Iterator[tuple[float, tuple[Curve, Row]]]:
+def _best_rows(lines: Sequence[Curve]) -> dict[float, tuple[Curve, Row]]:
     """Of each place of the axis the curve and row of the highest median."""
     best: dict[float, tuple[Curve, Row]] = {}
-    for curve in lines:
-        if not curve.numeric:
-            continue
+    for curve in filter(lambda curve: curve.numeric, lines):
         for row in curve.rows:
-            known = best.get(row.point.x)
-            if known is None or row.point.median > known[1].point.median:
+            known = best.setdefault(row.point.x, (curve, row))[1]
+            if row.point.median > known.point.median:
                 best[row.point.x] = curve, row
-    yield from best.items()
+    return best
 
 
 def place_label(axis: Axis, row: Row) -> str:

@@ -9,11 +9,11 @@ from decimal import Decimal, InvalidOperation
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, figure, nodes, period, when
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, filled
 from siteproof.units import count
 
 HPL = "Hpl"
-WORDS = {  # what a reader asks first, in this order, and its name for people
+WORDS = {  # conditions in the order of the page, and their names for people
     "n": "problem size N",
     "nb": "block size NB",
     "p": "process rows P",
@@ -56,24 +56,22 @@ Values = Mapping[str, Mapping[str, Collection[str]]]  # of each condition its va
 
 
 def chapter(material: Material) -> Section:
-    """What all checks share, then a row a check with its own conditions; HPL is the first."""
-    groups = material.once(_groups)
+    """What all checks share, then a row for each check with its own conditions, HPL first."""
     shared = _shared(material)
-    rows = [_row(key, found, dict(shared)) for key, found in groups.items() if key[2] != PUBLISHED]
-    tables = [
+    groups = material.once(_groups).items()
+    rows = [_row(group, found, dict(shared)) for group, found in groups if group[2] != PUBLISHED]
+    tables = filled(
         Table(("what", "value"), shared, title="The same in all checks"),
         Table(COLUMNS, rows, title="Each check, by mode and environment"),
-    ]
-    title = "Conditions of the measurements"
-    return Section("conditions", title, brief(material), [table for table in tables if table.rows])
+    )
+    return Section("conditions", "Conditions of the measurements", brief(material), tables)
 
 
 def brief(material: Material) -> str:
     """The conditions under which HPL was run, in a sentence."""
-    found = [held for (check, *_), held in material.once(_groups).items() if check == HPL]
-    if not found:
-        return _never(material)
-    return " ".join(_sentence(held) for held in found)
+    groups = material.once(_groups).items()
+    texts = [_sentence(found) for (check, *_), found in groups if check == HPL]
+    return " ".join(texts) or _never(material)
 
 
 def _never(material: Material) -> str:
@@ -94,16 +92,16 @@ def _never(material: Material) -> str:
 def _sentence(found: Sequence[Sample]) -> str:
     """HPL's problem, software and machine."""
     values, head = _values(found), found[-1].header
-    named = [name for name in WORDS if name in values and name != "blas_library"]
-    listed = ", ".join(f"{WORDS[name]} {_shown(name, values[name])}" for name in named)
-    listed = listed or "no recorded condition"
+    names = [name for name in WORDS if name in values and name != "blas_library"]
+    texts = [f"{WORDS[name]} {_shown(name, values[name])}" for name in names]
+    listed = ", ".join(texts) or "no recorded condition"
     if head.mode == PUBLISHED:
         source = head.provenance.get("source", "no source")
         return f"HPL was not run here; its value is published ({source}), with {listed}."
-    measured = count(len({s.node for s in found if s.node}), "node")
     return (
-        f"HPL ({head.mode or 'no mode'}, environment {head.environment}) ran on {measured} with "
-        f"{listed}; {period([s.header.time for s in found])}."
+        f"HPL ({head.mode or 'no mode'}, environment {head.environment}) ran on "
+        f"{count(len(_measured_on(found)), 'node')} with {listed}; "
+        f"{period([s.header.time for s in found])}."
     )
 
 
@@ -112,13 +110,12 @@ def _groups(material: Material) -> Mapping[Group, Sequence[Sample]]:
 
     Published values have few conditions, which are in their own chapter; HPL's are here, too.
     """
-    held: dict[Group, list[Sample]] = {}
+    groups: dict[Group, list[Sample]] = {}
     for sample in material.good:
         head = sample.header
-        if head.mode == PUBLISHED and head.check != HPL:
-            continue
-        held.setdefault((head.check, head.environment, head.mode), []).append(sample)
-    return dict(sorted(held.items(), key=lambda item: (item[0][0] != HPL, item[0])))
+        if head.check == HPL or head.mode != PUBLISHED:
+            groups.setdefault((head.check, head.environment, head.mode), []).append(sample)
+    return dict(sorted(groups.items(), key=lambda item: (item[0][0] != HPL, item[0])))
 
 
 def _row(key: Group, found: Sequence[Sample], shared: Mapping[str, str]) -> tuple[str, ...]:
@@ -141,12 +138,8 @@ def _shared(material: Material) -> list[tuple[str, str]]:
     groups = material.once(_groups)
     if not groups:
         return []
-    first, *others = (dict(_machine(found)) for found in groups.values())
-    rows = [
-        (name, value)
-        for name, value in first.items()
-        if all(other.get(name) == value for other in others)
-    ]
+    first, *others = (_machine(found) for found in groups.values())
+    rows = [row for row in first if all(row in other for other in others)]
     modes = {mode or "none" for _, _, mode in groups}
     if len(modes) == 1:
         rows.append(("mode", modes.pop()))
@@ -181,8 +174,12 @@ def _environment(material: Material, name: str) -> str:
     return f"{name}: {described.description}" if described else name
 
 
+def _measured_on(found: Sequence[Sample]) -> set[str]:
+    return {s.node for s in found} - {""}
+
+
 def _nodes(found: Sequence[Sample]) -> str:
-    measured = sorted({s.node for s in found if s.node})
+    measured = _measured_on(found)
     return f"{len(measured)}: {nodes(measured)}" if measured else "none of its own"
 
 
@@ -194,12 +191,12 @@ def _jobs(found: Sequence[Sample]) -> str:
 
 def _values(found: Iterable[Sample]) -> Values:
     """Of each condition the values with their nodes; what a sweep varied is no condition."""
-    held: dict[str, dict[str, set[str]]] = {}
+    values: dict[str, dict[str, set[str]]] = {}
     for sample in found:
-        for name, text in sample.conditions.items():
-            if name not in ("mode", PUBLISHED) and name not in sample.dims:
-                held.setdefault(name, {}).setdefault(text, set()).add(sample.node)
-    return held
+        for name in sample.conditions.keys() - sample.dims.keys() - {"mode", PUBLISHED}:
+            nodes_of = values.setdefault(name, {})
+            nodes_of.setdefault(sample.conditions[name], set()).add(sample.node)
+    return values
 
 
 def _shown(name: str, values: Mapping[str, Collection[str]]) -> str:
@@ -210,10 +207,9 @@ def _shown(name: str, values: Mapping[str, Collection[str]]) -> str:
         with suppress(InvalidOperation):
             low, *_, high = sorted(values, key=Decimal)
             return f"{_text(name, low)} to {_text(name, high)} ({len(values)} values)"
-    ranked = sorted(values.items(), key=lambda item: -len(item[1]))
     parts = []
-    for value, names in ranked:
-        where = nodes(node for node in names if node) or "the system"
+    for value, names in sorted(values.items(), key=lambda item: -len(item[1])):
+        where = nodes(set(names) - {""}) or "the system"
         parts.append(f"{_text(name, value)} ({where})")
     return few(parts, MAX_VALUES, "; ")
 

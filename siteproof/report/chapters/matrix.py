@@ -36,14 +36,14 @@ COLUMNS = (
 
 
 def chapter(material: Material) -> Section | None:
-    """A matrix for each headline figure of pairs and each link; none of a single pair."""
+    """A matrix for each headline metric of pairs and each link; none of a single pair."""
     found = [m for m in material.once(of_all) if len(m.values) + len(m.failed) > 1]
     if not found:
         return None
     figures = list(_figures(material.site, found[:MAX_FIGURES]))
     bad = sum(len(m.blame.bad) for m in found)
     measured = sum(len(m.values) for m in found)
-    lead = f"{count(measured, 'figure')} of pairs in {count(len(found), 'matrix', 'matrices')}"
+    lead = f"{count(measured, 'value')} of pairs in {count(len(found), 'matrix', 'matrices')}"
     lead += f"; {count(bad, 'bad pair')}." if bad else "; no bad pair."
     points = [f"Not drawn: {m.name} over {m.link}" for m in found[MAX_FIGURES:]]
     return Section("matrix", "Pairs of nodes", lead, figures=figures, points=points)
@@ -111,14 +111,8 @@ def _ends(site: Site, one: Matrix) -> tuple[list[str], list[str], bool]:
 
 
 def _kinds(one: Matrix) -> dict[Pair, int]:
-    """What each pair is: bad ones by how much they lack, the others as usual."""
-    found = {}
-    for pair, value in one.values.items():
-        lack = _share(one, value)
-        worse = int(kinds_of(np.array([lack]))[0]) if np.isfinite(lack) else 1
-        found[pair] = (
-            BROKEN if pair in one.broken else (max(worse, 1) if pair in one.blame.bad else TYPICAL)
-        )
+    """The kind of each pair: of a bad one by its share of the typical value."""
+    found = {pair: _kind(one, pair, value) for pair, value in one.values.items()}
     found |= dict.fromkeys(one.failed, FAILED)
     for pair, why in one.missing.items():
         lost = of_status(why.status) is Verdict.INCOMPLETE
@@ -126,47 +120,54 @@ def _kinds(one: Matrix) -> dict[Pair, int]:
     return found
 
 
+def _kind(one: Matrix, pair: Pair, value: float) -> int:
+    if pair in one.broken:
+        return BROKEN
+    if pair not in one.blame.bad:
+        return TYPICAL
+    share = _share(one, value)
+    return max(1, int(kinds_of(np.array([share]))[0])) if np.isfinite(share) else 1
+
+
 def _share(one: Matrix, value: float) -> float:
-    """Of the usual value, 1 and more is good; NaN where that is no ratio."""
-    usual = one.blame.usual
-    if not usual > 0 or not value > 0:
+    """Of the typical value; 1 or more is good, and NaN is no ratio."""
+    typical = one.blame.usual
+    if not typical > 0 or not value > 0:
         return float("nan")
-    return usual / value if one.better == "lower" else value / usual
+    return typical / value if one.better == "lower" else value / typical
 
 
 def _texts(one: Matrix) -> dict[Pair, str]:
-    told = {pair: labels.number(value) for pair, value in one.values.items()}
-    return told | {pair: sample.status for pair, sample in one.failed.items()}
+    texts = {pair: labels.number(value) for pair, value in one.values.items()}
+    return texts | {pair: sample.status for pair, sample in one.failed.items()}
 
 
 def _caption(one: Matrix) -> str:
-    told = f"{count(len(one.values), 'pair')} of " + count(
-        len({n for pair in (*one.values, *one.failed) for n in pair}), "node"
-    )
+    ends = {node for pair in (*one.values, *one.failed) for node in pair}
+    text = f"{count(len(one.values), 'pair')} of {count(len(ends), 'node')}"
     if one.values:
-        held = one.values.values()
-        low, high, usual = map(labels.number, (min(held), max(held), one.blame.usual))
-        told += f" between {low} and {high} {one.unit}, median {usual} {one.unit}"
+        values = one.values.values()
+        low, high, middle = map(labels.number, (min(values), max(values), one.blame.usual))
+        text += f" between {low} and {high} {one.unit}, median {middle} {one.unit}"
     parts = [
-        f"{len(held)} {word}"
-        for held, word in (
-            (one.broken, "beyond a bound"),
-            (one.failed, "failed"),
-            (one.missing, "not measured"),
+        f"{len(found)} {state}"
+        for state, found in (
+            ("beyond a bound", one.broken),
+            ("failed", one.failed),
+            ("not measured", one.missing),
         )
-        if held
+        if found
     ]
     if one.blame.culprits:
-        parts.append(
-            f"nodes that explain bad pairs: {few([str(c) for c in one.blame.culprits], 5)}"
-        )
+        names = few([str(culprit) for culprit in one.blame.culprits], 5)
+        parts.append(f"nodes that explain bad pairs: {names}")
     if one.blame.alone:
         parts.append(f"bad by themselves: {few(one.blame.alone, 5)}")
-    return f"{told}; {'; '.join(parts)}." if parts else f"{told}; no bad pair."
+    return f"{text}; {'; '.join(parts) or 'no bad pair'}."
 
 
 def _table(site: Site, one: Matrix) -> Table:
-    """The worst pairs, and those without a figure."""
+    """The worst pairs, and those without a value."""
     sign = -1 if one.better == "lower" else 1
     order = [
         *sorted(one.failed),
@@ -178,29 +179,22 @@ def _table(site: Site, one: Matrix) -> Table:
         parts.append(f"The worst {MAX_ROWS}; {count(len(order) - MAX_ROWS, 'pair')} more.")
     if one.missing:
         ends = {n for pair in one.missing for n in pair}
-        parts.append(f"{count(len(one.missing), 'pair')} of {nodes(ends)} without a figure.")
+        parts.append(f"{count(len(one.missing), 'pair')} of {nodes(ends)} without a value.")
     return Table(COLUMNS, rows, " ".join(parts), numeric=COLUMNS[1:5])
 
 
 def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
-    told, value = f"{pair[0]} > {pair[1]}", one.values.get(pair)
+    name, value = f"{pair[0]} > {pair[1]}", one.values.get(pair)
+    back = _figure(one, pair[::-1])
     if value is None:
         sample = one.failed[pair]
-        return told, "-", "-", "-", _figure(one, pair[::-1]), f"{sample.status}: {sample.why}"
-    usual = one.blame.usual
-    what = (
-        f"breaks {one.broken[pair].criterion}"
-        if pair in one.broken
-        else ("bad" if pair in one.blame.bad else "")
-    )
-    return (
-        told,
-        figure(value),
-        percent_change(value / usual - 1) if usual else "-",
-        _of_link(site, one, value),
-        _figure(one, pair[::-1]),
-        what,
-    )
+        return name, "-", "-", "-", back, f"{sample.status}: {sample.why}"
+    typical = one.blame.usual
+    what = "bad" if pair in one.blame.bad else ""
+    if pair in one.broken:
+        what = f"misses {one.broken[pair]}"
+    change = percent_change(value / typical - 1) if typical else "-"
+    return name, figure(value), change, _of_link(site, one, value), back, what
 
 
 def _figure(one: Matrix, pair: Pair) -> str:
@@ -212,5 +206,5 @@ def _of_link(site: Site, one: Matrix, value: float) -> str:
     link = site.system.links.get(one.link)
     if link is None or link.speed is None or units.kind(one.unit) != "rate":
         return "-"
-    most = float(units.parse(link.speed).to(one.unit))
+    most = float(link.speed.to(one.unit))
     return f"{value / most:.2%}".replace("%", " %")

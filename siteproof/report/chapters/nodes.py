@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
-from siteproof.gate.decision import Ruling
+from siteproof.gate.decision import STATES, Ruling
 from siteproof.nodes.states import NodeReport, State
 from siteproof.record.finding import Finding
 from siteproof.report.material import Material
@@ -21,7 +22,7 @@ MAX_GROUPS = 3  # of nodes in a sentence, each with its reason
 
 
 def chapter(material: Material) -> Section:
-    """Who stays out, who goes back with a remark, and the states of all."""
+    """The nodes that stay out, those that go back with a remark, and the states of all."""
     out = [r for r in material.gate.rulings.values() if not r.back]
     tables = []
     if out and material.measured:
@@ -29,32 +30,29 @@ def chapter(material: Material) -> Section:
     if remarked := [r for r in material.gate.rulings.values() if r.back and r.state != State.OK]:
         tables.append(_table(material, remarked, "Nodes that go back with a remark"))
     tables.append(_states(material))
-    parts = [part for part in (_doubts(material), _notes(material)) if part]
+    parts = list(filter(None, (_doubts(material), _notes(material))))
     return Section("nodes", "Nodes", brief(material), tables, sections=parts)
 
 
 def brief(material: Material) -> str:
     """Which nodes stay out, and why."""
-    told, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
+    text, out = short(material), [r for r in material.gate.rulings.values() if not r.back]
     if not out or not material.measured:
-        return told
+        return text
     groups = _alike(out)
     if len(groups) <= MAX_GROUPS:
-        why = [
-            f"{nodes(names)} ({state}: {_worst(reasons)})" for (state, reasons, _), names in groups
-        ]
-    else:  # too many groups: by what is wrong, without the values
-        why = [
-            f"{len(names)} {state} by {what} ({nodes(names)})"
-            for (state, what), names in _subjects(out).items()
-        ]
-    first, dot, rest = told.partition(".")
+        why = [f"{nodes(g.nodes)} ({g.state}: {_first(g.reasons)})" for g in groups]
+    else:  # too many groups: by metric or check, without the values
+        why = _by_subject(out)
+    first, dot, rest = text.partition(".")
     return f"{first}: {few(why, MAX_GROUPS, '; ')}{dot}{rest}"
 
 
-def _worst(reasons: Sequence[str]) -> str:
+def _first(reasons: Sequence[str]) -> str:
+    if not reasons:
+        return "no reason known"
     more = f", and {count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
-    return f"{(reasons or ('no reason known',))[0]}{more}"
+    return f"{reasons[0]}{more}"
 
 
 def short(material: Material) -> str:
@@ -80,20 +78,22 @@ def short(material: Material) -> str:
 
 
 def _doubts(material: Material) -> Section | None:
-    """What limits the trust in all of this."""
+    """What limits the trust in the states."""
     found = fulls(material.fleet.warnings)
+    if not found:
+        return None
     lead = "What limits the trust in the ranking of the nodes, and what racks share."
-    return Section("doubts", "What is true of many nodes", lead, points=found) if found else None
+    return Section("doubts", "Findings on groups of nodes", lead, points=found)
 
 
 def _notes(material: Material) -> Section | None:
-    """What proves nothing yet."""
-    alike: dict[object, list[Finding]] = {}
+    """What was seen once, and the nodes to test again."""
+    groups: dict[object, list[Finding]] = {}
     for node in material.fleet.nodes.values():
         for note in node.notes:
-            alike.setdefault(note.alike, []).append(note)
+            groups.setdefault(note.alike, []).append(note)
     rows = []
-    for notes in alike.values():
+    for notes in groups.values():
         names = {note.subject for note in notes}
         rows.append((nodes(names), full(*notes), _over_the_years(material, names)))
     retest = material.fleet.retest
@@ -101,33 +101,37 @@ def _notes(material: Material) -> Section | None:
         return None
     columns = ("nodes", "seen once", "over the years")
     table = limited(columns, rows, MAX_ROWS, "siteproof nodes")
-    return Section(
-        "retest",
-        "What one more run would decide",
-        f"Run again: {retest}." if retest else "Nothing has to be run again.",
-        [table] if rows else [],
-    )
+    lead = f"Run again: {retest}." if retest else "Nothing has to be run again."
+    return Section("retest", "Nodes to test again", lead, [table] if rows else [])
 
 
 def _over_the_years(material: Material, names: Collection[str]) -> str:
-    """Since when the history has them worse: then what was seen once is nothing new."""
-    told = [
-        f"{a.metric} of {nodes(there)} worse since {a.first_after.time:%Y-%m-%d}"
-        for a in material.survey.alerts
-        if a.open and not a.of_fleet and (there := [n for n in a.nodes if n in names])
-    ]
-    return few(told, MAX_REASONS, "; ") or "-"
+    """Since when the history has these nodes worse, so that what was seen once is not new."""
+    texts = []
+    for alert in material.survey.alerts:
+        there = [node for node in alert.nodes if node in names]
+        if there and alert.open and not alert.of_fleet:
+            since = f"{alert.first_after.time:%Y-%m-%d}"
+            texts.append(f"{alert.metric} of {nodes(there)} worse since {since}")
+    return few(texts, MAX_REASONS, "; ") or "-"
 
 
-def _subjects(rulings: Iterable[Ruling]) -> Mapping[tuple[str, str], Sequence[str]]:
+def _by_subject(rulings: Iterable[Ruling]) -> list[str]:
     """Nodes by state and by the subject of their worst reason, the most severe state first."""
-    order = [str(state) for state in State]
     found: dict[tuple[str, str], list[str]] = {}
     for ruling in rulings:
-        first = ruling.findings[0] if ruling.findings else None
-        what = about(first) or sentence(first) if first else "no reason known"
-        found.setdefault((ruling.state, what), []).append(ruling.node)
-    return dict(sorted(found.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]))))
+        found.setdefault((ruling.state, _subject(ruling)), []).append(ruling.node)
+    ordered = sorted(found.items(), key=lambda item: (STATES.index(item[0][0]), -len(item[1])))
+    return [
+        f"{len(names)} {state} by {subject} ({nodes(names)})" for (state, subject), names in ordered
+    ]
+
+
+def _subject(ruling: Ruling) -> str:
+    """The metric or check of the worst reason; the reason itself if it has neither."""
+    if not ruling.findings:
+        return "no reason known"
+    return about(ruling.findings[0]) or sentence(ruling.findings[0])
 
 
 def _not_required(material: Material) -> set[str]:
@@ -139,33 +143,49 @@ def _not_required(material: Material) -> set[str]:
     }
 
 
-def _alike(rulings: Iterable[Ruling]) -> list[tuple[tuple[str, list[str], str], list[str]]]:
-    """Nodes by state, reasons and waiver, the most severe state first.
+@dataclass(frozen=True)
+class Group:
+    """Nodes in the same state with findings that differ in numbers and times only."""
 
-    Reasons that differ only in their numbers are one, each number from the least to the largest.
-    """
-    order = [str(state) for state in State]
+    nodes: Sequence[str]
+    state: str
+    reasons: Sequence[str]
+    waived: str
+
+
+def _alike(rulings: Iterable[Ruling]) -> list[Group]:
+    """Nodes by state, reasons and waiver, the most severe state first."""
     groups: dict[object, list[Ruling]] = {}
-    for ruling in sorted(rulings, key=lambda r: (order.index(r.state), r.node)):
-        kinds = tuple(why.alike for why in ruling.findings)
-        groups.setdefault((ruling.state, kinds, ruling.waived), []).append(ruling)
-    found = []
-    for alike in groups.values():
-        reasons = [full(*same) for same in zip(*(r.findings for r in alike), strict=True)]
-        waived = sentences(alike[0].waived)
-        found.append(((alike[0].state, reasons, waived), [r.node for r in alike]))
-    return found
+    for ruling in sorted(rulings, key=lambda r: (STATES.index(r.state), r.node)):
+        groups.setdefault((ruling.state, kinds(ruling.findings), ruling.waived), []).append(ruling)
+    return [
+        Group(
+            [ruling.node for ruling in alike],
+            alike[0].state,
+            common([ruling.findings for ruling in alike]),
+            sentences(alike[0].waived),
+        )
+        for alike in groups.values()
+    ]
+
+
+def kinds(findings: Iterable[Finding]) -> tuple[object, ...]:
+    """What the findings of nodes in one row have in common."""
+    return tuple(finding.alike for finding in findings)
+
+
+def common(findings: Iterable[Sequence[Finding]]) -> list[str]:
+    """The sentences on alike findings of several nodes, with the range of each number."""
+    return [full(*same) for same in zip(*findings, strict=True)]
 
 
 def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
-    """A line for the nodes that are in the same state for the same reasons."""
+    """A row for the nodes that are in the same state for the same reasons."""
     rows = []
-    for (state, reasons, waived), names in _alike(rulings):
-        why = few(reasons, MAX_REASONS, "; ")
-        why = "; ".join(part for part in (why, waived) if part)
-        rows.append(
-            (nodes(names), state, _roles(material, names), _groups(material, names), why or "-")
-        )
+    for group in _alike(rulings):
+        why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
+        roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
+        rows.append((nodes(group.nodes), group.state, roles, racks, why))
     columns = ("nodes", "state", "role", "group", "why")
     title = f"{title} ({len(rulings)})"
     return limited(columns, rows, MAX_ROWS, "siteproof nodes", title=title)
@@ -175,29 +195,23 @@ def _roles(material: Material, names: Iterable[str]) -> str:
     return ", ".join(sorted({material.site.role_of(name) or "-" for name in names}))
 
 
-def _groups(material: Material, names: Sequence[str]) -> str:
+def _racks(material: Material, names: Iterable[str]) -> str:
     """The racks or switches that they are in."""
-    held = set(names)
-    found = [group for group, members in material.once(_members).items() if members & held]
+    system, members = material.site.system, set(names)
+    found = [group for group in system.groups if not members.isdisjoint(system.group(group))]
     return few(sorted(found), MAX_REASONS) or "-"
-
-
-def _members(material: Material) -> Mapping[str, set[str]]:
-    system = material.site.system
-    return {group: set(system.group(group)) for group in system.groups}
 
 
 def _states(material: Material) -> Table:
     """How many nodes of each role are in which state, and which."""
     not_required = material.once(_not_required)
-    groups: dict[str, list[NodeReport]] = {word: [] for word in (*map(str, State), NOT_REQUIRED)}
+    groups: dict[str, list[NodeReport]] = {state: [] for state in (*STATES, NOT_REQUIRED)}
     for node in material.fleet.nodes.values():
         groups[NOT_REQUIRED if node.node in not_required else str(node.state)].append(node)
-    rows = [_state_row(word, found) for word, found in groups.items() if found]
+    rows = []
+    for state, found in groups.items():
+        if found:
+            roles = counted(Counter(node.role for node in found).items())
+            rows.append((state, str(len(found)), roles, nodes(node.node for node in found)))
     title = f"States of {count(len(material.fleet.nodes), 'node')}"
     return Table(("state", "count", "by role", "nodes"), rows, numeric=("count",), title=title)
-
-
-def _state_row(word: str, found: Sequence[NodeReport]) -> tuple[str, ...]:
-    roles = Counter(node.role for node in found)
-    return word, str(len(found)), counted(roles.items()), nodes(node.node for node in found)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import UNDECIDED, Verdict
+from siteproof.nodes.states import NodeReport
 from siteproof.record.pair_units import link_of
-from siteproof.record.samples import PUBLISHED
+from siteproof.record.samples import PUBLISHED, Header
+from siteproof.report.chapters.nodes import common, kinds
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, when
-from siteproof.report.sections import Section, limited
+from siteproof.report.sections import Section, Table, filled, limited
 from siteproof.sweeps import reading
 from siteproof.units import count
-from siteproof.wording.findings import fulls
 from siteproof.wording.verdicts import reason
 
 MAX_NAMES = 4  # things of a kind in a sentence
@@ -24,44 +25,44 @@ NEVER = "never"
 
 def chapter(material: Material) -> Section:
     """A table for each kind of thing that was not tested."""
-    every: tuple[tuple[str, tuple[str, ...], Iterable[tuple[str, ...]]], ...] = (
-        (
+    tables = filled(
+        _table(
             "Criteria without an answer",
             ("verdict", "why", "count", "criteria"),
             _by_reason(material),
         ),
-        ("Nodes without a value", ("nodes", "count", "missing"), _nodes(material)),
-        (
+        _table("Nodes without a value", ("nodes", "count", "missing"), _nodes(material)),
+        _table(
             "Checks that gave no value",
             ("check", "status", "count", "where", "why"),
             _failed(material),
         ),
-        (
+        _table(
             "Checks that were not run",
             ("criteria that wait", "last measured", "checks"),
             _by_need(material),
         ),
-        (
+        _table(
             "Roles, links and file systems without a value",
             ("what", "name", "why"),
             _places(material),
         ),
-        ("Sweeps that were not run", ("last measured", "sweeps"), _by_time(material)),
+        _table("Sweeps that were not run", ("last measured", "sweeps"), _by_time(material)),
     )
-    tables = [
-        limited(columns, list(rows), MAX_ROWS, numeric={"count"} & set(columns), title=title)
-        for title, columns, rows in every
-    ]
-    filled = [table for table in tables if table.rows]
-    return Section("untested", "What was not tested", brief(material), filled)
+    return Section("untested", "What was not tested", brief(material), tables)
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    numeric = {"count"} & set(columns)
+    return limited(columns, list(rows), MAX_ROWS, numeric=numeric, title=title)
 
 
 def brief(material: Material) -> str:
     """What is missing, in a sentence: first what is promised, then what nothing requires."""
     checks = material.once(_not_run)
     missing = []
-    if lacking := [n.node for n in material.fleet.nodes.values() if n.untested]:
-        missing.append(f"{count(len(lacking), 'node')} ({nodes(lacking)})")
+    if untested := [n.node for n in material.fleet.nodes.values() if n.untested]:
+        missing.append(f"{count(len(untested), 'node')} ({nodes(untested)})")
     for one, many, names in (
         ("criterion", "criteria", [r.id for r in _criteria(material)]),
         ("check", "checks", [name for name, waiting, _ in checks if waiting]),
@@ -73,17 +74,15 @@ def brief(material: Material) -> str:
     ):
         if names:
             missing.append(f"{count(len(names), one, many)} ({few(names, MAX_NAMES)})")
-    told = "Everything that the site promises was tested."
+    text = "Everything that the site promises was tested."
     if missing:
-        told = f"Not tested: {'; '.join(missing)}."
-    free = [
-        (sum(not waiting for _, waiting, _ in checks), "check"),
-        (len(material.once(_not_swept)), "sweep"),
-    ]
-    rest = " and ".join(count(number, word) for number, word in free if number)
-    if not rest:
-        return told
-    return f"{told} In addition {rest} of the suite were not run; no criterion waits for them."
+        text = f"Not tested: {'; '.join(missing)}."
+    checks_left = sum(not waiting for _, waiting, _ in checks)
+    left = {"check": checks_left, "sweep": len(material.once(_not_swept))}
+    rest = " and ".join(count(number, thing) for thing, number in left.items() if number)
+    if rest:
+        text += f" In addition {rest} of the suite were not run; no criterion waits for them."
+    return text
 
 
 def _criteria(material: Material) -> list[CriterionVerdict]:
@@ -100,8 +99,7 @@ def _by_reason(material: Material) -> Iterator[tuple[str, str, str, str]]:
     groups: dict[object, list[CriterionVerdict]] = {}
     for result in map(_without_names, _criteria(material)):
         missing = frozenset(n.node for n in result.nodes if n.verdict is not Verdict.PASS)
-        kinds = tuple(finding.alike for finding in result.findings)
-        groups.setdefault((result.verdict, kinds, missing), []).append(result)
+        groups.setdefault((result.verdict, kinds(result.findings), missing), []).append(result)
     for results in groups.values():
         names = [result.id for result in results]
         why = reason(results[0]) or "-"
@@ -118,103 +116,104 @@ def _without_names(result: CriterionVerdict) -> CriterionVerdict:
 
 
 def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
-    """What nodes lack: a line for each set of nodes that lack the same."""
-    lack: dict[tuple[str, ...], list[str]] = {}
+    """Nodes without a value: a row for those whose findings differ in numbers only."""
+    groups: dict[object, list[NodeReport]] = {}
     for node in material.fleet.nodes.values():
         if node.untested:
-            lack.setdefault(tuple(fulls(node.findings)), []).append(node.node)
-    for reasons, names in sorted(lack.items(), key=lambda item: -len(item[1])):
-        yield nodes(names), str(len(names)), few(reasons, MAX_NAMES, "; ")
+            groups.setdefault(kinds(node.findings), []).append(node)
+    for alike in sorted(groups.values(), key=len, reverse=True):
+        reasons = common([node.findings for node in alike])
+        yield nodes(n.node for n in alike), str(len(alike)), few(reasons, MAX_NAMES, "; ")
 
 
 def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
-    """Jobs that gave no value: skipped for want of a tool, timed out, and the like."""
-    held: dict[tuple[str, str, str], list[str]] = {}
+    """Jobs that gave no value: a tool was missing, the time was over, and the like."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
     for s in material.judged.samples:
         if s.status != "ok":
-            held.setdefault((s.header.check, s.status, s.why), []).append(
-                s.node or link_of(s) or "the system"
-            )
-    for (check, status, why), names in sorted(held.items()):
+            place = s.node or link_of(s) or "the system"
+            groups.setdefault((s.header.check, s.status, s.why), []).append(place)
+    for (check, status, why), names in sorted(groups.items()):
         yield check, status, str(len(names)), few(_named(material, names), MAX_NAMES), why or "-"
 
 
 def _named(material: Material, names: Iterable[str]) -> list[str]:
     """Nodes as a set; links and the system by their names."""
-    own = [name for name in names if material.site.role_of(name)]
-    rest = sorted({name for name in names if not material.site.role_of(name)})
-    return ([nodes(own)] if own else []) + rest
+    own = {name for name in names if material.site.role_of(name)}
+    return [*filter(None, [nodes(own)]), *sorted(set(names) - own)]
 
 
 def _by_need(material: Material) -> Iterator[tuple[str, str, str]]:
-    """The checks that nobody waits for, and that were run at the same time, in one line."""
-    held: dict[tuple[str, str], list[str]] = {}
+    """Checks for which the same criteria wait and that were last run at the same time, in a row."""
+    groups: dict[tuple[str, str], list[str]] = {}
     for name, waiting, last in material.once(_not_run):
-        held.setdefault((waiting, last), []).append(name)
-    for (waiting, last), names in held.items():
+        groups.setdefault((waiting, last), []).append(name)
+    for (waiting, last), names in groups.items():
         yield waiting or "none", last, ", ".join(names)
 
 
 def _by_time(material: Material) -> Iterator[tuple[str, str]]:
-    held: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name, number, last in material.once(_not_swept):
-        held.setdefault(last, []).append(f"{name} ({count(number, 'point')})")
-    for last, names in held.items():
+        groups.setdefault(last, []).append(f"{name} ({count(number, 'point')})")
+    for last, names in groups.items():
         yield last, ", ".join(names)
 
 
 def _not_run(material: Material) -> list[tuple[str, str, str]]:
     """Checks of the suite without a judged value: the criteria that wait, and the last run."""
     run = {s.header.check for s in material.judged.samples if s.header.mode != PUBLISHED}
-    last: dict[str, str] = {}
-    for header in material.sessions.headers:
-        if header.mode != PUBLISHED:
-            last[header.check] = max(last.get(header.check, ""), header.time)
+    last = _last_runs(material, lambda header: header.check)
     waiting: dict[str, list[str]] = {}
     for key, criterion in material.site.criteria.items():
         if not (criterion.report_only or criterion.not_here):
             waiting.setdefault(criterion.metric.partition(".")[0], []).append(key)
     known = {m.check for m in material.site.catalogue.values() if m.check} - run
-    rows = [
-        (name, few(waiting.get(name, ()), MAX_NAMES), when(last[name]) if name in last else NEVER)
-        for name in known
-    ]
+    rows = [(name, few(waiting.get(name, ()), MAX_NAMES), last.get(name, NEVER)) for name in known]
     return sorted(rows, key=lambda row: (not row[1], row[0]))
+
+
+def _last_runs(material: Material, name_of: Callable[[Header], str]) -> dict[str, str]:
+    """When each check or sweep was last run. name_of: the name for a header."""
+    last: dict[str, str] = {}
+    for header in sorted(material.sessions.headers, key=lambda header: header.time):
+        if header.mode != PUBLISHED:
+            last[name_of(header)] = when(header.time)
+    return last
 
 
 def _places(material: Material) -> list[tuple[str, str, str]]:
     """Roles, links and file systems of the site on which nothing has a value."""
     system, found = material.site.system, [s for s in material.good if s.header.mode != PUBLISHED]
-    roles = {material.site.role_of(node) for node in material.measured}
     links = {link_of(s) for s in found}
     used = {s.conditions.get("file_system", s.dims.get("file_system")) for s in found}
-    run_on = {partition.role for partition in system.partitions.values()}
-    told = [
-        ("role", role, "no value of its nodes" if role in run_on else "no partition runs on it")
-        for role in system.nodes
-        if role not in roles and not _shared(material, role, roles)
-    ]
-    told += [("link", name, "no value over it") for name in system.links if name not in links]
-    return told + [
+    rows = list(_roles(material))
+    rows += [("link", name, "no value over it") for name in system.links if name not in links]
+    rows += [
         ("file system", name, "no value on it") for name in system.file_systems if name not in used
     ]
+    return rows
 
 
-def _shared(material: Material, role: str, roles: set[str | None]) -> bool:
-    """Whether some of a role's nodes were measured in another role that they have, too."""
-    mine = material.site.expected(role)
-    return any(mine & material.site.expected(other) for other in roles if other)
+def _roles(material: Material) -> Iterator[tuple[str, str, str]]:
+    """Roles without a value, unless some of their nodes were measured in another role."""
+    system, expected = material.site.system, material.site.expected
+    measured = {role for node in material.measured if (role := material.site.role_of(node))}
+    elsewhere = {node for role in measured for node in expected(role)}
+    run_on = {partition.role for partition in system.partitions.values()}
+    for role in system.nodes:
+        if role not in measured and elsewhere.isdisjoint(expected(role)):
+            why = "no value of its nodes" if role in run_on else "no partition runs on it"
+            yield "role", role, why
 
 
 def _not_swept(material: Material) -> list[tuple[str, int, str]]:
     """Sweep files of which no point is judged: name, points, and the last run."""
     run = {s.conditions.get("sweep", "") for s in material.judged.samples}
-    last: dict[str, str] = {}
-    for header in material.sessions.headers:
-        name = header.conditions.get("sweep", "")
-        last[name] = max(last.get(name, ""), header.time)
+    last = _last_runs(material, lambda header: header.conditions.get("sweep", ""))
+    sweeps = sorted(reading.examine()[0].items())
     return [
-        (name, len(sweep.points), when(last[name]) if name in last else NEVER)
-        for name, sweep in sorted(reading.examine()[0].items())
+        (name, len(sweep.points), last.get(name, NEVER))
+        for name, sweep in sweeps
         if name not in run
     ]

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from pages import Page
@@ -10,7 +11,7 @@ from siteproof.gate.decision import Ruling
 from siteproof.record import finding
 from siteproof.record.finding import Kind
 from siteproof.report import html, markdown
-from siteproof.report.chapters import nodes
+from siteproof.report.chapters import nodes, untested
 from siteproof.report.sections import Figure, Report, Section, Table, limited, limited_points
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
@@ -186,4 +187,18 @@ def test_nodes_with_findings_that_differ_only_in_numbers_are_one_group():
             ("n4", Kind.BELOW_BASELINE, "Health.errors", "3"),
         )
     ]
-    assert [names for _, names in nodes._alike(rulings)] == [["n1", "n2"], ["n3"], ["n4"]]
+    assert [group.nodes for group in nodes._alike(rulings)] == [["n1", "n2"], ["n3"], ["n4"]]
+
+
+def test_untested_nodes_are_grouped_by_the_fields_of_their_findings():
+    states = {
+        name: SimpleNamespace(node=name, untested=True, findings=[found])
+        for name, found in (
+            ("n1", finding.of(Kind.TOO_OLD, {"age": 90000, "limit": 3600}, check="Hpl")),
+            ("n2", finding.of(Kind.TOO_OLD, {"age": 99000, "limit": 3600}, check="Hpl")),
+            ("n3", finding.of(Kind.NOT_MEASURED, check="Hpl")),
+            ("n4", finding.of(Kind.NOT_MEASURED, check="Stream")),
+        )
+    }
+    found = list(untested._nodes(SimpleNamespace(fleet=SimpleNamespace(nodes=states))))
+    assert [row[:2] for row in found] == [("n[1-2]", "2"), ("n3", "1"), ("n4", "1")]
