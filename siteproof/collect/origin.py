@@ -53,7 +53,7 @@ def check(folder: Path, node: str, left: Raw, job: Manifest) -> str:
         raise OutputError(f"the credential is not genuine: {error}", BROKEN) from None
     except UserError as error:
         return f"munge, not checked: {error}"
-    _must_say(credential.said, folder.name, node, left, job)
+    _must_say(credential.message, folder.name, node, left, job)
     if credential.uid != job.origin.uid:
         raise OutputError(
             f"the credential is of user {credential.uid}, the job of user {job.origin.uid}", BROKEN

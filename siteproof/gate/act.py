@@ -170,8 +170,8 @@ def _run_all(
             "command": list(command.argv),
         }
         journal.add({**record, "phase": "before"})
-        error = client.change(command.argv)
-        error = error or _verify(command)
+        failure = client.change(command.argv)
+        error = str(failure) if failure else _verify(command)
         start = _start(command) if command.what == "create" and not error else {}
         journal.add({**record, **_now(), "phase": "after", "error": error, **start})
         if error:

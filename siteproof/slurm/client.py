@@ -10,6 +10,8 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
 from tempfile import TemporaryFile
 from typing import IO
 
@@ -20,11 +22,11 @@ from siteproof.errors import UserError, harmless
 from siteproof.slurm import records
 from siteproof.slurm.records import Node, Reservation
 
-TIMEOUT = 60  # seconds: a dead controller makes a client wait for ever
-AT_ONCE = 10  # seconds in which Slurm starts a step on idle nodes, if it ever does
-A_MOMENT = 5  # seconds that srun has to end when all has been said
-MOST = 2**20  # bytes that are read of what nodes print
-SHORT = 30  # seconds, where an answer only saves a wait
+TIMEOUT = 60  # seconds: without a limit, a dead controller blocks a client for ever
+AT_ONCE = 10  # seconds within which Slurm starts a step on idle nodes
+A_MOMENT = 5  # seconds that srun has to end after the last answer
+MAX_OUTPUT = 2**20  # bytes that are read of what nodes print
+SHORT = 30  # seconds, for queries that can be left out
 _DENIED = re.compile(r"Invalid user id|permission denied", re.IGNORECASE)
 
 
@@ -33,15 +35,15 @@ def allocation() -> NodeSet:
 
     Raises UserError.
     """
-    held = os.environ.get("SLURM_JOB_NODELIST", "") if os.environ.get("SLURM_JOB_ID") else ""
+    nodes = os.environ.get("SLURM_JOB_NODELIST", "") if os.environ.get("SLURM_JOB_ID") else ""
     try:
-        return nodesets.parse(held)
+        return nodesets.parse(nodes)
     except ValueError as error:
         raise UserError("SLURM_JOB_NODELIST", str(error)) from None
 
 
 def node_states(nodes: NodeSet | None = None) -> dict[str, Node]:
-    """The nodes as sinfo sees them, all if none are named. Raises UserError."""
+    """The nodes as sinfo prints them, all if none are named. Raises UserError."""
     command = ["sinfo", "-h", "-N", "-o", records.SINFO_FORMAT]
     found = records.parse_sinfo(_ask(command + ([f"--nodes={nodes}"] if nodes else [])))
     if not found and not nodes:
@@ -51,18 +53,18 @@ def node_states(nodes: NodeSet | None = None) -> dict[str, Node]:
 
 @functools.cache
 def memory() -> dict[str, int]:
-    """MiB of memory that slurm.conf says of each node; asked once a session. Raises UserError."""
+    """MiB of memory of each node in slurm.conf; queried once a session. Raises UserError."""
     return records.parse_memory(_ask(["sinfo", "-h", "-N", "-o", records.MEMORY_FORMAT]))
 
 
 @functools.cache
 def first_look() -> dict[str, Node]:
-    """The state of all nodes when the session first asked. Raises UserError."""
+    """The state of all nodes at the first query of the session. Raises UserError."""
     return node_states()
 
 
 def all_nodes() -> dict[str, Node]:
-    """The nodes as scontrol sees them, with their comments. Raises UserError."""
+    """The nodes as scontrol prints them, with their comments. Raises UserError."""
     return records.parse_nodes(_ask(["scontrol", "-o", "show", "nodes"]))
 
 
@@ -73,16 +75,16 @@ def reservations() -> dict[str, Reservation]:
 
 @functools.cache
 def reserved(name: str) -> NodeSet:
-    """The nodes of a reservation, of several with commas between. Raises UserError.
+    """The nodes of a reservation, or of several with commas between. Raises UserError.
 
-    Owed once a session: no job of the reservation can have others.
+    Queried once a session: no job of the reservation can have others.
     """
-    held = nodesets.of()
+    nodes = nodesets.of()
     for one in name.split(","):
         text = _ask(["scontrol", "-o", "show", f"reservation={one}"])
         for reservation in records.parse_reservations(text).values():
-            held.update(reservation.nodes)
-    return held
+            nodes.update(reservation.nodes)
+    return nodes
 
 
 def jobs_on(nodes: str) -> list[str]:
@@ -103,7 +105,7 @@ def jobs_on(nodes: str) -> list[str]:
 
 
 def queued(jobs: Sequence[str]) -> set[str]:
-    """Those of the jobs that Slurm still holds or runs; all of them if Slurm does not answer."""
+    """Those of the jobs that Slurm still lists; all of them if Slurm does not answer."""
     if not jobs:
         return set()
     try:
@@ -123,12 +125,12 @@ def settings() -> dict[str, str]:
 
 @functools.cache
 def hosts() -> dict[str, list[str]]:
-    """By node, host names and addresses by which Slurm knows it. Raises UserError."""
+    """Each node's host names and addresses in Slurm. Raises UserError."""
     return records.parse_hosts(_ask(["sinfo", "-h", "-N", "-o", records.HOSTS_FORMAT]))
 
 
 def version() -> str:
-    """Slurm's version; empty where no Slurm says it."""
+    """Slurm's version; empty if Slurm does not answer."""
     try:
         done = _run(["sinfo", "--version"], SHORT)
     except (OSError, subprocess.TimeoutExpired):
@@ -141,8 +143,8 @@ def on_each(
 ) -> subprocess.CompletedProcess[str]:
     """Run a short script once on each node, which must be free, and wait for no busy one.
 
-    answered: how many nodes have answered by what was printed; srun itself would wait for one that
-    hangs.
+    answered: the number of nodes that have answered, from the output so far; srun itself would wait
+    for a node that hangs.
     """
     argv = [
         "srun",
@@ -170,23 +172,23 @@ def on_each(
         end = time.monotonic() + TIMEOUT
         try:
             while process.poll() is None and time.monotonic() < end:
-                if max(os.fstat(file.fileno()).st_size for file in (out, err)) > MOST:
-                    break  # more is no answer, and would fill the disk
-                if answered(_told(out)) >= len(nodes):
+                if max(os.fstat(file.fileno()).st_size for file in (out, err)) > MAX_OUTPUT:
+                    break  # more is not an answer, and would fill the disk
+                if answered(_printed(out)) >= len(nodes):
                     end = min(end, time.monotonic() + A_MOMENT)
                 time.sleep(0.05)
         finally:
             _end(process)
-        return subprocess.CompletedProcess(argv, process.returncode, _told(out), _told(err))
+        return subprocess.CompletedProcess(argv, process.returncode, _printed(out), _printed(err))
 
 
-def _told(file: IO[str]) -> str:
-    """What a command has printed so far, as far as anybody will read."""
-    return os.pread(file.fileno(), MOST, 0).decode(errors="replace")
+def _printed(file: IO[str]) -> str:
+    """What a command has printed so far, up to MAX_OUTPUT."""
+    return os.pread(file.fileno(), MAX_OUTPUT, 0).decode(errors="replace")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End srun, which ends its step, and what it has started; first by what it may catch."""
+    """End srun, which ends its step, and its processes: by SIGTERM first, then by SIGKILL."""
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -196,23 +198,39 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def change(argv: Sequence[str]) -> str:
-    """Run one scontrol command. Returns what went wrong in a line; empty: nothing did.
+class Cause(Enum):
+    """Why a command changed nothing, as the end of its message."""
 
-    Raises UserError where there is no such command.
-    """
+    NO_ANSWER = f"no answer from Slurm within {TIMEOUT} s"
+    # Slurm prints the same for a user that it does not know.
+    DENIED = "; only root, SlurmUser and operators may change reservations, for users Slurm knows"
+    FAILED = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A command of Slurm that changed nothing. message: what Slurm printed, in one line."""
+
+    cause: Cause
+    message: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.message}{self.cause.value}"
+
+
+def change(argv: Sequence[str]) -> Failure | None:
+    """Run one scontrol command; None if it succeeds. Raises UserError if it is not installed."""
     try:
         done = _run(argv, TIMEOUT)
     except FileNotFoundError:
         raise _missing(argv[0]) from None
     except subprocess.TimeoutExpired:
-        return f"no answer from Slurm within {TIMEOUT} s"
+        return Failure(Cause.NO_ANSWER)
     if done.returncode == 0:
-        return ""
-    said = " ".join(harmless(" ".join((done.stderr or done.stdout).split())).split())
-    if _DENIED.search(said):  # Slurm says the same of a user that it does not know
-        said += "; reservations are for root, SlurmUser and operators to make, for users it knows"
-    return said or f"exit code {done.returncode}"
+        return None
+    printed = harmless(" ".join((done.stderr or done.stdout).split()))
+    message = " ".join(printed.split()) or f"exit code {done.returncode}"
+    return Failure(Cause.DENIED if _DENIED.search(message) else Cause.FAILED, message)
 
 
 def _ask(argv: Sequence[str]) -> str:
@@ -229,11 +247,11 @@ def _ask(argv: Sequence[str]) -> str:
 
 
 def _missing(program: str) -> UserError:
-    return UserError(program, "not found here; the scheduler of the site is Slurm")
+    return UserError(program, "not found on PATH; it is required because the site uses Slurm")
 
 
 def _run(argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Times in seconds since 1970, words in English."""
+    """Run it with times in seconds since 1970 and messages in English."""
     return subprocess.run(
         list(argv),
         capture_output=True,

@@ -1,7 +1,7 @@
-"""munge, by which Slurm knows who speaks from where: credentials, made here and read here.
+"""munge, by which Slurm knows the user and host of a request: credentials, made and read here.
 
 Any process of a host that holds the cluster's key can read a credential; only root there can make
-one for another user or host. Its age and a second reading are Slurm's concern, and not ours.
+one for another user or host. Its age, and whether it was read before, do not matter here.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _FIELD = re.compile(r"^([A-Z_]+): +(\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Credential:
-    """Who has said what. address: of the host on which it was made, as munged there knows it."""
+    """A user's message. address: of the host on which it was made, as munged there knows it."""
 
     uid: int
     address: str
-    said: str
+    message: str
 
     @property
     def of_no_host(self) -> bool:
@@ -39,7 +39,7 @@ class Credential:
 
 
 class Forged(Exception):
-    """No credential that munged here accepts."""
+    """Not a credential that munged here accepts."""
 
 
 def read(text: str) -> Credential:
@@ -48,24 +48,24 @@ def read(text: str) -> Credential:
     Raises Forged; UserError where munged does not answer.
     """
     if not text.startswith("MUNGE:") or len(text) > LONGEST:
-        raise Forged("it is no credential of munge")
+        raise Forged("it is not a munge credential")
     done = _run("unmunge", "-N", "-k", ",".join(_KEYS), given=text)
     if done.returncode in (MISSING, SOCKET):
         raise UserError("unmunge", harmless(" ".join(done.stderr.split())) or "no answer")
-    head, _, said = done.stdout.partition("\n\n")
+    head, _, message = done.stdout.partition("\n\n")
     found = dict(_FIELD.findall(head))
     if found.get("STATUS") not in GENUINE or not found.keys() >= set(_KEYS):
         raise Forged(harmless(" ".join(done.stderr.split())) or "munged refuses it")
     try:
         ipaddress.ip_address(found["ENCODE_HOST"])
-        return Credential(int(found["UID"]), found["ENCODE_HOST"], said.strip())
+        return Credential(int(found["UID"]), found["ENCODE_HOST"], message.strip())
     except ValueError:
         raise Forged("it names no host or user") from None
 
 
 @functools.cache
 def own() -> Credential:
-    """What munge says of this process on this host. Raises UserError where it says nothing."""
+    """The credential of this process on this host. Raises UserError if munge gives none."""
     done = _run("munge", "-n")
     if done.returncode:
         raise UserError("munge", harmless(" ".join(done.stderr.split())) or "no credential")
@@ -83,7 +83,7 @@ def socket() -> str:
 
 
 def _run(program: str, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    where = ["-S", place] if (place := _socket_or_usual()) else []
+    where = ["-S", place] if (place := _socket_or_default()) else []
     try:
         return subprocess.run(
             [program, *where, *words],
@@ -100,7 +100,7 @@ def _run(program: str, *words: str, given: str = "") -> subprocess.CompletedProc
         return subprocess.CompletedProcess(program, SOCKET, "", "munged does not answer")
 
 
-def _socket_or_usual() -> str:
+def _socket_or_default() -> str:
     try:
         return socket()
     except UserError:

@@ -23,7 +23,7 @@ HOSTS_FORMAT = "%N|%n|%o"
 _STATE = re.compile(r" State=(\S+)(?=\s)")  # a blank must follow, or the line was cut within it
 # What people write comes last, and may hold what looks like a field. 25.05 ends with these.
 _LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationName)=")
-_STAMP = re.compile(r" \[[^\s\]]+@\d[\dT:.-]*\]")  # behind a reason: who and when
+_STAMP = re.compile(r" \[[^\s\]]+@\d[\dT:.-]*\]")  # after a reason: who and when
 _FIELD = re.compile(r" \w+=")
 _RESERVATION = re.compile(
     r"ReservationName=(\S+) StartTime=(\d+) .*? Nodes=(\S*) NodeCnt=", re.DOTALL
@@ -32,7 +32,7 @@ _RESERVATION = re.compile(
 
 @dataclass(frozen=True)
 class Node:
-    """A node as Slurm sees it. reason, comment: what people or Slurm wrote; sinfo has none."""
+    """A node in Slurm. reason, comment: what people or Slurm wrote; sinfo has no comment."""
 
     name: str
     state: NodeState = node_state("IDLE")
@@ -47,7 +47,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A reservation. start: seconds since 1970, which with the name tells whose it is."""
+    """A reservation. start: seconds since 1970, which with the name identifies it."""
 
     name: str
     start: int
@@ -68,7 +68,7 @@ def parse_sinfo(text: str) -> dict[str, Node]:
 
 
 def parse_memory(text: str) -> dict[str, int]:
-    """Read `sinfo -h -N -o MEMORY_FORMAT`: MiB by node; none of a node of which nothing is set."""
+    """Read `sinfo -h -N -o MEMORY_FORMAT`: MiB by node; none for a node without RealMemory."""
     found = {}
     for line in text.splitlines():
         name, _, size = line.strip().partition("|")
@@ -96,9 +96,9 @@ def parse_nodes(text: str) -> dict[str, Node]:
         name, _, rest = line.removeprefix("NodeName=").partition(" ")
         state = _STATE.search(f" {rest}")
         if not line.startswith("NodeName=") or state is None:
-            continue  # the second line of somebody's comment
+            continue  # the second line of a comment
         if name in found:
-            raise UserError("scontrol", f"tells of node {harmless(name)} twice")
+            raise UserError("scontrol", f"lists node {harmless(name)} twice")
         found[name] = Node(name, node_state(state[1]), *_words(rest))
     return found
 
@@ -113,8 +113,8 @@ def _words(rest: str) -> tuple[str, str]:
         reason, text = rest[match.end() :], ""
         if stamp := _STAMP.search(reason):
             reason, text = reason[: stamp.start()], reason[stamp.end() :]
-    behind = _LAST.search(text)
-    comment = text[behind.end() :] if behind and behind[1] == "Comment" else ""
+    following = _LAST.search(text)
+    comment = text[following.end() :] if following and following[1] == "Comment" else ""
     # Ours holds no '=', so the next field ends it; of another's only the beginning matters.
     comment = _FIELD.split(comment, maxsplit=1)[0].strip() or comment.strip()
     return harmless(reason.strip()), harmless(comment)
@@ -125,10 +125,10 @@ def parse_reservations(text: str) -> dict[str, Reservation]:
     found = {}
     for name, start, nodes in _RESERVATION.findall(text):
         try:
-            held = nodesets.parse("" if nodes == "(null)" else nodes)
+            of_it = nodesets.parse("" if nodes == "(null)" else nodes)
         except ValueError as error:
             raise UserError("scontrol", f"reservation {harmless(name)}: {error}") from None
-        found[name] = Reservation(name, int(start), held)
+        found[name] = Reservation(name, int(start), of_it)
     return found
 
 
@@ -137,7 +137,7 @@ def unusable(
 ) -> dict[str, str]:
     """The expected nodes that cannot take a job, each with the reason.
 
-    outside: the job runs in no reservation, so it would wait for a reserved node for ever.
+    outside: the job runs in no reservation, so it would wait for ever for a reserved node.
     """
     lost = {}
     for name in expected:

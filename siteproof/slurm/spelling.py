@@ -117,9 +117,9 @@ _RESERVED = frozenset({Flag.MAINTENANCE, Flag.RESERVED})
 class NodeState:
     """A node's state. said: as Slurm wrote it. strange: words that this release does not know.
 
-    A flag that a later Slurm adds leaves the judgement to the others: so far most flags only told
-    more of a node that takes jobs (PLANNED, DYNAMIC_NORM, BLOCKED, EXTERNAL), and to lose all nodes
-    of a cluster by its update would be worse than a job that waits. A base state that is not known
+    A flag that a later Slurm adds leaves the judgement to the others: so far most flags only
+    describe a node that takes jobs (PLANNED, DYNAMIC_NORM, BLOCKED, EXTERNAL), and a job that
+    waits is better than losing all nodes of a cluster by its update. A base state that is not known
     is UNKNOWN, and the node is not used.
     """
 
@@ -157,7 +157,7 @@ class NodeState:
 
     @property
     def reserved(self) -> bool:
-        """Whether only jobs of some reservation may run on the node."""
+        """Whether only jobs in a reservation may run on the node."""
         return bool(self.flags & _RESERVED)
 
     @property
@@ -180,33 +180,33 @@ class NodeState:
 def node_state(said: str) -> NodeState:
     """Read a node's state as scontrol or sinfo write it, in the long or the short form."""
     first, *others = said.upper().split("+")
-    word, flags = _without_suffix(first)
-    base, flag = _WORDS.get(word) or (_BASES.get(word, Base.UNKNOWN), _FLAGS.get(word))
+    name, flags = _without_suffix(first)
+    base, flag = _WORDS.get(name) or (_BASES.get(name, Base.UNKNOWN), _FLAGS.get(name))
     flags |= {flag} if flag else set()
-    strange = set() if word in _WORDS or word in _BASES or word in _FLAGS else {word}
+    strange = set() if name in _WORDS or name in _BASES or name in _FLAGS else {name}
     for other in others:
-        word, more = _without_suffix(other)
+        name, more = _without_suffix(other)
         flags |= more
-        if not word:  # sinfo's `allocated+`
+        if not name:  # sinfo's `allocated+`
             flags.add(Flag.COMPLETING)
-        elif word in _FLAGS:
-            flags.add(_FLAGS[word])
-        elif word in _BASES:
-            base = _BASES[word]  # ALLOCATED+DOWN, as releases before 22.05 wrote it
+        elif name in _FLAGS:
+            flags.add(_FLAGS[name])
+        elif name in _BASES:
+            base = _BASES[name]  # ALLOCATED+DOWN, as releases before 22.05 wrote it
         else:
-            strange.add(word)
+            strange.add(name)
     return NodeState(said, base, frozenset(flags), frozenset(strange - {""}))
 
 
-def _without_suffix(word: str) -> tuple[str, set[Flag]]:
-    bare = word.rstrip("".join(_SUFFIXES))
-    return bare, {_SUFFIXES[character] for character in word[len(bare) :]}
+def _without_suffix(name: str) -> tuple[str, set[Flag]]:
+    bare = name.rstrip("".join(_SUFFIXES))
+    return bare, {_SUFFIXES[character] for character in name[len(bare) :]}
 
 
 def without_resizing(state: str | None) -> str | None:
     """A job's states, with commas between, without the records from before it lost a node.
 
-    Slurm keeps them for ever as RESIZING, beside the record of what is left of the job.
+    Slurm keeps them for ever as RESIZING, next to the record of what is left of the job.
     """
     if not state:
         return state

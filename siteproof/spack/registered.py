@@ -1,4 +1,4 @@
-"""What is built of an environment here: written last by `siteproof build`, read before checks."""
+"""What is built of an environment here: `siteproof build` writes it last, checks read it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from enum import Enum
 from itertools import chain
 from pathlib import Path
 
@@ -51,7 +52,7 @@ _READER = TypeAdapter(Registered)
 
 
 def read(system: str, name: str) -> Registered | None:
-    """The registration; None: not built here. Raises UserError if the file is not whole."""
+    """The registration; None: not built here. Raises UserError if the file is incomplete."""
     path = places.folder(system, name) / places.REGISTERED
     try:
         record = files.read_json(path, below=files.folder(), limit=files.OUTPUT)
@@ -68,29 +69,50 @@ def read(system: str, name: str) -> Registered | None:
         ) from None
 
 
-def difference(system: str, found: Registered) -> str:
-    """How what is installed differs from the lock, in a few words; empty: not at all.
+class Differs(Enum):
+    """How an installation differs from its lock, as a sentence with the builds or the file."""
+
+    LOCK_CHANGED = "its lock has changed since it was built"
+    LOCK_UNREADABLE = "its lock is missing or broken"
+    NOT_INSTALLED = "not installed: {}"
+    FILE_MISSING = "{} is missing"
+    FOREIGN_FILE = "{} belongs to no package of the lock"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs first. of: the builds or the file."""
+
+    kind: Differs
+    of: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        more = ", …" if len(self.of) > MAX_BUILDS else ""
+        return self.kind.value.format(", ".join(self.of[:MAX_BUILDS]) + more)
+
+
+def difference(system: str, found: Registered) -> Difference | None:
+    """How what is installed differs from the lock, if it does.
 
     No call of Spack: what Spack wrote into each package is read, some tens of small files.
     """
     path = places.folder(system, found.name) / places.LOCK
     try:
         if places.digest(path) != found.lock:
-            return "its lock has changed since it was built"
+            return Difference(Differs.LOCK_CHANGED)
         locked = lock.read(path)
     except (OSError, UserError):
-        return "its lock is missing, or broken"
+        return Difference(Differs.LOCK_UNREADABLE)
     if missing := lock.missing(locked.needed, found.prefixes):
-        more = [] if len(missing) <= MAX_BUILDS else ["…"]
-        return f"not installed: {', '.join([*map(str, missing[:MAX_BUILDS]), *more])}"
+        return Difference(Differs.NOT_INSTALLED, tuple(map(str, missing)))
     homes = [Path(prefix).resolve() for prefix in found.prefixes.values()]
     for file in chain(*found.features.values()):
         real = Path(file).resolve()
         if not real.exists():
-            return f"{file} is missing"
+            return Difference(Differs.FILE_MISSING, (file,))
         if not any(real.is_relative_to(home) for home in homes):
-            return f"{file} belongs to no package of the lock"
-    return ""
+            return Difference(Differs.FOREIGN_FILE, (file,))
+    return None
 
 
 def mend(name: str) -> str:

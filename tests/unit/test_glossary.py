@@ -46,7 +46,6 @@ ALLOWED: dict[str, int] = {
     "siteproof/published": 10,
     "siteproof/record": 96,
     "siteproof/report": 140,
-    "siteproof/slurm": 31,
     "siteproof/wording": 5,
 }
 TEXTS = (".md", ".py", ".sh", ".j2", ".yaml", ".css", ".json")

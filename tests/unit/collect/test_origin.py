@@ -371,7 +371,7 @@ def test_munge_itself_says_who_and_where(tmp_path, monkeypatch):
         made = subprocess.run(["munge", "-S", place, "-s", "a b"], capture_output=True, text=True)
         for _ in range(2):  # the second time it is a replay
             told = munge.read(made.stdout.strip())
-            assert (told.uid, told.said) == (0, "a b")
+            assert (told.uid, told.message) == (0, "a b")
         assert munge.own().address == told.address
         for broken in ("MUNGE:AwQ:", made.stdout.strip()[:-9] + "AAAAAAA=:"):
             with pytest.raises(munge.Forged):

@@ -4,6 +4,7 @@ import pytest
 
 from siteproof.errors import UserError
 from siteproof.slurm import client
+from siteproof.slurm.client import Cause, Failure
 
 
 @pytest.fixture
@@ -111,18 +112,14 @@ def test_without_jobs_slurm_is_not_asked(slurm):
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "failure"),
     [
-        ("true", ""),
-        ("exit 4", "exit code 4"),
-        ("echo a; exit 1", "a"),
-        (
-            "echo 'Invalid user id' >&2; exit 1",
-            "Invalid user id; reservations are for root, SlurmUser "
-            "and operators to make, for users it knows",
-        ),
+        ("true", None),
+        ("exit 4", Failure(Cause.FAILED, "exit code 4")),
+        ("echo a; exit 1", Failure(Cause.FAILED, "a")),
+        ("echo 'Invalid user id' >&2; exit 1", Failure(Cause.DENIED, "Invalid user id")),
     ],
 )
-def test_what_became_of_a_change(script, told, slurm):
+def test_a_change_that_fails_has_its_cause(script, failure, slurm):
     slurm("scontrol", script)
-    assert client.change(["scontrol", "update"]) == told
+    assert client.change(["scontrol", "update"]) == failure

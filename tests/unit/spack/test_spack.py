@@ -11,7 +11,7 @@ import pytest
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import names
 from siteproof.spack import env_files, lint_envs, lock, merge, places, registered
-from siteproof.spack.registered import Registered
+from siteproof.spack.registered import Difference, Differs, Registered
 
 PACKAGES = "packages:\n  openmpi:\n    externals:\n    - {spec: openmpi@4.1.4, prefix: /usr}\n"
 HASH = "abcdefghijklmnopqrstuvwxyz234567"
@@ -214,7 +214,7 @@ def differs():
 
 
 def test_what_is_as_the_lock_says_differs_in_nothing(installed):
-    assert differs() == ""
+    assert differs() is None
 
 
 def test_what_is_needed_only_to_build_may_be_gone(installed):
@@ -223,31 +223,31 @@ def test_what_is_needed_only_to_build_may_be_gone(installed):
 
 def test_a_package_that_was_removed_is_named(installed):
     shutil.rmtree(installed[1])
-    assert differs() == f"not installed: ior@4.0.0/{HASH[:7]}"
+    assert differs() == Difference(Differs.NOT_INSTALLED, (f"ior@4.0.0/{HASH[:7]}",))
 
 
 def test_another_build_in_the_same_place_is_not_what_the_lock_says(installed):
     (installed[1] / ".spack/spec.json").write_text(
         json.dumps({"spec": {"nodes": [{"hash": OTHER}]}})
     )
-    assert differs() == f"not installed: ior@4.0.0/{HASH[:7]}"
+    assert differs() == Difference(Differs.NOT_INSTALLED, (f"ior@4.0.0/{HASH[:7]}",))
 
 
 def test_a_lock_that_was_made_anew_is_told(installed):
     with (installed[0] / "spack.lock").open("a") as file:
         file.write("\n")
-    assert differs() == "its lock has changed since it was built"
+    assert differs() == Difference(Differs.LOCK_CHANGED)
 
 
 def test_a_program_of_somebody_else_in_the_view_is_told(installed):
     (installed[0] / "view/bin/ior").unlink()
     (installed[0] / "view/bin/ior").symlink_to("/bin/true")
-    assert differs().endswith("ior belongs to no package of the lock")
+    assert differs().kind is Differs.FOREIGN_FILE
 
 
 def test_a_view_without_the_program_is_told(installed):
     (installed[0] / "view/bin/ior").unlink()
-    assert differs().endswith("bin/ior is missing")
+    assert differs().kind is Differs.FILE_MISSING
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"roots": [{}], "concrete_specs": {}}', "\x00"])
