@@ -74,6 +74,7 @@ class Options:
 )
 @click.option(
     "--beside",
+    "overlapping",
     multiple=True,
     metavar="RESERVATION",
     help="A reservation of somebody else that the quarantine may overlap, such as the "

@@ -17,7 +17,7 @@ from siteproof.published.imported import Import
 from siteproof.sites import published_csv
 from siteproof.units import count
 
-_SHOWN = 20  # refused lines
+MAX_REFUSED = 20  # lines
 _MAX_NAMES = 3  # files with the same values
 _KEPT = (State.NEW, State.GROWN, State.SAME)
 
@@ -78,20 +78,20 @@ def _csv(file: Path, system: str, dry_run: bool) -> None:
         click.echo(f"{file.name}: {count(len(rows), 'figure')}; nothing was written")
         return
     done = imported.keep(file, rows.values(), files.perflogs())
-    for word, paths in (
+    for kind, paths in (
         ("new", done.new),
         ("changed", done.changed),
         ("no longer in it, to be removed by hand", done.obsolete),
     ):
         for path in paths:
-            click.echo(f"{word}: {path.relative_to(files.folder())}")
+            click.echo(f"{kind}: {path.relative_to(files.folder())}")
     click.echo(_answer(file, done))
 
 
 def _answer(file: Path, done: Import) -> str:
     counts = {"new": done.new, "changed": done.changed, "as they were": done.same}
-    told = ", ".join(f"{len(paths)} {word}" for word, paths in counts.items() if paths)
-    return f"{file.name}: {count(done.figures, 'figure')}; files of samples: {told}"
+    shown = ", ".join(f"{len(paths)} {kind}" for kind, paths in counts.items() if paths)
+    return f"{file.name}: {count(done.figures, 'figure')}; files of samples: {shown}"
 
 
 # ---- of ReFrame
@@ -137,20 +137,20 @@ def _remarks(done: copying.Import, system: str) -> None:
     """What a person should know of the files that are kept."""
     kept = done.of(*_KEPT)
     for name in sorted({name for file in kept for name in file.content.systems} - {system}):
-        click.echo(f"system {name}, as the files say: taken as {system}, told in the conditions")
+        click.echo(f"system {name} of the files is imported as {system}; the conditions name it")
     for text, number in Counter(text for file in kept for text in file.content.notes).items():
         click.echo(f"{text}, in {count(number, 'file')}")
     refused = [text for file in kept for text in file.content.refused]
-    for text in refused[:_SHOWN]:
+    for text in refused[:MAX_REFUSED]:
         click.echo(f"refused: {text}")
-    if len(refused) > _SHOWN:
-        click.echo(f"refused: {len(refused) - _SHOWN} more lines")
+    if len(refused) > MAX_REFUSED:
+        click.echo(f"refused: {len(refused) - MAX_REFUSED} more lines")
 
 
 def _total(done: copying.Import) -> str:
     kept = [file.content for file in done.of(*_KEPT)]
-    counts = {word: len(done.of(word)) for word in State}
-    words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    counts = {kind: len(done.of(kind)) for kind in State}
+    words = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
     if not kept:
         return f"no figure; files: {words}"
     figures = sum(content.figures for content in kept)

@@ -57,7 +57,7 @@ def test_a_healthy_star_is_shown_whole_and_is_exit_code_0(net):
     done = net.ask()
     assert (done.code, done.out.splitlines()[-1]) == (0, f"{METRIC} over lan: no bad pair")
     assert any(" n12 " in line and line.count(" 9.") == 2 for line in done.out.splitlines())
-    assert "24 pairs of 13 nodes, usual 9.4" in done.out
+    assert "24 pairs of 13 nodes, median 9.4" in done.out
 
 
 def test_a_bad_client_is_named_with_its_side_and_marked(net):
@@ -186,7 +186,7 @@ def test_a_count_that_no_criterion_bounds_is_not_judged(net):
     done = net.ask(metric="TcpBandwidth.retransmits")
     assert (done.code, done.out.splitlines()[-1]) == (
         3,
-        "TcpBandwidth.retransmits over lan: no criterion says which of 6 pairs are bad",
+        "TcpBandwidth.retransmits over lan: no criterion decides which of 6 pairs are bad",
     )
 
 

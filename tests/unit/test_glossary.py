@@ -38,14 +38,14 @@ ALLOWED: dict[str, int] = {
     "checks": 1,
     "siteproof": 25,
     "siteproof/analysis": 87,
-    "siteproof/cli": 43,
+    "siteproof/cli": 32,
     "siteproof/compare": 4,
     "siteproof/curves": 70,
     "siteproof/derive": 1,
     "siteproof/export": 1,
     "siteproof/published": 10,
     "siteproof/record": 96,
-    "siteproof/report": 140,
+    "siteproof/report": 86,
     "siteproof/wording": 5,
 }
 TEXTS = (".md", ".py", ".sh", ".j2", ".yaml", ".css", ".json")

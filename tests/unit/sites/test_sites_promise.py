@@ -119,9 +119,9 @@ def test_text_and_report_only_have_no_limit():
 
 
 def test_a_share_of_what_the_hardware_lacks():
-    with pytest.raises(UserError, match="says nothing of its peak"):
+    with pytest.raises(UserError, match="the hardware has no peak"):
         HPL.met(Decimal(1), "GFLOPS", Hardware())
-    with pytest.raises(UserError, match="says nothing of its peak"):
+    with pytest.raises(UserError, match="the hardware has no peak"):
         HPL.limit("GFLOPS")
 
 
