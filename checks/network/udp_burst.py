@@ -5,7 +5,7 @@ from reframe.core.builtins import variable
 
 from siteproof.checks import loading
 from siteproof.checks.udp import POWER, UdpCheck, UdpRun
-from siteproof.derive.udp_burst import ASKED_MBPS
+from siteproof.derive.udp_burst import REQUESTED_MBPS
 from siteproof.errors import UserError
 from siteproof.sites.catalogue import MODES
 
@@ -55,13 +55,13 @@ class UdpBurst(UdpCheck):
             for seconds in (self.seconds_of_small, self.seconds_of_large, self.seconds_of_step)
         )
         return [
-            UdpRun("small", small, POWER, ASKED_MBPS, SMALL, window=0),
-            UdpRun("large", large, mbps=ASKED_MBPS, burst=LARGE, until_loss=True),
+            UdpRun("small", small, POWER, REQUESTED_MBPS, SMALL, window=0),
+            UdpRun("large", large, mbps=REQUESTED_MBPS, burst=LARGE, until_loss=True),
             *(
                 UdpRun(
                     "step",
                     max(step, self.seconds_for(burst)),
-                    mbps=ASKED_MBPS,
+                    mbps=REQUESTED_MBPS,
                     burst=burst,
                     until_loss=True,
                 )
@@ -72,4 +72,4 @@ class UdpBurst(UdpCheck):
     def seconds_for(self, burst: int) -> int:
         """How long a run has to be, in whole seconds, to hold enough bursts of so many packets."""
         bits = 8 * LEAST_BURSTS * burst * (self.over.mtu or JUMBO)
-        return -(-bits // (ASKED_MBPS * 10**6))
+        return -(-bits // (REQUESTED_MBPS * 10**6))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from siteproof import units
 from siteproof.derive import Derived, Given, must_be
+from siteproof.derive.limitations import Limit, Limitation
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, blas
 from siteproof.record.series import VARIABLE
@@ -46,8 +47,8 @@ def derive(given: Given) -> Derived:
     memory = max(_memory_of_job(raw), int(given.fact("memory", "0")))
     share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
     conditions["memory_share"] = f"{share:.4f}"
-    if warning := blas_warning(conditions, raw.meta.get("flags", "")):
-        conditions["blas_warning"] = warning
+    if limitation := limit_of_blas(conditions, raw.meta.get("flags", "")):
+        conditions["blas_warning"] = str(limitation)
     if peak := given.fact("peak", ""):
         readings = [*readings, _share_of_peak(readings, peak)]
     return readings, conditions
@@ -62,24 +63,23 @@ def _memory_of_job(raw: Raw) -> int:
     return given * 1024
 
 
-def blas_warning(conditions: Mapping[str, str], flags: str) -> str:
+def limit_of_blas(conditions: Mapping[str, str], flags: str) -> Limitation | None:
     """Which instructions of the processor the kernel of the BLAS leaves unused, and why."""
     family, kernel = conditions.get("blas", ""), conditions.get("blas_kernel", "")
     unused = blas.unused_instructions(kernel, set(flags.split()))
     if not unused:
-        return ""
-    leaves = f"does not use {unused}, which the processor offers."
+        return None
+    details = {"kernel": kernel, "unused": f"{unused}"}
     chosen = [
         f"{variable}={conditions[VARIABLE + variable]}"
         for variable in sorted(blas.KERNEL_VARIABLES.get(family, blas.ALL_KERNEL_VARIABLES))
         if VARIABLE + variable in conditions
     ]
     if chosen:
-        names = " and ".join(chosen)
-        return f"{names} in the environment chose the kernel of the BLAS: {kernel} {leaves}"
-    if family == "mkl":  # it knows other makers' processors, and still has no code for all of them
-        return f"MKL does not use all of this processor: its kernel {kernel} {leaves}"
-    return f"The BLAS did not know this processor: its kernel {kernel} {leaves}"
+        details["variables"] = " and ".join(chosen)
+        return Limitation(Limit.KERNEL_CHOSEN, details)
+    # MKL knows other makers' processors, and still has no code for all of them.
+    return Limitation(Limit.KERNEL_OF_MKL if family == "mkl" else Limit.KERNEL_UNKNOWN, details)
 
 
 def _share_of_peak(readings: list[Reading], peak: str) -> Reading:

@@ -25,11 +25,10 @@ def derive(given: Given) -> Derived:
     tasks_per_node = min(int(given.fact("tasks")), int(given.fact("tasks_per_node", "1")))
     must_be("ior: tasks per node", conditions.get("tasks_per_node"), tasks_per_node)
     for phase, metric in BYTES.items():
-        moved = [str(r.value) for r in given.of_phase(phase) if r.metric == metric]
-        if moved != [conditions.get("size")]:
+        moved = ", ".join(str(r.value) for r in given.of_phase(phase) if r.metric == metric)
+        if moved != conditions.get("size"):
             raise OutputError(
-                f"ior: {phase} of {', '.join(moved) or 'nothing'}, "
-                f"expected {conditions.get('size')} bytes",
+                f"ior: {phase} of {moved or 'nothing'}, expected {conditions.get('size')} bytes",
                 "invalid",
             )
     found = []
@@ -37,5 +36,6 @@ def derive(given: Given) -> Derived:
         phase = reading.dims["phase"]
         if reading.metric.partition("_")[0] == phase and reading.metric != BYTES[phase]:
             found.append(Reading(reading.metric, reading.value, reading.unit))
-    dropped = {"tasks", "tasks_per_node", *(axis for axis in AXES if axis in given.facts)}
-    return found, {key: value for key, value in conditions.items() if key not in dropped}
+    for key in ("tasks", "tasks_per_node", *(set(AXES) & given.facts.keys())):
+        conditions.pop(key, None)
+    return found, conditions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from siteproof.derive import Derived, Given
+from siteproof.derive.limitations import Limit, Limitation
 from siteproof.parsers import Reading, values
 
 OF_TCP = ("rmem_max", "wmem_max")
@@ -18,12 +19,11 @@ def derive(given: Given) -> Derived:
     conditions = {key: value for key, value in given.conditions.items() if key not in OF_TCP}
     own, promised = conditions.pop("mtu", ""), given.fact("mtu", "")
     if conditions.pop("silent", "no") == "yes":
-        conditions["silent_warning"] = (
-            "larger packets are lost without an error message, which can stall TCP"
-        )
+        conditions["silent_warning"] = str(Limitation(Limit.SILENT_LOSS))
     if not own:
         return given.readings, conditions
     device = values.positive("path_mtu: the device's MTU", own)
     if promised and device < Decimal(promised):
-        conditions["device_warning"] = f"the client's own MTU is {own}, expected {promised}"
+        limitation = Limitation(Limit.DEVICE_MTU, {"own": own, "expected": promised})
+        conditions["device_warning"] = str(limitation)
     return [*given.readings, Reading("device", device, "B")], conditions

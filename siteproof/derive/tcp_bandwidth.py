@@ -14,6 +14,7 @@ from fractions import Fraction
 from siteproof import units
 from siteproof.analysis.aggregate import together
 from siteproof.derive import Derived, Given
+from siteproof.derive.limitations import Limit, Limitation
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 from siteproof.parsers.iperf3 import Interval
@@ -35,8 +36,8 @@ def derive(given: Given) -> Derived:
                 share = units.convert(Decimal(reading.value), reading.unit, "b/s") / most
                 readings.append(Reading("share_of_link", _percent(share), "%", reading.dims))
     round_trip = Fraction(given.fact("round_trip", "0"))
-    if warning := _window_warning(conditions, int(speed * round_trip / 8)):
-        conditions["window_warning"] = warning
+    if limitation := _limit_of_window(conditions, int(speed * round_trip / 8)):
+        conditions["window_warning"] = str(limitation)
     return readings, conditions
 
 
@@ -74,16 +75,14 @@ def _percent(share: Fraction) -> Decimal:
     return Decimal(f"{float(share) * 100:.2f}")
 
 
-def _window_warning(conditions: Mapping[str, str], under_way: int) -> str:
-    """Set where a socket cannot hold what is under way: bandwidth by round trip, in bytes."""
+def _limit_of_window(conditions: Mapping[str, str], under_way: int) -> Limitation | None:
+    """Set if a socket cannot hold what is under way: bandwidth by round trip, in bytes."""
     limits = []
     for key in ("rmem_max", "wmem_max"):
         text = conditions.get(key, "")
         if text.isdecimal() and len(text) < 20:
             limits.append(int(text))
     if not limits or min(limits) >= under_way:
-        return ""
-    return (
-        f"TCP buffers of at most {min(limits)} bytes, the path holds {under_way}: one stream "
-        "cannot fill it"
-    )
+        return None
+    details = {"limit": str(min(limits)), "under_way": str(under_way)}
+    return Limitation(Limit.SOCKET_BUFFER, details)

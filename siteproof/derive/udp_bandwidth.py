@@ -1,4 +1,4 @@
-"""UDP as fast as it goes: whether the sender could fill the link, and the receiver empty it."""
+"""UDP as fast as it goes: whether the sender can fill the link, and the receiver keep up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from siteproof.derive import Derived, Given, udp_limits
+from siteproof.derive.limitations import Limit, Limitation
 from siteproof.derive.tcp_bandwidth import AROUND
 from siteproof.derive.udp_limits import UdpResult
 from siteproof.errors import OutputError
@@ -24,10 +25,10 @@ def derive(given: Given) -> Derived:
     (run,) = runs
     conditions = {**udp_limits.conditions(given.conditions), **run.conditions}
     del conditions["burst"]
-    if warning := _sender_warning(run, conditions, Fraction(given.fact("speed", "0"))):
-        conditions["sender_warning"] = warning
-    if warning := udp_limits.receiver_warning(runs):
-        conditions["receiver_warning"] = warning
+    if limitation := _limit_of_sender(run, conditions, Fraction(given.fact("speed", "0"))):
+        conditions["sender_warning"] = str(limitation)
+    if limitation := udp_limits.of_receiver(runs):
+        conditions["receiver_warning"] = str(limitation)
     found = [replace(run.readings[name], dims={}) for name in METRICS if name in run.readings]
     return found, conditions
 
@@ -37,17 +38,15 @@ def carried(speed: Fraction, mtu: int, datagram: int) -> Fraction:
     return speed * datagram / (mtu + AROUND)
 
 
-def _sender_warning(run: UdpResult, conditions: Mapping[str, str], speed: Fraction) -> str:
-    """Set where less was sent than the link carries, or may have been.
-
-    Without numbers: a report prints the same text once; `sent` and `cpu_sender` have them.
-    """
+def _limit_of_sender(
+    run: UdpResult, conditions: Mapping[str, str], speed: Fraction
+) -> Limitation | None:
+    """Set if less was sent than the link carries, or may have been."""
     busy = run.share("cpu_sender") >= udp_limits.BUSY
     if not speed or "mtu" not in conditions:
-        return "the sender's processor was busy: it may be the limit" if busy else ""
+        return Limitation(Limit.SENDER_MAY_BE) if busy else None
     mtu = int(values.positive("udp: mtu", conditions["mtu"]))
     datagram = int(values.positive("udp: datagram", conditions["datagram"]))
     if run.sent >= FILLED * carried(speed, mtu, datagram):
-        return ""
-    why = ", as its processor was busy" if busy else ""
-    return f"the sender did not fill the link{why}: it is the limit, and not the network"
+        return None
+    return Limitation(Limit.SENDER_BUSY if busy else Limit.SENDER)

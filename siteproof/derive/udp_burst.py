@@ -12,11 +12,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 from siteproof.derive import Derived, Given, udp_limits
+from siteproof.derive.limitations import Limit, Limitation
 from siteproof.derive.udp_limits import UdpResult
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
-ASKED_MBPS = 300  # Mb/s: the -Ri300m of the contracts' commands
+REQUESTED_MBPS = 300  # Mb/s: the -Ri300m of the contracts' commands
 NEAR = Fraction(5, 100)  # by which the rate may miss
 
 
@@ -27,7 +28,7 @@ def derive(given: Given) -> Derived:
     """
     runs = udp_limits.by_run(given.readings)
     conditions = udp_limits.conditions(given.conditions)
-    conditions["rate"] = f"{ASKED_MBPS} Mb/s"
+    conditions["rate"] = f"{REQUESTED_MBPS} Mb/s"
     found = []
     for kind in ("small", "large"):
         of_kind = [run for run in runs if run.dims["kind"] == kind]
@@ -35,29 +36,29 @@ def derive(given: Given) -> Derived:
             raise OutputError(f"udp: no run of {kind} bursts")
         run = of_kind[0]
         if not _at_requested_rate(run):
-            raise OutputError(_wrong_rate(run), "invalid")
+            raise OutputError(str(_wrong_rate(run)), "invalid")
         found.append(replace(run.readings["loss"], metric=f"loss_{kind}", dims=run.conditions))
     ladder = [run for run in runs if run.dims["kind"] in ("large", "step")]
     tried = _until_off_rate(ladder)
     bound = given.conditions.get("burst_bound", "")
     if len(tried) < len(ladder):
-        conditions["burst_warning"] = _wrong_rate(ladder[len(tried)])
+        conditions["burst_warning"] = str(_wrong_rate(ladder[len(tried)]))
         bound = tried[-1].dims["burst"]
     if not bound.isdecimal():
         raise OutputError(f"udp: burst_bound '{bound}' is not a whole number of packets")
-    if warning := udp_limits.receiver_warning(runs):
-        conditions["receiver_warning"] = warning
+    if limitation := udp_limits.of_receiver(runs):
+        conditions["receiver_warning"] = str(limitation)
     return [*found, _largest(tried, bound)], conditions
 
 
 def _at_requested_rate(run: UdpResult) -> bool:
-    return abs(run.sent / 10**6 / ASKED_MBPS - 1) <= NEAR
+    return abs(run.sent / 10**6 / REQUESTED_MBPS - 1) <= NEAR
 
 
-def _wrong_rate(run: UdpResult) -> str:
-    mbps = float(run.sent / 10**6)
-    burst = run.dims["burst"]
-    return f"bursts of {burst} packets were sent at {mbps:.1f} Mb/s, expected {ASKED_MBPS} Mb/s"
+def _wrong_rate(run: UdpResult) -> Limitation:
+    rate = f"{float(run.sent / 10**6):.1f}"
+    details = {"burst": run.dims["burst"], "rate": rate, "expected": str(REQUESTED_MBPS)}
+    return Limitation(Limit.BURST_RATE, details)
 
 
 def _until_off_rate(ladder: Sequence[UdpResult]) -> Sequence[UdpResult]:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from siteproof import units
+from siteproof.derive.limitations import Limit, Limitation
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
@@ -61,19 +62,13 @@ def conditions(given: Mapping[str, str]) -> dict[str, str]:
     return {key: given[key] for key in KEPT if key in given}
 
 
-def receiver_warning(runs: Sequence[UdpResult]) -> str:
-    """Set where datagrams were lost, and the receiver is the reason, or the reason is unknown.
-
-    Without numbers: a report prints the same text once for many nodes.
-    """
+def of_receiver(runs: Sequence[UdpResult]) -> Limitation | None:
+    """Set if datagrams were lost, and the receiver is the reason, or the reason is unknown."""
     losing = [run for run in runs if run.share("loss") > 0]
     if any(run.dims.get("discarded", "0") != "0" for run in losing):
-        return (
-            "datagrams came through the network and found the receiver's socket full: the loss "
-            "is not the network's alone"
-        )
+        return Limitation(Limit.RECEIVER_SOCKET)
     if any(run.share("cpu_receiver") >= BUSY for run in losing):
-        return "datagrams were lost while the receiver's processor was busy: it may be the limit"
+        return Limitation(Limit.RECEIVER_MAY_BE)
     if any("discarded" not in run.dims for run in losing):
-        return "the number of lost datagrams that the receiver itself discarded is not known"
-    return ""
+        return Limitation(Limit.DISCARDED_UNKNOWN)
+    return None

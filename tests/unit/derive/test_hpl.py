@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from siteproof.derive import hpl
+from siteproof.derive.limitations import Limit
 from siteproof.record.series import VARIABLE
 
 FLAGS = "avx avx2 fma avx512f"
@@ -12,7 +13,7 @@ FLAGS = "avx avx2 fma avx512f"
 
 def warning(kernel, blas, variables):
     given = {"blas": blas, "blas_kernel": kernel}
-    return hpl.blas_warning(given | {VARIABLE + k: v for k, v in variables.items()}, FLAGS)
+    return hpl.limit_of_blas(given | {VARIABLE + k: v for k, v in variables.items()}, FLAGS)
 
 
 @pytest.mark.parametrize(
@@ -25,12 +26,14 @@ def warning(kernel, blas, variables):
     ],
 )
 def test_a_kernel_that_the_environment_chose_is_named_with_its_variables(kernel, blas, chosen):
-    text = warning(kernel, blas, chosen | {"OMP_PLACES": "cores"})
-    assert all(f"{name}={value}" in text for name, value in chosen.items())
-    assert "OMP_PLACES" not in text
+    found = warning(kernel, blas, chosen | {"OMP_PLACES": "cores"})
+    assert found.kind is Limit.KERNEL_CHOSEN
+    assert found.details["variables"] == " and ".join(
+        f"{name}={value}" for name, value in sorted(chosen.items())
+    )
     without = warning(kernel, blas, {"UCX_TLS": "tcp"})
-    assert without and without != text
+    assert without.kind is (Limit.KERNEL_OF_MKL if blas == "mkl" else Limit.KERNEL_UNKNOWN)
 
 
 def test_a_kernel_that_uses_all_instructions_has_no_warning():
-    assert warning("SkylakeX", "openblas", {"OPENBLAS_CORETYPE": "SkylakeX"}) == ""
+    assert warning("SkylakeX", "openblas", {"OPENBLAS_CORETYPE": "SkylakeX"}) is None
