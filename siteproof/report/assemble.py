@@ -1,4 +1,4 @@
-"""A report is built: every chapter in its order, and what the first lines say."""
+"""Build a report: its first lines and every chapter in its order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from siteproof.report.chapters import summary
 from siteproof.report.material import Material
 from siteproof.report.sections import Report, Section
 
-LAST = ("nodes", "summary", "changes", "trend")  # made last: they wait for the search for steps
+LAST = ("nodes", "summary", "changes", "trend")  # made last, as they need the search for steps
 
 
 def build(material: Material) -> Report:
@@ -29,7 +29,7 @@ def build(material: Material) -> Report:
 
 
 def _chapter(name: str, material: Material) -> Section | None:
-    """A chapter; where a file that it alone needs is broken, it says so, and the others stand."""
+    """A chapter; the error where a file that it needs is broken, so that the others are made."""
     material.progress(f"chapter {name}")
     made = import_module(f"siteproof.report.chapters.{name}")
     try:

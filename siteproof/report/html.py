@@ -15,10 +15,10 @@ from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
 from siteproof.report.sections import Figure, Report, Table
 
-ARROW = "\N{RIGHTWARDS ARROW}"  # which no line's end takes apart
+ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
 HERE = Path(__file__).parent
 WIDE = 3  # columns from which on a table becomes blocks on a narrow screen
-KINDS = {  # of a word that stands alone, how it looks; the word itself says what it is
+KINDS = {  # the look of a state that is the whole text of a cell
     "bad": ("FAIL", "ERROR", "FAILED", "worse"),
     "warn": ("REGRESSED", "SLOW", "ODD", "UNSTABLE", "nodes fell"),
     "open": ("INCOMPLETE", "PENDING", "UNTESTED", "UNDECIDED", "undecidable"),
@@ -26,7 +26,7 @@ KINDS = {  # of a word that stands alone, how it looks; the word itself says wha
     "none": ("SKIP",),
 }
 MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "open": "?", "good": "\N{CHECK MARK}", "none": "–"}
-_KIND = {word: kind for kind, words in KINDS.items() for word in words}
+_KIND = {state: kind for kind, states in KINDS.items() for state in states}
 _PROLOG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
 _LONG = re.compile(r"\S{20,}")  # a word that may have to be broken
@@ -66,22 +66,22 @@ def _environment() -> Environment:
     )
 
 
-def kind(word: str) -> str:
-    """How a word that stands alone looks; empty for any other text."""
-    return _KIND.get(word, "")
+def kind(text: str) -> str:
+    """The look of a state; empty for any other text."""
+    return _KIND.get(text, "")
 
 
-def mark(word: str) -> str:
-    """The sign before such a word, which a grey print shows, too."""
-    return MARKS.get(kind(word), "")
+def mark(text: str) -> str:
+    """The sign before a state, which also a grey print shows."""
+    return MARKS.get(kind(text), "")
 
 
 def breakable(text: str) -> Markup:
     """A text whose long words may break after a comma or slash; a node set is one word."""
     text, parts, end = text.replace("->", ARROW), [], 0
-    for word in _LONG.finditer(text):
-        parts += [escape(text[end : word.start()]), Markup("<wbr>").join(_PIECE.findall(word[0]))]
-        end = word.end()
+    for long in _LONG.finditer(text):
+        parts += [escape(text[end : long.start()]), Markup("<wbr>").join(_PIECE.findall(long[0]))]
+        end = long.end()
     return Markup("").join([*parts, escape(text[end:])])
 
 
@@ -91,17 +91,17 @@ def wide(table: Table) -> bool:
 
 
 def numeric(table: Table) -> Sequence[bool]:
-    """Of each column, whether it holds figures."""
+    """Of each column, whether it has numbers."""
     return [column in table.numeric for column in table.columns]
 
 
 def picture(figure: Figure) -> Markup:
-    """The picture, with ids of its own, as a page has many. It is of siteproof.figure only."""
+    """The drawing with ids that are unique in the page. It is of siteproof.figure only."""
     return Markup(_ID.sub(rf"\g<1>{figure.name}-", _PROLOG.sub("", figure.svg, count=1)))
 
 
 def _css_text(text: str) -> str:
-    """A text as CSS writes it, whatever is in it."""
+    """A text as the content of a CSS string, with everything else escaped."""
     return "".join(
         c if c.isalnum() and c.isascii() or c in " .:-" else f"\\{ord(c):06x}" for c in text
     )

@@ -1,4 +1,4 @@
-"""A report as Markdown: the same sections, with the tables of the figures instead of pictures."""
+"""A report as Markdown: the same sections, with a table in the place of each figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chapters of a report are made from: read once, and only what some chapter asks for."""
+"""The data of a report's chapters: each is read once, and only if a chapter needs it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-MANY_JOBS = 300  # from so many on the search for steps takes longer than to start a process
+MANY_JOBS = 300  # from which on the search for steps takes longer than to start a process
 
 
 def spare_processor() -> bool:
@@ -60,7 +60,7 @@ def _survey(site: Site, perflogs: Path, now: datetime) -> Survey:
 class Material:
     """A system and what was measured of it. campaign: as the user named it, or ''.
 
-    progress: is called with what takes its time, a line each. since: the start that the user gave.
+    progress: called with a line before each long step. since: the start that the user gave.
     """
 
     judged: Judgement
@@ -78,7 +78,7 @@ class Material:
         self._open.close()
 
     def once(self, make: Callable[[Material], T]) -> T:
-        """What a function makes of this; the same function is called once."""
+        """The result of a function, which is called only once."""
         if make not in self._made:
             self._made[make] = make(self)
         found: T = self._made[make]
@@ -96,7 +96,7 @@ class Material:
 
     @cached_property
     def sessions(self) -> Sessions:
-        """Every session of the system; the samples of one are read when they are asked for."""
+        """Every session of the system; the samples of one are read when they are needed."""
         return self.judged.sessions or Sessions(self.perflogs, self.system)
 
     @cached_property
@@ -115,7 +115,7 @@ class Material:
 
     @cached_property
     def gate(self) -> Decision:
-        """Which nodes go back and which stay out, by the usual rule; nothing is asked or done."""
+        """Which nodes go back and which stay out, by the rule of the gate; Slurm is not called."""
         waived = gate_reports.waived(self.judged, self.now.date())
         return decide(self.fleet.nodes, waived)
 
@@ -132,9 +132,9 @@ class Material:
         return trend.survey(self.site, self.history, now=self.now)
 
     def begin(self) -> None:
-        """Start to look for steps in another process, where that takes long.
+        """Start the search for steps in another process, where it takes long.
 
-        It is a fork, so it has to begin before the history is open here: DuckDB cannot be forked.
+        It is a fork, so it starts before the history is open here: DuckDB cannot be forked.
         """
         if len(self.sessions.headers) >= MANY_JOBS and spare_processor():
             pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork"))
@@ -172,7 +172,7 @@ def gather(
     as_of: str = "",
     progress: Callable[[str], None] = _silent,
 ) -> Material:
-    """What a report on a system is made from. Raises UserError and UserErrors for bad input."""
+    """The data of a report on a system. Raises UserError and UserErrors for bad input."""
     progress("judging the criteria")
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None

@@ -1,4 +1,4 @@
-"""Numbers of chapters and figures, and what a cell refers to: the same on every kind of page."""
+"""The numbers of chapters and figures, and the links of cells, for every kind of page."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from siteproof.report.sections import Figure, Report, Section, Table
 
 SEE = "see"  # the column of references
-NOTHING = "-"  # a cell without anything
+NOTHING = "-"  # an empty cell
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is. label: as it is called, `3 Nodes` or `Figure 2`; anchor: its id."""
+    """A section or figure. label: `3 Nodes` or `Figure 2`. anchor: its id in the page."""
 
     label: str
     anchor: str
@@ -57,7 +57,7 @@ class Numbering:
         yield from self.of_metric.get(cell, ())
 
     def shown(self, table: Table) -> Table:
-        """The table without columns that refer to nothing and without those that hold nothing."""
+        """The table without the columns whose cells are all empty or link to nothing."""
         kept = [
             place
             for place, column in enumerate(table.columns)

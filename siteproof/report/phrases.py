@@ -1,4 +1,4 @@
-"""Words that several chapters share: times, node sets, counts."""
+"""Times, node sets, counts and values as texts, for several chapters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import isfinite
 from siteproof import nodesets
 from siteproof.units import with_unit
 
-DIGITS = 6  # significant ones of a figure that was worked out
+DIGITS = 6  # significant digits of a computed value
 
 
 def when(moment: datetime | str) -> str:
@@ -30,14 +30,16 @@ def nodes(names: Iterable[str]) -> str:
 
 
 def counted(pairs: Iterable[tuple[str, int]]) -> str:
-    """`2 FAIL, 9 PASS`, without what there is none of."""
-    return ", ".join(f"{number} {word}" for word, number in pairs if number)
+    """`2 FAIL, 9 PASS`, without those of which there are none."""
+    return ", ".join(f"{number} {name}" for name, number in pairs if number)
 
 
 def few(texts: Sequence[str], most: int, joint: str = ", ") -> str:
     """The first few of them, and how many more there are."""
-    rest = [f"{len(texts) - most} more"] if len(texts) > most else []
-    return joint.join([*texts[:most], *rest])
+    shown = list(texts[:most])
+    if len(texts) > most:
+        shown.append(f"{len(texts) - most} more")
+    return joint.join(shown)
 
 
 def percent_change(change: float | None) -> str:
@@ -46,21 +48,23 @@ def percent_change(change: float | None) -> str:
 
 
 def per_cent(part: float) -> str:
-    """A part of something: 97.9 %; from ten times on, `210 times`."""
+    """A share: 97.9 %; from 10 on, `210 times`."""
     if not isfinite(part):
         return "-"
     return f"{part:.3g} times" if part >= 10 else f"{part:.1%}".replace("%", " %")
 
 
 def figure(value: float, unit: str = "") -> str:
-    """A figure that was worked out, with its unit."""
-    told = f"{value:.{DIGITS}g}"
-    if "e" in told and 1e-4 <= abs(value) < 1e12:
-        told = f"{float(told):.0f}"
-    return with_unit(told, unit)
+    """A computed value with its unit."""
+    text = f"{value:.{DIGITS}g}"
+    if "e" in text and 1e-4 <= abs(value) < 1e12:
+        text = f"{float(text):.0f}"
+    return with_unit(text, unit)
 
 
 def period(moments: Sequence[str]) -> str:
-    """From the first to the last of these times; one, if they are of the same minute."""
-    told = sorted({when(moment) for moment in moments})
-    return told[0] if len(told) == 1 else f"{told[0]} to {told[-1]}" if told else "never"
+    """From the first to the last of these times; one time if they are of the same minute."""
+    minutes = sorted({when(moment) for moment in moments})
+    if not minutes:
+        return "never"
+    return minutes[0] if len(minutes) == 1 else f"{minutes[0]} to {minutes[-1]}"

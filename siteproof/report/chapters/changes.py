@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ ALERT_COLUMNS = (
 
 @dataclass(frozen=True)
 class Since:
-    """What is compared with. words: its name, its date, and which sessions are judged."""
+    """What is compared with. words: name and date, and which sessions are judged."""
 
     words: str
     result: Comparison
@@ -124,8 +125,8 @@ def _last_alike(
         return None
     name = accepted.names(alike)[-1]
     known = [h for h in earlier if name in (h.campaign, h.session)]
-    word = "campaign" if any(h.campaign == name for h in known) else "session"
-    return _compared(material, f"{word} {name} of {when(max(h.time for h in known))}", known)
+    kind = "campaign" if any(h.campaign == name for h in known) else "session"
+    return _compared(material, f"{kind} {name} of {when(max(h.time for h in known))}", known)
 
 
 def _kind(header: Header) -> tuple[str, str, str]:
@@ -145,11 +146,12 @@ def _compared(material: Material, words: str, known: Sequence[Header]) -> Since:
 
 
 def _tables(result: Comparison) -> list[Table]:
-    """A row for each metric that is not the same; the others are counted."""
+    """A row for each metric that changed; the others are counted."""
     shown = [r for r in result.rows if r.change.word in NEWS or r.worst]
     if not shown:
         return []
-    counts = counted((word, sum(r.change.word is word for r in result.rows)) for word in Word)
+    number = Counter(r.change.word for r in result.rows)
+    counts = counted((change, number[change]) for change in Word)
     note = (
         f"Of {count(len(result.rows), 'metric')}: {counts}. Medians over the nodes; noise is "
         "the robust standard error of the change. Undecidable: the change is smaller than what "
@@ -169,12 +171,12 @@ def _tables(result: Comparison) -> list[Table]:
         )
         for r in shown
     ]
-    title, command = "Metrics that are not the same", "siteproof compare"
+    title, command = "Metrics that changed", "siteproof compare"
     return [limited(COLUMNS, rows, MAX_ROWS, command, numeric=COLUMNS[3:8], title=title, note=note)]
 
 
 def _word(row: Row) -> str:
-    """What became of it; where only single nodes fell, that."""
+    """How it changed; NODES_FELL where only single nodes fell."""
     return NODES_FELL if row.worst and row.change.word is not Word.WORSE else str(row.change.word)
 
 
@@ -190,7 +192,7 @@ def _worse_metric(row: Row) -> str:
 
 
 def _still_worse(material: Material) -> list[str]:
-    """A sentence on the changes for the worse in the whole history, if there are any."""
+    """A sentence on the open changes for the worse in the whole history, if there are any."""
     found = material.survey
     still = [a for a in (*found.fleet, *found.alerts, *found.drifts) if a.open]
     if not still:
@@ -199,13 +201,13 @@ def _still_worse(material: Material) -> list[str]:
         f"{a.series_name} {percent_change(a.relative)} on {_where(a)} from {when(_since(a).time)}"
         for a in still
     ]
-    verb = "holds" if len(still) == 1 else "hold"
+    verb = "is" if len(still) == 1 else "are"
     many = count(len(still), "change")
-    return [f"Over all runs {many} for the worse still {verb}: {few(shown, MAX_NAMES, '; ')}."]
+    return [f"Over all runs {many} for the worse {verb} open: {few(shown, MAX_NAMES, '; ')}."]
 
 
 def _since(alert: Alert) -> Moment:
-    """Since when it holds: a drift since its first run."""
+    """Since when it is so: a drift since its first run."""
     return alert.last_before if alert.kind == "drift" else alert.first_after
 
 
@@ -219,7 +221,7 @@ def _of_history(material: Material) -> Section:
     if found.series:
         lead = (
             f"{count(len(alerts), 'change')} in {count(found.points, 'value')} of {found.series} "
-            f"series; {sum(a.open for a in alerts)} for the worse still hold and are not "
+            f"series; {sum(a.open for a in alerts)} for the worse are open: neither made good nor "
             "acknowledged."
         )
     rows = [_alert(a) for a in alerts]
@@ -229,7 +231,7 @@ def _of_history(material: Material) -> Section:
         MAX_ROWS,
         "siteproof trend",
         numeric=ALERT_COLUMNS[4:7],
-        title="Changes of a level",
+        title="Steps and drifts",
     )
     points = [
         f"Acknowledged: {a.series_name} on {_where(a)} by {a.ack.who}: {a.ack.why}"

@@ -1,14 +1,15 @@
-"""Every criterion: what was promised, where it is written, what was found, and why."""
+"""Every criterion: what it requires, its source, what was found, and why."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import NOT_KEPT, Verdict
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few
-from siteproof.report.sections import Section, Table
+from siteproof.report.sections import Section, Table, filled
 from siteproof.sites import Criterion
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.units import count
@@ -18,102 +19,90 @@ from siteproof.wording.verdicts import age, bound, reason, value
 COLUMNS = (
     "criterion",
     "verdict",
-    "promised",
-    "asked",
+    "description",
+    "required",
     "worst value",
-    "kept by",
+    "met by",
     "age",
     "source",
     "see",
 )
-DEFAULT_MODE = ("mode", " or ".join(CONTRACT_MODES))  # told once
-MAX_CRITERIA = 5  # criteria in a sentence
+DEFAULT_MODE = ("mode", " or ".join(CONTRACT_MODES))  # in the note of the table
+NOTE = (
+    "The newest value that meets the conditions counts; where the contract rounds, the rounded "
+    "value is after the arrow. Required is mode maintenance or acceptance, unless another is "
+    "named. Age is that of the oldest answer."
+)
+MAX_CRITERIA = 5  # in a sentence
 
 
 def chapter(material: Material) -> Section:
     """All criteria, and what no criterion covers."""
     judged = material.judged
     rows = [_row(material, r) for v in Verdict for r in judged.verdicts if r.verdict is v]
-    tables = [
-        Table(
-            COLUMNS,
-            rows,
-            "The newest figure that meets the conditions counts; where the "
-            "contract rounds, the rounded figure is after the arrow. Owed is mode "
-            "maintenance or acceptance, unless another is named. Age is that of the oldest answer.",
-        )
-    ]
+    tables = filled(Table(COLUMNS, rows, NOTE))
     points = [f"Warning for {warning(why)}" for why in judged.warnings]
     points += [f"Measured, and no criterion covers it: {metric}" for metric in judged.unjudged]
     points += [
         f"Set aside, not collected: {stage}"
         for stage in (judged.sessions.set_aside if judged.sessions else ())
     ]
-    return Section("criteria", "Criteria", brief(material), tables if rows else [], points=points)
+    return Section("criteria", "Criteria", brief(material), tables, points=points)
 
 
 def brief(material: Material) -> str:
-    """How many criteria have which verdict, and which are not kept."""
+    """How many criteria have which verdict, and which are not met."""
     verdicts = material.judged.verdicts
     if not verdicts:
-        return "The site promises nothing: there is no criterion in criteria.yaml."
-    told = f"{count(len(verdicts), 'criterion', 'criteria')}: {counts(material)}."
+        return "The site has no criteria: there is none in criteria.yaml."
+    text = f"{count(len(verdicts), 'criterion', 'criteria')}: {counts(material)}."
     bad = [f"{r.id} ({r.verdict})" for r in verdicts if r.verdict in NOT_KEPT]
-    return f"{told} Not kept: {few(bad, MAX_CRITERIA)}." if bad else told
+    return f"{text} Not met: {few(bad, MAX_CRITERIA)}." if bad else text
 
 
 def counts(material: Material) -> str:
     """`2 FAIL, 9 PASS`."""
-    return counted(
-        (word, sum(r.verdict is word for r in material.judged.verdicts)) for word in Verdict
-    )
+    number = Counter(result.verdict for result in material.judged.verdicts)
+    return counted((verdict, number[verdict]) for verdict in Verdict)
 
 
 def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
     criterion, worst = result.criterion, result.worst
-    note = (
-        f"{criterion.description}. Note: {criterion.note}"
-        if criterion.note
-        else criterion.description
-    )
+    note = f". Note: {criterion.note}" if criterion.note else ""
     return (
         result.id,
         str(result.verdict),
-        note,
-        "; ".join(_asked(material, result)),
+        f"{criterion.description}{note}",
+        "; ".join(_required(material, result)),
         value(worst, criterion) if worst else "-",
-        "; ".join(_kept(result)) or "-",
+        "; ".join(_met(result)) or "-",
         age(result),
         criterion.source,
         criterion.metric,
     )
 
 
-def _kept(result: CriterionVerdict) -> Iterator[str]:
-    """How many keep it, and the worst of them or why not."""
+def _met(result: CriterionVerdict) -> Iterator[str]:
+    """How many meet it, and the worst of them or why not."""
     if result.nodes:
         yield f"{result.ok} of {count(len(result.nodes), *_units(result.criterion))}"
-    if told := reason(result):
-        yield told
+    if text := reason(result):
+        yield text
 
 
-def _asked(material: Material, result: CriterionVerdict) -> Iterator[str]:
-    """The bound, of whom, and the conditions under which a figure counts."""
+def _required(material: Material, result: CriterionVerdict) -> Iterator[str]:
+    """The bound, the nodes or links, and the conditions under which a value counts."""
     criterion = result.criterion
     yield f"{criterion.metric} {bound(material.judged, result)}"
-    whom = (
-        f"over {' or '.join(criterion.links)}"
-        if criterion.links
-        else f"of {' and '.join(criterion.nodes)}"
-        if criterion.nodes
-        else ""
-    )
-    yield f"{criterion.scope} {whom}".rstrip()
-    yield from (
-        f"{key} {rule}"
-        for key, rule in criterion.conditions.items()
-        if (key, str(rule)) != DEFAULT_MODE
-    )
+    where = ""
+    if criterion.links:
+        where = f"over {' or '.join(criterion.links)}"
+    elif criterion.nodes:
+        where = f"of {' and '.join(criterion.nodes)}"
+    yield f"{criterion.scope} {where}".rstrip()
+    for key, rule in criterion.conditions.items():
+        if (key, str(rule)) != DEFAULT_MODE:
+            yield f"{key} {rule}"
     if criterion.programs:
         yield f"program {' or '.join(criterion.programs)}"
     if criterion.trials:
@@ -121,7 +110,7 @@ def _asked(material: Material, result: CriterionVerdict) -> Iterator[str]:
 
 
 def _units(criterion: Criterion) -> Collection[str]:
-    """What is counted: nodes, pairs, links, or the system's one figure."""
+    """What is counted: nodes, pairs, links, or the one value of the system."""
     if criterion.links:
         return ("link",) if criterion.subject == "system" else ("pair",)
-    return ("figure",) if criterion.scope in ("system", "median", "mean") else ("node",)
+    return ("value",) if criterion.scope in ("system", "median", "mean") else ("node",)

@@ -1,4 +1,4 @@
-"""What the system is: as the site says, as its nodes say, who is odd, and what has changed."""
+"""The system: what the site states, what the nodes report, which differ, and what has changed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from siteproof.record import descriptions
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, nodes, period, when
-from siteproof.report.sections import Section, Table, limited, limited_points
+from siteproof.report.sections import Section, Table, filled, limited, limited_points
 from siteproof.sites import Hardware
 from siteproof.units import count
 
 MAX_ROWS = 60  # of a table, and points of one kind
+RESTARTED = "restarted between two readings, so no counter can be compared"
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount.")
 LONGEST = 100  # characters of a value
 
 
 @dataclass(frozen=True)
 class Described:
-    """What each node said, and could not read, and when it was asked."""
+    """Of each node the fields of its description, and those that it could not read."""
 
     samples: Sequence[Sample]
     fields: Mapping[str, Mapping[str, str]]
@@ -31,19 +32,19 @@ class Described:
 
 
 def chapter(material: Material) -> Section:
-    """The site's own words, then a part for each role that was described."""
-    told = material.once(described)
+    """What the site file states, then a part for each role that was described."""
+    found = material.once(described)
     parts = [
-        _role(material, told, role)
+        _role(material, found, role)
         for role in material.site.system.nodes
-        if any(node in told.fields for node in material.site.expected(role))
+        if not material.site.expected(role).isdisjoint(found.fields)
     ]
-    if told.fields:
-        parts.append(_changed(material, told))
+    if found.fields:
+        parts.append(_changed(material, found))
     return Section(
         "description",
         "The system",
-        _lead(material, told),
+        _lead(material, found),
         [_site(material)],
         points=_health(material.judged.samples),
         sections=parts,
@@ -51,121 +52,109 @@ def chapter(material: Material) -> Section:
 
 
 def described(material: Material) -> Described:
-    """What is judged describes the nodes, else the newest description that there is."""
+    """The descriptions in what is judged; without any, the newest that there are."""
     found = [s for s in material.judged.samples if s.header.check == descriptions.CHECK]
     if not descriptions.described(found):
-        names = [h.session for h in material.sessions.headers if h.check == descriptions.CHECK]
-        found = (
-            material.sessions.of(
-                lambda h: h.check == descriptions.CHECK and h.session == max(names)
-            )
-            if names
-            else []
-        )
+        heads = [h for h in material.sessions.headers if h.check == descriptions.CHECK]
+        newest = max((h.session for h in heads), default="")
+        found = _of_session(material, newest)
     logs = material.perflogs
     return Described(found, descriptions.of(found, logs), descriptions.unreadable(found, logs))
 
 
-def _lead(material: Material, told: Described) -> str:
+def _of_session(material: Material, session: str) -> list[Sample]:
+    """The descriptions of a session."""
+    return material.sessions.of(lambda h: h.check == descriptions.CHECK and h.session == session)
+
+
+def _lead(material: Material, found: Described) -> str:
     what = material.site.system.description.rstrip(".")
-    if not told.fields:
+    if not found.fields:
         return (
-            f"{what}. No node has described itself; 'reframe -c checks/ -r -n "
-            "SystemDescription' asks them."
+            f"{what}. No node was described; 'reframe -c checks/ -r -n SystemDescription' "
+            "describes them."
         )
-    own = "itself" if len(told.fields) == 1 else "themselves"
-    return (
-        f"{what}. {count(len(told.fields), 'node')} described {own} "
-        f"({period([s.header.time for s in told.samples])})."
-    )
+    times = period([s.header.time for s in found.samples])
+    verb = "was" if len(found.fields) == 1 else "were"
+    return f"{what}. {count(len(found.fields), 'node')} {verb} described ({times})."
 
 
 def _site(material: Material) -> Table:
     site, rows = material.site, []
-    for role, held in site.system.nodes.items():
-        rows.append(
-            (
-                role,
-                str(len(held.nodes)),
-                str(held.nodes),
-                _hardware(site.hardware_of(role)) or "not given",
-            )
-        )
-    return Table(
-        ("role", "count", "nodes", "hardware"),
-        rows,
-        "As system.yaml has it.",
-        ("count",),
-        "What the site file says",
-    )
+    for role, entry in site.system.nodes.items():
+        hardware = _hardware(site.hardware_of(role)) or "not given"
+        rows.append((role, str(len(entry.nodes)), str(entry.nodes), hardware))
+    title, note = "What the site states", "From system.yaml."
+    return Table(("role", "count", "nodes", "hardware"), rows, note, ("count",), title)
 
 
 def _hardware(facts: Hardware) -> str:
-    told = [facts.description] if facts.description else []
-    told += [f"{facts.sockets} x {facts.cores_per_socket} cores"] if facts.cores_per_socket else []
-    told += [f"{name.replace('_', ' ')} {value}" for name, value in facts.facts.items()]
-    return ", ".join(told)
+    parts = [facts.description] if facts.description else []
+    if facts.cores_per_socket:
+        parts.append(f"{facts.sockets} x {facts.cores_per_socket} cores")
+    parts += [f"{name.replace('_', ' ')} {value}" for name, value in facts.facts.items()]
+    return ", ".join(parts)
 
 
-def _role(material: Material, told: Described, role: str) -> Section:
-    """What most nodes of a role are, and which are not so."""
+def _role(material: Material, found: Described, role: str) -> Section:
+    """What most nodes of a role are, and which nodes differ."""
     expected = list(material.site.expected(role))
-    mine = [node for node in expected if node in told.fields]
-    same = vote({n: told.fields[n] for n in mine}, {n: list(told.unread[n]) for n in mine})
-    missing = [node for node in expected if node not in told.fields]
-    lead = f"{len(mine)} of {count(len(expected), 'node')} described; "
-    lead += (
-        f"{len(same.odd)} unlike the others."
-        if same.odd
-        else "all alike."
-        if same.alike
-        else f"{count(len(same.undecided), 'field')} without a majority."
-    )
+    here = [node for node in expected if node in found.fields]
+    unread = {node: found.unread[node] for node in here}
+    same = vote({node: found.fields[node] for node in here}, unread)
+    missing = [node for node in expected if node not in found.fields]
     points = [f"Not described: {nodes(missing)}"] if missing else []
-    tables = [_odd(same), _undecided(same), _majority(same)]
     return Section(
         f"role-{role}",
         f"Role {role}",
-        lead,
-        [t for t in tables if t.rows],
-        points=limited_points(points + _unread({n: told.unread[n] for n in mine}), MAX_ROWS),
+        f"{len(here)} of {count(len(expected), 'node')} described; {_alike(same)}.",
+        filled(_odd(same), _undecided(same), _majority(same)),
+        points=limited_points(points + _unread(unread), MAX_ROWS),
     )
 
 
+def _alike(same: Uniformity) -> str:
+    if same.odd:
+        verb = "differs" if len(same.odd) == 1 else "differ"
+        return f"{count(len(same.odd), 'node')} {verb} from the majority"
+    if same.undecided:
+        return f"{count(len(same.undecided), 'field')} without a majority"
+    return "all alike"
+
+
 def _majority(same: Uniformity) -> Table:
-    """A line for each kind of thing, with the fields of it."""
-    held: dict[str, list[str]] = defaultdict(list)
+    """A row for each kind of thing, with the fields of it."""
+    kinds: dict[str, list[str]] = defaultdict(list)
     for name, most in same.majority.items():
         if most.value is not None and not name.startswith(BULK):
             kind, _, field = name.partition(".")
             share = "" if most.share == 1 else f" ({most.share:.1%} of the nodes)"
-            held[kind].append(f"{field or kind} {_value(most.value)}{share}")
-    rows = [(kind, "; ".join(fields)) for kind, fields in sorted(held.items())]
-    rest = len(same.majority) - sum(map(len, held.values()))
-    return Table(
-        ("of", "what most nodes are"),
-        rows,
-        f"{count(rest, 'more field')} (packages, kernel parameters, devices and the like) "
-        "are left out; 'siteproof describe --all' has them."
-        if rest
-        else "",
-    )
+            kinds[kind].append(f"{field or kind} {_value(most.value)}{share}")
+    rows = [(kind, "; ".join(fields)) for kind, fields in sorted(kinds.items())]
+    rest, note = len(same.majority) - sum(map(len, kinds.values())), ""
+    if rest:
+        note = (
+            f"{count(rest, 'more field')} (packages, kernel parameters, devices and the like) "
+            "are left out; 'siteproof describe --all' has them."
+        )
+    return Table(("of", "what most nodes are"), rows, note)
 
 
 def _odd(same: Uniformity) -> Table:
-    odd: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for node, differences in same.odd.items():
         for d in differences:
-            odd[d.field, _value(d.value), _value(d.majority)].append(node)
-    rows = [(nodes(names), *key) for key, names in sorted(odd.items(), key=lambda i: i[0])]
-    return _cut(("nodes", "field", "found", "most nodes"), rows, "Nodes unlike the others")
+            found[d.field, _value(d.value), _value(d.majority)].append(node)
+    rows = [(nodes(names), *key) for key, names in sorted(found.items(), key=lambda i: i[0])]
+    columns = ("nodes", "field", "found", "most nodes")
+    return _cut(columns, rows, "Nodes that differ from the majority")
 
 
 def _undecided(same: Uniformity) -> Table:
-    rows = [
-        (name, few([f"{_value(v)} ({nodes(names)})" for v, names in values.items()], 5, "; "))
-        for name, values in same.undecided.items()
-    ]
+    rows = []
+    for name, values in same.undecided.items():
+        texts = [f"{_value(value)} ({nodes(names)})" for value, names in values.items()]
+        rows.append((name, few(texts, 5, "; ")))
     return _cut(("field", "values"), rows, "Fields without a majority")
 
 
@@ -175,50 +164,49 @@ def _cut(columns: Sequence[str], rows: Sequence[tuple[str, ...]], title: str) ->
 
 
 def _unread(unread: Mapping[str, Mapping[str, str]]) -> list[str]:
-    told: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for node, names in unread.items():
-        for name, why in names.items():
-            told[name, why].append(node)
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for node, fields in unread.items():
+        for name, why in fields.items():
+            reasons[name, why].append(node)
     return [
-        f"Not read: {name}: {why} ({nodes(names)})" for (name, why), names in sorted(told.items())
+        f"Not read: {name}: {why} ({nodes(names)})"
+        for (name, why), names in sorted(reasons.items())
     ]
 
 
-def _changed(material: Material, told: Described) -> Section:
-    """What is not what it was when the nodes were described before."""
-    mine = {s.header.session for s in told.samples}
-    start = min(s.header.order for s in told.samples)
+def _changed(material: Material, found: Described) -> Section:
+    """What has changed since the nodes were described before."""
+    sessions = {s.header.session for s in found.samples}
+    start = min(s.header.order for s in found.samples)
     before = [
         h
         for h in material.sessions.headers
-        if h.check == descriptions.CHECK and h.session not in mine and h.order < start
+        if h.check == descriptions.CHECK and h.session not in sessions and h.order < start
     ]
+    title = "Since the last description"
     if not before:
-        return Section("drift", "Since the last description", "There is no earlier description.")
+        return Section("drift", title, "There is no earlier description.")
     last = max(before, key=lambda h: h.order)
-    fields = descriptions.of(
-        material.sessions.of(lambda h: h.check == descriptions.CHECK and h.session == last.session),
-        material.perflogs,
-    )
-    changes = drift(fields, told.fields)
+    fields = descriptions.of(_of_session(material, last.session), material.perflogs)
+    changes = drift(fields, found.fields)
     rows = [(nodes(c.nodes), c.field, _value(c.before), _value(c.after)) for c in changes]
-    both = len(fields.keys() & told.fields.keys())
+    both = len(fields.keys() & found.fields.keys())
     lead = (
         f"{count(len(changes), 'change')} since session {last.session} ({when(last.time)}), "
         f"{count(both, 'node')} compared."
     )
     table = _cut(("nodes", "field", "before", "now"), rows, "Changed")
-    return Section("drift", "Since the last description", lead, [table] if rows else [])
+    return Section("drift", title, lead, filled(table))
 
 
 def _health(found: Sequence[Sample]) -> list[str]:
-    """What has grown between the first and the last look at each node."""
+    """Which counters grew between the first and the last reading of each node."""
     lines: dict[str, list[str]] = defaultdict(list)
     for delta in counters.deltas(*counters.around(found)):
         if delta.rebooted:
-            lines["rebooted between two looks, so no counter can be compared"].append(delta.node)
+            lines[RESTARTED].append(delta.node)
         for name, grown in delta.grown.items():
-            lines[f"{name} grew by {grown} from the first look to the last"].append(delta.node)
+            lines[f"{name} grew by {grown} from the first reading to the last"].append(delta.node)
         for name, why in delta.unknown.items():
             lines[f"{name} {why}"].append(delta.node)
     return limited_points(
