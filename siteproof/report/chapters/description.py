@@ -37,7 +37,7 @@ def chapter(material: Material) -> Section:
     parts = [
         _role(material, found, role)
         for role in material.site.system.nodes
-        if not material.site.expected(role).isdisjoint(found.fields)
+        if not found.fields.keys().isdisjoint(material.site.expected(role))
     ]
     if found.fields:
         parts.append(_changed(material, found))
