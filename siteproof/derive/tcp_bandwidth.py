@@ -20,12 +20,12 @@ from siteproof.parsers import Reading, values
 from siteproof.parsers.iperf3 import Interval
 
 HEADERS, AROUND = 52, 38  # bytes
-OF_A_RUN = ("reverse", "protocol", "omit", "block")  # dimensions hold the same
+OF_A_JOB = ("reverse", "protocol", "omit", "block")  # dimensions hold the same
 
 
 def derive(given: Given) -> Derived:
     """Add `share_of_link` (%) where the site knows the link's speed; warn of small buffers."""
-    conditions = {key: value for key, value in given.conditions.items() if key not in OF_A_RUN}
+    conditions = {key: value for key, value in given.conditions.items() if key not in OF_A_JOB}
     readings = list(given.readings)
     mtu = given.fact("mtu", conditions.get("mtu", ""))
     speed = Fraction(given.fact("speed", "0"))

@@ -18,7 +18,7 @@ from siteproof.parsers import Reading
 
 BUSY = 90  # % of a core: the rest is lost between two looks at the clock
 KEPT = ("program", "version", "mtu", "window_warning")  # what all runs of both programs have
-OF_A_RUN = ("burst", "datagram", "duration", "window")
+OF_A_JOB = ("burst", "datagram", "duration", "window")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class UdpResult:
     @property
     def conditions(self) -> dict[str, str]:
         """What it was measured with; a window of 0 is the host's default."""
-        found = {key: self.dims[key] for key in OF_A_RUN}
+        found = {key: self.dims[key] for key in OF_A_JOB}
         if found["window"] == "0":
             found["window"] = "default"
         return found
@@ -51,7 +51,7 @@ def by_run(readings: Sequence[Reading]) -> list[UdpResult]:
     """The runs in the order of time. Raises OutputError where a run lacks a dimension."""
     found: dict[str, list[Reading]] = {}
     for reading in readings:
-        if missing := sorted({"kind", *OF_A_RUN} - set(reading.dims)):
+        if missing := sorted({"kind", *OF_A_JOB} - set(reading.dims)):
             raise OutputError(f"udp: a run without {', '.join(missing)}")
         found.setdefault(str(sorted(reading.dims.items())), []).append(reading)
     return [UdpResult(rows[0].dims, {row.metric: row for row in rows}) for rows in found.values()]

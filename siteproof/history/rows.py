@@ -130,7 +130,7 @@ def of_metric(metric: str) -> int:
 
 def of_dims(dims: Mapping[str, str]) -> int:
     """The part that the dimensions give it, without those within a job."""
-    kept = {k: v for k, v in dims.items() if k not in series.OF_A_RUN}
+    kept = {k: v for k, v in dims.items() if k not in series.OF_A_JOB}
     return hashed("dims", canonical(kept))
 
 

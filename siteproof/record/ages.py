@@ -1,8 +1,8 @@
-"""How long ago a job was measured: by its clock, as far as its session's place bears it out.
+"""How long ago a job was measured: by its clock, as far as its session's place confirms it.
 
-A session's place cannot be changed by a clock. So a session is no older than the begin of any that
-has an earlier place, and none is of the future. Where a clock says otherwise the time is known
-between two bounds only, and each question takes the bound that is no favour.
+A session's place does not depend on clocks. So a session cannot be older than the begin of one with
+an earlier place, and cannot be of the future. If a clock shows such a time, the true time is only
+known to be between two bounds, and each question uses the less favourable bound.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class Ages:
             self._latest.append(max(begins[place], *earlier))
 
     def measured(self, header: Header) -> datetime | None:
-        """When it was measured, at the earliest; None where no clock bears that out."""
+        """The earliest time when it can have been measured; None if no clock confirms one."""
         own, floor = moment_of(header), self._floor(header)
         if own > self.now + SLACK:
             return floor
         return max(own, floor) if floor else own
 
     def age(self, header: Header, *, youngest: bool = False) -> timedelta | None:
-        """How long ago that was, at most; None where it is not known.
+        """How long ago that was at most; None if it is not known.
 
-        youngest: at least, instead; none at all where the clock was wrong.
+        youngest: at least, instead; 0 if the clock was wrong.
         """
         moment = self.measured(header)
         if youngest and (moment is None or abs(moment - moment_of(header)) > SLACK):
@@ -49,12 +49,12 @@ class Ages:
         return None if moment is None else max(timedelta(0), self.now - moment)
 
     def at_newest(self, headers: Iterable[Header]) -> Ages:
-        """The same at the end of the newest of some sessions, so that old ones keep their ages."""
-        mine = [header for header in headers if header.mode != PUBLISHED]
-        if not mine:
+        """Ages at the end of the newest of some sessions, as an old campaign is judged."""
+        own = [header for header in headers if header.mode != PUBLISHED]
+        if not own:
             return self
-        newest = max(mine, key=lambda header: header.order).session
-        ends = [self.measured(header) for header in mine if header.session == newest]
+        newest = max(own, key=lambda header: header.order).session
+        ends = [self.measured(header) for header in own if header.session == newest]
         return self._at(max((end for end in ends if end), default=self.now))
 
     def _at(self, now: datetime) -> Ages:
@@ -69,13 +69,13 @@ class Ages:
 
 
 def moment_of(header: Header) -> datetime:
-    """The moment that the job's clock tells."""
+    """The time of the job, by its clock."""
     moment = datetime.fromisoformat(header.time)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _began(header: Header) -> datetime:
-    """When the session began, or the job ended where its name does not say that."""
+    """When the session began, by its name; if it has no time, when the job ended."""
     if header.began is None:
         return moment_of(header)
     return min(datetime.fromtimestamp(header.began, UTC), moment_of(header))

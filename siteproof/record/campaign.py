@@ -1,7 +1,7 @@
-"""Which samples are meant: a campaign, a period, or the newest session.
+"""The selection of samples: a campaign, a period, or the newest session.
 
-A campaign is a group of sessions that follow each other: a name that is used again after more than
-GAP names another one. The name alone means the newest; NAME@DAY means the one of that day.
+A campaign is a group of sessions with a name. If a name is used again after more than GAP, it names
+another campaign. The name alone selects the newest; NAME@DAY selects the one of that day.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from siteproof.record.samples import PUBLISHED, Header
 _AGO = re.compile(r"(\d+)\s*([mhdw])")
 GAP = timedelta(days=30)  # a longer pause ends a campaign
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
 
 Wanted = Callable[[Header], bool]
 
@@ -47,52 +46,54 @@ def choose(
     start: datetime | None = None,
     answers: Wanted = lambda _header: True,
 ) -> tuple[Wanted, str]:
-    """Whether a job is in question, as a function, and in words which are.
+    """The jobs that are selected, as a function, and a text that names them.
 
-    Without a campaign and a start: the newest session in which some job could answer, with its
-    campaign if it has one. Where there is no such session, what others have published, which
-    shows what they missed. Raises UserError for a campaign that has no sample.
+    Without a campaign and a start: the newest session in which a job could answer, with its
+    campaign if it has one. If there is no such session, published values, as they can show that a
+    criterion is missed. Raises UserError for a campaign that has no sample.
     """
     headers = list(headers)
     if campaign:
         return _named(headers, campaign, start)
     if start is not None:
-        return lambda h: _since(h, start), _told(start)
+        return lambda h: _since(h, start), _since_text(start)
     newest_first = sorted(headers, key=lambda header: header.order, reverse=True)
-    newest = next((h for h in newest_first if answers(h)), None)
-    if newest is None and any(header.mode == PUBLISHED for header in newest_first):
-        return lambda h: h.mode == PUBLISHED, "what others have published; no session yet"
+    newest = next((header for header in newest_first if answers(header)), None)
     if newest is None:
+        if any(header.mode == PUBLISHED for header in headers):
+            return lambda h: h.mode == PUBLISHED, "published values; no session yet"
         return lambda _: False, "no session yet that could answer a criterion"
-    sessions = with_campaign(headers, [newest.session])
     if newest.campaign:
+        sessions = with_campaign(headers, [newest.session])
         return lambda h: h.session in sessions, f"campaign {newest.campaign}"
     return lambda h: h.session == newest.session, f"session {newest.session}"
 
 
 def _named(headers: Sequence[Header], name: str, start: datetime | None) -> tuple[Wanted, str]:
-    if start is not None and any(header.campaign == name for header in headers):
-        return lambda h: h.campaign == name and _since(h, start), f"campaign {name}, {_told(start)}"
+    since_start = f", {_since_text(start)}" if start else ""
     found = parts(headers, name)
+    if found and start:  # a period may select from several campaigns of the name
+        return lambda h: h.campaign == name and _since(h, start), f"campaign {name}{since_start}"
+    if found:
+        sessions = {header.session for header in found[-1]}
+        older = ", ".join(map(address, found[:-1]))
+        note = f"; not the older one of that name: {older}" if older else ""
+        return lambda h: h.session in sessions, f"campaign {name}{note}"
+    plain, _, day = name.rpartition("@")
+    found = parts(headers, plain)
     if not found:
-        asked, (name, _, day) = name, name.rpartition("@")
-        found = parts(headers, name) if name else []
-        if found:
-            mine = _of_day(found, name, day)
-            wanted = {header.session for header in mine}
-            words = f"campaign {name}@{day}" + (f", {_told(start)}" if start else "")
-            return lambda h: h.session in wanted and _since(h, start), words
         known = sorted({header.campaign for header in headers} - {""}) or "no campaign yet"
-        raise UserError("--campaign", f"no sample of '{asked}'", known)
-    sessions = {header.session for header in found[-1]}
-    older = ", ".join(map(address, found[:-1]))
-    note = f"; not the older one of that name: {older}" if older else ""
-    return lambda h: h.session in sessions, f"campaign {name}{note}"
+        raise UserError("--campaign", f"no sample of '{name}'", known)
+    wanted = {header.session for header in _of_day(found, plain, day)}
+    return (
+        lambda h: h.session in wanted and _since(h, start),
+        f"campaign {plain}@{day}{since_start}",
+    )
 
 
 def parts(headers: Sequence[Header], name: str) -> list[list[Header]]:
-    """The campaigns of a name, the oldest first: sessions with no longer pause than GAP."""
-    return _cut(headers, [h for h in headers if name and h.campaign == name])
+    """The campaigns of a name, the oldest first: sessions without a pause longer than GAP."""
+    return _split(headers, [h for h in headers if name and h.campaign == name])
 
 
 def all_parts(headers: Sequence[Header]) -> list[list[Header]]:
@@ -101,17 +102,20 @@ def all_parts(headers: Sequence[Header]) -> list[list[Header]]:
     for header in headers:
         if header.campaign:
             by_name.setdefault(header.campaign, []).append(header)
-    return [part for mine in by_name.values() for part in _cut(headers, mine)]
+    return [part for of_name in by_name.values() for part in _split(headers, of_name)]
 
 
-def _cut(headers: Sequence[Header], mine: Sequence[Header]) -> list[list[Header]]:
-    """The jobs of one name, where a pause is too long. headers: of all jobs, for their ages."""
+def _split(headers: Sequence[Header], of_name: Sequence[Header]) -> list[list[Header]]:
+    """The jobs of one name, split at long pauses. headers: of all jobs, for their ages."""
+    if not of_name:
+        return []
     found: list[list[Header]] = []
     last: datetime | None = None
-    ages = Ages(headers if mine else (), datetime.now(UTC))
-    for header in sorted(mine, key=lambda header: header.order):
+    ages = Ages(headers, datetime.now(UTC))
+    for header in sorted(of_name, key=lambda header: header.order):
         moment = ages.measured(header) or last
-        if not found or last and moment and moment - last > GAP:
+        is_far = last is not None and moment is not None and moment - last > GAP
+        if is_far or not found:
             found.append([])
         found[-1].append(header)
         last = max(filter(None, (last, moment)), default=None)
@@ -119,7 +123,7 @@ def _cut(headers: Sequence[Header], mine: Sequence[Header]) -> list[list[Header]
 
 
 def with_campaign(headers: Sequence[Header], sessions: Iterable[str]) -> set[str]:
-    """Some sessions, with all others of their campaigns."""
+    """Some sessions, with all other sessions of their campaigns."""
     found = set(sessions)
     for name in {header.campaign for header in headers if header.session in found} - {""}:
         for part in parts(headers, name):
@@ -130,25 +134,25 @@ def with_campaign(headers: Sequence[Header], sessions: Iterable[str]) -> set[str
 
 
 def address(part: Sequence[Header]) -> str:
-    """By which name one of several campaigns of a name is asked for."""
+    """The name that selects one of several campaigns with the same name."""
     return f"{part[0].campaign}@{part[0].time[:10]}"
 
 
 def _of_day(found: Sequence[list[Header]], name: str, day: str) -> list[Header]:
-    """The campaign of a name that was going on at a day. Raises UserError."""
+    """The campaign of a name with measurements before and after a day. Raises UserError."""
     try:
-        asked = date.fromisoformat(day).isoformat()
+        wanted = date.fromisoformat(day).isoformat()
     except ValueError:
-        asked = ""
+        wanted = ""
     for part in found:
-        days = sorted(header.time[:10] for header in part)
-        if asked and days[0] <= asked <= days[-1]:
+        days = [header.time[:10] for header in part]
+        if min(days) <= wanted <= max(days):
             return part
-    what = f"no campaign '{name}' at '{day}'"
+    what = f"no campaign '{name}' on '{day}'"
     raise UserError("--campaign", what, [address(part) for part in found])
 
 
-def _told(start: datetime) -> str:
+def _since_text(start: datetime) -> str:
     return f"since {start.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 

@@ -1,8 +1,8 @@
-"""Descriptions of nodes: thousands of texts a node, kept once for all that are alike.
+"""Descriptions of nodes: thousands of texts for each node, most of them the same.
 
-Beside a job's samples lies `<session>.<check>.<job>.fields.json.gz`: what most nodes of the job
-say, and for each node only what it says otherwise. It is written before the samples, whole or not
-at all, so a sample that counts fields always has them beside it.
+`<session>.<check>.<job>.fields.json.gz`, in the folder of the job's samples, has the fields of most
+nodes of the job once, and for each node only the fields that differ. It is written before the
+samples, whole or not at all, so a sample that counts fields always has its file.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ DIGEST = "SystemDescription.digest"  # proves that the fields are those of the s
 CHECK = "SystemDescription"
 COUNT = "SystemDescription.fields"  # a node with this sample has its fields in the file
 FORMAT = 1
-UNREADABLE = "unreadable "  # before the name of what could not be read; names hold no blank
-LARGEST = 256 * 2**20  # bytes unpacked: no campaign needs more, and no broken file fills the memory
+UNREADABLE = "unreadable "  # before the name of a field that could not be read; names have no blank
+LARGEST = 256 * 2**20  # bytes unpacked: more than any job needs, and less than the memory
 
 Fields = dict[str, str]
 
@@ -34,7 +34,7 @@ Fields = dict[str, str]
 def of(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
     """The fields of each node that was described, from its newest sample.
 
-    Raises UserError where the fields of a sample are gone, broken or those of another one.
+    Raises UserError where the fields of a sample are missing, broken or those of another sample.
     """
     newest = described(samples)
     proofs = {
@@ -51,7 +51,7 @@ def of(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
 
 
 def unreadable(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
-    """What each described node could not read, and why."""
+    """The fields that each described node could not read, and why."""
     return {
         node: {k.removeprefix(UNREADABLE): v for k, v in kept.items() if k.startswith(UNREADABLE)}
         for node, kept in _newest(samples, perflogs).items()
@@ -65,7 +65,7 @@ def digest(fields: Mapping[str, str]) -> str:
 
 
 def described(samples: Iterable[Sample]) -> dict[str, Sample]:
-    """The newest sample of each node that says that it was described."""
+    """The newest sample of each node that counts the fields of its description."""
     found: dict[str, Sample] = {}
     for sample in samples:
         if sample.metric == COUNT and sample.status == "ok":
@@ -76,13 +76,13 @@ def described(samples: Iterable[Sample]) -> dict[str, Sample]:
 
 
 def path_of(perflogs: Path, header: Header) -> Path:
-    """Where the fields of a job lie."""
+    """The file with the fields of a job."""
     name = perflog.file_name(header).removesuffix(".jsonl")
     return perflogs / header.system / header.partition / f"{name}.fields.json.gz"
 
 
 def too_large(kept: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """The nodes that differ so much from the others that a file of all could not be read."""
+    """The nodes that differ so much from the others that a file with all would be too large."""
     room = LARGEST // 2 // len(kept)
     common = _common(kept.values())
     return {
@@ -99,7 +99,7 @@ def write(
     *,
     owner: int | None = None,
 ) -> Path:
-    """Write what the nodes of a job say of themselves, whole or not at all.
+    """Write the fields of the nodes of a job, whole or not at all.
 
     owner, errors: as of samples.write.
     """
@@ -119,7 +119,7 @@ def write(
 
 
 def read(path: Path) -> dict[str, Fields]:
-    """What each node of a job says of itself. Raises UserError."""
+    """The fields of each node of a job. Raises UserError."""
     try:
         packed = files.read(path, below=path.parents[2], limit=files.OUTPUT)
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
@@ -130,10 +130,10 @@ def read(path: Path) -> dict[str, Fields]:
         raise UserError(path, "the nodes' fields are too large", f"{LARGEST >> 20} MiB unpacked")
     record = files.loads(path, text)
     if not isinstance(record, dict) or record.get("siteproof") != FORMAT:
-        raise UserError(path, "no fields of nodes, or of another version of the format")
+        raise UserError(path, "not fields of nodes, or of another version of the format")
     common, nodes = record.get("common"), record.get("nodes")
     if not (_texts(common) and isinstance(nodes, dict) and all(map(_texts, nodes.values()))):
-        raise UserError(path, "no object of texts")
+        raise UserError(path, "not an object of texts")
     assert isinstance(common, dict)
     shared = _printable(common)
     return {
@@ -165,15 +165,15 @@ def _order(sample: Sample) -> JobOrder:
 
 def _common(descriptions: Iterable[Mapping[str, str]]) -> Fields:
     """The commonest value of each field that at least half of the nodes have."""
-    held = list(descriptions)
+    every = list(descriptions)
     counts: dict[str, Counter[str]] = {}
-    for fields in held:
+    for fields in every:
         for name, value in fields.items():
             counts.setdefault(name, Counter())[value] += 1
     return {
         name: values.most_common(1)[0][0]
         for name, values in counts.items()
-        if 2 * values.total() >= len(held)
+        if 2 * values.total() >= len(every)
     }
 
 

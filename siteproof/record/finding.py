@@ -191,7 +191,7 @@ class Finding:
     @property
     def alike(self) -> tuple[object, ...]:
         """What it shares with findings that differ only in subject, time and numbers."""
-        texts = tuple((key, "" if _is_number(given) else given) for key, given in self.details)
+        texts = tuple((key, "" if _is_number(value) else value) for key, value in self.details)
         value = "" if _is_number(self.value) else self.value
         plain = replace(self, subject="", since="", value=value, details=())
         return plain, texts
@@ -210,9 +210,9 @@ def details(**values: Detail | None) -> Details:
     return tuple((key, value) for key, value in values.items() if value is not None)
 
 
-def of(kind: Kind, given: Mapping[str, Any] | None = None, **fields: str) -> Finding:
+def of(kind: Kind, values: Mapping[str, Any] | None = None, **fields: str) -> Finding:
     """A finding with its details."""
-    return Finding(kind, details=details(**(given or {})), **fields)
+    return Finding(kind, details=details(**(values or {})), **fields)
 
 
 def of_many(findings: Iterable[tuple[Finding, Iterable[str]]]) -> list[Finding]:
@@ -220,7 +220,7 @@ def of_many(findings: Iterable[tuple[Finding, Iterable[str]]]) -> list[Finding]:
     nodes: dict[Finding, list[str]] = {}
     for found, names in findings:
         nodes.setdefault(found, []).extend(names)
-    return [replace(found, subject=str(nodesets.of(given))) for found, given in nodes.items()]
+    return [replace(found, subject=str(nodesets.of(names))) for found, names in nodes.items()]
 
 
 def text(value: str | None) -> str:
@@ -229,21 +229,21 @@ def text(value: str | None) -> str:
 
 
 def read(plain: dict[str, Any]) -> Finding:
-    """A finding from its record. Raises LookupError, TypeError or ValueError where it is none."""
-    given = dict(plain)
-    kind, named = Kind(given.pop("kind")), given.pop("details", {})
-    if not all(isinstance(value, str) for value in given.values()):
+    """A finding from its record. Raises LookupError, TypeError or ValueError for another record."""
+    fields = dict(plain)
+    kind, named = Kind(fields.pop("kind")), fields.pop("details", {})
+    if not all(isinstance(value, str) for value in fields.values()):
         raise TypeError
     if not all(isinstance(value, Detail) for value in named.values()):
         raise TypeError
-    return Finding(kind, **given, details=tuple((str(key), value) for key, value in named.items()))
+    return Finding(kind, **fields, details=tuple((str(key), value) for key, value in named.items()))
 
 
-def _is_number(given: object) -> bool:
-    if not isinstance(given, str):
+def _is_number(value: object) -> bool:
+    if not isinstance(value, str):
         return True
     try:
-        float(given)
+        float(value)
     except ValueError:
         return False
     return True

@@ -1,9 +1,9 @@
-"""What a job was asked to measure: written beside its raw files before it starts.
+"""The manifest: what a job must measure, written to its stage directory before it starts.
 
-With the manifest and the raw files, samples can be collected by anybody at any time: when the
-check ends, at the next start after a lost login session, or by hand. As the job can write to its
-stage directory, a copy is kept in the session's folder, `<stages>/<session>/.manifests/`: the two
-must agree, and the copy is there until the samples are.
+With the manifest and the raw files, anybody can collect the samples at any time: when the check
+ends, at the next start after a lost login session, or by hand. As the job can write to its stage
+directory, a copy is kept in the session's folder, `<stages>/<session>/.manifests/`, until the
+samples are collected. The two must agree.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from siteproof.record.samples import LAST_PLACE
 
 NAME = "siteproof-job.json"
 DONE = "siteproof-collected"
-KEPT = ".manifests"  # in a session's folder: the copies of what has not been collected
-OTHER_HOST = 86400  # seconds until a session on another login node counts as gone
+KEPT = ".manifests"  # in a session's folder: copies of manifests that are not collected yet
+OTHER_HOST = 86400  # seconds until a session on another login node counts as ended
 LARGEST = files.OUTPUT  # bytes: a sweep of 100,000 points
 DEEPEST = 8  # folders from the session's to a stage directory; ReFrame makes four
 MAX_NAMES = 100_000  # in one folder of stage/
 
 SCHEDULERS = ("local", "slurm")
 MAX_TURNS = MAX_POINTS = 1_000_000
-MAX_JOBS = 10  # of one check; a second one is the most that there is
+MAX_JOBS = 10  # of one check, which submits at most two
 LAST_JOB = 2**32 - 1
 LAST_PROCESS = 2**31 - 1
 LAST_MOMENT = 7_258_118_400  # seconds since 1970: the year 2200
@@ -74,12 +74,12 @@ class OfItsKind(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Origin:
-    """What a result of a job must bear, so that it is its node's.
+    """The evidence that a result is of its node.
 
-    evidence: `munge`, `user`, or `none: ` and why; empty: of a session older than evidence.
-    nonce: in every credential of the job, and of no other job. uid: whose results they are.
-    login: address of the host that started the job, as munge knows it; empty where it knows none.
-    hosts: by node, the names and addresses by which Slurm knows it.
+    evidence: `munge`, `user`, or `none: ` and the reason; empty for sessions of older versions.
+    nonce: in every credential of the job, and of no other job. uid: the user of the job.
+    login: munge's address of the host that started the job; empty if it knows none.
+    hosts: by node, its names and addresses in Slurm.
     """
 
     evidence: str = ""
@@ -95,16 +95,16 @@ class Manifest:
 
     parsers: the parser's module by the program's name; derive: the module that adds readings.
     facts: the role's hardware and expected parameters, for `derive`.
-    lost: expected nodes that could not be asked, each with the reason. spared: those of them of
-    which Slurm says nothing bad, as they are reserved for others or outside the job.
+    lost: expected nodes that are not in the job, each with the reason. spared: those of them that
+    Slurm reports as healthy, but that are reserved for others or outside the job.
     place: the session's number in the order of sessions; 0: older than numbers.
     limit: seconds that the job may run. pid, host: the session that watches the job.
-    turns: of a job over pairs, (trial, client, server) each; a turn's place is its number.
-    points: of a sweep, by number; those that this job was to measure.
+    turns: of a job over pairs, each (trial, client, server); its index is its number.
+    points: of a sweep, by number; those that this job has to measure.
     together: whether the turns of a trial ran at the same time.
-    origin: what proves that a result is its node's.
+    origin: the evidence that a result is of its node.
     jobs: scheduler's ids, in the order of submission; empty for the local scheduler.
-    over: when the scheduler says the last job ended, seconds since 1970; 0 where it is not known.
+    over: when the last job ended, as the scheduler reports it, in seconds since 1970; 0: unknown.
     """
 
     session: str
@@ -138,7 +138,7 @@ class Manifest:
 
     @property
     def id(self) -> str:
-        """The scheduler's id of the first job; where none could be started, a name as unique."""
+        """The scheduler's id of the first job; if none was started, a name that is unique, too."""
         if self.jobs:
             return self.jobs[0]
         over = [self.conditions[key] for key in ("file_system", "link") if key in self.conditions]
@@ -148,7 +148,7 @@ class Manifest:
         return "-".join(["none", self.environment, *over, first])
 
     def fate(self, node: str) -> str:
-        """The status of a node that could not be asked."""
+        """The status of an expected node that is not in the job."""
         return "interrupted" if node in self.spared else "node_lost"
 
     def save(self, stage: Path, stages: Path | None = None) -> None:
@@ -159,14 +159,14 @@ class Manifest:
         """
         text = json.dumps(asdict(self), indent=1)
         if stages and (place := _place_of_copy(stage, stages)):
-            _keep(stage, place, text)  # first: then it knows this text, and the one before it
+            _keep(stage, place, text)  # first: it knows this text and the one before
         files.write(stage / NAME, text.encode(), below=stage)
 
     def watched(self, stage: Path) -> bool:
-        """Whether the session that started the job still lives, as far as this host can tell.
+        """Whether the session that started the job still runs, as far as this host can see.
 
-        A later process may have its number: it counts if it is of root, of who collects, or of
-        the stage directory's owner. Anybody can call a process so.
+        A later process may have its number. So it must be named like ReFrame, and belong to root,
+        to the user who collects, or to the stage directory's owner, as anybody can choose a name.
         """
         if self.host != socket.gethostname():
             now = time.time()
@@ -175,16 +175,16 @@ class Manifest:
             )
         process = Path(f"/proc/{self.pid}")
         try:
-            whose = process.stat().st_uid
-            return whose in _owners(stage) and b"reframe" in (process / "cmdline").read_bytes()
+            owner = process.stat().st_uid
+            return owner in _owners(stage) and b"reframe" in (process / "cmdline").read_bytes()
         except OSError:
             return False
 
 
 @dataclass(frozen=True)
 class _Copy:
-    """What is kept of a manifest. sha256, before: of the last text that was saved, and the last
-    but one, as a session may be killed between copy and manifest; empty where there was none."""
+    """A copy of a manifest. sha256, before: of the last text that was saved, and of the one before
+    it, as a session may be killed between copy and manifest; empty if there was none."""
 
     stage: str
     sha256: str
@@ -195,7 +195,7 @@ class _Copy:
 def load(stage: Path, stages: Path | None = None) -> Manifest:
     """The manifest of a stage directory. Raises UserError.
 
-    stages: where a copy may be kept; then it is what counts, and the stage's own must be its like.
+    stages: the folder where a copy may be kept. The copy is then used, and the manifest must agree.
     """
     path = stage / NAME
     place = _place_of_copy(stage, stages) if stages else None
@@ -205,21 +205,21 @@ def load(stage: Path, stages: Path | None = None) -> Manifest:
         data = files.read(path, below=stage, limit=LARGEST, owners={owner})
     except FileNotFoundError:
         if not kept:
-            raise UserError(path, "no manifest: there is no such file") from None
+            raise UserError(path, "no manifest: the file does not exist") from None
         data = b""
     if kept:
         if _digest(data) not in (kept.sha256, kept.before):
-            told = "is gone" if not data else "is not the one that was kept when the job began"
-            raise UserError(path, f"no manifest to trust: it {told}")
+            what = "differs from its copy of the job's start" if data else "was removed"
+            raise UserError(path, f"the manifest {what}")
         data = kept.text.encode()
     job = parse(path, data)
     if place and stages and job.session != place.parent.parent.name:
-        raise UserError(path, f"no manifest: session '{job.session}' has a folder of its own")
+        raise UserError(path, f"not a manifest of this session, but of '{job.session}'")
     return job
 
 
 def system_of(stage: Path, stages: Path) -> str:
-    """The system of a stage directory, as the copy of its manifest says; empty: nobody knows."""
+    """The system of a stage directory, by the copy of its manifest; empty: unknown."""
     try:
         place = _place_of_copy(stage, stages)
         kept = _read_copy(place) if place else None
@@ -234,45 +234,43 @@ def taken(stage: Path, stages: Path) -> None:
         with suppress(FileNotFoundError):
             place.unlink()
         with suppress(OSError):
-            place.parent.rmdir()  # where it was the last
+            place.parent.rmdir()  # if it was the last
     if not os.path.lexists(stage / DONE):
         files.write(stage / DONE, b"", below=stage)
 
 
 def parse(where: object, data: bytes) -> Manifest:
-    """A manifest whose every name, number and size is one that a job of ours can have.
-
-    Raises UserError.
-    """
+    """A manifest in which every name, number and size is possible. Raises UserError."""
     try:
         job = _reader().validate_python(files.loads(where, data))
         _check(job)
     except ValidationError as error:
         first = error.errors()[0]
-        told = f"{'.'.join(map(str, first['loc']))[:100]}: {first['msg']}"
-        raise UserError(where, f"no manifest: {told}") from None
+        what = f"{'.'.join(map(str, first['loc']))[:100]}: {first['msg']}"
+        raise UserError(where, f"not a valid manifest: {what}") from None
     except UserError as error:
-        raise UserError(where, f"no manifest: {error.what}", error.allowed, error.hint) from None
+        what = f"not a valid manifest: {error.what}"
+        raise UserError(where, what, error.allowed, error.hint) from None
     except (ValueError, RecursionError) as error:
-        raise UserError(where, f"no manifest: {str(error)[:200]}") from None
+        raise UserError(where, f"not a valid manifest: {str(error)[:200]}") from None
     return job
 
 
 @functools.cache
 def modules(room: str) -> frozenset[str]:
-    """The modules of siteproof.parsers or siteproof.derive: nothing else is imported by name."""
+    """The modules of siteproof.parsers or siteproof.derive; only these are imported by name."""
     folder = Path(__file__).resolve().parents[1] / room
     return frozenset(found.name for found in pkgutil.iter_modules([str(folder)]))
 
 
 @functools.cache
 def _reader() -> TypeAdapter[Manifest]:
-    """Made once a process: that takes longer than to read a manifest."""
+    """Made once, as that takes longer than reading a manifest."""
     return TypeAdapter(Manifest)
 
 
 def _check(job: Manifest) -> None:
-    """Raises ValueError for a name, number or size that no job of ours has."""
+    """Raises ValueError for a name, number or size that no job has."""
     nodes = nodesets.parse(job.expected)
     if not nodes:
         raise ValueError("expected: no node")
@@ -315,10 +313,10 @@ def _check_work(job: Manifest) -> None:
             _must(re.fullmatch(r"[1-9][0-9]{0,8}", text), f"points.{key}", text)
 
 
-def _must_be_short(key: str, held: Mapping[str, object] | Sequence[str]) -> None:
-    _must(len(held) <= MAX_TEXTS, key, f"{len(held)} of them")
-    for name in held:
-        value = held[name] if isinstance(held, Mapping) else ""
+def _must_be_short(key: str, texts: Mapping[str, object] | Sequence[str]) -> None:
+    _must(len(texts) <= MAX_TEXTS, key, f"{len(texts)} of them")
+    for name in texts:
+        value = texts[name] if isinstance(texts, Mapping) else ""
         _must(len(name) <= 200 and len(str(value)) <= LONGEST_TEXT, key, name)
 
 
@@ -333,11 +331,11 @@ def _must_lie(key: str, value: float, least: float, most: float) -> None:
 
 def _must(holds: object, key: str, value: str) -> None:
     if not holds:
-        raise ValueError(f"{key}: '{harmless(value[:60])}' is not one that a job can have")
+        raise ValueError(f"{key}: '{harmless(value[:60])}' is not possible in a job")
 
 
 def _place_of_copy(stage: Path, stages: Path) -> Path | None:
-    """Where the copy of a stage directory's manifest lies; None for one that lies elsewhere."""
+    """The path of the copy of a stage directory's manifest; None for one outside of `stages`."""
     try:
         inner = stage.relative_to(stages)
     except ValueError:
@@ -364,15 +362,16 @@ def _read_copy(place: Path) -> _Copy | None:
     session = place.parent.parent
     try:
         owner = files.owner(session)
-        held = files.read_json(place, below=session, limit=2 * LARGEST, owners={owner})
+        record = files.read_json(place, below=session, limit=2 * LARGEST, owners={owner})
     except FileNotFoundError:
         return None
-    names = _Copy.__dataclass_fields__
-    if not isinstance(held, dict) or held.keys() != names.keys():
-        raise UserError(place, "no copy of a manifest")
-    if not all(isinstance(value, str) for value in held.values()):
-        raise UserError(place, "no copy of a manifest")
-    return _Copy(**held)
+    if not (
+        isinstance(record, dict)
+        and record.keys() == _Copy.__dataclass_fields__.keys()
+        and all(isinstance(value, str) for value in record.values())
+    ):
+        raise UserError(place, "not a copy of a manifest")
+    return _Copy(**record)
 
 
 def _digest(data: bytes) -> str:
@@ -380,18 +379,18 @@ def _digest(data: bytes) -> str:
 
 
 def _owners(stage: Path) -> set[int]:
-    """Whose session may have made a stage directory."""
+    """The users whose session may have made a stage directory."""
     found = {0, os.geteuid()}
-    with suppress(OSError):  # it may be gone
+    with suppress(OSError):  # it may have been removed
         found.add(stage.lstat().st_uid)
     return found
 
 
 def still_runs(stage: Path, job: Manifest) -> int:
-    """The process of a job without a scheduler that outlives its session; 0 if there is none.
+    """The process of a job without a scheduler that still runs after its session; 0 if none.
 
-    It is found by its script: a session may be killed before it has noted the process. Only a
-    process of root or of the stage's owner counts: anybody can call a process so.
+    It is found by its script, as a session may be killed before it has noted the process. Only a
+    process of root or of the stage's owner counts, as anybody can choose a name.
     """
     if job.scheduler != "local" or job.host != socket.gethostname():
         return 0
@@ -400,19 +399,19 @@ def still_runs(stage: Path, job: Manifest) -> int:
         try:
             words = path.read_bytes().split(b"\0")
             if words[1:2] == [script] and words[0].endswith(b"sh"):
-                whose = path.parent.stat().st_uid
-                if whose in (0, stage.lstat().st_uid):
+                owner = path.parent.stat().st_uid
+                if owner in (0, stage.lstat().st_uid):
                     return int(path.parent.name)
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # it has ended
     return 0
 
 
 def pending(stages: Path) -> Iterator[Path]:
-    """Stage directories below `stages` whose samples nobody has collected yet.
+    """Stage directories below `stages` whose samples are not collected yet.
 
-    No link is followed, and no folder of a result is looked into. One of which a copy is kept is
-    pending whatever it says of itself.
+    No link is followed, and no folder of a result is searched. One with a copy of its manifest is
+    pending, even if it is marked as collected.
     """
     for name in _folders(stages):
         session = stages / name
@@ -421,7 +420,7 @@ def pending(stages: Path) -> Iterator[Path]:
 
 
 def _below(folder: Path, depth: int = 1) -> Iterator[Path]:
-    """The folders with a manifest, whatever it is."""
+    """The folders with a manifest, even a broken one."""
     if os.path.lexists(folder / NAME):
         yield folder
     elif depth < DEEPEST:
@@ -430,7 +429,7 @@ def _below(folder: Path, depth: int = 1) -> Iterator[Path]:
 
 
 def _folders(folder: Path) -> list[str]:
-    """The names of the folders in a folder; links are none."""
+    """The names of the folders in a folder, without links."""
     found: list[str] = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -442,7 +441,7 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _kept(session: Path) -> Iterator[Path]:
-    """The stage directories of a session of which there is a copy; some may be gone."""
+    """The stage directories of a session with a copy; some may have been removed."""
     try:
         names = files.names(session / KEPT, below=session, most=MAX_NAMES)
     except (FileNotFoundError, UserError):

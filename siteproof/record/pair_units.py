@@ -1,6 +1,6 @@
-"""What one figure of a criterion over links belongs to: a pair `a>b`, or the link as a whole.
+"""The unit of a value of a criterion over links: a pair `a>b`, or the link as a whole.
 
-A pair is sender and receiver, told with the link where a criterion names several: `a>b over wan`.
+A pair is sender and receiver, with the link if a criterion has several: `a>b over wan`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ PEER, LINK = "peer", "link"  # dimensions of a sample; LINK is also the conditio
 
 
 def of_pairs(sample: Sample) -> bool:
-    """Whether it is a figure of a pair, or why a pair has none."""
+    """Whether it is a value of a pair, or the failure of one."""
     return PEER in sample.dims
 
 
 def of_link(sample: Sample) -> bool:
-    """Whether it is a figure of a link as a whole, or why there is none."""
+    """Whether it is a value of a link as a whole, or the failure of one."""
     return not sample.node and LINK in sample.dims
 
 
 def link_of(sample: Sample) -> str:
-    """The link that it was measured over; empty where a failure does not say."""
+    """The link that it was measured over; empty if a failure has none."""
     return sample.dims.get(LINK) or sample.conditions.get(LINK, "")
 
 
@@ -36,33 +36,33 @@ def job(sample: Sample) -> JobOrder:
 
 
 def dimensions(sample: Sample) -> str:
-    """All that it belongs to beyond its node, so that only the like is compared."""
+    """Its dimensions: only values with the same are compared."""
     return str(sorted(sample.dims.items()))
 
 
 def lacks_its_own(sample: Sample, there: Container[str]) -> bool:
-    """Whether it says that a kind of figure is missing, such as one direction, and none is there.
+    """Whether it is a failure of one kind of value, such as one direction, without a value of it.
 
-    there: dimensions of which there is a figure.
+    there: dimensions with a value.
     """
     own = sample.dims.keys() - {PEER, LINK}
     return sample.status != "ok" and bool(own) and dimensions(sample) not in there
 
 
 def name(criterion: Criterion, sender: str, receiver: str, link: str) -> str:
-    """A pair as a criterion tells it."""
+    """The name of a pair in a criterion."""
     return f"{sender}>{receiver}" + (f" over {link}" if len(criterion.links) > 1 else "")
 
 
 def ends(unit: str) -> tuple[str, ...]:
-    """The nodes that take part: sender and receiver, or the node itself; none of a link."""
+    """The nodes of a unit: sender and receiver, or the node itself."""
     return tuple(unit.partition(" over ")[0].split(">"))
 
 
 def of_sample(criterion: Criterion, sample: Sample) -> Iterator[str]:
-    """The units of a criterion that a sample may speak of.
+    """The units of a criterion to which a sample belongs.
 
-    A failure names client and server: neither direction has a figure, unless it has one of its own.
+    A failure names client and server, and belongs to both directions.
     """
     links = [link_of(sample)] if link_of(sample) else criterion.links
     if criterion.subject == "system":

@@ -39,12 +39,12 @@ class Point:
 
     @property
     def own_dims(self) -> Values:
-        """What tells it from the others: a sample's dimensions."""
+        """The values of its axes: a sample's dimensions."""
         return {name: self.values[name] for name in self.dims if name in self.values}
 
     @property
     def fixed(self) -> Values:
-        """What it shares with all points: a sample's conditions."""
+        """The values that all points share: a sample's conditions."""
         return {name: value for name, value in self.values.items() if name not in self.dims}
 
     @property
@@ -58,27 +58,17 @@ class Point:
 
     def line(self, number: int, limit: int, combination: int) -> str:
         """The point as sweep.sh reads it. limit: seconds. combination: of its knobs; 0: none."""
-        words = [
+        numbers = (limit, self.nodes, self.tasks, self.tasks_per_node, self.trial, combination)
+        variables = [
             f"{name.upper()}={value}"
             for name, value in self.values.items()
             if name not in ("tasks", "tasks_per_node") and not name.startswith(KNOB)
         ]
-        return " ".join(
-            [
-                folder_of(number),
-                str(limit),
-                str(self.nodes),
-                str(self.tasks),
-                str(self.tasks_per_node),
-                str(self.trial),
-                str(combination),
-                *words,
-            ]
-        )
+        return " ".join([folder_of(number), *map(str, numbers), *variables])
 
     def __str__(self) -> str:
-        told = " ".join(f"{name}={value}" for name, value in self.own_dims.items())
-        return f"{told} trial={self.trial}" if self.trial else told
+        dims = " ".join(f"{name}={value}" for name, value in self.own_dims.items())
+        return f"{dims} trial={self.trial}" if self.trial else dims
 
 
 def folder_of(number: int) -> str:

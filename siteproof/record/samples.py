@@ -1,8 +1,8 @@
 """The sample: a reading with its context, written to and read from perflogs.
 
-One file a session and job, `perflogs/<system>/<partition>/<session>.<check>.<job>.jsonl`: a header
-line with what all samples share, then a short line a sample. A file is written once and renamed
-into place, so a reader sees it whole or not at all.
+Each job of a session has a file `perflogs/<system>/<partition>/<session>.<check>.<job>.jsonl`: a
+header line with what all samples share, then a short line for each sample. A file is written once
+and renamed into place, so a reader sees it whole or not at all.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ STATUSES = (
     "generic",
     "interrupted",
 )
-INTERRUPTED = "interrupted"  # the job was ended by somebody else, which says nothing of the node
+INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
 MODES = ("quick", "maintenance", "acceptance", "published", "")
-PUBLISHED = "published"  # mode of what a report states, and the condition that says what it is
-LAST_PLACE = 10**9  # sessions that a system will never have
+PUBLISHED = "published"  # mode of published values, and the condition with their source
+LAST_PLACE = 10**9  # more sessions than a system can have
 MAX_DIGITS = 50  # before or after the point: 1E+999999 as an exact fraction fills the memory
 LONGEST_NUMBER = 200  # characters; more cost the square of their number
-FIRST_YEAR, LAST_YEAR = "1970", "2199"  # where a clock begins; beyond all that one can be wrong
+FIRST_YEAR, LAST_YEAR = "1970", "2199"  # of a clock that was reset, and of any other wrong clock
 _FAR = (datetime.now(UTC) + timedelta(days=366)).isoformat(timespec="seconds")
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
 LONGEST = safe.MIB  # bytes of a line: conditions, and a set of some thousand nodes
 YEARS = range(int(FIRST_YEAR), int(LAST_YEAR) + 1)
 MAX_TRIAL_NUMBER = 10**9
-_PLAIN = re.compile(r"(?!\.)[^/\s\x00]{1,200}")  # what is a part of the file's path
+_PLAIN = re.compile(r"(?!\.)[^/\s\x00]{1,200}")  # a part of the file's path
 _PARTS_OF_PATH = ("session", "system", "partition", "check", "job")
-_SHOWN = 60  # characters of what is wrong in a line
+_MAX_QUOTED = 60  # characters of a wrong text that a message quotes
 _OBJECTS = ("conditions", "provenance")
 _BEGIN = re.compile(r"[0-9]{8}T[0-9]{6}Z")  # of a session's name: when it began
 _HEADER = ("siteproof", "session", "system", "partition", "environment", "check", "job", "time")
@@ -64,12 +64,13 @@ _HEADER = ("siteproof", "session", "system", "partition", "environment", "check"
 class Header:
     """What all samples of one job share.
 
-    place: the session's number in the order of sessions, which no clock can change; 0 where the
-    session has none, as it is older than numbers.
+    place: the session's number in the order of sessions, which does not depend on clocks; 0 of
+    sessions that are older than numbers.
     time: when the job ended, UTC, ISO 8601. mode: quick, maintenance, acceptance, or published.
-    campaign: a name that groups sessions; empty unless somebody gave one.
-    expected: the nodes that the site's inventory says the job had to measure, as a node set.
-    conditions: what makes two values comparable. provenance: suite revision, tools, user …
+    campaign: a name that groups sessions; empty if none was given.
+    expected: the nodes that the job had to measure, as a node set.
+    conditions: what must be equal for two values to be comparable. provenance: suite revision,
+    tools, user …
     """
 
     session: str
@@ -88,9 +89,9 @@ class Header:
 
     @property
     def order(self) -> Order:
-        """The key by which sessions are sorted: those without a number first, by their clocks.
+        """The sort key of sessions: those without a number come first, by their clocks.
 
-        What has no number and is of a year that has not begun comes before all others.
+        One without a number whose time is more than a year ahead comes before all others.
         """
         return self.place or -int(self.time > _FAR), self.time, self.session
 
@@ -101,7 +102,7 @@ class Header:
 
     @property
     def began(self) -> float | None:
-        """When the session began, as its name says, in seconds since 1970; None if it does not."""
+        """When the session began, by its name, in seconds since 1970; None if it has no time."""
         if not _BEGIN.match(self.session):
             return None
         try:
@@ -117,8 +118,8 @@ _NO_HEADER = Header("", "", "", "", "", "", "")
 class Sample:
     """One measured value, or why there is none.
 
-    metric: with its check, such as `Stream.triad`; `Stream.*` where a failure speaks of them all.
-    value: the tool's digits; None unless status is `ok`.
+    metric: with its check, such as `Stream.triad`; `Stream.*` if a failure concerns all of them.
+    value: as the tool printed it; None unless status is `ok`.
     """
 
     header: Header
@@ -134,12 +135,12 @@ class Sample:
 
     @property
     def conditions(self) -> dict[str, str]:
-        """The header's conditions, and those in which this node differs."""
+        """The header's conditions, with those of this node in their place."""
         return {**self.header.conditions, "mode": self.header.mode, **self.own_conditions}
 
     @property
     def key(self) -> tuple[str, str, str, str, int, str]:
-        """What makes a sample the same one when it is collected again."""
+        """A key that is the same when the sample is collected again."""
         dims = json.dumps(dict(self.dims), sort_keys=True)
         head = self.header
         return (head.session, head.job, self.node, self.metric, self.trial, dims)
@@ -167,8 +168,8 @@ def write(
 ) -> Path:
     """Write one job's samples under perflogs, whole or not at all.
 
-    owner: whose measurement it is; root's copy of it is his, too, and replaces no file of others.
-    Raises OSError where it cannot be written, UserError where it must not.
+    owner: of the raw files; a file that root writes belongs to this owner, too, and replaces no
+    file of another user. Raises OSError if it cannot be written, UserError if it must not be.
     """
     target = path_of(folder, header)
     data = dump(header, samples)
@@ -185,17 +186,17 @@ def write(
 def write_result(
     folder: Path, target: Path, data: bytes, same: Callable[[int], bool], owner: int | None
 ) -> None:
-    """Write a file of perflogs/<system>/<partition>/, and no other. As `write` otherwise."""
+    """Write a file of perflogs/<system>/<partition>/; `same` permits to replace an old file."""
     inner = target.relative_to(folder).parts
     if len(inner) != 3 or any(part.startswith(".") for part in inner):
-        raise UserError(target, "not written: samples lie in perflogs/SYSTEM/PARTITION/")
+        raise UserError(target, "not written: samples must be in perflogs/SYSTEM/PARTITION/")
     safe.write(target, data, below=folder, may_replace=same, belongs_to=_keep_owner(owner))
 
 
 def may_replace(handle: int, owner: int | None) -> bool:
-    """Whether an old file is one that this owner, or who collects it, has written."""
-    mine = {owner} if os.geteuid() == 0 else {owner, os.geteuid()}
-    return owner is None or os.fstat(handle).st_uid in mine
+    """Whether an old file belongs to this owner, or to the user who collects it (unless root)."""
+    owners = {owner} if os.geteuid() == 0 else {owner, os.geteuid()}
+    return owner is None or os.fstat(handle).st_uid in owners
 
 
 def _keep_owner(owner: int | None) -> int | None:
@@ -203,19 +204,18 @@ def _keep_owner(owner: int | None) -> int | None:
 
 
 def _is_of_another(handle: int, header: Header) -> bool:
-    """Whether an old file speaks of another job; one that cannot be read speaks of none."""
+    """Whether an old file can be read, and is of another job."""
     with os.fdopen(os.dup(handle), "rb") as stream:
         line = stream.readline(LONGEST + 1)
     try:
         old = header_of("", line.decode("utf-8", "replace"))
     except UserError:
         return False
-    names = ("session", "system", "partition", "check", "job")
-    return any(getattr(old, name) != getattr(header, name) for name in names)
+    return any(getattr(old, name) != getattr(header, name) for name in _PARTS_OF_PATH)
 
 
 def dump(header: Header, samples: Iterable[Sample]) -> bytes:
-    """What a file with these samples holds."""
+    """The content of a file with these samples."""
     lines = [_dumps({"siteproof": FORMAT, **_without_empty(vars(header))})]
     lines += [_dumps(_line(sample)) for sample in sorted(samples, key=lambda s: s.key)]
     return ("\n".join(lines) + "\n").encode()
@@ -272,25 +272,23 @@ def _text(path: Path, data: bytes) -> str:
 
 
 def must_lie_at(path: Path, header: Header) -> None:
-    """A file that was renamed, or copied from elsewhere, says other things than its name does.
-
-    Raises UserError.
-    """
+    """Raises UserError for a file that was renamed or copied: its header does not fit its path."""
     system, partition, name = ("", "", *path.parts)[-3:]
     wanted = file_name(header)
     if (system, partition, name) == (header.system, header.partition, wanted):
         return
-    for there, said, key in (
+    for in_path, in_header, key in (
         (name, wanted, "session, check and job"),
         (partition, header.partition, "partition"),
         (system, header.system, "system"),
     ):
-        if there != said:
-            raise UserError(f"{path}:1", f"its header is of another {key}: '{said}', not '{there}'")
+        if in_path != in_header:
+            what = f"its header is of another {key}: '{in_header}', not '{in_path}'"
+            raise UserError(f"{path}:1", what)
 
 
 def header_of(where: str, line: str) -> Header:
-    """The header that a file's first line holds. Raises UserError."""
+    """The header in a file's first line. Raises UserError."""
     return _read_header(where, _loads(where, line))
 
 
@@ -321,7 +319,7 @@ def files(folder: Path, system: str) -> Iterator[Path]:
 
 
 def _folders(top: Path) -> list[Path]:
-    """The partitions of a system; a link in place of one is listed, and refused by its reader."""
+    """The partitions of a system; a link is listed, too, and its reader refuses it."""
     if top.is_symlink():
         return [top]
     with os.scandir(top) as found:
@@ -336,7 +334,7 @@ def _in_folder(part: Path) -> list[Path]:
         with os.scandir(part) as found:
             names = [e.name for e in found if e.name.endswith(".jsonl") and e.name[0] != "."]
     except PermissionError:
-        return [part]  # its reader tells whose it is
+        return [part]  # its reader reports the owner
     return [part / name for name in names]
 
 
@@ -353,13 +351,13 @@ def _loads(where: str, line: str) -> dict[str, object]:
         raise UserError(where, "broken line", f"at most {safe.DEEPEST} levels")
     if not isinstance(record, dict):
         raise UserError(where, "broken line", "one JSON object a line, of at most 1 MiB")
-    # A control character can hide behind a backslash only: "\\u001b" in JSON.
+    # JSON can contain a control character only as an escape, such as "\\u001b".
     return record if line.isprintable() and "\\" not in line else _harmless(record)
 
 
 def _harmless(value: Any) -> Any:
     if isinstance(value, dict):
-        return {harmless(key): _harmless(held) for key, held in value.items()}
+        return {harmless(key): _harmless(inner) for key, inner in value.items()}
     return harmless(value) if isinstance(value, str) else value
 
 
@@ -411,13 +409,13 @@ def _check_types(where: str, record: dict[str, object]) -> None:
 
 
 def _in_utc(where: str, text: str) -> str:
-    """Times are compared as texts, so all are of one zone and one form."""
+    """A time in UTC and in one form, as times are compared as texts."""
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
-            told = text if _UTC.fullmatch(text) else moment.astimezone(UTC).isoformat()
-            if FIRST_YEAR <= told[:4] <= LAST_YEAR:
-                return told
+            in_utc = text if _UTC.fullmatch(text) else moment.astimezone(UTC).isoformat()
+            if FIRST_YEAR <= in_utc[:4] <= LAST_YEAR:
+                return in_utc
             allowed = f"{FIRST_YEAR} to {LAST_YEAR}"
             raise UserError(
                 where, f"{_short(text)} is not in a year that a clock can show", allowed
@@ -429,20 +427,20 @@ def _in_utc(where: str, text: str) -> str:
     )
 
 
-def _short(held: object) -> str:
-    """What stands in a file, as far as a line has room for it."""
-    text = repr(held) if isinstance(held, (dict, list)) else f"'{held}'"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+def _short(value: object) -> str:
+    """A wrong value for a message."""
+    text = repr(value) if isinstance(value, (dict, list)) else f"'{value}'"
+    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
 
 
 def _texts(where: str, record: Mapping[str, object], key: str) -> dict[str, str]:
-    """An object of texts, empty where there is none."""
+    """An object of texts, empty if there is none."""
     if key not in record:
         return {}
-    held = record[key]
-    if not (isinstance(held, dict) and all(isinstance(value, str) for value in held.values())):
+    texts = record[key]
+    if not (isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values())):
         raise UserError(where, f"'{key}' is not an object of texts")
-    return held
+    return texts
 
 
 def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:

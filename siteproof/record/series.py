@@ -1,9 +1,9 @@
 """Series: the values of a metric that may be compared, node by node and run by run.
 
-A series is metric, dimensions, environment, role and conditions. Only samples with a value enter:
-a wrong answer has none. The figures of a link as a whole are those of a node of the link's name, in
-the role `link`; those of the system as a whole are those of a node of the system's name, in the
-role `system`, where they are asked for.
+A series is metric, dimensions, environment, role and conditions. Only samples with a value belong
+to one; a wrong answer has none. The values of a link as a whole have the link's name as their node,
+and the role `link`. Those of the system as a whole, if the caller needs them, have the system's
+name as their node, and the role `system`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from siteproof.record.samples import Header, JobOrder, Sample
 if TYPE_CHECKING:
     from siteproof.sites import Metric, Site
 
-# Counts and shares (errors, residuals, losses) have a median of zero, or none that means speed.
+# Counts and shares (errors, residuals, losses) have a median of zero, or one that is no speed.
 SPEEDS = ("rate", "flops", "iops", "time", "frequency")
-FOLLOWS = ("memory_share", "array_share_of_cache")  # from the problem's size and the node's memory
-NOISE = "_warning"  # what a figure was measured under; no reason to compare it with others only
-NEARLY = Decimal("0.01")  # a problem chosen by the node's memory may differ by a block
-SYSTEM = "system"  # the role of figures that belong to no single node
+FOLLOWS = ("memory_share", "array_share_of_cache")  # follow from problem size and memory
+NOISE = "_warning"  # ending of conditions that do not hinder a comparison
+NEARLY = Decimal("0.01")  # a problem size chosen by the memory may differ by a block
+SYSTEM = "system"  # the role of values of the whole system
 CONTRACTUAL = ("maintenance", "acceptance")  # these two measure the same; a quick run does not
 SWEEP = "sweep"  # the condition that names it
-OF_THE_SWEEP = ("sweep_hash",)  # a point is the same, whichever others there were
-# Conditions that the machine brings along: their change is what a comparison is to show, while a
-# change of what was asked (the problem's size, the program) makes figures incomparable.
+OF_THE_SWEEP = ("sweep_hash",)  # depends on the other points of the sweep
+# Conditions of the machine: a comparison is to show the effect of their change. A change of the
+# other conditions (problem size, program) makes values incomparable.
 OF_THE_MACHINE = ("blas", "hpcc", "mpi", "mtu", "version", "last_level_cache", "parameters")
 ENDINGS = ("_kernel", "_library", "_version")
-VARIABLE = "env."  # begins the condition of a variable that steers a library: env.UCX_TLS
-OF_A_RUN = ("peer", "trial")  # dimensions within a run, of which a node's median counts
+VARIABLE = "env."  # prefix of the condition of an environment variable: env.UCX_TLS
+OF_A_JOB = ("peer", "trial")  # dimensions over which the median of a node in a job is taken
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class Series:
     @property
     def name(self) -> str:
         """The metric, with its dimensions if it has any."""
-        told = ", ".join(f"{k} {v}" for k, v in self.dims)
-        return f"{self.metric} [{told}]" if told else self.metric
+        dims = ", ".join(f"{k} {v}" for k, v in self.dims)
+        return f"{self.metric} [{dims}]" if dims else self.metric
 
 
 class JobValue(NamedTuple):
-    """A node's figure in one job: the median where the job measured it more than once.
+    """A node's value in one job: the median if the job measured it more than once.
 
-    place, time, session, job: as they order jobs. each: all values that the job measured.
-    printed: their own unit; empty if there are several.
+    place, time, session, job: the order of jobs. each: all values that the job measured.
+    printed: the unit of the tool; empty if there are several.
     """
 
     place: int
@@ -94,28 +94,25 @@ def collect(
     *,
     of_system: bool = False,
 ) -> Values:
-    """Each series with the runs of each node, oldest first, in the catalogue's unit."""
-    held: dict[Series, dict[str, dict[JobOrder, list[tuple[float, str]]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
-    )
-    unit_of = {name: metric.unit for name, metric in site.catalogue.items()}
+    """Each series with the job values of each node, oldest first, in the catalogue's unit."""
+    jobs: dict[tuple[Series, str, JobOrder], list[tuple[float, str]]] = defaultdict(list)
     for sample, series, job in _wanted(site, samples, wanted, of_system):
+        unit = site.catalogue[sample.metric].unit
         number: Decimal | Fraction = sample.number
-        if sample.unit != (unit := unit_of[sample.metric]):  # exact, and dearer than all the rest
+        if sample.unit != unit:  # an exact conversion takes longer than all the rest
             number = units.convert(number, sample.unit, unit)
-        held[series][sample.node][job].append((float(number), sample.unit))
-    return {
-        series: {
-            node: [
-                _run(job, values, unit_of[series.metric]) for job, values in sorted(jobs.items())
-            ]
-            for node, jobs in nodes.items()
-        }
-        for series, nodes in held.items()
-    }
+        jobs[series, sample.node, job].append((float(number), sample.unit))
+    found: Values = {}
+    for (series, node, job), values in jobs.items():
+        unit = site.catalogue[series.metric].unit
+        found.setdefault(series, {}).setdefault(node, []).append(_job_value(job, values, unit))
+    for nodes in found.values():
+        for of_node in nodes.values():
+            of_node.sort()
+    return found
 
 
-def _run(job: JobOrder, values: list[tuple[float, str]], unit: str) -> JobValue:
+def _job_value(job: JobOrder, values: list[tuple[float, str]], unit: str) -> JobValue:
     if len(values) == 1:  # as nearly always, and there may be a million
         ((value, own),) = values
         return JobValue(*job, value, unit, (value,), own)
@@ -124,30 +121,31 @@ def _run(job: JobOrder, values: list[tuple[float, str]], unit: str) -> JobValue:
 
 
 def align(values: Values, like: Iterable[Series]) -> Values:
-    """The same values under the series of others where they differ by so little as a block.
+    """The same values under the series of others if these differ by a block of the problem size.
 
-    A kernel update leaves a node a little more or less memory, and with it another problem.
+    A kernel update changes the memory of a node a little, and with it the problem size.
     """
-    by_figure: dict[tuple[object, ...], list[Series]] = {}
+    by_names: dict[tuple[object, ...], list[Series]] = {}
     for key in like:
-        by_figure.setdefault(_figure(key), []).append(key)
+        by_names.setdefault(_without_values(key), []).append(key)
     found: Values = {}
     for key, nodes in values.items():
-        others = by_figure.get(_figure(key), [])
+        others = by_names.get(_without_values(key), [])
         name = key if key in others else next((o for o in others if alike(key, o)), key)
         for node, runs in nodes.items():
-            held = found.setdefault(name, {}).get(node, [])
-            found[name][node] = sorted([*held, *runs])
+            known_runs = found.setdefault(name, {}).get(node, [])
+            found[name][node] = sorted([*known_runs, *runs])
     return found
 
 
-def _figure(key: Series) -> tuple[object, ...]:
+def _without_values(key: Series) -> tuple[object, ...]:
+    """What series that may be alike have in common: all but the values of the conditions."""
     return key.metric, key.dims, key.environment, key.role, tuple(k for k, _ in key.conditions)
 
 
 def alike(one: Series, other: Series) -> bool:
-    """Whether two series differ by no more than a block of the problem's size."""
-    if _figure(one) != _figure(other):
+    """Whether two series differ at most by a block of the problem size."""
+    if _without_values(one) != _without_values(other):
         return False
     pairs = zip(one.conditions, other.conditions, strict=True)
     return all(a == b or _nearly(a[1], b[1]) for a, b in pairs)
@@ -155,21 +153,21 @@ def alike(one: Series, other: Series) -> bool:
 
 def comparable(key: Series) -> Series:
     """The series without the conditions that do not hinder a comparison."""
-    asked = tuple(
+    kept = tuple(
         (name, CONTRACTUAL[0] if name == "mode" and text in CONTRACTUAL else text)
         for name, text in key.conditions
         if not of_the_machine(name) and name not in OF_THE_SWEEP
     )
-    return replace(key, conditions=asked)
+    return replace(key, conditions=kept)
 
 
 def of_the_machine(name: str) -> bool:
-    """Whether a condition is brought along by the machine, and not asked for."""
+    """Whether a condition belongs to the machine, and was not required."""
     return name in OF_THE_MACHINE or name.endswith(ENDINGS) or name.startswith(VARIABLE)
 
 
 def conditions(sample: Sample) -> dict[str, str]:
-    """The conditions that decide whether values may be compared."""
+    """The conditions of a sample that must be equal for values to be compared."""
     common = sample.header.conditions
     kept = {
         key: common.get(key, text) if _nearly(text, common.get(key)) else text
@@ -178,9 +176,9 @@ def conditions(sample: Sample) -> dict[str, str]:
     return deciding(kept)
 
 
-def deciding(held: Mapping[str, str]) -> dict[str, str]:
-    """Those of some conditions that decide."""
-    return {k: v for k, v in held.items() if k not in FOLLOWS and not k.endswith(NOISE)}
+def deciding(texts: Mapping[str, str]) -> dict[str, str]:
+    """Those of some conditions that must be equal for values to be compared."""
+    return {k: v for k, v in texts.items() if k not in FOLLOWS and not k.endswith(NOISE)}
 
 
 def _wanted(
@@ -188,7 +186,7 @@ def _wanted(
 ) -> Iterator[tuple[Sample, Series, JobOrder]]:
     metrics = {name for name, metric in site.catalogue.items() if wanted(metric)}
     known: dict[object, tuple[Series, JobOrder]] = {}
-    headers: dict[int, Header] = {}  # holds each header, so that its id stays its own
+    headers: dict[int, Header] = {}  # keeps each header alive, so that no other gets its id
     for sample in samples:
         role, head = site.role_of(sample.node), sample.header
         if of_link(sample):  # it stands for the link itself
@@ -206,7 +204,7 @@ def _wanted(
 
 
 def _series(sample: Sample, role: str) -> Series:
-    dims = {k: v for k, v in sample.dims.items() if k not in OF_A_RUN}
+    dims = {k: v for k, v in sample.dims.items() if k not in OF_A_JOB}
     return Series(
         sample.metric, _pairs(dims), sample.header.environment, role, _pairs(conditions(sample))
     )
@@ -222,5 +220,5 @@ def _nearly(one: str, other: str | None) -> bool:
     try:
         first, second = Decimal(one), Decimal(other)
         return abs(first - second) <= NEARLY * abs(second)
-    except ArithmeticError:  # no number, or one beyond all measure
+    except ArithmeticError:  # not a number, or too large a one
         return False

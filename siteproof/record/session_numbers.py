@@ -1,4 +1,4 @@
-"""The order of sessions: the number that each takes as it begins to measure; no clock changes it.
+"""The order of sessions: each takes a number when it begins to measure, independent of clocks.
 
 `perflogs/<system>/.sessions/NNNNNN` holds the name of the session that has the number.
 """
@@ -15,7 +15,7 @@ from siteproof.errors import UserError
 from siteproof.record import samples
 
 FOLDER = ".sessions"
-LEAP = 10_000  # as many sessions in a row leave neither a number nor a sample
+LEAP = 10_000  # so many sessions in a row cannot all have lost their numbers and samples
 LONGEST = 200  # bytes of a session's name
 
 
@@ -56,7 +56,7 @@ def take(
 
 
 def _create(path: Path, session: str) -> bool:
-    """On a full disk the number alone: there is room for samples perhaps when they are ready."""
+    """On a full disk the file is left empty: there may be space later, when samples are written."""
     try:
         return locks.create(path, f"{session}\n".encode())
     except OSError as error:
@@ -66,7 +66,7 @@ def _create(path: Path, session: str) -> bool:
 
 
 def highest(numbers: Iterable[int]) -> tuple[int, list[int]]:
-    """The last number before a leap that no sessions have made, and those beyond it."""
+    """The last number before a gap that is too large, and the numbers after the gap."""
     last, found = 0, sorted(set(numbers))
     for at, number in enumerate(found):
         if number - last > LEAP:
@@ -85,7 +85,7 @@ def known(perflogs: Path, system: str) -> dict[str, int]:
 
 
 def _of_sessions(folder: Path, numbers: Iterable[int]) -> dict[str, int]:
-    """The number of each session; what is no file of ours names none."""
+    """The number of each session; files that cannot be read are skipped."""
     found: dict[str, int] = {}
     for number in sorted(numbers, reverse=True):
         path = folder / locks.name_of(number)

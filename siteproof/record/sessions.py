@@ -1,6 +1,6 @@
-"""The sessions of a system: what each job was at once, its samples when they are asked for.
+"""The sessions of a system: the headers of all jobs, and the samples of those that are needed.
 
-After years there are millions of samples, and a verdict speaks of some thousand.
+After years there are millions of samples, and a verdict needs some thousand of them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ Read = TypeVar("Read")
 class Sessions:
     """All jobs of a system below perflogs, in the order of their sessions.
 
-    A file that cannot be read stops what speaks of its session, and what it could be the newest
-    of; years later it is left out, and told in `left_out`. What none of us can have written (a
-    link, a device, somebody else's file) is always left out: nobody else may stop an answer.
+    A file that cannot be read is an error for everything that needs its session, and for
+    everything else if it may be of the newest session. Otherwise it is left out, and `left_out`
+    names it. What no trusted user can have written (a link, a device, a file of another user) is
+    always left out, as nobody else may stop an answer.
     """
 
     def __init__(self, perflogs: Path, system: str) -> None:
@@ -34,7 +35,7 @@ class Sessions:
         self._broken: dict[Path, UserError] = {}
         self._written: list[Header] = []
         self._leapt: dict[Path, Header] = {}
-        self._claimed: dict[Path, Order] = {}  # of files that lie where they do not belong
+        self._claimed: dict[Path, Order] = {}  # in the header of a file that is in the wrong place
 
     @cached_property
     def _files(self) -> list[tuple[Path, Header]]:
@@ -49,13 +50,13 @@ class Sessions:
         return sorted(found, key=lambda one: (begin[one[1].session], one[0].name))
 
     def _without_leaps(self, found: list[tuple[Path, Header]]) -> list[tuple[Path, Header]]:
-        """A number that no sessions can have led to does not count."""
+        """A number that is far too high does not count."""
         beyond = set(session_numbers.highest(header.place for _, header in found)[1])
         self._leapt = {p: replace(h, place=0) for p, h in found if h.place in beyond}
         return [(path, self._leapt.get(path, header)) for path, header in found]
 
     def _of_their_names(self, read: Iterable[tuple[Path, Header]]) -> Iterator[tuple[Path, Header]]:
-        """Those whose header says what their path says; the others are broken."""
+        """Those whose header fits their path; the others are broken."""
         for path, header in read:
             try:
                 samples.must_lie_at(path, header)
@@ -66,7 +67,7 @@ class Sessions:
                     self._claimed[path] = header.order
 
     def _maybe_newest(self, begin: Mapping[str, Order]) -> Iterator[UserError]:
-        """What is wrong with the files that may be of the newest session."""
+        """The errors of broken files that may be of the newest session."""
         if not self._broken:
             return
         places = session_numbers.known(self.perflogs, self.system)
@@ -85,7 +86,7 @@ class Sessions:
 
     @property
     def headers(self) -> list[Header]:
-        """What the samples of each job share. Raises UserErrors naming each broken file."""
+        """The header of each job. Raises UserErrors naming each broken file."""
         return [header for _, header in self._files]
 
     @property
@@ -100,7 +101,7 @@ class Sessions:
 
     @property
     def refused(self) -> bool:
-        """Whether something was left out that may or may not be what was measured."""
+        """Whether a file was left out that may be a result."""
         return any(isinstance(error, files.Refused) for error in self._broken.values())
 
     @property
@@ -116,27 +117,29 @@ class Sessions:
     def of(self, wanted: Callable[[Header], bool], *, needed: bool = True) -> list[Sample]:
         """The samples of some jobs, the oldest session first.
 
-        needed: they are what is asked for, so that a broken file among their sessions is no
-        matter of leaving it out. Raises UserErrors, then, naming each.
+        needed: a broken file of one of their sessions is an error, and not left out.
+        Raises UserErrors, then, naming each.
         """
         paths = [path for path, header in self._files if wanted(header)]
-        self._read |= self._of_each(
-            (p for p in paths if p not in self._read and p not in self._broken), samples.read
-        )
-        if needed and self._broken:
-            asked = {_session(path) for path in paths}
-            _stop_at(error for path, error in self._ours() if _session(path) in asked)
-        for path in self._leapt.keys() & set(paths):
-            head = self._leapt[path]
-            self._read[path] = [replace(s, header=head) for s in self._read.get(path, ())]
+        unread = [path for path in paths if path not in self._read and path not in self._broken]
+        for path, found in self._of_each(unread, samples.read):
+            self._read[path] = self._without_number(path, found)
+        if needed:
+            sessions = {_session(path) for path in paths}
+            _stop_at(error for path, error in self._ours() if _session(path) in sessions)
         return [sample for path in paths for sample in self._read.get(path, ())]
+
+    def _without_number(self, path: Path, found: list[Sample]) -> list[Sample]:
+        """The samples of a file, whose number may not count."""
+        header = self._leapt.get(path)
+        return [replace(sample, header=header) for sample in found] if header else found
 
     def of_job(self, job: Header) -> list[Sample]:
         """The samples of one of `headers`."""
         return self.of(lambda header: header is job)
 
     def _ours(self) -> Iterator[tuple[Path, UserError]]:
-        """The broken files that one of us may have written."""
+        """The broken files that a trusted user may have written."""
         for path, error in self._broken.items():
             if not isinstance(error, files.Refused):
                 yield path, error

@@ -1,7 +1,7 @@
-"""Stage directories that could not be collected: one small file each, for every later verdict.
+"""Stage directories that could not be collected: a small file for each, which verdicts read.
 
-They lie in `perflogs/.set-aside/` until the stage directory is collected after all, or until
-somebody discards it, which stays noted there.
+The files are in `perflogs/.set-aside/` until the stage directory is collected. If somebody discards
+it, the file stays and records that.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LONGEST = 500  # characters of a reason
 class SetAside:
     """One stage directory, by its path in the data folder.
 
-    system: empty where nobody can know it. since, discarded: UTC; `discarded` is empty until
-    somebody (by) has discarded it.
+    system: empty if it is not known. since, discarded: UTC; `discarded` is empty until somebody
+    (by) discards it.
     """
 
     stage: str
@@ -44,12 +44,12 @@ class SetAside:
 
 
 def key(stage: Path, perflogs: Path) -> str:
-    """The name of a stage directory's file, wherever the data folder lies."""
+    """The name of a stage directory's file, which does not depend on the data folder."""
     return hashlib.sha256(_inner(stage, perflogs).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def note(perflogs: Path, stage: Path, why: UserError, system: str = "") -> None:
-    """Set a stage directory aside; nothing where that cannot be written, as it is told anyway."""
+    """Set a stage directory aside; no error if that cannot be written, as the caller warns, too."""
     known = _read(perflogs, key(stage, perflogs))
     text = " ".join(why.message.split())
     since = known.since if known else _now()
@@ -60,13 +60,13 @@ def note(perflogs: Path, stage: Path, why: UserError, system: str = "") -> None:
 
 
 def clear(perflogs: Path, stage: Path) -> None:
-    """It has been collected."""
+    """Remove the file of a stage directory that has been collected."""
     with suppress(OSError):
         (perflogs / FOLDER / f"{key(stage, perflogs)}.json").unlink()
 
 
 def discard(perflogs: Path, stage: Path, by: str) -> SetAside:
-    """Mark it as discarded, which deletes nothing. Raises OSError and UserError."""
+    """Mark a stage directory as discarded; nothing is deleted. Raises OSError and UserError."""
     known = _read(perflogs, key(stage, perflogs))
     old = known or SetAside(_inner(stage, perflogs), "", "discarded by hand", _now())
     new = SetAside(old.stage, old.system, old.why, old.since, discarded=_now(), by=by)
@@ -75,12 +75,12 @@ def discard(perflogs: Path, stage: Path, by: str) -> SetAside:
 
 
 def discarded(perflogs: Path) -> set[str]:
-    """The keys of those that somebody has discarded."""
+    """The keys of discarded stage directories."""
     return {name for name, one in _all(perflogs) if one.discarded}
 
 
 def of_system(perflogs: Path, system: str) -> list[SetAside]:
-    """Those that wait for somebody and are, or may be, of this system."""
+    """Those that are not discarded, and are or may be of this system."""
     return [one for _, one in _all(perflogs) if not one.discarded and one.system in ("", system)]
 
 
@@ -96,7 +96,7 @@ def _all(perflogs: Path) -> Iterator[tuple[str, SetAside]]:
         names = files.names(perflogs / FOLDER, below=perflogs, most=MAX_FILES)
     except FileNotFoundError:
         return
-    except UserError as error:  # more of them than there can be, or no folder of ours
+    except UserError as error:  # too many files, or not a folder of a trusted user
         yield (
             "",
             SetAside(f"perflogs/{FOLDER}", "", f"what is set aside is not known: {error.what}", ""),
@@ -112,9 +112,9 @@ def _all(perflogs: Path) -> Iterator[tuple[str, SetAside]]:
 def _read(perflogs: Path, name: str) -> SetAside | None:
     path = perflogs / FOLDER / f"{name}.json"
     try:
-        held = files.read_json(path, below=perflogs, limit=LARGEST)
-        texts = all(isinstance(held[known], str) for known in SetAside.__dataclass_fields__)
-        return SetAside(**held) if texts else _broken(path)
+        record = files.read_json(path, below=perflogs, limit=LARGEST)
+        texts = all(isinstance(record[known], str) for known in SetAside.__dataclass_fields__)
+        return SetAside(**record) if texts else _broken(path)
     except FileNotFoundError:
         return None
     except (UserError, TypeError, KeyError):
@@ -122,7 +122,7 @@ def _read(perflogs: Path, name: str) -> SetAside | None:
 
 
 def _broken(path: Path) -> SetAside:
-    """Somebody has written nonsense there: told as what it is."""
+    """A file with another content is reported, too."""
     return SetAside(f"perflogs/{FOLDER}/{path.name}", "", "the note itself cannot be read", "")
 
 

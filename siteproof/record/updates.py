@@ -1,14 +1,15 @@
-"""What was updated after an answer: kernel, firmware and software lock, as far as it is recorded.
+"""Updates of kernel, firmware and software lock after an answer, as far as they are recorded.
 
-The kernel stands in a job's header where its nodes agree, the lock with the environment; firmware
-and each node's own kernel are in the descriptions. Packages of a distribution are not looked at.
+A job's header has the kernel if its nodes agree, and the lock of the environment. Firmware and the
+kernel of each node are in the descriptions. Packages of a distribution are not compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,15 +41,15 @@ class Update(NamedTuple):
 
 
 class Updates:
-    """What the jobs of a system record, in their headers and in the descriptions beside them."""
+    """What the jobs of a system record, in their headers and in the descriptions of nodes."""
 
     def __init__(self, headers: Iterable[Header], perflogs: Path) -> None:
         ordered = sorted(headers, key=lambda header: header.order)
-        self._told: dict[tuple[str, str], list[Header]] = {}
+        self._by_text: dict[tuple[str, str], list[Header]] = {}
         for header in ordered:
             for key in (KERNEL, LOCK):
                 if text := header.provenance.get(key):
-                    self._told.setdefault((key, text), []).append(header)
+                    self._by_text.setdefault((key, text), []).append(header)
         self._describing = [h for h in ordered if h.check == descriptions.CHECK]
         self._perflogs = perflogs
         self._known: dict[tuple[str, str], Mapping[str, Mapping[str, str]]] = {}
@@ -56,12 +57,11 @@ class Updates:
     def after(self, job: Header, nodes: Collection[str]) -> Update | None:
         """The first change since a job on one of these nodes; None: nothing changed.
 
-        nodes: without any, those that the job had to measure.
+        nodes: if empty, those that the job had to measure.
         """
         nodes = nodes or _nodes(job.expected)
-        for update in (*self._software(job), *self._kernel(job, nodes), *self._fields(job, nodes)):
-            return update
-        return None
+        updates = chain(self._software(job), self._kernel(job, nodes), self._fields(job, nodes))
+        return next(updates, None)
 
     def _kernel(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
         for old, new, header in self._other(job, KERNEL):
@@ -74,41 +74,56 @@ class Updates:
                 yield Update("software lock", old, new)
 
     def _other(self, job: Header, key: str) -> Iterator[tuple[str, str, Header]]:
-        """Each later job that says something else."""
+        """Each later job with another text under a key of the provenance: both texts, and it."""
         old = job.provenance.get(key)
-        for (name, new), headers in self._told.items() if old else ():
-            if name == key and new != old:
-                for header in headers:
-                    if header.order > job.order and header.session != job.session:
-                        yield str(old), new, header
+        if not old:
+            return
+        for (name, new), headers in self._by_text.items():
+            if name != key or new == old:
+                continue
+            for header in headers:
+                if _after(header, job):
+                    yield old, new, header
 
     def _fields(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
-        """What the descriptions of a node say differently since the newest not after the job."""
-        later = [h for h in self._describing if _after(h, job)]
-        earlier = [h for h in reversed(self._describing) if not _after(h, job)] if later else []
-        for node in nodes if later else ():
-            known = (self._read(header).get(node) for header in earlier)
-            before = next(filter(None, known), {})
+        """Fields of the nodes' descriptions that have changed since the job."""
+        later = [header for header in self._describing if _after(header, job)]
+        if not later:
+            return
+        earlier = [header for header in self._describing if not _after(header, job)]
+        for node in nodes:
+            before = self._newest(earlier, node)
             for header in later:
                 now = self._read(header).get(node, {})
-                for name in sorted(now.keys() & before.keys()):
-                    if now[name] != before[name]:
-                        yield Update(name, before[name], now[name])
+                yield from _changed(before, now)
                 before = {**now, **before}
 
+    def _newest(self, headers: Sequence[Header], node: str) -> Mapping[str, str]:
+        """The newest fields of a node in some descriptions."""
+        for header in reversed(headers):
+            if fields := self._read(header).get(node):
+                return fields
+        return {}
+
     def _read(self, header: Header) -> Mapping[str, Mapping[str, str]]:
-        """The fields of each node that tell an update; none where they cannot be read."""
+        """The fields of each node that show an update; none if they cannot be read."""
         key = header.session, header.job
         if key not in self._known:
             try:
                 found = descriptions.read(descriptions.path_of(self._perflogs, header))
             except UserError:
-                found = {}  # who asks for the descriptions themselves is told
-            self._known[key] = {node: _telling(fields) for node, fields in found.items()}
+                found = {}  # reported by whatever needs the descriptions themselves
+            self._known[key] = {node: _of_updates(fields) for node, fields in found.items()}
         return self._known[key]
 
 
-def _telling(fields: Mapping[str, str]) -> dict[str, str]:
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Update]:
+    for name in sorted(now.keys() & before.keys()):
+        if now[name] != before[name]:
+            yield Update(name, before[name], now[name])
+
+
+def _of_updates(fields: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in fields.items() if any(fnmatchcase(k, name) for name in FIELDS)}
 
 
@@ -118,7 +133,9 @@ def _after(header: Header, job: Header) -> bool:
 
 @cache
 def _nodes(text: str) -> frozenset[str]:
+    if not text:
+        return frozenset()
     try:
-        return frozenset(nodesets.parse(text)) if text else frozenset()
+        return frozenset(nodesets.parse(text))
     except ValueError:
         return frozenset()

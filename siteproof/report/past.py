@@ -156,7 +156,7 @@ def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:
     for number, metric, environment, dims, conditions in material.history.sql(
         KINDS, {"system": material.system, "metrics": list(metrics)}
     ):
-        plain = {k: v for k, v in json.loads(dims).items() if k not in series.OF_A_RUN}
+        plain = {k: v for k, v in json.loads(dims).items() if k not in series.OF_A_JOB}
         decide = series.deciding(json.loads(conditions))
         own = Series(
             metric, tuple(sorted(plain.items())), environment, "", tuple(sorted(decide.items()))

@@ -228,7 +228,7 @@ def key_of(
     metric: str, environment: str, dims: Mapping[str, str], conditions: Mapping[str, str]
 ) -> Series:
     """The series of a sample, without the role, which follows from the node."""
-    plain = {k: v for k, v in dims.items() if k not in series.OF_A_RUN}
+    plain = {k: v for k, v in dims.items() if k not in series.OF_A_JOB}
     return comparable(
         Series(metric, _pairs(plain), environment, "", _pairs(series.deciding(conditions)))
     )

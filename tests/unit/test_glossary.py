@@ -44,7 +44,7 @@ ALLOWED: dict[str, int] = {
     "siteproof/derive": 1,
     "siteproof/export": 1,
     "siteproof/published": 10,
-    "siteproof/record": 96,
+    "siteproof/record": 1,
     "siteproof/report": 86,
     "siteproof/wording": 5,
 }

@@ -151,7 +151,7 @@ def _fleet(
 
 def _is_of(sample: Sample, key: Series) -> bool:
     """Whether a sample of the series' metric and node is one of the series."""
-    dims = {k: v for k, v in sample.dims.items() if k not in series.OF_A_RUN}
+    dims = {k: v for k, v in sample.dims.items() if k not in series.OF_A_JOB}
     return (
         sample.header.environment == key.environment
         and dims == dict(key.dims)

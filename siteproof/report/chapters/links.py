@@ -93,7 +93,7 @@ def _rates(found: Iterable[Quantity]) -> list[tuple[float, str, str, str]]:
 def _key(site: Site, sample: Sample) -> Conditions | None:
     """What two values must share to be compared; None for a sample that is not compared."""
     metric = site.catalogue[sample.metric]
-    dims = {k: v for k, v in sample.dims.items() if k not in (*series.OF_A_RUN, LINK)}
+    dims = {k: v for k, v in sample.dims.items() if k not in (*series.OF_A_JOB, LINK)}
     if sample.header.mode == PUBLISHED:
         if not metric.headline and NETWORK not in sample.conditions:
             return None

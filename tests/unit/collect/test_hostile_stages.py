@@ -362,7 +362,7 @@ def test_no_name_or_number_of_a_manifest_leads_anywhere(tmp_path, key, value):
     before = everything(tmp_path)
     error = lost(made)
     assert isinstance(error, UserError)
-    assert str(error).startswith(f"{made.stage / manifest.NAME}: no manifest: ")
+    assert str(error).startswith(f"{made.stage / manifest.NAME}: not a valid manifest: ")
     assert len(str(error).splitlines()) == 1
     after = everything(tmp_path)
     new = {path for path in after.keys() - before.keys() if not path.endswith(".set-aside")}
@@ -377,7 +377,7 @@ def test_no_name_or_number_of_a_manifest_leads_anywhere(tmp_path, key, value):
 def test_a_manifest_that_is_no_json_of_ours_is_set_aside(tmp_path, text):
     made = of_nodes(tmp_path, copy=False)
     (made.stage / manifest.NAME).write_text(text)
-    assert "no manifest" in str(lost(made))
+    assert "not a valid manifest" in str(lost(made))
     [told] = set_aside.of_system(made.perflogs, "any")
     assert told.stage.endswith("Stream")
 
@@ -396,14 +396,14 @@ def test_what_is_no_file_is_no_manifest(tmp_path, instead, monkeypatch):
 )
 def test_a_manifest_that_differs_from_its_copy_is_set_aside(made, changed):
     rewrite(made, **changed)
-    assert "is not the one that was kept" in str(lost(made))
+    assert "differs from its copy" in str(lost(made))
     assert [one.system for one in set_aside.of_system(made.perflogs, "here")] == ["here"]
     assert set_aside.of_system(made.perflogs, "there") == []
     assert list(samples.files(made.perflogs, "here")) == []
     (made.stage / manifest.NAME).unlink()
     made.job.save(made.stage, made.stages)
     (made.stage / manifest.NAME).unlink()
-    assert "is gone" in str(lost(made))
+    assert "was removed" in str(lost(made))
 
 
 def test_a_node_cannot_call_its_results_collected(made):
@@ -456,7 +456,7 @@ def test_a_session_collects_only_what_is_in_its_own_folder(made):
         stages.collect_lost(made.stages, made.perflogs), key=lambda found: "s2" not in str(found[0])
     )
     assert stage.parent.name == "s2"
-    assert "has a folder of its own" in str(error)
+    assert "not a manifest of this session" in str(error)
 
 
 def test_no_process_of_anybody_else_keeps_a_stage_waiting(made, monkeypatch):
@@ -577,7 +577,7 @@ def test_a_broken_stage_is_noted_until_it_is_collected_and_stops_no_other(made, 
         assert isinstance(found[made.stage], UserError)
     assert found.get(other.stage, 6) == 6
     [told] = set_aside.of_system(made.perflogs, "here")
-    assert "Stream: no manifest" in str(told)
+    assert "Stream: the manifest differs" in str(told)
     made.job.save(made.stage, made.stages)
     assert lost(made) == 6
     assert set_aside.of_system(made.perflogs, "here") == []
@@ -645,12 +645,12 @@ def test_every_verdict_names_what_was_set_aside_until_somebody_resolves_it(good)
     assert done.code == 0, done
     assert done.err.count("siteproof: ") == 1
     for command in (("verdict",), ("verdict", "--json"), ("nodes",), ("nodes", "--json")):
-        assert "Stream: no manifest: parsers: 'unheard_of'" in good.siteproof(*command).out
+        assert "Stream: not a valid manifest: parsers: 'unheard_of'" in good.siteproof(*command).out
     page = good.folder / "page.md"
     good.siteproof("report", "--output", page)
     assert "Set aside, not collected" in page.read_text()
     done = good.siteproof("collect")
-    assert "is not one that a job can have" in done.refused()
+    assert "is not possible in a job" in done.refused()
     assert "nothing left" not in done.out
     assert "not collected: 1, 'siteproof collect --discard STAGE'" in done.out
     assert "nothing is set aside" in good.siteproof("collect", "--discard", "stage/x").refused()

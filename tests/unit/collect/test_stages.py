@@ -447,7 +447,7 @@ def test_the_command_collects_what_it_can_and_names_the_rest(world):
     broken.mkdir(parents=True)
     (broken / manifest.NAME).write_text("{")
     done = world.siteproof("collect")
-    assert "no manifest" in done.refused()
+    assert "not a valid manifest" in done.refused()
     assert "3 samples from" in done.out
     assert done.out.splitlines()[-1].startswith("3 samples collected; not collected: ")
 
@@ -459,7 +459,7 @@ def test_the_next_run_warns_of_a_broken_manifest_and_goes_on(good):
     done = good.reframe("-r", "-n", "HostParameters")
     assert done.code == 0, done
     assert done.err.count("siteproof: ") == 1
-    assert "no manifest" in done.err
+    assert "not a valid manifest" in done.err
 
 
 def test_the_command_names_a_lost_session_whose_job_still_runs(world):
