@@ -18,7 +18,7 @@ from siteproof.export import documents
 from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport, MetricReport, NodeReport, State
 from siteproof.record.sessions import Sessions
-from siteproof.units import with_unit
+from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.findings import full, fulls
 
@@ -31,19 +31,19 @@ COLOURS = {
     State.UNTESTED: "dim",
 }
 WIDTH = 132  # columns where nobody looks at a terminal
-LACKS = 5  # sets of nodes that lack the same figures, the largest first
-RANKED = 20  # nodes of a metric that are shown, the worst first
+MAX_SETS = 5  # of nodes that lack the same values, the largest first
+MAX_RANKED = 20  # nodes of a metric that are shown, the worst first
 
 
 @click.command()
 @which_answers
 @click.option("--metric", default="", metavar="METRIC", help="The worst nodes in one metric.")
 @json_option("nodes")
-@click.option("--untested", is_flag=True, help="Print only the nodes that lack a figure, as a set.")
+@click.option("--untested", is_flag=True, help="Print only the nodes that lack a value, as a set.")
 def nodes(
     system: str, since: str, campaign: str, as_of: str, metric: str, as_json: bool, untested: bool
 ) -> None:
-    """Say of every node whether it is OK, SLOW, FAILED, ODD, UNSTABLE or UNTESTED, and why.
+    """Show whether each node is OK, SLOW, FAILED, ODD, UNSTABLE or UNTESTED, and why.
 
     A node is slow if it is far below the fleet's median in 2 of its last 3 runs, or once and very
     clearly. Exit code 1: some node is not OK; 3: some is only untested.
@@ -148,14 +148,18 @@ def _print_summary(console: Console, judged: Judgement, report: FleetReport) -> 
 
 def _lacking(report: FleetReport) -> list[str]:
     """What the untested nodes lack: a line for each set of nodes that lack the same."""
-    by_reasons: dict[str, list[str]] = {}
+    alike: dict[object, list[NodeReport]] = {}
     for node in report.nodes.values():
         if node.state is State.UNTESTED:
-            by_reasons.setdefault("; ".join(fulls(node.findings)), []).append(node.node)
-    largest = sorted(by_reasons.items(), key=lambda item: -len(item[1]))
-    shown = [f"untested: {nodesets.of(nodes)}: {reasons}" for reasons, nodes in largest[:LACKS]]
+            alike.setdefault(tuple(why.alike for why in node.findings), []).append(node)
+    largest = sorted(alike.values(), key=lambda nodes: -len(nodes))
+    shown = []
+    for nodes in largest[:MAX_SETS]:
+        reasons = [full(*same) for same in zip(*(n.findings for n in nodes), strict=True)]
+        names = nodesets.of(n.node for n in nodes)
+        shown.append(f"untested: {names}: {'; '.join(dict.fromkeys(reasons))}")
     left = len(largest) - len(shown)
-    return shown + ([f"untested for {left} more reasons; --json has them"] if left else [])
+    return shown + ([f"untested for {count(left, 'more reason')}; --json has them"] if left else [])
 
 
 def _by_group(judged: Judgement, found: Any) -> str:
@@ -181,7 +185,7 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
     table = Table(title=Text(f"{metric}: {judged.chosen}"), title_justify="left")
     for name in ("node", "state", "value", "fleet's median", "deficit", "z", "own history", "slow"):
         table.add_column(name, overflow="fold")
-    for node in ranked[:RANKED]:
+    for node in ranked[:MAX_RANKED]:
         table.add_row(
             Text(node.node),
             Text(node.state, style=COLOURS[node.state]),
@@ -189,8 +193,8 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
         )
     console = _console()
     console.print(table)
-    if len(ranked) > RANKED:
-        console.print(f"{len(ranked) - RANKED} better nodes are left out; --json has them")
+    if len(ranked) > MAX_RANKED:
+        console.print(f"{len(ranked) - MAX_RANKED} better nodes are left out; --json has them")
     for stage in judged.sessions.set_aside if judged.sessions else ():
         console.print(f"{SET_ASIDE}{stage}", markup=False, highlight=False, soft_wrap=True)
     for why in report.warnings:

@@ -245,16 +245,17 @@ def _with_published(
     criterion = result.criterion
     attempts = attempts_at(samples, criterion)
     of_all = published.newest_of_all(samples, criterion)
-    nodes = []
-    for node in result.nodes:
+
+    def with_published(node: NodeVerdict) -> NodeVerdict:
         own = attempts.get(node.node)
         sample = own[0] if own else of_all
         unanswered = node.node in expected and node.sample is None and not node.waived
-        if unanswered and sample is not None and PUBLISHED in sample.own_conditions:
-            node = _published_node(criterion, node, sample, expected[node.node])
-            node = _with_bound(result.id, node, criterion)
-        nodes.append(node)
-    nodes.sort(key=lambda node: _badness(criterion, node))
+        if not unanswered or sample is None or PUBLISHED not in sample.own_conditions:
+            return node
+        node = _published_node(criterion, node, sample, expected[node.node])
+        return _with_bound(result.id, node, criterion)
+
+    nodes = sorted(map(with_published, result.nodes), key=lambda node: _badness(criterion, node))
     measured = any(node.sample for node in nodes)
     if of_all and result.verdict is Verdict.INCOMPLETE and not measured:
         why, misses = published.judged(criterion, of_all, published.facts_of(expected))

@@ -249,17 +249,15 @@ def _promised(site: Site) -> dict[str, set[str]]:
 
 def _too_old(judged: Judgement) -> Iterator[Fact]:
     """Headline metrics whose answer does not count any more; of a node's pairs the oldest."""
+    catalogue = judged.site.catalogue
+    headlines = [r for r in judged.verdicts if catalogue[r.criterion.metric].headline]
+    units = [u for r in headlines if not r.excused for u in r.nodes if u.too_old and not u.waived]
     oldest: dict[object, Finding] = {}
-    for result in judged.verdicts:
-        if not judged.site.catalogue[result.criterion.metric].headline or result.excused:
-            continue
-        for unit in result.nodes:
-            if not unit.too_old or unit.waived:
-                continue
-            for node, why in product(ends(unit.node), unit.findings):
-                known = oldest.setdefault((node, why.alike), replace(why, subject=node))
-                if why.number("age") > known.number("age"):
-                    oldest[node, why.alike] = replace(why, subject=node)
+    for unit in units:
+        for node, why in product(ends(unit.node), unit.findings):
+            known = oldest.setdefault((node, why.alike), replace(why, subject=node))
+            if why.number("age") > known.number("age"):
+                oldest[node, why.alike] = replace(why, subject=node)
     yield from ((State.UNTESTED, why) for why in oldest.values())
 
 

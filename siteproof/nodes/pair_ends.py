@@ -189,17 +189,18 @@ def _untested(judged: Judgement, of_all: Sequence[Sample]) -> Iterator[Fact]:
         if sample.status == "ok":
             have.setdefault((sample.metric, link_of(sample)), set()).update(both)
         else:
-            failures |= {(sample.header.check, node): failure(sample) for node in both}
+            why = failure(sample)
+            if why.kind is Kind.WRONG_ANSWER:  # of the pair: it accuses neither end
+                why = replace(why, kind=Kind.NO_VALUE)
+            failures |= {(sample.header.check, node): why for node in both}
     for metric, link in sorted(_wanted(site, have)):
         at, check = site.system.links[link], metric.partition(".")[0]
-        measured = have.get((metric, link), set())
-        for node in pairs.servers(site, at) | pairs.clients(site, at):
-            if node not in measured:
-                why = failures.get((check, node), Finding(Kind.NOT_MEASURED, check=check))
-                if why.kind is Kind.WRONG_ANSWER:  # of the pair: it accuses neither end
-                    why = replace(why, kind=Kind.NO_VALUE)
-                at_link = finding.details(link=link)
-                yield State.UNTESTED, replace(why, subject=node, metric=metric, details=at_link)
+        measured = have.get((metric, link), ())
+        members = pairs.servers(site, at) | pairs.clients(site, at)
+        for node in [node for node in members if node not in measured]:
+            why = failures.get((check, node), Finding(Kind.NOT_MEASURED, check=check))
+            at_link = finding.details(link=link)
+            yield State.UNTESTED, replace(why, subject=node, metric=metric, details=at_link)
 
 
 def _wanted(site: Site, have: Mapping[Place, object]) -> set[Place]:

@@ -49,10 +49,6 @@ class Waiver(Model):
         """Whether it covers a criterion, by its id or its metric."""
         return self.waives in (EVERYTHING, name, metric)
 
-    def __str__(self) -> str:
-        ticket = f" ({self.ticket})" if self.ticket else ""
-        return f"waived until {self.expires} by {self.owner}: {self.problem}{ticket}"
-
 
 def lint_waiver(
     document: Document, key: str, waiver: Waiver, inventory: NodeSet | None, known: Collection[str]

@@ -169,11 +169,6 @@ def test_it_speaks_of_a_criterion_a_metric_or_all(waives, speaks):
     assert waiver(waives=waives).covers("TB-STREAM", "Stream.triad") is speaks
 
 
-def test_it_says_until_when_by_whom_and_why():
-    told = str(waiver(ticket="HD-1"))
-    assert told == "waived until 2026-11-21 by me: fan (HD-1)"
-
-
 @pytest.fixture
 def fullest(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
