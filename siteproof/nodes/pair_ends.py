@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mode as most_common
 
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import nodesets
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.attribution import Culprit
 from siteproof.analysis.slow_nodes import Slow, State
@@ -194,13 +197,16 @@ def _untested(judged: Judgement, of_all: Sequence[Sample]) -> Iterator[Fact]:
                 why = replace(why, kind=Kind.NO_VALUE)
             failures |= {(sample.header.check, node): why for node in both}
     for metric, link in sorted(_wanted(site, have)):
-        at, check = site.system.links[link], metric.partition(".")[0]
-        measured = have.get((metric, link), ())
-        members = pairs.servers(site, at) | pairs.clients(site, at)
-        for node in [node for node in members if node not in measured]:
+        check = metric.partition(".")[0]
+        for node in _ends_of(site, link) - nodesets.of(have.get((metric, link), ())):
             why = failures.get((check, node), Finding(Kind.NOT_MEASURED, check=check))
             at_link = finding.details(link=link)
             yield State.UNTESTED, replace(why, subject=node, metric=metric, details=at_link)
+
+
+def _ends_of(site: Site, link: str) -> NodeSet:
+    at = site.system.links[link]
+    return pairs.servers(site, at) | pairs.clients(site, at)
 
 
 def _wanted(site: Site, have: Mapping[Place, object]) -> set[Place]:
