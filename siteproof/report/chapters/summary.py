@@ -1,10 +1,11 @@
-"""What a reader asks first, each answered in a sentence."""
+"""The first questions of a reader, each answered in a few sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from siteproof.errors import UserError, UserErrors
+from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import Verdict
 from siteproof.published import table_cells
 from siteproof.record.samples import PUBLISHED, Header, Sample
@@ -13,28 +14,61 @@ from siteproof.report.material import Material
 from siteproof.report.phrases import few, period, when
 from siteproof.report.sections import Section, Table
 from siteproof.units import count
+from siteproof.wording.verdicts import next_command
 
 UNDECIDED = "UNDECIDED"  # no criterion at all, or none that decides anything
 MEANING = {
-    Verdict.FAIL: "It did not pass: a promise is not kept",
+    Verdict.FAIL: "It did not pass: a criterion is not met",
     Verdict.ERROR: "It did not pass: a measurement broke",
-    Verdict.REGRESSED: "No promise is broken, and a figure is worse than its own baseline",
-    Verdict.INCOMPLETE: "Nothing failed, and something that was promised has not been measured",
+    Verdict.REGRESSED: "Every criterion is met, and a value is worse than its baseline",
+    Verdict.INCOMPLETE: "Nothing failed, and something that a criterion requires is not measured",
     Verdict.PENDING: "Nothing failed, and something waits for a person or for a check",
     Verdict.SKIP: "Nothing failed, and something could not be measured here",
-    Verdict.PASS: "It passed: every criterion that can be decided is kept",
+    Verdict.PASS: "It passed: every criterion that can be decided is met",
 }
+STEPS = {  # what to do about criteria with a verdict
+    Verdict.FAIL: "Repair what misses {}, or record a waiver in waivers.yaml.",
+    Verdict.ERROR: "Find out why the measurement of {} broke, and repeat it.",
+    Verdict.REGRESSED: "Find out what changed for {}.",
+    Verdict.INCOMPLETE: "Measure what is missing of {}.",
+    Verdict.PENDING: "No check decides {}: a person must, or a check must be written.",
+    Verdict.SKIP: "Install the tools for {}, or state not_here in criteria.yaml.",
+}
+MAX_NAMES = 4
+
+
+def next_steps(material: Material) -> str:
+    """What to do about each verdict, and the command that measures what failed or is missing."""
+    verdicts = material.judged.verdicts
+    if not verdicts:
+        return "Write what the system must reach into criteria.yaml of the site."
+    texts = []
+    for verdict, step in STEPS.items():
+        names = [r.id for r in verdicts if r.verdict is verdict and _decides(r)]
+        if names:
+            texts.append(step.format(few(names, MAX_NAMES)))
+    if not texts:
+        return "Nothing has to be repaired; 'siteproof accept' records who accepts this and why."
+    if command := next_command(material.judged):
+        texts.append(f"This measures what failed or is missing: {command}")
+    return " ".join(texts)
+
+
+def _decides(result: CriterionVerdict) -> bool:
+    return not (result.excused or result.criterion.report_only)
+
+
 QUESTIONS: tuple[tuple[str, Callable[[Material], str], str], ...] = (
+    ("What is to be done?", next_steps, "criteria"),
     ("Which nodes stay out, and why?", nodes.brief, "nodes"),
     ("What got worse since the last time?", changes.brief, "changes"),
     ("What was not tested?", untested.brief, "untested"),
     ("Under which conditions was HPL run?", conditions.brief, "conditions"),
 )
-MAX_NAMES = 4
 
 
 def chapter(material: Material) -> Section:
-    """The five questions."""
+    """The questions that a reader has first, with their answers."""
     passed = f"{mark(material)}. {_meaning(material)}. {criteria.brief(material)}"
     rows = [("Did it pass?", passed, "criteria")]
     rows += [(question, _answer(answer, material), where) for question, answer, where in QUESTIONS]
@@ -47,20 +81,18 @@ def mark(material: Material) -> str:
 
 
 def headline(material: Material) -> str:
-    """What became of it, in a sentence, and how many nodes stay out."""
-    told = (
-        f"{_meaning(material)} ({criteria.counts(material)})."
-        if material.judged.verdicts
-        else f"{_meaning(material)}."
-    )
+    """The result in a sentence, and how many nodes stay out."""
+    text = _meaning(material)
+    if material.judged.verdicts:
+        text += f" ({criteria.counts(material)})"
     modes = {s.header.mode for s in material.judged.samples}
     if modes == {PUBLISHED}:
-        return f"{told} All of it was published by others; this suite has measured nothing of it."
-    return f"{told} {_answer(nodes.short, material)}"
+        return f"{text}. All of it was published by others; this suite has measured nothing of it."
+    return f"{text}. {_answer(nodes.short, material)}"
 
 
 def _answer(brief: Callable[[Material], str], material: Material) -> str:
-    """The answer; where a file that it needs is broken, that, and the others stand."""
+    """The answer; the error where a file that it needs is broken."""
     try:
         return brief(material)
     except (UserError, UserErrors) as error:
@@ -100,7 +132,7 @@ def _provenance(heads: Sequence[Header], name: str) -> list[str]:
 
 
 def _stated(found: Sequence[Sample]) -> str:
-    """How many figures others have published, of which days, and in which documents."""
+    """How many values others have published, of which days, and in which documents."""
     if not found:
         return ""
     order = sorted(found, key=lambda s: s.header.time)
@@ -111,9 +143,9 @@ def _stated(found: Sequence[Sample]) -> str:
         for s in found
         for source in s.header.provenance.get("source", "").split("; ")
     } - {""}
-    told = count(len(found), "figure or text", "figures and texts")
+    number = count(len(found), "value or text", "values and texts")
     by = few(sorted(sources), MAX_NAMES, "; ") or "no source given"
-    return f"{told} of {' to '.join(days)}, by {by}"
+    return f"{number} of {' to '.join(days)}, by {by}"
 
 
 def _accepted(material: Material) -> str:
@@ -124,11 +156,9 @@ def _accepted(material: Material) -> str:
 
 
 def _meaning(material: Material) -> str:
-    word = mark(material)
-    if word == UNDECIDED:
-        return (
-            "Nothing is decided: no criterion that can be"
-            if material.judged.verdicts
-            else "Nothing is decided: the site promises nothing"
-        )
-    return MEANING[Verdict(word)]
+    verdict = mark(material)
+    if verdict != UNDECIDED:
+        return MEANING[Verdict(verdict)]
+    if material.judged.verdicts:
+        return "Nothing is decided: no criterion could be"
+    return "Nothing is decided: the site has no criteria"
