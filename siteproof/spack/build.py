@@ -1,6 +1,6 @@
-"""Building one environment of a site: lock, install, register; each step done once.
+"""Building one environment of a site: lock, install, register; each step once.
 
-What is interrupted goes on where it was: Spack installs whole packages or none, and the
+An interrupted build goes on where it was: Spack installs whole packages or none, and the
 registration is written last.
 """
 
@@ -56,8 +56,8 @@ def build(order: Order, spack: Spack) -> Registered:
             _lock(order, spack, log)
         elif merge.changed(order.name, order.scope, folder):
             order.report(
-                "what the lock was made from has changed since; the lock stays, and "
-                "'--update' makes a new one"
+                "the inputs of the lock have changed since; the lock stays, and '--update' makes "
+                "a new one"
             )
         packages = _packages(spack, folder)
         locked = lock.read(folder / places.LOCK)
@@ -83,7 +83,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Progress:
-    """Of Spack's lines a few: what takes long, what is done, how many are left."""
+    """Progress from Spack's output: slow steps, what is installed, and how many are left."""
 
     def __init__(self, report: Callable[[str], None], total: int) -> None:
         self.report, self.total, self.done = report, total, 0
@@ -106,18 +106,18 @@ class _Progress:
 
 
 def _packages(spack: Spack, folder: Path) -> str:
-    """The release of Spack's packages that serves: the pinned one, or what the site has instead."""
+    """The release of Spack's packages in use: the pinned one, or the site's own."""
     pinned = env_files.versions().packages.tag
     for line in spack.ask(folder, "repo", "list").splitlines():
         words = line.split()
         if words[1:2] == ["builtin"]:
             tag = _tag(words[-1])
             return tag if tag == pinned else f"{tag or 'no release'} in {words[-1]}"
-    raise Failed("Spack knows no repository 'builtin'")
+    raise Failed("Spack has no repository 'builtin'")
 
 
 def _tag(repository: str) -> str:
-    """The tag that a repository stands at, if it is a clone and stands at one."""
+    """The tag of the commit that a repository has checked out; empty if there is none."""
     ask = ["git", "-C", repository, "describe", "--tags", "--exact-match", "HEAD"]
     try:
         return subprocess.run(
@@ -134,9 +134,7 @@ def _alone(folder: Path) -> Iterator[None]:
         lock = locks.take(folder / BUILDING)
     except locks.Taken as error:
         raise UserError(
-            folder,
-            f"is being built by somebody else: {error.where} is {error.what}",
-            hint=error.hint,
+            folder, f"another process builds it: {error.where} is {error.what}", hint=error.hint
         ) from None
     except UserError as error:
         raise UserError(folder, error.what, hint="SITEPROOF_DATA may name another folder") from None
@@ -145,14 +143,14 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def state(system: str, name: str, scope: Path) -> str:
-    """How far an environment is, in a few words."""
+    """The state of an environment, in a few words."""
     folder = places.folder(system, name)
     if not (folder / places.LOCK).exists():
         return "not built"
     try:
         found = registered.read(system, name)
         if found is None:
-            return f"locked, not (wholly) installed: lock {places.digest(folder / places.LOCK)}"
+            return f"locked, not completely installed: lock {places.digest(folder / places.LOCK)}"
         if differs := registered.difference(system, found):
             return f"differs from its lock: {differs}"
     except UserError as error:

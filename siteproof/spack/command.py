@@ -1,4 +1,4 @@
-"""Spack as a program: which one, whether it is the pinned release, and its calls."""
+"""Spack as a program: which one, whether it is the pinned release, and how it is run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from siteproof.spack import env_files
 
 LOG = "build.log"
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
-# The configuration of one user's home is not the site's: a lock made by another would differ.
+# The configuration in a user's home is not the site's: each user's lock would differ.
 _SETTINGS = {"SPACK_DISABLE_LOCAL_CONFIG": "1", "SPACK_COLOR": "never"}
 
 
@@ -34,14 +34,14 @@ class Spack:
         self.program, self.version = program, version
 
     def run(self, folder: Path, *words: str, log: Path, line: Callable[[str], None]) -> None:
-        """Run in an environment's folder; each line of its output is handed on, and logged.
+        """Run in an environment's folder; each line of its output is passed to `line`, and logged.
 
-        Raises Failed. Ctrl-C ends Spack, too, and waits until it has put its things in order.
+        Raises Failed. Ctrl-C is passed to Spack, and waits until it has cleaned up.
         """
         command = [self.program, "-D", str(folder), *words]
         with open(log, "a", encoding="utf-8", opener=files.no_link) as file:  # noqa: PTH123
             file.write(f"$ {' '.join(command)}\n")
-            printed, code = _hand_on(command, folder, file.write, line)
+            printed, code = _stream(command, folder, file.write, line)
         if code:
             raise Failed(f"{_reason(printed) or f'exit code {code}'}; see {log}")
 
@@ -64,17 +64,17 @@ class Spack:
         return answer.stdout
 
 
-def _hand_on(
+def _stream(
     command: Sequence[str],
     folder: Path,
     write: Callable[[str], object],
     line: Callable[[str], None],
 ) -> tuple[list[str], int]:
-    """Run it in a folder: all lines that it prints, handed on as they come; and its exit code."""
+    """Run it in a folder: all lines that it prints, passed on at once, and its exit code."""
     printed: list[str] = []
     process: subprocess.Popen[str] | None = None
     try:
-        with _ctrl_c_later():  # between its start and the next line nobody would know of it
+        with _ctrl_c_later():  # or it could come before `process` is set
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -83,7 +83,7 @@ def _hand_on(
                 env=os.environ | _SETTINGS,
                 text=True,
                 errors="replace",
-                cwd=folder,  # some recipes leave files where Spack was called
+                cwd=folder,  # some recipes leave files in the current folder
             )
         for text in process.stdout or ():
             write(text)
@@ -99,7 +99,7 @@ def _hand_on(
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """A Ctrl-C that comes meanwhile counts at the end, and not in what is started meanwhile."""
+    """Delay a Ctrl-C to the end; what is started meanwhile does not receive it."""
     came = False
 
     def note(_number: int, _frame: FrameType | None) -> None:
@@ -107,7 +107,7 @@ def _ctrl_c_later() -> Iterator[None]:
         came = True
 
     before = signal.getsignal(signal.SIGINT)
-    if not callable(before):  # ignored, as by a shell's '&'; so it is in what is started
+    if not callable(before):  # ignored, as by a shell's '&'; children ignore it, too
         yield
         return
     signal.signal(signal.SIGINT, note)
@@ -128,14 +128,14 @@ def _reason(printed: Sequence[str]) -> str:
 
 
 def find(other: bool = False) -> Spack:
-    """The Spack of this shell. Raises UserError, with the way to the pinned release.
+    """The Spack of this shell. Raises UserError, with the command that gets the pinned release.
 
     other: take another release, too.
     """
     root = os.environ.get("SPACK_ROOT", "")
     program = shutil.which("spack") or (root and shutil.which("spack", path=f"{root}/bin"))
     if not program:
-        _refuse("not on PATH, and $SPACK_ROOT names none")
+        _refuse("not on PATH, and not below $SPACK_ROOT")
     try:
         answer = subprocess.run(
             [program, "--version"],
@@ -153,7 +153,7 @@ def find(other: bool = False) -> Spack:
     if found[0] != env_files.versions().release and not other:
         _refuse(
             f"{program} is {found[0]}, not {env_files.versions().release}",
-            "; or --other-spack takes this one",
+            "; or use --other-spack to take this one",
         )
     return Spack(program, found[0])
 

@@ -1,4 +1,4 @@
-"""spack-envs/: which environments can be built, what they bring, with which Spack."""
+"""spack-envs/: which environments can be built, what they offer, with which Spack."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def names(folder: Path = FOLDER) -> list[str]:
 
 def examine(name: str, folder: Path = FOLDER) -> list[Document]:
     """The files of one environment, with their mistakes."""
-    described, listed = (yamlfile.read(folder / name / f) for f in (SPACK_FILE, FEATURES_FILE))
+    described = yamlfile.read(folder / name / SPACK_FILE)
+    listed = yamlfile.read(folder / name / FEATURES_FILE)
     for key in (described.data or {}).keys() - {"spack"}:
         described.add((key,), f"unknown key '{yamlfile.clip(key)}'", "spack", inside=True)
     if described.data is not None:
@@ -40,7 +41,7 @@ def examine(name: str, folder: Path = FOLDER) -> list[Document]:
 
 @cache
 def features(name: str) -> Features:
-    """What an environment brings. Raises UserErrors with every mistake in its file."""
+    """What an environment offers. Raises UserErrors with every mistake in its file."""
     return _whole(FOLDER / name / FEATURES_FILE, Features)
 
 
@@ -51,7 +52,7 @@ def versions() -> Versions:
 
 
 def bringing(wanted: Iterable[str]) -> list[str]:
-    """The environments that bring one of these features."""
+    """The environments that offer one of these features."""
     features_wanted = set(wanted)
     return [name for name in names() if features_wanted & features(name).features.keys()]
 

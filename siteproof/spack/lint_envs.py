@@ -1,4 +1,4 @@
-"""Every mistake in what Spack is to read: spack-envs/, our recipes, a site's spack/ folder."""
+"""Every mistake in the files for Spack: spack-envs/, our recipes, a site's spack/ folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from siteproof.spack import env_files
 from siteproof.spack.model import Package
 
 SCOPE = "spack"  # a site's folder of Spack's configuration
-# What a site may say there. Repositories: where its own copy of Spack's packages is.
+# What a site may configure. repos: where its own copy of Spack's packages is.
 SECTIONS = ("packages", "config", "mirrors", "concretizer", "repos", "upstreams", "toolchains")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FROM = ("spack.package", "spack_repo.")
@@ -23,21 +23,30 @@ _FROM = ("spack.package", "spack_repo.")
 
 def refuse(environments: Iterable[str], site: Path) -> None:
     """Raises UserErrors with every mistake in these environments and in the site's folder."""
-    documents = [d for name in environments for d in env_files.examine(name)]
-    if mistakes := [*_mistakes([*documents, *scope(site / SCOPE)]), *recipes()]:
+    documents = scope(site / SCOPE)
+    if mistakes := [*_of_environments(environments), *_mistakes(documents), *recipes()]:
         raise UserErrors(mistakes)
 
 
 def everything() -> list[UserError]:
     """Every mistake in spack-envs/."""
     env_files.versions()
-    documents = [d for name in env_files.names() for d in env_files.examine(name)]
-    return [*_mistakes(documents), *recipes()]
+    return [*_of_environments(env_files.names()), *recipes()]
 
 
 def sites(names: Iterable[str]) -> list[UserError]:
     """Every mistake in the spack/ folders of these sites."""
-    return _mistakes([d for name in names for d in scope(site_folder() / name / SCOPE)])
+    found = []
+    for name in names:
+        found += _mistakes(scope(site_folder() / name / SCOPE))
+    return found
+
+
+def _of_environments(names: Iterable[str]) -> list[UserError]:
+    found = []
+    for name in names:
+        found += _mistakes(env_files.examine(name))
+    return found
 
 
 def _mistakes(documents: Iterable[Document]) -> list[UserError]:
@@ -45,23 +54,23 @@ def _mistakes(documents: Iterable[Document]) -> list[UserError]:
 
 
 def scope(folder: Path) -> list[Document]:
-    """A site's folder of Spack's configuration: a file a section; none is no mistake."""
+    """A site's folder of Spack's configuration: a file a section; it may be missing."""
     documents = []
-    for path in sorted(folder.glob("*")) if folder.is_dir() else ():
+    for path in sorted(folder.glob("*")):
         document = yamlfile.read(path)
         documents.append(document)
         section = path.name.removesuffix(".yaml")
         if f"{section}.yaml" != path.name or section not in SECTIONS:
             document.mistakes.clear()
             allowed = (f"{name}.yaml" for name in SECTIONS)
-            document.add((), f"Spack reads no such file: '{clip(path.name)}'", allowed)
+            document.add((), f"Spack does not read a file '{clip(path.name)}'", allowed)
         elif document.data is not None:
             _section(document, section)
     return documents
 
 
 def _section(document: Document, section: str) -> None:
-    """The one key that the file must have, and of packages.yaml what we know of it."""
+    """The one key that the file must have, and the keys of packages.yaml that Siteproof knows."""
     for key in document.data:
         if key.rstrip(":") != section:
             document.add((key,), f"unknown key '{clip(key)}'", section, inside=True)
@@ -74,15 +83,20 @@ def _section(document: Document, section: str) -> None:
 
 
 def _package(document: Document, name: str, raw: object) -> None:
-    loc = ("packages", name)
-    package = shapes.validate(document, loc, Package, raw)
-    for number, external in enumerate(package.externals if package else ()):
-        here = (*loc, "externals", number)
-        found = re.match(r"[a-z0-9_-]*", external.spec.strip())
+    package = shapes.validate(document, ("packages", name), Package, raw)
+    if package is None:
+        return
+    for number, external in enumerate(package.externals):
+        here, spec, allowed = (
+            ("packages", name, "externals", number),
+            external.spec,
+            f"{clip(name)}@…",
+        )
+        found = re.match(r"[a-z0-9_-]*", spec.strip())
         if found and found[0] != name.rstrip(":"):
-            document.add(here, f"'{clip(external.spec)}' is not {clip(name)}", f"{clip(name)}@…")
-        if "@" not in external.spec:
-            document.add(here, f"'{clip(external.spec)}' without a version", f"{clip(name)}@…")
+            document.add(here, f"'{clip(spec)}' is not {clip(name)}", allowed)
+        if "@" not in spec:
+            document.add(here, f"'{clip(spec)}' without a version", allowed)
         if external.prefix is None and not external.modules:
             document.add(here, "neither prefix nor modules", "the folder above its bin and lib")
 
@@ -90,13 +104,15 @@ def _package(document: Document, name: str, raw: object) -> None:
 def absent(folder: Path) -> list[str]:
     """The externals whose folder is not on this machine, as 'spec in prefix'."""
     document = yamlfile.read(folder / "packages.yaml")
-    packages = (document.data or {}).get("packages") or {}
+    described = document.data or {}
+    externals = []
+    for raw in (described.get("packages") or {}).values():
+        if package := shapes.validate(document, (), Package, raw):
+            externals += package.externals
     found = []
-    for raw in packages.values():
-        package = shapes.validate(document, (), Package, raw)
-        for external in package.externals if package else ():
-            if external.prefix and not Path(external.prefix).is_dir():
-                found.append(f"{external.spec.split()[0]} in {external.prefix}")
+    for external in externals:
+        if external.prefix and not Path(external.prefix).is_dir():
+            found.append(f"{external.spec.split()[0]} in {external.prefix}")
     return found
 
 
@@ -124,7 +140,7 @@ def _recipe(tree: ast.Module, name: str) -> list[tuple[int, str, str]]:
     if classes != [wanted]:
         mistakes.append((1, f"class {', '.join(classes) or 'none'}", f"one class {wanted}"))
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and not f"{node.module}".startswith(_FROM):
+        if isinstance(node, ast.ImportFrom) and not str(node.module).startswith(_FROM):
             mistakes.append((node.lineno, f"imports from {node.module}", "spack.package"))
         if isinstance(node, ast.Call) and _lacks_checksum(node):
             mistakes.append((node.lineno, "a version without its checksum", "sha256=…"))

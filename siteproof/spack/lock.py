@@ -1,4 +1,4 @@
-"""A lock of Spack's: which builds of which packages it names, and which of them are there.
+"""Spack's lock file: the builds that it lists, and which of them are installed.
 
 The lock is Spack's JSON: `roots` (hash, spec) and `concrete_specs`, by hash.
 """
@@ -18,7 +18,7 @@ _RUN = {"link", "run"}
 
 @dataclass(frozen=True)
 class Build:
-    """One build of a package; external: where the site has it, if it is not Spack's."""
+    """One build of a package. external: its prefix on the site, if Spack did not install it."""
 
     hash: str
     name: str
@@ -31,7 +31,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Lock:
-    """What a lock names: everything, and of that what is needed at run time."""
+    """The builds in a lock: the roots, those needed at run time, and all."""
 
     roots: tuple[Build, ...]
     needed: tuple[Build, ...]
@@ -39,12 +39,12 @@ class Lock:
 
     @property
     def to_install(self) -> list[Build]:
-        """What Spack itself installs, whatever is there already."""
+        """What Spack itself installs, including what is installed already."""
         return [build for build in self.all if not build.external]
 
 
 def read(path: Path) -> Lock:
-    """The lock. Raises UserError if the file is not one."""
+    """The lock. Raises UserError if the file is not a lock."""
     try:
         raw = files.read_json(path, below=files.folder(), limit=files.OUTPUT)
         specs: dict[str, Any] = raw["concrete_specs"]
@@ -62,7 +62,7 @@ def read(path: Path) -> Lock:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, UserError):
         raise UserError(
-            path, "is not a lock of Spack", hint="'siteproof build --update' writes a new one"
+            path, "is not a lock file of Spack", hint="'siteproof build --update' writes a new one"
         ) from None
 
 
@@ -96,7 +96,7 @@ def _closure(roots: list[str], specs: Mapping[str, Any]) -> list[str]:
 
 
 def _installed(prefix: str | None) -> str | None:
-    """The hash that Spack has written into an installation; None: there is none."""
+    """The hash that Spack has written into an installation; None: nothing is installed."""
     try:
         home = Path(prefix or "/nowhere")
         raw = files.read_json(home / ".spack" / "spec.json", below=home, limit=files.OUTPUT)

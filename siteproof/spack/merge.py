@@ -1,7 +1,7 @@
-"""The environment folder that Spack works in: spack-envs/ joined with what a site has.
+"""The environment folder that Spack works in: spack-envs/ joined with a site's configuration.
 
-Only `include` names the site, so that its externals stay its own. Lowest of all stand our defaults:
-the pinned packages, and a store below the data folder; a site may have its own in its spack/.
+Only `include` names the site, so that its externals stay separate. Our defaults have the lowest
+priority: the pinned packages, and a store below the data folder; a site may set its own in spack/.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from siteproof.schema.yamlfile import MAX_BYTES
 from siteproof.spack import env_files, places
 
 DEFAULTS = "defaults"
-INPUTS = "inputs"  # the digest of what the lock was made from
+INPUTS = "inputs"  # the digest of the lock's inputs
 
 
 def write(name: str, site_scope: Path, folder: Path, *, anew: bool) -> None:
     """Make the folder ready for Spack. Raises UserError where it cannot be written.
 
     anew: from spack-envs/ as it is now; otherwise what belongs to the lock stays, and only the
-    paths are made those of today: a folder may have been moved, a lock may come from elsewhere.
+    paths are updated: a folder may have been moved, a lock may come from another machine.
     """
     try:
         (folder / DEFAULTS).mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def write(name: str, site_scope: Path, folder: Path, *, anew: bool) -> None:
 def joined(name: str, source: Path, scopes: list[str]) -> str:
     """The text of a spack.yaml, with these scopes of configuration included.
 
-    Raises UserError if the source is none: that in the folder may have been changed by hand.
+    Raises UserError if the source is not one: it may have been edited by hand.
     """
     try:
         text = files.read_named(source, MAX_BYTES).decode()
@@ -53,22 +53,22 @@ def joined(name: str, source: Path, scopes: list[str]) -> str:
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError, UserError):
         raise UserError(
             source,
-            "is not what was written there",
-            hint=f"'siteproof build {name} --update' writes it anew",
+            "is not what 'siteproof build' wrote",
+            hint=f"'siteproof build {name} --update' writes it again",
         ) from None
     described |= {
         "include": scopes,
         "repos": {"siteproof": str(env_files.RECIPES)},
-        # A lock must not depend on what happens to be installed already.
+        # A lock must not depend on what is installed already.
         "concretizer": {**unify, "reuse": False},
         "view": {"default": {"root": places.VIEW, "link": "roots"}},
     }
-    head = f"# Made by 'siteproof build' from spack-envs/{name}; what is changed here is lost.\n"
+    head = f"# Made by 'siteproof build' from spack-envs/{name}; changes to this file are lost.\n"
     return head + yaml.safe_dump({"spack": described}, sort_keys=False, width=1000)
 
 
 def digest(name: str, site_scope: Path) -> str:
-    """Of all that a lock is made from: changed, the lock is no longer what a new one would be."""
+    """The digest of all inputs of a lock: if it has changed, a new lock would differ."""
     found = hashlib.sha256()
     inputs = [
         env_files.FOLDER / "versions.yaml",
@@ -83,17 +83,17 @@ def digest(name: str, site_scope: Path) -> str:
 
 
 def remember(name: str, site_scope: Path, folder: Path) -> None:
-    """Note what the lock that now lies there was made from."""
+    """Store the digest of the inputs of the current lock."""
     _write(folder / INPUTS, digest(name, site_scope) + "\n")
 
 
 def changed(name: str, site_scope: Path, folder: Path) -> bool:
-    """Whether what the lock was made from has changed since."""
+    """Whether the inputs of the lock have changed since."""
     try:
         before = files.read_text(folder / INPUTS, below=folder)
         return before.strip() != digest(name, site_scope)
     except (OSError, UserError):
-        return False  # a lock from elsewhere
+        return False  # a lock from another machine
 
 
 def _defaults() -> dict[str, dict[str, Any]]:
@@ -111,7 +111,7 @@ def _defaults() -> dict[str, dict[str, Any]]:
 
 
 def _write(path: Path, text: str) -> None:
-    """As a whole or not at all."""
+    """Write it whole or not at all."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.write_text(text, encoding="utf-8")
     part.replace(path)

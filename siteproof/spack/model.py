@@ -1,4 +1,4 @@
-"""What the files of spack-envs/ and a site's spack/ folder may say, as far as Siteproof uses it."""
+"""The keys of the files in spack-envs/ and in a site's spack/ folder that Siteproof uses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
 def _spec(text: object) -> object:
-    """A spec as Spack writes it, as far as that can be seen without Spack."""
+    """A spec, as far as it can be checked without Spack."""
     if isinstance(text, str) and not _SPEC.fullmatch(text.strip()):
-        raise mistake(f"'{text}' is not a spec", "a package and what it must be: hpl@2.3 ~openmp")
+        raise mistake(f"'{text}' is not a spec", "a package with its constraints: hpl@2.3 ~openmp")
     return text
 
 
@@ -42,11 +42,11 @@ Requirements = Annotated[list[Any], BeforeValidator(_requirements)]
 
 
 class External(Model):
-    """Software that is there already, and that Spack takes instead of building its own."""
+    """Software that is installed already, which Spack uses instead of building its own."""
 
-    spec: Spec = Field(description="What it is: openmpi@4.1.4.")
+    spec: Spec = Field(description="Its spec: openmpi@4.1.4.")
     prefix: str | None = Field(None, description="The folder above its bin and lib.")
-    modules: list[str] = Field([], description="Environment modules that bring it.")
+    modules: list[str] = Field([], description="Environment modules that provide it.")
     extra_attributes: dict[str, Any] = Field(
         {}, description="Of a compiler: its programs, by language."
     )
@@ -60,35 +60,35 @@ class External(Model):
 
 
 class Package(Model):
-    """What is to be had of a package, and how."""
+    """How Spack gets a package."""
 
-    externals: list[External] = Field([], description="Where it is there already.")
+    externals: list[External] = Field([], description="Installations that exist already.")
     buildable: bool = Field(True, description="False: Spack may not build it.")
-    require: Requirements = Field([], description="What must hold of it.")
-    prefer: Requirements = Field([], description="What should hold of it.")
-    conflict: Requirements = Field([], description="What must not hold of it.")
+    require: Requirements = Field([], description="Constraints that it must meet.")
+    prefer: Requirements = Field([], description="Constraints that it should meet.")
+    conflict: Requirements = Field([], description="Constraints that it must not meet.")
     version: list[str] = Field([], description="Versions, the best first.")
     variants: Requirements = Field([], description="Variants, as in a spec.")
     target: list[str] = Field([], description="Processors to build for; only for `all`.")
-    providers: dict[str, list[str]] = Field({}, description="Who provides; only for `all`.")
-    permissions: dict[str, str] = Field({}, description="Of what is installed.")
+    providers: dict[str, list[str]] = Field({}, description="Preferred providers; only for `all`.")
+    permissions: dict[str, str] = Field({}, description="Permissions of installed files.")
 
 
 Packages = dict[str, Package]
 
 
 class Concretizer(Model):
-    """How Spack decides."""
+    """How Spack chooses versions."""
 
     unify: Literal["true"] = Field(description="true: one version of each package.")
 
 
 class Environment(Model):
-    """What `spack:` of a spack.yaml here may say: what to have, and nothing of any site."""
+    """The keys below `spack:` of a spack.yaml here: what to install, without settings of a site."""
 
-    specs: list[Spec] = Field(description="What to have.", min_length=1)
-    concretizer: Concretizer = Field(description="How Spack decides.")
-    packages: Packages = Field({}, description="What holds of packages, without externals.")
+    specs: list[Spec] = Field(description="What to install.", min_length=1)
+    concretizer: Concretizer = Field(description="How Spack chooses versions.")
+    packages: Packages = Field({}, description="Constraints on packages, without externals.")
 
     @field_validator("packages")
     @classmethod
@@ -100,11 +100,11 @@ class Environment(Model):
 
 
 class Features(Model):
-    """features.yaml: what an environment brings, and the files that prove that it is there."""
+    """features.yaml: what an environment offers, and the files that prove it."""
 
     description: str = Field(description="What it is, for the report.")
     features: dict[str, list[str]] = Field(
-        description="What a check asks for: its programs by name, other files by their path."
+        description="What a check requires: its programs by name, other files by their path."
     )
     variables: dict[str, str] = Field(
         {}, description="Variables, each to be the folder below which this file lies."
@@ -117,7 +117,7 @@ class Features(Model):
             if not FEATURE.fullmatch(name):
                 raise mistake(f"'{name}' is not a name of a feature")
             if not files:
-                raise mistake(f"nothing that proves {name}", "the names of its programs")
+                raise mistake(f"no file that proves {name}", "the names of its programs")
             for file in files:
                 _must_be_file(file)
         return features
@@ -134,13 +134,13 @@ class Features(Model):
 
 def _must_be_file(file: str) -> None:
     if not FILE.fullmatch(file):
-        raise mistake(f"'{file}' is not a file's name", "xhpl, or lib/libmkl_rt.so")
+        raise mistake(f"'{file}' is not a file name", "xhpl, or lib/libmkl_rt.so")
 
 
 class Release(Model):
     """One repository at one release."""
 
-    git: str = Field(description="Where it is to be had.")
+    git: str = Field(description="URL of the repository.")
     tag: str = Field(description="The tag of the release.")
 
 

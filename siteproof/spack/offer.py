@@ -1,4 +1,4 @@
-"""What a built environment offers: looked up in its view, and in what the site has of its roots."""
+"""What a built environment offers: its files in the view, and below the site's externals."""
 
 from __future__ import annotations
 
@@ -9,41 +9,39 @@ from pathlib import Path
 
 from siteproof.spack import env_files, lock, places
 from siteproof.spack.command import Failed, Spack
+from siteproof.spack.lock import Lock
 from siteproof.spack.registered import Registered
 
 DEPTH = 6  # folders below a prefix: libexec/osu-micro-benchmarks/mpi/pt2pt and the like
 
 
 def register(spack: Spack, name: str, folder: Path, packages: str) -> Registered:
-    """Note what the environment brings. Raises Failed if it lacks something."""
+    """Register what the environment offers. Raises Failed if it lacks something."""
     locked = lock.read(folder / places.LOCK)
-    prefixes = {build.hash: build.external for build in locked.roots if build.external}
-    for line in spack.ask(folder, "find", "--format", "{hash} {prefix}").splitlines():
-        key, _, prefix = line.strip().partition(" ")
-        if prefix.startswith("/") and key in {b.hash for b in locked.to_install}:
-            prefixes[key] = prefix
+    externals = {build.hash: build.external for build in locked.roots if build.external}
+    prefixes = externals | _installed(spack, folder, locked)
     if missing := lock.missing(locked.needed, prefixes):
         raise Failed(f"not installed: {', '.join(map(str, missing))}")
-    tops = [folder / places.VIEW, *(Path(b.external) for b in locked.roots if b.external)]
+    tops = [folder / places.VIEW, *map(Path, externals.values())]
     described = env_files.features(name)
-    features = {
-        feature: [str(_find(name, tops, file)) for file in files]
-        for feature, files in described.features.items()
-    }
-    programs = [
-        Path(found)
-        for feature, files in described.features.items()
-        for found, file in zip(features[feature], files, strict=True)
-        if "/" not in file
-    ]
-    variables = {
-        key: str(_above(_find(name, tops, file), file)) for key, file in described.variables.items()
-    }
+    features: dict[str, list[str]] = {}
+    folders = []  # of programs
+    for feature, files in described.features.items():
+        features[feature] = []
+        for file in files:
+            path = _find(name, tops, file)
+            features[feature].append(str(path))
+            if "/" not in file:
+                folders.append(str(path.parent))
+    variables = {}
+    for key, file in described.variables.items():
+        # The folder below which the file lies under this name.
+        variables[key] = str(_find(name, tops, file).parents[file.count("/")])
     found = Registered(
         name=name,
         lock=places.digest(folder / places.LOCK),
         features=features,
-        path=list(dict.fromkeys(str(file.parent) for file in programs)),
+        path=list(dict.fromkeys(folders)),
         variables=variables,
         prefixes=prefixes,
         spack=spack.version,
@@ -54,17 +52,28 @@ def register(spack: Spack, name: str, folder: Path, packages: str) -> Registered
     return found
 
 
+def _installed(spack: Spack, folder: Path, locked: Lock) -> dict[str, str]:
+    """Where Spack has installed each build, by hash."""
+    wanted = {build.hash for build in locked.to_install}
+    found = {}
+    for line in spack.ask(folder, "find", "--format", "{hash} {prefix}").splitlines():
+        key, _, prefix = line.strip().partition(" ")
+        if prefix.startswith("/") and key in wanted:
+            found[key] = prefix
+    return found
+
+
 def _find(name: str, tops: list[Path], file: str) -> Path:
-    """Where a program, or the file that ends so, lies. Raises Failed."""
+    """The path of a program, or of a file whose path ends so. Raises Failed."""
     for top in tops:
-        # All of /usr is no package's own: only what lies where it must.
+        # /usr belongs to no single package: only the expected place counts.
         if (direct := top / ("" if "/" in file else "bin") / file).exists():
             return direct
         below = _below(top, DEPTH) if top != Path("/usr") else ()
         for path in sorted(below, key=lambda p: (len(p.parts), str(p))):
             if _is(path.relative_to(top), file):
                 return path
-    raise Failed(f"{name} is installed, and has no {file}")
+    raise Failed(f"{name} is installed, but {file} is not in it")
 
 
 def _is(path: Path, file: str) -> bool:
@@ -74,19 +83,14 @@ def _is(path: Path, file: str) -> bool:
     return f"/{path}".endswith(f"/{file}") or f"/{file}." in f"/{path}"
 
 
-def _above(path: Path, file: str) -> Path:
-    """The folder below which a file lies under this name."""
-    return path.parents[file.count("/")]
-
-
 def _below(top: Path, depth: int) -> Iterator[Path]:
-    """The files below a folder, so many levels deep."""
+    """The files below a folder, up to this depth."""
     try:
         entries = list(os.scandir(top))
     except OSError:
         return
     for entry in entries:
-        if entry.is_file():  # and no link to nothing
+        if entry.is_file():  # not a dangling link
             yield Path(entry.path)
         elif depth > 1 and entry.is_dir():
             yield from _below(Path(entry.path), depth - 1)

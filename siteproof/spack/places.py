@@ -1,4 +1,4 @@
-"""Where software of a site lies: below the data folder, a folder an environment."""
+"""Where software of a site is: below the data folder, one folder for each environment."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def content(path: Path) -> bytes:
 
 
 def digest(lock: Path) -> str:
-    """What a lock is known by: the beginning of its SHA-256. Raises OSError, UserError."""
+    """The digest of a lock: the beginning of its SHA-256. Raises OSError, UserError."""
     return hashlib.sha256(content(lock)).hexdigest()[:12]

@@ -102,7 +102,7 @@ def test_a_changed_description_is_told_and_the_lock_stays(world, spack):
     path = world.site() / "spack/packages.yaml"
     path.write_text(path.read_text().replace("4.1.4", "4.1.5"))
     done = world.siteproof("build", "io")
-    assert "has changed since; the lock stays, and '--update'" in done.out
+    assert "have changed since; the lock stays, and '--update'" in done.out
     assert spack().count("concretize") == 1
 
 
@@ -119,7 +119,7 @@ def test_an_environment_that_failed_is_named_and_goes_on_at_the_missing_step(wor
 def test_what_is_installed_without_its_programs_is_not_registered(world, spack):
     done = world.siteproof("build", "io", FAKE_LACKS="mdtest")
     assert done.code == 1 and "has no mdtest" in done.out
-    assert "locked, not (wholly) installed" in world.siteproof("build", "io", "--show").out
+    assert "locked, not completely installed" in world.siteproof("build", "io", "--show").out
 
 
 def test_ctrl_c_ends_spack_too_and_says_that_it_goes_on(world, spack):

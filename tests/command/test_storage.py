@@ -230,7 +230,7 @@ def test_a_file_system_that_is_not_mounted_is_told_by_its_kind(disk):
 
 def test_a_path_that_is_gone_is_told(disk):
     disk.edit("system", f"path: {disk.disk}", f"path: {disk.disk}/gone")
-    assert f"{disk.disk}/gone: not there" in disk.reframe(*RUN, "DataIntegrity").out
+    assert f"{disk.disk}/gone: does not exist" in disk.reframe(*RUN, "DataIntegrity").out
 
 
 def test_a_file_system_that_fails_is_no_answer_of_another_one(disk):

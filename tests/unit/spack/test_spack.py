@@ -87,8 +87,8 @@ def spoilt(tmp_path, monkeypatch, file, old, new):
             "externals of blas",
         ),
         ("cpu-mkl/spack.yaml", "require: [intel", "require: {a: b} #", "neither a text nor a list"),
-        ("io/features.yaml", "[ior]", "[]", "nothing that proves ior"),
-        ("io/features.yaml", "[ior]", "[../../ior]", "'../../ior' is not a file's name"),
+        ("io/features.yaml", "[ior]", "[]", "no file that proves ior"),
+        ("io/features.yaml", "[ior]", "[../../ior]", "'../../ior' is not a file name"),
         ("io/features.yaml", "ior:", "'a b':", "'a b' is not a name of a feature"),
         ("cpu-mkl/features.yaml", "MKLROOT:", "mkl-root:", "is not a name of a variable"),
     ],
@@ -116,7 +116,7 @@ def test_a_mistake_in_an_environment_is_one_line(tmp_path, monkeypatch, file, ol
         ("packages.yaml", "externals: {}\n", "unknown key 'externals'"),
         ("packages.yaml", "packages: {openmpi: &a [*a]}\n", "an alias that contains itself"),
         ("packages.yaml", "\x00", "a control character"),
-        ("package.yaml", PACKAGES, "Spack reads no such file: 'package.yaml'"),
+        ("package.yaml", PACKAGES, "Spack does not read a file 'package.yaml'"),
     ],
 )
 def test_a_mistake_in_a_sites_externals_is_one_line(tmp_path, file, text, told):
@@ -166,7 +166,7 @@ def test_a_lock_is_known_to_be_older_than_what_it_was_made_from(tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", "spack: 3", "spack: {", "spack: {specs: []}"])
 def test_a_spack_yaml_changed_by_hand_is_one_line(tmp_path, text):
     (tmp_path / "spack.yaml").write_text(text)
-    with pytest.raises(UserError, match="is not what was written there"):
+    with pytest.raises(UserError, match="is not what 'siteproof build' wrote"):
         merge.joined("io", tmp_path / "spack.yaml", [])
 
 
@@ -253,7 +253,7 @@ def test_a_view_without_the_program_is_told(installed):
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"roots": [{}], "concrete_specs": {}}', "\x00"])
 def test_a_broken_lock_is_one_line(tmp_path, text):
     (tmp_path / "spack.lock").write_text(text)
-    with pytest.raises(UserError, match="is not a lock of Spack"):
+    with pytest.raises(UserError, match="is not a lock file of Spack"):
         lock.read(tmp_path / "spack.lock")
 
 
