@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from measuring import main, parser
 
 from siteproof.analysis import plateau
-from siteproof.analysis.plateau import At, Beyond, Finding, Nowhere
+from siteproof.analysis.plateau import At, Beyond, CurveShape, Nowhere
 
 GRID = [2**n for n in range(10)]
 NOISE = (0.01, 0.02, 0.03, 0.05, 0.08)
@@ -29,7 +29,7 @@ RATE = 100.0  # of one task, MiB/s
 AIMS = {0.01: "1.00", 0.03: ".96", 0.08: ".67"}  # of the 5 % rule, where it was tried before
 FIT_AIM = "1.00"
 Curve = Callable[[float], float]
-Judge = Callable[[Finding], bool]
+Judge = Callable[[CurveShape], bool]
 
 
 def flat_from(k: float) -> Curve:
@@ -75,17 +75,17 @@ def has_fit(x: float) -> Judge:
     )
 
 
-def beyond(found: Finding) -> bool:
+def beyond(found: CurveShape) -> bool:
     """Whether the plateau is censored."""
     return isinstance(found.plateau, Beyond)
 
 
-def doubtful(found: Finding) -> bool:
+def doubtful(found: CurveShape) -> bool:
     """Whether the sentence says that noise makes the plateau a rough one."""
     return found.doubtful
 
 
-def no_fit(found: Finding) -> bool:
+def no_fit(found: CurveShape) -> bool:
     """Whether two lines are told to be worth no more than one."""
     return found.fit is None
 
@@ -95,7 +95,7 @@ def falls_from(x: float) -> Judge:
     return lambda found: found.decline == At(x)
 
 
-def no_fall(found: Finding) -> bool:
+def no_fall(found: CurveShape) -> bool:
     """Whether no decline is told."""
     return found.decline == Nowhere()
 

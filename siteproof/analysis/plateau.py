@@ -1,6 +1,6 @@
-"""What a measured curve says: its peak, where it becomes flat, and where it falls again.
+"""What a measured curve shows: its peak, where it becomes flat, and where it falls again.
 
-Repetitions are told by their median and range, not by a mean: Hoefler and Belli, Scientific
+Repetitions are reported by their median and range, not by a mean: Hoefler and Belli, Scientific
 Benchmarking of Parallel Computing Systems, SC15. The standard error of a median is that of a mean
 times sqrt(pi / 2): Kenney and Keeping, Mathematics of Statistics (1962). What the rules find on
 curves whose truth is known: benchmarks/plateau.py.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 from statistics import fmean, mean, median
 
@@ -86,12 +87,12 @@ def _worth_it(hinge: _Line, single: _Line, count: int) -> bool:
     return gain > JOIN * math.log(count)
 
 
-NEAR = 0.05  # of the peak: who is that close to it has reached it
+NEAR = 0.05  # of the peak: a point that is so close to it has reached it
 EXACT = 1e-9  # of a value: what binary fractions leave of an equality
 ERRORS = 3  # standard errors by which a fall must exceed the noise
 DOUBT = 2  # standard errors of which 5 % must be more: with less the plateau is a rough one
 MEDIAN_ERROR = math.sqrt(math.pi / 2)  # standard error of a median as a multiple of a mean's
-FEWEST = 2  # repetitions without which nobody knows the noise
+FEWEST = 2  # repetitions; of fewer the noise is not known
 
 
 @dataclass(frozen=True)
@@ -149,14 +150,20 @@ class Nowhere:
         return "none"
 
 
+class Why(StrEnum):
+    """Why something cannot be decided from what was measured."""
+
+    NOTHING_CARRIED = "nothing_carried"
+    NO_DOUBLING = "no_doubling"
+    ONE_REPETITION = "one_repetition"
+    FEW_POINTS = "few_points"
+
+
 @dataclass(frozen=True)
 class Unknown:
     """It cannot be decided from what was measured."""
 
-    why: str
-
-    def __str__(self) -> str:
-        return f"undecided: {self.why}"
+    why: Why
 
 
 Place = At | Beyond | Unknown
@@ -164,11 +171,11 @@ Decline = At | Nowhere | Unknown
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What one curve says. noise: coefficient of variation; None with one repetition a point.
+class CurveShape:
+    """What one curve shows. noise: coefficient of variation; None with one repetition a point.
 
-    plateau: the smallest x with 95 % of the best median of any larger x. fit: beside it, where a
-    rising and a flat line meet; None where two lines describe the curve no better than one does.
+    plateau: the smallest x with 95 % of the best median of any larger x. fit: where a rising and a
+    flat line meet; None where two lines describe the curve no better than one does.
     gain: of the last doubling, a share; None where the points span none. doubtful: noise may be
     larger than the 5 % that decide the plateau.
     """
@@ -184,14 +191,14 @@ class Finding:
 
 def points(values: Mapping[float, Iterable[float]]) -> list[Point]:
     """The points of a curve in the order of the axis. Raises ValueError for what is not finite."""
-    return sorted((Point(x, tuple(held)) for x, held in values.items()), key=lambda p: p.x)
+    return sorted((Point(x, tuple(repeated)) for x, repeated in values.items()), key=lambda p: p.x)
 
 
-def find(curve: Sequence[Point]) -> Finding:
-    """What a curve says, of whose values the higher is the better. curve: ordered, not empty."""
+def find(curve: Sequence[Point]) -> CurveShape:
+    """What a curve shows where a higher value is better. curve: ordered, not empty."""
     top, falls = peak(curve), decline(curve)
     before = [p for p in curve if not isinstance(falls, At) or p.x < falls.x]
-    return Finding(
+    return CurveShape(
         top,
         plateau(curve),
         fit([p.x for p in before], [p.median for p in before]),
@@ -215,11 +222,11 @@ def plateau(curve: Sequence[Point]) -> Place:
     """
     top = peak(curve)
     if top.median <= 0:
-        return Unknown("nothing was carried")
+        return Unknown(Why.NOTHING_CARRIED)
     if top is curve[-1]:
         gain = last_gain(curve)
         if gain is None:
-            return Unknown("the points span less than a doubling")
+            return Unknown(Why.NO_DOUBLING)
         if gain > NEAR + EXACT:
             return Beyond(top.x)
     return At(next(p.x for p in curve if p.median >= (1 - NEAR - EXACT) * top.median))
@@ -261,7 +268,7 @@ def decline(curve: Sequence[Point]) -> Decline:
         return Nowhere()
     spread = noise(curve)
     if spread is None:
-        return Unknown("one repetition tells no fall from noise")
+        return Unknown(Why.ONE_REPETITION)
     fewest = min(len(p.values) for p in (top, *after))
     limit = max(NEAR, ERRORS * _error(spread, fewest))
     fallen = _tail(after, (1 - limit) * top.median)

@@ -1,14 +1,15 @@
-"""What a sweep says beside its curves: tasks on a node, fairness between ranks, and model bounds.
+"""What a sweep shows besides its curves: tasks on a node, fairness between ranks, model bounds.
 
-A bound of what can be reached stands beside what was: rule 11 of Hoefler and Belli, Scientific
-Benchmarking of Parallel Computing Systems, SC15. The rate of a window: Padhye, Firoiu, Towsley and
-Kurose, Modeling TCP Throughput, SIGCOMM 98; the bandwidth-delay product: RFC 1072.
+A measured value is shown with the bound of what can be reached: rule 11 of Hoefler and Belli,
+Scientific Benchmarking of Parallel Computing Systems, SC15. The rate of a window: Padhye, Firoiu,
+Towsley and Kurose, Modeling TCP Throughput, SIGCOMM 98; the bandwidth-delay product: RFC 1072.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from statistics import median
 
@@ -21,11 +22,11 @@ SAME_TASKS, SAME_NODES = "the same tasks", "the same nodes"
 class Loss:
     """What some tasks a node lose against one a node, as a share; negative is a gain.
 
-    usual: the median over all places that both measured; worst: the largest, at so many tasks.
+    typical: the median over all places that both measured; worst: the largest, at so many tasks.
     """
 
     tasks_per_node: int
-    usual: float
+    typical: float
     worst: float
     worst_at: int
     places: int
@@ -82,7 +83,7 @@ def _most(losses: Sequence[Loss]) -> int:
     """Up to the first that loses more than 5 % in the median."""
     most = 1
     for loss in losses:
-        if loss.usual > NEAR + EXACT:
+        if loss.typical > NEAR + EXACT:
             break
         most = loss.tasks_per_node
     return most
@@ -115,11 +116,21 @@ class Facts:
     streams: int = 1
 
 
+class Part(StrEnum):
+    """What bounds a rate."""
+
+    CLIENTS = "clients"
+    SERVERS = "servers"
+    LINK = "link"
+    WINDOWS = "windows"
+
+
 @dataclass(frozen=True)
 class Bound:
-    """What a part of the system can carry at most. rate: bytes a second."""
+    """What a part of the system can carry at most. count: of the part. rate: bytes a second."""
 
-    what: str
+    part: Part
+    count: int
     rate: Fraction
 
 
@@ -127,19 +138,15 @@ def bounds(facts: Facts) -> list[Bound]:
     """The bounds that the facts give, the tightest first."""
     found = []
     if facts.client:
-        found.append(Bound(_times(facts.nodes, "client"), facts.nodes * facts.client))
+        found.append(Bound(Part.CLIENTS, facts.nodes, facts.nodes * facts.client))
     if facts.servers and facts.server:
-        found.append(Bound(_times(facts.servers, "server"), facts.servers * facts.server))
+        found.append(Bound(Part.SERVERS, facts.servers, facts.servers * facts.server))
     if facts.link:
-        found.append(Bound("the link", facts.link))
+        found.append(Bound(Part.LINK, 1, facts.link))
     if facts.window and facts.round_trip:
-        told = "the window" if facts.streams == 1 else f"{facts.streams} windows"
-        found.append(Bound(f"{told} a round trip", facts.streams * facts.window / facts.round_trip))
+        rate = facts.streams * facts.window / facts.round_trip
+        found.append(Bound(Part.WINDOWS, facts.streams, rate))
     return sorted(found, key=lambda bound: bound.rate)
-
-
-def _times(count: int, what: str) -> str:
-    return f"the link of {count} {what}{'s' * (count != 1)}"
 
 
 def bandwidth_delay(rate: Fraction, round_trip: Fraction) -> Fraction:

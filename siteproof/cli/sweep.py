@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from siteproof import figure, files, sites
 from siteproof.cli import shared
+from siteproof.cli.shared import console, print_line
 from siteproof.curves import run_findings, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.export import sweep_rows
-from siteproof.export.sweep_rows import point_of
 from siteproof.record import manifest
 from siteproof.record.samples import Sample
 from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
 from siteproof.report import sweep_figures
 from siteproof.schema.shapes import hint
+from siteproof.schema.yamlfile import Document
 from siteproof.sweeps import reading
-from siteproof.sweeps.reading import SweepFile, camel_case
-from siteproof.wording import sweep_results
+from siteproof.sweeps.reading import SweepFile
+from siteproof.units import count, size
+from siteproof.wording import amounts, sweep_results
 
 FIGURES = (".svg", ".png")
 
@@ -73,41 +73,54 @@ def sweep(
     if figure and Path(figure).suffix not in FIGURES:
         raise UserError("--figure", f"'{figure}' is not a figure's file", "FILE.svg, FILE.png")
     if as_json and as_csv:
-        raise UserError("--csv", "beside --json", hint="Use one of the two")
+        raise UserError("--csv", "together with --json", hint="Use one of the two")
     known, documents = reading.examine()
     files.must_exist()
     if name is None:
-        if session or campaign or others or figure or as_csv or as_json:
+        if any((session, campaign, others, figure, as_csv, as_json)):
             raise UserError("NAME", "no sweep is named", known)
         names(known, _history(system))
         return
+    _must_be_whole(name, documents)
+    reports = _reports(name, known, system, session, campaign)
+    compared = [r for other in others for r in _compared(name, known, system, other)]
+    if not reports:
+        click.echo(_not_measured(name))
+        raise SystemExit(ExitCode.INCOMPLETE)
+    code = _exit_code(reports)
+    if figure:
+        draw(Path(figure), [*reports, *compared])
+    _print(name, [*reports, *compared], code, as_json=as_json, as_csv=as_csv)
+    raise SystemExit(code)
+
+
+def _print(
+    name: str, reports: Sequence[SweepReport], code: ExitCode, *, as_json: bool, as_csv: bool
+) -> None:
+    if as_json:
+        click.echo(json.dumps(sweep_rows.record(name, reports, code), indent=1))
+    elif as_csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(sweep_rows.cells(reports))
+    else:
+        show(name, reports)
+
+
+def _must_be_whole(name: str, documents: Iterable[Document]) -> None:
+    """Raises UserErrors where the sweep's file has mistakes; those of other files do not matter."""
     broken = [e for d in documents if d.path.stem == name for e in d.sorted_mistakes()]
     if broken:
         raise UserErrors(broken)
-    reports = _reports(name, known, system, session, campaign)
-    beside = [r for other in others for r in _beside(name, known, system, other)]
-    if not reports:
-        begun = any(
-            stage.name.startswith(f"{reading.camel_case(name)}_")
-            for stage in manifest.pending(files.stages())
+
+
+def _not_measured(name: str) -> str:
+    """What to do about a sweep without any sample."""
+    test = reading.camel_case(name)
+    if any(stage.name.startswith(f"{test}_") for stage in manifest.pending(files.stages())):
+        return (
+            f"{name}: begun, and no point is collected yet: 'siteproof collect' collects what "
+            "was interrupted"
         )
-        click.echo(
-            f"{name}: begun, and no point is a sample yet: 'siteproof collect' takes over "
-            "what was interrupted"
-            if begun
-            else f"{name}: not measured yet: reframe -c sweeps/ -n {reading.camel_case(name)} -r"
-        )
-        raise SystemExit(ExitCode.INCOMPLETE)
-    if figure:
-        draw(Path(figure), [*reports, *beside])
-    code = _exit_code(reports)
-    if as_json:
-        click.echo(json.dumps(sweep_rows.record(name, [*reports, *beside], code), indent=1))
-    elif as_csv:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(sweep_rows.cells([*reports, *beside]))
-    else:
-        tell(name, reports, beside)
-    raise SystemExit(code)
+    return f"{name}: not measured yet: reframe -c sweeps/ -n {test} -r"
 
 
 def _history(system: str) -> list[Sample]:
@@ -120,20 +133,20 @@ def _history(system: str) -> list[Sample]:
 def _reports(
     name: str, known: dict[str, SweepFile], system: str, session: str, campaign: str
 ) -> list[SweepReport]:
-    """The runs that were asked for; none where it was never run. Raises UserError."""
+    """The requested runs; none where the sweep was never run. Raises UserError."""
     site = sites.load(system or sites.recognise())
     runs = sweep_runs.collect(_history(site.system.system))
-    mine = [run for run in runs if run.name == name]
-    if name not in known and not mine:
+    of_name = [run for run in runs if run.name == name]
+    if name not in known and not of_name:
         names = sorted({*known, *(run.name for run in runs)})
         raise UserError("NAME", f"no sweep '{name}'{hint(name, names)}", names)
-    if not mine and not (session or campaign):
+    if not of_name and not (session or campaign):
         return []
-    chosen = sweep_runs.choose(mine, session=session, campaign=campaign)
+    chosen = sweep_runs.choose(of_name, session=session, campaign=campaign)
     return [r for run in chosen for r in run_findings.reports(site, run, known.get(name))]
 
 
-def _beside(name: str, known: dict[str, SweepFile], system: str, text: str) -> list[SweepReport]:
+def _compared(name: str, known: dict[str, SweepFile], system: str, text: str) -> list[SweepReport]:
     """A run to compare with, given as SESSION or SYSTEM:SESSION. Raises UserError."""
     other, _, session = text.rpartition(":")
     if not session:
@@ -151,140 +164,93 @@ def _exit_code(reports: Sequence[SweepReport]) -> ExitCode:
     return next((c for c in (ExitCode.FAIL, ExitCode.INCOMPLETE) if c in codes), ExitCode.PASS)
 
 
-WIDTH = 132  # columns where nobody looks at a terminal
-NAMED = 8  # points that are named of each kind
-
-
 def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> None:
     """The sweeps, and of each the newest session that has results."""
-    console = _console()
+    screen = console()
     runs = {run.name: run for run in sweep_runs.collect(history)}
     table = Table()
     for column in ("sweep", "points", "newest run", "what it shows"):
         table.add_column(column, overflow="fold")
     for name in sorted({*known, *runs}):
         file, run = known.get(name), runs.get(name)
-        table.add_row(
-            *map(
-                Text,
-                (
-                    name,
-                    str(len(file.points)) if file else "-",
-                    run.sessions[-1] if run else "none",
-                    file.sweep.description if file else "its file is gone",
-                ),
-            )
-        )
-    console.print(table)
-    _line(console, f"{len(known)} sweeps; 'siteproof sweep NAME' tells of one")
+        points = str(len(file.points)) if file else "-"
+        newest = run.sessions[-1] if run else "none"
+        description = file.sweep.description if file else "its file was removed"
+        table.add_row(*map(Text, (name, points, newest, description)))
+    screen.print(table)
+    print_line(screen, f"{count(len(known), 'sweep')}; 'siteproof sweep NAME' shows one")
 
 
-def tell(name: str, reports: Sequence[SweepReport], beside: Sequence[SweepReport]) -> None:
+def show(name: str, reports: Sequence[SweepReport]) -> None:
     """Tables and progress of each run, then the sentences of all."""
-    console = _console()
-    for run in _by_run((*reports, *beside)):
-        _line(console, f"{name}, {run[0].run}")
-        for report in run:
-            for lines in report.groups:
-                _table(console, report, lines)
-        for text in _progress(run[0]):
-            _line(console, text)
-    for run in _by_run((*reports, *beside)):
-        _line(console, f"{name}, {run[0].run}:")
-        for text in [t for report in run for t in sweep_results.headlines(report)] or ["no figure"]:
-            _line(console, f"  {text}")
+    screen = console()
+    runs = _by_run(reports)
+    for of_run in runs:
+        print_line(screen, f"{name}, {of_run[0].run}")
+        for table in _tables(of_run):
+            screen.print(table)
+        for text in sweep_results.progress(of_run[0]):
+            print_line(screen, text)
+    for of_run in runs:
+        print_line(screen, f"{name}, {of_run[0].run}:")
+        texts = [text for report in of_run for text in sweep_results.headlines(report)]
+        for text in texts or ["no point has a value"]:
+            print_line(screen, f"  {text}")
+
+
+def _tables(reports: Iterable[SweepReport]) -> list[Table]:
+    return [_table(report, lines) for report in reports for lines in report.groups]
 
 
 def _by_run(reports: Sequence[SweepReport]) -> list[list[SweepReport]]:
     """The reports of a run together: several where it has several axes."""
-    held: dict[int, list[SweepReport]] = {}
+    by_run: dict[int, list[SweepReport]] = {}
     for report in reports:
-        held.setdefault(id(report.run), []).append(report)
-    return list(held.values())
+        by_run.setdefault(id(report.run), []).append(report)
+    return list(by_run.values())
 
 
-def _table(console: Console, report: SweepReport, lines: Sequence[Curve]) -> None:
+def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
+    """The rows of all curves of one metric and panel, without the best of all."""
     first = lines[0]
-    shown = [curve for curve in lines if curve.line != ALL]
-    with_lines, ranks = (
-        len(shown) > 1 or shown[0].line,
-        any(row.fair is not None for curve in shown for row in curve.rows),
-    )
-    tasks = len({row.tasks for curve in shown for row in curve.rows}) > 1
-    title = ", ".join(filter(None, (first.metric, first.told_panel)))
-    bounds = any(report.bounds_of(curve, row) for curve in shown for row in curve.rows)
+    curves = [curve for curve in lines if curve.line != ALL]
+    rows = [(curve, row) for curve in curves for row in curve.rows]
+    columns: dict[str, Callable[[Curve, Row], str]] = {}
+    if len(curves) > 1 or curves[0].line:
+        columns[report.axis.lines] = lambda curve, _: curve.line_name.partition(" ")[2]
+    columns[report.axis.name] = lambda _, row: _place(report, row)
+    columns["median"] = lambda _, row: amounts.number(row.point.median)
+    columns["low"] = lambda _, row: amounts.number(row.point.low)
+    columns["high"] = lambda _, row: amounts.number(row.point.high)
+    columns["n"] = lambda _, row: str(len(row.point.values))
+    if len({row.tasks for _, row in rows}) > 1:
+        columns["a task"] = lambda _, row: amounts.number(row.per_task)
+    if any(row.fair is not None for _, row in rows):
+        columns["slowest rank"] = lambda _, row: _share(row.fair)
+    shares = {id(row): _of_bound(report, curve, row) for curve, row in rows}
+    if any(share is not None for share in shares.values()):
+        columns["of the bound"] = lambda _, row: _share(shares[id(row)])
+    title = ", ".join(filter(None, (first.metric, first.panel_name)))
     table = Table(title=Text(f"{title}, {first.unit}"), title_justify="left")
-    heads = (
-        [report.axis.lines] * bool(with_lines)
-        + [report.axis.name, "median", "low", "high", "n"]
-        + ["a task"] * tasks
-        + ["slowest rank"] * ranks
-        + ["of the bound"] * bounds
-    )
-    for head in heads:
-        table.add_column(head, justify="right")
-    for curve in shown:
-        for row in curve.rows:
-            cells = [_value(curve.told_line)] * bool(with_lines) + _cells(report, row)
-            cells += [sweep_results.number(row.per_task)] * tasks
-            cells += ["-" if row.fair is None else sweep_results.per_cent(row.fair)] * ranks
-            limits = report.bounds_of(curve, row)
-            cells += [sweep_results.per_cent(limits[0].share) if limits else "-"] * bounds
-            table.add_row(*map(Text, cells))
-    console.print(table)
+    for name in columns:
+        table.add_column(name, justify="right")
+    for curve, row in rows:
+        table.add_row(*(Text(cell(curve, row)) for cell in columns.values()))
+    return table
 
 
-def _value(line: str) -> str:
-    return line.partition(" ")[2]
+def _place(report: SweepReport, row: Row) -> str:
+    is_size = report.axis.kind == "size" and row.label.isdigit()
+    return size(int(row.label)) if is_size else row.label
 
 
-def _cells(report: SweepReport, row: Row) -> list[str]:
-    point = row.point
-    place = sweep_figures.place_label(report.axis, row)
-    return [
-        place.partition(" (")[0],
-        *map(sweep_results.number, (point.median, point.low, point.high)),
-        str(len(point.values)),
-    ]
+def _of_bound(report: SweepReport, curve: Curve, row: Row) -> float | None:
+    limits = report.bounds_of(curve, row)
+    return limits[0].share if limits else None
 
 
-def _progress(report: SweepReport) -> Iterator[str]:
-    """How far it came, and by name what failed and what is missing."""
-    found = report.progress
-    if found.planned is None:
-        yield (
-            f"{report.run}: {found.done} points; its sweep file is gone or has changed since, "
-            "so nobody knows whether any is missing"
-        )
-    else:
-        yield f"{report.run}: {found.done} of {found.planned} points"
-    for sample in found.failed[:NAMED]:
-        yield f"failed: {point_of(sample)}: {sample.status}: {sample.why}"
-    for sample in found.untried[:NAMED]:
-        yield f"not measured: {point_of(sample)}: {sample.status}: {sample.why}"
-    for point in found.missing[:NAMED]:
-        yield f"missing: {point}"
-    for kind, count in (
-        ("failed", len(found.failed)),
-        ("not measured", len(found.untried)),
-        ("missing", len(found.missing)),
-    ):
-        if count > NAMED:
-            yield f"and {count - NAMED} more {kind}"
-    if found.missing or found.untried:
-        test, mode = camel_case(report.run.name), report.run.newest.header.mode
-        if report.run.place:  # only there, and not on every file system or link
-            test = f"'^{test}%.*={re.escape(report.run.place)}$'"
-        yield (
-            f"to go on: reframe -c sweeps/ -n {test} -r -S resume={report.run.sessions[-1]}"
-            + (f" --mode {mode}" if mode else "")
-        )
-    if found.too_large:
-        most = max(point.nodes for point in found.too_large)
-        yield (
-            f"left out: {len(found.too_large)} points of up to {most} nodes: partition "
-            f"{report.run.partition} has fewer, or they do not see each other's files"
-        )
+def _share(share: float | None) -> str:
+    return "-" if share is None else amounts.per_cent(share)
 
 
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:
@@ -292,36 +258,27 @@ def draw(path: Path, reports: Sequence[SweepReport]) -> None:
     named = [(_label(report, reports), report) for report in reports]
     found = sweep_figures.plots(named)
     if not found:
-        raise UserError("--figure", "no point has a figure, so there is nothing to draw")
+        raise UserError("--figure", "no point has a value, so there is nothing to draw")
     svg = path.suffix == ".svg"
     shared.write(path, figure.svg(found).encode() if svg else figure.png(found))
 
 
 def _label(report: SweepReport, reports: Sequence[SweepReport]) -> str:
-    """The shortest name that tells a run from the others."""
+    """The shortest name that distinguishes a run from the others."""
+    names = _names(report)
+    others = [_names(other) for other in reports]
+    differing = [
+        key for key, value in names.items() if any(value != other[key] for other in others)
+    ]
+    return " ".join(names[key] for key in differing) or names["session"]
+
+
+def _names(report: SweepReport) -> dict[str, str]:
     run = report.run
-    told = {
+    return {
         "system": run.system,
         "session": run.sessions[-1],
         "partition": run.partition,
         "environment": run.environment,
         "place": run.place,
     }
-    differs = [
-        key
-        for key, value in told.items()
-        if any(
-            value != (r.run.sessions[-1] if key == "session" else getattr(r.run, key))
-            for r in reports
-        )
-    ]
-    return " ".join(told[key] for key in differs) or run.sessions[-1]
-
-
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=WIDTH)
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Of knobs that were turned one at a time and at their corners: which setting was the best.
+"""Of knobs that were changed one at a time and at their corners: which setting was the best.
 
 The best of many settings looks better than it is, so it must differ from the machine's own values
 by more than noise does (siteproof.analysis.before_after).
@@ -37,8 +37,8 @@ class Setting:
 
 
 def best(samples: Iterable[Sample], catalogue: Mapping[str, Metric]) -> list[Setting]:
-    """The best setting of each figure whose direction is known, place by place."""
-    held: dict[tuple[str, Dims], dict[Dims, list[float]]] = {}
+    """The best setting of each metric whose direction is known, place by place."""
+    values: dict[tuple[str, Dims], dict[Dims, list[float]]] = {}
     for sample in samples:
         entry = catalogue.get(sample.metric)
         if sample.status != "ok" or entry is None or entry.better == "neither":
@@ -48,10 +48,10 @@ def best(samples: Iterable[Sample], catalogue: Mapping[str, Metric]) -> list[Set
         )
         place = tuple(sorted((k, v) for k, v in sample.dims.items() if not k.startswith(KNOB)))
         value = float(units.convert(sample.number, sample.unit, entry.unit))
-        held.setdefault((sample.metric, place), {}).setdefault(knobs, []).append(value)
+        values.setdefault((sample.metric, place), {}).setdefault(knobs, []).append(value)
     return [
         _best(metric, catalogue[metric], place, settings)
-        for (metric, place), settings in sorted(held.items())
+        for (metric, place), settings in sorted(values.items())
         if len(settings) > 1
     ]
 

@@ -1,13 +1,14 @@
-"""What a sweep cannot exceed by what the site says: networks of its ends, a link, its windows."""
+"""What a sweep cannot exceed by the site's description: networks of its ends, a link, windows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from siteproof import units
-from siteproof.analysis.scaling import Facts, bandwidth_delay, bounds
+from siteproof.analysis import scaling
+from siteproof.analysis.scaling import Bound, Facts, bandwidth_delay
 from siteproof.curves.measured import Curve, Row
 from siteproof.curves.sweep_runs import SweepRun
 from siteproof.sites import Link, Site
@@ -20,74 +21,74 @@ STREAMS = "streams"
 class Reached:
     """A bound of a row. limit: in the curve's unit; share: of it that the median reached."""
 
-    what: str
+    bound: Bound
     limit: float
     share: float
 
 
 def known(site: Site, run: SweepRun, curve: Curve, row: Row) -> list[Reached]:
-    """Every bound of a row that the site tells, the tightest first; none of what is no rate."""
-    if units.UNITS.get(curve.unit, ("", 0))[0] != "rate":
+    """Every bound of a row that follows from the site, the tightest first; only rates have some."""
+    if curve.unit not in units.UNITS or units.kind(curve.unit) != "rate":
         return []
-    found = bounds(_facts(site, run, row))
-    limits = [(b.what, float(units.convert(b.rate, "B/s", curve.unit))) for b in found]
-    return [Reached(what, limit, row.point.median / limit) for what, limit in limits]
+    found = []
+    for bound in scaling.bounds(_facts(site, run, row)):
+        limit = float(units.convert(bound.rate, "B/s", curve.unit))
+        found.append(Reached(bound, limit, row.point.median / limit))
+    return found
 
 
 def path(site: Site, run: SweepRun) -> Fraction | None:
     """The bytes under way that fill the run's link, if the site knows its speed and round trip."""
-    link = _link(site, run)
+    link = site.system.links.get(run.place)
     if link is None or link.speed is None or link.round_trip is None:
         return None
     return bandwidth_delay(link.speed.to("B/s"), link.round_trip.to("s"))
 
 
 def _facts(site: Site, run: SweepRun, row: Row) -> Facts:
-    link, told = _link(site, run), {**run.newest.conditions, **row.dims}
-    serving = _servers(site, run)
-    return Facts(
+    link = site.system.links.get(run.place)
+    settings = {**run.newest.conditions, **row.dims}
+    windows = [_whole(settings, name) for name in WINDOWS]
+    file_system = site.system.file_systems.get(run.place)
+    servers = file_system.servers if file_system else None
+    facts = Facts(
         nodes=1 if link else row.nodes,
-        client=_network(site, _clients(site, run)),
-        servers=len(site.expected(serving)) if serving else 0,
-        server=_network(site, serving),
-        link=link.speed.to("B/s") if link and link.speed else None,
-        round_trip=link.round_trip.to("s") if link and link.round_trip else None,
-        window=next((w for name in WINDOWS if (w := _whole(told, name))), None),
-        streams=int(_whole(told, STREAMS) or 1),
+        client=_of_clients(site, run, link),
+        servers=len(site.expected(servers)) if servers else 0,
+        server=_network(site, servers) if servers else None,
+        window=next(filter(None, windows), None),
+        streams=int(_whole(settings, STREAMS) or 1),
     )
+    if link is None:
+        return facts
+    speed = link.speed.to("B/s") if link.speed else None
+    round_trip = link.round_trip.to("s") if link.round_trip else None
+    return replace(facts, link=speed, round_trip=round_trip)
 
 
-def _whole(told: Mapping[str, str], name: str) -> Fraction | None:
-    text = told.get(name, "")
+def _whole(settings: Mapping[str, str], name: str) -> Fraction | None:
+    """A setting that is a whole number above 0."""
+    text = settings.get(name, "")
     return Fraction(int(text)) if text.isdigit() and int(text) else None
 
 
-def _link(site: Site, run: SweepRun) -> Link | None:
-    return site.system.links.get(run.place)
-
-
-def _clients(site: Site, run: SweepRun) -> str | None:
-    """The role that measured, if it did so over a network: a disk of its own is bound by none."""
-    partition, link = site.system.partitions.get(run.partition), _link(site, run)
-    there = site.system.file_systems.get(run.place)
-    over_network = link or (there and (there.shared or there.servers))
-    return partition.role if partition and over_network else None
-
-
-def _servers(site: Site, run: SweepRun) -> str | None:
-    file_system = site.system.file_systems.get(run.place)
-    return file_system.servers if file_system else None
-
-
-def _network(site: Site, role: str | None) -> Fraction | None:
-    """What all interfaces of a node carry that are bonded, else the fastest; bytes a second."""
-    if role is None:
+def _of_clients(site: Site, run: SweepRun, link: Link | None) -> Fraction | None:
+    """The network of a node that measured over one; a disk of its own is bound by none."""
+    partition = site.system.partitions.get(run.partition)
+    if partition is None:
         return None
+    file_system = site.system.file_systems.get(run.place)
+    is_remote = file_system is not None and bool(file_system.shared or file_system.servers)
+    return _network(site, partition.role) if link or is_remote else None
+
+
+def _network(site: Site, role: str) -> Fraction | None:
+    """What all interfaces of a node carry that are bonded, else the fastest; bytes a second."""
     speeds = {
         name: nic.speed.to("B/s") for name, nic in site.hardware_of(role).nics.items() if nic.speed
     }
-    bonds = [bond.members or [] for bond in site.parameters(role).bond.values()]
-    bonded = [
-        sum((speeds.get(name, Fraction(0)) for name in members), Fraction(0)) for members in bonds
-    ]
-    return max([*speeds.values(), *bonded], default=None)
+    rates = list(speeds.values())
+    for bond in site.parameters(role).bond.values():
+        members = [speeds.get(name, Fraction(0)) for name in bond.members or []]
+        rates.append(sum(members, Fraction(0)))
+    return max(rates, default=None)

@@ -1,21 +1,21 @@
-"""From the samples of one sweep's run to its curves: a figure against an axis, line by line."""
+"""From the samples of one sweep's run to its curves: a metric against an axis, line by line."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from siteproof import units
 from siteproof.analysis import plateau
-from siteproof.analysis.plateau import Finding, Point
+from siteproof.analysis.plateau import CurveShape, Point
 from siteproof.analysis.scaling import fairness
 from siteproof.record.samples import Sample
 from siteproof.sites import Metric
 from siteproof.sweeps.tools import shown
 
 TASKS, PER_NODE = "tasks", "tasks_per_node"
-SLOWEST, FASTEST = "_slowest", "_fastest"  # endings of the figures of single ranks
+SLOWEST, FASTEST = "_slowest", "_fastest"  # endings of the metrics of single ranks
 ALL = "best of all"  # the line made of the best at each place
 FEWEST = 3  # places without which a curve has no shape
 
@@ -26,7 +26,7 @@ Key = tuple[str, ...]
 class Row:
     """One place of a curve. label: the axis' value; dims: all that its samples share.
 
-    fair: the slowest rank's rate over the fastest's; None where nothing tells.
+    fair: the slowest rank's rate over the fastest's; None where it was not measured.
     """
 
     label: str
@@ -57,9 +57,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a figure. panel: other axes that vary, in words; line: value of the lines' axis.
+    """One line of a figure. panel: other axes that vary, with values; line: the lines' axis.
 
-    numeric: whether the axis has numbers, so that one may ask where the curve becomes flat.
+    numeric: whether the axis has numbers, so that the curve may become flat.
     """
 
     metric: str
@@ -69,7 +69,7 @@ class Curve:
     line: str
     numeric: bool
     rows: Sequence[Row]
-    finding: Finding | None
+    shape: CurveShape | None
 
     @property
     def best(self) -> Row:
@@ -78,20 +78,29 @@ class Curve:
         return max(self.rows, key=lambda row: sign * row.point.median)
 
     @property
-    def told_line(self) -> str:
-        """What tells it from its sisters, for people: block 4 KiB."""
+    def line_name(self) -> str:
+        """What distinguishes it from the others of its panel, for people: block 4 KiB."""
         return _for_people(self.line)
 
     @property
-    def told_panel(self) -> str:
-        """What tells its sisters and it from others, for people."""
+    def panel_name(self) -> str:
+        """What distinguishes its panel from others, for people."""
         return _for_people(self.panel)
 
     @property
     def name(self) -> str:
-        """The figure with panel and line."""
-        told = ", ".join(filter(None, (self.told_panel, self.told_line)))
-        return f"{self.metric} [{told}]" if told else self.metric
+        """The metric with panel and line."""
+        return _with_names(self.metric, self.panel_name, self.line_name)
+
+    @property
+    def group_name(self) -> str:
+        """The metric with the panel."""
+        return _with_names(self.metric, self.panel_name)
+
+
+def _with_names(metric: str, *names: str) -> str:
+    text = ", ".join(filter(None, names))
+    return f"{metric} [{text}]" if text else metric
 
 
 def _for_people(text: str) -> str:
@@ -113,30 +122,39 @@ class _Place:
 def collect(
     samples: Iterable[Sample], catalogue: Mapping[str, Metric], against: str, lines: str = ""
 ) -> list[Curve]:
-    """All curves of a run's good samples, by figure, panel and line.
+    """All curves of a run's good samples, by metric, panel and line.
 
-    Values are in the catalogue's unit. A figure of single ranks becomes the fairness of its own.
+    Values are in the catalogue's unit. A metric of single ranks becomes the fairness of its own.
     A further axis makes panels only where it has several values at one place of a line.
     """
-    good = [s for s in samples if s.status == "ok" and units.kind(s.unit) != "text"]
-    curves_ = []
-    for metric in sorted({s.metric for s in good if not s.metric.endswith((SLOWEST, FASTEST))}):
-        mine = [s for s in good if s.metric == metric and against in s.dims]
-        ranks = [s for s in good if s.metric in (metric + SLOWEST, metric + FASTEST)]
-        entry = catalogue.get(metric)
-        unit = entry.unit if entry else mine[0].unit if mine else ""
-        for (panel, line), places in _places(mine, ranks, against, lines, unit).items():
-            better = entry.better if entry else "neither"
-            curves_.append(_curve(metric, unit, better, panel, line, places))
-    return curves_
+    good = [
+        s
+        for s in samples
+        if s.status == "ok" and units.kind(s.unit) != "text" and against in s.dims
+    ]
+    found: list[Curve] = []
+    for metric in sorted({s.metric for s in good}):
+        if not metric.endswith((SLOWEST, FASTEST)):
+            found += _of_metric(good, metric, catalogue.get(metric), against, lines)
+    return found
+
+
+def _of_metric(
+    good: Sequence[Sample], metric: str, entry: Metric | None, against: str, lines: str
+) -> Iterator[Curve]:
+    of_metric = [s for s in good if s.metric == metric]
+    ranks = [s for s in good if s.metric in (metric + SLOWEST, metric + FASTEST)]
+    unit, better = (entry.unit, entry.better) if entry else (of_metric[0].unit, "neither")
+    for (panel, line), places in _places(of_metric, ranks, against, lines, unit).items():
+        yield _curve(metric, unit, better, panel, line, places)
 
 
 def envelope(lines: Sequence[Curve]) -> Curve:
     """The best line at each place, as one curve. lines: of one figure and panel, not empty."""
     best: dict[float, Row] = {}
     for row in (row for line in lines for row in line.rows):
-        held = best.get(row.point.x)
-        if held is None or row.point.median > held.point.median:
+        highest = best.get(row.point.x)
+        if highest is None or row.point.median > highest.point.median:
             best[row.point.x] = row
     rows = [best[x] for x in sorted(best)]
     first = lines[0]
@@ -148,49 +166,47 @@ def envelope(lines: Sequence[Curve]) -> Curve:
         ALL,
         first.numeric,
         rows,
-        _finding(first.better, first.numeric, rows),
+        _shape(first.better, first.numeric, rows),
     )
 
 
 def groups(found: Sequence[Curve]) -> list[list[Curve]]:
-    """The curves that belong into one picture: of one figure and panel."""
-    held: dict[tuple[str, str], list[Curve]] = {}
+    """The curves of one metric and panel together: they are drawn in one figure."""
+    groups: dict[tuple[str, str], list[Curve]] = {}
     for curve in found:
-        held.setdefault((curve.metric, curve.panel), []).append(curve)
-    return list(held.values())
+        groups.setdefault((curve.metric, curve.panel), []).append(curve)
+    return list(groups.values())
 
 
 def _places(
-    mine: Sequence[Sample], ranks: Sequence[Sample], against: str, lines: str, unit: str
+    of_metric: Sequence[Sample], ranks: Sequence[Sample], against: str, lines: str, unit: str
 ) -> dict[tuple[str, str], dict[str, _Place]]:
-    """By panel and line the places, by the axis' value."""
-    others = _panels(mine, against, lines)
+    """By panel and line the places with a value, by the axis' value."""
+    others = _panels(of_metric, against, lines)
     found: dict[tuple[str, str], dict[str, _Place]] = {}
-    for sample in (*mine, *ranks):
-        if against not in sample.dims:
-            continue
+    for sample in (*of_metric, *ranks):
         panel = ", ".join(f"{name} {sample.dims.get(name, '-')}" for name in others)
         line = f"{lines} {sample.dims.get(lines, '-')}" if lines else ""
         places = found.setdefault((panel, line), {})
         place = places.setdefault(sample.dims[against], _Place(sample.dims))
-        value = float(units.convert(sample.number, sample.unit, unit))
+        values = place.values
         if sample.metric.endswith(SLOWEST):
-            place.slowest[sample.trial] = value
+            values = place.slowest
         elif sample.metric.endswith(FASTEST):
-            place.fastest[sample.trial] = value
-        else:
-            place.values[sample.trial] = value
-    return {
-        key: kept
-        for key, places in sorted(found.items(), key=lambda item: _natural(item[0]))
-        if (kept := {x: place for x, place in places.items() if place.values})
-    }
+            values = place.fastest
+        values[sample.trial] = float(units.convert(sample.number, sample.unit, unit))
+    measured = {}
+    for key in sorted(found, key=_natural):
+        places = {x: place for x, place in found[key].items() if place.values}
+        if places:
+            measured[key] = places
+    return measured
 
 
-def _panels(mine: Sequence[Sample], against: str, lines: str) -> list[str]:
+def _panels(of_metric: Sequence[Sample], against: str, lines: str) -> list[str]:
     """The further axes that have several values at one place of a line."""
     seen: dict[tuple[str, str, str], set[str]] = {}
-    for sample in mine:
+    for sample in of_metric:
         for name, value in sample.dims.items():
             if name not in (against, lines):
                 key = (name, sample.dims[against], sample.dims.get(lines, ""))
@@ -206,7 +222,7 @@ def _curve(
         _row(label, _number(label) if numeric else index, places[label])
         for index, label in enumerate(ordered(places))
     ]
-    return Curve(metric, unit, better, panel, line, numeric, rows, _finding(better, numeric, rows))
+    return Curve(metric, unit, better, panel, line, numeric, rows, _shape(better, numeric, rows))
 
 
 def _row(label: str, x: float | None, place: _Place) -> Row:
@@ -216,8 +232,8 @@ def _row(label: str, x: float | None, place: _Place) -> Row:
     return Row(label, Point(float(x or 0), values), place.dims, fair)
 
 
-def _finding(better: str, numeric: bool, rows: Sequence[Row]) -> Finding | None:
-    """Peak and plateau make sense of a figure of which more is better, on an axis of numbers."""
+def _shape(better: str, numeric: bool, rows: Sequence[Row]) -> CurveShape | None:
+    """Peak and plateau: only where more is better, on an axis of numbers."""
     if not numeric or better != "higher" or len(rows) < FEWEST:
         return None
     return plateau.find([row.point for row in rows])
@@ -243,14 +259,14 @@ def _number(text: str) -> float | None:
 
 def _natural(key: Key) -> list[tuple[int, float, str]]:
     """Words by letters and numbers by size."""
-    return [
-        (1, number, "") if (number := _number(word)) is not None else (0, 0.0, word)
-        for text in key
-        for word in text.split()
-    ]
+    order = []
+    for word in " ".join(key).split():
+        number = _number(word)
+        order.append((0, 0.0, word) if number is None else (1, number, ""))
+    return order
 
 
 def least_fair(curve: Curve) -> tuple[Row, float] | None:
-    """The row whose ranks differ most, and how; None where the samples tell nothing of ranks."""
+    """The row whose ranks differ most, and how; None where no rank was measured by itself."""
     known = [(row, row.fair) for row in curve.rows if row.fair is not None]
     return min(known, key=lambda item: item[1]) if known else None

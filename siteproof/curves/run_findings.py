@@ -1,4 +1,4 @@
-"""All that is to be said of one run of a sweep: its progress, its curves, and their bounds."""
+"""What one run of a sweep found: its progress, its curves, and their bounds."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Axis:
 class SweepReport:
     """One run. groups: the curves of each figure and panel, with the best of all where several.
 
-    packings: by figure, how many tasks a node carries. path: bytes that fill the link. settings:
-    the best ones, where knobs were turned one at a time.
+    packings: by metric, how many tasks a node carries. path: bytes that fill the link. settings:
+    the best ones, where knobs were changed one at a time.
     """
 
     site: Site = field(repr=False)
@@ -66,10 +66,10 @@ class SweepReport:
 
 
 def reports(site: Site, run: SweepRun, file: SweepFile | None) -> list[SweepReport]:
-    """What a run says, axis by axis: one, but for knobs that were turned one at a time.
+    """What a run found, by axis: one, or several for knobs that were changed one at a time.
 
-    file: the sweep's file as it is today; None where there is none any more. A file that has
-    changed still tells what to show, and no longer what is missing.
+    file: the sweep's file as it is today; None where it was removed. From a file that has changed
+    the axes are still taken, and no longer what is missing.
     """
     state = progress(run, file, site)
     return [_report(site, run, file, axis, state) for axis in axes_of(run, file)]
@@ -78,19 +78,17 @@ def reports(site: Site, run: SweepRun, file: SweepFile | None) -> list[SweepRepo
 def _report(
     site: Site, run: SweepRun, file: SweepFile | None, axis: Axis, state: Progress
 ) -> SweepReport:
-    mine = [
+    alone = [
         s
         for s in run.good
         if all(value == OWN for name, value in s.dims.items() if name in axis.alone)
     ]
-    found = measured.collect(mine, site.catalogue, axis.name, axis.lines)
+    found = measured.collect(alone, site.catalogue, axis.name, axis.lines)
     groups = [_with_best(lines, axis) for lines in measured.groups(found)]
-    # Of MPI's messages two ranks on a node are another path, and no fuller node.
-    packed = (
-        packings(measured.collect(run.good, site.catalogue, TASKS, PER_NODE))
-        if run.check != MESSAGES and PER_NODE in (axis.name, axis.lines)
-        else {}
-    )
+    packed = {}
+    # For MPI's messages two ranks on a node are another path, and no fuller node.
+    if run.check != MESSAGES and PER_NODE in (axis.name, axis.lines):
+        packed = packings(measured.collect(run.good, site.catalogue, TASKS, PER_NODE))
     first_knob = axis.alone and file is not None and axis == axes_of(run, file)[0]
     return SweepReport(
         site,
@@ -106,7 +104,7 @@ def _report(
 
 
 def axes_of(run: SweepRun, file: SweepFile | None) -> list[Axis]:
-    """The axes of the figures; against tasks where no file tells."""
+    """The axes of the figures; against tasks where there is no file."""
     if file is None:
         several = {s.dims.get(PER_NODE, "1") for s in run.good}
         return [Axis(TASKS, "number", PER_NODE if len(several) > 1 else "")]
@@ -122,21 +120,17 @@ def axes_of(run: SweepRun, file: SweepFile | None) -> list[Axis]:
 
 
 def packings(found: Sequence[Curve]) -> dict[str, Packing]:
-    """How many tasks a node carries, by figure and panel; what is no rate of all tasks has none.
+    """How many tasks a node carries, by metric and panel; only for rates of all tasks.
 
     found: curves against tasks with a line for each number a node.
     """
-    told = {}
+    packed = {}
     for lines in measured.groups(found):
         by_number = {c.rows[0].tasks_per_node: [r.point for r in c.rows] for c in lines}
         result = packing(by_number) if lines[0].better == "higher" else None
         if result is not None:
-            told[_figure(lines[0])] = result
-    return told
-
-
-def _figure(curve: Curve) -> str:
-    return f"{curve.metric} [{curve.told_panel}]" if curve.panel else curve.metric
+            packed[lines[0].group_name] = result
+    return packed
 
 
 def _with_best(lines: Sequence[Curve], axis: Axis) -> list[Curve]:

@@ -79,7 +79,7 @@ class SweepRun:
         for sample in sorted(self.samples, key=lambda s: s.header.order):
             if sample.status == "ok":
                 continue
-            # What speaks of a whole job is made good by any later one; its points tell the rest.
+            # The failure of a whole job is made good by any later job; its points have their own.
             cured = (
                 (sample.trial, _key(sample.dims)) in there
                 if sample.dims
@@ -90,19 +90,19 @@ class SweepRun:
         return list(found.values())
 
     def __str__(self) -> str:
-        told = " ".join(filter(None, (self.partition, self.environment, self.place)))
+        where = " ".join(filter(None, (self.partition, self.environment, self.place)))
         resumed = f", resumed by {', '.join(self.sessions[1:])}" if self.sessions[1:] else ""
-        return f"{self.system}: {told}, session {self.sessions[0]}{resumed}"
+        return f"{self.system}: {where}, session {self.sessions[0]}{resumed}"
 
 
 @dataclass(frozen=True)
 class Progress:
     """What became of the points of a run.
 
-    done of planned: planned is None where the sweep file is no more what was measured, and the
-    samples do not show that all was. too_large: points that need more nodes than there are, or
-    that these see each other's files.
-    missing: without any sample, or whose attempt says nothing of the system. failed: tried in vain.
+    done of planned: planned is None where the sweep file has changed since, and the samples do not
+    show that every point was measured. too_large: points that need more nodes than there are, or
+    than see each other's files. missing: without any sample. failed: measured without success.
+    untried: whose attempt shows nothing about the system.
     """
 
     done: int
@@ -126,22 +126,22 @@ def of_sweep(sample: Sample, name: str = "") -> bool:
 
 def collect(samples: Iterable[Sample], name: str = "") -> list[SweepRun]:
     """All runs of a sweep, or of all sweeps; the newest last."""
-    mine = [s for s in samples if of_sweep(s, name)]
+    of_sweeps = [s for s in samples if of_sweep(s, name)]
     resumed: dict[str, dict[str, str]] = {}  # by sweep: one session may resume several
-    for sample in mine:
+    for sample in of_sweeps:
         if before := sample.header.provenance.get(RESUMES):
             resumed.setdefault(_name(sample), {})[sample.header.session] = before
-    held: dict[tuple[_Key, str], list[Sample]] = {}
-    for sample in mine:
+    by_run: dict[tuple[_Key, str], list[Sample]] = {}
+    for sample in of_sweeps:
         first = _first(sample.header.session, resumed.get(_name(sample), {}))
-        held.setdefault((_of(sample), first), []).append(sample)
+        by_run.setdefault((_of(sample), first), []).append(sample)
     found = []
-    for (key, _), kept in held.items():
-        order = {
-            s.header.session: s.header.order for s in sorted(kept, key=lambda s: s.header.order)
+    for (key, _), of_run in by_run.items():
+        newest = {
+            s.header.session: s.header.order for s in sorted(of_run, key=lambda s: s.header.order)
         }
-        sessions = tuple(sorted(order, key=order.__getitem__))
-        found.append(SweepRun(*key, sessions, kept))
+        sessions = tuple(sorted(newest, key=newest.__getitem__))
+        found.append(SweepRun(*key, sessions, of_run))
     return sorted(
         found, key=lambda run: (run.newest.header.order, run.sessions, run.partition, run.place)
     )
@@ -201,10 +201,10 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
 
 
 def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int]:
-    """The points that could not be measured there, as the run says itself, or by their nodes."""
-    told = run.newest.header.provenance
-    if POINTS in told:
-        return _numbers(told.get(LEFT_OUT, ""), max(points, default=0))
+    """The points that could not be measured there, by the run's own record or by their nodes."""
+    recorded = run.newest.header.provenance
+    if POINTS in recorded:
+        return _numbers(recorded.get(LEFT_OUT, ""), max(points, default=0))
     partition = site.system.partitions.get(run.partition)
     if partition is None:
         return set()
@@ -219,8 +219,8 @@ def _numbers(text: str, most: int) -> set[int]:
         if max(found, default=0) <= most:
             return found
     except ValueError:
-        pass  # told below
-    raise UserError(LEFT_OUT, f"'{text[:40]}' are no points of the sweep", f"1 to {most}")
+        pass  # the same mistake as a number that is too high
+    raise UserError(LEFT_OUT, f"'{text[:40]}' are not points of the sweep", f"1 to {most}")
 
 
 def _name(sample: Sample) -> str:
@@ -228,9 +228,17 @@ def _name(sample: Sample) -> str:
 
 
 def _of(sample: Sample) -> _Key:
-    head, told = sample.header, {**sample.dims, **sample.conditions}
-    place = next((told[key] for key in PLACES if key in told), "")
-    return (told[SWEEP], told.get(HASH, ""), head.system, head.partition, head.environment, place)
+    head, keys = sample.header, {**sample.dims, **sample.conditions}
+    place = next((keys[key] for key in PLACES if key in keys), "")
+    return (keys[SWEEP], keys.get(HASH, ""), head.system, head.partition, head.environment, place)
+
+
+def point_of(sample: Sample) -> str:
+    """A point by its axes; the job where the sample covers all of its points."""
+    parts = [f"{name}={value}" for name, value in sample.dims.items()]
+    if sample.trial:
+        parts.append(f"trial={sample.trial}")
+    return " ".join(parts) or f"job {sample.header.job}"
 
 
 def _first(session: str, resumed: Mapping[str, str]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from siteproof.analysis.plateau import At, Beyond
-from siteproof.curves.measured import ALL, Curve
+from siteproof.analysis.plateau import At, Beyond, Decline, Place
+from siteproof.curves import sweep_reasons
+from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
-from siteproof.record.samples import Sample
 from siteproof.wording import sweep_results
+from siteproof.wording.findings import bound_name
 
 COLUMNS = (
     "system",
@@ -35,14 +36,6 @@ COLUMNS = (
     "bound_by",
 )
 REACHED = {At: True, Beyond: False}  # any other plateau is unknown
-
-
-def point_of(sample: Sample) -> str:
-    """A point by its axes; the job where the sample covers all points of it."""
-    parts = [f"{k}={v}" for k, v in sample.dims.items()]
-    if sample.trial:
-        parts.append(f"trial={sample.trial}")
-    return " ".join(parts) or f"job {sample.header.job}"
 
 
 def cells(reports: Sequence[SweepReport]) -> Iterator[Sequence[object]]:
@@ -74,13 +67,18 @@ def cells(reports: Sequence[SweepReport]) -> Iterator[Sequence[object]]:
                         row.per_task,
                         "" if row.fair is None else row.fair,
                         limits[0].limit if limits else "",
-                        limits[0].what if limits else "",
+                        bound_name(limits[0].bound.part, limits[0].bound.count) if limits else "",
                     )
 
 
 def record(name: str, reports: Sequence[SweepReport], code: int) -> dict[str, Any]:
     """One object for programs; a plateau that was not reached is a text such as >166."""
-    return {"sweep": name, "exit_code": int(code), "runs": [_run(r) for r in reports]}
+    return {
+        "sweep": name,
+        "exit_code": int(code),
+        "runs": [_run(r) for r in reports],
+        "findings": [why.record() for why in sweep_reasons.of_reports(reports)],
+    }
 
 
 def _run(report: SweepReport) -> dict[str, Any]:
@@ -96,8 +94,8 @@ def _run(report: SweepReport) -> dict[str, Any]:
             "done": found.done,
             "planned": found.planned,
             "missing": [str(point) for point in found.missing],
-            "failed": [f"{point_of(s)}: {s.status}: {s.why}" for s in found.failed],
-            "not_measured": [f"{point_of(s)}: {s.status}: {s.why}" for s in found.untried],
+            "failed": list(map(sweep_results.failure, found.failed)),
+            "not_measured": list(map(sweep_results.failure, found.untried)),
             "too_large": [str(point) for point in found.too_large],
         },
         "curves": [_curve(report, curve) for lines in report.groups for curve in lines],
@@ -110,35 +108,44 @@ def _run(report: SweepReport) -> dict[str, Any]:
 
 
 def _curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
-    found = curve.finding
-    shown: dict[str, Any] = {
+    plain: dict[str, Any] = {
         "metric": curve.metric,
         "unit": curve.unit,
         "panel": curve.panel,
         "line": curve.line,
         "best": curve.best.point.median,
         "best_at": curve.best.label,
-        "rows": [
-            {
-                "at": r.label,
-                "tasks": r.tasks,
-                "tasks_per_node": r.tasks_per_node,
-                "values": r.point.values,
-                "median": r.point.median,
-                "per_task": r.per_task,
-                "slowest_of_fastest": r.fair,
-                "bounds": [{"by": b.what, "limit": b.limit} for b in report.bounds_of(curve, r)],
-            }
-            for r in curve.rows
-        ],
+        "rows": [_row(report, curve, row) for row in curve.rows],
     }
-    if found:
-        shown |= {
-            "plateau": found.plateau.x if isinstance(found.plateau, At) else str(found.plateau),
-            "plateau_reached": REACHED.get(type(found.plateau)),
-            "fit": found.fit.x if found.fit else None,
-            "decline": found.decline.x if isinstance(found.decline, At) else str(found.decline),
-            "noise": found.noise,
-            "last_doubling": found.gain,
-        }
-    return shown
+    shape = curve.shape
+    if shape is None:
+        return plain
+    return plain | {
+        "plateau": _place(shape.plateau),
+        "plateau_reached": REACHED.get(type(shape.plateau)),
+        "fit": shape.fit.x if shape.fit else None,
+        "decline": _place(shape.decline),
+        "noise": shape.noise,
+        "last_doubling": shape.gain,
+    }
+
+
+def _place(place: Place | Decline) -> float | str:
+    return place.x if isinstance(place, At) else sweep_results.place(place)
+
+
+def _row(report: SweepReport, curve: Curve, row: Row) -> dict[str, Any]:
+    limits = [
+        {"by": bound_name(one.bound.part, one.bound.count), "limit": one.limit}
+        for one in report.bounds_of(curve, row)
+    ]
+    return {
+        "at": row.label,
+        "tasks": row.tasks,
+        "tasks_per_node": row.tasks_per_node,
+        "values": row.point.values,
+        "median": row.point.median,
+        "per_task": row.per_task,
+        "slowest_of_fastest": row.fair,
+        "bounds": limits,
+    }

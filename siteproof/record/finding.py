@@ -54,7 +54,7 @@ class Kind(StrEnum):
     MEMBERS_MISSING = "members_missing"  # node, more: a median or mean needs every node
     NO_CHECK = "no_check"
     CHECK_MISSING = "check_missing"  # file, problem, older (1: an older answer stands)
-    SWEEP_INCOMPLETE = "sweep_incomplete"
+    SWEEP_INCOMPLETE = "sweep_incomplete"  # sweep, session, done, planned
 
     # What limits the trust in a verdict
     OLDER_ANSWER = "older_answer"  # session: a newer run was interrupted
@@ -139,6 +139,19 @@ class Kind(StrEnum):
     NOT_READ = "not_read"  # more; message: of the first file
     PUBLISHED_APART = "published_apart"  # count
     NOT_FINITE = "not_finite"  # count, file
+
+    # A sweep. axis: its name, such as tasks
+    SWEEP_FILE_CHANGED = "sweep_file_changed"  # sweep, session: missing points are not known
+    POINTS_TOO_LARGE = "points_too_large"  # count, nodes, partition
+    PLATEAU_BEYOND = "plateau_beyond"  # sweep, axis, last, gain (of the last doubling)
+    PLATEAU_UNKNOWN = "plateau_unknown"  # sweep, why
+    PLATEAU_ROUGH = "plateau_rough"  # noise
+    DECLINE_UNKNOWN = "decline_unknown"  # why
+    ABOVE_BOUND = "above_bound"  # part, count, limit, share
+    RANKS_DIFFER = "ranks_differ"  # axis, at, share (slowest of the fastest)
+    CACHED = "cached"
+    PATH_HOLDS = "path_holds"  # bytes: smaller windows cannot fill the path
+    NO_PACKING = "no_packing"  # sweep
 
     # Why a series has no baseline, or a node does not count in it
     FLEET_UNSTABLE = "fleet_unstable"  # what, change

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from siteproof.analysis.plateau import At, Beyond
 from siteproof.curves.bounds import Reached
-from siteproof.curves.measured import ALL, TASKS, Curve, Row, ordered
-from siteproof.curves.run_findings import Axis, SweepReport
+from siteproof.curves.measured import ALL, Curve, Row, ordered
+from siteproof.curves.run_findings import SweepReport
 from siteproof.figure import Line, LinePlot
-from siteproof.units import size, with_unit
-from siteproof.wording.sweep_results import at, number
+from siteproof.units import with_unit
+from siteproof.wording.amounts import at, number
+from siteproof.wording.findings import bound_name
 
 MAX_FIGURES = 12  # in one file
 LOG_SPAN = 30.0  # highest over lowest value, from which on a time has a logarithmic axis
@@ -53,7 +54,7 @@ def plot(shown: Sequence[Shown], several: bool) -> LinePlot:
     """One figure. several: it has several runs, which differ by their names."""
     first, axis = shown[0].lines[0], shown[0].report.axis
     labels = _labels(shown)
-    what = ", ".join(filter(None, (first.metric, first.told_panel)))
+    what = ", ".join(filter(None, (first.metric, first.panel_name)))
     title = f"{what} against {axis.name}"
     bound = None
     if not several:
@@ -86,7 +87,7 @@ def _spans_decades(shown: Sequence[Shown]) -> bool:
 
 def curve_name(shown: Shown, curve: Curve, several: bool) -> str:
     """The name of a curve in the legend and in tables."""
-    parts = (shown.run if several else "", curve.told_line)
+    parts = (shown.run if several else "", curve.line_name)
     return ", ".join(filter(None, parts)) or curve.metric
 
 
@@ -110,12 +111,12 @@ def _line(shown: Shown, curve: Curve, several: bool, labels: Sequence[str]) -> L
 def _mark(shown: Shown, curve: Curve) -> tuple[float, str] | None:
     """The plateau: that of the best of all lines where there are several, else the curve's own."""
     best = next((line for line in shown.lines if line.line == ALL), curve)
-    plateau = best.finding.plateau if best.finding else None
+    plateau = best.shape.plateau if best.shape else None
     axis = shown.report.axis
     if isinstance(plateau, At):
-        x, text = plateau.x, f"plateau {at(axis, plateau.x)}"
+        x, text = plateau.x, f"plateau {at(axis.name, plateau.x)}"
     elif isinstance(plateau, Beyond):
-        x, text = plateau.last, f"plateau >{at(axis, plateau.last)}"
+        x, text = plateau.last, f"plateau >{at(axis.name, plateau.last)}"
     else:
         return None
     row = next(row for row in best.rows if row.point.x == x)
@@ -132,7 +133,8 @@ def _bound(shown: Shown) -> Line | None:
         return None
     last = list(limits.values())[-1]
     limit = with_unit(number(last.limit), shown.lines[0].unit)
-    name = f"bound: at the end {last.what}, {limit}"
+    ends = bound_name(last.bound.part, last.bound.count)
+    name = f"bound: at the end {ends}, {limit}"
     return Line(name, list(limits), [float(reached.limit) for reached in limits.values()])
 
 
@@ -145,12 +147,3 @@ def _best_rows(lines: Sequence[Curve]) -> dict[float, tuple[Curve, Row]]:
             if row.point.median > known.point.median:
                 best[row.point.x] = curve, row
     return best
-
-
-def place_label(axis: Axis, row: Row) -> str:
-    """The place of a row, for a table."""
-    if axis.kind == "size" and row.label.isdigit():
-        return size(int(row.label))
-    if axis.name == TASKS and row.tasks_per_node != 1:
-        return f"{row.label} ({row.tasks_per_node} a node)"
-    return row.label

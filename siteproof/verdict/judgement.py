@@ -376,11 +376,10 @@ def _with_reason(
     """Why a sweep of these sessions gave no value, where nothing else explains its lack."""
     why = swept.reason(verdict.criterion.metric, sessions)
     unexplained = verdict.verdict is Verdict.INCOMPLETE and not any(n.sample for n in verdict.nodes)
-    if not why or not unexplained:
+    if why is None or not unexplained:
         return verdict
-    findings = (Finding(Kind.SWEEP_INCOMPLETE, metric=verdict.criterion.metric, message=why),)
-    nodes = [replace(node, findings=findings) for node in verdict.nodes]
-    return replace(verdict, findings=findings, others=0, nodes=nodes)
+    nodes = [replace(node, findings=(why,)) for node in verdict.nodes]
+    return replace(verdict, findings=(why,), others=0, nodes=nodes)
 
 
 def _without_check(judged: Judgement) -> Judgement:

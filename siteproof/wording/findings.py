@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
+from siteproof.analysis.plateau import Why
+from siteproof.analysis.scaling import Part
 from siteproof.judge.age import lasting
 from siteproof.record.clocks import BOUND
 from siteproof.record.finding import Detail, Finding, Kind
-from siteproof.units import count, with_unit
+from siteproof.units import count, size, with_unit
+from siteproof.wording.amounts import at, per_cent
 
 Words = Callable[["Fields"], str]
 
@@ -279,6 +282,36 @@ def _count(number: Span, thing: str) -> str:
     return f"1 {thing}" if number.values == [1] else f"{number} {thing}s"
 
 
+def _sweep(f: Fields) -> str:
+    return f"sweep {f.sweep}: " if f.sweep else ""
+
+
+def _plateau_beyond(f: Fields) -> str:
+    gain = f", the last doubling gained {f.gain:amount}" if f.gain else ""
+    return f"{_sweep(f)}plateau not reached: >{at(f'{f.axis}', f.last.first)}{gain}"
+
+
+WHYS: dict[str, str] = {
+    Why.NOTHING_CARRIED: "nothing was carried",
+    Why.NO_DOUBLING: "the points span less than a doubling",
+    Why.ONE_REPETITION: "one repetition does not distinguish a fall from noise",
+    Why.FEW_POINTS: "too few points",
+}
+
+
+def _why(f: Fields) -> str:
+    return WHYS.get(f"{f.why}", f"{f.why}")
+
+
+def bound_name(part: str, number: Detail) -> str:
+    """What bounds a rate: the link of 2 servers."""
+    if part in (Part.CLIENTS, Part.SERVERS):
+        return f"the link of {number} {part.removesuffix('s') if number == 1 else part}"
+    if part == Part.WINDOWS:
+        return "the window a round trip" if number == 1 else f"{number} windows a round trip"
+    return f"the {part}"
+
+
 FORMS: dict[str, Callable[[Detail], str]] = {
     "": str,
     "share": lambda detail: f"{float(detail):.1%}".replace("%", " %"),
@@ -292,6 +325,8 @@ FORMS: dict[str, Callable[[Detail], str]] = {
     "0f": lambda detail: f"{float(detail):.0f}",
     "age": lambda detail: lasting(timedelta(seconds=float(detail))),
     "minute": lambda detail: str(detail)[:16].replace("T", " "),
+    "amount": lambda detail: per_cent(float(detail)),
+    "size_in_bytes": lambda detail: size(int(detail)),
 }
 _BY_NUMBER = "its number, and not its clock, gives its place in the order of sessions"
 TEMPLATES: dict[Kind, str | Words] = {
@@ -327,7 +362,8 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.MEMBERS_MISSING: _members,
     Kind.NO_CHECK: "no check yields {f.metric} yet",
     Kind.CHECK_MISSING: _check_missing,
-    Kind.SWEEP_INCOMPLETE: "{f.message}",
+    Kind.SWEEP_INCOMPLETE: "sweep {f.sweep} in session {f.session} is incomplete: {f.done} of "
+    "{f.planned} points",
     Kind.OLDER_ANSWER: "interrupted in session {f.session}; an older answer stands",
     Kind.WAIVER_EXPIRED: "waiver {f.waived_by} of {f.owner} expired on {f.until}: {f.problem}",
     Kind.HERE_AFTER_ALL: "was measured, although the criterion has not_here: {f.message}",
@@ -424,6 +460,30 @@ TEMPLATES: dict[Kind, str | Words] = {
     ),
     Kind.NOT_FINITE: lambda f: (
         f"{_count(f.count, 'value')} not a finite number, for example in {f.file}"
+    ),
+    Kind.SWEEP_FILE_CHANGED: "the file of sweep {f.sweep} was removed or has changed since, so "
+    "missing points are not known",
+    Kind.POINTS_TOO_LARGE: lambda f: (
+        f"{_count(f.count, 'point')} of up to {f.nodes} nodes: partition {f.partition} has fewer, "
+        "or they do not see each other's files"
+    ),
+    Kind.PLATEAU_BEYOND: _plateau_beyond,
+    Kind.PLATEAU_UNKNOWN: lambda f: f"{_sweep(f)}plateau undecided: {_why(f)}",
+    Kind.PLATEAU_ROUGH: "a rough one, as runs differ by {f.noise:amount}",
+    Kind.DECLINE_UNKNOWN: lambda f: f"whether it falls after the peak: undecided: {_why(f)}",
+    Kind.ABOVE_BOUND: lambda f: (
+        f"{f.share:amount} of {bound_name(f'{f.part}', f.count.first)}, more than it can carry: "
+        "a cache, or a wrong description"
+    ),
+    Kind.RANKS_DIFFER: lambda f: (
+        f"ranks differ at {at(f'{f.axis}', f.at.first)}: the slowest has {f.share:amount} of the "
+        "fastest's rate"
+    ),
+    Kind.CACHED: "cached, as memory could hold the files of some points",
+    Kind.PATH_HOLDS: "the path holds {f.bytes:size_in_bytes}, its rate times its round trip: "
+    "smaller windows cannot fill it",
+    Kind.NO_PACKING: lambda f: (
+        f"{_sweep(f)}no number of tasks a node was measured together with one task a node"
     ),
     Kind.FLEET_UNSTABLE: lambda f: f"the fleet as a whole is not stable: {_unstable(f)}",
     Kind.LINE_UNSTABLE: lambda f: f"{f.subject} is not stable: {_unstable(f)}",

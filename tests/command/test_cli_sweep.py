@@ -184,7 +184,7 @@ def test_a_sweep_file_that_has_changed_tells_no_completeness(swept):
     path.write_text(sweeps_made.TASKS.replace("498", "495"))
     done = swept.ask()
     assert done.code == 3
-    assert "33 points; its sweep file is gone or has changed since" in done.out
+    assert "33 points; the file of sweep made_tasks was removed or has changed since" in done.out
     assert "plateau from 32 tasks on" in done.out
     path.unlink()
     gone = swept.ask()
@@ -315,6 +315,82 @@ def test_json_never_gives_a_number_for_what_was_not_reached(swept):
     }
 
 
+def findings(swept, *words):
+    """The findings of `--json` by their kind."""
+    held = {}
+    for one in json.loads(swept.ask("--json", *words).out)["findings"]:
+        held.setdefault(one["kind"], []).append(one)
+    return held
+
+
+def test_json_has_a_finding_for_each_point_without_a_value(swept):
+    swept.keep(
+        [
+            *of(swept.file, BOTH, points=range(1, 32)),
+            failed(swept.file, 32, "timeout"),
+            failed(swept.file, 33, "interrupted"),
+        ]
+    )
+    found = findings(swept)
+    (broke,), (interrupted,) = found["no_value"], found["interrupted"]
+    assert (broke["status"], broke["message"]) == ("timeout", "because")
+    assert broke["subject"] == "tasks=332 tasks_per_node=2 trial=3"
+    assert interrupted["subject"] == "tasks=498 tasks_per_node=3 trial=3"
+    for one in (broke, interrupted):
+        assert (one["details"]["session"], one["details"]["place"]) == ("s0001", "scratch")
+        assert one["check"] == "Ior"
+    assert "not_measured" not in found
+    assert findings(swept, "--with", "s0001")["no_value"] == [broke], "the same run, once"
+
+
+def test_json_has_a_finding_for_each_missing_point(swept):
+    swept.keep(of(swept.file, BOTH, points=range(1, 32)))
+    subjects = [one["subject"] for one in findings(swept)["not_measured"]]
+    assert subjects == ["tasks=332 tasks_per_node=2 trial=3", "tasks=498 tasks_per_node=3 trial=3"]
+
+
+def test_json_says_which_plateau_was_not_reached_and_which_rate_is_above_its_bound(swept):
+    swept.keep(of(swept.file, BOTH))
+    found = findings(swept)
+    beyond = {one["metric"]: one["details"] for one in found["plateau_beyond"]}
+    assert beyond["Ior.read [best of all]"]["last"] == 498
+    assert beyond["Ior.read [best of all]"]["gain"] == pytest.approx(1)
+    assert not any("Ior.write [best" in metric for metric in beyond)
+    (above,) = found["above_bound"]
+    assert above["metric"] == "Ior.read [best of all]"
+    assert above["details"]["share"] == pytest.approx(3.92, abs=0.01)
+
+
+def test_json_says_that_ranks_differ_that_memory_may_have_helped_and_what_was_left_out(swept):
+    rates = {
+        "Ior.write": write_rate,
+        "Ior.write_slowest": lambda t, k: 2.0,
+        "Ior.write_fastest": lambda t, k: 11.0,
+    }
+    first = {"points": "3", "left_out": f"4-{len(swept.file.points)}"}
+    made = of(swept.file, rates, points=range(1, 4), provenance=first)
+    swept.keep([replace(s, own_conditions={**s.own_conditions, "cached": "yes"}) for s in made])
+    found = findings(swept)
+    (unfair,), (cached,), (large,) = (
+        found[kind] for kind in ("ranks_differ", "cached", "points_too_large")
+    )
+    assert (unfair["metric"], unfair["details"]["share"]) == ("Ior.write", pytest.approx(2 / 11))
+    assert cached["metric"] == "Ior.write"
+    assert large["details"]["count"] == len(swept.file.points) - 3
+
+
+def test_json_says_that_the_sweep_file_has_changed_and_that_one_repetition_shows_no_fall(swept):
+    swept.keep(of(swept.file, {"Ior.write": lambda t, k: 100.0 if t < 64 else 50.0}))
+    path = swept.folder / "sweeps" / "made_tasks.yaml"
+    path.unlink()
+    assert findings(swept)["sweep_file_changed"][0]["details"]["sweep"] == "made_tasks"
+
+
+def test_a_sweep_without_doubts_has_no_findings(swept):
+    swept.keep(of(swept.file, {"Ior.write": lambda t, k: min(104.0 * t, 3328.0)}))
+    assert json.loads(swept.ask("--json").out)["findings"] == []
+
+
 def test_without_a_name_the_sweeps_are_listed_with_their_newest_run(swept):
     assert "made_tasks" in swept.ask(name="").out
     assert " none " in next(r for r in swept.ask(name="").out.splitlines() if "made_tasks" in r)
@@ -348,8 +424,8 @@ def test_a_sweep_whose_first_points_nobody_has_collected_is_not_called_unmeasure
     done = swept.ask()
     assert (done.code, done.out) == (
         3,
-        "made_tasks: begun, and no point is a sample yet: 'siteproof collect' takes over what "
-        "was interrupted\n",
+        "made_tasks: begun, and no point is collected yet: 'siteproof collect' collects what was "
+        "interrupted\n",
     )
 
 
@@ -366,7 +442,7 @@ def test_a_sweep_whose_first_points_nobody_has_collected_is_not_called_unmeasure
             ["--with", "here:"],
             "--with: 'here:' names no session. Allowed: SESSION, SYSTEM:SESSION.",
         ),
-        (["--csv", "--json"], "--csv: beside --json. Use one of the two."),
+        (["--csv", "--json"], "--csv: together with --json. Use one of the two."),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(swept, words, told):

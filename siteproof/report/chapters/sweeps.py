@@ -26,7 +26,7 @@ from siteproof.report.sweep_figures import Shown
 from siteproof.sites import Site
 from siteproof.sweeps import reading
 from siteproof.units import count, with_unit
-from siteproof.wording import sweep_results
+from siteproof.wording import amounts, sweep_results
 
 MAX_RUNS = 4  # of one sweep in one figure
 MAX_NAMES = 4  # runs or systems in a sentence
@@ -220,17 +220,17 @@ def _table(shown: Sequence[Shown], several: bool, landmarks: Sequence[PublishedC
 def _row(shown: Shown, curve: Curve, several: bool) -> tuple[str, ...]:
     best, axis = curve.best, shown.report.axis
     limits = shown.report.bounds_of(curve, best)
-    plateau = curve.finding.plateau if curve.finding else None
+    plateau = curve.shape.plateau if curve.shape else None
     where = "-"
     if isinstance(plateau, At):
-        where = sweep_results.at(axis, plateau.x)
+        where = amounts.at(axis.name, plateau.x)
     elif isinstance(plateau, Beyond):
-        where = f"> {sweep_results.at(axis, plateau.last)}"
+        where = f"> {amounts.at(axis.name, plateau.last)}"
     return (
         sweep_figures.curve_name(shown, curve, several),
         str(len(curve.rows)),
-        with_unit(sweep_results.number(best.point.median), curve.unit),
-        sweep_results.at(axis, best.label),
+        with_unit(amounts.number(best.point.median), curve.unit),
+        amounts.at(axis.name, best.label),
         where,
-        sweep_results.per_cent(limits[0].share) if limits else "-",
+        amounts.per_cent(limits[0].share) if limits else "-",
     )

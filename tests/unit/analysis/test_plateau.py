@@ -6,7 +6,7 @@ import random
 import pytest
 
 from siteproof.analysis import plateau
-from siteproof.analysis.plateau import At, Beyond, Nowhere, Point, Unknown, fit
+from siteproof.analysis.plateau import At, Beyond, Nowhere, Point, Unknown, Why, fit
 
 GRID = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
@@ -45,7 +45,7 @@ def test_equal_values_are_flat_from_the_first_point():
 
 def test_of_zeros_nothing_is_said():
     found = plateau.find(curve(lambda x: 0.0, repetitions=3))
-    assert found.plateau == Unknown("nothing was carried")
+    assert found.plateau == Unknown(Why.NOTHING_CARRIED)
     assert (found.fit, found.decline, found.noise) == (None, Nowhere(), None)
 
 
@@ -95,7 +95,7 @@ def test_the_half_of_the_last_point_is_read_between_its_neighbours():
 
 def test_points_within_a_doubling_do_not_tell_whether_a_rising_curve_goes_on():
     place = plateau.plateau(plateau.points({100: [1.0], 150: [1.4]}))
-    assert place == Unknown("the points span less than a doubling")
+    assert place == Unknown(Why.NO_DOUBLING)
 
 
 def test_a_zero_on_a_log_axis_is_no_doubling():

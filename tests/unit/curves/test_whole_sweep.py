@@ -120,10 +120,10 @@ def test_its_conditions_are_those_that_a_criterion_may_name(swept):
 def test_trap_J23_a_plateau_that_is_not_reached_is_no_number(swept):
     given = whole_sweep.of_all(swept.site, swept.run({"Ior.read": lambda t, k: 80.0 * t}))
     assert "Ior.read_plateau" not in values(given)
-    assert given.reason("Ior.read_plateau", ["s0001"]) == (
-        "sweep made_tasks: not reached, >498 tasks: it still rises at the last point"
-    )
-    assert given.reason("Ior.read_plateau", ["s0002"]) == ""
+    why = given.reason("Ior.read_plateau", ["s0001"])
+    assert (why.kind, why.metric) == (Kind.PLATEAU_BEYOND, "Ior.read_plateau")
+    assert (why["sweep"], why["axis"], why["last"]) == ("made_tasks", "tasks", 498)
+    assert given.reason("Ior.read_plateau", ["s0002"]) is None
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,14 @@ def test_trap_J23_a_plateau_that_is_not_reached_is_no_number(swept):
 def test_an_incomplete_sweep_gives_nothing_and_says_so(swept, spoil):
     given = whole_sweep.of_all(swept.site, spoil(swept))
     assert given.samples == []
-    assert given.reason("Ior.tasks_per_node", ["s0001"]) == (
-        "sweep made_tasks in session s0001 is incomplete: 38 of 39 points"
-    )
+    why = given.reason("Ior.tasks_per_node", ["s0001"])
+    assert why.kind is Kind.SWEEP_INCOMPLETE
+    assert dict(why.details) == {
+        "sweep": "made_tasks",
+        "session": "s0001",
+        "done": 38,
+        "planned": 39,
+    }
 
 
 def test_a_resumed_sweep_is_whole_and_stands_in_the_session_that_ended_it(swept):
@@ -249,7 +254,7 @@ def test_criteria_of_an_incomplete_sweep_are_incomplete_and_say_why(swept):
     result = swept.verdicts(swept.run(points=range(1, 39)))["RANKS3"]
     (why,) = result.findings
     assert (str(result.verdict), why.kind) == ("INCOMPLETE", Kind.SWEEP_INCOMPLETE)
-    assert "38 of 39" in why.message
+    assert (why["done"], why["planned"]) == (38, 39)
     assert all(node.findings == (why,) for node in result.nodes)
 
 

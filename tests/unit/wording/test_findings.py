@@ -133,6 +133,17 @@ DETAILS = {  # of each kind that has some
     Kind.NOT_READ: {"more": 2},
     Kind.PUBLISHED_APART: {"count": 20},
     Kind.NOT_FINITE: {"count": 20, "file": "here/old.log"},
+    Kind.SWEEP_INCOMPLETE: {"sweep": "ior_tasks", "session": "s0002", "done": 3, "planned": 9},
+    Kind.SWEEP_FILE_CHANGED: {"sweep": "ior_tasks", "session": "s0002"},
+    Kind.POINTS_TOO_LARGE: {"count": 9, "nodes": 166, "partition": "compute"},
+    Kind.PLATEAU_BEYOND: {"sweep": "ior_tasks", "axis": "tasks", "last": 498.0, "gain": 1.0},
+    Kind.PLATEAU_UNKNOWN: {"sweep": "ior_tasks", "why": "no_doubling"},
+    Kind.PLATEAU_ROUGH: {"noise": 0.04},
+    Kind.DECLINE_UNKNOWN: {"why": "one_repetition"},
+    Kind.ABOVE_BOUND: {"part": "servers", "count": 2, "limit": 9537.0, "share": 3.9},
+    Kind.RANKS_DIFFER: {"axis": "tasks", "at": "64", "share": 0.18},
+    Kind.PATH_HOLDS: {"bytes": 62_500_000},
+    Kind.NO_PACKING: {"sweep": "ior_tasks"},
     Kind.FLEET_UNSTABLE: {"what": "step", "change": -0.1},
     Kind.LINE_UNSTABLE: {"what": "step", "change": -0.1},
     Kind.CRITERION_MISSED: {"count": 2, "runs": 60},
@@ -156,7 +167,15 @@ FREE = {
     (kind, "what")
     for kind in (Kind.UPDATED_SINCE, Kind.CHANGED, Kind.FLEET_UNSTABLE, Kind.LINE_UNSTABLE)
 }
-OPTIONAL = {"answer", "ticket", "z", "sides", "older", "more"}  # and the age where no slurmd is
+OPTIONAL = {
+    "answer",
+    "ticket",
+    "z",
+    "sides",
+    "older",
+    "more",
+    "gain",
+}  # and the age where no slurmd is
 
 
 def example(kind, **fields):

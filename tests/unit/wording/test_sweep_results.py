@@ -4,14 +4,14 @@ import pytest
 
 from siteproof.analysis import plateau
 from siteproof.curves.run_findings import Axis
-from siteproof.wording import sweep_results
+from siteproof.wording import amounts, sweep_results
 
 TASKS, SIZES, KNOB = Axis("tasks", "number"), Axis("size", "size"), Axis("knob.x", "word")
 
 
 def told(values, axis=TASKS):
     found = plateau.find(plateau.points(values))
-    return "; ".join(sweep_results.of_finding(axis, found, min(values)))
+    return "; ".join(sweep_results.of_shape(axis, found, min(values)))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def told(values, axis=TASKS):
     ],
 )
 def test_a_place_has_its_unit(axis, value, text):
-    assert sweep_results.at(axis, value) == text
+    assert amounts.at(axis.name, value) == text
 
 
 def test_a_plateau_at_the_first_point_may_have_begun_before():
@@ -47,7 +47,8 @@ def test_what_is_not_reached_is_beyond_the_last_point():
 
 def test_one_repetition_says_that_it_tells_no_fall():
     assert told({1: [10.0], 2: [20.0], 4: [10.0]}).endswith(
-        "whether it falls after the peak: undecided: one repetition tells no fall from noise"
+        "whether it falls after the peak: undecided: one repetition does not distinguish a fall "
+        "from noise"
     )
 
 
@@ -66,8 +67,8 @@ def test_noise_that_hides_5_percent_is_told():
     [(29766.4, "29766"), (999.96, "1000"), (75.55, "75.55"), (0.001234, "0.001234"), (0.0, "0")],
 )
 def test_figures_have_four_digits_or_all_before_the_point(value, text):
-    assert sweep_results.number(value) == text
+    assert amounts.number(value) == text
 
 
 def test_a_change_has_its_sign():
-    assert [sweep_results.change(c) for c in (0.416, -0.603, 0.0)] == ["+41.6 %", "-60.3 %", "0 %"]
+    assert [amounts.change(c) for c in (0.416, -0.603, 0.0)] == ["+41.6 %", "-60.3 %", "0 %"]
