@@ -260,9 +260,9 @@ def _number(text: str) -> float | None:
 def _natural(key: Key) -> list[tuple[int, float, str]]:
     """Words by letters and numbers by size."""
     order = []
-    for word in " ".join(key).split():
-        number = _number(word)
-        order.append((0, 0.0, word) if number is None else (1, number, ""))
+    for part in " ".join(key).split():
+        number = _number(part)
+        order.append((0, 0.0, part) if number is None else (1, number, ""))
     return order
 
 

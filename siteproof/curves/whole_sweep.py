@@ -175,12 +175,12 @@ def _rates(made: Derived, run: SweepRun, lines: Sequence[Curve]) -> None:
         made.samples.append(_sample(run, lines, metric, place.x, TASKS, own))
         return
     if isinstance(place, Unknown):
-        kind, held = Kind.PLATEAU_UNKNOWN, finding.details(sweep=run.name, why=place.why.value)
+        kind, details = Kind.PLATEAU_UNKNOWN, finding.details(sweep=run.name, why=place.why.value)
     else:
         gain = best.shape.gain if best.shape else None
         kind = Kind.PLATEAU_BEYOND
-        held = finding.details(sweep=run.name, axis=TASKS, last=place.last, gain=gain)
-    made.lacks.append((run.sessions, Finding(kind, metric=metric, details=held)))
+        details = finding.details(sweep=run.name, axis=TASKS, last=place.last, gain=gain)
+    made.lacks.append((run.sessions, Finding(kind, metric=metric, details=details)))
 
 
 def _packing(made: Derived, run: SweepRun, curves: Sequence[Curve]) -> None:

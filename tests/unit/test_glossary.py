@@ -40,7 +40,6 @@ ALLOWED: dict[str, int] = {
     "siteproof/analysis": 87,
     "siteproof/cli": 32,
     "siteproof/compare": 4,
-    "siteproof/curves": 70,
     "siteproof/derive": 1,
     "siteproof/export": 1,
     "siteproof/published": 10,
