@@ -1,3 +1,3 @@
-"""What Siteproof's checks share, and the analyses behind the `siteproof` command."""
+"""The `siteproof` command, and the library that it shares with Siteproof's checks."""
 
 __version__ = "0.1.0"

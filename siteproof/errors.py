@@ -24,11 +24,11 @@ def harmless(text: str) -> str:
 
 
 class UserError(Exception):
-    """A mistake in what a person wrote: one line, no traceback, exit code 2.
+    """A mistake of a user: one line, no traceback, exit code 2.
 
     where: a file, file:line, or the option that holds the mistake.
     what: the mistake in a few words.
-    allowed: the values that would have been right, or one description of them.
+    allowed: the allowed values, or one description of them.
     hint: what to do next, as a sentence without its full stop.
     """
 
@@ -58,7 +58,7 @@ class UserError(Exception):
 
 
 class UserErrors(Exception):
-    """Several mistakes, all told at once."""
+    """Several mistakes, reported together."""
 
     def __init__(self, errors: Iterable[UserError]) -> None:
         self.errors = list(errors)
@@ -66,10 +66,10 @@ class UserErrors(Exception):
 
 
 class OutputError(Exception):
-    """A tool's output that cannot count.
+    """A tool's output without a value that counts.
 
     status: the sample's status: `parse` (not understood), `invalid` (the tool's own validation
-    failed), or another word of DESIGN.md's list.
+    failed), or another one of samples.STATUSES.
     """
 
     def __init__(self, what: str, status: str = "parse") -> None:

@@ -1,4 +1,4 @@
-"""Where the data lives, and the one way in which a file that others may have written is read.
+"""The data folder, and the one way to read a file that others may have written.
 
 A file below perflogs/ or stage/ may have been written by a node, another user or a broken file
 system. It is read only if it is a regular file, reached without a link below the folder that the
@@ -45,11 +45,11 @@ _trusted: set[int] = set()
 
 
 class Refused(UserError):
-    """No file that one of us can have written: a link, a device, somebody else's file."""
+    """A file that no trusted user can have written: a link, a device, a file of another user."""
 
 
 class TooLarge(UserError):
-    """More than a file of its kind can hold."""
+    """A file that is larger than its kind can be."""
 
 
 def folder() -> Path:
@@ -89,9 +89,9 @@ def uid_of(owner: str) -> int | None:
 
 
 def mapped_owner(folder: Path) -> str:
-    """To whom a file belongs that this user makes there, if to one who is not trusted; or nobody.
+    """The owner of a file that this user makes in a folder, if that is a user who is not trusted.
 
-    A file system that maps owners, as NFS does for root, gives it to another.
+    Otherwise empty. A file system that maps owners, as NFS does for root, changes the owner.
     """
     try:
         handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
@@ -113,13 +113,13 @@ def read(
     owners: Collection[int] | None = None,
     one_name: bool = False,
 ) -> bytes:
-    """What a file holds that somebody else may have written.
+    """The content of a file that somebody else may have written.
 
-    below: the folder that the site or the user names; links above it are theirs, below it there
-    is none. limit: in bytes. owners: whose files alone are read; by default those of this user,
+    below: the folder that the site or the user names; links are followed above it, and refused
+    below it. limit: in bytes. owners: only their files are read; by default those of this user,
     of root, of the owner of `below`, of the site's `trusted_owners`, and of the members of its
-    group where the group may write to it. one_name: a file that has a second name is refused.
-    Raises FileNotFoundError where there is none, UserError for whatever else is wrong with it.
+    group if the group may write to it. one_name: a file that has a second name is refused.
+    Raises FileNotFoundError if there is none, and UserError if it is refused.
     """
     with opened(path, below=below, limit=limit, owners=owners) as handle, _explained(path):
         if one_name and os.fstat(handle).st_nlink > 1:
@@ -150,18 +150,18 @@ def opened(
 ) -> Iterator[int]:
     """A file descriptor for reading, closed at the end. Arguments and errors as those of `read`."""
     parts = path.relative_to(below).parts or (".",)
-    with _walked(path, below, parts[:-1], owners) as held:
+    with _walked(path, below, parts[:-1], owners) as handles:
         with _explained(path):
-            held.append(_step(parts[-1], _FILE, path, held, owners))
-        _check_owner(path, os.fstat(held[-1]), os.fstat(held[0]), owners)
-        _must_be_file(path, held[-1], limit)
-        yield held[-1]
+            handles.append(_step(parts[-1], _FILE, path, handles, owners))
+        _check_owner(path, os.fstat(handles[-1]), os.fstat(handles[0]), owners)
+        _must_be_file(path, handles[-1], limit)
+        yield handles[-1]
 
 
 def read_named(path: Path, limit: int = ACCOUNT) -> bytes:
-    """What a file holds that the user himself names, so that links and its owner are his choice.
+    """The content of a file that the user names; it may be a link, and have any owner.
 
-    Raises FileNotFoundError, and UserError where it is not a regular file, or too large.
+    Raises FileNotFoundError, and UserError if it is not a regular file, or too large.
     """
     with named(path, limit) as handle, _explained(path):
         return _read_all(handle, limit)
@@ -188,7 +188,11 @@ def names(path: Path, *, below: Path, most: int) -> list[str]:
     """The names in a folder, sorted; never more than `most`. Arguments and errors as of `read`."""
     found: list[str] = []
     parts = path.relative_to(below).parts
-    with _walked(path, below, parts) as held, _explained(path), os.scandir(held[-1]) as entries:
+    with (
+        _walked(path, below, parts) as handles,
+        _explained(path),
+        os.scandir(handles[-1]) as entries,
+    ):
         for entry in entries:
             found.append(entry.name)
             if len(found) > most:
@@ -197,7 +201,7 @@ def names(path: Path, *, below: Path, most: int) -> list[str]:
 
 
 def trusts_below(folder: Path, uid: int) -> bool:
-    """Whether this user's files below a folder are read there by default, as `read` says."""
+    """Whether `read` reads this user's files below a folder by default."""
     try:
         return trusts(uid, folder.stat())
     except OSError:
@@ -205,7 +209,7 @@ def trusts_below(folder: Path, uid: int) -> bool:
 
 
 def owner(path: Path) -> int:
-    """The owner of a folder that is no link. Raises FileNotFoundError and UserError."""
+    """The owner of a folder that is not a link. Raises FileNotFoundError and UserError."""
     with _explained(path):
         found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
@@ -224,17 +228,17 @@ def write(
 ) -> None:
     """Write a file where others may write, too: whole or not at all, and never through a link.
 
-    below: as of `read`; what is missing of it, and of folders below it, is made. A regular file of
-    that name gives way if `may_replace` says so of its descriptor. belongs_to: its owner. mode:
-    its permissions, of which the umask takes some away.
-    Raises OSError where it cannot be written, and UserError where it must not.
+    below: as of `read`; missing folders are made. may_replace: whether a regular file of that name,
+    by its descriptor, may be replaced. belongs_to: the owner of the file. mode: its permissions,
+    without those of the umask.
+    Raises OSError if it cannot be written, and UserError if it must not be.
     """
     parts = path.relative_to(below).parts
     below.mkdir(parents=True, exist_ok=True)
     name, part = _plain(parts[-1], path), f".{secrets.token_hex(8)}.tmp"
-    with _walked(path, below, parts[:-1], make=True) as held:
-        _must_give_way(path, name, held[-1], may_replace)
-        handle = os.open(part, _NEW, mode, dir_fd=held[-1])
+    with _walked(path, below, parts[:-1], make=True) as handles:
+        _must_give_way(path, name, handles[-1], may_replace)
+        handle = os.open(part, _NEW, mode, dir_fd=handles[-1])
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
@@ -242,15 +246,15 @@ def write(
                 if belongs_to is not None and belongs_to != os.geteuid():
                     os.fchown(stream.fileno(), belongs_to, -1)
                 os.fsync(stream.fileno())
-            os.rename(part, name, src_dir_fd=held[-1], dst_dir_fd=held[-1])
+            os.rename(part, name, src_dir_fd=handles[-1], dst_dir_fd=handles[-1])
         except BaseException:
             with suppress(OSError):
-                os.unlink(part, dir_fd=held[-1])
+                os.unlink(part, dir_fd=handles[-1])
             raise
 
 
 def _must_give_way(path: Path, name: str, folder: int, may_replace: Callable[[int], bool]) -> None:
-    """Raises UserError if there is something of that name that has to stay."""
+    """Raises UserError if something of that name must not be replaced."""
     try:
         with _explained(path):
             handle = os.open(name, _FILE, dir_fd=folder)
@@ -281,23 +285,23 @@ def _writable_by_all(path: Path) -> bool:
 
 
 def no_link(path: str, flags: int) -> int:
-    """An `opener` for what is written below the data folder: follows no link, waits for no pipe."""
+    """An `opener` for files below the data folder: it follows no link, and waits for no pipe."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
 
 
 def loads(where: object, text: str | bytes) -> Any:
-    """JSON that somebody else may have written: no deep nesting, no endless number, no NaN.
+    """JSON that somebody else may have written: no deep nesting, no very long number, no NaN.
 
     Raises UserError.
     """
     try:
         text = text.decode() if isinstance(text, bytes) else text
-        held = json.loads(text, parse_int=_whole, parse_float=_float, parse_constant=_no_number)
+        value = json.loads(text, parse_int=_whole, parse_float=_float, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise UserError(where, "broken JSON", "one whole JSON value") from None
-    if text.count("[") + text.count("{") > DEEPEST and is_deep(held):
+    if text.count("[") + text.count("{") > DEEPEST and is_deep(value):
         raise UserError(where, "broken JSON", f"at most {DEEPEST} levels")
-    return held
+    return value
 
 
 @functools.cache
@@ -319,23 +323,23 @@ def _walked(
 ) -> Iterator[list[int]]:
     """Descriptors of `below` and of the folders from there to `path`, closed at the end.
 
-    parts: the names of the folders; none of them may be a link. make: what is missing is made, and
-    what cannot be made is an OSError. Raises what `read` raises.
+    parts: the names of the folders; none of them may be a link. make: missing folders are made; an
+    OSError if that fails. Raises what `read` raises.
     """
-    held: list[int] = []
+    handles: list[int] = []
     try:
         with _explained(path, make):
-            held.append(_root(below))
+            handles.append(_root(below))
             for part in parts:
-                held.append(_step(part, _FOLDER, path, held, owners, make))
-        yield held
+                handles.append(_step(part, _FOLDER, path, handles, owners, make))
+        yield handles
     finally:
-        for handle in held:
+        for handle in handles:
             os.close(handle)
 
 
 def _root(below: Path) -> int:
-    """The root itself may be a link, and lie behind links: the site has named it."""
+    """The root itself, and folders above it, may be links, as the site or the user names it."""
     try:
         return os.open(below, _FOLDER & ~os.O_NOFOLLOW)
     except NotADirectoryError:  # then nothing lies below it
@@ -346,21 +350,21 @@ def _step(
     part: str,
     flags: int,
     path: Path,
-    held: Sequence[int],
+    handles: Sequence[int],
     owners: Collection[int] | None,
     make: bool = False,
 ) -> int:
-    """One part of a path, opened within the part before it; the first of `held` is the root."""
+    """One part of a path, opened within the part before it; the first of `handles` is the root."""
     name = _plain(part, path)
     if make:
         with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=held[-1])
+            os.mkdir(name, dir_fd=handles[-1])
     try:
-        return os.open(name, flags, dir_fd=held[-1])
-    except PermissionError:  # what somebody else keeps from us must not stop us
+        return os.open(name, flags, dir_fd=handles[-1])
+    except PermissionError:  # a file of a user who is not trusted is refused, and no other error
         if not make:
-            found = os.stat(name, dir_fd=held[-1], follow_symlinks=False)
-            _check_owner(path, found, os.fstat(held[0]), owners)
+            found = os.stat(name, dir_fd=handles[-1], follow_symlinks=False)
+            _check_owner(path, found, os.fstat(handles[0]), owners)
         raise
 
 
@@ -385,7 +389,7 @@ def _check_owner(
 
 
 def trusts(uid: int, root: os.stat_result, owners: Collection[int] | None = None) -> bool:
-    """Whether this user may have written what is read below a folder. Arguments as of `read`."""
+    """Whether a file of this user is read below a folder. root: its stat. owners: as of `read`."""
     if owners is not None:
         return uid in owners or uid in _trusted
     if uid in (0, os.geteuid(), root.st_uid) or uid in _trusted:
@@ -420,9 +424,9 @@ def _read_all(handle: int, most: int) -> bytes:
 
 @contextmanager
 def _explained(path: Path, make: bool = False) -> Iterator[None]:
-    """What the kernel says, as an error that names the file.
+    """Turns an error of the kernel into one that names the file.
 
-    make: while folders are made, only that a link or a file is in the way.
+    make: while folders are made, only errors about a link or a file in place of a folder.
     """
     try:
         yield
@@ -454,7 +458,7 @@ def _whole(text: str) -> int:
 def _float(text: str) -> float:
     value = float(_short(text))
     if not math.isfinite(value):
-        raise ValueError("a number beyond all measure")
+        raise ValueError("too large a number")
     return value
 
 
@@ -468,16 +472,15 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is not JSON")
 
 
-def is_deep(held: Any) -> bool:
-    """Whether more arrays and objects lie within each other than any file needs."""
-    deepest, level = 0, [held]
-    while level and deepest <= DEEPEST:  # without recursion
-        inner = [
-            part
-            for value in level
-            if isinstance(value, (dict, list))
-            for part in (value.values() if isinstance(value, dict) else value)
-        ]
-        deepest += any(isinstance(value, (dict, list)) for value in level)
-        level = inner
-    return deepest > DEEPEST
+def is_deep(value: Any) -> bool:
+    """Whether arrays and objects are nested deeper than any file needs."""
+    level = [value]
+    for _ in range(DEEPEST):  # without recursion, whose depth Python limits
+        level = [part for outer in level for part in _parts(outer)]
+    return any(isinstance(part, (dict, list)) for part in level)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -1,8 +1,8 @@
-"""Locks and numbers that also hold on NFS, and where `flock` is not to be had, as on some Lustre.
+"""Locks and numbers that work on NFS, and without `flock`, which some Lustre file systems lack.
 
-Both rest on one step: a file that is whole already gets its name by link(2), which one process
-alone can do. A lock is a folder of numbered files; the highest says who holds the lock, or that
-nobody does. The numbers only rise, so whoever was slow to look never takes what another holds.
+Both use one step: a complete file gets its name by link(2), which only one process can do. A lock
+is a folder of numbered files; the highest names the process that has the lock, or none. The numbers
+only rise, so a process with an old listing cannot take a lock that another one has.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LAST = 999_999_999
 FREE = b"{}\n"  # of a lock file: nobody holds it
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
 MAX_BYTES = 4096
-WRITTEN = 60  # seconds after which an empty file is no longer being written
+WRITTEN = 60  # seconds after which nobody still writes an empty file
 LEFTOVER = 3600  # the same for a draft
-HIDDEN = -1  # a process that lives, of which the kernel tells nothing else
-TRIES = 1000  # as many others may take the lock before this process sees who has it
+HIDDEN = -1  # a process that runs, of which the kernel shows nothing else
+TRIES = 1000  # other processes may take the lock so often before this one sees the holder
 _NUMBER = re.compile(r"[0-9]{6,9}")  # ASCII, which \d is not
 
 
@@ -38,8 +38,8 @@ _NUMBER = re.compile(r"[0-9]{6,9}")  # ASCII, which \d is not
 class _Here:
     """What all processes of a user on a machine share.
 
-    machine: of the installation; boot: of its kernel since it was started; space: where its
-    process numbers count.
+    machine: of the installation; boot: of its kernel since it was started; space: the namespace of
+    its process numbers.
     """
 
     user: str
@@ -59,17 +59,17 @@ class Holder(_Here):
     token: str
 
     def __str__(self) -> str:
-        told = f"{self.user} on {self.host}, process {self.pid}, since {self.since}"
-        return harmless(told)[:200]
+        text = f"{self.user} on {self.host}, process {self.pid}, since {self.since}"
+        return harmless(text)[:200]
 
-    def can_be_asked(self) -> bool:
-        """Whether this process sees the other one, if it lives."""
+    def is_visible(self) -> bool:
+        """Whether this process sees the other one, if it runs."""
         here = _myself()
         return (self.boot, self.space) == (here.boot, here.space)
 
-    def is_gone(self) -> bool:
-        """Whether it has ended for certain; of another machine's processes nothing is certain."""
-        if self.can_be_asked():
+    def has_ended(self) -> bool:
+        """Whether it has certainly ended; this is not known of a process of another machine."""
+        if self.is_visible():
             return _start_of(self.pid) not in (self.start, HIDDEN)
         here = _myself()
         rebooted = (self.host, self.machine) == (here.host, here.machine)
@@ -77,12 +77,12 @@ class Holder(_Here):
 
 
 class Taken(UserError):
-    """Somebody else holds the lock."""
+    """Another process has the lock."""
 
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock that this process holds, until the end of a `with` or until it is released."""
+    """A lock of this process, until the end of a `with` or until it is released."""
 
     path: Path
     holder: Holder
@@ -94,14 +94,14 @@ class Lock:
         self.release()
 
     def release(self) -> None:
-        """Give it back. A process that only ends has also done so, for those who can see that."""
+        """Release it. The end of the process does so, too, for processes that can see the end."""
         with suppress(OSError, UserError):
             if os.getpid() == self.holder.pid and _read(self.path) == self.holder:
                 _draft(self.path, FREE).replace(self.path)  # not removed: the numbers must rise
 
 
 def take(folder: Path) -> Lock:
-    """Take a lock, also after a process that has ended without giving it back.
+    """Take a lock, also after a process that has ended without releasing it.
 
     Raises Taken, and UserError where the folder cannot be written.
     """
@@ -113,7 +113,7 @@ def take(folder: Path) -> Lock:
 
 
 def _take(folder: Path) -> Lock:
-    mine, known = _as_holder(), 0
+    holder, known = _as_holder(), 0
     for _ in range(TRIES):
         number = max([known, *numbers(folder)])
         known = 0
@@ -122,32 +122,32 @@ def _take(folder: Path) -> Lock:
         if number >= LAST:
             raise UserError(folder / name_of(number), "is the last number", hint="Remove this file")
         path = folder / name_of(number + 1)
-        if not create(path, json.dumps(asdict(mine)).encode()):
-            known = number + 1  # a listing may be older than that on NFS
+        if not create(path, json.dumps(asdict(holder)).encode()):
+            known = number + 1  # on NFS a listing may be older than this file
         elif max(numbers(folder)) > number + 1:
-            path.unlink(missing_ok=True)  # this process was slow: others have been here since
+            path.unlink(missing_ok=True)  # this process was slow: others have had the lock since
         else:
             _clear(folder, number + 1)
-            return Lock(path, mine)
-    raise UserError(folder, "is wanted by too many at once", hint="Try again later")
+            return Lock(path, holder)
+    raise UserError(folder, "too many processes try to take the lock", hint="Try again later")
 
 
 def _is_free(path: Path) -> bool:
-    """Whether nobody holds the lock; false: a later file says that. Raises Taken."""
+    """Whether nobody has the lock; false: a later file decides. Raises Taken."""
     try:
         holder = _read(path)
     except FileNotFoundError:
         return False
     except UserError as error:
-        raise Taken(path, error.what, hint="Remove this file if nobody is at work") from None
-    if holder and not holder.is_gone():
-        advice = "" if holder.can_be_asked() else "Remove this file if that process has ended"
+        raise Taken(path, error.what, hint="Remove this file if no process uses it") from None
+    if holder and not holder.has_ended():
+        advice = "" if holder.is_visible() else "Remove this file if that process has ended"
         raise Taken(path, f"held by {holder}", hint=advice)
     return True
 
 
 def _read(path: Path) -> Holder | None:
-    """Who holds a lock; None: nobody. Raises UserError, FileNotFoundError."""
+    """The process that has a lock; None: no process. Raises UserError, FileNotFoundError."""
     data = files.read(path, below=path.parent, limit=MAX_BYTES)
     if data == FREE:
         return None
@@ -155,16 +155,16 @@ def _read(path: Path) -> Holder | None:
         if _age(path) > WRITTEN:
             return None
         raise UserError(path, "is being written just now")
-    held = files.loads(path, data)
+    record = files.loads(path, data)
     kinds = {field.name: int if field.type == "int" else str for field in fields(Holder)}
     if not (
-        isinstance(held, dict)
-        and held.keys() == kinds.keys()
-        and all(type(held[name]) is kind for name, kind in kinds.items())
-        and held["pid"] > 0
+        isinstance(record, dict)
+        and record.keys() == kinds.keys()
+        and all(type(record[name]) is kind for name, kind in kinds.items())
+        and record["pid"] > 0
     ):
         raise UserError(path, "is not a lock file")
-    return Holder(**held)
+    return Holder(**record)
 
 
 # ---- numbered files
@@ -176,7 +176,7 @@ def name_of(number: int) -> str:
 
 
 def numbers(folder: Path) -> list[int]:
-    """The numbers that are taken in a folder; what has another name is none. Raises OSError."""
+    """The numbers that are taken in a folder. Raises OSError."""
     with os.scandir(folder) as found:
         names = [entry.name for entry in found if _NUMBER.fullmatch(entry.name)]
     return [int(name) for name in names if name == name_of(int(name)) and int(name)]
@@ -220,7 +220,7 @@ def _draft(path: Path, data: bytes) -> Path:
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with suppress(OSError):
-            os.fchmod(handle, 0o644)  # whoever waits may read for whom
+            os.fchmod(handle, 0o644)  # a process that waits may read who has the lock
         _fill(handle, data)
     except BaseException:
         draft.unlink(missing_ok=True)
@@ -236,7 +236,7 @@ def _fill(handle: int, data: bytes) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """A folder in which those may write who may write where it lies. Raises OSError."""
+    """Make a folder with the write permissions of its parent. Raises OSError."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         folder.mkdir()
@@ -247,7 +247,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _clear(folder: Path, number: int) -> None:
-    """Remove what is over: lower numbers, and drafts of processes that were killed."""
+    """Remove lower numbers, and drafts of processes that were killed."""
     for lower in numbers(folder):
         if lower < number:
             with suppress(OSError):
@@ -309,7 +309,7 @@ def _start_of(pid: int) -> int:
     except (ProcessLookupError, OverflowError):
         return 0
     except PermissionError:
-        pass  # it lives, and is another user's
+        pass  # it runs, and belongs to another user
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

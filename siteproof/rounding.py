@@ -17,14 +17,14 @@ from typing import Literal
 
 Number = Fraction | Decimal | int
 Ties = Literal["away", "even"]
-# Any decimal of so many digits is told from its neighbours by its float (DBL_DIG of C), so what a
-# tool prints with no more is judged as a float exactly as it is judged as a decimal.
+# Different decimals of so many digits have different floats (DBL_DIG of C). So a value that a tool
+# prints with at most as many is judged as a float exactly as it is judged as a decimal.
 PRINTED_DIGITS = 15
 _DOWN = Context(prec=PRINTED_DIGITS, rounding=ROUND_FLOOR)
 
 
 def round_to(value: Number, step: Number, ties: Ties = "away") -> Fraction:
-    """The multiple of step nearest to value; one half-way goes where ties says."""
+    """The multiple of step nearest to value; `ties` decides between two."""
     ratio = abs(Fraction(value)) / Fraction(step)
     whole = math.floor(ratio)
     beyond = ratio - whole - Fraction(1, 2)

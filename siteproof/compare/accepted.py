@@ -1,7 +1,7 @@
-"""Accepted measurements: which campaign is the comparison, who said so, when, and why.
+"""Accepted campaigns: which one later ones are compared with, who accepted it, when, and why.
 
-A record a file, `perflogs/<system>/accepted/<time>.json`, never changed and never removed: the
-newest one holds.
+Each acceptance is a file `perflogs/<system>/accepted/<time>.json`, which is never changed or
+removed. The newest one is valid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from siteproof.record.samples import Header, Order
 from siteproof.verdict.judgement import Judgement
 
 FORMAT = 1
-ACCEPTABLE = (Verdict.PENDING, Verdict.PASS)  # and a SKIP that somebody answers for
+ACCEPTABLE = (Verdict.PENDING, Verdict.PASS)  # and a SKIP that the site excuses
 LATEST, PREVIOUS, ACCEPTED = "latest", "previous", "accepted"
 WORDS = (ACCEPTED, LATEST, PREVIOUS)
 
@@ -30,8 +30,8 @@ WORDS = (ACCEPTED, LATEST, PREVIOUS)
 class Acceptance:
     """One acceptance. name: of the campaign or session. when: UTC, ISO 8601.
 
-    verdicts: how many criteria had each verdict. suite: the revisions that measured.
-    despite: the criteria that were not kept, if it was accepted nevertheless.
+    verdicts: the number of criteria with each verdict. suite: the revisions that measured.
+    despite: the criteria that were not met, if it was accepted nevertheless.
     """
 
     name: str
@@ -54,7 +54,7 @@ def in_the_way(judged: Judgement) -> list[str]:
 
 
 def accept(judged: Judgement, name: str, who: str, why: str, perflogs: Path) -> Acceptance:
-    """Record an acceptance. Raises OSError where perflogs cannot be written, and UserError."""
+    """Record an acceptance. Raises OSError if perflogs cannot be written, and UserError."""
     now = datetime.now(UTC)
     record = Acceptance(
         name,
@@ -73,7 +73,7 @@ def accept(judged: Judgement, name: str, who: str, why: str, perflogs: Path) -> 
 
 
 def folder(perflogs: Path, system: str) -> Path:
-    """Where a system's acceptances are kept."""
+    """The folder of a system's acceptances."""
     return perflogs / system / "accepted"
 
 
@@ -83,10 +83,10 @@ def read_all(perflogs: Path, system: str) -> list[Acceptance]:
     return [_read(path) for path in found]
 
 
-def resolve(word: str, headers: Sequence[Header], accepted: Sequence[Acceptance]) -> str:
-    """The campaign or session that a word stands for. Raises UserError."""
+def resolve(given: str, headers: Sequence[Header], accepted: Sequence[Acceptance]) -> str:
+    """The campaign or session that a name or one of WORDS selects. Raises UserError."""
     order = names(headers)
-    if word == ACCEPTED:
+    if given == ACCEPTED:
         if not accepted:
             raise UserError(
                 ACCEPTED,
@@ -94,12 +94,12 @@ def resolve(word: str, headers: Sequence[Header], accepted: Sequence[Acceptance]
                 hint="'siteproof accept CAMPAIGN --why TEXT' accepts one",
             )
         return accepted[-1].name
-    if word in (LATEST, PREVIOUS):
-        place = -1 if word == LATEST else -2
+    if given in (LATEST, PREVIOUS):
+        place = -1 if given == LATEST else -2
         if len(order) < -place:
-            raise UserError(word, f"there are {len(order)} campaigns and sessions", order)
+            raise UserError(given, f"there are {len(order)} campaigns and sessions", order)
         return order[place]
-    return word
+    return given
 
 
 def jobs_of(name: str, headers: Sequence[Header]) -> Callable[[Header], bool]:
@@ -112,7 +112,7 @@ def jobs_of(name: str, headers: Sequence[Header]) -> Callable[[Header], bool]:
 
 
 def names(headers: Sequence[Header]) -> list[str]:
-    """Campaigns, and sessions of no campaign, the one that was measured last at the end."""
+    """Campaigns, and sessions without a campaign, the newest at the end."""
     newest: dict[str, Order] = {}
     for header in headers:
         if not header.campaign:
@@ -131,13 +131,13 @@ def _read(path: Path) -> Acceptance:
     except FileNotFoundError as error:
         raise UserError(path, f"cannot be read: {error.strerror}") from None
     if not isinstance(record, dict) or record.pop("siteproof", None) != FORMAT:
-        raise UserError(path, "no acceptance, or of another version of the format")
+        raise UserError(path, "not an acceptance, or of another version of the format")
     wanted = {f.name: f.type for f in fields(Acceptance)}
     kinds = {"str": str, "list[str]": list, "dict[str, int]": dict}
     if record.keys() != wanted.keys() or any(
         not isinstance(record[key], kinds[str(kind)]) for key, kind in wanted.items()
     ):
-        raise UserError(path, "no acceptance", wanted)
+        raise UserError(path, "not an acceptance", wanted)
     found = Acceptance(**json.loads(json.dumps(record), object_hook=_harmless))
     return replace(found, verdicts=in_order(found.verdicts))
 

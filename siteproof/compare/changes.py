@@ -1,6 +1,6 @@
-"""What is recorded with the values and changed between two sets of samples.
+"""Changes between two sets of samples in what is recorded with the values.
 
-Kernel and suite, software and its lock, host parameters, and the nodes' own descriptions.
+Kernel and suite, software and its lock, host parameters, and the nodes' descriptions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def provenance(a: Side, b: Side) -> Iterator[Finding]:
 
 
 def software(a: Side, b: Side) -> Iterator[Finding]:
-    """Conditions that the machine brings along, check by check."""
+    """Conditions of the machine, check by check."""
     before, after = _conditions(a), _conditions(b)
     for check, key in sorted(before.keys() & after.keys()):
         yield from _sets(check, key, before[check, key], after[check, key])
@@ -77,8 +77,8 @@ def _sets(check: str, name: str, one: set[str], other: set[str]) -> Iterator[Fin
 
 
 def _changed(check: str, what: str, before: str, after: str, nodes: Iterable[str] = ()) -> Finding:
-    held = {"what": what, "before": before, "after": after}
-    return finding.of(Kind.CHANGED, held, check=check, subject=str(nodesets.of(nodes)))
+    change = {"what": what, "before": before, "after": after}
+    return finding.of(Kind.CHANGED, change, check=check, subject=str(nodesets.of(nodes)))
 
 
 def _newest_texts(samples: Sequence[Sample]) -> dict[tuple[str, str], str]:

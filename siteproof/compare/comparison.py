@@ -1,7 +1,7 @@
-"""Two campaigns side by side: every figure of either, and what changed between them.
+"""Two campaigns side by side: every value of either, and what changed between them.
 
-An outer join: what only one of them has is listed, never left out. Two sessions of a sweep are
-compared point by point, and each curve by the highest of the points that both have.
+An outer join: values that only one of them has are listed, and not left out. Two sessions of a
+sweep are compared point by point, and each curve by the highest of the points that both have.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[
 
 def _place(site: Site, place: Place, a: Sides, b: Sides, found: Comparison) -> None:
     if not a or not b:
-        nodes = [node for side in (a, b) for held in side.values() for node in held]
+        nodes = [node for side in (a, b) for series_nodes in side.values() for node in series_nodes]
         (found.only_a if a else found.only_b).append(_only(place, nodes))
         return
     both = sorted(a.keys() & b.keys(), key=str)
@@ -131,9 +131,9 @@ def _not_comparable(place: Place, a: Sides, b: Sides) -> Finding:
     return _of_place(Kind.NOT_COMPARABLE, place, role=place.role, differences=differences)
 
 
-def _of_place(kind: Kind, place: Place, **held: str) -> Finding:
+def _of_place(kind: Kind, place: Place, **details: str) -> Finding:
     check = place.metric.partition(".")[0]
-    return finding.of(kind, held, check=check, metric=place.name)
+    return finding.of(kind, details, check=check, metric=place.name)
 
 
 def _few(nodes: Nodes, wanted: Iterable[str]) -> dict[str, list[JobValue]]:

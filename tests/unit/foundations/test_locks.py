@@ -219,7 +219,7 @@ def test_who_was_slow_to_look_takes_nothing(folder, monkeypatch):
 def test_a_file_that_is_no_lock_is_named_and_stops_only_who_wants_the_lock(folder, text):
     folder.mkdir()
     (folder / "000007").write_text(text)
-    with pytest.raises(locks.Taken, match="000007.*Remove this file if nobody is at work"):
+    with pytest.raises(locks.Taken, match="000007.*Remove this file if no process uses it"):
         locks.take(folder)
 
 
