@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Any
 
 import click
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.checks import session
-from siteproof.cli.shared import print_left_out, which_answers
+from siteproof.cli.shared import json_option, print_left_out, which_answers
 from siteproof.errors import ExitCode, UserError, harmless
+from siteproof.export import documents
 from siteproof.gate import act
 from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster, Plan, Refusal, Wish
@@ -80,6 +82,7 @@ class Options:
     help="A reservation of somebody else that the quarantine may overlap, such as the "
     "maintenance's own.",
 )
+@json_option("gate")
 @click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 def gate(
     system: str,
@@ -94,6 +97,7 @@ def gate(
     drain: bool,
     users: str,
     overlapping: tuple[str, ...],
+    as_json: bool,
     options: tuple[str, ...],
 ) -> None:
     """Say which nodes go back and which stay out; with --apply, put those under a reservation.
@@ -110,22 +114,18 @@ def gate(
     siteproof gate --campaign winter-2026 --retest --apply -- -n Stream
     siteproof gate --campaign winter-2026 --release --apply
     """
-    if retest and release:
-        raise UserError("gate", "--retest and --release at once", hint="Run one after the other")
-    if options and not retest:
-        raise UserError(
-            "gate",
-            f"'{options[0]}' without --retest",
-            hint="Options after -- go to ReFrame, which only --retest starts",
-        )
-    if as_of and (apply or retest or release):
-        what = "the past decides nothing of today"
-        raise UserError("--as-of", what, hint="Leave out --apply, --retest and --release")
+    given = {"--apply": apply, "--retest": retest, "--release": release}
+    acts = [name for name, on in given.items() if on]
+    _check_options(acts, options, as_of, as_json)
     chosen = Options(apply, _share(limit), options)
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     scene = _scene(judged, _states(keep_out), Wish(_who(users), judged.chosen, drain, overlapping))
     print_left_out(judged.sessions)
-    if not judged.samples or all(r.state == UNTESTED for r in scene.decision.rulings.values()):
+    if as_json:
+        record = _record(judged, scene, chosen)
+        click.echo(documents.dumps(record))
+        raise SystemExit(record["exit_code"])
+    if _nothing_measured(judged, scene):
         still = " that still counts" if judged.samples else ""
         click.echo(f"nothing was measured{still}: {judged.chosen}")
         raise SystemExit(ExitCode.INCOMPLETE)
@@ -136,6 +136,24 @@ def gate(
         click.echo(f"siteproof: {harmless(str(refusal))}", err=True)
         code = ExitCode.FAIL
     raise SystemExit(code)
+
+
+def _check_options(acts: list[str], options: tuple[str, ...], as_of: str, as_json: bool) -> None:
+    """Raises UserError for options that contradict each other. acts: those that need today."""
+    if "--retest" in acts and "--release" in acts:
+        raise UserError("gate", "--retest and --release at once", hint="Run one after the other")
+    if options and "--retest" not in acts:
+        raise UserError(
+            "gate",
+            f"'{options[0]}' without --retest",
+            hint="Options after -- go to ReFrame, which only --retest starts",
+        )
+    if as_of and acts:
+        what = "the past decides nothing of today"
+        raise UserError("--as-of", what, hint=f"Leave out {' and '.join(acts)}")
+    if as_json and acts:
+        hint = "--json prints the decision; perflogs/SYSTEM/gate.jsonl has what was done"
+        raise UserError("--json", f"together with {' and '.join(acts)}", hint=hint)
 
 
 def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
@@ -150,13 +168,66 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
     return Scene(site.system.system, decision, partitions, wish, judged.chosen, session.user())
 
 
-def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
-    _print_rulings(judged, scene)
+def _nothing_measured(judged: Judgement, scene: Scene) -> bool:
+    rulings = scene.decision.rulings.values()
+    return not judged.samples or all(ruling.state == UNTESTED for ruling in rulings)
+
+
+def _record(judged: Judgement, scene: Scene, chosen: Options) -> dict[str, Any]:
+    """The decision for programs, and the commands that --apply would run."""
+    decision = scene.decision
+    plans, silent = _planned(scene)
+    rulings = decision.rulings.values()
+    return {
+        **documents.head(scene.system, judged.chosen),
+        "exit_code": int(_decided(judged, scene)),
+        "back": str(decision.back),
+        "out": str(decision.out),
+        "refused": _refused(judged, scene, chosen) or silent,
+        "nodes": [
+            {
+                "node": ruling.node,
+                "state": ruling.state,
+                "back": ruling.back,
+                "waived": [why.record() for why in ruling.waived],
+                "findings": [why.record() for why in ruling.findings],
+            }
+            for ruling in rulings
+        ],
+        "commands": [shlex.join(c.argv) for plan in plans for c in plan.commands],
+        "left_alone": [why.record() for plan in plans for why in plan.left_alone.values()],
+        "findings": [why.record() for r in rulings if not r.back for why in r.findings],
+    }
+
+
+def _decided(judged: Judgement, scene: Scene) -> ExitCode:
+    if _nothing_measured(judged, scene):
+        return ExitCode.INCOMPLETE
+    return ExitCode.FAIL if scene.decision.out else ExitCode.PASS
+
+
+def _planned(scene: Scene) -> tuple[list[Plan], str]:
+    """What --apply would do; or nothing, and why that is not known."""
+    if not scene.partitions:
+        return [], ""
+    try:
+        return list(act.plan_quarantine(scene, act.look(), {}).values()), ""
+    except (UserError, Refusal) as error:
+        return [], str(error)
+
+
+def _refused(judged: Judgement, scene: Scene, chosen: Options) -> str:
+    """Why --apply would take too many nodes out; empty if it would not."""
     inventories = {
         name: judged.site.expected(judged.site.partition(name).role) for name in scene.partitions
     }
     many = too_many(scene.decision.out, inventories, chosen.limit)
-    refused = _too_many(many, chosen.limit) if many else ""
+    return _too_many(many, chosen.limit) if many else ""
+
+
+def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
+    _print_rulings(judged, scene)
+    refused = _refused(judged, scene, chosen)
     code, others = ExitCode.PASS, nodesets.of()
     if chosen.apply:
         if refused:

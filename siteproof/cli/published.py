@@ -18,6 +18,9 @@ from siteproof.published import milestones, results
 from siteproof.published.judging import Answer, Judged, remarks
 from siteproof.published.table_cells import Table as Results
 from siteproof.published.table_cells import shown, when
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind
+from siteproof.record.samples import PUBLISHED
 
 WHOLE = ("answer", "criterion", "value")  # columns that are never broken
 COLOURS: dict[str, str] = {Answer.KEEPS: "green", Answer.MISSES: "bold red"}
@@ -105,6 +108,22 @@ def _counted(judged: list[Judged], answer: Answer) -> str:
     return f"{count} ({', '.join(f'{check} {n}' for check, n in checks.items())})"
 
 
+def _missed(one: Judged) -> Finding:
+    sample = one.sample
+    return finding.of(
+        Kind.MISSES_BOUND,
+        {"source": sample.conditions.get(PUBLISHED)},
+        subject=sample.node or sample.header.system,
+        check=sample.header.check,
+        metric=sample.metric,
+        criterion=one.criterion_id,
+        value=str(sample.value),
+        unit=sample.unit,
+        bound=one.criterion.required,
+        since=sample.header.time,
+    )
+
+
 def _record(
     name: str, judged: list[Judged], tables: list[Results], on_time: list[str]
 ) -> dict[str, object]:
@@ -128,4 +147,5 @@ def _record(
             for one in judged
         ],
         "tables": [one._asdict() for one in tables],
+        "findings": [_missed(one).record() for one in judged if one.answer is Answer.MISSES],
     }

@@ -213,7 +213,7 @@ def _finite(value: Any) -> Any:
 
 
 FILE = Path(__file__).with_name("answers.schema.json")
-DOCUMENTS = ("verdict", "nodes", "why", "matrix", "describe", "compare")
+DOCUMENTS = ("verdict", "nodes", "why", "matrix", "describe", "compare", "gate")
 
 
 def schema_of(document: str) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.slurm import client
 from siteproof.slurm.records import Reservation
-from siteproof.wording.findings import sentence
 
 PATIENCE = 60  # seconds until a node that was resumed answers
 
@@ -148,7 +147,7 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
                 _record(scene, what, phase="plan")
                 | {
                     "out": {r.node: r.state for r in scene.decision.rulings.values() if not r.back},
-                    "left_alone": {n: sentence(why) for n, why in done.left_alone.items()},
+                    "left_alone": {n: why.record() for n, why in done.left_alone.items()},
                     "commands": [list(c.argv) for p in plans.values() for c in p.commands],
                 }
             )

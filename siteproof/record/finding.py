@@ -41,7 +41,7 @@ class Kind(StrEnum):
 
     # A value
     TEXT = "text"
-    MISSES_BOUND = "misses_bound"
+    MISSES_BOUND = "misses_bound"  # source: of a published value
     BELOW_BASELINE = "below_baseline"
     STEERED = "steered"  # variables: they steered a library
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from documents_checked import check
 from fleets import broken, furnish, names, run_of
 
 from siteproof import nodesets
@@ -563,6 +564,12 @@ def test_the_decision_needs_no_slurm(here, mismatches, code, last):
     done = here.siteproof("gate")
     assert (done.code, done.out.splitlines()[-1]) == (code, last)
     assert not (here.data / "perflogs/thishost/gate.jsonl").exists()
+    answered = here.siteproof("gate", "--json")
+    read = check("gate", answered.out)
+    assert (answered.code, read["exit_code"], read["out"]) == (code, code, "localhost" * bool(code))
+    assert [n["back"] for n in read["nodes"]] == [not code]
+    kinds = {why["kind"] for why in read["findings"]}
+    assert kinds == ({"misses_bound", "parameters_differ"} if code else set())
 
 
 def test_where_slurm_cannot_be_asked_the_commands_are_shown_nevertheless(here):

@@ -199,7 +199,7 @@ def test_without_any_session_verdict_speaks_of_what_others_published(world):
     world.inside("import", "--system", "jetstream-iu")
     done = world.inside("verdict", "--system", "jetstream-iu", "--json")
     found = json.loads(done.out)
-    assert found["samples_of"] == "what others have published; no session yet"
+    assert found["samples_of"] == "published values; no session yet"
     assert done.code == 3  # nothing is decided: what keeps a promise is a mean or a maximum
     (hpl,) = [c for c in found["criteria"] if c["id"] == "JS-4.1.1-HPL"]
     (why,) = hpl["findings"]
