@@ -140,7 +140,8 @@ def _axes(place: Axes, data: HeatMap, panel: _Panel, last: bool) -> None:
 def _columns(times: Sequence[datetime]) -> list[tuple[float, str]]:
     """The first run of each round date, or every run where there are few."""
     if len(times) <= 5:
-        return [(n + 0.5, f"{at:%Y-%m-%d}") for n, at in enumerate(times)]
+        form = "%Y-%m-%d" if len({at.date() for at in times}) == len(times) else "%m-%d %H:%M"
+        return [(n + 0.5, f"{at:{form}}") for n, at in enumerate(times)]
     found: list[tuple[float, str]] = []
     for at, text in date_ticks(times[0], times[-1]):
         column = next(n for n, time in enumerate(times) if time.date() >= at.date())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from siteproof.analysis.before_after import Word
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
+from siteproof.record.finding import Finding
 from siteproof.record.samples import Header
 from siteproof.record.series import CONTRACTUAL
 from siteproof.report.material import Material
@@ -24,7 +25,7 @@ MAX_NAMES = 3  # changes or sessions in a sentence
 MAX_ROWS = 60  # of a table, and points of one kind
 NODES_FELL = "nodes fell"  # the fleet's median is not worse
 NEWS = (Word.WORSE, Word.CHANGED, Word.UNDECIDABLE, Word.BETTER)
-COLUMNS = ("change is", "metric", "role", "before", "now", "change", "noise", "n", "fell most")
+COLUMNS = ("change is", "metric", "role", "before", "now", "change", "noise", "nodes", "fell most")
 ALERT_COLUMNS = (
     "state",
     "kind",
@@ -55,13 +56,22 @@ def chapter(material: Material) -> Section:
         for title, findings in (
             ("Changed besides the results", since.result.changed),
             ("Not comparable", since.result.not_comparable),
-            ("Measured then and not now", since.result.only_a),
-            ("Measured now and not then", since.result.only_b),
         ):
             points += limited_points([f"{title}: {full(why)}" for why in findings], MAX_ROWS)
+        points += _in_one("Measured then and not now", since.result.only_a)
+        points += _in_one("Measured now and not then", since.result.only_b)
     parts = [_of_history(material)] if material.judged.samples else []
     title = "What changed since the last time"
     return Section("changes", title, brief(material), tables, points=points, sections=parts)
+
+
+def _in_one(title: str, findings: Sequence[Finding]) -> list[str]:
+    """The metrics that were measured only once: a line for each set of nodes."""
+    metrics: dict[str, list[str]] = {}
+    for found in findings:
+        metrics.setdefault(found.subject, []).append(found.metric)
+    lines = [f"{title} on {subject}: {few(names, MAX_NAMES)}" for subject, names in metrics.items()]
+    return limited_points(lines, MAX_ROWS)
 
 
 def brief(material: Material) -> str:

@@ -23,6 +23,7 @@ COLUMNS = (
     "required",
     "worst value",
     "met by",
+    "worst nodes, or why",
     "age",
     "source",
     "see",
@@ -75,19 +76,19 @@ def _row(material: Material, result: CriterionVerdict) -> tuple[str, ...]:
         f"{criterion.description}{note}",
         "; ".join(_required(material, result)),
         value(worst, criterion) if worst else "-",
-        "; ".join(_met(result)) or "-",
+        _met(result),
+        reason(result) or "-",
         age(result),
         criterion.source,
         criterion.metric,
     )
 
 
-def _met(result: CriterionVerdict) -> Iterator[str]:
-    """How many meet it, and the worst of them or why not."""
-    if result.nodes:
-        yield f"{result.ok} of {count(len(result.nodes), *_units(result.criterion))}"
-    if text := reason(result):
-        yield text
+def _met(result: CriterionVerdict) -> str:
+    """How many nodes or links meet it."""
+    if not result.nodes:
+        return "-"
+    return f"{result.ok} of {count(len(result.nodes), *_units(result.criterion))}"
 
 
 def _required(material: Material, result: CriterionVerdict) -> Iterator[str]:

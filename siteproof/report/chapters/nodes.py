@@ -122,9 +122,7 @@ def _by_subject(rulings: Iterable[Ruling]) -> list[str]:
     for ruling in rulings:
         found.setdefault((ruling.state, _subject(ruling)), []).append(ruling.node)
     ordered = sorted(found.items(), key=lambda item: (STATES.index(item[0][0]), -len(item[1])))
-    return [
-        f"{len(names)} {state} by {subject} ({nodes(names)})" for (state, subject), names in ordered
-    ]
+    return [f"{nodes(names)} ({state}: {subject})" for (state, subject), names in ordered]
 
 
 def _subject(ruling: Ruling) -> str:

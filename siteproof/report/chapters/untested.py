@@ -8,6 +8,7 @@ from dataclasses import replace
 from siteproof.judge.criterion import CriterionVerdict
 from siteproof.judge.severity import UNDECIDED, Verdict
 from siteproof.nodes.states import NodeReport
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import link_of
 from siteproof.record.samples import PUBLISHED, Header
 from siteproof.report.chapters.nodes import common, kinds
@@ -21,6 +22,16 @@ from siteproof.wording.verdicts import reason
 MAX_NAMES = 4  # things of a kind in a sentence
 MAX_ROWS = 100  # of a table
 NEVER = "never"
+WITHOUT_VALUE = (
+    Kind.NOT_MEASURED,
+    Kind.NO_VALUE,
+    Kind.NODE_LOST,
+    Kind.INTERRUPTED,
+    Kind.TOO_OLD,
+    Kind.AGE_UNKNOWN,
+    Kind.UPDATED_SINCE,
+    Kind.PAIRS_WITHOUT_VALUE,
+)
 
 
 def chapter(material: Material) -> Section:
@@ -38,9 +49,7 @@ def chapter(material: Material) -> Section:
             _failed(material),
         ),
         _table(
-            "Checks that were not run",
-            ("criteria that wait", "last measured", "checks"),
-            _by_need(material),
+            "Checks that were not run", ("needed by", "last measured", "checks"), _by_need(material)
         ),
         _table(
             "Roles, links and file systems without a value",
@@ -120,10 +129,15 @@ def _nodes(material: Material) -> Iterator[tuple[str, str, str]]:
     groups: dict[object, list[NodeReport]] = {}
     for node in material.fleet.nodes.values():
         if node.untested:
-            groups.setdefault(kinds(node.findings), []).append(node)
+            groups.setdefault(kinds(_missing(node)), []).append(node)
     for alike in sorted(groups.values(), key=len, reverse=True):
-        reasons = common([node.findings for node in alike])
+        reasons = common(map(_missing, alike))
         yield nodes(n.node for n in alike), str(len(alike)), few(reasons, MAX_NAMES, "; ")
+
+
+def _missing(node: NodeReport) -> list[Finding]:
+    """The findings on values that a node does not have."""
+    return [finding for finding in node.findings if finding.kind in WITHOUT_VALUE]
 
 
 def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
