@@ -18,7 +18,7 @@ step() {
     "$@"
 }
 
-# Leaves a campaign's page for people, and what CI, monitoring and other programs read of it.
+# Writes a campaign's report, and the files for CI, monitoring and other programs.
 leave() {
     local name=${1//[!A-Za-z0-9._-]/_}
     local folder=$SITEPROOF_DATA/output/reports/${name/#[.-]/_}

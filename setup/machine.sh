@@ -1,11 +1,11 @@
 # shellcheck shell=sh
 # What kind of machine this is: may packages be installed here? Sourced after lib.sh.
 #
-# SITEPROOF_ROOT stands before every path that is looked at: tests describe machines with it.
+# SITEPROOF_ROOT is put before every path that is read: tests describe machines with it.
 
 root=${SITEPROOF_ROOT:-}
 
-# Says why nothing may be installed here; silent and false where it may.
+# Prints why nothing may be installed here; false, without output, if it may.
 why_not_install() {
     if [ "$(id -u)" != 0 ]; then
         echo "this is not root"
@@ -18,7 +18,7 @@ why_not_install() {
     fi
 }
 
-# Says by what this machine is part of a cluster; silent and false where nothing speaks for it.
+# Prints why this machine counts as part of a cluster; false, without output, if it does not.
 why_cluster() {
     for name in SLURM_CONF SLURM_JOB_ID PBS_JOBID LSB_JOBID SGE_ROOT; do
         eval "value=\${$name:-}"

@@ -87,11 +87,8 @@ def _package(document: Document, name: str, raw: object) -> None:
     if package is None:
         return
     for number, external in enumerate(package.externals):
-        here, spec, allowed = (
-            ("packages", name, "externals", number),
-            external.spec,
-            f"{clip(name)}@…",
-        )
+        here = ("packages", name, "externals", number)
+        spec, allowed = external.spec, f"{clip(name)}@…"
         found = re.match(r"[a-z0-9_-]*", spec.strip())
         if found and found[0] != name.rstrip(":"):
             document.add(here, f"'{clip(spec)}' is not {clip(name)}", allowed)

@@ -1,4 +1,4 @@
-"""What every point must keep: A OP B, where A and B are products of axes and numbers."""
+"""Constraints on the points: A OP B, where A and B are products of axes and numbers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ _ALLOWED = "A OP B such as 'transfer <= block' or 'tasks * block >= 4 GiB'; OP: 
 
 
 class Constraint:
-    """One condition. Raises a mistake of pydantic's where the text is not one."""
+    """One constraint. Raises a mistake of pydantic's if the text is not one."""
 
     def __init__(self, text: str) -> None:
         found = _SPLIT.fullmatch(text.strip())
         if not found or len(text) > 200:
             raise mistake(f"'{text}' is not a constraint", _ALLOWED)
         self.text, self.holds_between = text, _OPERATORS[found[2]]
-        self.left, self.right = (_factors(side, text) for side in (found[1], found[3]))
+        self.left, self.right = (
+            [_factor(part.strip(), text) for part in side.split("*")]
+            for side in (found[1], found[3])
+        )
 
     def check_names(self, known: Iterable[str]) -> None:
-        """Raises a mistake where it names what no point has."""
+        """Raises a mistake if it names an axis that no point has."""
         names = set(known)
         for factor in (*self.left, *self.right):
             if isinstance(factor, str) and factor not in names:
@@ -49,15 +52,11 @@ class Constraint:
                 )
 
     def holds(self, point: Mapping[str, str]) -> bool:
-        """Whether a point keeps it; one about an axis that the point does not have holds."""
+        """Whether a point meets it; a constraint on an axis that the point lacks is met."""
         left, right = _product(self.left, point), _product(self.right, point)
         if left is None or right is None:
             return True
         return self.holds_between(left, right)
-
-
-def _factors(side: str, text: str) -> list[str | Fraction]:
-    return [_factor(part.strip(), text) for part in side.split("*")]
 
 
 def _factor(part: str, text: str) -> str | Fraction:
@@ -69,11 +68,11 @@ def _factor(part: str, text: str) -> str | Fraction:
     try:
         return units.parse(part).to("B")
     except UserError:
-        raise mistake(f"'{part}' in '{text}' is neither axis nor number", _ALLOWED) from None
+        raise mistake(f"'{part}' in '{text}' is neither an axis nor a number", _ALLOWED) from None
 
 
 def _product(factors: Iterable[str | Fraction], point: Mapping[str, str]) -> Fraction | None:
-    """The value of a side; None where the point lacks an axis, or has a word for it."""
+    """The value of a side; None if the point lacks an axis, or its value is not a number."""
     product = Fraction(1)
     for factor in factors:
         if isinstance(factor, str):

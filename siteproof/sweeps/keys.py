@@ -1,9 +1,9 @@
-"""What a sweep file may hold: the keys, each with the sentence that the manual prints."""
+"""The keys of a sweep file, each with the description that the manual prints."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -39,10 +39,10 @@ Values = list[str]
 def _seconds(text: object) -> int:
     found = _LIMIT.fullmatch(str(text))
     if not found:
-        raise mistake(f"'{text}' is not a length of time", "whole numbers such as 30s, 5m, 1h")
+        raise mistake(f"'{text}' is not a duration", "whole numbers such as 30s, 5m, 1h")
     seconds = int(found[1]) * _SECONDS[found[2]]
     if seconds > MAX_SECONDS:
-        raise mistake(f"'{text}' is more than a day")
+        raise mistake(f"'{text}' is longer than a day")
     return seconds
 
 
@@ -139,18 +139,20 @@ class Sweep(Model):
             for axes in place if isinstance(place, list) else [place]:
                 for name, values in axes.items():
                     _check_axis(name, known)
-                    for value in _several(values):
+                    for value in [values] if isinstance(values, str) else values:
                         plain(name, value, known.get(name))
         return found
 
     @model_validator(mode="after")
     def _points(self) -> Sweep:
-        """The keys fit together."""
+        """The keys agree with each other."""
         knobs.check_fixed(
             self.fixed, {name for axes in self.axes for name in axes}, TOOLS[self.tool].for_knobs
         )
         self._must_vary()
-        self._must_hold()
+        names = {*self.varied, *self.fixed, "nodes", "tasks", "tasks_per_node"}
+        for text in self.constraints:
+            Constraint(text).check_names(names)
         return self
 
     def _must_vary(self) -> None:
@@ -173,26 +175,21 @@ class Sweep(Model):
         """An axis of the tool has as many values as the tool can take."""
         values = {value for axes in self.axes for value in axes.get(name, [])}
         if axis.one and len(values) > 1:
-            raise mistake(f"several values of '{name}'", f"the largest one; {axis.sentence}")
+            raise mistake(f"several values of '{name}'", f"only the largest; {axis.sentence}")
         everywhere = name in self.fixed or all(name in axes for axes in self.axes)
         if axis.needed and not everywhere:
             raise mistake(f"{self.tool} needs '{name}'", "a value in axes or fixed")
 
     def _must_turn_alone(self, knobs: Knobs) -> None:
-        """What is turned one at a time is a knob, and no axis."""
+        """Each key of one_at_a_time is a knob, and not an axis."""
         if not knobs.one_at_a_time:
             raise mistake("one_at_a_time without a knob", "at least one knob")
         axes = {name for axes in self.axes for name in axes}
         for name in sorted(knobs.one_at_a_time):
             if name in axes:
-                raise mistake(f"'{name}' in axes and in knobs")
+                raise mistake(f"'{name}' is both in axes and in knobs")
             if not name.startswith(KNOB):
-                raise mistake(f"'{name}' in knobs", "knob.KIND.NAME")
-
-    def _must_hold(self) -> None:
-        names = {*self.varied, *self.fixed, "nodes", "tasks", "tasks_per_node"}
-        for text in self.constraints:
-            Constraint(text).check_names(names)
+                raise mistake(f"'{name}' in knobs is not a knob", "knob.KIND.NAME")
 
     @property
     def varied(self) -> list[str]:
@@ -207,10 +204,6 @@ class Sweep(Model):
         return any(name.startswith(KNOB) for name in (*self.varied, *self.fixed))
 
 
-def _several(values: str | Iterable[str]) -> Iterable[str]:
-    return [values] if isinstance(values, str) else values
-
-
 def _check_axis(name: str, known: Mapping[str, Axis]) -> None:
     if name.startswith(KNOB):
         knobs.check_name(name)
@@ -221,7 +214,7 @@ def _check_axis(name: str, known: Mapping[str, Axis]) -> None:
 
 
 def plain(name: str, text: str, axis: Axis | None) -> str:
-    """A value as points hold it: sizes in bytes, numbers without leading zeros; words as they are.
+    """A value as points have it: sizes in bytes, numbers without leading zeros; words as they are.
 
     axis: None for a knob. Raises a mistake of pydantic's.
     """

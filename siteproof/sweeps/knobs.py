@@ -1,8 +1,8 @@
-"""Knobs: settings of the nodes that a tuning sweep turns, and whether they are as they were.
+"""Knobs: settings of the nodes that a tuning sweep changes, and whether they are restored.
 
 `knob.KIND.NAME`; on the nodes checks/on_node/knob_kinds.sh finds, reads and sets them. The values
 are free text, because a kernel parameter may have several numbers, so the walker of the points
-reads them from a file of its own (`lines`), as text and never as words of a shell.
+reads them from their own file (`lines`), as text and never as words of a shell.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ALLOWED = (
     "(INTERFACE may be {interface}, the one that leads to the other node), "
     "knob.lustre.PARAMETER such as osc.*.max_dirty_mb, knob.lnet.TUNABLE"
 )
-_AXIS = re.compile(r"\{([^{}]+)\}")
+_AXIS = re.compile(r"\{([^{}]+)\}")  # that a fixed value takes a number from: {buffer}
 
 
 def check_name(name: str) -> None:
-    """Raises a mistake of pydantic's where no node could have such a knob."""
+    """Raises a mistake of pydantic's if it is not the name of a knob."""
     kind, _, rest = name.removeprefix(KNOB).partition(".")
     if kind not in _KINDS or not re.fullmatch(_KINDS[kind], rest):
         raise mistake(f"'{name}' is not a knob", ALLOWED)
@@ -50,32 +50,32 @@ def plain(name: str, text: str) -> str:
     return value
 
 
-def named(text: str) -> list[str]:
-    """The axes that a fixed value takes its numbers from: '4096 87380 {buffer}' names buffer."""
-    return _AXIS.findall(text)
-
-
 def check_fixed(fixed: Mapping[str, str], axes: Collection[str], for_knobs: Iterable[str]) -> None:
-    """Raises a mistake where a fixed knob names an unknown axis, or no knob uses an axis that is
-    there for knobs only."""
-    used = {axis for name, text in fixed.items() if name.startswith(KNOB) for axis in named(text)}
+    """Raises a mistake if a fixed knob names an unknown axis, or no knob uses an axis that only
+    knobs can use."""
+    used = {
+        axis
+        for name, text in fixed.items()
+        if name.startswith(KNOB)
+        for axis in _AXIS.findall(text)
+    }
     if strange := sorted(used - set(axes)):
         raise mistake(
             f"'{{{strange[0]}}}' in fixed is not an axis of this sweep", ", ".join(sorted(axes))
         )
     if idle := sorted(set(for_knobs) & set(axes) - used):
         raise mistake(
-            f"axis '{idle[0]}' without a fixed knob that names it",
+            f"no fixed knob uses the axis '{idle[0]}'",
             f"knob.sysctl.net.ipv4.tcp_rmem: '4096 87380 {{{idle[0]}}}'",
         )
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """A fixed value with the values of the axes that it names; own where one of them is.
+    """A fixed value with the values of the axes that it names; `own` if one of them is.
 
-    Every axis that it names must be there.
+    Raises KeyError if an axis is missing.
     """
-    if OWN in (values[axis] for axis in named(text)):
+    if OWN in (values[axis] for axis in _AXIS.findall(text)):
         return OWN
     return _AXIS.sub(lambda found: values[found[1]], text)
 
@@ -94,7 +94,7 @@ def lines(combinations: Iterable[Mapping[str, str]], every: Sequence[str]) -> li
 
 
 def not_restored(stage: Path) -> dict[str, str]:
-    """What a tuning job has set and not put back, a sentence by node."""
+    """What a tuning job has set and not restored, as a sentence by node."""
     turns = [
         stage / "knobs.d" / turn / name
         for turn in _names(stage / "knobs.d", stage)
@@ -122,8 +122,8 @@ def _what_is_left(was: Path, stage: Path) -> str:
         for handle, _, value in (line.partition("\t") for line in originals.splitlines())
     )
     return harmless(
-        f"may not be restored ({values}): its job was lost; a boot restores it, or "
-        "the next tuning sweep on that node"
+        f"may not be restored ({values}): its job was lost; a reboot or the next tuning sweep on "
+        "that node restores it"
     )
 
 
@@ -135,7 +135,7 @@ def _names(folder: Path, stage: Path) -> list[str]:
 
 
 def _text(path: Path, stage: Path) -> str:
-    """What a node has noted in the stage directory; or why it cannot be read."""
+    """What a node has written into the stage directory; or why it cannot be read."""
     try:
         return files.read_text(path, below=stage, owners={files.owner(stage)}).strip()
     except FileNotFoundError:

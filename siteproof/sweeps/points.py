@@ -1,4 +1,4 @@
-"""From a sweep to its points: pure functions."""
+"""The points of a sweep, and the order in which they are measured. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from siteproof.sweeps.constraints import Constraint
 from siteproof.sweeps.keys import Sweep, plain
 from siteproof.sweeps.tools import TOOLS
 
-CLASS = 8  # a size class has jobs of up to so many times as many nodes as the one before
+CLASS = 8  # how many times as many nodes a size class may have as the one before
 
 
 def points(sweep: Sweep) -> list[Point]:
@@ -32,7 +32,7 @@ def points(sweep: Sweep) -> list[Point]:
 
 
 def _exact(sweep: Sweep, combination: Mapping[str, str]) -> Values:
-    """Values as points hold them; a knob that names axes has their numbers."""
+    """Values as points have them; axes that a knob names are replaced by their numbers."""
     axes = TOOLS[sweep.tool].all_axes
     values = {
         name: plain(name, text, None if name.startswith(KNOB) else axes[name])
@@ -63,7 +63,7 @@ def _combinations(sweep: Sweep) -> Iterator[Values]:
 
 
 def knob_settings(sweep: Sweep) -> list[Values]:
-    """All as they are; each knob alone; and the corners, if the sweep has them."""
+    """No knob changed; each knob alone; and the corners, if the sweep has them."""
     if not sweep.knobs:
         return [{}]
     alone = sweep.knobs.one_at_a_time
@@ -101,7 +101,7 @@ def walk(numbered: Mapping[int, Point], order: str, seed: str) -> list[int]:
 
 
 def _ascending(point: Point) -> list[tuple[int, str]]:
-    """Its values in the order of the axes: numbers by size, words by letters."""
+    """Its values in the order of the axes: numbers by size, words alphabetically."""
     return [
         (int(value), "") if value.isdigit() else (0, value) for value in point.own_dims.values()
     ]
@@ -126,8 +126,5 @@ def size_class(nodes: int) -> str:
 
 def classes(each: Iterable[Point]) -> list[str]:
     """The size classes of these points, smallest first."""
-    return [size_class(nodes) for nodes in sorted({_highest(point.nodes) for point in each})]
-
-
-def _highest(nodes: int) -> int:
-    return int(size_class(nodes).rpartition("-")[2])
+    found = {size_class(point.nodes) for point in each}
+    return sorted(found, key=lambda name: int(name.rpartition("-")[2]))

@@ -1,4 +1,4 @@
-"""The sweep files: found, read and checked."""
+"""Find, read and check the sweep files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 from siteproof import files
@@ -56,7 +57,7 @@ def folders() -> list[Path]:
         return [FOLDER]
     own = Path(given).expanduser()
     if not own.is_dir():
-        raise UserError(VARIABLE, f"{own} is not a folder", "a folder with sweeps NAME.yaml")
+        raise UserError(VARIABLE, f"{own} is not a folder", "a folder with sweep files NAME.yaml")
     return [FOLDER] if own.resolve() == FOLDER else [FOLDER, own]
 
 
@@ -81,7 +82,7 @@ def _must_name_none(document: Document, systems: Iterable[str]) -> None:
     words = set(re.findall(r"[A-Za-z0-9_-]+", str(document.data)))
     for system in systems:
         if system in words:
-            document.add((), f"the system '{system}'", "what is true of any system")
+            document.add((), f"it names the system '{system}'", "only what is true of any system")
 
 
 def examine() -> tuple[dict[str, SweepFile], list[Document]]:
@@ -95,7 +96,7 @@ def examine() -> tuple[dict[str, SweepFile], list[Document]]:
         read = _read(document)
         other = tests.setdefault(camel_case(path.stem), path)
         if other != path:
-            document.add((), f"the same name as {yamlfile.shown(other)}", "a name of its own")
+            document.add((), f"the same name as {yamlfile.shown(other)}", "a unique name")
         elif read:
             found[path.stem] = read
     return found, documents
@@ -107,7 +108,7 @@ def _read(document: Document) -> SweepFile | None:
         document.add(
             (),
             f"'{yamlfile.clip(path.stem)}' is not a name of a sweep",
-            "small letters and digits, words joined by _",
+            "lower-case letters and digits, words joined by _",
         )
     if document.data is None:
         return None
@@ -119,7 +120,9 @@ def _read(document: Document) -> SweepFile | None:
         return None
     each = points(sweep)
     if not each:
-        document.add(("constraints",), "no point is left", "constraints that some point keeps")
+        document.add(
+            ("constraints",), "no point meets them", "constraints that at least one point meets"
+        )
         return None
     return SweepFile(
         path,
@@ -131,16 +134,11 @@ def _read(document: Document) -> SweepFile | None:
 
 def _more_than(sweep: Sweep, most: int) -> int:
     """How many points there are before constraints, if more than that; 0 otherwise."""
-    total = 0
-    knobs = _settings(sweep.knobs.one_at_a_time, sweep.knobs.corners) if sweep.knobs else 1
-    for axes in sweep.axes:
-        size = sweep.repetitions
-        for values in axes.values():
-            size *= len(values)
-        total += size * knobs
+    settings = 1  # combinations of knobs, counted without making them
+    if sweep.knobs:
+        alone = sweep.knobs.one_at_a_time
+        settings += sum(map(len, alone.values()))
+        settings += 2 ** len(alone) if sweep.knobs.corners else 0
+    combinations = sum(prod(map(len, axes.values())) for axes in sweep.axes)
+    total = combinations * sweep.repetitions * settings
     return total if total > most else 0
-
-
-def _settings(alone: dict[str, list[str]], corners: bool) -> int:
-    """How many combinations of knobs there are, counted without making them."""
-    return 1 + sum(map(len, alone.values())) + (2 ** len(alone) if corners else 0)

@@ -1,4 +1,4 @@
-"""What a session has left unmeasured of a sweep, from its samples."""
+"""The points of a sweep that a session has not measured, from its samples."""
 
 from __future__ import annotations
 
@@ -26,14 +26,10 @@ class Resumed:
 
     def on(self, partition: str, environment: str = "") -> Resumed:
         """What of it was measured there. environment: empty for any."""
-        return Resumed(
-            self.session,
-            [
-                s
-                for s in self.samples
-                if s.header.partition == partition and environment in ("", s.header.environment)
-            ],
-        )
+        there = [s for s in self.samples if s.header.partition == partition]
+        if environment:
+            there = [s for s in there if s.header.environment == environment]
+        return Resumed(self.session, there)
 
     def missing(
         self, points: Mapping[int, Point], where: Mapping[str, str], *, again: bool
@@ -42,14 +38,14 @@ class Resumed:
 
         again: those that have failed are missing, too.
         """
-        counting = [
-            s
-            for s in self.samples
-            if all(s.conditions.get(key) == value for key, value in where.items())
-        ]
-        done = settled(
-            points, [s for s in counting if s.status == "ok" or not again and s.status not in OPEN]
-        )
+
+        def settles(sample: Sample) -> bool:
+            """Whether its point need not be measured again."""
+            if any(sample.conditions.get(key) != value for key, value in where.items()):
+                return False
+            return sample.status == "ok" or not again and sample.status not in OPEN
+
+        done = settled(points, filter(settles, self.samples))
         return {number: point for number, point in points.items() if number not in done}
 
 
@@ -88,17 +84,15 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -
     name = max([_last(files_of, sweep.name), *running]) if session == LAST else session
     if name in running:
         raise UserError(
-            where, f"a job of session {name} still runs", hint="Resume it after that job has ended"
+            where, f"a job of session {name} still runs", hint="Resume it when that job has ended"
         )
     found = _of_sweep(files_of.get(name, []), sweep.name)
     if not found:
         known = [s for s in reversed(files_of) if _of_sweep(files_of[s], sweep.name)]
-        what = (
-            f"no samples of {sweep.test} in that session"
-            if session != LAST
-            else (f"{sweep.test} has never been measured here")
-        )
-        raise UserError(where, what, known[:5], hint="A run without -S resume starts anew")
+        what = f"no samples of {sweep.test} in that session"
+        if session == LAST:
+            what = f"{sweep.test} has never been measured here"
+        raise UserError(where, what, known[:5], hint="Without -S resume a new run starts")
     total: list[Sample] = []
     chain = name
     seen: set[str] = set()
@@ -114,10 +108,10 @@ def find(folder: Path, system: str, sweep: SweepFile, session: str, mode: str) -
             f"{min(other)}, now {sweep.hash})",
             hint="Start a new run, without -S resume",
         )
-    if other := {s.header.mode for s in total} - {mode}:  # a quick point is none of a contract
+    if other := {s.header.mode for s in total} - {mode}:  # a quick point does not answer a contract
         raise UserError(
             where,
-            f"measured in mode {min(other)}, and this is {mode}",
+            f"that session has mode {min(other)}, this run has mode {mode}",
             hint=f"Use --mode {min(other)}",
         )
     return Resumed(name, total)
@@ -138,7 +132,7 @@ def _last(files_of: Mapping[str, list[Path]], sweep: str) -> str:
 
 
 def _order(paths: Iterable[Path]) -> Order:
-    """By what a session's files are sorted; of broken ones only the name is known."""
+    """The sort key of a session's files; broken ones have only their name."""
     found = []
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""The tools that a sweep may use, each with its class and the axes that it knows."""
+"""The tools that a sweep may use, each with its class and its axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Axis:
     """What a tool lets a sweep vary.
 
     kind: number (whole), size (bytes, or with a unit) or word. words: those allowed; empty: all.
-    needed: the tool has no value of its own. one: a run gives all values up to it by itself.
+    needed: the tool has no default. one: a run gives all values up to it by itself.
     """
 
     kind: Literal["number", "size", "word"]
@@ -36,8 +36,8 @@ class Tool:
     sentence: str
     axes: Mapping[str, Axis] = field(default_factory=dict)
     plain: bool = False
-    for_knobs: tuple[str, ...] = ()  # axes that do nothing but give a fixed knob its numbers
-    tasks: str = "1"  # where a sweep does not say: a number, or the axis that is the number
+    for_knobs: tuple[str, ...] = ()  # axes that only give a fixed knob its numbers
+    tasks: str = "1"  # if a sweep sets none: a number, or the axis that has it
 
     @property
     def all_axes(self) -> dict[str, Axis]:
@@ -145,5 +145,5 @@ OF_ONE_RUN = {
 
 
 def shown(name: str, value: str) -> str:
-    """An axis with its value, for people: block 4 KiB, depth 16."""
+    """An axis with its value as printed: block 4 KiB, depth 16."""
     return f"{name} {size(int(value)) if name in SIZES and value.isdigit() else value}"

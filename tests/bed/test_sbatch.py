@@ -111,7 +111,7 @@ def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(suite):  #
         ((), "--nodes: which nodes?"),
         (("--nodes", "node[1-"), "is not a node set"),
         (("--nodes", "a", "--at-once", "0"), "a whole number above 0"),
-        (("--what",), "unknown word '--what'"),
+        (("--what",), "unknown argument '--what'"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_line_and_exit_2(words, told):

@@ -248,7 +248,7 @@ def test_make_mkl_installs_what_the_lock_says_and_then_does_nothing(clone):
     assert done.returncode == 0, done.stdout
     assert library(clone) == "first"
     again = make_mkl(clone, PIP_NO_INDEX="1")
-    assert again.stdout == "siteproof: .mkl is what mkl.lock says\n"
+    assert again.stdout == "siteproof: .mkl is up to date with mkl.lock\n"
 
 
 def test_make_mkl_follows_a_new_lock(clone):

@@ -190,7 +190,7 @@ def test_venv_waits_for_the_one_who_makes_it(ready):
         fcntl.flock(lock, fcntl.LOCK_EX)
         second = subprocess.Popen([ready / "setup/venv"], stdout=subprocess.PIPE, text=True)
         told = second.stdout.readline()
-    assert told == "siteproof: another session makes .venv: waiting\n"
+    assert told == "siteproof: another process makes .venv: waiting until it ends\n"
     assert second.wait(timeout=PATIENCE) == 0
 
 
@@ -213,7 +213,7 @@ def test_venv_runs_no_pip_that_the_lock_does_not_know(clone, tmp_path):
     (tmp_path / "pip-1.0-py3-none-any.whl").write_bytes(b"foreign")
     done = run(clone / "setup/venv", SITEPROOF_WHEELS=str(tmp_path))
     assert done.returncode == 2
-    assert "has not the pip of requirements.lock" in done.stdout
+    assert "lacks the pip of requirements.lock" in done.stdout
     assert not (clone / ".venv").exists()
 
 
@@ -221,7 +221,7 @@ def test_venv_of_before_comes_back_when_a_new_one_fails(ready, tmp_path):
     (ready / "setup/requirements.lock").write_text("# another lock\n")
     done = run(ready / "setup/venv", SITEPROOF_WHEELS=str(tmp_path))
     assert done.returncode == 2
-    assert done.stdout.endswith("siteproof: the .venv of before is back\n")
+    assert done.stdout.endswith("siteproof: the previous .venv is restored\n")
     assert (ready / ".venv/bin/reframe").exists()
     assert not (ready / ".venv.old").exists()
 
@@ -270,7 +270,7 @@ def test_packages_without_network_is_one_line_and_no_end(clone, machine):
 
 def test_packages_installs_nothing_when_there_is_nobody_to_ask(clone, machine):
     done = run(clone / "setup/packages", machine=machine)
-    assert "no terminal to ask on" in done.stdout
+    assert "standard input is no terminal" in done.stdout
     assert apt_calls(machine) == []
 
 

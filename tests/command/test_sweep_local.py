@@ -286,5 +286,7 @@ def test_points_of_another_mode_are_no_part_of_this_run(tmp_path):
     )
     samples.write(tmp_path / "perflogs", head, [sample(1, "timeout", head=head)])
     assert len(resume.find(tmp_path, "here", mine, "last", "quick").samples) == 1
-    with pytest.raises(UserError, match="measured in mode quick, and this is acceptance"):
+    with pytest.raises(
+        UserError, match="that session has mode quick, this run has mode acceptance"
+    ):
         resume.find(tmp_path, "here", mine, "s1", "acceptance")

@@ -65,7 +65,7 @@ def test_lst_has_as_many_nodes_as_clients():
 @pytest.mark.parametrize(
     ("axes", "fixed", "told"),
     [
-        ({"buffer": ["1 MiB"]}, {}, "axis 'buffer' without a fixed knob that names it"),
+        ({"buffer": ["1 MiB"]}, {}, "no fixed knob uses the axis 'buffer'"),
         (
             {"streams": ["1"]},
             {RMEM: "4096 {buffer}"},
