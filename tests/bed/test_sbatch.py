@@ -108,7 +108,7 @@ def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(suite):  #
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "--nodes: which nodes?"),
+        ((), "--nodes is required"),
         (("--nodes", "node[1-"), "is not a node set"),
         (("--nodes", "a", "--at-once", "0"), "a whole number above 0"),
         (("--what",), "unknown argument '--what'"),
