@@ -61,7 +61,7 @@ class BadPair:
 
 @dataclass(frozen=True)
 class Blame:
-    """The answer. bad: all bad pairs, explained or not. usual: the median of the good ones.
+    """The answer. bad: all bad pairs, explained or not. median: of the good ones.
 
     directed: whether some pair was measured in both directions; else nothing is said of sides.
     """
@@ -69,7 +69,7 @@ class Blame:
     culprits: tuple[Culprit, ...]
     links: tuple[BadPair, ...]
     bad: frozenset[Pair]
-    usual: float
+    median: float
     directed: bool
 
     @property

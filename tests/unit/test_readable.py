@@ -8,7 +8,7 @@ from clone import TOP
 
 MAX_COGNITIVE = 15  # Campbell, Cognitive Complexity (2018), and its usual limit
 MAX_BRANCHES = 0.35  # branches a line of code in a room; ClusterShell has .25
-STILL_HARD = {"siteproof": 6}  # functions that are to be split; the number only falls
+STILL_HARD = {"siteproof": 1}  # functions that are to be split; the number only falls
 PACKAGES = ("siteproof", "checks", "testbed")
 BRANCHES = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp)
 

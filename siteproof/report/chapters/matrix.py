@@ -131,7 +131,7 @@ def _kind(one: Matrix, pair: Pair, value: float) -> int:
 
 def _share(one: Matrix, value: float) -> float:
     """Of the typical value; 1 or more is good, and NaN is no ratio."""
-    typical = one.blame.usual
+    typical = one.blame.median
     if not typical > 0 or not value > 0:
         return float("nan")
     return typical / value if one.better == "lower" else value / typical
@@ -147,7 +147,7 @@ def _caption(one: Matrix) -> str:
     text = f"{count(len(one.values), 'pair')} of {count(len(ends), 'node')}"
     if one.values:
         values = one.values.values()
-        low, high, middle = map(labels.number, (min(values), max(values), one.blame.usual))
+        low, high, middle = map(labels.number, (min(values), max(values), one.blame.median))
         text += f" between {low} and {high} {one.unit}, median {middle} {one.unit}"
     parts = [
         f"{len(found)} {state}"
@@ -189,7 +189,7 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
     if value is None:
         sample = one.failed[pair]
         return name, "-", "-", "-", back, f"{sample.status}: {sample.why}"
-    typical = one.blame.usual
+    typical = one.blame.median
     what = "bad" if pair in one.blame.bad else ""
     if pair in one.broken:
         what = f"misses {one.broken[pair]}"
