@@ -88,18 +88,18 @@ def uid_of(owner: str) -> int | None:
         return None
 
 
-def mapped_owner(folder: Path) -> str:
+def mapped_owner(folder: Path) -> str | None:
     """The owner of a file that this user makes in a folder, if that is a user who is not trusted.
 
-    Otherwise empty. A file system that maps owners, as NFS does for root, changes the owner.
+    Otherwise None. A file system that maps owners, as NFS does for root, changes the owner.
     """
     try:
         handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
     except OSError:
-        return ""
+        return None
     try:
         owner = os.fstat(handle).st_uid
-        return "" if trusts(owner, folder.stat()) else name_of(owner)
+        return None if trusts(owner, folder.stat()) else name_of(owner)
     finally:
         os.close(handle)
         Path(name).unlink()

@@ -12,6 +12,7 @@ from siteproof.collect import stages as collecting
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.files import folder, name_of, perflogs, stages
 from siteproof.record import manifest, set_aside
+from siteproof.units import count
 
 LATER = "run 'siteproof collect' again when they have ended"
 GIVE_UP = "'siteproof collect --discard STAGE' gives up what is set aside"
@@ -44,17 +45,17 @@ def collect(discard: str) -> None:
             errors[stage] = found
             continue
         total += found
-        click.echo(harmless(f"{found} samples from {stage}"))
+        click.echo(harmless(f"{count(found, 'sample')} from {stage}"))
     running = _still_running(errors)
     for stage in running:
         click.echo(harmless(f"not collected yet: {stage}: its job or its session still runs"))
     if errors:
-        click.echo(f"{total} samples collected; not collected: {len(errors)}, {GIVE_UP}")
+        click.echo(f"{count(total, 'sample')} collected; not collected: {len(errors)}, {GIVE_UP}")
         raise UserErrors(list(errors.values()))
     if running:
-        click.echo(f"{total} samples collected; still running: {len(running)}, {LATER}")
+        click.echo(f"{count(total, 'sample')} collected; still running: {len(running)}, {LATER}")
     elif total:
-        click.echo(f"{total} samples collected")
+        click.echo(f"{count(total, 'sample')} collected")
     else:
         click.echo("nothing left to collect")
 

@@ -12,6 +12,7 @@ from siteproof import files, sites
 from siteproof.errors import UserError
 from siteproof.history.foreign import copying, formats
 from siteproof.history.foreign.copying import Overlap, State
+from siteproof.history.foreign.figures import Note
 from siteproof.published import imported
 from siteproof.published.imported import Import
 from siteproof.sites import published_csv
@@ -138,13 +139,25 @@ def _remarks(done: copying.Import, system: str) -> None:
     kept = done.of(*_KEPT)
     for name in sorted({name for file in kept for name in file.content.systems} - {system}):
         click.echo(f"system {name} of the files is imported as {system}; the conditions name it")
-    for text, number in Counter(text for file in kept for text in file.content.notes).items():
-        click.echo(f"{text}, in {count(number, 'file')}")
+    for (note, text), number in Counter(n for file in kept for n in file.content.notes).items():
+        click.echo(f"{_note(note, text)}, in {count(number, 'file')}")
     refused = [text for file in kept for text in file.content.refused]
     for text in refused[:MAX_REFUSED]:
         click.echo(f"refused: {text}")
     if len(refused) > MAX_REFUSED:
         click.echo(f"refused: {len(refused) - MAX_REFUSED} more lines")
+
+
+def _note(note: Note, text: str) -> str:
+    match note:
+        case Note.LOCAL_TIMES:
+            return f"times without a zone are taken as {text}"
+        case Note.SILENT_LINES:
+            return f"{count(int(text), 'line')} of tests that measure nothing"
+        case Note.UNKNOWN_UNIT:
+            return f"unit '{text}' is unknown and kept as it is"
+        case Note.NO_UNIT:
+            return "no unit"
 
 
 def _total(done: copying.Import) -> str:

@@ -132,8 +132,8 @@ def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
         click.echo(f"siteproof: left out: {len(left_out) - MAX_FILES_NAMED} more files", err=True)
     for path in sessions.open_to_all:
         click.echo(f"siteproof: warning: {path}: {OPEN_TO_ALL}", err=True)
-    for line in sessions.set_aside if aside else ():
-        click.echo(f"siteproof: {SET_ASIDE}{line}", err=True)
+    for stage in sessions.set_aside if aside else ():
+        click.echo(f"siteproof: {SET_ASIDE}{stage}", err=True)
 
 
 def print_clocks(sessions: Sessions) -> None:

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from siteproof import units
 from siteproof.collect import cause
 from siteproof.collect.cause import Cause
 from siteproof.collect.raw import ENDED, KILLED, whole
@@ -43,7 +44,7 @@ class Kills:
         return self.count > 0 and (self.own or number == signal.SIGKILL)
 
     def __str__(self) -> str:
-        processes = "1 process" if self.count == 1 else f"{self.count} processes"
+        processes = units.count(self.count, "process", "processes")
         where = "of the job" if self.own else "on the node"
         log = f", the last: {self.log}" if self.log else ""
         return f"the kernel killed {processes} {where}{log}"

@@ -288,17 +288,14 @@ def _collect_one(stage: Path, perflogs: Path, job: Manifest) -> int | UserError:
     return count
 
 
-def _other_owner(stage: Path, perflogs: Path) -> str:
-    """The name of its owner, where only he can collect it, or where he is not trusted.
-
-    Empty: it can be collected here.
-    """
+def _other_owner(stage: Path, perflogs: Path) -> str | None:
+    """The name of the owner of a stage that only the owner can collect; None: it can be here."""
     try:
         owner = files.owner(stage)
     except (OSError, UserError):
-        return ""  # collecting it raises the reason
+        return None  # collecting it raises the reason
     if os.access(stage, os.W_OK) and files.trusts_below(perflogs, owner):
-        return ""
+        return None
     return files.name_of(owner)
 
 

@@ -122,7 +122,7 @@ def head(system: str, chosen: str) -> dict[str, Any]:
 
 def _head(judged: Judgement) -> dict[str, Any]:
     set_aside = judged.sessions.set_aside if judged.sessions else []
-    return head(judged.site.system.system, judged.chosen) | {"set_aside": set_aside}
+    return head(judged.site.system.system, judged.chosen) | {"set_aside": list(map(str, set_aside))}
 
 
 def _version() -> str:

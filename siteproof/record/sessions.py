@@ -16,6 +16,7 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.record import clocks, samples, session_numbers, set_aside
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Header, Order, Sample
+from siteproof.record.set_aside import SetAside
 
 Read = TypeVar("Read")
 
@@ -90,9 +91,9 @@ class Sessions:
         return [header for _, header in self._files]
 
     @property
-    def left_out(self) -> list[str]:
+    def left_out(self) -> list[UserError]:
         """The files that were left out, each with the reason."""
-        return [str(error) for error in self._broken.values()]
+        return list(self._broken.values())
 
     @property
     def clock_findings(self) -> list[Finding]:
@@ -110,9 +111,9 @@ class Sessions:
         return files.open_to_all(self.perflogs, self.system)
 
     @cached_property
-    def set_aside(self) -> list[str]:
+    def set_aside(self) -> list[SetAside]:
         """The stage directories that could not be collected, each with the reason."""
-        return [str(one) for one in set_aside.of_system(self.perflogs, self.system)]
+        return set_aside.of_system(self.perflogs, self.system)
 
     def of(self, wanted: Callable[[Header], bool], *, needed: bool = True) -> list[Sample]:
         """The samples of some jobs, the oldest session first.

@@ -10,6 +10,7 @@ import numpy as np
 from siteproof import history
 from siteproof.history import tables, views
 from siteproof.history.foreign import formats
+from siteproof.history.foreign.figures import Note
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Rows:
     columns: dict[str, np.ndarray]
     numbers: list[int]
     refused: list[str]
-    notes: list[str]
+    notes: list[tuple[Note, str]]
     systems: set[str]
 
     def __len__(self) -> int:

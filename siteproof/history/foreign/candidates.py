@@ -12,6 +12,7 @@ import duckdb
 from siteproof.errors import UserError
 from siteproof.history import connect, tables
 from siteproof.history.foreign import formats, source
+from siteproof.history.foreign.figures import Note
 from siteproof.history.views import RUN_SHIFT
 from siteproof.units import count
 
@@ -41,7 +42,7 @@ class Content:
     series: Set[int] = frozenset()
     keys: Set[int] = frozenset()
     refused: Sequence[str] = ()
-    notes: Sequence[str] = ()
+    notes: Sequence[tuple[Note, str]] = ()
     systems: Set[str] = frozenset()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,15 @@ class Known:
     variables: tuple[Variable, ...]
 
 
+class Note(Enum):
+    """A note on the content of a file, with a text."""
+
+    LOCAL_TIMES = auto()  # the zone in which they are read
+    SILENT_LINES = auto()  # the number of lines of tests that measure nothing
+    UNKNOWN_UNIT = auto()  # the unit
+    NO_UNIT = auto()
+
+
 @dataclass
 class File:
     """A file, and the result of reading it.
@@ -176,15 +186,15 @@ class File:
             found.append(f"{self.path}: {count(self.more_refused, 'more line')}")
         return found
 
-    def notes(self) -> list[str]:
-        """Warnings about its content."""
-        found = []
+    def notes(self) -> list[tuple[Note, str]]:
+        """What a user should know of its content."""
+        found: list[tuple[Note, str]] = []
         if self.has_local_times:
-            found.append(f"times without a zone are taken as {self.zone}")
+            found.append((Note.LOCAL_TIMES, self.zone))
         if self.silent:
-            found.append(f"{count(self.silent, 'line')} of tests that measure nothing")
+            found.append((Note.SILENT_LINES, str(self.silent)))
         for unit in sorted(self.strange_units):
-            found.append(f"unit '{unit}' is unknown and kept as it is" if unit else "no unit")
+            found.append((Note.UNKNOWN_UNIT if unit else Note.NO_UNIT, unit))
         return found
 
 

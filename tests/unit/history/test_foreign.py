@@ -16,6 +16,7 @@ from siteproof.errors import UserError
 from siteproof.history import views
 from siteproof.history.foreign import figures as foreign_figures
 from siteproof.history.foreign import perflog, unit_names
+from siteproof.history.foreign.figures import Note
 
 LOGS = sorted(p for p in FOREIGN.glob("[34]*/*") if p.is_file())
 REPORTS = sorted(FOREIGN.glob("reports/*.json"))
@@ -175,7 +176,7 @@ def test_a_time_without_zone_is_of_the_zone_that_is_told(log, zone, summer, wint
     ]
     batch = log(HEAD, *lines, zone=zone)
     assert [f"{t:%H:%M}" for t in column(batch, "time")] == [summer, winter]
-    assert batch.notes == [f"times without a zone are taken as {zone or 'UTC'}"]
+    assert batch.notes == [(Note.LOCAL_TIMES, zone or "UTC")]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def test_a_test_that_measures_nothing_gives_no_figure_and_is_told(log):
         LINE.replace("24939.4", "copy|24939.4"),
     )
     assert figures(batch) == [("Test.copy", "24939.4", "MB/s", "ok")]
-    assert "1 line of tests that measure nothing" in batch.notes
+    assert (Note.SILENT_LINES, "1") in batch.notes
 
 
 def test_a_system_of_another_name_is_a_condition_so_that_machines_stay_apart(log):
@@ -363,7 +364,7 @@ def test_an_unknown_unit_is_kept_and_told(log):
     batch = log(HEAD, LINE.replace("MB/s", "furlongs"))
     assert figures(batch)[0] == ("Test.copy", "24939.4", "furlongs", "ok")
     assert column(batch, "kind") == [""]
-    assert any("'furlongs'" in text for text in batch.notes)
+    assert (Note.UNKNOWN_UNIT, "furlongs") in batch.notes
 
 
 # ---- files

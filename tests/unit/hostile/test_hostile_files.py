@@ -183,7 +183,7 @@ def test_lint_names_users_that_are_unknown_and_a_file_system_that_maps_owners(he
 
 @root_only
 def test_a_file_that_becomes_somebody_elses_is_noticed(here, monkeypatch):
-    assert files.mapped_owner(here) == ""
+    assert files.mapped_owner(here) is None
     made = files.tempfile.mkstemp
 
     def given_away(**how):

@@ -141,7 +141,7 @@ def test_a_node_list_that_fills_the_memory_is_a_line(monkeypatch, text):
 
 @pytest.mark.parametrize("text", ["1-999999999", "1-2-99999999", "0-1_000_000", "x", "1" * 5000])
 def test_points_that_fill_the_memory_are_a_line(text):
-    with pytest.raises(UserError, match="no points of the sweep"):
+    with pytest.raises(UserError, match="not points of the sweep"):
         sweep_runs._numbers(text, 10)
     assert nodesets.numbers("1-3,7") == {1, 2, 3, 7}
     assert nodesets.numbers("") == set()

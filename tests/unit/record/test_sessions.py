@@ -46,8 +46,8 @@ def test_an_old_file_that_is_torn_is_left_out_and_told(tmp_path, text):
     sessions = Sessions(tmp_path, "here")
     assert [h.session for h in sessions.headers] == ["s0002"]
     assert len(sessions.of(lambda _: True)) == 2
-    assert len(sessions.left_out) == 1
-    assert str(torn) in sessions.left_out[0]
+    (error,) = sessions.left_out
+    assert str(torn) in error.where
 
 
 def test_a_torn_file_stops_whoever_asks_for_its_session(tmp_path):
