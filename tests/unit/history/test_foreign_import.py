@@ -55,7 +55,7 @@ def test_a_folder_is_copied_as_it_is_and_told(world, bring):
         f"thishost/imported/{p.name}": p.read_bytes() for p in (FOREIGN / "4.10-default").iterdir()
     }
     assert "new: StreamTest.log.h0: 4 figures of 4 series, 2026-11-21 to 2026-11-21" in done.out
-    assert "taken as thishost" in done.out
+    assert "system oldsys of the files is imported as thishost" in done.out
     assert done.out.splitlines()[-1] == (
         "16 figures of 12 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 5 new"
     )
