@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from markupsafe import Markup, escape
 
 from siteproof.report.numbering import Numbering
 from siteproof.report.phrases import when
-from siteproof.report.sections import Figure, Report, Table
+from siteproof.report.sections import Figure, Report
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
 HERE = Path(__file__).parent
@@ -46,9 +45,8 @@ def page(report: Report, now: datetime) -> str:
         kind=kind,
         mark=mark,
         breakable=breakable,
-        picture=picture,
-        wide=wide,
-        numeric=numeric,
+        drawing=drawing,
+        wide=WIDE,
         style=Markup(css),
         running=Markup(_css_text(f"Siteproof report on {title}")),
         title=title,
@@ -85,17 +83,7 @@ def breakable(text: str) -> Markup:
     return Markup("").join([*parts, escape(text[end:])])
 
 
-def wide(table: Table) -> bool:
-    """Whether a narrow screen needs its rows as blocks."""
-    return len(table.columns) >= WIDE
-
-
-def numeric(table: Table) -> Sequence[bool]:
-    """Of each column, whether it has numbers."""
-    return [column in table.numeric for column in table.columns]
-
-
-def picture(figure: Figure) -> Markup:
+def drawing(figure: Figure) -> Markup:
     """The drawing with ids that are unique in the page. It is of siteproof.figure only."""
     return Markup(_ID.sub(rf"\g<1>{figure.name}-", _PROLOG.sub("", figure.svg, count=1)))
 

@@ -21,7 +21,6 @@ from siteproof.gate import reports as gate_reports
 from siteproof.gate.decision import Decision, decide
 from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport
-from siteproof.record import campaign
 from siteproof.record.pair_units import PEER
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.record.sessions import Sessions
@@ -58,15 +57,10 @@ def _survey(site: Site, perflogs: Path, now: datetime) -> Survey:
 
 @dataclass
 class Material:
-    """A system and what was measured of it. campaign: as the user named it, or ''.
-
-    progress: called with a line before each long step. since: the start that the user gave.
-    """
+    """A system and what was measured of it. progress: called with a line before each long step."""
 
     judged: Judgement
     perflogs: Path
-    campaign: str = ""
-    since: datetime | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     progress: Callable[[str], None] = _silent
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -175,6 +169,5 @@ def gather(
     """The data of a report on a system. Raises UserError and UserErrors for bad input."""
     progress("judging the criteria")
     now = datetime.now(UTC)
-    start = campaign.since(since, now) if since else None
     judged = judgement.judge_system(system, since=since, name=name, as_of=as_of)
-    return Material(judged, files.perflogs(), name, start, now, progress)
+    return Material(judged, files.perflogs(), now, progress)

@@ -123,7 +123,8 @@ def _worst_metrics(found: Past, kinds: np.ndarray) -> list[str]:
 def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
     """Of each row its kind, and its share of the typical value; NaN of a failure."""
     good, reference = found.good, _medians(found, found.value)
-    lower = np.array([_better(material, name) == "lower" for name in found.metrics])
+    catalogue = material.site.catalogue  # without the names of whole checks, such as Hpl.*
+    lower = np.array([m in catalogue and catalogue[m].better == "lower" for m in found.metrics])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = found.value / reference
         shares = np.where(good, np.where(lower[found.metric], 1 / ratio, ratio), np.nan)
@@ -153,11 +154,6 @@ def _cells(
     kept &= found.good
     np.minimum.at(lowest, found.place[kept], shares[kept])
     return Cells(columns, np.array(BY_SEVERITY, dtype=np.uint8)[severity], lowest)
-
-
-def _better(material: Material, name: str) -> str:
-    metric = material.site.catalogue.get(name)
-    return metric.better if metric else "higher"
 
 
 def _columns(found: Past) -> Columns:
@@ -255,7 +251,7 @@ def _large_map(
         shown = []
         for name, members in groups:
             starts.append((len(shown), name))
-            shown += _places(found, members)
+            shown += map(found.nodes.index, members)
     places = [shown.index(n) for n in worst]
     order = "by group" if groups else ""
     return _map(found, cells, title, shown, worst=places, groups=starts, order=order)
@@ -272,11 +268,6 @@ def _groups(material: Material, nodes: Sequence[str]) -> list[tuple[str, list[st
         if members:
             found.append((name, members))
     return [*found, ("others", list(left))] if found and left else found
-
-
-def _places(found: Past, names: Sequence[str]) -> list[int]:
-    number = {node: n for n, node in enumerate(found.nodes)}
-    return [number[name] for name in names]
 
 
 def _caption(cells: Cells, rows: np.ndarray) -> str:

@@ -76,22 +76,14 @@ def _metrics(site: Site, found: Sequence[Sample]) -> list[str]:
 def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one in found:
-        name = promised.own_name(
-            f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}", seen
-        )
-        title = f"{one.name} over {one.link}" if one.link else one.name
+        base = f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}"
+        name = promised.own_name(base, seen)
+        title = f"{one.name} over {one.link}, {one.unit}" if one.link else f"{one.name}, {one.unit}"
         rows, columns, split = _ends(site, one)
-        kinds = _kinds(one)
         caption = _caption(one)
-        data = drawn.Matrix(f"{title}, {one.unit}", rows, columns, kinds, _texts(one), split)
-        yield Figure(
-            name,
-            f"{title}, {one.unit}",
-            drawn.draw(name, caption, data),
-            caption,
-            _table(site, one),
-            [one.name.partition(" ")[0]],
-        )
+        data = drawn.Matrix(title, rows, columns, _kinds(one), _texts(one), split)
+        svg, metric = drawn.draw(name, caption, data), one.name.partition(" ")[0]
+        yield Figure(name, title, svg, caption, _table(site, one), [metric])
 
 
 def _ends(site: Site, one: Matrix) -> tuple[list[str], list[str], bool]:

@@ -83,12 +83,13 @@ def chapter(material: Material) -> Section | None:
     reports = [report for sweep in sweeps for report in sweep.reports]
     here = [report for report in reports if report.run.system == material.system]
     shown = sorted({report.run.system for report in reports} - {material.system})
+    headlines = [f"{r.run.name}: {text}" for r in here for text in sweep_results.headlines(r)]
     return Section(
         "sweeps",
         "Sweeps",
         _lead(here, shown),
         figures=figures[:MAX_FIGURES],
-        points=[*_headlines(here), *points],
+        points=[*headlines, *points],
     )
 
 
@@ -98,14 +99,6 @@ def _not_drawn(name: str, runs: Sequence[tuple[Site, SweepRun]]) -> list[str]:
         return []
     texts = [f"{run.system} {_campaign(run)}" for _, run in runs]
     return [f"{name}: {count(len(runs), 'more run')} not drawn: {few(texts, MAX_NAMES)}"]
-
-
-def _headlines(reports: Sequence[SweepReport]) -> list[str]:
-    return [
-        f"{report.run.name}: {text}"
-        for report in reports
-        for text in sweep_results.headlines(report)
-    ]
 
 
 def _lead(own: Sequence[SweepReport], others: Sequence[str]) -> str:

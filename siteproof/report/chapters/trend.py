@@ -125,35 +125,21 @@ def _of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
 
 def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[str, int]) -> Figure:
     one = middle.one
-    name = promised.own_name(
-        f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}", seen
-    )
+    base = f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}"
+    name = promised.own_name(base, seen)
     steps = [a for a in alerts if a.kind == "step"]
     caption = _fleet_caption(middle, alerts)
+    median = f"median of {count(middle.nodes, 'node')}, and most of them"
     data = Trend(
         f"{title}, {one.unit}",
         one.unit,
-        [
-            Course(
-                f"median of {count(middle.nodes, 'node')}, and most of them",
-                middle.times,
-                middle.values,
-                middle.lows,
-                middle.highs,
-            )
-        ],
+        [Course(median, middle.times, middle.values, middle.lows, middle.highs)],
         [(_utc(a), _step(a)) for a in steps],
         [m for m in one.marks if m.kind != "median"],
         _region(middle, steps),
     )
-    return Figure(
-        name,
-        title,
-        drawn.draw(name, caption, data),
-        caption,
-        _periods(middle, steps),
-        [one.key.metric],
-    )
+    svg, table = drawn.draw(name, caption, data), _periods(middle, steps)
+    return Figure(name, title, svg, caption, table, [one.key.metric])
 
 
 def _utc(alert: Alert) -> datetime:
@@ -228,38 +214,19 @@ def _of_alert(
     lines = list(_lines(material, alert))
     if not lines:
         return None
-    name = f"trend-change-{number}"
-    title = f"{alert.series_name} of {alert.nodes}"
-    courses = list(lines)
-    middle = next((m for m in middles if _covers(alert, m.one)), None)
-    marks: list[Mark] = []
-    if middle:
+    name, title = f"trend-change-{number}", f"{alert.series_name} of {alert.nodes}"
+    courses, marks = list(lines), list[Mark]()
+    for middle in [m for m in middles if _covers(alert, m.one)][:1]:
         size = promised.converted(1, middle.one.unit, alert.unit)
-        courses.append(
-            Course(
-                f"median of {count(middle.nodes, 'node')}",
-                middle.times,
-                middle.values * size,
-                quiet=True,
-            )
-        )
+        of_fleet = f"median of {count(middle.nodes, 'node')}"
+        courses.append(Course(of_fleet, middle.times, middle.values * size, quiet=True))
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]
+    steps, table = [(_utc(alert), _step(alert))], _runs(alert, lines)
+    if alert.kind == "drift":  # it has no moment
+        steps, table = [], _tenths(alert, lines)
     caption = _alert_caption(alert)
-    drifts = alert.kind == "drift"  # which has no moment
-    data = Trend(
-        f"{title}, {alert.unit}",
-        alert.unit,
-        courses,
-        [] if drifts else [(_utc(alert), _step(alert))],
-        marks,
-    )
-    return Figure(
-        name,
-        title,
-        drawn.draw(name, caption, data),
-        caption,
-        _tenths(alert, lines) if drifts else _runs(alert, lines),
-    )
+    data = Trend(f"{title}, {alert.unit}", alert.unit, courses, steps, marks)
+    return Figure(name, title, drawn.draw(name, caption, data), caption, table)
 
 
 def _lines(material: Material, alert: Alert) -> Iterator[Course]:
@@ -298,22 +265,14 @@ def _alert_caption(alert: Alert) -> str:
 
 
 def _runs(alert: Alert, lines: Sequence[Course]) -> Table:
+    """The runs before and after a step."""
     rows = []
     for course in lines:
         values, cut = np.asarray(course.values), _utc(alert)
         late = np.array([at >= cut for at in course.times])
         before, after = values[~late][-alert.n_before :], values[late][: alert.n_after]
-        one, two = (float(np.median(v)) if len(v) else float("nan") for v in (before, after))
-        rows.append(
-            (
-                course.name,
-                str(len(before)),
-                figure(one),
-                str(len(after)),
-                figure(two),
-                percent_change(two / one - 1) if one else "-",
-            )
-        )
+        first, last, change = _medians(before, after)
+        rows.append((course.name, str(len(before)), first, str(len(after)), last, change))
     return Table(RUNS, rows, _note(alert, len(rows)), numeric=RUNS[1:])
 
 
@@ -323,21 +282,17 @@ def _tenths(alert: Alert, lines: Sequence[Course]) -> Table:
     for course in lines:
         values = np.asarray(course.values)[-alert.n_after :]
         some = -(-len(values) // 10)
-        one, two = float(np.median(values[:some])), float(np.median(values[-some:]))
-        rows.append(
-            (
-                course.name,
-                str(len(values)),
-                figure(one),
-                figure(two),
-                percent_change(two / one - 1) if one else "-",
-            )
-        )
+        rows.append((course.name, str(len(values)), *_medians(values[:some], values[-some:])))
     return Table(ENDS, rows, _note(alert, len(rows)), numeric=ENDS[1:])
+
+
+def _medians(before: np.ndarray, after: np.ndarray) -> tuple[str, str, str]:
+    """The median of the first and of the last values, and the change."""
+    one, two = (float(np.median(v)) if len(v) else float("nan") for v in (before, after))
+    return figure(one), figure(two), percent_change(two / one - 1) if one else "-"
 
 
 def _note(alert: Alert, shown: int) -> str:
     rest = len(alert.nodes) - shown
-    return f"In {alert.unit}, the runs that it rests on." + (
-        f" {count(rest, 'node')} more." if rest > 0 else ""
-    )
+    more = f" {count(rest, 'node')} more." if rest > 0 else ""
+    return f"In {alert.unit}, the runs that it rests on.{more}"
