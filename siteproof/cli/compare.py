@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.analysis.before_after import Word
-from siteproof.cli.shared import print_clocks, print_left_out
+from siteproof.cli.shared import print_clocks, print_left_out, print_table, print_text
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
@@ -27,7 +26,6 @@ COLOURS = {
     Word.CHANGED: "cyan",
     Word.SAME: "dim",
 }
-WIDTH = 132  # columns where nobody looks at a terminal
 MAX_WORST = 3  # nodes of a row
 MAX_LINES = 40  # of changes; --json has all of them
 
@@ -85,9 +83,6 @@ def _exit_code(result: Comparison) -> ExitCode:
 
 
 def _print(result: Comparison, names: list[str]) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
     table = Table(title=Text(f"A: {names[0]}, B: {names[1]}"), title_justify="left")
     for name in ("metric", "A", "B", "change", "noise", "verdict", "nodes", "worst nodes"):
         table.add_column(name, overflow="fold")
@@ -109,12 +104,9 @@ def _print(result: Comparison, names: list[str]) -> None:
             Text(_worst(row)),
         )
     if shown:
-        console.print(table)
+        print_table(table)
     if len(shown) < len(result.rows):
-        console.print(
-            f"{len(result.rows) - len(shown)} points of sweeps are the same, see --json",
-            highlight=False,
-        )
+        print_text(f"{len(result.rows) - len(shown)} points of sweeps are the same, see --json")
     for title, lines in (
         ("", result.not_comparable),
         ("only in A: ", result.only_a),
@@ -122,10 +114,10 @@ def _print(result: Comparison, names: list[str]) -> None:
         ("changed: ", result.changed),
     ):
         for why in lines[:MAX_LINES]:
-            console.print(f"{title}{full(why)}", markup=False, highlight=False)
+            print_text(f"{title}{full(why)}")
         if len(lines) > MAX_LINES:
-            console.print(f"{title}{len(lines) - MAX_LINES} more, see --json", highlight=False)
-    console.print(_last_line(result), markup=False, highlight=False)
+            print_text(f"{title}{len(lines) - MAX_LINES} more, see --json")
+    print_text(_last_line(result))
 
 
 def share(change: float | None) -> str:

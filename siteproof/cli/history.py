@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from rich.table import Table
+from rich.text import Text
 
 from siteproof import files
-from siteproof.cli.shared import bar
+from siteproof.cli.shared import bar, print_table
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, questions, views
 from siteproof.history.extract import Wanted
@@ -22,7 +24,6 @@ from siteproof.history.questions import interruptible
 from siteproof.record import campaign
 from siteproof.wording.findings import fulls
 
-WIDTH = 132  # columns if the output is not a terminal
 MAX_REFUSED = 40  # refused lines that are printed; --json has all of them
 MAX_ROWS = 1000  # rows of an answer that are printed; --csv and --json have all of them
 EXAMPLES = "\n\n".join(
@@ -239,19 +240,12 @@ def _plain(value: object) -> object:
 
 
 def _table(names: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
-    from rich.console import Console  # imported only if needed, as it takes a while
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
     table = Table()
     for name in names:
         table.add_column(Text(harmless(name)), overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
-    console.print(table)
+    print_table(table)
 
 
 def _cell(value: object) -> str:

@@ -10,14 +10,13 @@ from fractions import Fraction
 from statistics import median
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair
 from siteproof.analysis.daily import HIGH, LOW, NONE, Cell, rate_class
-from siteproof.cli.shared import json_option, which_samples
+from siteproof.cli.shared import json_option, print_table, print_text, which_samples
 from siteproof.errors import ExitCode
 from siteproof.export import documents
 from siteproof.links import matrix as made
@@ -28,7 +27,6 @@ from siteproof.sites import Site
 from siteproof.units import with_unit
 from siteproof.wording.findings import sentence
 
-WIDTH = 132  # columns where nobody looks at a terminal
 WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad
 STAR = 41  # nodes of a star that is shown whole: a line a client
 MAX_PAIRS_LISTED = 20  # bad ones, the worst first
@@ -65,17 +63,15 @@ def matrix(
         click.echo(documents.dumps({**head, **_record(metric, code, matrices, days)}))
         raise SystemExit(code)
     if not found:
-        click.echo(f"{metric}: no pair was measured, {chosen}")
+        print_text(f"{metric}: no pair was measured, {chosen}")
         raise SystemExit(code)
-    console = Console()
-    console = console if console.is_terminal else Console(width=WIDTH)
     title = f"{site.system.system}: {chosen}"
     if days:
-        _show_days(console, title, metric, days)
+        _show_days(title, metric, days)
     for one in matrices:
-        _show(console, title, one)
+        _show(title, one)
     for one in matrices:
-        _line(console, answer(one))
+        print_text(answer(one))
     raise SystemExit(code)
 
 
@@ -135,32 +131,32 @@ def answer(one: Matrix) -> str:
     return head + ("; ".join(parts) or "no bad pair") + tail
 
 
-def _show(console: Console, title: str, one: Matrix) -> None:
+def _show(title: str, one: Matrix) -> None:
     known = {*one.values, *one.failed, *one.missing}
     nodes = sorted({node for pair in known for node in pair}, key=_natural)
     head = f"{title}: {one.name} over {one.link}, {one.unit}"
     star = all((a in one.hubs) != (b in one.hubs) for a, b in known)
     whole = len(nodes) <= (STAR if star else WHOLE)
     if whole and star:
-        _star(console, head, one, known)
+        _star(head, one, known)
     elif whole:
-        _whole(console, f"{head}; rows send", one, known)
+        _whole(f"{head}; rows send", one, known)
     if one.blame.bad:
-        _bad(console, "bad pairs" if whole else f"{head}; bad pairs", one)
+        _bad("bad pairs" if whole else f"{head}; bad pairs", one)
     counts = f"{len(one.values)} pairs of {len(nodes)} nodes"
     typical = f", median {_value(median(one.values.values()), one.unit)}" if one.values else ""
     bad = f", {len(one.blame.bad)} bad" if one.blame.bad else ""
-    _line(console, counts + typical + bad)
-    _asymmetry(console, one)
+    print_text(counts + typical + bad)
+    _asymmetry(one)
     for pair in sorted(one.missing)[:FEW]:
-        _line(console, f"{_arrow(pair)}: {sentence(one.missing[pair])}")
+        print_text(f"{_arrow(pair)}: {sentence(one.missing[pair])}")
     if len(one.missing) > FEW:
-        _line(console, f"and {len(one.missing) - FEW} more pairs without a figure")
+        print_text(f"and {len(one.missing) - FEW} more pairs without a figure")
 
 
-def _star(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
+def _star(title: str, one: Matrix, known: set[Pair]) -> None:
     """A row a client: to its server, and from it where figures have a direction."""
-    _line(console, title)
+    print_text(title)
     table = Table()
     rows = sorted(
         {(b, a) if a in one.hubs else (a, b) for a, b in known},
@@ -172,11 +168,11 @@ def _star(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
         table.add_row(
             Text(client), Text(server), _cell(one, (client, server)), _cell(one, (server, client))
         )
-    console.print(table)
+    print_table(table)
 
 
-def _whole(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
-    _line(console, title)
+def _whole(title: str, one: Matrix, known: set[Pair]) -> None:
+    print_text(title)
     table = Table()
     table.add_column("", no_wrap=True)
     receivers = sorted({b for _, b in known}, key=_natural)
@@ -185,7 +181,7 @@ def _whole(console: Console, title: str, one: Matrix, known: set[Pair]) -> None:
     for sender in sorted({a for a, _ in known}, key=_natural):
         cells = [_cell(one, (sender, receiver)) for receiver in receivers]
         table.add_row(Text(sender), *cells)
-    console.print(table)
+    print_table(table)
 
 
 def _cell(one: Matrix, pair: Pair) -> Text:
@@ -198,9 +194,9 @@ def _cell(one: Matrix, pair: Pair) -> Text:
     return Text("?" if pair in one.missing else "", style="yellow")
 
 
-def _bad(console: Console, title: str, one: Matrix) -> None:
+def _bad(title: str, one: Matrix) -> None:
     """The culprits with all of their pairs in a row each, then links; the worst first."""
-    _line(console, title)
+    print_text(title)
     table = Table()
     for name in ("from", "to", "value", "worse than the others by", "explained by"):
         table.add_column(name, overflow="fold")
@@ -219,33 +215,31 @@ def _bad(console: Console, title: str, one: Matrix) -> None:
         value = one.failed[key].status if key in one.failed else _value(one.values[key], one.unit)
         share = "-" if key in one.failed or pair.deficit < 0 else f"{pair.deficit:.0%}"
         table.add_row(Text(key[0]), Text(key[1]), Text(value), share, "this link")
-    console.print(table)
+    print_table(table)
     left = max(len(links) - MAX_PAIRS_LISTED, 0) + max(
         len(one.blame.culprits) - MAX_PAIRS_LISTED, 0
     )
     if left:
-        _line(console, f"{left} more that are less bad are left out")
+        print_text(f"{left} more that are less bad are left out")
     for (a, b), sample in sorted(one.failed.items())[:FEW]:
-        _line(console, f"{a}>{b}: {sample.status}: {sample.why}")
+        print_text(f"{a}>{b}: {sample.status}: {sample.why}")
 
 
-def _asymmetry(console: Console, one: Matrix) -> None:
+def _asymmetry(one: Matrix) -> None:
     """Where the two directions of a pair differ."""
     found = made.asymmetries(one)
     if not found:
         return
     different = [a for a in found if a.share > ASYMMETRIC]
-    _line(
-        console,
+    print_text(
         f"directions differ by {median(a.share for a in found):.1%} in the median"
-        + (f", {len(different)} pairs by more than {ASYMMETRIC:.0%}" if different else ""),
+        + (f", {len(different)} pairs by more than {ASYMMETRIC:.0%}" if different else "")
     )
     for one_pair in different[:FEW]:
         better, worse = one_pair.better, one_pair.better[::-1]
-        _line(
-            console,
+        print_text(
             f"{_arrow(better)} {_value(one.values[better], one.unit)}, {_arrow(worse)} "
-            f"{one.values[worse]:.4g}: {one_pair.share:.0%} apart",
+            f"{one.values[worse]:.4g}: {one_pair.share:.0%} apart"
         )
 
 
@@ -261,10 +255,6 @@ def _natural(node: str) -> tuple[str, int, str]:
     """n2 before n10."""
     stem = node.rstrip("0123456789")
     return stem, int(node[len(stem) :] or 0), node
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 COLOURS = {"-": "bold red", "o": "yellow", "+": "green", "": ""}
@@ -336,7 +326,7 @@ class Daily:
         ]
 
 
-def _show_days(console: Console, title: str, metric: str, daily: Daily) -> None:
+def _show_days(title: str, metric: str, daily: Daily) -> None:
     days, bad = daily.cells, daily.bad
     dates = sorted({day for of_pair in days.values() for day in of_pair})
     head = f"{title}: {metric}, {daily.unit}, high low average by day (UTC)"
@@ -350,10 +340,10 @@ def _show_days(console: Console, title: str, metric: str, daily: Daily) -> None:
             Text(f"{pair[0]} > {pair[1]}"),
             *(_day_cell(days[pair].get(day), daily.rates) for day in dates[-DAYS:]),
         )
-    console.print(table)
+    print_table(table)
     for text in _notes(days, dates, daily.rates):
-        _line(console, text)
-    _line(console, _answer(metric, [pair for pair in ranked if bad[pair]], len(days), daily.rates))
+        print_text(text)
+    print_text(_answer(metric, [pair for pair in ranked if bad[pair]], len(days), daily.rates))
 
 
 def _mark(value: Fraction, rates: bool) -> str:

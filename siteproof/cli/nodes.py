@@ -6,13 +6,19 @@ from typing import Any
 
 import click
 from ClusterShell.NodeSet import NodeSet
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.cli.compare import share
-from siteproof.cli.shared import SET_ASIDE, json_option, print_left_out, which_answers
+from siteproof.cli.shared import (
+    SET_ASIDE,
+    json_option,
+    print_left_out,
+    print_table,
+    print_text,
+    which_answers,
+)
 from siteproof.errors import UserError
 from siteproof.export import documents
 from siteproof.nodes import states
@@ -30,7 +36,6 @@ COLOURS = {
     State.UNSTABLE: "yellow",
     State.UNTESTED: "dim",
 }
-WIDTH = 132  # columns where nobody looks at a terminal
 MAX_SETS = 5  # of nodes that lack the same values, the largest first
 MAX_RANKED = 20  # nodes of a metric that are shown, the worst first
 
@@ -89,13 +94,7 @@ def _inventory(system: str) -> NodeSet:
     return nodesets.of(node for role in roles for node in site.expected(role))
 
 
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=WIDTH)
-
-
 def _print(judged: Judgement, report: FleetReport) -> None:
-    console = _console()
     title = Text(f"{judged.site.system.system}: {judged.chosen}")
     table = Table(title=title, title_justify="left")
     for name in ("node", "state", "role", "why"):
@@ -110,8 +109,8 @@ def _print(judged: Judgement, report: FleetReport) -> None:
             Text(reasons[0] + more),
         )
     if table.row_count:
-        console.print(table)
-    _print_summary(console, judged, report)
+        print_table(table)
+    _print_summary(judged, report)
 
 
 def _bad_first(report: FleetReport) -> list[NodeReport]:
@@ -121,11 +120,11 @@ def _bad_first(report: FleetReport) -> list[NodeReport]:
     return sorted(bad, key=lambda n: (order.index(n.state), n.node))
 
 
-def _print_summary(console: Console, judged: Judgement, report: FleetReport) -> None:
+def _print_summary(judged: Judgement, report: FleetReport) -> None:
     """Warnings, what a retest would decide, and the node sets."""
 
     def line(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        print_text(text)
 
     for why in report.warnings:
         line(f"warning: {full(why)}")
@@ -191,17 +190,16 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
             Text(node.state, style=COLOURS[node.state]),
             *map(Text, _cells(node.metrics[metric])),
         )
-    console = _console()
-    console.print(table)
+    print_table(table)
     if len(ranked) > MAX_RANKED:
-        console.print(f"{len(ranked) - MAX_RANKED} better nodes are left out; --json has them")
+        print_text(f"{len(ranked) - MAX_RANKED} better nodes are left out; --json has them")
     for stage in judged.sessions.set_aside if judged.sessions else ():
-        console.print(f"{SET_ASIDE}{stage}", markup=False, highlight=False, soft_wrap=True)
+        print_text(f"{SET_ASIDE}{stage}")
     for why in report.warnings:
-        console.print(f"warning: {full(why)}", markup=False, highlight=False)
+        print_text(f"warning: {full(why)}")
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     shown = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
-    console.print(f"{metric}: {shown}", markup=False, highlight=False, soft_wrap=True)
+    print_text(f"{metric}: {shown}")
 
 
 def _cells(m: MetricReport) -> tuple[str, ...]:

@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 from ClusterShell.NodeSet import NodeSet
-from rich.console import Console
 from rich.table import Table
 
 from siteproof import files, nodesets, sites
 from siteproof.checks import selection, timetable
 from siteproof.checks.budget import TOO_FEW, UNSHARED
+from siteproof.cli.shared import print_table
 from siteproof.errors import UserError
 from siteproof.sites import Site
 
@@ -199,7 +199,7 @@ def _print(jobs: list[Job]) -> None:
             f"{job.node_hours:.1f}",
             f"{job.gigabytes:g}",
         )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    print_table(table)
     folder = files.folder()
     free = shutil.disk_usage(folder if folder.exists() else folder.parent).free / 10**9
     click.echo(f"samples and stage directories: {folder} ({free:.0f} GB free)")

@@ -6,13 +6,11 @@ import json
 from collections import Counter
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, sites
-from siteproof.cli.shared import which_system
-from siteproof.cli.verdict import WIDTH
+from siteproof.cli.shared import print_table, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.published import milestones, results
 from siteproof.published.judging import Answer, Judged, remarks
@@ -61,8 +59,8 @@ def published(system: str, everything: bool, as_json: bool) -> None:
     else:
         _print(tables if everything else tables[:1] if judged else [])
         for remark in on_time:
-            click.echo(f"timeline: {remark}")
-        click.echo(_answer(site.name, len(published), judged))
+            print_text(f"timeline: {remark}")
+        print_text(_answer(site.name, len(published), judged))
     raise SystemExit(_code(judged))
 
 
@@ -74,9 +72,6 @@ def _code(judged: list[Judged]) -> ExitCode:
 
 
 def _print(tables: list[Results]) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
     for one in tables:
         table = Table(
             title=Text(one.title),
@@ -88,7 +83,7 @@ def _print(tables: list[Results]) -> None:
             table.add_column(Text(name), overflow="fold", no_wrap=name in WHOLE)
         for row in one.rows:
             table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
-        console.print(table)
+        print_table(table)
 
 
 def _answer(name: str, samples: int, judged: list[Judged]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.table import Table
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
@@ -50,6 +51,16 @@ def console() -> Console:
     """The terminal; of a fixed width where the output goes to a file or a pipe."""
     screen = Console()
     return screen if screen.is_terminal else Console(width=WIDTH)
+
+
+def print_table(table: Table) -> None:
+    """A table, as wide as the terminal."""
+    console().print(table)
+
+
+def print_text(text: str) -> None:
+    """A line as it is, without control characters that a tool or a node wrote."""
+    click.echo(harmless(text))
 
 
 def print_line(screen: Console, text: str) -> None:

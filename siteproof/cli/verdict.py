@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from siteproof.cli.shared import SET_ASIDE, json_option, print_left_out, which_answers
+from siteproof.cli.shared import (
+    SET_ASIDE,
+    json_option,
+    print_left_out,
+    print_table,
+    print_text,
+    which_answers,
+)
 from siteproof.export import documents
 from siteproof.judge.severity import Verdict
 from siteproof.verdict.judgement import Judgement, judge_system
@@ -24,7 +30,6 @@ COLOURS = {
     Verdict.PASS: "green",
 }
 COLUMNS = ("criterion", "verdict", "worst value", "bound", "nodes", "age", "worst nodes, or why")
-WIDTH = 132  # columns where nobody looks at a terminal
 
 
 @click.command()
@@ -57,9 +62,6 @@ def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -
 
 
 def _print(judged: Judgement) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
     title = Text(f"{judged.site.system.system}: {judged.chosen}")
     table = Table(title=title, title_justify="left")
     for name in COLUMNS:
@@ -75,20 +77,18 @@ def _print(judged: Judgement) -> None:
             Text(age(result)),
             Text(reason(result)),
         )
-    console.print(table)
+    print_table(table)
     for why in judged.warnings:
-        console.print(f"warning: {warning(why)}", markup=False, highlight=False)
+        print_text(f"warning: {warning(why)}")
     for metric in judged.unjudged:
-        console.print(f"measured, and no criterion covers it: {metric}", markup=False)
+        print_text(f"measured, and no criterion covers it: {metric}")
     if skipped := [r.id for r in judged.verdicts if r.verdict is Verdict.SKIP and not r.excused]:
-        console.print(
+        print_text(
             f"could not be measured here: {', '.join(skipped)}; a waiver accepts that, "
-            "or not_here with its reason in the criterion",
-            markup=False,
-            highlight=False,
+            "or not_here with its reason in the criterion"
         )
     for line in judged.sessions.set_aside if judged.sessions else ():
-        console.print(f"{SET_ASIDE}{line}", markup=False, highlight=False, soft_wrap=True)
+        print_text(f"{SET_ASIDE}{line}")
     command = next_command(judged)
     last = last_line(judged) + (f"; next: {command}" if command else "")
-    console.print(last, markup=False, highlight=False, soft_wrap=True)
+    print_text(last)
