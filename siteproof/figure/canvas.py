@@ -51,22 +51,10 @@ def svg(name: str, title: str, caption: str, height: float, draw: Draw) -> str:
     draw: draws into an empty figure, and gives the PNGs that lie below everything.
     """
     placed: list[Placed] = []
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    drawn = save(
-        lambda made: placed.extend(draw(made)), "svg", WIDTH, height, name, metadata=nothing
-    ).decode()
-    head = (
-        f'viewBox="0 0 {WIDTH:g} {height:g}" width="100%" role="img" '
-        f'style="max-width:{WIDEST * WIDTH:.0f}px;height:auto"'
-    )
-    return _element(
-        drawn,
-        head,
-        title,
-        caption,
-        f'<rect width="{WIDTH:g}" height="{height:g}" fill="#ffffff"/>'
-        + "".join(_image(one, height) for one in placed),
-    )
+    drawn = save(lambda made: placed.extend(draw(made)), "svg", WIDTH, height, name)
+    head = f'width="100%" role="img" style="max-width:{WIDEST * WIDTH:.0f}px;height:auto"'
+    images = "".join(_image(one, height) for one in placed)
+    return _element(drawn, (WIDTH, height), head, title, caption, images)
 
 
 def save(
@@ -95,6 +83,8 @@ def save(
         "axes.axisbelow": True,
         "hatch.linewidth": 0.5,
     }
+    if kind == "svg":
+        options["metadata"] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     target = io.BytesIO()
     with mpl.rc_context():
         mpl.rcdefaults()  # without the user's own matplotlibrc
@@ -109,18 +99,19 @@ def save(
 
 def plain_svg(drawn: bytes, width: float, height: float, title: str) -> str:
     """An SVG for a file of its own, in points."""
-    size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}pt" height="{height:g}pt"'
-    return _element(
-        drawn.decode(),
-        size,
-        title,
-        "",
-        f'<rect width="{width:g}" height="{height:g}" fill="#ffffff"/>',
-    )
+    return _element(drawn, (width, height), f'width="{width:g}pt" height="{height:g}pt"', title)
 
 
-def _element(drawn: str, head: str, title: str, caption: str, below: str) -> str:
+def _element(
+    made: bytes,
+    size: tuple[float, float],
+    head: str,
+    title: str,
+    caption: str = "",
+    images: str = "",
+) -> str:
     """The element with title and description, without the names and digits that a page ignores."""
+    drawn, (width, height) = made.decode(), size
     start = drawn.index("<g ", drawn.index("<svg"))
     body = _TAG.sub(lambda tag: _lean(tag[0]), drawn[start:])
     text = f"<title>{escape(title, quote=False)}</title>"
@@ -128,7 +119,8 @@ def _element(drawn: str, head: str, title: str, caption: str, below: str) -> str
         text += f"<desc>{escape(caption, quote=False)}</desc>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'{head} font-family="{FONTS}" stroke-linejoin="round">{text}{below}\n'
+        f'viewBox="0 0 {width:g} {height:g}" {head} font-family="{FONTS}" stroke-linejoin="round">'
+        f'{text}<rect width="{width:g}" height="{height:g}" fill="#ffffff"/>{images}\n'
         + re.sub(r">\s*\n\s*<", ">\n<", body).rstrip()
         + "\n"
     )

@@ -58,9 +58,8 @@ class LinePlot:
 
 def svg(plots: Sequence[LinePlot]) -> str:
     """The plots below each other, as the text of one <svg> element."""
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     wide, high = WIDTH * UNITS, HEIGHT * UNITS * len(plots)
-    drawn = _save(plots, "svg", metadata=nothing)
+    drawn = _save(plots, "svg")
     return canvas.plain_svg(drawn, wide, high, "; ".join(p.title for p in plots))
 
 

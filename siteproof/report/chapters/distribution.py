@@ -181,19 +181,11 @@ def titles(found: Sequence[Fleet]) -> list[str]:
 def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one, title in zip(found, named, strict=False):
-        name = promised.own_name(anchor(one.key.metric), seen)
-        caption = _caption(one)
-        data = Distribution(
-            f"{title}, {one.unit}", one.unit, one.values, one.better, one.marks, _named(one, states)
-        )
-        yield Figure(
-            name,
-            title,
-            drawn.draw(name, caption, data),
-            caption,
-            _table(one, states),
-            [one.key.metric],
-        )
+        name, caption = promised.own_name(anchor(one.key.metric), seen), _caption(one)
+        bad, axis = _named(one, states), f"{title}, {one.unit}"
+        data = Distribution(axis, one.unit, one.values, one.better, one.marks, bad)
+        svg = drawn.draw(name, caption, data)
+        yield Figure(name, title, svg, caption, _table(one, states), [one.key.metric])
 
 
 def _bad(one: Fleet, states: FleetReport) -> list[str]:

@@ -219,16 +219,10 @@ def _figure(material: Material, found: Past, cells: Cells, name: str, title: str
         data = _map(found, cells, title, ranked, order="the worst first")
     else:
         data = _large_map(material, found, cells, title, rows, worst)
-    caption = _caption(cells, rows)
-    name = f"heatmap-{name}"
-    return Figure(
-        name,
-        title,
-        drawn.draw(name, caption, data),
-        caption,
-        _table(material, found, cells, worst or ranked[:1]),
-        [title] if title in found.metrics else [],
-    )
+    name, caption = f"heatmap-{name}", _caption(cells, rows)
+    table = _table(material, found, cells, worst or ranked[:1])
+    metrics = {title} & set(found.metrics)
+    return Figure(name, title, drawn.draw(name, caption, data), caption, table, metrics)
 
 
 def _map(found: Past, cells: Cells, title: str, shown: Sequence[int], **more: Any) -> HeatMap:

@@ -6,7 +6,7 @@ medians, as a single bad trial moves a mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean, median
@@ -34,6 +34,7 @@ DISAGREE = 0.01  # by so much of the first link the mean's share differs from th
 SHARES = ("median of the first", "mean of the first")
 
 Conditions = dict[str, str]
+Key = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -118,40 +119,38 @@ def _measured_under(sample: Sample) -> Conditions:
 
 def _quantities(site: Site, samples: Iterable[Sample]) -> list[Quantity]:
     """Every quantity that two links or more have."""
-    found: dict[tuple[str, Hashable], dict[str, list[Sample]]] = {}
+    found: dict[tuple[str, Key], dict[str, list[Sample]]] = {}
     for sample in samples:
         link = sample.conditions.get(NETWORK) or link_of(sample)
         metric = site.catalogue.get(sample.metric)
         if not link or metric is None or metric.better == "neither" or not is_exact(sample):
             continue
-        if (key := _key(site, sample)) is not None:
-            group = (sample.metric, tuple(sorted(key.items())))
-            found.setdefault(group, {}).setdefault(link, []).append(sample)
-    return _named(site, [links for links in found.values() if len(links) > 1])
-
-
-def _named(site: Site, found: Sequence[Mapping[str, Sequence[Sample]]]) -> list[Quantity]:
-    """Each quantity with its name. found: of each quantity the samples of each link."""
-    keys: dict[str, list[Conditions]] = {}
-    for links in found:
-        first = next(iter(links.values()))[0]
-        keys.setdefault(first.metric, []).append(_key(site, first) or {})
-    return [_quantity(site, links, keys) for links in found]
+        if (conditions := _key(site, sample)) is not None:
+            key = tuple(sorted(conditions.items()))
+            found.setdefault((sample.metric, key), {}).setdefault(link, []).append(sample)
+    compared = {group: links for group, links in found.items() if len(links) > 1}
+    quantities = []
+    for (metric_name, key), links in compared.items():
+        others = [dict(other) for name, other in compared if name == metric_name]
+        quantities.append(_quantity(site, links, dict(key), others))
+    return quantities
 
 
 def _quantity(
-    site: Site, samples: Mapping[str, Sequence[Sample]], keys: Mapping[str, Sequence[Conditions]]
+    site: Site,
+    samples: Mapping[str, Sequence[Sample]],
+    conditions: Conditions,
+    others: Sequence[Conditions],
 ) -> Quantity:
-    """All values are converted to the unit of the first link. keys: of all quantities, by metric"""
+    """One quantity in the unit of its first link. others: the conditions of all of its metric."""
     order = [link for link in (*NETWORKS, *site.system.links) if link in samples]
     first = samples[order[0]][0]
-    parts = _conditions(first, _key(site, first) or {}, keys[first.metric])
+    name = ", ".join([first.metric, *_conditions(first, conditions, others)])
     links = {
         link: [promised.converted(s.number, s.unit, first.unit) for s in _newest(samples[link])]
         for link in order
     }
-    name, better = ", ".join([first.metric, *parts]), site.catalogue[first.metric].better
-    return Quantity(name, first.metric, first.unit, better, links)
+    return Quantity(name, first.metric, first.unit, site.catalogue[first.metric].better, links)
 
 
 def _conditions(sample: Sample, key: Conditions, others: Sequence[Conditions]) -> Iterator[str]:
@@ -191,16 +190,9 @@ def _figure(origin: str, found: Sequence[Quantity]) -> Figure:
                 for link, values in one.links.items()
             ]
             groups.append((one.name, rows))
-    caption = _caption(found)
-    metrics = sorted({one.metric for one in found})
-    return Figure(
-        name,
-        title,
-        drawn.draw(name, caption, Ranges(title, groups)),
-        caption,
-        _table(found),
-        metrics,
-    )
+    caption, metrics = _caption(found), sorted({one.metric for one in found})
+    svg = drawn.draw(name, caption, Ranges(title, groups))
+    return Figure(name, title, svg, caption, _table(found), metrics)
 
 
 def _caption(found: Sequence[Quantity]) -> str:
@@ -230,21 +222,12 @@ def _table(found: Sequence[Quantity]) -> Table:
     rows = []
     for one in found:
         for link, values in one.links.items():
-            spread = [
-                figure(of(values), one.unit) if len(values) > 1 else "-" for of in (fmean, min, max)
-            ]
-            by_means = per_cent(one.share(link, fmean)) if len(values) > 1 else "-"
-            rows.append(
-                (
-                    one.name,
-                    link,
-                    str(len(values)),
-                    figure(median(values), one.unit),
-                    *spread,
-                    per_cent(one.share(link)),
-                    by_means,
-                )
-            )
+            middle, share = figure(median(values), one.unit), per_cent(one.share(link))
+            spread, by_means = ["-"] * 3, "-"
+            if len(values) > 1:
+                spread = [figure(of(values), one.unit) for of in (fmean, min, max)]
+                by_means = per_cent(one.share(link, fmean))
+            rows.append((one.name, link, str(len(values)), middle, *spread, share, by_means))
     note = (
         "Only values under the same conditions are compared. Shares are of the first link of each "
         "quantity; of a time, a larger share is longer."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from siteproof.judge.severity import Verdict, of_status
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.record.pair_units import LINK, of_pairs
-from siteproof.record.samples import PUBLISHED, Sample
+from siteproof.record.samples import PUBLISHED
 from siteproof.report import promised
 from siteproof.report.material import Material
 from siteproof.report.phrases import few, figure, nodes, percent_change
@@ -51,26 +51,21 @@ def chapter(material: Material) -> Section | None:
 
 def of_all(material: Material) -> list[Matrix]:
     """The matrices of what is judged; else of what others have published."""
-    site = material.site
-    found = [s for s in material.judged.samples if of_pairs(s) and s.header.mode != PUBLISHED]
+    own = [s for s in material.judged.samples if s.header.mode != PUBLISHED]
+    found = list(filter(of_pairs, own))
     if not found:
-        found = [
-            s for s in material.sessions.of(lambda head: head.mode == PUBLISHED) if of_pairs(s)
-        ]
-    return [m for name in _metrics(site, found) for m in matrix.collect(site, found, name)]
+        found = list(filter(of_pairs, material.sessions.of(lambda h: h.mode == PUBLISHED)))
+    names = _metrics(material.site, {sample.metric for sample in found})
+    return [one for name in names for one in matrix.collect(material.site, found, name)]
 
 
-def _metrics(site: Site, found: Sequence[Sample]) -> list[str]:
-    measured = {s.metric for s in found}
-    checks = {name.partition(".")[0] for name in measured if name.endswith(".*")}
-    return [
-        name
-        for name, m in site.catalogue.items()
-        if m.headline
-        and LINK in m.conditions
-        and (name in measured or name.partition(".")[0] in checks)
-        and units.kind(m.unit) != "text"
-    ]
+def _metrics(site: Site, measured: Collection[str]) -> Iterator[str]:
+    """The headline metrics of pairs that have a value, or whose whole check failed."""
+    for name, metric in site.catalogue.items():
+        wanted = LINK in metric.conditions and units.kind(metric.unit) != "text"
+        names = {name, f"{name.partition('.')[0]}.*"}
+        if metric.headline and wanted and not names.isdisjoint(measured):
+            yield name
 
 
 def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
@@ -90,16 +85,14 @@ def _ends(site: Site, one: Matrix) -> tuple[list[str], list[str], bool]:
     """Rows, columns, and whether these are two ends: a cell has both directions then."""
     every = {*one.values, *one.failed, *one.missing}
     senders, receivers = ({pair[n] for pair in every} for n in (0, 1))
-    link = site.system.links.get(one.link)
-    if link and one.blame.directed:
-        clients, servers = (set(ends(site, link)) for ends in (pairs.clients, pairs.servers))
-        if not clients & servers and (senders | receivers) <= clients | servers:
-            here = senders | receivers
-            return sorted(clients & here), sorted(servers & here), True
     if not one.blame.directed:
         return sorted(senders), sorted(receivers), False
-    both = sorted(senders | receivers)
-    return both, both, False
+    here = senders | receivers
+    if link := site.system.links.get(one.link):
+        clients, servers = (set(ends(site, link)) for ends in (pairs.clients, pairs.servers))
+        if clients.isdisjoint(servers) and here <= clients | servers:
+            return sorted(clients & here), sorted(servers & here), True
+    return sorted(here), sorted(here), False
 
 
 def _kinds(one: Matrix) -> dict[Pair, int]:

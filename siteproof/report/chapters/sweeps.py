@@ -166,14 +166,10 @@ def _drawn(found: Sequence[_Figures], published: Sequence[PublishedCurve]) -> It
             landmarks = [c for c in published if over_tasks and c.metric == first.metric]
             caption = _caption(plot, first.unit, landmarks)
             plot = _with_landmarks(plot, first.unit, landmarks)
-            yield Figure(
-                name,
-                f"{plot.title}, {first.unit}",
-                drawn.draw(name, caption, plot),
-                caption,
-                _table(shown, sweep.several, landmarks),
-                _metrics(first.metric),
-            )
+            svg = drawn.draw(name, caption, plot)
+            table = _table(shown, sweep.several, landmarks)
+            title = f"{plot.title}, {first.unit}"
+            yield Figure(name, title, svg, caption, table, _metrics(first.metric))
 
 
 def _with_landmarks(plot: LinePlot, unit: str, landmarks: Sequence[PublishedCurve]) -> LinePlot:
