@@ -36,7 +36,7 @@ import made_series as made
 import numpy as np
 from measuring import Misuse, main, parser, table
 
-from siteproof.analysis import drift, shape, steps
+from siteproof.analysis import drift, screen, shape
 
 TOLERANCE = 5  # runs
 SIZES = (3, 5)  # robust sd of a step
@@ -109,11 +109,11 @@ class Trials:
 
     def _found(self, values: made.Floats) -> Iterator[tuple[str, float, int, list[int]]]:
         begin = time.process_time()
-        flagged = steps.screen(values)
+        flagged = screen.screen(values)
         share = (time.process_time() - begin) / len(values)
         for row, series in enumerate(values):
             begin = time.process_time()
-            found = steps.find(series) if flagged[row] else []
+            found = shape.explain(None, series).steps if flagged[row] else []
             yield OURS, share + time.process_time() - begin, row, found
         for python in self.peers:
             yield from peer(python, values)

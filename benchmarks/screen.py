@@ -21,7 +21,7 @@ import made_series as made
 import numpy as np
 from measuring import Misuse, main, parser
 
-from siteproof.analysis import steps
+from siteproof.analysis import screen, shape
 
 TOLERANCE = 5  # runs
 GAPS = 0.02
@@ -76,11 +76,11 @@ def benchmark() -> None:
     values *= made.CV * made.LEVEL  # in place: a copy would be the peak
     values += made.LEVEL
     held = peak()
-    steps.find(values[0])  # the libraries are loaded
+    shape.explain(None, values[0])  # the libraries are loaded
     begin = time.process_time()
-    flagged = np.flatnonzero(steps.screen(values))
+    flagged = np.flatnonzero(screen.screen(values))
     screened = time.process_time()
-    found = {int(row): steps.find(values[row]) for row in flagged}
+    found = {int(row): shape.explain(None, values[row]).steps for row in flagged}
     ended = time.process_time()
     hits = sum(made.matched(found.get(row, []), where, TOLERANCE) for row, where in truth.items())
     false = sum(bool(where) for row, where in found.items() if row not in truth)

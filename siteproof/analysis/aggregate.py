@@ -1,10 +1,10 @@
 """What a link carries while all of its pairs run: the mean of their sum, the best second, fairness.
 
-A tool tells in whole seconds when a run began (iperf3 3.12), so a pair's intervals may truly lie up
-to UNKNOWN later than they say, each pair's by another part of it. Therefore a second at either end
-of the time that all have in common does not count, and what counts was moved while all ran. It also
-means that a "second" of two pairs may lie up to a second apart: the peak of rates that swing faster
-than that is too high or too low. That the clients' clocks agree is assumed (NTP).
+A tool prints in whole seconds when a run began (iperf3 3.12), so a pair's intervals may truly lie
+up to UNKNOWN later than printed, each pair's by another part of it. Therefore a second at either
+end of the time that all have in common does not count, and what counts was moved while all ran. It
+also means that a "second" of two pairs may lie up to a second apart: the peak of rates that swing
+faster than that is too high or too low. That the clients' clocks agree is assumed (NTP).
 
 Fairness: Jain, Chiu and Hawe, A Quantitative Measure of Fairness and Discrimination for Resource
 Allocation in Shared Computer Systems, DEC-TR-301 (1984): 1 if all are alike, 1/n if one has it all.
@@ -22,10 +22,10 @@ from siteproof.errors import OutputError
 if TYPE_CHECKING:
     from siteproof.parsers.iperf3 import Interval
 
-UNKNOWN = 1  # seconds by which an interval may truly be later than it says
+UNKNOWN = 1  # seconds by which an interval may truly be later than printed
 ENOUGH = Fraction(1, 2)  # of the shortest run: less in common is no measurement of all together
 LONGEST = 86400  # seconds that any run may last
-GAP = Fraction(1, 100)  # of a pair's time in which its intervals may say nothing
+GAP = Fraction(1, 100)  # of a pair's time that its intervals may leave out
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Together:
 def together(moved: Mapping[str, Sequence[Interval]]) -> Together:
     """All pairs together, from each pair's intervals. Raises OutputError.
 
-    moved: by the pair's name; intervals in the order of time, as the client's clock says.
+    moved: by the pair's name; intervals in the order of time, by the client's clock.
     """
     runs = {name: _seconds(name, intervals) for name, intervals in moved.items()}
     begin = max(first for first, _ in runs.values()) + UNKNOWN
@@ -78,8 +78,8 @@ def _seconds(name: str, intervals: Sequence[Interval]) -> tuple[Fraction, Fracti
         raise OutputError(f"{name}: no interval counts", "invalid")
     first = Fraction(intervals[0].start)
     last = Fraction(intervals[-1].start) + Fraction(intervals[-1].seconds)
-    told = sum(Fraction(row.seconds) for row in intervals)
-    if not 0 < last - first <= LONGEST or abs(told - (last - first)) > GAP * (last - first):
+    total = sum(Fraction(row.seconds) for row in intervals)
+    if not 0 < last - first <= LONGEST or abs(total - (last - first)) > GAP * (last - first):
         raise OutputError(f"{name}: its intervals do not follow each other", "invalid")
     return first, last
 

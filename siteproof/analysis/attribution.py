@@ -1,9 +1,10 @@
-"""Who is behind the bad pairs: a node as sender, as receiver or as both, or one link.
+"""Which node explains the bad pairs, as sender, as receiver or as both, or which link.
 
 Peeling: a node's figure is the median over its peers, on the better side where there are two, so
 that more than half of its pairs must be bad. Figures far below the others' (robust z, as in
 siteproof.analysis.slow_nodes) are suspects; the one that explains most is accused, its pairs leave,
-and the rest is looked at again, so that nobody pays for a bad peer. What is bad then is a link.
+and the rest is looked at again, so that no node is accused for a bad peer. What is bad then is a
+link.
 The idea of medians by row and column: Tukey, Exploratory Data Analysis (1977), median polish.
 Unlike its sums, a pair's speed is that of its worse end, so a node takes all of its pairs along.
 """
@@ -35,9 +36,9 @@ Misses = Callable[[float], bool]
 
 @dataclass(frozen=True)
 class Culprit:
-    """A node that is behind bad pairs. sides: SENDER, RECEIVER or both; none without direction.
+    """A node that explains bad pairs. sides: SENDER, RECEIVER or both; none without direction.
 
-    deficit: of the median over its pairs, beside the other nodes'. peers: how many.
+    deficit: of the median over its pairs, against the other nodes'. peers: how many.
     """
 
     node: str
@@ -63,7 +64,7 @@ class BadPair:
 class Blame:
     """The answer. bad: all bad pairs, explained or not. median: of the good ones.
 
-    directed: whether some pair was measured in both directions; else nothing is said of sides.
+    directed: whether some pair was measured in both directions; else sides have no meaning.
     """
 
     culprits: tuple[Culprit, ...]
@@ -74,19 +75,22 @@ class Blame:
 
     @property
     def alone(self) -> list[str]:
-        """The bad links in words, the worst first: `a>b`, or `a<>b` where both ways are bad."""
-        seen = {(p.sender, p.receiver) for p in self.links}
-        return [
-            f"{a}<>{b}" if (b, a) in seen else f"{a}>{b}"
-            for a, b in ((p.sender, p.receiver) for p in self.links)
-            if (b, a) not in seen or a < b
-        ]
+        """The bad links by name, the worst first: `a>b`, or `a<>b` where both ways are bad."""
+        ways = {(p.sender, p.receiver) for p in self.links}
+        found = []
+        for p in self.links:
+            both = (p.receiver, p.sender) in ways
+            if not both:
+                found.append(f"{p.sender}>{p.receiver}")
+            elif p.sender < p.receiver:
+                found.append(f"{p.sender}<>{p.receiver}")
+        return found
 
 
 def figures(trials: Mapping[Pair, Sequence[float]], better: str) -> dict[Pair, float]:
-    """The median of each pair's trials; of a pair that was tried in vain the worst there is."""
+    """The median of each pair's trials; of a pair without a value the worst there is."""
     worst = 0.0 if better == "higher" else inf
-    return {pair: median(held) if held else worst for pair, held in trials.items()}
+    return {pair: median(values) if values else worst for pair, values in trials.items()}
 
 
 def blame(
@@ -96,25 +100,28 @@ def blame(
     hubs: Collection[str] = (),
     misses: Misses = lambda _value: False,
 ) -> Blame:
-    """Who is behind the bad pairs.
+    """Which nodes and links explain the bad pairs.
 
-    trials: by directed pair, all in one unit and above 0; none of a pair that was tried in vain.
+    trials: by directed pair, all in one unit and above 0; none of a pair that gave no value.
     better: higher or lower. hubs: the servers of a star, whose clients have no other peer.
     misses: whether a figure breaks its contract, which makes it bad, however alike all are.
     """
     values = figures(trials, better)
     directed = any((b, a) in values for a, b in values)
-    groups = [
-        _Group(held, better, hubs, misses, directed) for held in _alike(values, hubs, directed)
-    ]
-    found = [culprit for group in groups for culprit in group.peeled()]
-    links = [bad for group in groups for bad in group.links()]
-    good = [v for g in groups for pair, v in g.values.items() if pair not in g.bad]
+    culprits: list[Culprit] = []
+    links: list[BadPair] = []
+    bad: set[Pair] = set()
+    for alike in _alike(values, hubs, directed):
+        group = _Group(alike, better, hubs, misses, directed)
+        culprits += group.peeled()
+        links += group.links()
+        bad |= group.bad
+    good = [value for pair, value in values.items() if pair not in bad] or list(values.values())
     return Blame(
-        tuple(sorted(_joined(found), key=lambda c: (-c.deficit, c.node))),
+        tuple(sorted(_joined(culprits), key=lambda c: (-c.deficit, c.node))),
         tuple(sorted(links, key=lambda p: (-p.deficit, p.sender, p.receiver))),
-        frozenset(pair for group in groups for pair in group.bad),
-        median(good) if good else median(values.values()) if values else 0.0,
+        frozenset(bad),
+        median(good) if good else 0.0,
         directed,
     )
 
@@ -132,11 +139,15 @@ def asymmetries(values: Mapping[Pair, float], better: str) -> list[Asymmetry]:
     found = []
     for (a, b), one in values.items():
         other = values.get((b, a))
-        if other is None or a > b or not all(isfinite(v) and v > 0 for v in (one, other)):
+        if other is None or a > b or not (_is_usable(one) and _is_usable(other)):
             continue
         first = one >= other if better == "higher" else one <= other
         found.append(Asymmetry((a, b) if first else (b, a), 1 - min(one, other) / max(one, other)))
     return sorted(found, key=lambda a: (-a.share, a.better))
+
+
+def _is_usable(value: float) -> bool:
+    return isfinite(value) and value > 0
 
 
 def limit(count: int) -> float:
@@ -196,22 +207,24 @@ class _Group:
 
     def links(self) -> list[BadPair]:
         """The bad pairs that remain; after peeling."""
+        sender, receiver = self.sides
         remain = {
             (a, b): v
             for (a, b), v in self.values.items()
-            if (b, self.sides[1]) in self.live.get((a, self.sides[0]), {})
+            if (b, receiver) in self.live.get((a, sender), {})
         }
         fleet = self._middle((remain or self.values).values())
         self.bad = {pair for pair, v in self.values.items() if self._is_bad(v, fleet)}
-        return [
-            BadPair(*pair, v if isfinite(v) and v > 0 else None, self._deficit(v, fleet))
-            for pair, v in remain.items()
-            if pair in self.bad
-        ]
+        found = []
+        for pair, value in remain.items():
+            if pair in self.bad:
+                known = value if _is_usable(value) else None
+                found.append(BadPair(*pair, known, self._deficit(value, fleet)))
+        return found
 
     def _round(self) -> list[Culprit]:
-        """Those who can be accused beside the fleet as it stands, whoever explains most first."""
-        own = {unit: self._figure(held.values()) for unit, held in self.live.items()}
+        """Those who can be accused by the fleet as it stands, the one that explains most first."""
+        own = {unit: self._figure(pairs.values()) for unit, pairs in self.live.items()}
         # A server's figure is the median of its clients': counted again, it would shrink the MAD.
         fleet = self._middle([v for (node, _), v in own.items() if node not in self.hubs])
         suspects = {unit for unit, figure in own.items() if self._is_bad(figure, fleet)}
@@ -229,20 +242,19 @@ class _Group:
 
     def _guilty(self, unit: Unit, fleet: Middle) -> bool:
         """Whether a suspect's pairs are bad, and its peers good with others."""
-        held = self.live[unit]
-        if not self._is_bad(self._figure(held.values()), fleet):
-            return False  # those accused before have taken its bad pairs along
-        others = [
-            self._figure([v for other, v in self.live[peer].items() if other != unit])
-            for peer in held
-            if len(self.live[peer]) > 1
-        ]
-        good = sum(not self._is_bad(figure, fleet) for figure in others)
+        pairs = self.live[unit]
+        if not self._is_bad(self._figure(pairs.values()), fleet):
+            return False  # its bad pairs were explained by those accused before
         if unit[0] in self.hubs:
-            return len(held) > 1 and all(self._is_bad(v, fleet) for v in held.values())
-        if self.hubs and len(held) == 1:
+            return len(pairs) > 1 and all(self._is_bad(v, fleet) for v in pairs.values())
+        good = sum(self._is_good_with_others(peer, unit, fleet) for peer in pairs)
+        if self.hubs and len(pairs) == 1:
             return good == 1  # its server is good with others: it is the client or its cable
-        return len(held) > 1 and good > 1
+        return len(pairs) > 1 and good > 1
+
+    def _is_good_with_others(self, peer: Unit, unit: Unit, fleet: Middle) -> bool:
+        others = [value for other, value in self.live[peer].items() if other != unit]
+        return bool(others) and not self._is_bad(self._figure(others), fleet)
 
     def _remove(self, unit: Unit) -> None:
         for peer in self.live.pop(unit):
@@ -254,8 +266,8 @@ class _Group:
         return (median_high if self.better == "higher" else median_low)(values)
 
     def _middle(self, values: Iterable[float]) -> Middle:
-        """Where the figures stand; values tried in vain stand for no spread."""
-        usable = [v for v in values if isfinite(v) and v > 0]
+        """Where the values stand; pairs without a value do not count for the spread."""
+        usable = [v for v in values if _is_usable(v)]
         return rules.middle(usable or [0.0])
 
     def _explains(self, unit: Unit, fleet: Middle) -> float:
@@ -267,7 +279,7 @@ class _Group:
         return rules.standing(value, fleet, self.better)[1] if isfinite(value) else 1.0
 
     def _is_bad(self, value: float, fleet: Middle) -> bool:
-        if self.misses(value) or not isfinite(value) or value <= 0:
+        if self.misses(value) or not _is_usable(value):
             return True
         z, deficit = rules.standing(value, fleet, self.better)
         if z is not None and deficit >= HALF:  # of a rate; a time has no such floor

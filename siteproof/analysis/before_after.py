@@ -1,10 +1,10 @@
-"""Two measurements of one thing, before and after: better, worse, the same, or not to be told.
+"""Two measurements of one thing, before and after: better, worse, the same, or undecidable.
 
-What one value can show: nobody knows its noise, so it is taken from what shared storage did when
+What one value can show: its noise is not known, so it is taken from what shared storage did when
 the same was measured twice and nothing was changed. In Table 2 of PTI-TR16-005 the serial rates of
 April 2016 and of the review panel's rerun in May differ, at the two sites, by +5.7, -5.7, -12.0 and
 -15.9 %, though each is a mean of several runs. A change of less than a fifth is therefore no news,
-better or worse; a larger one is, and still is marked as resting on one value.
+better or worse; a larger one is, and is marked as resting on one value.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from statistics import median
 
 from siteproof.analysis.slow_nodes import middle
 
-LEAST = 0.02  # a smaller change is not worth a word
+LEAST = 0.02  # a smaller change does not matter
 ERRORS = 3  # robust standard deviations of the medians
-FEWEST = 2  # values without which nobody knows the noise …
+FEWEST = 2  # values; of fewer the noise is not known …
 ONE_VALUE = 0.20  # … and the least change that a single one shows: see above
 
 
-class Word(StrEnum):
-    """What became of a figure."""
+class Effect(StrEnum):
+    """What became of a metric."""
 
     WORSE = "worse"
     CHANGED = "changed"  # where no direction is good
@@ -44,13 +44,13 @@ class Change:
     after: float
     change: float | None
     noise: float
-    word: Word
+    effect: Effect
     one_value: bool
 
     @property
-    def told(self) -> str:
-        """The word, and that it rests on one value."""
-        return f"{self.word} (one value)" if self.one_value else str(self.word)
+    def text(self) -> str:
+        """The effect, and that it rests on one value."""
+        return f"{self.effect} (one value)" if self.one_value else str(self.effect)
 
 
 def compare(before: Sequence[float], after: Sequence[float], better: str) -> Change:
@@ -67,20 +67,20 @@ def compare(before: Sequence[float], after: Sequence[float], better: str) -> Cha
     limit = ONE_VALUE if one else max(LEAST, ERRORS * noise)
     size = abs(change) if change is not None else float(second.median != 0)
     if size == 0:
-        word = Word.SAME
+        effect = Effect.SAME
     elif size < limit:
-        word = Word.UNDECIDABLE if one else Word.SAME
+        effect = Effect.UNDECIDABLE if one else Effect.SAME
     else:
-        word = _direction(second.median - first.median, better)
-    return Change(first.median, second.median, change, noise, word, one)
+        effect = _direction(second.median - first.median, better)
+    return Change(first.median, second.median, change, noise, effect, one)
 
 
 def worst(
     before: Mapping[str, float], after: Mapping[str, float], better: str
 ) -> list[tuple[str, float]]:
-    """The nodes that lost clearly more than their sisters, the worst first, each with its change.
+    """The nodes that lost clearly more than the others, the worst first, each with its change.
 
-    before, after: one figure a node. A fall of all nodes is told by the medians.
+    before, after: one value for each node. A fall of all nodes is in the medians.
     """
     sign = -1 if better == "lower" else 1
     changes = {
@@ -90,9 +90,9 @@ def worst(
     }
     if not changes or better == "neither":
         return []
-    usual = middle([sign * c for c in changes.values()])
-    spread = ERRORS * usual.sd if usual.count > FEWEST else 0.0
-    limit = min(0.0, usual.median) - max(LEAST, spread)
+    typical = middle([sign * c for c in changes.values()])
+    spread = ERRORS * typical.sd if typical.count > FEWEST else 0.0
+    limit = min(0.0, typical.median) - max(LEAST, spread)
     lost = [(node, change) for node, change in changes.items() if sign * change <= limit]
     return sorted(lost, key=lambda item: (sign * item[1], item[0]))
 
@@ -106,7 +106,7 @@ def _noise(before: Sequence[float], after: Sequence[float]) -> float:
     return hypot(*parts)
 
 
-def _direction(difference: float, better: str) -> Word:
+def _direction(difference: float, better: str) -> Effect:
     if better == "neither":
-        return Word.CHANGED
-    return Word.BETTER if (difference > 0) == (better == "higher") else Word.WORSE
+        return Effect.CHANGED
+    return Effect.BETTER if (difference > 0) == (better == "higher") else Effect.WORSE

@@ -1,7 +1,7 @@
 """What has grown on a node between two looks at its counters, such as around a campaign.
 
 A counter starts again at zero when its node boots, so deltas are of one boot only. Within one, a
-counter that fell has wrapped around, or was reset by somebody, and which of the two is said.
+counter that fell has wrapped around, or was reset; the two are distinguished.
 """
 
 from __future__ import annotations
@@ -63,10 +63,14 @@ def around(samples: Sequence[Sample]) -> tuple[dict[str, Look], dict[str, Look]]
             when = sample.header.job_order
             if metric != "not_read":
                 looks.setdefault(sample.node, {}).setdefault(when, {})[name] = sample.value
-    twice = {node: [held[k] for k in sorted(held)] for node, held in looks.items() if len(held) > 1}
+    twice = {
+        node: [of_node[k] for k in sorted(of_node)]
+        for node, of_node in looks.items()
+        if len(of_node) > 1
+    }
     return (
-        {node: held[0] for node, held in twice.items()},
-        {node: held[-1] for node, held in twice.items()},
+        {node: in_order[0] for node, in_order in twice.items()},
+        {node: in_order[-1] for node, in_order in twice.items()},
     )
 
 

@@ -7,6 +7,7 @@ day on which nothing succeeded has none. Trials that print the same figure are t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -14,7 +15,7 @@ from fractions import Fraction
 
 # The legend: below 25, 25 to 50, above 50 MB/s; that 25 and 50 are in the middle is our reading.
 LOW, HIGH = 25, 50
-# Its four categories, the first that occurred on a day is told; every other status is `gen`.
+# Its four categories, the first that occurred on a day is shown; every other status is `gen`.
 CATEGORIES = {"login": "login", "timeout": "timeout", "checksum": "checksum"}
 GENERIC = "gen"
 NONE = "N/A"
@@ -36,7 +37,7 @@ class Attempt:
 class Cell:
     """A pair's day. highest, lowest, average: of the successes; None where there was none.
 
-    errors: how often each category occurred, in the order in which they are told.
+    errors: how often each category occurred, in the order in which they are shown.
     """
 
     highest: Fraction | None
@@ -53,13 +54,13 @@ class Cell:
 
 def daily(attempts: Iterable[Attempt]) -> dict[Pair, dict[date, Cell]]:
     """Each pair's days in UTC, oldest first."""
-    held: dict[Pair, dict[date, list[Attempt]]] = {}
+    found: dict[Pair, dict[date, list[Attempt]]] = {}
     for one in attempts:
         day = one.time.astimezone(UTC).date()
-        held.setdefault(one.pair, {}).setdefault(day, []).append(one)
+        found.setdefault(one.pair, {}).setdefault(day, []).append(one)
     return {
         pair: {day: _cell(trials) for day, trials in sorted(days.items())}
-        for pair, days in held.items()
+        for pair, days in found.items()
     }
 
 
@@ -77,8 +78,8 @@ def rate_class(value: Fraction) -> str:
 
 def _cell(trials: list[Attempt]) -> Cell:
     good = [t.value for t in trials if t.value is not None]
-    told = [category(t.status) for t in trials if t.value is None]
-    errors = {name: told.count(name) for name in (*CATEGORIES.values(), GENERIC) if name in told}
+    failed = Counter(category(t.status) for t in trials if t.value is None)
+    errors = {name: failed[name] for name in (*CATEGORIES.values(), GENERIC) if failed[name]}
     if not good:
         return Cell(None, None, None, len(trials), errors)
     average = sum(good, Fraction(0)) / len(good)

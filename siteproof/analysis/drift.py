@@ -14,22 +14,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.season import Season, screen_seasons, season
 from siteproof.analysis.spread import CLIP, YEAR, Floats, robust_sd, timed, variance_factor
 
-__all__ = [
-    "NO_DRIFT",
-    "Drift",
-    "Season",
-    "screen_seasons",
-    "season",
-    "slope",
-    "theil_sen",
-    "worth_an_alert",
-]
-
-MOST = 200  # values whose pairs are all compared; of more, a part
-FEWEST = 8  # values without which no slope is told
+MAX_ALL_PAIRS = 200  # values whose pairs are all compared; of more, a part
+FEWEST = 8  # values; of fewer no slope is computed
 LOOK = 2.0  # standard errors of a correlation, below which no slope is sought
 WIDE = 3.29  # of the interval: 99.9 %
 MIN_RELATIVE = 0.02  # of the median, over the whole time: less is worth no alert
@@ -136,9 +124,9 @@ def theil_sen(
 
 @lru_cache(maxsize=8)
 def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """All pairs of so many values; of more than MOST, those of every second, third … with all."""
+    """All pairs of so many values; of more than MAX_ALL_PAIRS every second, third … of them."""
     first, second = np.triu_indices(size, 1)
-    if size <= MOST:
+    if size <= MAX_ALL_PAIRS:
         return first, second
-    use = (first + second) % -(-size // MOST) == 0
+    use = (first + second) % -(-size // MAX_ALL_PAIRS) == 0
     return first[use], second[use]

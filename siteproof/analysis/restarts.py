@@ -1,7 +1,7 @@
 """Nodes that restarted while they were tested, or whose slurmd did, when most others did not.
 
-A node that flaps measures well between two falls, so its figures do not tell. What tells is the age
-of the node and of its slurmd at each look: younger than the session, or another one than before.
+A node that flaps measures well between two falls, so its values do not show it. The age of the node
+and of its slurmd at each look does: younger than the session, or another one than before.
 Where many restarted, somebody works on the machine, and no node is accused.
 """
 
@@ -61,7 +61,7 @@ def are_many(restarted: Sequence[Finding], nodes: int) -> bool:
 
 def looks(samples: Sequence[Sample]) -> dict[str, list[Look]]:
     """The looks at each node, oldest first."""
-    held: dict[str, dict[JobOrder, dict[str, Decimal | str]]] = {}
+    found: dict[str, dict[JobOrder, dict[str, Decimal | str]]] = {}
     heads: dict[JobOrder, Header] = {}
     for sample in samples:
         check, _, metric = sample.metric.partition(".")
@@ -71,10 +71,10 @@ def looks(samples: Sequence[Sample]) -> dict[str, list[Look]]:
         key = head.job_order
         heads[key] = head
         name = " ".join([metric, *sample.dims.values()])
-        held.setdefault(sample.node, {}).setdefault(key, {})[name] = sample.value
+        found.setdefault(sample.node, {}).setdefault(key, {})[name] = sample.value
     return {
         node: [_look(heads[key], jobs[key]) for key in sorted(jobs) if "uptime" in jobs[key]]
-        for node, jobs in held.items()
+        for node, jobs in found.items()
     }
 
 
@@ -132,7 +132,7 @@ def _another_slurmd(look: Look, before: Look | None) -> bool:
 
 def _finding(look: Look, what: str, age: float | None = None) -> Finding:
     time = datetime.fromtimestamp(look.time, UTC)
-    held = {"what": what, "age": age, "time": f"{time:%H:%M:%S} UTC", "needed": RETESTS}
+    details = {"what": what, "age": age, "time": f"{time:%H:%M:%S} UTC", "needed": RETESTS}
     metric = "uptime" if what == "node" else SLURMD
     since = time.isoformat(timespec="seconds")
-    return finding.of(Kind.RESTARTED, held, check=CHECK, metric=f"{CHECK}.{metric}", since=since)
+    return finding.of(Kind.RESTARTED, details, check=CHECK, metric=f"{CHECK}.{metric}", since=since)

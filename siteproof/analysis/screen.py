@@ -40,7 +40,7 @@ def screen(values: ArrayLike, *, threshold: float = THRESHOLD) -> NDArray[np.boo
 
 
 def _flagged(table: Floats, threshold: float) -> NDArray[np.bool_]:
-    """One batch: the greatest of all sums beside the threshold."""
+    """One batch: the greatest of all sums against the threshold."""
     scaled, there = _scaled(table)
     limit = np.where(there.sum(axis=1) < SHORT, min(threshold, SHORT_THRESHOLD), threshold)
     flagged = np.zeros(len(table), dtype=bool)

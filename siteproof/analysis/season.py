@@ -24,8 +24,8 @@ from siteproof.analysis.spread import (
 )
 
 DAY, HOUR = 86400.0, 3600.0
-FEWEST = 8  # values without which no pattern is told
-CHANCE = 1e-4  # of a pattern by chance that is still told
+FEWEST = 8  # values; of fewer no pattern is sought
+CHANCE = 1e-4  # of a pattern by chance that still counts
 SEASON_SD = 1.0  # robust sd between the lowest and the highest group
 OFTEN = 4  # so many weeks, or days, a group must have been seen in
 YEARS = 1.9  # so long must a series be before a year is a pattern

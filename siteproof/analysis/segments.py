@@ -2,7 +2,7 @@
 
 Arlot, Celisse, Harchaoui, A Kernel Multiple Change-point Algorithm via Model Selection, JMLR 20
 (2019), as `ruptures` has it. Its kernel is bounded, so that an outlier counts once, however far off
-it is. A change point stays only if the medians beside it differ by more than the scatter explains,
+it is. A change point stays only if the medians around it differ by more than the scatter explains,
 also where neighbouring values resemble each other.
 """
 
@@ -33,12 +33,11 @@ class Segments:
     """Values without gaps, and where their level changes."""
 
     values: Floats
-    min_size: int = LEAST
 
     @cached_property
     def steps(self) -> list[int]:
         """The first index of each segment but the first; the weakest are given up one by one."""
-        found = change_points(self.values, self.min_size)
+        found = change_points(self.values)
         while found:
             parts, away, sd, factor = self._cut(found)
             strength = [_strength(*two, sd, factor) for two in pairwise(parts)]
@@ -102,15 +101,15 @@ class Segments:
         return parts, away, sd, variance_factor(away, sd)
 
 
-def change_points(values: Floats, min_size: int) -> list[int]:
+def change_points(values: Floats) -> list[int]:
     """What the search with penalty log n finds, unconfirmed."""
-    spread = float(np.ptp(values)) if values.size >= 2 * min_size else 0.0
+    spread = float(np.ptp(values)) if values.size >= 2 * LEAST else 0.0
     if spread <= SAME * float(np.abs(values).max(initial=0.0)):
         return []
     scaled = (values - np.median(values)) / spread
     from ruptures import KernelCPD  # half a second, which only those who search should pay
 
-    search = KernelCPD("rbf", min_size=min_size, params={"gamma": _gamma(scaled)})
+    search = KernelCPD("rbf", min_size=LEAST, params={"gamma": _gamma(scaled)})
     found: list[int] = search.fit(scaled[:, None]).predict(pen=log(values.size))
     return found[:-1]
 

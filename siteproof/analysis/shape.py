@@ -69,7 +69,7 @@ def screen_all(times: ArrayLike, values: ArrayLike) -> NDArray[np.bool_]:
     return screen(values) | calendar.screen_seasons(times, values) | of_modes(values)
 
 
-def explain(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST) -> Shape:
+def explain(times: ArrayLike | None, values: ArrayLike) -> Shape:
     """The explanation that fits best. values that are not finite are gaps.
 
     times: seconds, datetime64 or datetimes; None: evenly spaced, and no season is sought.
@@ -80,7 +80,7 @@ def explain(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST
     seconds, known, order = seconds[left_out:], known[left_out:], order[left_out:]
     week = None if times is None else calendar.of_groups(seconds, known)
     level = known - week.offsets if week else known
-    best = _best(seconds, level, times is not None, min_size)
+    best = _best(seconds, level, times is not None)
     pattern = week or best.season
     steps = [] if best.segments.modes else [int(order[at]) for at in best.segments.steps]
     return Shape(
@@ -92,35 +92,33 @@ def explain(times: ArrayLike | None, values: ArrayLike, *, min_size: int = LEAST
     )
 
 
-def _best(seconds: Floats, level: Floats, dated: bool, min_size: int) -> _Candidate:
+def _best(seconds: Floats, level: Floats, dated: bool) -> _Candidate:
     """Steps alone, with a line, with a sine of a year."""
-    plain = _Candidate(Segments(level, min_size), 1)
-    if level.size < 2 * min_size:
+    plain = _Candidate(Segments(level), 1)
+    if level.size < 2 * LEAST:
         return plain
     limit = CLIP * robust_sd(plain.segments.away, float(np.abs(level).max()))
     if limit == 0:
         return plain
     starts = [plain.segments.steps] if plain.segments.steps else []
     starts += [[]] if may_drift(level) else []
-    lines = [_with_line(seconds, level, steps, min_size) for steps in starts]
+    lines = [_with_line(seconds, level, steps) for steps in starts]
     candidates = [plain, *(line for line in lines if line)]
     if dated and (sine := calendar.annual(seconds, level)):
-        rest = Segments(level - sine.offsets, min_size)
+        rest = Segments(level - sine.offsets)
         candidates.append(_Candidate(rest, 1 + SINE, season=sine))
     count = level.size / min(one.repeats() for one in candidates)
     return min(candidates, key=lambda one: one.score(limit, count))
 
 
-def _with_line(
-    seconds: Floats, level: Floats, steps: list[int], min_size: int
-) -> _Candidate | None:
+def _with_line(seconds: Floats, level: Floats, steps: list[int]) -> _Candidate | None:
     """Steps and a slope that all segments share, if there is one; begun with these steps."""
     years = (seconds - seconds[0]) / YEAR
     for _ in range(ROUNDS):
         drift = slope(seconds, level, steps)
         if not drift.significant:
             return None
-        segments = Segments(level - drift.per_year * years, min_size)
+        segments = Segments(level - drift.per_year * years)
         if segments.steps == steps:
             break
         steps = segments.steps

@@ -1,4 +1,4 @@
-"""Nodes that are slow beside their sisters, or beside what they were.
+"""Nodes that are slow compared with the others of their role, or with their own past.
 
 Modified z-score and its limit: Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993).
 Factors for few values: Croux and Rousseeuw, Time-Efficient Algorithms for Two Highly Robust
@@ -20,7 +20,7 @@ from statistics import median
 Z_LIMIT = -3.5  # Iglewicz and Hoaglin
 MIN_DEFICIT = 0.02  # a smaller loss is not worth a repair
 MAD_TO_SIGMA = 1.4826  # for normally distributed values
-MEDIAN_ERROR = 1.253  # standard error of a median beside that of a mean: sqrt(pi / 2)
+MEDIAN_ERROR = 1.253  # standard error of a median as a multiple of that of a mean: sqrt(pi / 2)
 RESOLUTION = 0.002  # of the median: closer than that, values are equal; also where the MAD is 0
 FEW = {2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
 MIN_FLEET = 4  # of three nodes two may be the bad ones, and a MAD of three means nothing
@@ -28,9 +28,9 @@ MIN_FLEET = 4  # of three nodes two may be the bad ones, and a MAD of three mean
 RETESTS = 3  # the newest runs that decide …
 SLOW_RUNS = 2  # … and how many of them must be slow
 CLEAR_DEFICIT = 0.20  # so much below the median that one run will do
-MIN_HISTORY = 3  # earlier values without which nothing is said of a change
-CLEAR_FALL = 0.10  # against its own history: enough beside a slow run …
-FALL_SD = 3  # … if it is more than the node's usual variation
+MIN_HISTORY = 3  # earlier values; with fewer a change is not judged
+CLEAR_FALL = 0.10  # against its own history: enough together with a slow run …
+FALL_SD = 3  # … if it is more than the node's typical variation
 PAIRED_FALL = 0.05  # against its own history in several runs: enough alone …
 PAIRED_ERRORS = 4  # … if it is so many standard errors; 3.5 would accuse one of 4,300 healthy nodes
 UNSTABLE_RUNS = 4  # fewer show no spread
@@ -51,7 +51,7 @@ class State(StrEnum):
 
 
 class Slow(StrEnum):
-    """What the retest rule says of a node in one metric."""
+    """The result of the retest rule for a node in one metric."""
 
     NO = "no"
     UNCONFIRMED = "unconfirmed"  # one slow run, not so clear that it will do
@@ -70,9 +70,9 @@ class Middle:
 
 @dataclass(frozen=True)
 class Paired:
-    """A node beside its own history. change: -0.1 is a tenth less; error: of that change.
+    """A node compared with its own history. change: -0.1 is a tenth less; error: of that change.
 
-    sd: what is usual from run to run, as a share. before, now: how many values.
+    sd: what is typical from run to run, as a share. before, now: how many values.
     """
 
     change: float
@@ -129,17 +129,17 @@ def spread(values: Collection[float]) -> float:
 
 
 def paired(
-    before: Sequence[float], now: Sequence[float], better: str, usual: float = 0.0
+    before: Sequence[float], now: Sequence[float], better: str, typical: float = 0.0
 ) -> Paired | None:
     """The change of a node against its own history, negative where it got worse.
 
-    usual: variation from run to run of the fleet's nodes, as a share: a few values of one node
+    typical: variation from run to run of the fleet's nodes, as a share: a few values of one node
     may agree by chance. None if there is too little history.
     """
     if len(before) < MIN_HISTORY or not now or (level := middle(before)).median <= 0:
         return None
     change = median(now) / level.median - 1
-    sd = max(level.sd / level.median, usual)
+    sd = max(level.sd / level.median, typical)
     # Of one or two values the median is their mean.
     factors = [1 if n < MIN_HISTORY else MEDIAN_ERROR**2 for n in (len(before), len(now))]
     error = sd * sqrt(factors[0] / len(before) + factors[1] / len(now))
@@ -164,7 +164,7 @@ def fell_alone(change: Paired, shift: float) -> bool:
 
 
 def is_unstable(values: Collection[float], fleets_spread: float) -> bool:
-    """Whether a node's runs differ from each other by far more than those of its sisters."""
+    """Whether a node's runs differ from each other by far more than those of the others."""
     limit = max(UNSTABLE_SPREAD, UNSTABLE_TIMES * fleets_spread)
     return len(values) >= UNSTABLE_RUNS and spread(values) > limit
 

@@ -1,6 +1,6 @@
 """Where values lie and how far they scatter, so that no outlier decides it.
 
-Where more than half of the values are equal the median absolute deviation is 0 and says nothing;
+Where more than half of the values are equal the median absolute deviation is 0 and useless;
 then the mean absolute deviation stands in (Iglewicz and Hoaglin, How to Detect and Handle Outliers,
 1993).
 """
@@ -18,7 +18,7 @@ MEAN_TO_SIGMA = 1.2533  # of the mean absolute deviation, for normally distribut
 YEAR = 365.2425 * 86400.0  # seconds
 SAME = 1e-9  # of the largest value: closer than that, values differ by arithmetic only
 LARGEST = 1e60  # of figures; their squares and differences are numbers, too
-CLIP = 6.0  # robust sd: beyond that, how far off a value is says no more
+CLIP = 6.0  # robust sd: beyond that, a larger distance counts no more
 MAX_MEMORY = 0.8  # autocorrelation above which a series wanders, and no factor mends that
 
 
@@ -45,7 +45,7 @@ def timed(times: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats, NDArray[
 
 
 def as_seconds(times: ArrayLike) -> Floats:
-    """Seconds since 1970 of seconds, datetime64 or datetimes; NaN where there is no time."""
+    """Seconds since 1970 of seconds, datetime64 or datetimes; NaN for an invalid time."""
     moments = np.asarray(times).ravel()
     if moments.dtype.kind == "O":
         moments = np.array([m.timestamp() if hasattr(m, "timestamp") else m for m in moments])
@@ -59,7 +59,7 @@ def as_seconds(times: ArrayLike) -> Floats:
 def robust_sd(deviations: Floats, size: float) -> float:
     """Robust standard deviation of values around their levels; 0 if they are all equal.
 
-    deviations: value minus level, no NaN. size: the largest value, which says what is arithmetic.
+    deviations: value minus level, no NaN. size: the largest value, for what is arithmetic only.
     """
     if deviations.size == 0:
         return 0.0

@@ -1,8 +1,8 @@
 """Steps in a series of runs: since when is it another level, and is that worth an alert?
 
-Two stages, as 10,000 nodes have 200,000 series: `screen` looks at all of them at once, and `find`
-confirms what it flags. Control limits and the new control region after a confirmed change are
-XDMoD's idea, with median and MAD instead of mean and standard deviation.
+Two stages, as 10,000 nodes have 200,000 series: `screen.screen` looks at all of them at once, and
+`shape.explain` confirms what it flags. Control limits and the new control region after a confirmed
+change are XDMoD's idea, with median and MAD instead of mean and standard deviation.
 """
 
 from __future__ import annotations
@@ -14,23 +14,8 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.screen import THRESHOLD, screen
 from siteproof.analysis.segments import LEAST, standard_errors
-from siteproof.analysis.shape import LONGEST, explain
 from siteproof.analysis.spread import SAME, finite, robust_sd, variance_factor
-
-__all__ = [
-    "LEAST",
-    "LONGEST",
-    "THRESHOLD",
-    "Step",
-    "describe",
-    "find",
-    "left_out",
-    "out_of_control",
-    "screen",
-    "worth_an_alert",
-]
 
 MIN_RELATIVE = 0.02  # a smaller step is worth no alert
 MIN_SD = 3.0  # nor one of fewer robust sd
@@ -52,25 +37,6 @@ class Step:
     n_before: int
     n_after: int
     confidence: str
-
-    @property
-    def provisional(self) -> bool:
-        """Whether too few runs stand on a side."""
-        return min(self.n_before, self.n_after) < LEAST
-
-
-def find(values: ArrayLike, *, min_size: int = LEAST) -> list[int]:
-    """The index of the first run after each confirmed step; of the newest LONGEST runs.
-
-    Values that are not finite count as gaps. None of a series that flips between two levels, and
-    none for a slope. `shape.explain` distinguishes these, and also knows the calendar.
-    """
-    return explain(None, finite(values).ravel(), min_size=min_size).steps
-
-
-def left_out(values: ArrayLike) -> int:
-    """How many of the oldest runs are not searched."""
-    return max(0, int((~np.isnan(finite(values))).sum()) - LONGEST)
 
 
 def describe(

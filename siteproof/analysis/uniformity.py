@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 
-# What tells one node from its sisters, or follows from other fields: no reason to call it odd.
+# What belongs to one node only, or follows from other fields: no reason to call the node odd.
 IDENTITY = {
     "host.*": "a name is one's own",
     "*.mac": "an address is one's own",
@@ -77,21 +77,21 @@ class Odd:
 class Uniformity:
     """How alike the nodes of a role are.
 
-    majority: by field, where there is one. odd: by node, only nodes that differ.
+    majority: by field, where there is one. differing: by node, only nodes that differ.
     undecided: fields without a majority, each value with its nodes.
     unread: by field, the nodes that could not read it and so had no vote.
     """
 
     nodes: tuple[str, ...]
     majority: Mapping[str, Majority]
-    odd: Mapping[str, tuple[Odd, ...]]
+    differing: Mapping[str, tuple[Odd, ...]]
     undecided: Mapping[str, Mapping[Value, tuple[str, ...]]]
     unread: Mapping[str, tuple[str, ...]]
 
     @property
     def alike(self) -> bool:
         """Whether no node is odd and every field has a majority."""
-        return not self.odd and not self.undecided
+        return not self.differing and not self.undecided
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def vote(
     nodes = tuple(sorted(fields_by_node))
     could_not_read = {node: tuple(names) for node, names in (unread or {}).items()}
     majority: dict[str, Majority] = {}
-    odd: dict[str, list[Odd]] = defaultdict(list)
+    differing: dict[str, list[Odd]] = defaultdict(list)
     undecided: dict[str, dict[Value, tuple[str, ...]]] = {}
     abstained: dict[str, tuple[str, ...]] = {}
     for name in _names(fields_by_node.values()):
@@ -132,9 +132,9 @@ def vote(
             continue
         majority[name] = Majority(value, count / len(values))
         for node, differs in _differing(name, values, alike, value).items():
-            odd[node].append(differs)
+            differing[node].append(differs)
     return Uniformity(
-        nodes, majority, {n: tuple(odd[n]) for n in sorted(odd)}, undecided, abstained
+        nodes, majority, {n: tuple(differing[n]) for n in sorted(differing)}, undecided, abstained
     )
 
 
@@ -156,7 +156,7 @@ def _without_vote(
 def drift(
     before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping[str, str]]
 ) -> list[Change]:
-    """What has changed on the nodes of both descriptions, a change of many nodes told once.
+    """What has changed on the nodes of both descriptions, a change of many nodes once.
 
     Identity counts here: another serial number is another part. The widest change comes first.
     """
@@ -172,7 +172,7 @@ def drift(
 
 
 def is_identity(name: str) -> bool:
-    """Whether a field tells one node from its sisters."""
+    """Whether a field belongs to one node only, such as a serial number."""
     return _matches(name, IDENTITY)
 
 

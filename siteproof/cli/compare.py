@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, nodesets, sites
-from siteproof.analysis.before_after import Word
+from siteproof.analysis.before_after import Effect
 from siteproof.cli.shared import print_clocks, print_left_out, print_table, print_text
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
@@ -20,11 +20,11 @@ from siteproof.verdict import judgement
 from siteproof.wording.findings import full
 
 COLOURS = {
-    Word.WORSE: "bold red",
-    Word.BETTER: "green",
-    Word.UNDECIDABLE: "yellow",
-    Word.CHANGED: "cyan",
-    Word.SAME: "dim",
+    Effect.WORSE: "bold red",
+    Effect.BETTER: "green",
+    Effect.UNDECIDABLE: "yellow",
+    Effect.CHANGED: "cyan",
+    Effect.SAME: "dim",
 }
 MAX_WORST = 3  # nodes of a row
 MAX_LINES = 40  # of changes; --json has all of them
@@ -77,7 +77,7 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
 
 
 def _exit_code(result: Comparison) -> ExitCode:
-    if any(row.change.word is Word.WORSE or row.worst for row in result.rows):
+    if any(row.change.effect is Effect.WORSE or row.worst for row in result.rows):
         return ExitCode.FAIL
     return ExitCode.PASS if result.rows else ExitCode.INCOMPLETE
 
@@ -86,7 +86,7 @@ def _print(result: Comparison, names: list[str]) -> None:
     table = Table(title=Text(f"A: {names[0]}, B: {names[1]}"), title_justify="left")
     for name in ("metric", "A", "B", "change", "noise", "verdict", "nodes", "worst nodes"):
         table.add_column(name, overflow="fold")
-    shown = [r for r in result.rows if not (r.of_a_point and r.change.word is Word.SAME)]
+    shown = [r for r in result.rows if not (r.of_a_point and r.change.effect is Effect.SAME)]
     for row in shown:
         table.add_row(
             *map(
@@ -99,7 +99,7 @@ def _print(result: Comparison, names: list[str]) -> None:
                     _noise(row),
                 ),
             ),
-            Text(row.change.told, style=COLOURS[row.change.word]),
+            Text(row.change.text, style=COLOURS[row.change.effect]),
             Text(str(row.nodes)),
             Text(_worst(row)),
         )
@@ -138,7 +138,7 @@ def _worst(row: Row) -> str:
 def _last_line(result: Comparison) -> str:
     if not result.rows:
         return "no figure is in both"
-    counts = {change: sum(r.change.word is change for r in result.rows) for change in Word}
+    counts = {change: sum(r.change.effect is change for r in result.rows) for change in Effect}
     shown = ", ".join(f"{n} {change}" for change, n in counts.items() if n)
     nodes = sorted({node for row in result.rows for node, _ in row.worst})
     fell = f"; fell by themselves: {nodesets.of(nodes)}" if nodes else ""
@@ -165,7 +165,7 @@ def _record(result: Comparison, names: list[str], code: int) -> dict[str, Any]:
                 "b": r.change.after,
                 "change": r.change.change,
                 "noise": r.change.noise,
-                "verdict": r.change.told,
+                "verdict": r.change.text,
                 "nodes": str(r.nodes),
                 "worst": dict(r.worst),
             }

@@ -162,7 +162,7 @@ def _role_of(found: Described, roles: Sequence[Role], node: str) -> Role:
 
 def _differing(role: str, same: Uniformity) -> Iterator[OnNodes]:
     """Each field in which a node differs; each value of a field that has no majority."""
-    for node, fields in same.odd.items():
+    for node, fields in same.differing.items():
         for one in fields:
             details = {
                 "field": one.field,
@@ -255,7 +255,7 @@ def _code(roles: Sequence[Role], node: str | None) -> ExitCode:
     if node is not None:
         differ = any(why.kind is Kind.FIELD_DIFFERS for why in roles[0].findings)
     else:
-        differ = any(role.same.odd or role.same.undecided for role in roles)
+        differ = any(role.same.differing or role.same.undecided for role in roles)
         missing = missing or not any(role.same.nodes for role in roles)
     if differ:
         return ExitCode.FAIL
@@ -346,11 +346,11 @@ def _print_node(found: Described, role: Role, node: str) -> None:
 
 def _last_line(roles: Sequence[Role]) -> str:
     differing = Counter(
-        {node: len(fields) for role in roles for node, fields in role.same.odd.items()}
+        {node: len(fields) for role in roles for node, fields in role.same.differing.items()}
     )
     split = sum(len(role.same.undecided) for role in roles)
     missing = [node for role in roles for node in role.missing]
-    alike = sum(len(role.same.nodes) - len(role.same.odd) for role in roles)
+    alike = sum(len(role.same.nodes) - len(role.same.differing) for role in roles)
     parts = []
     if differing:
         verb = "is" if len(differing) == 1 else "are"

@@ -16,7 +16,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets, units
 from siteproof.analysis import before_after as rules
-from siteproof.analysis.before_after import Change, Word
+from siteproof.analysis.before_after import Change, Effect
 from siteproof.compare import changes
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding, Kind
@@ -64,7 +64,7 @@ def compare(site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path
         )
         _place(site, name, one, other, found)
     found.rows.extend(_maxima(site, first, second))
-    found.rows.sort(key=lambda r: (list(Word).index(r.change.word), r.name, r.role))
+    found.rows.sort(key=lambda r: (list(Effect).index(r.change.effect), r.name, r.role))
     found.changed.extend(changes.between(a, b, perflogs))
     return found
 

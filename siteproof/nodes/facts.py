@@ -178,7 +178,7 @@ def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
         by_role.setdefault(judged.site.role_of(node), {})[node] = described
     for role, nodes in by_role.items():
         found = uniformity.vote(nodes, {n: list(unread.get(n, ())) for n in nodes})
-        for node, differing in found.odd.items():
+        for node, differing in found.differing.items():
             for one in differing[:MAX_SHOWN]:
                 details = {
                     "field": one.field,

@@ -1,7 +1,7 @@
 """Figures that others have published, as samples: one file a campaign, date and check.
 
-They are marked by their mode, `published`, and by the condition of the same name, which says what
-kind of value it is. They can show that a criterion is missed, never that one is met
+They are marked by their mode, `published`, and by the condition of the same name: the kind of the
+value. They can show that a criterion is missed, never that one is met
 (judge/published_values.py).
 """
 
@@ -99,12 +99,12 @@ def _before(target: Path, perflogs: Path) -> bytes | None:
 def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: Path) -> None:
     """A figure under two files' names would be two values, and one value is no repetition."""
     target = samples.path_of(perflogs, head)
-    mine = {_key(sample) for sample in found}
+    keys = {_key(sample) for sample in found}
     for file in sorted(set(target.parent.glob(f"{head.session}.{head.check}.*.jsonl")) - {target}):
         there = {
             s.header.provenance.get("imported"): s.metric
             for s in samples.read(file)
-            if s.header.mode == PUBLISHED and _key(s) in mine
+            if s.header.mode == PUBLISHED and _key(s) in keys
         }
         for name, metric in there.items():
             raise UserError(
@@ -153,10 +153,10 @@ class _Trials:
         self._taken: set[tuple[object, ...]] = set()
         self._free: Counter[tuple[object, ...]] = Counter()
 
-    def place(self, sample: Sample, asked: int | None) -> Sample:
+    def place(self, sample: Sample, stated: int | None) -> Sample:
         """The sample under the trial that the source gives, or the next that is free."""
         like = sample.node, sample.metric, tuple(sample.dims.items())
-        trial = asked - 1 if asked else self._free[like]
+        trial = stated - 1 if stated else self._free[like]
         while (like, trial) in self._taken:
             trial = self._free[like]
             self._free[like] += 1
@@ -168,7 +168,7 @@ def _header(path: Path, check: str, rows: Sequence[Published], after: timedelta)
     """What a file's samples share. after: how long after midnight, to keep the file's order."""
     first, last = published_csv.period(rows[0].date)
     campaign, notes = rows[0].campaign, [f"{r.metric}: {r.note}" for r in rows if r.note]
-    told = {
+    provenance = {
         "imported": path.name,
         "date": rows[0].date,
         "source": "; ".join(dict.fromkeys(r.source for r in rows)),
@@ -184,7 +184,7 @@ def _header(path: Path, check: str, rows: Sequence[Published], after: timedelta)
         time=(datetime.combine(last, time.min, UTC) + after).isoformat(),
         mode=PUBLISHED,
         campaign=campaign,
-        provenance={key: text for key, text in told.items() if text},
+        provenance={key: text for key, text in provenance.items() if text},
     )
 
 
@@ -204,8 +204,9 @@ def _of_row(head: Header, row: Published) -> Iterator[Sample]:
         own_conditions={**conditions, PUBLISHED: row.statistic},
     )
     if row.status != "ok":
-        told = "; ".join(filter(None, (f"printed as '{row.value}'" * bool(row.value), row.note)))
-        yield replace(bare, unit="", status=row.status, why=told)
+        printed_as = f"printed as '{row.value}'" if row.value else ""
+        why = "; ".join(filter(None, (printed_as, row.note)))
+        yield replace(bare, unit="", status=row.status, why=why)
     elif units.kind(row.unit) == "text":
         yield replace(bare, value=row.value)
     else:
@@ -215,7 +216,7 @@ def _of_row(head: Header, row: Published) -> Iterator[Sample]:
 
 
 def _obsolete(path: Path, done: Import) -> list[Path]:
-    """Files of an earlier import of such a file, in the systems that it speaks of."""
+    """Files of an earlier import of such a file, in the systems that it covers."""
     kept = {*done.new, *done.changed, *done.same}
     near = {file for target in kept for file in target.parent.glob("[!.]*.jsonl")}
     return sorted(

@@ -29,11 +29,12 @@ def remarks(milestones: Sequence[Milestone]) -> list[str]:
     by_name = {one.milestone: one for one in milestones}
     found = [f"{one.milestone} has no date" for one in milestones if not one.date]
     for one in milestones:
-        for needed in (by_name[name] for name in one.needs if name in by_name):
-            if one.days and needed.days and one.days[1] < needed.days[0]:
-                early = (needed.days[0] - one.days[1]).days
-                found.append(
-                    f"{one.milestone} ({one.date}) precedes {needed.milestone} ({needed.date}), "
-                    f"which it needs, by {count(early, 'day')}"
-                )
+        for needed in filter(None, map(by_name.get, one.needs)):
+            if not one.days or not needed.days or one.days[1] >= needed.days[0]:
+                continue
+            early = (needed.days[0] - one.days[1]).days
+            found.append(
+                f"{one.milestone} ({one.date}) precedes {needed.milestone} ({needed.date}), "
+                f"which it needs, by {count(early, 'day')}"
+            )
     return found

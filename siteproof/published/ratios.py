@@ -118,31 +118,37 @@ def _lines(
 def _row(
     ratio: Ratio, part: Sample, whole: Sample | None, printed: Sample | None
 ) -> tuple[str, ...]:
-    value, unit, remark = Fraction(part.number), part.unit, ""
-    if whole is None:
-        assert printed is not None
-        value, unit = convert(value, unit, printed.unit), printed.unit
-    elif not whole.number:
-        value, unit, remark = Fraction(0), NO_SHARE, ""
-    elif units.kind(unit) == units.kind(whole.unit):
-        value = convert(value, unit, whole.unit) / Fraction(whole.number)
-        unit = printed.unit if printed else "x"
-        value = convert(value, "x", unit)
-    else:
-        value, unit = value / Fraction(whole.number), f"{unit} for each of {whole.value}"
+    value, unit = _value(part, whole, printed)
+    remark = ""
     if printed and is_exact(printed) and unit == printed.unit:
         remark = AGREES if _is_printed(value, printed) else f"differs from {shown(printed)}"
     if ratio.most is not None and value > ratio.most:
         remark = f"{part.value} is beyond {whole.value if whole else ratio.most}"
+    digits = 3 if " " in unit else 4
     return (
         f"{when(part)} {part.header.campaign}".strip(),
         pair(part),
         f"{ratio.part} / {ratio.whole}" if ratio.whole else f"{ratio.part} in {unit}",
         f"{shown(part)} / {shown(whole)}" if whole else shown(part),
-        unit if unit == NO_SHARE else f"{number(value, 3 if ' ' in unit else 4)} {unit}",
+        unit if unit == NO_SHARE else f"{number(value, digits)} {unit}",
         shown(printed) if printed else "",
         remark,
     )
+
+
+def _value(part: Sample, whole: Sample | None, printed: Sample | None) -> tuple[Fraction, str]:
+    """The ratio and its unit; of no whole the part in the unit of the printed value."""
+    value, unit = Fraction(part.number), part.unit
+    if whole is None:
+        assert printed is not None
+        return convert(value, unit, printed.unit), printed.unit
+    if not whole.number:
+        return Fraction(0), NO_SHARE
+    if units.kind(unit) != units.kind(whole.unit):
+        return value / Fraction(whole.number), f"{unit} for each of {whole.value}"
+    ratio = convert(value, unit, whole.unit) / Fraction(whole.number)
+    share_unit = printed.unit if printed else "x"
+    return convert(ratio, "x", share_unit), share_unit
 
 
 def _is_printed(exact: Fraction, sample: Sample) -> bool:

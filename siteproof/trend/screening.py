@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from siteproof.analysis import steps
-from siteproof.analysis.screen import of_modes
+from siteproof.analysis.screen import of_modes, screen
+from siteproof.analysis.shape import LONGEST
 from siteproof.analysis.slow_nodes import MAD_TO_SIGMA
 from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.lines import Floats
@@ -21,7 +22,7 @@ LOOSE = 2.0  # robust sd: what lies inside of that needs no closer look at its l
 def flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
     """Lines that may hold a step or a drift, or flip between two levels."""
     table = _table(batch)
-    return steps.screen(table) | of_modes(table)
+    return screen(table) | of_modes(table)
 
 
 def noise(values: Floats) -> float:
@@ -33,7 +34,7 @@ def noise(values: Floats) -> float:
 
 def _table(batch: Sequence[Floats]) -> Floats:
     """The newest values of each line, and gaps before those that have fewer."""
-    width = min(steps.LONGEST, max(line.size for line in batch))
+    width = min(LONGEST, max(line.size for line in batch))
     table = np.full((len(batch), width), np.nan)
     for at, line in enumerate(batch):
         newest = line[-width:]

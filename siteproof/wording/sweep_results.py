@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from siteproof.analysis.before_after import Word
+from siteproof.analysis.before_after import Effect
 from siteproof.analysis.plateau import At, CurveShape, Decline, Place, Unknown
 from siteproof.analysis.scaling import Loss, Packing
 from siteproof.curves import sweep_reasons
@@ -150,8 +150,8 @@ def of_setting(setting: Setting) -> str:
         return text
     if setting.change.change is not None:
         text += f", {change(setting.change.change)}"
-    if setting.change.word is Word.BETTER:
-        return f"{text}, {setting.change.told} than as the machine has them"
+    if setting.change.effect is Effect.BETTER:
+        return f"{text}, {setting.change.text} than as the machine has them"
     return f"{text}, which is no clear gain over the machine's own values"
 
 

@@ -36,13 +36,10 @@ NAMES = frozenset(["gone", "held", "mine", "odd", "ours", "told", "word"])  # as
 # Occurrences that are left, room by room. A number here only ever becomes smaller.
 ALLOWED: dict[str, int] = {
     "checks": 1,
-    "siteproof/analysis": 70,
-    "siteproof/cli": 3,
+    "siteproof/cli": 1,
     "siteproof/derive": 1,
     "siteproof/export": 1,
-    "siteproof/published": 10,
     "siteproof/record": 1,
-    "siteproof/wording": 1,
 }
 TEXTS = (".md", ".py", ".sh", ".j2", ".yaml", ".css", ".json")
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from siteproof.analysis.before_after import Word
+from siteproof.analysis.before_after import Effect
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.record.finding import Finding
@@ -24,7 +24,7 @@ MAX_NODES = 3  # of a row
 MAX_NAMES = 3  # changes or sessions in a sentence
 MAX_ROWS = 60  # of a table, and points of one kind
 NODES_FELL = "nodes fell"  # the fleet's median is not worse
-NEWS = (Word.WORSE, Word.CHANGED, Word.UNDECIDABLE, Word.BETTER)
+NEWS = (Effect.WORSE, Effect.CHANGED, Effect.UNDECIDABLE, Effect.BETTER)
 COLUMNS = ("change is", "metric", "role", "before", "now", "change", "noise", "nodes", "fell most")
 ALERT_COLUMNS = (
     "state",
@@ -88,7 +88,7 @@ def brief(material: Material) -> str:
 
 def _worse(rows: Sequence[Row]) -> Iterator[str]:
     """Which metrics are worse, and which nodes fell where the fleet did not."""
-    worse = [_worse_metric(row) for row in rows if row.change.word is Word.WORSE]
+    worse = [_worse_metric(row) for row in rows if row.change.effect is Effect.WORSE]
     fell = [f"{row.name} of {_worst(row)}" for row in rows if row.worst]
     if not rows:
         yield "no metric was measured both times."
@@ -157,11 +157,11 @@ def _compared(material: Material, words: str, known: Sequence[Header]) -> Since:
 
 def _tables(result: Comparison) -> list[Table]:
     """A row for each metric that changed; the others are counted."""
-    shown = [r for r in result.rows if r.change.word in NEWS or r.worst]
+    shown = [r for r in result.rows if r.change.effect in NEWS or r.worst]
     if not shown:
         return []
-    number = Counter(r.change.word for r in result.rows)
-    counts = counted((change, number[change]) for change in Word)
+    number = Counter(r.change.effect for r in result.rows)
+    counts = counted((change, number[change]) for change in Effect)
     note = (
         f"Of {count(len(result.rows), 'metric')}: {counts}. Medians over the nodes; noise is "
         "the robust standard error of the change. Undecidable: the change is smaller than what "
@@ -187,7 +187,9 @@ def _tables(result: Comparison) -> list[Table]:
 
 def _word(row: Row) -> str:
     """How it changed; NODES_FELL where only single nodes fell."""
-    return NODES_FELL if row.worst and row.change.word is not Word.WORSE else str(row.change.word)
+    if row.worst and row.change.effect is not Effect.WORSE:
+        return NODES_FELL
+    return str(row.change.effect)
 
 
 def _worst(row: Row) -> str:

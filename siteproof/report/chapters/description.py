@@ -114,9 +114,9 @@ def _role(material: Material, found: Described, role: str) -> Section:
 
 
 def _alike(same: Uniformity) -> str:
-    if same.odd:
-        verb = "differs" if len(same.odd) == 1 else "differ"
-        return f"{count(len(same.odd), 'node')} {verb} from the majority"
+    if same.differing:
+        verb = "differs" if len(same.differing) == 1 else "differ"
+        return f"{count(len(same.differing), 'node')} {verb} from the majority"
     if same.undecided:
         return f"{count(len(same.undecided), 'field')} without a majority"
     return "all alike"
@@ -142,7 +142,7 @@ def _majority(same: Uniformity) -> Table:
 
 def _odd(same: Uniformity) -> Table:
     found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for node, differences in same.odd.items():
+    for node, differences in same.differing.items():
         for d in differences:
             found[d.field, _value(d.value), _value(d.majority)].append(node)
     rows = [(nodes(names), *key) for key, names in sorted(found.items(), key=lambda i: i[0])]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from siteproof.analysis import drift, shape
+from siteproof.analysis import drift, season, shape
 
 pytestmark = pytest.mark.filterwarnings("error")
 MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
@@ -119,7 +119,7 @@ def test_a_step_within_a_drift_is_told_beside_it():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_has_no_season(seed):
-    assert drift.season(days(365), noise(seed)) is None
+    assert season.season(days(365), noise(seed)) is None
 
 
 def test_a_slow_weekend_is_called_a_weekday_and_no_step():
@@ -129,7 +129,7 @@ def test_a_slow_weekend_is_called_a_weekday_and_no_step():
     assert found.season.lowest in ("Saturday", "Sunday")
     assert found.season.relative == pytest.approx(0.04, abs=0.01)
     assert found.steps == []
-    assert drift.season(days(365), values) == found.season
+    assert season.season(days(365), values) == found.season
 
 
 def test_a_step_is_found_beneath_the_weekends():
@@ -141,13 +141,13 @@ def test_a_step_is_found_beneath_the_weekends():
 
 
 def test_two_slow_weekends_are_no_pattern():
-    assert drift.season(days(21), noise(2, 21) - 9 * weekend(days(21))) is None
+    assert season.season(days(21), noise(2, 21) - 9 * weekend(days(21))) is None
 
 
 def test_slow_nights_are_called_by_their_hour():
     times = days(400, 3 * 3600)
     night = (times / 3600 % 24) < 6
-    found = drift.season(times, noise(3, 400) - 5 * night)
+    found = season.season(times, noise(3, 400) - 5 * night)
     assert found.name == "hour of day"
     assert found.lowest in ("00 h", "03 h")
 
@@ -179,14 +179,14 @@ def test_a_pattern_of_the_year_is_called_annual_whatever_is_missing(share):
 def test_of_one_year_no_annual_pattern_is_told():
     times = days(400)
     values = noise(5, 400) + 4 * np.cos(2 * np.pi * (times - times[0]) / (365.2425 * DAY))
-    assert drift.season(times, values) is None
+    assert season.season(times, values) is None
 
 
 @pytest.mark.parametrize("at", [250, 500, 750])
 def test_a_step_is_no_year(at):
     values = noise(7, 1000)
     values[at:] += 4
-    assert drift.season(days(1000), values) is None
+    assert season.season(days(1000), values) is None
     assert shape.explain(days(1000), values).steps == [pytest.approx(at, abs=2)]
 
 
@@ -194,4 +194,4 @@ def test_the_screen_of_seasons_flags_what_has_one():
     times = days(200)
     table = np.array([noise(1, 200), noise(2, 200) - 3 * weekend(times), np.full(200, 4.0)])
     table[:, ::11] = np.nan
-    assert drift.screen_seasons(times, table).tolist() == [False, True, False]
+    assert season.screen_seasons(times, table).tolist() == [False, True, False]

@@ -31,7 +31,7 @@ def test_the_odd_one_is_named_with_field_found_and_majority(count):
     nodes = fleet(count, a="1", b="2")
     nodes["node003"]["b"] = "9"
     same = vote(nodes)
-    assert same.odd == {"node003": (Odd("b", "9", "2"),)}
+    assert same.differing == {"node003": (Odd("b", "9", "2"),)}
     assert same.majority["b"] == Majority("2", (count - 1) / count)
     assert not same.undecided
 
@@ -39,7 +39,7 @@ def test_the_odd_one_is_named_with_field_found_and_majority(count):
 def test_two_nodes_that_differ_have_no_majority_and_none_is_odd():
     same = vote({"a": {"x": "1"}, "b": {"x": "2"}})
     assert same.undecided == {"x": {"1": ("a",), "2": ("b",)}}
-    assert not same.odd
+    assert not same.differing
     assert not same.alike
 
 
@@ -56,14 +56,14 @@ def test_a_plurality_below_half_is_no_majority():
 def test_a_field_that_one_node_lacks_makes_it_odd():
     nodes = fleet(8, package="1")
     del nodes["node005"]["package"]
-    assert vote(nodes).odd == {"node005": (Odd("package", None, "1"),)}
+    assert vote(nodes).differing == {"node005": (Odd("package", None, "1"),)}
 
 
 def test_a_field_that_only_one_node_has_makes_it_odd():
     nodes = fleet(8)
     nodes["node005"]["package"] = "1"
     same = vote(nodes)
-    assert same.odd == {"node005": (Odd("package", "1", None),)}
+    assert same.differing == {"node005": (Odd("package", "1", None),)}
     assert same.majority["package"].value is None
 
 
@@ -73,13 +73,13 @@ def test_who_could_not_read_a_field_has_no_vote_and_is_not_odd():
     same = vote(nodes, {"node001": ["nic.eth0"]})
     assert same.alike
     assert same.unread == {"nic.eth0.speed": ("node001",)}
-    assert vote(nodes, {"node001": ["nic.eth"]}).odd
+    assert vote(nodes, {"node001": ["nic.eth"]}).differing
 
 
 def test_most_of_the_fleet_being_down_changes_nothing_for_the_rest():
     nodes = fleet(3, x="1")
     nodes["node002"]["x"] = "2"
-    assert vote(nodes).odd == {"node002": (Odd("x", "2", "1"),)}
+    assert vote(nodes).differing == {"node002": (Odd("x", "2", "1"),)}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_the_majority_of_nearly_equal_values_is_the_commonest_of_them():
     nodes = {f"n{i}": {"memory.total": f"{v} kB"} for i, v in enumerate((1000, 1001, 1001, 500))}
     same = vote(nodes)
     assert same.majority["memory.total"] == Majority("1001 kB", 0.75)
-    assert list(same.odd) == ["n3"]
+    assert list(same.differing) == ["n3"]
 
 
 def test_a_fleet_of_320_nodes_with_3000_fields_takes_seconds():

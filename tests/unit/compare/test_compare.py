@@ -9,7 +9,7 @@ from fleets import names, run_of
 
 from siteproof import sites
 from siteproof.analysis import before_after as rules
-from siteproof.analysis.before_after import Word
+from siteproof.analysis.before_after import Effect
 from siteproof.cli.compare import share
 from siteproof.compare import comparison
 from siteproof.published import imported
@@ -44,14 +44,14 @@ def row(found, name="Stream.triad"):
 def test_a_tuning_that_helped_one_figure_and_spoilt_others(what, before, after, told, word):
     found = rules.compare([before], [after], "higher")
     assert f"{found.change:+.1%}".replace("%", " %") == told
-    assert found.told == word
+    assert found.text == word
 
 
 @pytest.mark.parametrize("site", ["jetstream-iu", "jetstream-tacc"])
 def test_a_rerun_with_nothing_changed_is_undecidable(site, monkeypatch, tmp_path):
     """Where the rule for one value comes from: April and May 2016 in Table 2."""
     found = of_published(site, monkeypatch, tmp_path, "acceptance-2016-04", "review-2016-05")
-    assert {r.name: r.change.told for r in found.rows} == {
+    assert {r.name: r.change.text for r in found.rows} == {
         "BlockStorage.read": "undecidable (one value)",
         "BlockStorage.write": "undecidable (one value)",
     }
@@ -71,7 +71,7 @@ def of_published(name, monkeypatch, tmp_path, *campaigns):
 def test_the_tuning_of_jetstream_by_its_own_table(monkeypatch, tmp_path):
     found = of_published("jetstream-tacc", monkeypatch, tmp_path, "before-tuning", "after-tuning")
     told = [
-        (r.name, r.change.before, r.change.after, r.unit, share(r.change.change), r.change.told)
+        (r.name, r.change.before, r.change.after, r.unit, share(r.change.change), r.change.text)
         for r in found.rows
         if r.unit != "tasks"
     ]
@@ -101,9 +101,9 @@ def test_trap_J22_a_mean_is_not_compared_with_a_maximum(monkeypatch, tmp_path):
 
 def test_more_values_decide_what_one_does_not():
     before, after = [14611, 14600, 14620, 14590], [14217, 14200, 14230, 14190]
-    assert rules.compare(before, after, "higher").told == "worse"
+    assert rules.compare(before, after, "higher").text == "worse"
     noisy = [14611, 13600, 15620, 14590], [14217, 13200, 15230, 14190]
-    assert rules.compare(*noisy, "higher").told == "same"
+    assert rules.compare(*noisy, "higher").text == "same"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_more_values_decide_what_one_does_not():
     ],
 )
 def test_the_word_follows_the_direction(before, after, better, word):
-    assert rules.compare(before, after, better).word == word
+    assert rules.compare(before, after, better).effect == word
 
 
 def test_the_worst_node_lost_more_than_its_sisters():
@@ -139,7 +139,7 @@ def test_the_worst_node_lost_more_than_its_sisters():
 
 def test_the_same_twice_is_the_same(beside):
     found = beside(run_of(dict.fromkeys(names(8), 100)), run_of(dict.fromkeys(names(8), 100), 2))
-    assert row(found).change.word is Word.SAME
+    assert row(found).change.effect is Effect.SAME
     assert not (found.not_comparable or found.only_a or found.only_b or found.changed)
 
 
@@ -148,7 +148,7 @@ def test_a_fall_is_told_with_its_share_and_the_nodes_that_lost_most(beside):
     found = row(beside(run_of(dict.fromkeys(names(8), 100)), run_of(after, 2)))
     assert (found.change.before, found.change.after) == (100, 90)
     assert found.change.change == pytest.approx(-0.1)
-    assert found.change.word is Word.WORSE
+    assert found.change.effect is Effect.WORSE
     assert found.worst == [("n005", pytest.approx(-0.5))]
 
 
@@ -185,7 +185,7 @@ def test_another_problem_is_not_comparable_and_the_difference_is_named(beside):
 def test_a_block_more_of_a_problem_is_comparable(beside):
     a = run_of({"n001": 700}, 1, "Hpl.gflops", "GFLOPS", conditions={"n": "92736"})
     b = run_of({"n001": 700}, 2, "Hpl.gflops", "GFLOPS", conditions={"n": "92928"})
-    assert row(beside(a, b), "Hpl.gflops").change.word is Word.SAME
+    assert row(beside(a, b), "Hpl.gflops").change.effect is Effect.SAME
 
 
 def test_an_acceptance_is_compared_with_a_maintenance_and_not_with_a_quick_run(beside):
@@ -210,7 +210,7 @@ def test_other_software_is_a_change_and_no_hindrance(beside):
         provenance={"kernel": "6.12", "suite": "a", "user": "bob"},
     )
     found = beside(a, b)
-    assert row(found).change.word is Word.BETTER
+    assert row(found).change.effect is Effect.BETTER
     assert reasons.changes(found.changed) == [
         ("kernel", "6.1", "6.12", ""),
         ("Stream blas_kernel", "Haswell", "SkylakeX", ""),
@@ -221,7 +221,7 @@ def test_one_node_with_several_runs_shows_its_own_noise(beside):
     a = [s for run, v in enumerate([100, 101, 99], 1) for s in run_of({"n001": v}, run)]
     b = [s for run, v in enumerate([90, 91, 89], 5) for s in run_of({"n001": v}, run)]
     found = row(beside(a, b)).change
-    assert found.told == "worse"
+    assert found.text == "worse"
     assert 0 < found.noise < 0.02
 
 
@@ -300,7 +300,7 @@ def test_two_sessions_of_a_sweep_point_by_point_and_by_their_highest(beside, tas
     a = swept(1, {1: 100, 2: 200, 4: 300, 8: 290}, sweep_hash="a")
     b = swept(2, {1: 100, 2: 150, 4: 280, 8: 400, 16: 900}, sweep_hash="b")
     found = beside(a, b)
-    words = {r.name: str(r.change.word) for r in found.rows}
+    words = {r.name: str(r.change.effect) for r in found.rows}
     assert words == {
         "Ior.write [tasks 1, tasks_per_node 1]": "same",
         "Ior.write [tasks 2, tasks_per_node 1]": "worse",
@@ -325,9 +325,9 @@ def test_of_a_sweep_that_is_gone_only_the_points_are_compared(beside):
 def test_a_sweep_without_repetitions_decides_only_what_is_clear(beside):
     found = beside(swept(1, {1: 100, 2: 200}, [1]), swept(2, {1: 90, 2: 120}, [1]))
     assert (
-        row(found, "Ior.write [tasks 1, tasks_per_node 1]").change.told == "undecidable (one value)"
+        row(found, "Ior.write [tasks 1, tasks_per_node 1]").change.text == "undecidable (one value)"
     )
-    assert row(found, "Ior.write [tasks 2, tasks_per_node 1]").change.told == "worse (one value)"
+    assert row(found, "Ior.write [tasks 2, tasks_per_node 1]").change.text == "worse (one value)"
 
 
 def test_the_figures_of_a_sweep_are_no_node_of_the_fleet(beside, tmp_path, monkeypatch):
