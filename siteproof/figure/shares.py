@@ -16,7 +16,7 @@ KINDS = (
     Kind("2 to 5 % worse", "#e9b44c"),
     Kind("5 to 10 % worse", "#c9752d"),
     Kind("more than 10 % worse", "#8c3413"),
-    Kind("breaks the contract", "#2b0606"),
+    Kind("misses the contract", "#2b0606"),
     Kind("not measured", "#ffffff", "/", "#8a8a8a"),
     Kind("failed", "#000000", "x", "#ffffff"),
     Kind("cut short", "#cccccc", "-", "#555555"),

@@ -247,8 +247,9 @@ def _covers(alert: Alert, one: Fleet) -> bool:
 
 
 def _alert_caption(alert: Alert) -> str:
+    what = f"{alert.kind} of" if alert.kind in ("step", "drift") else "runs out of control by"
     text = (
-        f"{alert.kind} of {percent_change(alert.relative)} between {alert.last_before} and "
+        f"{what} {percent_change(alert.relative)} between {alert.last_before} and "
         f"{alert.first_after} UTC, from {figure(alert.before, alert.unit)} to "
         f"{figure(alert.after, alert.unit)}, "
         f"{'' if alert.kind == 'drift' else 'confidence '}{alert.confidence}"
@@ -257,8 +258,11 @@ def _alert_caption(alert: Alert) -> str:
         text += ", provisional"
     if alert.made_good:
         text += f", made good on {alert.made_good}"
-    if alert.changed:
-        text += f"; changed there: {'; '.join(map(full, alert.changed))}"
+    changes = "; ".join(map(full, alert.changed))
+    if any(found.kind is Kind.CHANGED for found in alert.changed):
+        text += f"; changed there: {changes}"
+    elif changes:
+        text += f"; {changes}"
     else:
         text += "; no other change is recorded there"
     return f"{text[0].upper()}{text[1:]}."
