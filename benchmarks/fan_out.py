@@ -108,7 +108,7 @@ class Bed:
         return [seconds(cpu) for _, cpu in jobs]
 
     def jobs_after(self, count: int) -> list[float]:
-        """The same once the database, which lags behind, knows of `count` jobs and their CPU."""
+        """The same, as soon as the database has `count` jobs with their CPU; it is updated late."""
         deadline = time.monotonic() + 60
         before, now = [], self.jobs()
         while (len(now) < count or now != before) and time.monotonic() < deadline:
@@ -155,7 +155,7 @@ class Run:
 
 
 def benchmark() -> None:
-    """Both sides on test beds of all sizes asked for."""
+    """Both sides on test beds of all requested sizes."""
     sizes = arguments()
     if os.geteuid() != 0:
         raise Misuse("the test bed needs root")
@@ -239,7 +239,7 @@ def run_plain(bed: Bed, folder: Path) -> Run:
 
 
 def passed_in(log: Path) -> int:
-    """How many cases ReFrame says have passed."""
+    """How many cases have passed, by ReFrame's summary."""
     return log.read_text(encoding="utf-8", errors="replace").count("[       OK ]")
 
 

@@ -1,4 +1,4 @@
-"""CPU that `reframe -c checks/ -l` takes, beside ReFrame with nothing to load, in one run.
+"""CPU that `reframe -c checks/ -l` takes, compared with ReFrame with nothing to load, in one run.
 
 python3 benchmarks/listing.py [--rounds 7]
 """

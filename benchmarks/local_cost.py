@@ -122,7 +122,7 @@ def reframe(folder: Path, env: dict[str, str], checks: Path, action: str) -> Cos
 
 
 def tell(taken: dict[str, list[Case]]) -> None:
-    """The table, and what the aim speaks of; differences and ratios are medians over the rounds."""
+    """The table, and the values of the aim; differences and ratios are medians over the rounds."""
     rows = []
     for name, cases in taken.items():
         cpu = [c.cpu for c in cases]

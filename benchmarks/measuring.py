@@ -30,7 +30,7 @@ GRACE = 60  # seconds that a command may take to clean up after SIGINT
 
 
 class Misuse(Exception):
-    """What the user can mend; told in one line, exit code 2."""
+    """A mistake that the user can correct: printed in one line, exit code 2."""
 
 
 @dataclass(frozen=True)

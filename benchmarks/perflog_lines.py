@@ -1,4 +1,4 @@
-"""What reading ReFrame's perflogs costs: ours beside pandas, on generated lines.
+"""What reading ReFrame's perflogs costs: ours compared with pandas, on generated lines.
 
     .venv/bin/python benchmarks/perflog_lines.py [--lines 1000000] [--pandas PYTHON] [--rounds 3]
 

@@ -2,14 +2,14 @@
 
     .venv/bin/python benchmarks/plateau.py [--curves 1000] [--repetitions 3] [--seed 1]
 
-Each share is of as many curves as asked for. Curves end at 512 tasks, in powers of two. Noise is
+Each share is of the requested number of curves. Curves end at 512 tasks, in powers of two. Noise is
 normal with the coefficient of variation that heads a column, alike at all points.
 
 Seen on curves that are linear and flat from 32 tasks, at a CV of 1, 3 and 8 %: the 5 % rule is
 exact in 1.00, .85 and .46 with 3 repetitions (1000 curves) and in 1.00, .99 and .71 with 10 (300);
 aimed at was 1.00, .96 and .67. The fit is exact in 1.00 everywhere, as such curves are its own
 model. Falsely "not reached" are 0, .03 and .12 with 3 repetitions. From a CV of 3 % on the sentence
-says that the plateau is a rough one.
+reports that the plateau is a rough one.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def has_plateau(x: float) -> Judge:
 
 
 def near_plateau(x: float) -> Judge:
-    """Whether the rule names this point or one beside it."""
+    """Whether the rule names this point or one next to it."""
     return lambda found: isinstance(found.plateau, At) and x / 2 <= found.plateau.x <= 2 * x
 
 
@@ -81,12 +81,12 @@ def beyond(found: CurveShape) -> bool:
 
 
 def doubtful(found: CurveShape) -> bool:
-    """Whether the sentence says that noise makes the plateau a rough one."""
+    """Whether the sentence reports that noise makes the plateau a rough one."""
     return found.doubtful
 
 
 def no_fit(found: CurveShape) -> bool:
-    """Whether two lines are told to be worth no more than one."""
+    """Whether two lines are reported to be worth no more than one."""
     return found.fit is None
 
 
@@ -96,7 +96,7 @@ def falls_from(x: float) -> Judge:
 
 
 def no_fall(found: CurveShape) -> bool:
-    """Whether no decline is told."""
+    """Whether no decline is reported."""
     return found.decline == Nowhere()
 
 
@@ -155,7 +155,7 @@ def plateaus(trials: Trials) -> None:
                 (f"plateau {k}: 5 % rule exact", has_plateau(k)),
                 (f"plateau {k}: fit exact", has_fit(k)),
                 (f"plateau {k}: falsely not reached", beyond),
-                (f"plateau {k}: told to be a rough one", doubtful),
+                (f"plateau {k}: reported as a rough one", doubtful),
             ],
         )
     ]
@@ -171,7 +171,7 @@ def plateaus(trials: Trials) -> None:
                     f"half at {k}: 5 % rule names {first_near(smooth(k))}",
                     has_plateau(first_near(smooth(k))),
                 ),
-                (f"half at {k}: or a point beside it", near_plateau(first_near(smooth(k)))),
+                (f"half at {k}: or a point next to it", near_plateau(first_near(smooth(k)))),
                 (f"half at {k}: falsely not reached", beyond),
             ],
         )
@@ -209,11 +209,11 @@ def declines(trials: Trials) -> None:
             falling(32, 128, share),
             [
                 (f"{share:.0%} lower from 128 on: exact", falls_from(128)),
-                (f"{share:.0%} lower from 128 on: none told", no_fall),
+                (f"{share:.0%} lower from 128 on: none reported", no_fall),
             ],
         )
     ]
-    rows += trials.rows(flat_from(32), [("flat: none told", no_fall)])
+    rows += trials.rows(flat_from(32), [("flat: none reported", no_fall)])
     table("Decline", rows)
 
 

@@ -1,4 +1,4 @@
-"""Is what is broken found, named with its cause, and nobody else accused?
+"""Are faults found and named with their cause, and no healthy node accused?
 
     python3 benchmarks/proof.py [--minutes 12] [--only WORDS] [--pairs 5] [--clean 3] [--long]
 
@@ -56,7 +56,7 @@ HEAD = ("trial", "node", "cause", "others accused", "others without value", "sec
 
 @dataclass(frozen=True)
 class Answer:
-    """What Siteproof says of one campaign. said: by node, its reasons and its lines."""
+    """What Siteproof prints about one campaign. said: by node, its reasons and its lines."""
 
     states: Mapping[str, str]
     said: Mapping[str, str]
@@ -167,7 +167,7 @@ class Proof:
         return ended
 
     def ask(self, data: Path, *ignored: str) -> Answer:
-        """What Siteproof says of everything in a data folder; raises Misuse if it says nothing."""
+        """What Siteproof prints about all of a data folder; raises Misuse if it prints nothing."""
         text = self.siteproof(data, "nodes", "--campaign", "proof", "--json")
         try:
             found: dict[str, Any] = json.loads(text)
@@ -299,18 +299,18 @@ def _told(answer: Answer, nodes: Sequence[str]) -> str:
 
 def benchmark() -> None:
     """All trials, as far as time allows."""
-    asked = arguments()
+    given = arguments()
     if os.geteuid() != 0:
         raise Misuse("the test bed needs root")
     begun = time.monotonic()
-    with temporary_folder() as folder, running(Bed(asked.nodes)) as bed:
+    with temporary_folder() as folder, running(Bed(given.nodes)) as bed:
         proof = Proof(bed, folder)
-        rows, left = carry_out(proof, list(trials(proof, asked)), begun + 60 * asked.minutes)
+        rows, left = carry_out(proof, list(trials(proof, given)), begun + 60 * given.minutes)
     print(tell(rows, left, time.monotonic() - begun), flush=True)
 
 
 def arguments() -> argparse.Namespace:
-    """What is asked for. Raises Misuse."""
+    """The options. Raises Misuse."""
     options = parser(__doc__)
     add = partial(options.add_argument, type=int)
     add("--minutes", default=0, help="begin no trial later than that (12; 120 with --long)")
@@ -325,13 +325,13 @@ def arguments() -> argparse.Namespace:
         help="trials with one of these words in their names, such as clean,slow",
     )
     options.add_argument("--long", action="store_true", help="also 10 %% slower in 10 paired runs")
-    asked = options.parse_args()
-    asked.minutes = asked.minutes or (120 if asked.long else 12)
-    if not 8 <= asked.nodes <= 64 or min(asked.minutes, asked.pairs, asked.clean + 1) < 0:
+    given = options.parse_args()
+    given.minutes = given.minutes or (120 if given.long else 12)
+    if not 8 <= given.nodes <= 64 or min(given.minutes, given.pairs, given.clean + 1) < 0:
         raise Misuse("--nodes: 8 to 64; the other numbers: not below 0")
-    if asked.clean < 0:
-        asked.clean = 20 if asked.long else 3
-    return asked
+    if given.clean < 0:
+        given.clean = 20 if given.long else 3
+    return given
 
 
 def say(words: str) -> None:
@@ -353,20 +353,20 @@ def running(bed: Bed) -> Iterator[Bed]:
 Trial = tuple[str, Callable[[], Row]]
 
 
-def trials(proof: Proof, asked: argparse.Namespace) -> Iterator[Trial]:
+def trials(proof: Proof, given: argparse.Namespace) -> Iterator[Trial]:
     """Name and work of each trial; those that take longest come last."""
-    dice, wanted = random.Random(asked.seed), [w for w in asked.only.split(",") if w]
-    for name, work in _all_trials(proof, asked, dice):
+    dice, wanted = random.Random(given.seed), [w for w in given.only.split(",") if w]
+    for name, work in _all_trials(proof, given, dice):
         if not wanted or any(word in name for word in wanted):
             yield name, work
 
 
-def _all_trials(proof: Proof, asked: argparse.Namespace, dice: random.Random) -> Iterator[Trial]:
-    for number in range(1, asked.clean + 1):
+def _all_trials(proof: Proof, given: argparse.Namespace, dice: random.Random) -> Iterator[Trial]:
+    for number in range(1, given.clean + 1):
         yield f"clean {number}", partial(proof.clean, number)
     alone = {fault: dice.choice(proof.nodes) for fault in CAUSES}
     pairs = [
-        (dice.sample(proof.nodes, 2), dice.sample(sorted(CAUSES), 2)) for _ in range(asked.pairs)
+        (dice.sample(proof.nodes, 2), dice.sample(sorted(CAUSES), 2)) for _ in range(given.pairs)
     ]
     for kind, faults in (("configuration", CONFIGURATION), ("death", DEATHS)):
         for fault in faults:
@@ -379,7 +379,7 @@ def _all_trials(proof: Proof, asked: argparse.Namespace, dice: random.Random) ->
                     f"pair {number}: {' + '.join(names)}",
                     partial(proof.broken, "pair", dict(zip(nodes, names, strict=True))),
                 )
-    if asked.long:
+    if given.long:
         yield (f"slow: 10 %, {REPETITIONS} paired runs", partial(proof.slow, 0.1, REPETITIONS))
 
 
@@ -396,7 +396,7 @@ def carry_out(proof: Proof, todo: Sequence[Trial], end: float) -> tuple[list[Row
         except Misuse as error:
             left.append(f"{name} ({error})")
             say(f"{number} of {len(todo)}: {name}: no answer: {error}")
-            with suppress(Misuse):  # the next trial would tell it
+            with suppress(Misuse):  # the next trial would report it
                 proof.mend(*proof.nodes)
             continue
         row = rows[-1]

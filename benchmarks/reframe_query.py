@@ -1,10 +1,10 @@
-"""A question over all history: ReFrame's results database beside Siteproof's store.
+"""A query over all history: ReFrame's results database compared with Siteproof's store.
 
     .venv/bin/python benchmarks/reframe_query.py [--cases 36500,200000] [--rounds 3]
 
 Sessions of 100 test cases (20 nodes, 5 tests with two performance variables) have the form of
 ReFrame 4.10's run report. ReFrame's own code puts them into its sqlite database, and the same
-reports lie below perflogs as imported ones. Both are asked for the median of every variable of
+reports lie below perflogs as imported ones. Both are queried for the median of every variable of
 every test over all time: `reframe --list-stored-testcases` and `siteproof history --sql`, whole
 commands with their start. Siteproof's store is up to date, as the database is; what bringing it up
 to date has cost stands apart, as does the filling of the database.
@@ -115,7 +115,7 @@ def _case(draw: random.Random, number: int, i: int, start: float, uuid: str) -> 
         ]
         for var, level in VARIABLES
     }
-    # Keys that a case of ReFrame 4.10 has beside: their size is part of what both have to read.
+    # Further keys of a case of ReFrame 4.10: their size is part of what both have to read.
     filling = {
         key: None
         for key in (

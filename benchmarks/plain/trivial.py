@@ -9,7 +9,7 @@ from reframe.core.builtins import parameter, performance_function, sanity_functi
 
 @rfm.simple_test
 class Trivial(rfm.RunOnlyRegressionTest):
-    """Runs the same script as the check beside which it is measured."""
+    """Runs the same script as the check that it is compared with."""
 
     case = parameter(range(int(os.environ["BENCHMARK_CASES"])))
     valid_systems = ["*"]
@@ -26,5 +26,5 @@ class Trivial(rfm.RunOnlyRegressionTest):
 
     @performance_function("count")
     def answer(self) -> int:
-        """What the script says."""
+        """The script's output."""
         return sn.extractsingle(r"^answer (\d+)$", self.stdout, 1, int)

@@ -9,7 +9,7 @@ from reframe.core.builtins import parameter, performance_function, sanity_functi
 
 @rfm.simple_test
 class TrivialPoint(rfm.RunOnlyRegressionTest):
-    """Two ranks on two nodes, as in the sweep beside which it is measured."""
+    """Two ranks on two nodes, as in the sweep that it is compared with."""
 
     case = parameter(range(int(os.environ["BENCHMARK_CASES"])))
     valid_systems = ["*"]
