@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
 
 from siteproof import files, history, nodesets, sites
-from siteproof.cli.shared import bar, which_system
-from siteproof.errors import ExitCode, UserError, harmless
+from siteproof.cli.shared import bar, print_some, which_system
+from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign
 from siteproof.schema.yamlfile import shown
 from siteproof.trend import baselines
@@ -65,8 +65,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     path, old = baselines.text_of(site)
     new = baselines.applied(site, path, old, made) if made else old
     click.echo(baselines.diff(path, old, new), nl=False)
-    for line in _left_out(proposals, without):
-        click.echo(line, err=True)
+    _print_left_out(proposals, without)
     if write and made:
         baselines.write(path, new)
     added = sum(change.new for change in made)
@@ -79,20 +78,19 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     raise SystemExit(ExitCode.PASS if proposals else ExitCode.INCOMPLETE)
 
 
-def _left_out(proposals: Sequence[Proposal], without: Sequence[Without]) -> Iterator[str]:
-    """What does not count, and why; of each kind the first."""
+def _print_left_out(proposals: Sequence[Proposal], without: Sequence[Without]) -> None:
+    """What does not count, and why."""
     nodes = []
     short = []
     for one in proposals:
-        nodes += [f"left out of {one.group.name}: {sentence(why)}" for why in one.left_out]
+        nodes += [f"{one.group.name}: {sentence(why)}" for why in one.left_out]
         if one.short:
             names = nodesets.of(one.short)
             short.append(f"{one.group.name}: {names} would be short of it from the first day")
-    series = [f"no baseline for {name}: {sentences(whys)}" for name, whys in without]
-    for lines in (nodes, short, series):
-        yield from map(harmless, lines[:MAX_LINES])
-        if len(lines) > MAX_LINES:
-            yield f"{len(lines) - MAX_LINES} more like this; --metric shows those of one metric"
+    series = [f"{name}: {sentences(whys)}" for name, whys in without]
+    print_some("left out of ", nodes, MAX_LINES, "--metric", err=True)
+    print_some("", short, MAX_LINES, "--metric", err=True)
+    print_some("no baseline for ", series, MAX_LINES, "--metric", err=True)
 
 
 def _ending(write: bool, made: Sequence[object], candidates: bool) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.analysis.before_after import Effect
-from siteproof.cli.shared import print_clocks, print_left_out, print_table, print_text
+from siteproof.cli.shared import print_clocks, print_left_out, print_some, print_table, print_text
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
@@ -113,10 +113,7 @@ def _print(result: Comparison, names: list[str]) -> None:
         ("only in B: ", result.only_b),
         ("changed: ", result.changed),
     ):
-        for why in lines[:MAX_LINES]:
-            print_text(f"{title}{full(why)}")
-        if len(lines) > MAX_LINES:
-            print_text(f"{title}{len(lines) - MAX_LINES} more, see --json")
+        print_some(title, list(map(full, lines)), MAX_LINES)
     print_text(_last_line(result))
 
 

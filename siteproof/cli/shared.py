@@ -58,24 +58,19 @@ def print_table(table: Table) -> None:
     console().print(table)
 
 
-def print_text(text: str) -> None:
+def print_text(text: str, *, err: bool = False) -> None:
     """A line as it is, without control characters that a tool or a node wrote."""
-    click.echo(harmless(text))
-
-
-def print_line(screen: Console, text: str) -> None:
-    """A line as it is, without a tool's control characters."""
-    screen.print(harmless(text), markup=False, highlight=False, soft_wrap=True)
+    click.echo(harmless(text), err=err)
 
 
 def print_some(
-    screen: Console, title: str, lines: Sequence[str], most: int, all_of_them: str = "see --json"
+    title: str, lines: Sequence[str], most: int, option: str = "--json", *, err: bool = False
 ) -> None:
-    """The first lines of a list, how many more there are, and where they are printed."""
+    """The first lines of a list, how many more there are, and the option that prints them."""
     for line in lines[:most]:
-        print_line(screen, f"{title}{line}")
+        print_text(f"{title}{line}", err=err)
     if len(lines) > most:
-        print_line(screen, f"{title}{len(lines) - most} more, {all_of_them}")
+        print_text(f"{title}{len(lines) - most} more, see {option}", err=err)
 
 
 which_system = click.option(

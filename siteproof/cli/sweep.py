@@ -14,7 +14,7 @@ from rich.text import Text
 
 from siteproof import figure, files, sites
 from siteproof.cli import shared
-from siteproof.cli.shared import console, print_line
+from siteproof.cli.shared import print_table, print_text
 from siteproof.curves import run_findings, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
@@ -166,7 +166,6 @@ def _exit_code(reports: Sequence[SweepReport]) -> ExitCode:
 
 def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> None:
     """The sweeps, and of each the newest session that has results."""
-    screen = console()
     runs = {run.name: run for run in sweep_runs.collect(history)}
     table = Table()
     for column in ("sweep", "points", "newest run", "what it shows"):
@@ -177,25 +176,24 @@ def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> None:
         newest = run.sessions[-1] if run else "none"
         description = file.sweep.description if file else "its file was removed"
         table.add_row(*map(Text, (name, points, newest, description)))
-    screen.print(table)
-    print_line(screen, f"{count(len(known), 'sweep')}; 'siteproof sweep NAME' shows one")
+    print_table(table)
+    print_text(f"{count(len(known), 'sweep')}; 'siteproof sweep NAME' shows one")
 
 
 def show(name: str, reports: Sequence[SweepReport]) -> None:
     """Tables and progress of each run, then the sentences of all."""
-    screen = console()
     runs = _by_run(reports)
     for of_run in runs:
-        print_line(screen, f"{name}, {of_run[0].run}")
+        print_text(f"{name}, {of_run[0].run}")
         for table in _tables(of_run):
-            screen.print(table)
+            print_table(table)
         for text in sweep_results.progress(of_run[0]):
-            print_line(screen, text)
+            print_text(text)
     for of_run in runs:
-        print_line(screen, f"{name}, {of_run[0].run}:")
+        print_text(f"{name}, {of_run[0].run}:")
         texts = [text for report in of_run for text in sweep_results.headlines(report)]
         for text in texts or ["no point has a value"]:
-            print_line(screen, f"  {text}")
+            print_text(f"  {text}")
 
 
 def _tables(reports: Iterable[SweepReport]) -> list[Table]:

@@ -11,14 +11,13 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, history, sites
 from siteproof import trend as trends
 from siteproof.cli.accept import user
-from siteproof.cli.shared import bar, console, print_line, print_some, which_system
+from siteproof.cli.shared import bar, print_some, print_table, print_text, which_system
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History
 from siteproof.record import campaign
@@ -243,16 +242,15 @@ def exit_code(seen: Survey) -> ExitCode:
 
 def show(site: Site, seen: Survey) -> None:
     """Everything: one table of changes, then what was not judged, then the answer."""
-    screen = console()
-    _table(screen, site, seen)
+    _table(site, seen)
     for title, lines in (
         ("swings", list(map(wording.swing, seen.seasons))),
         ("acknowledged", list(map(wording.acknowledged, seen.acknowledged))),
         ("not judged", wording.gaps(seen.gaps)),
         ("warning", fulls(seen.clocks)),
     ):
-        print_some(screen, f"{title}: ", lines, MAX_LINES)
-    print_line(screen, wording.last_line(site.system.system, seen))
+        print_some(f"{title}: ", lines, MAX_LINES)
+    print_text(wording.last_line(site.system.system, seen))
 
 
 def _parts(seen: Survey) -> list[list[Alert]]:
@@ -268,7 +266,7 @@ def _parts(seen: Survey) -> list[list[Alert]]:
     return [part for part in parts if part]
 
 
-def _table(screen: Console, site: Site, seen: Survey) -> None:
+def _table(site: Site, seen: Survey) -> None:
     parts = _parts(seen)
     if not parts:
         return
@@ -279,9 +277,9 @@ def _table(screen: Console, site: Site, seen: Survey) -> None:
         for alert in part[:MAX_LINES]:
             table.add_row(*map(_text, wording.cells(alert)), style=_style(alert))
         table.add_section()
-    screen.print(table)
+    print_table(table)
     if more := sum(max(0, len(part) - MAX_LINES) for part in parts):
-        print_line(screen, f"{more} more, see --json")
+        print_text(f"{more} more, see --json")
 
 
 def _text(cell: str) -> Text:
@@ -296,19 +294,18 @@ def _style(alert: Alert) -> str:
 
 def explain(alert: Alert, lines: Sequence[Line], records: Sequence[acks.Record]) -> None:
     """One change: what, between which runs, under which conditions, and the runs around it."""
-    screen = console()
-    print_line(screen, wording.sentence(alert))
+    print_text(wording.sentence(alert))
     for name, text in wording.evidence(alert):
-        print_line(screen, f"  {name:12} {text}")
+        print_text(f"  {name:12} {text}")
     for one in records:
         name = "taken back" if one.takes_back else "acknowledged"
-        print_line(screen, f"  {name:12} {one.ack.when[:16]} UTC by {one.ack.who}: {one.ack.why}")
+        print_text(f"  {name:12} {one.ack.when[:16]} UTC by {one.ack.who}: {one.ack.why}")
     if alert.made_good:
-        print_line(screen, f"  {'made good':12} since {alert.made_good}")
+        print_text(f"  {'made good':12} since {alert.made_good}")
     if any(line.node in alert.nodes for line in lines):
-        screen.print(_runs(alert, lines))
+        print_table(_runs(alert, lines))
     else:
-        print_line(screen, "  the runs themselves are no longer in the history")
+        print_text("  the runs themselves are no longer in the history")
 
 
 def _runs(alert: Alert, lines: Sequence[Line]) -> Table:
