@@ -41,7 +41,7 @@ class BlockStorage(FileSystemCheck):
         }
 
     def facts(self) -> dict[str, object]:
-        """What must have been done for the figures to count."""
+        """What must have been done for the values to count."""
         return {"size": self.size * 2**20, "trials": self.trials_of_mode()}
 
     def written(self) -> float:

@@ -39,5 +39,5 @@ class FioSweep(FileSystemSweep, special=True):
         }
 
     def facts(self) -> dict[str, object]:
-        """What must have been verified for the figures to count."""
+        """What must have been verified for the values to count."""
         return {"size": self.size * 2**20}

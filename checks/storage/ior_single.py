@@ -10,7 +10,7 @@ from siteproof.parsers import ior
 class IorSingle(FileSystemCheck):
     """The write counts until its data are on the storage, the read without the page cache.
 
-    What was read is compared afterwards, in no figure's time; without that no rate counts.
+    What was read is compared afterwards, in no value's time; without that no rate counts.
     """
 
     descr = "Serial write and read of one task on a file system, by IOR"
@@ -25,5 +25,5 @@ class IorSingle(FileSystemCheck):
     seconds_of_turn = {"quick": 60, "maintenance": 300, "acceptance": 900}
 
     def facts(self) -> dict[str, object]:
-        """What must have been written, read and compared for the figures to count."""
+        """What must have been written, read and compared for the values to count."""
         return {"size": str(self.size * 2**20), "tasks": "1"}

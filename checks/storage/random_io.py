@@ -42,7 +42,7 @@ class RandomIo(FileSystemCheck):
         }
 
     def facts(self) -> dict[str, object]:
-        """What must have been verified for the figures to count."""
+        """What must have been verified for the values to count."""
         return {"size": self.size * 2**20}
 
     def written(self) -> float:

@@ -95,7 +95,7 @@ def _print_left_out(proposals: Sequence[Proposal], without: Sequence[Without]) -
 
 def _ending(write: bool, made: Sequence[object], candidates: bool) -> str:
     if not candidates:
-        return "; no such figure was measured in maintenance or acceptance mode"
+        return "; the metric was not measured in maintenance or acceptance mode"
     if not made:
         return ""
     return "; written, 'git diff' shows it" if write else "; --write makes this change"

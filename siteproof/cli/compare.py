@@ -1,4 +1,4 @@
-"""`siteproof compare`: what became of every figure from one campaign to another."""
+"""`siteproof compare`: how every metric changed from one campaign to another."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.
 
     Without A it is the one accepted last, or the previous one if none was; without B the latest.
-    Exit code 1: some figure is worse; 3: no figure is in both.
+    Exit code 1: some metric is worse; 3: no metric is in both.
 
     \b
     siteproof compare before-firmware after-firmware
@@ -134,7 +134,7 @@ def _worst(row: Row) -> str:
 
 def _last_line(result: Comparison) -> str:
     if not result.rows:
-        return "no figure is in both"
+        return "no metric is in both"
     counts = {change: sum(r.change.effect is change for r in result.rows) for change in Effect}
     shown = ", ".join(f"{n} {change}" for change, n in counts.items() if n)
     nodes = sorted({node for row in result.rows for node, _ in row.worst})

@@ -1,4 +1,4 @@
-"""`siteproof export`: verdicts and figures for CI, monitoring and other programs."""
+"""`siteproof export`: verdicts and values for CI, monitoring and other programs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _junit(
 @export.command("openmetrics", short_help="OpenMetrics text for node_exporter.")
 @_to_file
 def _openmetrics(system: str, since: str, campaign: str, as_of: str, file: Path | None) -> None:
-    """Verdicts, states of nodes and headline figures as OpenMetrics text, for monitoring.
+    """Verdicts, states of nodes and headline values as OpenMetrics text, for monitoring.
 
     Values are in base units: bytes per second, seconds, operations per second. For node_exporter
     write a file that ends in .prom to the folder of --collector.textfile.directory; a file with

@@ -30,7 +30,7 @@ from siteproof.wording.findings import sentence
 WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad
 STAR = 41  # nodes of a star that is shown whole: a line a client
 MAX_PAIRS_LISTED = 20  # bad ones, the worst first
-FEW = 5  # pairs whose directions differ, and pairs without a figure, that are named
+FEW = 5  # pairs whose directions differ, and pairs without a value, that are named
 BAD = "*"
 
 
@@ -47,7 +47,7 @@ def matrix(
 
     A pair is bad if it is far below the others, breaks its contract, or could not be measured. A
     node is named if most of its pairs are bad, with peers that are good with others; any other bad
-    pair is a link. Exit code 1: some pair is bad; 3: some pair, or all, have no figure.
+    pair is a link. Exit code 1: some pair is bad; 3: some pair, or all, have no value.
 
     \b
     siteproof matrix TcpBandwidth.throughput --link lan
@@ -127,7 +127,7 @@ def answer(one: Matrix) -> str:
     parts = (["explained by: " + ", ".join(nodes)] if nodes else []) + (
         [f"bad alone, no node is to blame: {', '.join(links)}"] if links else []
     )
-    tail = f"; {len(one.missing)} pairs without a figure" if one.missing else ""
+    tail = f"; {len(one.missing)} pairs without a value" if one.missing else ""
     return head + ("; ".join(parts) or "no bad pair") + tail
 
 
@@ -151,11 +151,11 @@ def _show(title: str, one: Matrix) -> None:
     for pair in sorted(one.missing)[:FEW]:
         print_text(f"{_arrow(pair)}: {sentence(one.missing[pair])}")
     if len(one.missing) > FEW:
-        print_text(f"and {len(one.missing) - FEW} more pairs without a figure")
+        print_text(f"and {len(one.missing) - FEW} more pairs without a value")
 
 
 def _star(title: str, one: Matrix, known: set[Pair]) -> None:
-    """A row a client: to its server, and from it where figures have a direction."""
+    """A row a client: to its server, and from it where values have a direction."""
     print_text(title)
     table = Table()
     rows = sorted(

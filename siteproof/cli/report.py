@@ -28,7 +28,7 @@ SLOW = 2  # seconds after which progress is printed
     help="FILE.html, or FILE.md for Markdown; without it, SYSTEM-DAY.html in this folder.",
 )
 def report(system: str, since: str, campaign: str, as_of: str, output: str) -> None:
-    """Write everything known about a system on one page: verdict, nodes, changes, figures.
+    """Write everything known about a system on one page: verdict, nodes, changes and figures.
 
     The HTML page needs no other file and no network. Exit code 0: the page was written, whatever
     the verdict is. For the verdict's exit code call 'siteproof verdict'.

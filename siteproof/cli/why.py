@@ -185,7 +185,7 @@ def _node(judged: Judgement, node: str, found: Sequence[Found]) -> None:
 
 
 def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
-    """One criterion on a node: its own figure, or those of its pairs, the worst first."""
+    """One criterion on a node: its own value, or those of its pairs, the worst first."""
     result = found[0][0]
     attempts = attempts_at(judged.samples, result.criterion)
     for _, verdict in found[:MAX_PAIRS]:

@@ -1,1 +1,1 @@
-"""Two campaigns: what became of every figure, and what else changed."""
+"""Two campaigns: how every metric changed, and what else changed."""

@@ -31,7 +31,7 @@ Sides = Mapping[Series, Nodes]  # of a campaign
 
 @dataclass(frozen=True)
 class Row:
-    """One figure that both have. nodes: measured in both. worst: nodes that lost most."""
+    """One metric that both have. nodes: measured in both. worst: nodes that lost most."""
 
     name: str
     role: str
@@ -153,7 +153,7 @@ def _row(site: Site, place: Place, a: Nodes, b: Nodes) -> Row:
 
 
 def _unit(metric: Metric, a: Nodes, b: Nodes) -> str:
-    """The unit in which all was printed, so that a reader finds his figures; else the metric's."""
+    """The unit in which all was printed, so that a reader finds his values; else the metric's."""
     printed = {r.printed for side in (a, b) for runs in side.values() for r in runs}
     return printed.pop() or metric.unit if len(printed) == 1 else metric.unit
 

@@ -18,7 +18,7 @@ from siteproof.nodes.states import FleetReport, NodeReport, State
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording.findings import full, fulls
-from siteproof.wording.verdicts import bound, figure, number, reasons, why
+from siteproof.wording.verdicts import bound, digits, number, reasons, why
 
 FORMAT = 1  # another number only if a key is removed or changes its meaning
 
@@ -172,7 +172,7 @@ def _node(result: NodeVerdict, shared: Mapping[str, str]) -> dict[str, Any]:
         "verdict": result.verdict,
         "why": reasons(result.findings),
         "findings": [found.record() for found in result.findings],
-        "value": None if value is None else figure(result),
+        "value": None if value is None else digits(result),
         "number": None if value is None else float(value),
         "unit": (sample.unit or None) if sample else None,
         "rounded": None if result.rounded is None else number(result.rounded, 12),

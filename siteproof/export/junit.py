@@ -153,9 +153,9 @@ def _lines(result: CriterionVerdict, nodes: Sequence[NodeVerdict]) -> list[str]:
 
 
 def _line(result: CriterionVerdict, node: NodeVerdict) -> str:
-    figure = value(node, result.criterion) if node.value is not None else ""
+    shown = value(node, result.criterion) if node.value is not None else ""
     why = reasons(node.findings)
-    return f"{node.node}: {', '.join(filter(None, (str(node.verdict), figure, why)))}"
+    return f"{node.node}: {', '.join(filter(None, (str(node.verdict), shown, why)))}"
 
 
 def _decided(top: Element, judged: Judgement) -> None:

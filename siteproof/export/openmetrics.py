@@ -129,7 +129,7 @@ def _whole(families: Families, judged: Judgement, now: datetime) -> None:
         own,
     )
     families.put(
-        "export_timestamp", "When these figures were written", now.timestamp(), own, "seconds"
+        "export_timestamp", "When these values were written", now.timestamp(), own, "seconds"
     )
     newest: dict[str, datetime] = {}
     for sample in judged.samples:

@@ -152,7 +152,7 @@ def units(
 
 
 def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None) -> NodeVerdict:
-    """An answer that does not count any more is INCOMPLETE, and no figure."""
+    """An answer that does not count any more is INCOMPLETE, and no value."""
     answered = result.sample is not None and result.verdict not in (
         Verdict.INCOMPLETE,
         Verdict.SKIP,

@@ -215,7 +215,7 @@ def _time(sample: Sample) -> datetime:
 
 
 def _key(sample: Sample) -> Key:
-    """What figures must share to stand in one matrix; a pair that alone differs stays in it."""
+    """What values must share to stand in one matrix; a pair that alone differs stays in it."""
     dims = tuple(sorted((k, v) for k, v in sample.dims.items() if k != PEER))
     head = sample.header
     common = {
@@ -242,7 +242,7 @@ def _directed(good: Iterable[Sample]) -> bool:
 
 
 def _pairs_of(sample: Sample, both: bool) -> Iterator[Pair]:
-    """The pair of a figure; of a failure, both directions where figures have two."""
+    """The pair of a value; of a failure, both directions where values have two."""
     pair = sample.node, sample.dims[PEER]
     yield pair
     if both and sample.status != "ok":
@@ -253,7 +253,7 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
     entry, link = site.catalogue[metric], key[0]
     both = _directed(s for s in samples if s.status == "ok")
     tried = _newest(samples, both, entry.unit)
-    values = {pair: median(figures) for pair, figures in tried.values.items()}
+    values = {pair: median(trials) for pair, trials in tried.values.items()}
     not_measured = Finding(Kind.NOT_MEASURED, check=metric.partition(".")[0], metric=metric)
     missing = dict.fromkeys(_expected(site, link, both), not_measured) | tried.untried
     missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
@@ -320,7 +320,7 @@ def _blame(
     failed: Mapping[Pair, Sample],
     broken: Mapping[Pair, Finding],
 ) -> Blame:
-    """Speeds are compared with each other; of other figures only those are bad that break a rule.
+    """Speeds are compared with each other; of other values only those are bad that break a rule.
 
     There a pair counts as 1, and as nothing where it is bad.
     """

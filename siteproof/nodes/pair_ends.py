@@ -1,6 +1,6 @@
-"""Nodes in figures of pairs: slow only where siteproof.analysis.attribution names them.
+"""Nodes in values of pairs: slow only where siteproof.analysis.attribution names them.
 
-A pair's figure is that of its worse end. So it accuses neither end by itself; both show it.
+A pair's value is that of its worse end. So it accuses neither end by itself; both show it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def alone(found: Iterable[Sample]) -> list[Sample]:
 
 
 def ends(found: Sequence[Sample]) -> list[Sample]:
-    """Each figure of a pair twice: as its sender's and as its receiver's, peers left out.
+    """Each value of a pair twice: as its sender's and as its receiver's, peers left out.
 
-    Of what has no direction it is simply a figure of both.
+    Of what has no direction it is simply a value of both.
     """
     good = [s for s in found if of_pairs(s) and s.status == "ok"]
     seen = {(s.metric, s.node, s.dims[PEER]) for s in good}

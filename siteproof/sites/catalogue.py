@@ -23,7 +23,7 @@ End = Annotated[Decimal, Field(ge=-(10**15), le=10**15)]
 
 
 class Metric(Model):
-    """One figure that a check yields, or will yield."""
+    """One metric that a check yields, or will yield."""
 
     check: str | None = Field(
         description="The check's class; null: no check yields it yet, so criteria are PENDING."
@@ -41,7 +41,7 @@ class Metric(Model):
     )
     conditions: list[str] = Field([], description="Conditions that a criterion may name.")
     directed: bool = Field(
-        True, description="False: a pair has one figure, the client's, and not one each way."
+        True, description="False: a pair has one value, the client's, and not one each way."
     )
     headline: bool = Field(False, description="True: written to ReFrame's own perflog too.")
     description: str = Field(description="What it is.")
@@ -64,8 +64,8 @@ def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
 
 
 def _lint(document: Document, name: str, metric: Metric) -> None:
-    check, dot, figure = name.partition(".")
-    if not (check.isidentifier() and dot and figure.isidentifier()):
+    check, dot, own = name.partition(".")
+    if not (check.isidentifier() and dot and own.isidentifier()):
         document.follow_up((name,), f"'{yamlfile.clip(name)}' is not a valid name", "Check.metric")
     if metric.check not in (None, check):
         document.follow_up((name, "check"), f"check '{metric.check}'", f"{check}, null")

@@ -1,4 +1,4 @@
-"""A figure as others print it: 113.1, >166, 166<, <25, ~60, 15-20.
+"""A value as others print it: 113.1, >166, 166<, <25, ~60, 15-20.
 
 A bound is not a value and a range is two, so the form is kept with the digits.
 """
@@ -20,7 +20,7 @@ _SIGNS = {MORE: "> ", LESS: "< ", ABOUT: "~ ", LOW: "from ", HIGH: "to "}
 
 
 def parts(text: str) -> list[tuple[str, str]]:
-    """The digits, and what they are of the figure; empty: itself. Raises ValueError."""
+    """The digits, and what they are of the value; empty: itself. Raises ValueError."""
     if match := _SIGNED.fullmatch(text):
         return [(match["digits"], _WORDS[match["sign"]])]
     if match := _BEHIND.fullmatch(text):
@@ -31,5 +31,5 @@ def parts(text: str) -> list[tuple[str, str]]:
 
 
 def sign(stated: str) -> str:
-    """What stands before the digits of a sample for people; empty for an exact figure."""
+    """What stands before the digits of a sample for people; empty for an exact value."""
     return _SIGNS.get(stated, "")

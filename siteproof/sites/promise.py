@@ -101,7 +101,7 @@ def parse_tolerance(text: str) -> Fraction:
 class Promise(Model):
     """What criteria and baselines have in common."""
 
-    metric: str = Field(description="The figure, Check.metric of checks/*/catalogue.yaml.")
+    metric: str = Field(description="The metric, Check.metric of checks/*/catalogue.yaml.")
     nodes: list[str] = Field([], description="Roles that it covers; without it, all roles.")
     links: list[str] = Field(
         [], description="Links over which it was measured, keys of `links`; needed for pairs."
@@ -128,7 +128,7 @@ class Promise(Model):
         "acceptance unless it is given.",
     )
     programs: list[str] = Field(
-        [], description="Programs whose figure counts; without it, any that the check knows."
+        [], description="Programs whose value counts; without it, any that the check knows."
     )
     source: str = Field(description="Where it is written: document and paragraph.")
     note: str = Field("", description="What a reader of the report should know of it.")
@@ -273,7 +273,7 @@ class Criterion(Promise):
     )
     equals: str | None = Field(None, description="The only value that passes, number or text.")
     report_only: str | None = Field(
-        None, description="Instead of a bound: why the figure is reported and decides nothing."
+        None, description="Instead of a bound: why the value is reported and decides nothing."
     )
     not_here: str | None = Field(
         None,

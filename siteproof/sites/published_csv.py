@@ -1,9 +1,9 @@
-"""published.csv: figures that a report, a paper or somebody's table states, one a line.
+"""published.csv: values that a report, a paper or somebody's table states, one a line.
 
 The first line names the columns, in any order; lines that begin with # are remarks. What a column
-means is said once, in `Published`. A figure stays as it was printed: its digits, its unit, its
+means is said once, in `Published`. A value stays as it was printed: its digits, its unit, its
 date, and whether it is a mean, a maximum or a single value. A bound such as >166 and a range such
-as 15-20 stay what they are, and a failure is no figure.
+as 15-20 stay what they are, and a failure is no value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from siteproof.sites.lint import reference
 from siteproof.sites.system import Model, mistake, plausible
 
 NAME = "published.csv"
-PROGRAM = "program"  # a condition of every figure
+PROGRAM = "program"  # a condition of every value
 ROLE, NETWORK = "role", "network"  # which nodes it covers; lan or wan, where a source has both
 OF_ALL = (PROGRAM, ROLE, NETWORK)
 _DAY = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
@@ -91,7 +91,7 @@ def _pairs(cell: object) -> dict[str, str]:
 
 
 class Published(Model):
-    """One figure that others have measured."""
+    """One value that others have measured."""
 
     system: str = Field(description="The site's name.")
     date: Annotated[str, AfterValidator(said_period)] = Field(
@@ -100,13 +100,13 @@ class Published(Model):
     )
     campaign: Annotated[str, AfterValidator(_campaign)] = Field(
         "",
-        description="A name that groups figures, for 'siteproof compare'; two campaigns may "
+        description="A name that groups values, for 'siteproof compare'; two campaigns may "
         "bear the same date, and then the one further down is the later.",
     )
     metric: str = Field(description="A metric of the catalogue.")
     value: str = Field(
         "",
-        description="The figure, with the digits that the source prints; also >166, <25, ~60 "
+        description="The value, with the digits that the source prints; also >166, <25, ~60 "
         "and 15-20. Of a failure what is printed instead, such as N/A.",
     )
     unit: str = Field(description="The unit that the source prints, of the metric's kind.")
@@ -117,7 +117,7 @@ class Published(Model):
         )
     )
     status: Literal[STATUSES] = Field(  # type: ignore[valid-type]
-        "ok", description="Why there is no figure, where the source states it; parse: it is lost."
+        "ok", description="Why there is no value, where the source states it; parse: it is lost."
     )
     trial: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
         None, description="Which of several like values it is, from 1 on."
@@ -132,7 +132,7 @@ class Published(Model):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What no two figures of a file share."""
+        """What no two values of a file share."""
         return (
             self.system,
             self.date,
@@ -147,7 +147,7 @@ class Published(Model):
 
 
 def read(path: Path) -> tuple[Document, dict[int, Published]]:
-    """The figures by their line, and the file with its mistakes."""
+    """The values by their line, and the file with its mistakes."""
     document = Document(path)
     found: dict[int, Published] = {}
     seen: dict[tuple[object, ...], int] = {}

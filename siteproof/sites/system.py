@@ -332,7 +332,7 @@ class FileSystem(Model):
         "it. Without it that of the nodes of `servers`.",
     )
     storage_version: str = Field(
-        "", description="Version of the software that serves it; figures are kept apart by it."
+        "", description="Version of the software that serves it; values are kept apart by it."
     )
 
     @field_validator("path")

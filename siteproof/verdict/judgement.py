@@ -31,7 +31,7 @@ class Judgement:
     """The verdicts on one system. chosen: which samples they rest on, in words.
 
     unjudged: headline metrics that were measured, and that no criterion covers.
-    warnings: what a figure was measured under and should not have been, waivers that have expired,
+    warnings: what a value was measured under and should not have been, waivers that have expired,
     and `not_here` of what was measured, with the nodes; clocks that are wrong.
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
     count. campaign: as the user named it. past: whether no new measurement would count. late:
@@ -289,7 +289,7 @@ def _units_of_link(
 
 
 def _both_ways(site: Site, criterion: Criterion) -> bool:
-    """Whether a pair owes a figure of each direction."""
+    """Whether a pair owes a value of each direction."""
     return criterion.subject == "pair" and site.catalogue[criterion.metric].directed
 
 

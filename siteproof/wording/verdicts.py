@@ -46,7 +46,7 @@ def bound(judged: Judgement, result: CriterionVerdict) -> str:
     return f"{text}, {criterion.rounding_rule}" if criterion.step else text
 
 
-def figure(result: NodeVerdict) -> str:
+def digits(result: NodeVerdict) -> str:
     """The tool's own digits; of a median or mean, the value that was worked out."""
     if result.sample is not None and Fraction(result.sample.number) == result.value:
         return str(result.sample.value)
@@ -68,11 +68,11 @@ def value(result: NodeVerdict, criterion: Any) -> str:
 def _with_unit(result: NodeVerdict, criterion: Any) -> str:
     """The value in its own unit; one of too many digits in the bound's."""
     assert result.value is not None and result.sample is not None
-    digits, unit = figure(result), result.sample.unit
-    if len(digits) > MAX_DIGITS and criterion.bound and not criterion.bound.fact:
+    printed, unit = digits(result), result.sample.unit
+    if len(printed) > MAX_DIGITS and criterion.bound and not criterion.bound.fact:
         unit = criterion.bound.quantity.unit
-        digits = number(units.convert(result.value, result.sample.unit, unit))
-    return with_unit(digits, unit)
+        printed = number(units.convert(result.value, result.sample.unit, unit))
+    return with_unit(printed, unit)
 
 
 def reason(result: CriterionVerdict) -> str:

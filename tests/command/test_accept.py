@@ -139,7 +139,7 @@ def test_without_an_acceptance_it_is_the_one_before(here):
 def test_nothing_in_both_is_incomplete(here):
     here.keep([*good(1), *good(2, mode="quick")])
     done = here.ask("compare", "s0001", "s0002")
-    assert (done.code, done.out.splitlines()[-1]) == (3, "no figure is in both")
+    assert (done.code, done.out.splitlines()[-1]) == (3, "no metric is in both")
 
 
 def test_compare_for_programs(here):

@@ -132,7 +132,7 @@ def test_a_pair_whose_server_died_is_missing_and_blames_nobody(net):
     assert kinds(answer(net)) == [("interrupted", "n3>s1"), ("interrupted", "s1>n3")]
     assert (done.code, done.out.splitlines()[-1]) == (
         3,
-        f"{METRIC} over lan: no bad pair; 2 pairs without a figure",
+        f"{METRIC} over lan: no bad pair; 2 pairs without a value",
     )
 
 
