@@ -54,8 +54,8 @@ def per_cent(part: float) -> str:
     return f"{part:.3g} times" if part >= 10 else f"{part:.1%}".replace("%", " %")
 
 
-def figure(value: float, unit: str = "") -> str:
-    """A computed value with its unit."""
+def quantity(value: float, unit: str = "") -> str:
+    """A computed value in six digits, with its unit."""
     text = f"{value:.{DIGITS}g}"
     if "e" in text and 1e-4 <= abs(value) < 1e12:
         text = f"{float(text):.0f}"

@@ -13,7 +13,7 @@ from siteproof.history import rows
 from siteproof.judge.criterion import MIDDLES, why_not
 from siteproof.record.samples import Sample
 from siteproof.record.series import Series
-from siteproof.report.phrases import figure
+from siteproof.report.phrases import quantity
 from siteproof.sites import Baseline, Criterion, Hardware, Site
 from siteproof.sites.promise import SIGNS
 
@@ -60,7 +60,7 @@ def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) ->
     found: list[Mark] = []
     for name, criterion in criteria.items():
         sign = _SIGN[SIGNS[criterion.kind]]
-        value = figure(float(criterion.bound_value(facts).to(unit)), unit)
+        value = quantity(float(criterion.bound_value(facts).to(unit)), unit)
         rounds = f" ({criterion.rounding_rule})" if criterion.step else ""
         found += _sides(
             "bound", criterion, (metric.unit, unit), facts, f"{name} {sign} {value}{rounds}"
@@ -78,7 +78,7 @@ def marks(site: Site, key: Series, criteria: dict[str, Criterion], unit: str) ->
                 baseline,
                 (metric.unit, unit),
                 facts,
-                f"baseline {name} {_SIGN[SIGNS[kind]]} {figure(at, unit)}",
+                f"baseline {name} {_SIGN[SIGNS[kind]]} {quantity(at, unit)}",
             )
     return found
 

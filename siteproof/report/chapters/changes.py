@@ -13,7 +13,7 @@ from siteproof.record.finding import Finding
 from siteproof.record.samples import Header
 from siteproof.record.series import CONTRACTUAL
 from siteproof.report.material import Material
-from siteproof.report.phrases import counted, few, figure, nodes, percent_change, when
+from siteproof.report.phrases import counted, few, nodes, percent_change, quantity, when
 from siteproof.report.sections import Section, Table, limited, limited_points
 from siteproof.trend import Alert, Moment
 from siteproof.units import count
@@ -172,8 +172,8 @@ def _tables(result: Comparison) -> list[Table]:
             _word(r),
             r.name,
             r.role,
-            figure(r.change.before, r.unit),
-            figure(r.change.after, r.unit),
+            quantity(r.change.before, r.unit),
+            quantity(r.change.after, r.unit),
             percent_change(r.change.change),
             "unknown" if r.change.one_value else percent_change(r.change.noise).lstrip("+"),
             str(len(r.nodes)),
@@ -198,7 +198,7 @@ def _worst(row: Row) -> str:
 
 def _worse_metric(row: Row) -> str:
     change = percent_change(row.change.change)
-    before, after = figure(row.change.before, row.unit), figure(row.change.after, row.unit)
+    before, after = quantity(row.change.before, row.unit), quantity(row.change.after, row.unit)
     values = count(len(row.nodes), "value")
     return f"{row.name} {change} ({before} -> {after}, {row.role}, {values})"
 
@@ -278,8 +278,8 @@ def _alert(alert: Alert) -> tuple[str, ...]:
         alert.kind,
         alert.series_name,
         _where(alert),
-        figure(alert.before, alert.unit),
-        figure(alert.after, alert.unit),
+        quantity(alert.before, alert.unit),
+        quantity(alert.after, alert.unit),
         percent_change(alert.relative),
         f"{when(alert.last_before.time)} and {when(alert.first_after.time)}",
         f"{sure} ({runs})",

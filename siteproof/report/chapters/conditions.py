@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, figure, nodes, period, when
+from siteproof.report.phrases import few, nodes, period, quantity, when
 from siteproof.report.sections import Section, Table, filled
 from siteproof.units import count
 
@@ -217,5 +217,5 @@ def _shown(name: str, values: Mapping[str, Collection[str]]) -> str:
 def _text(name: str, value: str) -> str:
     if name in SHARES:
         with suppress(ValueError):
-            return figure(100 * float(value), "%")
+            return quantity(100 * float(value), "%")
     return value or "empty"

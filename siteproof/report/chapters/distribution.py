@@ -19,7 +19,7 @@ from siteproof.record.samples import Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import figure, percent_change
+from siteproof.report.phrases import percent_change, quantity
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Metric
 from siteproof.units import count
@@ -214,8 +214,8 @@ def _named(one: Fleet, states: FleetReport) -> dict[str, str]:
 def _caption(one: Fleet) -> str:
     low, high = min(one.values.values()), max(one.values.values())
     text = (
-        f"{count(len(one.values), 'node')} between {figure(low, one.unit)} "
-        f"and {figure(high, one.unit)}, median {figure(one.middle, one.unit)}"
+        f"{count(len(one.values), 'node')} between {quantity(low, one.unit)} "
+        f"and {quantity(high, one.unit)}, median {quantity(one.middle, one.unit)}"
     )
     broken = one.broken()
     if _bounds(one):
@@ -234,12 +234,12 @@ def _table(one: Fleet, states: FleetReport) -> Table:
     if len(values) >= PERCENTILES:
         words, ends = "5th to 95th percentile", quantiles(values, n=20, method="inclusive")
     rows = [
-        (f"median of {count(len(values), 'node')}", figure(one.middle), "", ""),
-        (words, f"{figure(ends[0])} to {figure(ends[-1])}", "", ""),
+        (f"median of {count(len(values), 'node')}", quantity(one.middle), "", ""),
+        (words, f"{quantity(ends[0])} to {quantity(ends[-1])}", "", ""),
         *(
             (
                 m.text if m.kind == "baseline" else f"{m.kind} {m.text}",
-                figure(m.value),
+                quantity(m.value),
                 _change(m.value, one),
                 "",
             )
@@ -250,7 +250,7 @@ def _table(one: Fleet, states: FleetReport) -> Table:
     bad = _bad(one, states)
     for node in list(dict.fromkeys([*bad, *one.worst]))[:MAX_ROWS]:
         state = states.nodes[node].state if node in states.nodes else ""
-        rows.append((node, figure(one.values[node]), _change(one.values[node], one), str(state)))
+        rows.append((node, quantity(one.values[node]), _change(one.values[node], one), str(state)))
     left = len(values) - MAX_ROWS
     note = f"The worst {MAX_ROWS}; {count(left, 'node')} more." if left > 0 else ""
     columns = ("node", f"value, {one.unit}", "compared with the median", "state")

@@ -20,7 +20,7 @@ from siteproof.record.pair_units import LINK, PEER, job, link_of
 from siteproof.record.samples import PUBLISHED, JobOrder, Sample
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import figure, per_cent
+from siteproof.report.phrases import per_cent, quantity
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site
 from siteproof.sites.published_csv import NETWORK
@@ -186,7 +186,7 @@ def _figure(origin: str, found: Sequence[Quantity]) -> Figure:
         whole = median(one.links[one.first])
         if one.better == "higher" and whole:
             rows = [
-                Row(link, [value / whole for value in values], figure(median(values), one.unit))
+                Row(link, [value / whole for value in values], quantity(median(values), one.unit))
                 for link, values in one.links.items()
             ]
             groups.append((one.name, rows))
@@ -222,10 +222,10 @@ def _table(found: Sequence[Quantity]) -> Table:
     rows = []
     for one in found:
         for link, values in one.links.items():
-            middle, share = figure(median(values), one.unit), per_cent(one.share(link))
+            middle, share = quantity(median(values), one.unit), per_cent(one.share(link))
             spread, by_means = ["-"] * 3, "-"
             if len(values) > 1:
-                spread = [figure(of(values), one.unit) for of in (fmean, min, max)]
+                spread = [quantity(of(values), one.unit) for of in (fmean, min, max)]
                 by_means = per_cent(one.share(link, fmean))
             rows.append((one.name, link, str(len(values)), middle, *spread, share, by_means))
     note = (

@@ -17,7 +17,7 @@ from siteproof.record.pair_units import LINK, of_pairs
 from siteproof.record.samples import PUBLISHED
 from siteproof.report import promised
 from siteproof.report.material import Material
-from siteproof.report.phrases import few, figure, nodes, percent_change
+from siteproof.report.phrases import few, nodes, percent_change, quantity
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site, pairs
 from siteproof.units import count
@@ -179,11 +179,11 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
     if pair in one.broken:
         what = f"misses {one.broken[pair]}"
     change = percent_change(value / typical - 1) if typical else "-"
-    return name, figure(value), change, _of_link(site, one, value), back, what
+    return name, quantity(value), change, _of_link(site, one, value), back, what
 
 
 def _figure(one: Matrix, pair: Pair) -> str:
-    return figure(one.values[pair]) if pair in one.values else "-"
+    return quantity(one.values[pair]) if pair in one.values else "-"
 
 
 def _of_link(site: Site, one: Matrix, value: float) -> str:

@@ -21,7 +21,7 @@ from siteproof.report.chapters import distribution
 from siteproof.report.chapters.distribution import Fleet
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.phrases import day, figure, percent_change
+from siteproof.report.phrases import day, percent_change, quantity
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.trend import Alert
 from siteproof.units import count
@@ -169,8 +169,8 @@ def _fleet_caption(middle: Middle, alerts: Sequence[Alert]) -> str:
     text = (
         f"{count(len(middle.times), 'run')} of {count(middle.nodes, 'node')} from "
         f"{day(middle.times[0])} to {day(middle.times[-1])}: the median was "
-        f"{figure(float(middle.values[0]), unit)} in the first and "
-        f"{figure(float(middle.values[-1]), unit)} in the last run"
+        f"{quantity(float(middle.values[0]), unit)} in the first and "
+        f"{quantity(float(middle.values[-1]), unit)} in the last run"
     )
     steps = []
     for a in alerts:
@@ -186,7 +186,7 @@ def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
     for key in sorted(set(keys))[-MAX_ROWS:]:
         runs = [n for n, k in enumerate(keys) if k == key]
         value, low, high = (
-            figure(float(np.median(values[runs])))
+            quantity(float(np.median(values[runs])))
             for values in (middle.values, middle.lows, middle.highs)
         )
         first, last = day(middle.times[runs[0]]), day(middle.times[runs[-1]])
@@ -250,8 +250,8 @@ def _alert_caption(alert: Alert) -> str:
     what = f"{alert.kind} of" if alert.kind in ("step", "drift") else "runs out of control by"
     text = (
         f"{what} {percent_change(alert.relative)} between {alert.last_before} and "
-        f"{alert.first_after} UTC, from {figure(alert.before, alert.unit)} to "
-        f"{figure(alert.after, alert.unit)}, "
+        f"{alert.first_after} UTC, from {quantity(alert.before, alert.unit)} to "
+        f"{quantity(alert.after, alert.unit)}, "
         f"{'' if alert.kind == 'drift' else 'confidence '}{alert.confidence}"
     )
     if alert.provisional:
@@ -293,7 +293,7 @@ def _tenths(alert: Alert, lines: Sequence[Course]) -> Table:
 def _medians(before: np.ndarray, after: np.ndarray) -> tuple[str, str, str]:
     """The median of the first and of the last values, and the change."""
     one, two = (float(np.median(v)) if len(v) else float("nan") for v in (before, after))
-    return figure(one), figure(two), percent_change(two / one - 1) if one else "-"
+    return quantity(one), quantity(two), percent_change(two / one - 1) if one else "-"
 
 
 def _note(alert: Alert, shown: int) -> str:
