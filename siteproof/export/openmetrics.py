@@ -124,7 +124,7 @@ def _whole(families: Families, judged: Judgement, now: datetime) -> None:
     own = {"system": judged.site.system.system}
     families.put(
         "exit_code",
-        "What siteproof verdict ends with: 0 kept, 1 something failed, 3 something is missing",
+        "Exit code of siteproof verdict: 0 passed, 1 something failed, 3 something is missing",
         judged.exit_code,
         own,
     )
