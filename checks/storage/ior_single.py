@@ -10,7 +10,7 @@ from siteproof.parsers import ior
 class IorSingle(FileSystemCheck):
     """The write counts until its data are on the storage, the read without the page cache.
 
-    What was read is compared afterwards, in no value's time; without that no rate counts.
+    The read data are compared afterwards, outside the measured time; without that no rate counts.
     """
 
     descr = "Serial write and read of one task on a file system, by IOR"

@@ -330,7 +330,7 @@ PATCHES = (
         "options with a mode",
         "parse_args takes no default for a value that was given",
         "with --mode the command line is read a second time and -p added to its own default, "
-        "which is every environment: hours of jobs that nobody wanted",
+        "which is every environment: hours of unwanted jobs",
         (f"{_ARGUMENTS}.parse_args", f"{_ARGUMENTS}.parse_args/_update_defaults"),
         _parse_args,
     ),

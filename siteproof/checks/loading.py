@@ -101,7 +101,7 @@ def refuse_lost_checks(
         f"has no check {' and no '.join(sorted(missing))}, which "
         "checks/*/catalogue.yaml or a sweep file lists"
     )
-    hint = "Add the class with @rfm.simple_test, or mend what ReFrame's warning above names"
+    hint = "Add the class with @rfm.simple_test, or correct what ReFrame's warning above names"
     if isinstance(skipped, ModuleNotFoundError):
         hint = (
             f"Install the Python module {skipped.name} into {sys.prefix} ('make venv' installs "

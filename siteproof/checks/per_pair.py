@@ -72,7 +72,7 @@ class PerPairCheck(JobCheck, special=True):
             loading.refuse(UserError("-S pattern", what, PATTERNS))
         given = self.pattern or self.over.pattern
         self.pattern = given if given.partition(":")[0] in self.patterns else "star"
-        self.refuse_strangers()
+        self.refuse_unknown_nodes()
         self.lay_turns({})
         return [self.over.partition]
 
@@ -90,7 +90,7 @@ class PerPairCheck(JobCheck, special=True):
         ]
         return max(trials, default=0) if self.mode != "quick" else 0
 
-    def refuse_strangers(self) -> None:
+    def refuse_unknown_nodes(self) -> None:
         """End the run if `-S nodes` names a node that the site does not have."""
         if selection.needs_states(self.nodes):
             return

@@ -135,7 +135,7 @@ class NodeState:
 
     @property
     def taken_out(self) -> frozenset[str]:
-        """The words for which the node takes no job until somebody or its return ends that."""
+        """The states in which the node takes no job until an operator or its return ends them."""
         out = {base.value for base in _OUT_BASES if base is self.base}
         return frozenset(out | {flag.value for flag in self.flags & _OUT_FLAGS})
 

@@ -99,7 +99,7 @@ begin_script() {
 }
 
 # variables HOW: those that steer a library (SITEPROOF_STEERING: names, or beginnings with *).
-# names: which of them nobody wants (all but SITEPROOF_WANTED); values: env.NAME=VALUE, a line each.
+# names: those that are not wanted (all but SITEPROOF_WANTED); values: env.NAME=VALUE, a line each.
 variables() {
     how=$1 awk '
         function named(name, list,    n, word, i, star) {
@@ -216,7 +216,7 @@ run() {
     return "$1"
 }
 
-# ---- how much of the node the job has, and what the kernel killed for want of memory
+# ---- how much of the node the job has, and what the kernel killed because memory ran out
 
 proc=${SITEPROOF_TEST_PROC:-/proc} cgroups=${SITEPROOF_TEST_CGROUPS:-/sys/fs/cgroup}
 

@@ -2,7 +2,7 @@
 # Hold the knobs of a tuning sweep on this node.
 #   sh knob_hold.sh hold FOLDER   note what they were, set them, read them back, wait for
 #                                 FOLDER/release, restore them; also when it is ended by a signal
-#   sh knob_hold.sh mend FOLDER   restore what an earlier holder has left, that was killed
+#   sh knob_hold.sh mend FOLDER   restore what an earlier holder, which was killed, has left
 # FOLDER/wanted: lines KNOB, tab, VALUE; without a value it is only read. FOLDER/peers: addresses.
 # Leaves in FOLDER: NODE.was before anything is set; then NODE.set (KNOB=VALUE, as read back) or
 # NODE.failed (why); at the end NODE.restored, or NODE.stuck (what is not as it was). What was is

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # Which MPI a program is linked to, and the --mpi of srun for it; sourced by what starts ranks.
-# Settings: LAUNCH, srun's --mpi, if somebody has chosen it; SITEPROOF_MPI as account.sh leaves it.
+# Settings: LAUNCH, srun's --mpi, if it is set; SITEPROOF_MPI as account.sh leaves it.
 
 linked_to() { # PROGRAM: the file name of its library; nothing for a script
     ldd "$(command -v "$1")" 2>/dev/null | awk '/libmpi(ch)?\.so.* => \// { print $3; exit }' |

@@ -29,7 +29,7 @@ choose_program() {
     echo "program=$program" >>facts
 }
 
-# serve: be the server of what choose_program found, of TCP and UDP, until somebody ends it.
+# serve: be the server of what choose_program found, of TCP and UDP, until it is ended.
 serve() {
     case $program in
         iperf3) exec iperf3 -s -p "$PORT" ;;

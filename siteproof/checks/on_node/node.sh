@@ -20,7 +20,7 @@ else
     unset TMPDIR
 fi
 begin_account "$node" "$job" "$SITEPROOF_LIMIT"
-trap 'exit 143' HUP INT TERM # a job that somebody ends leaves no result, rather than half of one
+trap 'exit 143' HUP INT TERM # a cancelled job leaves no result, rather than half of one
 # In the foreground: a process group of its own would outlive a job that is ended.
 # shellcheck disable=SC2016  # $1 is the inner shell's
 timeout --foreground -k 10 "$SITEPROOF_LIMIT" \

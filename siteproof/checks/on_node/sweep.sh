@@ -61,7 +61,7 @@ end_early() {
         wait "$child"
         end_strays
     fi
-    exit 143 # a point that somebody ends leaves no result, rather than half of one
+    exit 143 # a cancelled point leaves no result, rather than half of one
 }
 
 # turn_knobs COMBINATION: as a point needs them; knob_trouble: it cannot be measured.
@@ -139,7 +139,7 @@ wait_for_slurm() {
     nodes_answer || {
         sleep "$SWEEP_PATIENCE" &
         wait $! # and a trap need not wait for it
-        SWEEP_PATIENCE=0 # it was something else, which nobody waits for twice
+        SWEEP_PATIENCE=0 # the cause was another one: no second wait
     }
 }
 
