@@ -52,7 +52,7 @@ class Watcher:
         return self.limit if not self._runs else self.deadline - time.time()
 
     def progress(self, done: AbstractSet[str], measured: Callable[[str], bool]) -> str:
-        """How many nodes have measured, if that is news; at most every TELL_EVERY seconds.
+        """How many nodes have measured, if that has changed; at most every REPORT_EVERY seconds.
 
         measured: whether a node that is done has; called once for each.
         """

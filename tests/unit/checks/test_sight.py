@@ -147,7 +147,7 @@ def test_an_srun_that_does_not_end_after_all_have_answered_is_ended(srun):
 
 def test_what_a_node_prints_without_end_is_not_read_without_end(srun, monkeypatch):
     monkeypatch.setattr(client, "TIMEOUT", 1)
-    assert len(srun("yes").stdout) <= client.MOST
+    assert len(srun("yes").stdout) <= client.MAX_OUTPUT
 
 
 def test_nothing_that_was_started_outlives_the_question(srun, tmp_path):
