@@ -10,7 +10,7 @@ from math import prod
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
-MISSING = "missing"  # in place of a set: the nodes without an answer that counts
+MISSING = "missing"  # in place of a set: the nodes without a valid answer
 MAX_NODES = 100_000
 _NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")  # a system may begin or end with _
@@ -53,7 +53,7 @@ def numbers(text: str) -> set[int]:
 
 @functools.lru_cache(maxsize=200_000)
 def is_name(text: str) -> bool:
-    """Whether this can be the name of a host or a system; empty: of what is no single node's."""
+    """Whether this can be the name of a host or a system; empty is allowed."""
     return not text or _LABEL.fullmatch(text) is not None
 
 
@@ -71,7 +71,7 @@ def checked(text: str) -> NodeSet:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between operators. Raises ValueError for a bracket that has no other."""
+    """The terms between operators. Raises ValueError for a bracket without its counterpart."""
     found, at = [], 0
     while at <= len(text):
         match = _TERM.match(text, at)

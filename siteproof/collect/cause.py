@@ -1,4 +1,4 @@
-"""What ended a program first, from its output and that of its launchers. Text in, cause out.
+"""The first cause of a program's end, from its output and that of its launchers.
 
 A launcher ends the other ranks when one has failed, and its report comes last and is longest. So
 the last lines are mostly its own, and the exit code may be that of a rank that it ended.
@@ -151,9 +151,9 @@ _NOISE = re.compile(
 def first(*texts: str) -> Cause | None:
     """The cause in these texts, errors first, then output; None: there is none.
 
-    Memory goes before all, as everything else follows from it; a fault before an error, which
-    other ranks may have printed when they lost it; words before a mere exit code. A request to end
-    is the cause where nothing else is found. Among equals the first.
+    Lack of memory comes first, as everything else follows from it; then a fault, as other ranks
+    print errors when they lose a rank; then texts, before an exit code alone. A request to end is
+    the cause only if nothing else is found. Of equal ones the first counts.
     """
     found = [cause for text in texts for cause in _causes(_lines(text))]
     if not found:
@@ -210,7 +210,7 @@ def _nodes(text: str) -> list[str]:
 
 
 def _rank(cause: Cause) -> int:
-    """How far a cause is from the beginning of it all."""
+    """The order of causes; 0 comes first."""
     if cause.signal:
         if cause.memory:
             return 0

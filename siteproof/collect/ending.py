@@ -27,9 +27,9 @@ NO_MESSAGE = "no message"
 
 @dataclass(frozen=True)
 class Kills:
-    """How many processes the kernel killed for lack of memory while a program ran.
+    """The number of processes that the kernel killed for lack of memory while a program ran.
 
-    own: counted in the job's own cgroup, where nobody else's are. log: the kernel's own line.
+    own: counted in the job's own cgroup, without those of others. log: the kernel's line.
     """
 
     count: int = 0

@@ -1,6 +1,6 @@
-"""Whether a result is its node's: the account in its folder, and munge's credential.
+"""Whether a result is of its node: the account in its folder, and munge's credential.
 
-What this proves, and what root on a node can still forge, stands in docs/threat-model.md.
+docs/threat-model.md lists what this proves, and what root on a node can still forge.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from siteproof.record.manifest import Manifest, Origin
 from siteproof.slurm import munge
 
 UNPROVEN = "munge, node unproven"
-BROKEN = "generic"  # the status of a node whose result is another's
+BROKEN = "generic"  # the status of a node if the result is of another one
 NO_NODE = ""  # a value of several nodes together
 FORMAT = "siteproof"  # the first word in a node's credential
 
@@ -33,7 +33,7 @@ def walker(left: Raw, job: Manifest) -> str:
 
 
 def check(folder: Path, node: str, left: Raw, job: Manifest) -> str:
-    """What proves that a node has left this result, in words. Raises OutputError if it has not.
+    """The evidence that a node has made this result. Raises OutputError if it has not.
 
     folder: of the result; its name is part of the node's credential.
     """

@@ -1,4 +1,4 @@
-"""From one result folder's texts to readings, or to the reason why there are none."""
+"""The texts of one result folder to readings, or to the reason why there are none."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Outcome:
 
     dims: what all of it belongs to beyond its node, such as peer and trial.
     aside: texts that are too many for samples, kept next to them (siteproof.record.descriptions).
-    origin: what proves that the node has left it.
+    origin: the evidence that the node has made it.
     """
 
     readings: list[Reading] = field(default_factory=list)
@@ -88,9 +88,9 @@ def judge(
 
 
 def reason(error: Exception) -> OutputError:
-    """The reason for a result without a value, whatever went wrong with it.
+    """The reason for a result without a value.
 
-    Another error is a mistake in a parser, and must not end the collection of the others.
+    An error of another class is a mistake in a parser, and must not stop the other results.
     """
     if isinstance(error, OutputError):
         return error
@@ -114,7 +114,7 @@ def _must_not_set_what_the_job_sets(left: Raw, runs: Sequence[Execution], job: M
 
 
 def agreed(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What all have in common; the rest stands in the dimensions of each run."""
+    """What all runs have in common; the rest is in the dimensions of each run."""
     common = set(each[0].items()).intersection(*(other.items() for other in each))
     return {key: value for key, value in each[0].items() if (key, value) in common}
 
@@ -166,7 +166,7 @@ def must_have_ended(run: Execution, left: Raw, job: Manifest) -> None:
 
 
 def program_of(run: Execution, left: Raw) -> str:
-    """The program whose output a run has: its own dimension goes before the script's fact."""
+    """The program of a run: its own dimension, or else the script's fact."""
     return run.dims.get("program", left.facts.get("program", ""))
 
 
@@ -183,7 +183,7 @@ def parse(run: Execution, left: Raw, job: Manifest) -> tuple[dict[str, str], lis
 
 
 def intervals(run: Execution, left: Raw, job: Manifest) -> list[Interval]:
-    """What one run moved, bit by bit of its time. Raises OutputError; not every tool prints it."""
+    """The data that one run moved in each interval. Raises OutputError if the tool prints none."""
     parser, text = _parser(run, left, job)
     if not hasattr(parser, "intervals"):
         raise OutputError(

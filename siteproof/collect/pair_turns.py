@@ -1,7 +1,8 @@
 """The results of every turn of a job over pairs: a client, a server, one or both directions.
 
-A turn leaves raw/NUMBER/ (the client's) and raw/NUMBER.server/. Its runs may have direction=out or
-in: `out` is from client to server, `in` from server to client; without it a run is the client's.
+A turn has the folders raw/NUMBER/ (of the client) and raw/NUMBER.server/. Its runs may have
+direction=out (from client to server) or in (from server to client); without it a run is the
+client's.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from siteproof.errors import OutputError
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 
-# A server is ended when its turn is over; only other codes mean that it could not serve.
+# A server is ended with its turn; only other codes mean that it could not serve.
 SERVED = (0, raw.ENDED, raw.KILLED, 143)
 DIRECTIONS = ("", "out", "in")
 OF_TIMETABLE = ("peer", "link", "node")  # dimensions that no script sets
@@ -48,10 +49,10 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
         turn = _Turn(raw_files, job, number, ended)
         for node, way in turn.read() if number in there else [turn.missing(anything, last)]:
             found.append((node, way.outcome))
-            if of_link:  # it holds all that it was read from, so it is kept only then
+            if of_link:  # it contains all raw texts, so it is kept only if needed
                 ways.append(way)
     found += together.outcomes(job, ways)
-    # A lost client has an outcome in each of its turns that left nothing.
+    # A lost client has an outcome in each of its turns without a result.
     accounted = {job.turns[number][1] for number in numbers if number not in there}
     return found + [
         (node, Outcome(status=job.fate(node), why=why))
@@ -63,9 +64,9 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
 def waiting(
     turns: Sequence[tuple[int, str, str]], there: Container[str], dead: Container[str]
 ) -> set[str]:
-    """The nodes of which more may come. there: result folders. dead: nodes.
+    """The nodes that may still write results. there: result folders. dead: nodes.
 
-    A turn with a dead node gives nothing, so that nobody waits for it but for the dead one itself.
+    A turn with a dead node gives no result, so its other node is not waited for.
     """
     found = set()
     for number, (_, client, server) in enumerate(turns):
@@ -79,7 +80,7 @@ def waiting(
 
 
 def worth_repeating(stage: Path, number: int) -> bool:
-    """Whether a turn gave nothing because the client did not come, or nobody served it."""
+    """Whether a turn gave no value because its client or its server was missing."""
     raw_files = Stage.of(stage)
     if not raw_files.has(name(number)):
         return True
@@ -114,7 +115,7 @@ class _Turn:
             served = raw.read(result)
             code = served.number("exit")
             self.server_proof = origin.check(result.folder, self.server, served, self.job)
-        except Exception as error:  # whatever is wrong with a result is its own
+        except Exception as error:  # an error in one result must not stop the others
             broken = outcome.reason(error)
             return None, OutputError(f"the server on {self.server}: {broken}", "generic")
         if code in SERVED:
@@ -127,7 +128,7 @@ class _Turn:
         return served, failed
 
     def missing(self, anything: bool, last: int) -> tuple[str, Way]:
-        """Why the client left nothing. anything: whether any turn has a result; last: the last."""
+        """The outcome without a result. anything: whether any turn has one; last: its number."""
         lost, ended = self.job.lost, self.ended
         why = f"left no result (job {ended or 'ended'})"
         if self.client in lost:
@@ -154,7 +155,7 @@ class _Turn:
             self._must_use_one_program(left)
             ways = self._directions(left)
             self._must_be_whole(left)
-        except Exception as error:  # whatever is wrong with a result is its own
+        except Exception as error:  # an error in one result must not stop the others
             return [self._way("", self._explained(outcome.reason(error), left))]
         return [self._way(way, self._judged(left, runs), left, runs) for way, runs in ways.items()]
 
@@ -202,7 +203,7 @@ class _Turn:
             if self.has_server and self.not_served:  # then it is not known what answered the client
                 raise self.not_served
             conditions, readings, _ = outcome.judge(left, runs, self.job)
-        except Exception as error:  # whatever is wrong with a result is its own
+        except Exception as error:  # an error in one result must not stop the others
             return self._explained(outcome.reason(error), left, runs)
         return Outcome(readings, conditions, host=left.meta, origin=self.proof)
 

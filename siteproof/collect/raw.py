@@ -65,7 +65,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Stage:
-    """A job's stage directory, and who may have written what lies there."""
+    """A job's stage directory, and the owner of the files in it."""
 
     path: Path
     owner: int
@@ -83,11 +83,11 @@ class Stage:
         return Result(self, self.path / "raw" / name)
 
     def has(self, name: str) -> bool:
-        """Whether there is anything in the place of a result, a broken one included."""
+        """Whether there is a result, even a broken one."""
         return os.path.lexists(self.path / "raw" / name)
 
     def names(self, wanted: Collection[str]) -> set[str]:
-        """Those of the wanted results that are there, whatever else is."""
+        """Those of the wanted results that are there."""
         try:
             found = files.names(self.path / "raw", below=self.path, most=MAX_RESULTS)
         except FileNotFoundError:

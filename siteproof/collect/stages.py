@@ -1,6 +1,6 @@
-"""From the raw files that the nodes left to samples in perflogs. Idempotent.
+"""Raw files of nodes to samples in perflogs. Idempotent.
 
-Every expected node is accounted for by name: with its readings, or with the reason why not.
+Every expected node has samples: its readings, or the reason why it has none.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def collect(
     Raises UserError for a broken manifest and OSError where perflogs cannot be written.
     """
     stages = perflogs.with_name("stage")
-    # Of a session that lives the samples are its own, whatever owner its file system shows.
+    # The samples of a running session belong to its user, even if the file system maps owners.
     owner = None if job else Stage.of(stage).owner
     job = job or manifest.load(stage, stages)
     outcomes = _that_can_be_kept(_reader(job)(stage, job, ended))
     found = to_samples(job, outcomes, time.time())
     header = found[0].header
     if aside := {node: o.aside for node, o in outcomes if o.aside}:
-        # First: a sample refers to them.
+        # First, as samples refer to them.
         descriptions.write(perflogs, header, aside, owner=owner)
     samples.write(perflogs, header, found, owner=owner)
     manifest.taken(stage, stages)
@@ -94,12 +94,12 @@ def expected(job: Manifest) -> list[str]:
 
 
 def measured(stage: Path, results: Collection[str]) -> set[str]:
-    """Those of the results (nodes, turns, points) that have left their raw files."""
+    """Those of the results (nodes, turns, points) that have raw files."""
     return Stage.of(stage).names(results)
 
 
 def succeeded(stage: Path, name: str) -> bool:
-    """Whether by a result's own account the script ended with 0; nothing else is read."""
+    """Whether a result reports that its script ended with 0; nothing else is read."""
     try:
         return raw.read_meta(Stage.of(stage).result(name)).get("exit") == "0"
     except (OutputError, UserError):
@@ -107,7 +107,7 @@ def succeeded(stage: Path, name: str) -> bool:
 
 
 def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
-    """The outcome of one node that has left a result."""
+    """The outcome of one node with a result."""
     meta: Mapping[str, str] = {}
     left = None
     try:
@@ -119,7 +119,7 @@ def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
             outcome.must_have_ended(run, left, job)
         outcome.must_have_worked(left, job)
         conditions, readings, aside = outcome.judge(left, left.runs, job)
-    except Exception as error:  # whatever is wrong with a result is its own
+    except Exception as error:  # an error in one result must not stop the others
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended, [meta.get("exit", "")])
         return Outcome(status=status, why=str(failed), host=meta)
@@ -127,7 +127,7 @@ def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
 
 
 def _that_can_be_kept(outcomes: Sequence[tuple[str, Outcome]]) -> list[tuple[str, Outcome]]:
-    """A node whose texts would make the file of all too large to be read has an error instead."""
+    """A node whose texts would make the file of all nodes too large has an error instead."""
     asides = {node: one.aside for node, one in outcomes if one.aside}
     large = descriptions.too_large(asides) if asides else set()
     why = "its description has too little in common with those of the other nodes to be kept"
@@ -138,7 +138,7 @@ def _that_can_be_kept(outcomes: Sequence[tuple[str, Outcome]]) -> list[tuple[str
 
 
 def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: float) -> list[Sample]:
-    """The samples of a job. What all nodes have in common stands in their header."""
+    """The samples of a job. What all nodes have in common is in their header."""
     common = _common([o.conditions for _, o in outcomes if o.status == "ok"])
     host = _common([o.host for _, o in outcomes if o.status == "ok"])
     shared = {key: text for key, text in host.items() if key in ("kernel", "processor")}
@@ -166,13 +166,13 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
 
 
 def _ended(job: Manifest, outcomes: Iterable[Outcome], now: float) -> datetime:
-    """When the last node was done, whenever it is collected.
+    """When the last node was done, by the nodes' clocks.
 
-    A node's clock counts only where it can be true: between the job's start and now, or the time
-    that the job can have taken with a day's wait.
+    A clock counts only if it is possible: between the job's start and now, or the time that the
+    job can have taken with a day's wait.
     """
     began = min(job.started, now)
-    # A lost session may be collected weeks later, and no node's clock shall make it younger.
+    # A lost session may be collected weeks later; a node's clock must not make it younger.
     latest = min(now, max(job.over, began + job.limit + manifest.OTHER_HOST))
     ends = [clocks.read(o.host.get("end", "")) for o in outcomes]
     likely = [min(end, now) for end in ends if end and began <= end <= latest + clocks.BOUND]
@@ -192,7 +192,7 @@ def _node_samples(header: Header, node: str, left: Outcome, room: int) -> Iterab
         metric = f"{header.check}.*"
         yield Sample(header, node, metric, status=left.status, why=why, dims=dims, trial=trial)
     for reading in left.readings:
-        # Peer and point are the job's, whatever a script has noted.
+        # Peer and point are those of the job, even if a script has noted others.
         dims, trial = _without_trial({**reading.dims, **left.dims})
         yield Sample(
             header,
@@ -213,10 +213,11 @@ def _without_trial(dims: Mapping[str, str]) -> tuple[dict[str, str], int]:
 
 
 def _no_result(stage: Stage, job: Manifest, node: str, ended: str, *, others: bool) -> Outcome:
-    """Whether it is the node's own fault: reported by Slurm, or other nodes could do it.
+    """The outcome of a node without a result.
 
-    A job that somebody has ended (Ctrl-C, scancel, a lost session) holds nothing against a node,
-    nor does one in which no node could do anything. others: some could, or there is no other.
+    It is the node's fault if Slurm reports that, or if other nodes have a result. It is not if
+    somebody has ended the job (Ctrl-C, scancel, a lost session), or if no node has a result.
+    others: others have one, or the job has no other node.
     """
     reported = _ends(stage).get(node)
     began = any(stage.has(f".{node}.{attempt}") for attempt in ATTEMPTS)
@@ -261,16 +262,16 @@ def _common(records: list[Mapping[str, str]]) -> dict[str, str]:
 
 
 def collect_lost(stages: Path, perflogs: Path) -> Iterator[tuple[Path, int | UserError]]:
-    """Collect every lost session: how many samples each stage directory gave, or why none.
+    """Collect every lost session: the number of samples of each stage directory, or an error.
 
-    One that is broken is set aside: it stops no other, and verdicts name it from then on.
+    A broken one is set aside, and verdicts name it; the others are still collected.
     """
     for stage, job in orphans(stages):
         if isinstance(job, UserError):
             set_aside.note(perflogs, stage, job, manifest.system_of(stage, stages))
             yield stage, job
         elif owner := _other_owner(stage, perflogs):
-            yield stage, UserError(stage, f"left to {owner}, whose lost session it is")
+            yield (stage, UserError(stage, f"left to {owner}, as the lost session of that user"))
         else:
             yield stage, _collect_one(stage, perflogs, job)
 
@@ -280,7 +281,7 @@ def _collect_one(stage: Path, perflogs: Path, job: Manifest) -> int | UserError:
         count = len(collect(stage, perflogs, ended="lost with its session"))
     except OSError as error:
         return UserError(perflogs, f"samples cannot be written: {error.strerror}")
-    except Exception as error:  # whatever is wrong with a stage is its own
+    except Exception as error:  # an error in one stage must not stop the others
         broken = _broken(stage, error)
         set_aside.note(perflogs, stage, broken, job.system)
         return broken
@@ -306,9 +307,9 @@ def _broken(stage: Path, error: Exception) -> UserError:
 
 
 def orphans(stages: Path) -> Iterator[tuple[Path, Manifest | UserError]]:
-    """Uncollected stage directories whose session has ended, and whose jobs have too.
+    """Uncollected stage directories whose session and jobs have ended.
 
-    Instead of a manifest that cannot be read, the error. What somebody has discarded is left out.
+    Each with its manifest, or the error if that cannot be read. Discarded ones are left out.
     """
     left = []
     perflogs = stages.with_name("perflogs")
@@ -320,7 +321,7 @@ def orphans(stages: Path) -> Iterator[tuple[Path, Manifest | UserError]]:
             job = manifest.load(stage, stages)
             if not job.watched(stage):
                 left.append((stage, job))
-        except Exception as error:  # whatever is wrong with a stage is its own
+        except Exception as error:  # an error in one stage must not stop the others
             yield stage, _broken(stage, error)
     jobs = [number for _, job in left if job.scheduler == "slurm" for number in job.jobs]
     queued = client.queued(jobs)

@@ -1,6 +1,6 @@
-"""The outcome of every point of a sweep: raw/NUMBER/ each, as checks/sweep.sh leaves it.
+"""The outcome of every point of a sweep, from the folders raw/NUMBER/ of checks/sweep.sh.
 
-A point's samples belong to the system and to no node; its axes are their dimensions.
+A point's samples belong to the system and not to a node; its axes are their dimensions.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def outcomes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
         )
         for number, point in job.points.items()
     ]
-    # First, as it matters to the next user of these nodes.
+    # First, as the next user of these nodes needs it most.
     left = {node: why for node, why in knobs.not_restored(stage).items() if node in nodes}
     return [(node, Outcome(status="invalid", why=why)) for node, why in left.items()] + found
 
 
 def so_far(stage: Path, job: Manifest, known: dict[int, Outcome]) -> list[tuple[str, Outcome]]:
-    """The outcomes of the points that are there while the job runs. known: those read before."""
+    """The outcomes of points that are done while the job runs. known: those read before."""
     there = measured(stage, job.points)
     for number in job.points:
         if number not in known and folder_of(number) in there:
@@ -53,12 +53,12 @@ def so_far(stage: Path, job: Manifest, known: dict[int, Outcome]) -> list[tuple[
 
 
 def measured(stage: Path, points: Iterable[int]) -> set[str]:
-    """Those of the points, by the names of their folders, that have left their raw files."""
+    """The points with raw files, by the names of their folders."""
     return Stage.of(stage).names([folder_of(number) for number in points])
 
 
 def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
-    """The outcome of a point that left its raw files."""
+    """The outcome of a point with raw files."""
     point = job.points[number]
     dims = _dims(point)
     left = None
@@ -73,11 +73,11 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
             raise OutputError(f"{lacking[0]} was not read back", "invalid")
         with_point = replace(job, facts={**job.facts, **point.values})  # what `derive` needs
         conditions, readings, _ = outcome.judge(left, left.runs, with_point)
-    except Exception as error:  # whatever is wrong with a result is its own
+    except Exception as error:  # an error in one result must not stop the others
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended)
         return Outcome(status=status, why=str(failed), host=_host(left), dims=dims)
-    # A run that gives all values of an axis has them as dimensions of its readings.
+    # A run that measures all values of an axis has them as dimensions of its readings.
     own = {k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())}
     return Outcome(
         readings, {**point.fixed, **conditions}, host=_host(left), dims=own, origin=proof
@@ -85,7 +85,7 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
 
 
 def missing(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
-    """Why a point left nothing. A node is the cause only where Slurm reports it as down.
+    """The outcome of a point without raw files. A node is the cause only if Slurm reports that.
 
     able: the number of nodes that could be used.
     """

@@ -90,7 +90,7 @@ def _of_kind(job: Manifest, trial: int, kind: Mapping[str, str], ways: Sequence[
         }
         readings: list[Reading] = outcome.derived(job).of_link(moved, job.facts)
         outcome.must_be_short(readings, {})
-    except Exception as error:  # whatever is wrong with a result is its own
+    except Exception as error:  # an error in one result must not stop the others
         wrong = outcome.reason(error)
         return Outcome(status=wrong.status, why=str(wrong), dims=dims)
     each = [way.outcome for way in good.values()]

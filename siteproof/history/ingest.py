@@ -36,7 +36,7 @@ class Listed:
 
     @property
     def perflogs(self) -> Path:
-        """The folder below which it lies."""
+        """The folder of all perflogs."""
         return self.path.parents[self.file.count("/")]
 
     @property

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 class Column:
     """A column of a view. kind: its type in SQL. meaning: one sentence.
 
-    kept: the SQL that makes it of the store's tables r (runs), s (samples), c (contexts).
+    sql: its value in the store's tables r (runs), s (samples) and c (contexts), if that is not a
+    column of the same name.
     """
 
     name: str
     kind: str
     meaning: str
-    kept: str = ""
+    sql: str = ""
 
 
 _HEADER = (
@@ -46,54 +47,31 @@ _HEADER = (
 )
 SAMPLES = (
     *_HEADER,
-    Column(
-        "node",
-        "VARCHAR",
-        "The node, or the sender of a pair; empty for links and systems.",
-        "s.node",
-    ),
+    Column("node", "VARCHAR", "The node, or the sender of a pair; empty for links and systems."),
     Column(
         "metric",
         "VARCHAR",
         "Check and metric, such as Stream.triad; Stream.* if a failure concerns all of a check.",
-        "s.metric",
     ),
-    Column(
-        "value", "DOUBLE", "The value in the tool's unit; NULL for a text or a failure.", "s.value"
-    ),
+    Column("value", "DOUBLE", "The value in the tool's unit; NULL for a text or a failure."),
     Column(
         "digits",
         "VARCHAR",
         "The value as logged, or the text; NULL for a failure.",
         "CASE WHEN s.status = 'ok' THEN coalesce(s.digits, s.value::VARCHAR) END",
     ),
-    Column("unit", "VARCHAR", "The tool's unit; empty for a failure.", "s.unit"),
+    Column("unit", "VARCHAR", "The tool's unit; empty for a failure."),
     Column(
         "base",
         "DOUBLE",
         "The value in the base unit of its kind: bytes/s, bytes, s, FLOPS, Hz, 1 of a share.",
         "s.value * s.factor",
     ),
-    Column(
-        "kind",
-        "VARCHAR",
-        "What the unit measures: rate, size, time, flops, share, text …",
-        "s.kind",
-    ),
-    Column(
-        "status",
-        "VARCHAR",
-        "ok, or why there is no value: timeout, checksum, node_lost …",
-        "s.status",
-    ),
-    Column("why", "VARCHAR", "The reason of a failure in words.", "s.why"),
-    Column("trial", "INTEGER", "The repetition within the job, from 0.", "s.trial"),
-    Column(
-        "dims",
-        "VARCHAR",
-        "What the value belongs to beyond its node, as JSON: size, peer …",
-        "s.dims",
-    ),
+    Column("kind", "VARCHAR", "What the unit measures: rate, size, time, flops, share, text …"),
+    Column("status", "VARCHAR", "ok, or why there is no value: timeout, checksum, node_lost …"),
+    Column("why", "VARCHAR", "The reason of a failure in words."),
+    Column("trial", "INTEGER", "The repetition within the job, from 0."),
+    Column("dims", "VARCHAR", "What the value belongs to beyond its node, as JSON: size, peer …"),
     Column(
         "conditions",
         "VARCHAR",
@@ -104,7 +82,6 @@ SAMPLES = (
         "series",
         "UBIGINT",
         "Equal for values that may be compared, whichever node or day they are of.",
-        "s.series",
     ),
 )
 RUNS = (
@@ -152,7 +129,7 @@ def names(table: str) -> str:
 
 def create(samples: Iterable[str], contexts: Iterable[str]) -> Sequence[str]:
     """SQL that makes the views from a table `live_runs` and these relations."""
-    columns = ", ".join(f"{c.kept or f'r.{_quoted(c.name)}'} AS {_quoted(c.name)}" for c in SAMPLES)
+    columns = ", ".join(f"{sql(column)} AS {_quoted(column.name)}" for column in SAMPLES)
     runs = ", ".join(_quoted(c.name) for c in RUNS)
     return (
         f"CREATE TEMP VIEW samples AS SELECT {columns} FROM ({_union('samples', samples)}) s "
@@ -160,6 +137,12 @@ def create(samples: Iterable[str], contexts: Iterable[str]) -> Sequence[str]:
         f"conditions FROM ({_union('contexts', contexts)}) GROUP BY context) c USING (context)",
         f"CREATE TEMP VIEW runs AS SELECT {runs} FROM live_runs",
     )
+
+
+def sql(column: Column) -> str:
+    """A column of the view `samples` in the store's tables."""
+    table = "r" if column in _HEADER else "s"
+    return column.sql or f"{table}.{_quoted(column.name)}"
 
 
 def _union(table: str, relations: Iterable[str]) -> str:

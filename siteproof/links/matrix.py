@@ -215,7 +215,7 @@ def _time(sample: Sample) -> datetime:
 
 
 def _key(sample: Sample) -> Key:
-    """What values must share to stand in one matrix; a pair that alone differs stays in it."""
+    """What values must share to be in one matrix; a pair that alone differs stays in it."""
     dims = tuple(sorted((k, v) for k, v in sample.dims.items() if k != PEER))
     head = sample.header
     common = {
@@ -242,7 +242,7 @@ def _directed(good: Iterable[Sample]) -> bool:
 
 
 def _pairs_of(sample: Sample, both: bool) -> Iterator[Pair]:
-    """The pair of a value; of a failure, both directions where values have two."""
+    """The pair of a value; of a failure, both directions if values have a direction."""
     pair = sample.node, sample.dims[PEER]
     yield pair
     if both and sample.status != "ok":

@@ -58,7 +58,7 @@ def conditions(text: str) -> dict[str, str]:
 
 
 def _result(text: str) -> Object:
-    """fio's JSON. Messages may stand before it. Raises OutputError."""
+    """fio's JSON. Messages may precede it. Raises OutputError."""
     start = re.search(r"^\{", text, re.MULTILINE)
     before = text[: start.start()] if start else text
     printed = [line for line in before.splitlines() if line.strip()]

@@ -43,7 +43,7 @@ def conditions(text: str) -> dict[str, str]:
 
 
 def _section(text: str, name: str) -> str:
-    """What stands in the one section of this name. Raises OutputError if it is not complete."""
+    """The text of the one section of this name. Raises OutputError if it is not complete."""
     begin, end = f"\nBegin of {name} section.", f"\nEnd of {name} section."
     if text.count(begin) > 1:
         raise OutputError(f"hpcc: {text.count(begin)} {name} sections, appended to one file")

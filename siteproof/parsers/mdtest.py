@@ -1,4 +1,4 @@
-"""mdtest 4: text in, readings out. It exits with 0 and prints its table whatever went wrong."""
+"""mdtest 4: text in, readings out. It exits with 0 and prints its table even after errors."""
 
 from __future__ import annotations
 

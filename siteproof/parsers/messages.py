@@ -26,7 +26,7 @@ def requested(text: str, tool: str, default: tuple[int, int]) -> tuple[int, int]
 
 
 def must_be_whole(tool: str, sizes: Sequence[int], first: int, last: int) -> None:
-    """Refuse a table in which a size is missing, stands twice or is not in its place.
+    """Refuse a table in which a size is missing, occurs twice or is not in its place.
 
     Raises OutputError.
     """

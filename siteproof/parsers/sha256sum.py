@@ -1,6 +1,6 @@
 """sha256sum --check: text in, readings out.
 
-Before its answers stand the checksums that it compares with, so that no answer can be missing;
+The checksums that it compares with precede its answers, so that no answer can be missing;
 after them `end sha256sum`, which checks/storage prints.
 """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=BaseModel)
 REMARK = "#"
 MAX_COLUMNS = 1000
-MAX_MISTAKES = 1000  # more help nobody
+MAX_MISTAKES = 1000  # that are reported
 MAX_BYTES = 50_000_000  # some hundred thousand lines
 
 

@@ -96,7 +96,7 @@ def _note(document: Document, loc: Loc, model: type[BaseModel], found: ErrorDeta
 
 
 def clip_long(text: str) -> str:
-    """A sentence of ours that may quote something endless."""
+    """A message, shortened if it quotes a long text."""
     return text if len(text) <= 300 else f"{text[:297]}..."
 
 
@@ -109,7 +109,7 @@ def _shown(value: Any) -> str:
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
-    """The model that stands at a place below another one."""
+    """The model at a place below another one."""
     annotation: Any = model
     for part in loc:
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):

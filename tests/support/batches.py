@@ -36,7 +36,7 @@ def rows(path: Path, **keys: str) -> Rows:
         reader.flush()
         file = reader.files[0]
         names = [column.name for column in views.SAMPLES]
-        shown = ", ".join(f"{c.kept or f'r.{c.name}'} AS {c.name}" for c in views.SAMPLES)
+        shown = ", ".join(f"{views.sql(c)} AS {c.name}" for c in views.SAMPLES)
         found = connection.execute(
             f"SELECT {shown}, run FROM new_samples s JOIN new_runs r USING (run) JOIN (SELECT "
             "context, any_value(conditions) AS conditions FROM new_contexts GROUP BY context) c "
