@@ -54,7 +54,7 @@ def _scaled(table: Floats) -> tuple[Small, NDArray[np.bool_]]:
     there = ~np.isnan(table)
     if table.shape[1] == 0:
         return table.astype(np.float32), there
-    away = table - _medians(table)[:, None]
+    away = table - row_medians(table, 0.0)[:, None]
     size = np.abs(np.where(there, table, 0)).max(axis=1)
     sd = _noise(table, away, SAME * size)
     scaled = away / np.where(sd > 0, sd, np.inf)[:, None]
@@ -68,15 +68,15 @@ def _noise(table: Floats, away: Floats, least: Floats) -> Floats:
     Steps make most of the scatter of a short series. Where the MAD is 0, the mean absolute one;
     0 where that is not above `least`, which is arithmetic.
     """
-    sd = MAD_TO_SIGMA * _medians(np.abs(away))
+    sd = MAD_TO_SIGMA * row_medians(np.abs(away), 0.0)
     blocks = table.shape[1] // BLOCK
     parts = table[:, table.shape[1] - blocks * BLOCK :].reshape(len(table) * blocks, BLOCK)
-    inside = _medians(np.abs(parts - _medians(parts)[:, None]))
+    inside = row_medians(np.abs(parts - row_medians(parts, 0.0)[:, None]), 0.0)
     inside[np.isnan(parts).sum(axis=1) > BLOCK // 2] = np.nan
     inside = inside.reshape(len(table), blocks)
-    within = MAD_TO_SIGMA * OF_BLOCK * _medians(inside)
+    within = MAD_TO_SIGMA * OF_BLOCK * row_medians(inside, 0.0)
     few = np.flatnonzero((~np.isnan(inside)).sum(axis=1) < BLOCKS)
-    within[few] = MAD_TO_SIGMA / np.sqrt(2) * _medians(np.abs(np.diff(table[few], axis=1)))
+    within[few] = MAD_TO_SIGMA / np.sqrt(2) * row_medians(np.abs(np.diff(table[few], axis=1)), 0.0)
     quiet = np.flatnonzero((within <= least) & (sd > least))  # most neighbours are equal
     between = np.abs(np.diff(table[quiet], axis=1))
     pairs = np.maximum((~np.isnan(between)).sum(axis=1), 1)
@@ -87,16 +87,16 @@ def _noise(table: Floats, away: Floats, least: Floats) -> Floats:
     return np.where(sd > least, sd, 0.0)
 
 
-def _medians(table: Floats) -> Floats:
-    """Of each row without its NaN, which sort last; 0 for an empty row."""
+def row_medians(table: Floats, empty: float = np.nan) -> Floats:
+    """The median of each row without its NaN, which sort last; `empty` for a row without any."""
     points = table.shape[1]
     if not table.size:
-        return np.zeros(len(table))
+        return np.full(len(table), empty)
     count = points - np.isnan(table).sum(axis=1)
     ranked = np.sort(table, axis=1)  # of so few values faster than a partition
     rows = np.arange(len(table))
     low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, points - 1)
-    return np.where(count > 0, (ranked[rows, low] + ranked[rows, high]) / 2, 0.0)
+    return np.where(count > 0, (ranked[rows, low] + ranked[rows, high]) / 2, empty)
 
 
 def _statistics(scaled: Small, there: NDArray[np.bool_]) -> Iterator[Small]:

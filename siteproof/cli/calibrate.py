@@ -67,7 +67,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     click.echo(baselines.diff(path, old, new), nl=False)
     _print_left_out(proposals, without)
     if write and made:
-        baselines.write(path, new)
+        files.write(path, new.encode(), below=path.parent)
     added = sum(change.new for change in made)
     click.echo(
         f"{shown(path)}: {added} new, {len(made) - added} changed, "

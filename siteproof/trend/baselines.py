@@ -202,11 +202,6 @@ def diff(path: Path, old: str, new: str) -> str:
     )
 
 
-def write(path: Path, text: str) -> None:
-    """The file of `text_of`, whole or not at all. Raises OSError, UserError."""
-    files.write(path, text.encode(), below=path.parent)
-
-
 def _is_of(site: Site, baseline: Baseline, one: Proposal) -> bool:
     """Whether a baseline is the one of a proposal's values, and of no others."""
     if baseline.metric != one.key.metric or baseline.kind != one.kind:

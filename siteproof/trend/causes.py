@@ -8,7 +8,7 @@ first run after.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -139,9 +139,3 @@ class Causes:
                     or (self._order[session] > here if later else self._order[session] < here)
                 ]
                 yield from fit[:1] if later else fit[-1:]
-
-
-def explain(h: History, system: str, perflogs: Path, alerts: Sequence[Alert]) -> list[Alert]:
-    """Each alert with what changed there."""
-    causes = Causes(h, system, perflogs)
-    return [causes.explain(alert) for alert in alerts]

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from siteproof.analysis import steps
-from siteproof.analysis.screen import of_modes, screen
+from siteproof.analysis.screen import of_modes, row_medians, screen
 from siteproof.analysis.shape import LONGEST
 from siteproof.analysis.slow_nodes import MAD_TO_SIGMA
 from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.lines import Floats
-from siteproof.trend.siblings import row_medians
 
 LOOSE = 2.0  # robust sd: what lies inside of that needs no closer look at its last runs
 

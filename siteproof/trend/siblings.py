@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from siteproof.analysis import shape
+from siteproof.analysis.screen import row_medians
 from siteproof.analysis.slow_nodes import MIN_FLEET
 from siteproof.analysis.spread import robust_sd
 from siteproof.nodes.speeds import COVERS
@@ -172,19 +173,6 @@ def medians(place: Ints, other: Ints, values: Floats, places: int) -> Floats:
     table = np.full((places, width), np.nan)
     table[place, other] = values
     return row_medians(table)
-
-
-def row_medians(table: Floats) -> Floats:
-    """The median of each row without its NaN; NaN for an empty row."""
-    if not table.shape[1]:
-        return np.full(len(table), np.nan)
-    ranked, rows = np.sort(table, axis=1), np.arange(len(table))
-    count = table.shape[1] - np.isnan(table).sum(axis=1)
-    middle: Floats = (
-        ranked[rows, np.maximum(count - 1, 0) // 2]
-        + ranked[rows, np.minimum(count // 2, table.shape[1] - 1)]
-    ) / 2
-    return middle
 
 
 def _everywhere(columns: Ints, levels: Floats, runs: int) -> Floats:

@@ -16,8 +16,9 @@ from siteproof.analysis import steps
 from siteproof.analysis.shape import Shape
 from siteproof.record import series
 from siteproof.sites import Site
-from siteproof.trend import acks, causes, clusters, finds, gaps, lines, screening
+from siteproof.trend import acks, clusters, finds, gaps, lines, screening
 from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Line, Rhythm, Survey
+from siteproof.trend.causes import Causes
 from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Progress, Stretch
 from siteproof.trend.lines import Floats, Group, Ints, Lines
 from siteproof.trend.siblings import without_fleet
@@ -48,7 +49,8 @@ def survey(
     found, stretches, seen, known = looked.lines, looked.stretches, looked.seen, looked.known
     named = clusters.alerts(site, seen.finds, [a.id for a in known])
     alerts = [a for a in named if _wanted(a, since, node)]
-    alerts = sorted(causes.explain(h, system, perflogs, alerts), key=severity)
+    explain = Causes(h, system, perflogs).explain
+    alerts = sorted(map(explain, alerts), key=severity)
     nodes = [s for s in stretches if s.node != FLEET]
     return Survey(
         alerts=[a for a in alerts if not a.of_fleet and a.kind != "drift"],
