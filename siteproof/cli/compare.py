@@ -11,7 +11,14 @@ from rich.text import Text
 
 from siteproof import files, nodesets, sites
 from siteproof.analysis.before_after import Effect
-from siteproof.cli.shared import print_clocks, print_left_out, print_some, print_table, print_text
+from siteproof.cli.shared import (
+    json_option,
+    print_clocks,
+    print_left_out,
+    print_some,
+    print_table,
+    print_text,
+)
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
@@ -39,7 +46,7 @@ MAX_LINES = 40  # of changes; --json has all of them
     metavar="NAME",
     help="The system; without it, the one that this machine belongs to.",
 )
-@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@json_option("compare")
 def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.
 

@@ -111,7 +111,7 @@ def _json(system: str, since: str, campaign: str, as_of: str, file: Path | None)
 @export.command("schema", short_help="The JSON Schema of the documents.")
 @click.argument("of", type=click.Choice(documents.DOCUMENTS), default=documents.DOCUMENTS[0])
 def _schema(of: str) -> None:
-    """The JSON Schema (2020-12) of 'siteproof verdict --json' or 'siteproof nodes --json'.
+    """The JSON Schema (2020-12) of what a command prints with --json.
 
     \b
     siteproof export schema > verdict.schema.json

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from siteproof import files, sites
-from siteproof.cli.shared import print_table, print_text, which_system
+from siteproof.cli.shared import json_option, print_table, print_text, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.published import milestones, results
 from siteproof.published.judging import Answer, Judged, remarks
@@ -32,7 +32,7 @@ COLOURS: dict[str, str] = {Answer.KEEPS: "green", Answer.MISSES: "bold red"}
     is_flag=True,
     help="Show all tables: comparisons, ratios, failures, all other values and texts.",
 )
-@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@json_option("published")
 def published(system: str, everything: bool, as_json: bool) -> None:
     """Show which published values miss their criterion, and which meet it.
 

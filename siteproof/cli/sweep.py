@@ -14,7 +14,7 @@ from rich.text import Text
 
 from siteproof import figure, files, sites
 from siteproof.cli import shared
-from siteproof.cli.shared import print_table, print_text
+from siteproof.cli.shared import json_option, print_table, print_text
 from siteproof.curves import run_findings, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import SweepReport
@@ -50,7 +50,7 @@ FIGURES = (".svg", ".png")
 @click.option(
     "--figure", default="", metavar="FILE", help="Draw the curves to FILE.svg or FILE.png."
 )
-@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@json_option("sweep")
 @click.option("--csv", "as_csv", is_flag=True, help="For programs: one line for each point.")
 def sweep(
     name: str | None,

@@ -17,7 +17,7 @@ from rich.text import Text
 from siteproof import files, history, sites
 from siteproof import trend as trends
 from siteproof.cli.accept import user
-from siteproof.cli.shared import bar, print_some, print_table, print_text, which_system
+from siteproof.cli.shared import bar, json_option, print_some, print_table, print_text, which_system
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History
 from siteproof.record import campaign
@@ -43,7 +43,7 @@ _who = click.option("--who", default="", metavar="NAME", help="Who acknowledges;
 )
 @click.option("--metric", default="", metavar="METRIC", help="Only this metric.")
 @click.option("--node", default="", metavar="NODE", help="Only series of this node.")
-@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@json_option("trend")
 @click.pass_context
 def trend(
     context: click.Context, system: str, since: str, metric: str, node: str, as_json: bool

@@ -213,7 +213,10 @@ def _finite(value: Any) -> Any:
 
 
 FILE = Path(__file__).with_name("answers.schema.json")
-DOCUMENTS = ("verdict", "nodes", "why", "matrix", "describe", "compare", "gate")
+DOCUMENTS = (
+    *("verdict", "nodes", "why", "gate", "compare", "trend"),
+    *("matrix", "sweep", "describe", "published"),
+)
 
 
 def schema_of(document: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from documents_checked import check
 from fleets import furnish, good, names, run_of
 
 
@@ -145,7 +146,7 @@ def test_nothing_in_both_is_incomplete(here):
 def test_compare_for_programs(here):
     here.keep([*good(1), *run_of({**dict.fromkeys(names(8), 100), "n004": 60}, 2)])
     done = here.ask("compare", "s0001", "s0002", "--json")
-    record = json.loads(done.out)
+    record = check("compare", done.out)
     assert (done.code, record["exit_code"]) == (1, 1)
     assert record["rows"][0]["worst"] == {"n004": pytest.approx(-0.4)}
 

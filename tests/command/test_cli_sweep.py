@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import sweeps_made
+from documents_checked import check
 from sweeps_made import failed, of
 
 from siteproof.curves import sweep_runs
@@ -304,7 +305,7 @@ def test_csv_has_a_line_a_point(swept):
 
 def test_json_never_gives_a_number_for_what_was_not_reached(swept):
     swept.keep(of(swept.file, BOTH))
-    told = json.loads(swept.ask("--json").out)
+    told = check("sweep", swept.ask("--json").out)
     found = {(c["metric"], c["line"]): c for c in told["runs"][0]["curves"]}
     read, write = (found[f"Ior.{name}", "best of all"] for name in ("read", "write"))
     assert (read["plateau"], read["plateau_reached"]) == (">498", False)
@@ -318,7 +319,7 @@ def test_json_never_gives_a_number_for_what_was_not_reached(swept):
 def findings(swept, *words):
     """The findings of `--json` by their kind."""
     held = {}
-    for one in json.loads(swept.ask("--json", *words).out)["findings"]:
+    for one in check("sweep", swept.ask("--json", *words).out)["findings"]:
         held.setdefault(one["kind"], []).append(one)
     return held
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from documents_checked import check
 
 from siteproof import sites
 from siteproof.judge.criterion import Verdict
@@ -246,14 +247,9 @@ def test_published_is_a_command_whose_last_line_answers(world):
         "published of jetstream-tacc: 120 values and texts; against a criterion: 12 misses "
         "(BlockStorage 2, UdpBurst 3, UdpBandwidth 1, IorSingle 3, Inventory 3), 30 keeps"
     )
-    assert (
-        len(
-            json.loads(world.inside("published", "--system", "jetstream-tacc", "--json").out)[
-                "figures"
-            ]
-        )
-        == 42
-    )
+    read = check("published", world.inside("published", "--system", "jetstream-tacc", "--json").out)
+    assert len(read["figures"]) == 42
+    assert [why["kind"] for why in read["findings"]] == ["misses_bound"] * 12
 
 
 # ---- the form

@@ -1,10 +1,9 @@
 """`siteproof trend` and its acknowledgements: what is printed, kept and taken back."""
 
-import json
-
 import pytest
 import years
 from click.testing import CliRunner
+from documents_checked import check
 from test_trend import GFLOPS, TRIAD, Here, only
 from years import Change, Drift, Gap, Step
 
@@ -40,7 +39,7 @@ def words(told):
 def changes():
     """The changes that are told, as data, with the exit code."""
     code, told = ask("trend", "--json")
-    told = json.loads(told)
+    told = check("trend", told)
     assert told["exit_code"] == code
     return told
 
