@@ -134,13 +134,9 @@ class Sweep(Model):
     def _known_axes(cls, found: Any, info: ValidationInfo) -> Any:
         """Each axis is one of the tool's, and each value one that it can have."""
         if "tool" in info.data:
-            known = TOOLS[info.data["tool"]].all_axes
             place = found.one_at_a_time if isinstance(found, Knobs) else found or {}
             for axes in place if isinstance(place, list) else [place]:
-                for name, values in axes.items():
-                    _check_axis(name, known)
-                    for value in [values] if isinstance(values, str) else values:
-                        plain(name, value, known.get(name))
+                _check_values(axes, TOOLS[info.data["tool"]].all_axes)
         return found
 
     @model_validator(mode="after")
@@ -202,6 +198,13 @@ class Sweep(Model):
     def turns_knobs(self) -> bool:
         """Whether it changes settings of the nodes."""
         return any(name.startswith(KNOB) for name in (*self.varied, *self.fixed))
+
+
+def _check_values(axes: Mapping[str, Any], known: Mapping[str, Axis]) -> None:
+    for name, values in axes.items():
+        _check_axis(name, known)
+        for value in [values] if isinstance(values, str) else values:
+            plain(name, value, known.get(name))
 
 
 def _check_axis(name: str, known: Mapping[str, Axis]) -> None:
