@@ -68,7 +68,7 @@ class Controller:
 
     def _writable(self, top: Path) -> Path:
         if not os.access(top / "cgroup.procs", os.W_OK):
-            raise UsageError(f"{self.purpose} needs {top} writable, which it is not")
+            raise UsageError(f"{self.purpose} needs write access to {top}")
         return top
 
     def _enable_v2(self) -> None:

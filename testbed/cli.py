@@ -66,7 +66,7 @@ The environment variable SITEPROOF_TESTBED_STATE names another state folder than
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; '{self.prog} --help' says more")
+        raise UsageError(f"{message}; see '{self.prog} --help'")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,24 +85,24 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         action="append",
         default=[],
-        help="folder under /tmp or /dev/shm that all nodes shall see (repeatable); "
-        "the clone that holds this program is always seen",
+        help="folder below /tmp or /dev/shm that all nodes see (may be repeated); "
+        "the clone of this program is always seen",
     )
     up.add_argument("--sites", type=int, choices=(1, 2), default=1, help="2: half the nodes each")
     up.add_argument(
         "--wan",
         metavar="RTT,RATE",
-        help=f"what joins the two sites ({wan.DEFAULT}); a third word, as 0.1%%, is loss each way",
+        help=f"network between the sites: RTT,RATE[,LOSS each way] ({wan.DEFAULT})",
     )
     add("sites", "show which node is at which site")
-    add("down", "take the cluster away, in whatever state it is, without a trace")
+    add("down", "remove the cluster completely, in whatever state it is")
     add("status", "show the nodes' states and faults; exit code 0 if all are idle or at work")
     run = add("run", "run a command on the login node, in this folder, as you")
     run.add_argument("--user", metavar="NAME", help="as this user (root only)")
     run.add_argument("--node", metavar="NODE", default=LOGIN, help="on this node")
     run.add_argument("argv", metavar="CMD", nargs=argparse.REMAINDER)
     for name, what in (
-        ("power-off", "power loss: kill nodes without a goodbye"),
+        ("power-off", "power loss: kill nodes without a shutdown"),
         ("power-on", "boot nodes, or start their slurmd, and wait until they are in service"),
         ("kill-slurmd", "kill -9 the slurmd of nodes; power-on undoes it"),
     ):
@@ -111,7 +111,9 @@ def _parser() -> argparse.ArgumentParser:
     fault = add("fault", "inject a fault; without a name: list all faults")
     fault.add_argument("name", metavar="NAME", nargs="?", choices=faults.FAULTS)
     fault.add_argument("nodes", metavar="NODE", nargs="*")
-    fault.add_argument("--value", metavar="V", help="how bad; the list of faults names the default")
+    fault.add_argument(
+        "--value", metavar="V", help="size of the fault; the list of faults has the default"
+    )
     mend = add("mend", "undo a fault, or all faults, and wait until the nodes are in service")
     mend.add_argument("words", metavar="NODE… [NAME]", nargs="+")
     limit = add("quota", "limit the CPUs of a node")
@@ -131,7 +133,7 @@ def _cores_or_none(text: str) -> float | None:
 
 
 def _say(words: str) -> None:
-    with contextlib.suppress(OSError):  # nobody listens: no reason to stop half-way
+    with contextlib.suppress(OSError):  # stderr is closed: no reason to stop half-way
         os.write(2, f"testbed: {words}\n".encode())
 
 
@@ -153,7 +155,7 @@ def _shares(named: list[str], state: State) -> tuple[str, ...]:
         if not Path(share).is_dir():
             raise UsageError(f"--share {share}: no such folder")
         if Path(share).resolve() in node.PRIVATE:
-            raise UsageError(f"--share {share}: every node has its own; name a folder beneath it")
+            raise UsageError(f"--share {share}: every node has its own; name a folder below it")
     folders = [*map(Path, named), Path(__file__).parent.parent, state.path]
     return tuple(sorted({str(folder.resolve()) for folder in folders}))
 
@@ -280,7 +282,7 @@ def _status(_args: argparse.Namespace, state: State) -> int:
     with os.fdopen(read) as pipe:
         groups = [line.split() for line in pipe]
     if not groups:
-        raise TestbedError("slurmctld does not answer")
+        raise TestbedError(f"slurmctld does not answer; see {state.log}/slurmctld.log")
     print(f"up, {state.settings.size} nodes")
     for word, count, names in groups:
         print(f"{word:12} {count:>4}  {names}")
@@ -308,7 +310,7 @@ def _sites(_args: argparse.Namespace, state: State) -> int:
 def _run(args: argparse.Namespace, state: State) -> int:
     argv = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not argv:
-        raise UsageError("run: which command? For example: testbed run sinfo")
+        raise UsageError("run: a command is required, for example: testbed run sinfo")
     _ = state.settings  # complains if no testbed is up
     if args.node != LOGIN:
         state.check_nodes([args.node])
@@ -344,7 +346,7 @@ def _fault(args: argparse.Namespace, state: State) -> int:
     if args.value is not None and not fault.default:
         raise UsageError(f"fault: {fault.name} takes no value")
     if bool(args.nodes) == (fault.name == faults.RESTART):
-        what = "takes no node" if args.nodes else "at which node?"
+        what = "takes no node" if args.nodes else "needs a node, for example node001"
         raise UsageError(f"fault: {fault.name} {what}")
     value = fault.default if args.value is None else args.value
     fault.check(value)
@@ -360,7 +362,7 @@ def _mend(args: argparse.Namespace, state: State) -> int:
     if fault is None:
         nodes.append(last)
     if not nodes:
-        raise UsageError("mend: which node?")
+        raise UsageError("mend: a node is required, for example: testbed mend node001")
     state.check_nodes(nodes)
     room.inside(state, lambda state: faults.mend(state, nodes, fault))
     return 0

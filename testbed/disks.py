@@ -65,7 +65,7 @@ def _device(folder: Path) -> str:
     number = folder.stat().st_dev
     entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not entry.exists():
-        raise UsageError(f"{folder} is on no disk that the kernel could slow down")
+        raise UsageError(f"{folder} is not on a disk whose rate the kernel can limit")
     entry = entry.resolve()
     if (entry / "partition").exists():
         entry = entry.parent

@@ -2,12 +2,12 @@
 
 
 class TestbedError(Exception):
-    """Told to the user in one line; exit code 1: the testbed failed."""
+    """The testbed failed: one line, exit code 1."""
 
     code = 1
 
 
 class UsageError(TestbedError):
-    """The user asked for what cannot be; exit code 2."""
+    """A mistake of the user: one line, exit code 2."""
 
     code = 2

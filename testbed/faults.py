@@ -57,7 +57,7 @@ def _cores(text: str) -> float:
 
 RESTART = "restarted-slurmctld"  # of the cluster, not of a node, and over when it is done
 _TABLE = (
-    Fault("slow-cpu", "the node may use only so many cores",
+    Fault("slow-cpu", "the node may use only this number of cores",
           lambda state, name, value: quota.change(state, name, float(value)), _own_quota,
           "0.5", _cores, lasts=True),
     Fault("capped-link", "the node's link is slower, both ways",
@@ -68,11 +68,11 @@ _TABLE = (
           links.set_mtu, links.unset_mtu, "1500", values.mtu),
     Fault("wrong-sysctl", "a sysctl of net.ipv4.* or net.ipv6.* has another value",
           links.set_sysctl, links.restore_sysctls, "net.ipv4.tcp_window_scaling=0", values.sysctl),
-    Fault("small-buffers", "tcp_rmem and tcp_wmem end at this size",
+    Fault("small-buffers", "the largest values of tcp_rmem and tcp_wmem have this size",
           links.shrink_buffers, links.restore_sysctls, "64KiB", values.size),
-    Fault("full-disk", "/tmp has room for this much and no more",
+    Fault("full-disk", "/tmp has only this much free space",
           disks.fill, disks.empty, "0", values.size),
-    Fault("slow-disk", "reads and writes of the disk under /var/tmp go at this rate each",
+    Fault("slow-disk", "reads and writes of the disk of /var/tmp are limited to this rate each",
           disks.slow, disks.unslow, "10MB/s", values.disk_rate, lasts=True),
     Fault("little-memory", "the node's processes have this much memory; the kernel kills what "
           "needs more, and the limit shows below /sys/fs/cgroup",
@@ -92,7 +92,7 @@ _TABLE = (
           disguises.kernel, disguises.drop, f"{platform.release()}-other", values.release),
     Fault("other-package", "dpkg shows another version of a package",
           disguises.package, disguises.drop, "munge=0.0.1-other", values.pair),
-    Fault("flapping", "slurmd is killed and started in turn, so many seconds apart",
+    Fault("flapping", "slurmd is killed and started in turn, at this interval",
           outages.flap, outages.stop_flapping, "5s", values.seconds, outage=True),
 )  # fmt: skip
 FAULTS = {fault.name: fault for fault in _TABLE}

@@ -15,7 +15,7 @@ def cores(text: str) -> float:
     except ValueError:
         number = 0
     if not 0.01 <= number <= 1024:
-        raise UsageError(f"'{text}' is no number of cores from 0.01 to 1024")
+        raise UsageError(f"'{text}' is not a number of cores from 0.01 to 1024")
     return number
 
 

@@ -55,7 +55,8 @@ class State:
         try:
             self.path.mkdir(mode=0o755)
         except FileExistsError:
-            raise UsageError(f"{self.path} exists: a testbed is up; 'testbed down' first") from None
+            what = f"a testbed is up ({self.path} exists)"
+            raise UsageError(f"{what}: run 'testbed down' first") from None
         except OSError as error:
             raise UsageError(f"{self.path}: {error.strerror}") from None
         self.settings_file.write_text(json.dumps(asdict(settings)))

@@ -1,4 +1,4 @@
-"""What stands behind --value: text in, numbers out. All raise UsageError with an example."""
+"""The values of --value: text in, numbers out. All raise UsageError with an example."""
 
 import re
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def pair(text: str) -> tuple[str, str]:
     """The two sides of KEY=VALUE."""
     key, sign, value = text.partition("=")
     if not (key and sign and value) or "\n" in text:
-        raise UsageError(f"'{text}' is no KEY=VALUE")
+        raise UsageError(f"'{text}' is not of the form KEY=VALUE")
     return key, value
 
 
@@ -60,14 +60,14 @@ def sysctl(text: str) -> tuple[str, str]:
     """A file in /proc/sys, and what to write to it. Only what each network namespace has."""
     key, value = pair(text)
     if not re.fullmatch(r"net\.ipv[46](\.\w[\w-]*)+", key):
-        raise UsageError(f"'{key}': a node has only net.ipv4.* and net.ipv6.* for itself")
+        raise UsageError(f"'{key}' is the same on all nodes; allowed: net.ipv4.*, net.ipv6.*")
     return f"/proc/sys/{key.replace('.', '/')}", value
 
 
 def release(text: str) -> str:
     """A kernel release."""
     if not re.fullmatch(r"[\w.+~-]{1,64}", text):
-        raise UsageError(f"'{text}' is no kernel release; for example 6.1.0-99-amd64")
+        raise UsageError(f"'{text}' is not a kernel release; for example 6.1.0-99-amd64")
     return text
 
 
@@ -76,7 +76,7 @@ def _number(
 ) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-zA-Z%]*)", text)
     if not match or match[2] not in units:
-        raise UsageError(f"'{text}' is no {what}; for example {example}")
+        raise UsageError(f"'{text}' is not a valid {what}; for example {example}")
     number = float(match[1]) * units[match[2]]
     if not least <= number <= most:
         raise UsageError(f"'{text}' is out of range for a {what}; for example {example}")

@@ -53,7 +53,7 @@ def parse(text: str) -> Wan:
     """RTT,RATE or RTT,RATE,LOSS."""
     words = text.split(",")
     if len(words) not in (2, 3):
-        raise UsageError(f"'{text}' is no WAN; for example 50.5ms,10gbit")
+        raise UsageError(f"'{text}' is not a valid WAN; for example 50.5ms,10gbit")
     loss = values.percent(words[2]) if len(words) == 3 else 0
     return Wan(values.milliseconds(words[0]), values.rate(words[1]), loss)
 

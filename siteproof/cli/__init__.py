@@ -75,7 +75,7 @@ def group() -> None:
 
 def main() -> None:
     """Run the command; a user's mistake becomes one line and exit code 2."""
-    gc.set_threshold(50_000, 20, 100)  # a year of samples is not garbage: it cost half of the time
+    gc.set_threshold(50_000, 20, 100)  # searching a year of samples for garbage took half the time
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII-only terminal

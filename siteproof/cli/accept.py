@@ -1,4 +1,4 @@
-"""`siteproof accept`: what later measurements are compared with."""
+"""`siteproof accept`: the campaign with which later ones are compared."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ from siteproof.verdict.judgement import judge_samples
     metavar="NAME",
     help="The system; without it, the one that this machine belongs to.",
 )
-@click.option("--why", default="", metavar="TEXT", help="The reason, for those who come later.")
+@click.option(
+    "--why", default="", metavar="TEXT", help="The reason, required: it is kept in the record."
+)
 @click.option("--who", default="", metavar="NAME", help="Who accepts; without it, you.")
-@click.option("--despite", is_flag=True, help="Accept although criteria are not kept.")
-@click.option("--list", "listed", is_flag=True, help="What was accepted so far.")
+@click.option("--despite", is_flag=True, help="Accept although criteria are not met.")
+@click.option("--list", "listed", is_flag=True, help="List what was accepted so far.")
 def accept(name: str | None, system: str, why: str, who: str, despite: bool, listed: bool) -> None:
-    """Accept a campaign or session as the new comparison; 'latest' is the newest one.
+    """Accept a campaign or session: later ones are compared with it.
 
-    The record is kept with the samples and never changed. Exit code 1: a criterion is neither
-    PASS nor PENDING, nor a SKIP by a waiver, not_here or report_only, and there was no --despite.
+    'latest' is the newest one. Every criterion must be PASS or PENDING, or not count (waiver,
+    not_here, report_only). Otherwise nothing is accepted and the exit code is 1, unless --despite
+    is given. The record is kept with the samples and never changed.
 
     \b
     siteproof accept winter-2026 --why "after the firmware update"
@@ -47,7 +50,7 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
     if not name or not why.strip():
         raise UserError(
             "siteproof accept",
-            "what is accepted, and why, is not given",
+            "the campaign or --why is missing",
             hint="Give both: siteproof accept CAMPAIGN --why 'TEXT'",
         )
     sessions = Sessions(files.perflogs(), system)
@@ -56,7 +59,7 @@ def accept(name: str | None, system: str, why: str, who: str, despite: bool, lis
     judged = judge_samples(site, found, name)
     refused = accepted.in_the_way(judged)
     if refused and not despite:
-        click.echo(f"not accepted: {', '.join(refused)}; --despite accepts it nevertheless")
+        click.echo(f"not accepted: {', '.join(refused)}; to accept nevertheless, add --despite")
         raise SystemExit(ExitCode.FAIL)
     print_left_out(sessions)
     record = accepted.accept(judged, name, who or user(), why.strip(), files.perflogs())
@@ -78,7 +81,8 @@ def _list(before: list[accepted.Acceptance]) -> None:
             f"{record.when[:16]} UTC  {record.name}  by {record.who}: {record.why} "
             f"({_counts(record)}{despite})"
         )
-    click.echo(f"the comparison is {before[-1].name}" if before else "nothing accepted yet")
+    compared = f"later ones are compared with {before[-1].name}" if before else ""
+    click.echo(compared or "nothing accepted yet")
 
 
 def _counts(record: accepted.Acceptance) -> str:

@@ -20,7 +20,7 @@ from siteproof.spack import command, env_files, lint_envs, places
 @click.argument("environments", metavar="[ENV]...", nargs=-1)
 @which_system
 @click.option("--update", is_flag=True, help="Make new locks instead of keeping the existing ones.")
-@click.option("--show", is_flag=True, help="Only show the state of each environment.")
+@click.option("--show", is_flag=True, help="Show the state of each environment, and build nothing.")
 @click.option(
     "--jobs",
     default=0,
@@ -63,8 +63,8 @@ def build(
     if bad := re.search(r"[\s$`{}'\"\\:]", str(places.top())):
         raise UserError(
             places.top(),
-            f"a name with {bad[0]!r} cannot be on PATH",
-            hint="SITEPROOF_DATA may name another folder",
+            f"the path contains {bad[0]!r}, so programs below it cannot be on PATH",
+            hint="Set SITEPROOF_DATA to another folder",
         )
     spack = command.find(other_spack)
     failed = [name for name in chosen if not _one(site, name, update, jobs, spack)]
@@ -76,7 +76,7 @@ def build(
 
 
 def _chosen(site: Site, environments: tuple[str, ...]) -> list[str]:
-    """The requested environments, or all that the system names. Raises UserError."""
+    """The requested environments, or all of the system. Raises UserError."""
     known = env_files.names()
     for name in environments:
         if name not in known:
@@ -128,7 +128,7 @@ def _one(site: Site, name: str, update: bool, jobs: int, spack: command.Spack) -
         raise SystemExit(130) from None
     pinned = env_files.versions()
     if (found.spack, found.packages) != (pinned.release, pinned.packages.tag):
-        report(f"not with the pinned releases: Spack {found.spack}, packages {found.packages}")
+        report(f"built with other releases: Spack {found.spack}, packages {found.packages}")
     report(
         f"built in {time.monotonic() - began:.0f} s: {', '.join(found.features)}; lock {found.lock}"
     )

@@ -52,7 +52,9 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     files.must_exist()
     if metric and metric not in site.catalogue:
         raise UserError(
-            "--metric", f"unknown metric '{metric}'", hint="'siteproof sites' lists them"
+            "--metric",
+            f"unknown metric '{metric}'",
+            hint="checks/*/catalogue.yaml lists the metrics",
         )
     start = campaign.since(since, datetime.now(UTC)) if since else None
     with (
@@ -71,7 +73,7 @@ def calibrate(system: str, metric: str, since: str, write: bool) -> None:
     added = sum(change.new for change in made)
     click.echo(
         f"{shown(path)}: {added} new, {len(made) - added} changed, "
-        f"{len(proposals) - len(made)} as they are, {len(without)} without"
+        f"{len(proposals) - len(made)} unchanged, {len(without)} without a baseline"
         + _ending(write, made, bool(proposals or without)),
         err=True,
     )
@@ -86,7 +88,7 @@ def _print_left_out(proposals: Sequence[Proposal], without: Sequence[Without]) -
         nodes += [f"{one.group.name}: {sentence(why)}" for why in one.left_out]
         if one.short:
             names = nodesets.of(one.short)
-            short.append(f"{one.group.name}: {names} would be short of it from the first day")
+            short.append(f"{one.group.name}: {names} would miss this baseline now")
     series = [f"{name}: {sentences(whys)}" for name, whys in without]
     print_some("left out of ", nodes, MAX_LINES, "--metric", err=True)
     print_some("", short, MAX_LINES, "--metric", err=True)
@@ -98,4 +100,4 @@ def _ending(write: bool, made: Sequence[object], candidates: bool) -> str:
         return "; the metric was not measured in maintenance or acceptance mode"
     if not made:
         return ""
-    return "; written, 'git diff' shows it" if write else "; --write makes this change"
+    return "; written, see 'git diff'" if write else "; add --write to make this change"

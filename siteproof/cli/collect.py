@@ -14,8 +14,8 @@ from siteproof.files import folder, name_of, perflogs, stages
 from siteproof.record import manifest, set_aside
 from siteproof.units import count
 
-LATER = "run 'siteproof collect' again when they have ended"
-GIVE_UP = "'siteproof collect --discard STAGE' gives up what is set aside"
+LATER = "run 'siteproof collect' again when its job has ended"
+GIVE_UP = "to give one up: siteproof collect --discard STAGE"
 
 
 @click.command()
@@ -23,7 +23,7 @@ GIVE_UP = "'siteproof collect --discard STAGE' gives up what is set aside"
     "--discard",
     default="",
     metavar="STAGE",
-    help="Give up what is set aside there: a stage directory, or a folder with several.",
+    help="Give up what is set aside in STAGE: a stage directory, or a folder with several.",
 )
 def collect(discard: str) -> None:
     """Turn the raw files of lost sessions into samples.
@@ -49,13 +49,14 @@ def collect(discard: str) -> None:
     running = _still_running(errors)
     for stage in running:
         click.echo(harmless(f"not collected yet: {stage}: its job or its session still runs"))
+    collected = f"{count(total, 'sample')} collected"
     if errors:
-        click.echo(f"{count(total, 'sample')} collected; not collected: {len(errors)}, {GIVE_UP}")
+        click.echo(f"{collected}; not collected: {len(errors)}; {GIVE_UP}")
         raise UserErrors(list(errors.values()))
     if running:
-        click.echo(f"{count(total, 'sample')} collected; still running: {len(running)}, {LATER}")
+        click.echo(f"{collected}; still running: {len(running)}; {LATER}")
     elif total:
-        click.echo(f"{count(total, 'sample')} collected")
+        click.echo(collected)
     else:
         click.echo("nothing left to collect")
 

@@ -50,8 +50,8 @@ MAX_LINES = 40  # of changes; --json has all of them
 def compare(a: str | None, b: str | None, system: str, as_json: bool) -> None:
     """Compare B with A: campaigns, sessions, or the words accepted, latest, previous.
 
-    Without A it is the one accepted last, or the previous one if none was; without B the latest.
-    Exit code 1: some metric is worse; 3: no metric is in both.
+    Without A it is the accepted campaign, or the previous one if none was accepted; without B the
+    latest. Exit code 1: a metric is worse; 3: no metric is in both.
 
     \b
     siteproof compare before-firmware after-firmware

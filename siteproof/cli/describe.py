@@ -28,7 +28,7 @@ from siteproof.wording.findings import sentence
 
 MAX_LINES = 20  # of one kind; --all shows all of them
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount./sys/")
-# ... thousands of fields that nobody reads one after the other
+# ... thousands of fields, too many to read on a terminal
 TITLES = {  # how a line on a finding begins
     Kind.FIELD_DIFFERS: "odd",
     Kind.NO_MAJORITY: "no majority",
@@ -88,7 +88,7 @@ def describe(
     """Show hardware and software of the nodes of each role, and which nodes differ.
 
     With NODE: everything that the node reported, and where it differs from the majority of its
-    role. Exit code 1: nodes of a role differ; 3: nodes have not been described.
+    role. Exit code 1: nodes of a role differ; 3: nodes are not described.
 
     \b
     siteproof describe
@@ -217,7 +217,7 @@ def _changes(found: Described, against: str) -> tuple[list[Finding], str]:
         words = f"{last.name}, accepted by {last.who}"
     before = descriptions.of(found.sessions.of(wanted), files.perflogs())
     if not before and against:
-        raise UserError("--against", f"no description in {words}")
+        raise UserError("--against", f"no description of a node in {words}")
     if not before:
         return [], ""
     changes = drift(before, found.fields)
@@ -340,7 +340,7 @@ def _print_node(found: Described, role: Role, node: str) -> None:
         click.echo(
             f"{node} is odd in {count(len(differing), 'field')}"
             if differing
-            else f"{node} is like the others"
+            else f"{node} does not differ from the majority"
         )
 
 

@@ -48,7 +48,7 @@ def _junit(
 ) -> None:
     """Write the verdicts as JUnit XML for CI, one case for each criterion.
 
-    A case fails exactly if 'siteproof verdict' does not end with 0: FAIL and
+    A case fails if, and only if, 'siteproof verdict' does not end with 0. FAIL and
     REGRESSED are failures; ERROR and INCOMPLETE are errors; PENDING and SKIP are skipped, and the
     case "every criterion was decided" is an error while anything is INCOMPLETE or PENDING, or SKIP
     without a waiver or not_here.
@@ -62,7 +62,7 @@ def _junit(
         reports:
           junit: siteproof.xml
 
-    GitLab's job fails by its script alone, so end that with 'siteproof verdict'.
+    A GitLab job fails by its script only: let the script end with 'siteproof verdict'.
 
     \b
     siteproof export junit --campaign maintenance-2026-11 --output siteproof.xml
@@ -77,8 +77,8 @@ def _openmetrics(system: str, since: str, campaign: str, as_of: str, file: Path 
     """Verdicts, states of nodes and headline values as OpenMetrics text, for monitoring.
 
     Values are in base units: bytes per second, seconds, operations per second. For node_exporter
-    write a file that ends in .prom to the folder of --collector.textfile.directory; a file with
-    times next to its values would be refused there, so times are values of their own.
+    write a file that ends in .prom to the folder of --collector.textfile.directory. node_exporter
+    refuses files with timestamps, so times are values of their own.
 
     \b
     alert on  siteproof_criterion_verdict{verdict=~"FAIL|ERROR|REGRESSED"} == 1
@@ -95,7 +95,7 @@ def _openmetrics(system: str, since: str, campaign: str, as_of: str, file: Path 
 @export.command("json", short_help="One JSON document: verdicts and nodes.")
 @_to_file
 def _json(system: str, since: str, campaign: str, as_of: str, file: Path | None) -> None:
-    """Everything of 'siteproof verdict --json', and the states of all nodes, in one document.
+    """Write all of 'siteproof verdict --json', and the states of all nodes, as one document.
 
     'siteproof export schema' explains each key.
 
@@ -111,7 +111,7 @@ def _json(system: str, since: str, campaign: str, as_of: str, file: Path | None)
 @export.command("schema", short_help="The JSON Schema of the documents.")
 @click.argument("of", type=click.Choice(documents.DOCUMENTS), default=documents.DOCUMENTS[0])
 def _schema(of: str) -> None:
-    """The JSON Schema (2020-12) of what a command prints with --json.
+    """Print the JSON Schema (2020-12) of what a command prints with --json.
 
     \b
     siteproof export schema > verdict.schema.json
@@ -129,7 +129,7 @@ def _judge(system: str, since: str, campaign: str, as_of: str, file: Path | None
 def _write(file: Path | None, text: str, judged: Judgement) -> None:
     print_left_out(judged.sessions)
     if file is None:
-        click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal knows
+        click.echo(text.encode(), nl=False)  # UTF-8, whatever the terminal's encoding is
         return
     shared.write(file, text.encode())
     click.echo(f"{file}: {last_line(judged)}")

@@ -58,14 +58,14 @@ class Options:
     default=",".join(KEEP_OUT),
     show_default=True,
     metavar="STATES",
-    help=f"Which states stay out, of {', '.join(STATES[:-1])}.",
+    help=f"The states that stay out, from {', '.join(STATES[:-1])}.",
 )
 @click.option(
     "--limit",
     default="10%",
     show_default=True,
     metavar="SHARE",
-    help="Refuse if more of a partition would stay out; one node always may.",
+    help="Refuse if a larger share of a partition would stay out; one node always may.",
 )
 @click.option("--drain", is_flag=True, help="Drain the quarantined nodes, too.")
 @click.option(
@@ -79,8 +79,8 @@ class Options:
     "overlapping",
     multiple=True,
     metavar="RESERVATION",
-    help="A reservation of somebody else that the quarantine may overlap, such as the "
-    "maintenance's own.",
+    help="An existing reservation that the quarantine may overlap, such as that of the "
+    "maintenance; may be repeated.",
 )
 @json_option("gate")
 @click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
@@ -100,13 +100,14 @@ def gate(
     as_json: bool,
     options: tuple[str, ...],
 ) -> None:
-    """Say which nodes go back and which stay out; with --apply, put those under a reservation.
+    """Show which nodes go back into service; with --apply, quarantine the others.
 
-    A reservation, because a drained node cannot be tested. What others have drained or reserved is
-    left alone, and perflogs/SYSTEM/gate.jsonl keeps what was done.
+    The quarantine is a Slurm reservation, because a drained node cannot be tested. Nodes that
+    others have drained or reserved are left alone. perflogs/SYSTEM/gate.jsonl records what was
+    done.
 
-    Exit code: 0 all nodes go back; 1 some stay out, or it is refused; 2 wrong usage or input; 3
-    nothing was measured.
+    Exit code: 0 all nodes go back; 1 some stay out, or the gate refused; 2 wrong usage or input;
+    3 nothing was measured.
 
     \b
     siteproof gate --campaign winter-2026
@@ -127,7 +128,7 @@ def gate(
         raise SystemExit(record["exit_code"])
     if _nothing_measured(judged, scene):
         still = " that still counts" if judged.samples else ""
-        click.echo(f"nothing was measured{still}: {judged.chosen}")
+        click.echo(f"nothing was measured{still}: {judged.chosen}; run 'reframe -c checks/ -r'")
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
         work = _retest if retest else _release if release else _quarantine
@@ -141,7 +142,7 @@ def gate(
 def _check_options(acts: list[str], options: tuple[str, ...], as_of: str, as_json: bool) -> None:
     """Raises UserError for options that contradict each other. acts: those that need today."""
     if "--retest" in acts and "--release" in acts:
-        raise UserError("gate", "--retest and --release at once", hint="Run one after the other")
+        raise UserError("gate", "--retest and --release together", hint="Run one after the other")
     if options and "--retest" not in acts:
         raise UserError(
             "gate",
@@ -149,7 +150,7 @@ def _check_options(acts: list[str], options: tuple[str, ...], as_of: str, as_jso
             hint="Options after -- go to ReFrame, which only --retest starts",
         )
     if as_of and acts:
-        what = "the past decides nothing of today"
+        what = "a past state cannot be acted on"
         raise UserError("--as-of", what, hint=f"Leave out {' and '.join(acts)}")
     if as_json and acts:
         hint = "--json prints the decision; perflogs/SYSTEM/gate.jsonl has what was done"
@@ -245,22 +246,22 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
             refused = refused or str(refusal)
         if refused:
             click.echo(harmless(f"--apply would refuse: {refused}"))
-    click.echo(f"{scene.decision}" + (f"; left to others: {others}" if others else ""))
+    click.echo(f"{scene.decision}" + (f"; left alone: {others}" if others else ""))
     return ExitCode.FAIL if scene.decision.out else code
 
 
 def _show(scene: Scene) -> NodeSet:
-    """What --apply would do; where Slurm does not answer, as if nothing had been done before.
+    """Print what --apply would do; where Slurm does not answer, as if there were no quarantine.
 
-    Returns the nodes that it would leave to others.
+    Returns the nodes that it would leave alone.
     """
     try:
         cluster = act.look()
     except UserError as error:
         if scene.decision.out:
             click.echo(
-                f"Slurm does not answer here ({clip(error.what.partition(';')[0])}), so "
-                "the commands are those of a first time:"
+                f"Slurm does not answer here ({clip(error.what.partition(';')[0])}); "
+                "the commands assume that there is no quarantine yet:"
             )
         _print_plans(
             act.plan_quarantine(scene, Cluster({n: Node(n) for n in scene.decision.out}), {})
@@ -341,25 +342,26 @@ def _reframe(
 
 
 def _next(judged: Judgement, campaign: str) -> str:
-    """How to decide once more with the retest's samples."""
+    """The command that decides again, with the samples of the retest."""
     start = min(s.header.time for s in judged.samples)
     which = f"--campaign {shlex.quote(campaign)}" if campaign else f"--since {start}"
-    return f"then: siteproof gate {which} --release"
+    return f"next: siteproof gate {which} --release"
 
 
 def _look(scene: Scene) -> Cluster:
     if not scene.partitions:
         raise UserError(
             "gate",
-            f"{scene.system} has no partition with Slurm; the decision needs "
-            "none, without --apply, --retest and --release",
+            f"no partition of {scene.system} uses Slurm",
+            hint="Without --apply, --retest and --release the gate needs no Slurm",
         )
     try:
         return act.look()
     except UserError as error:
         raise UserError(
             error.where,
-            f"{error.what}; without --apply, --retest and --release the decision needs no Slurm",
+            error.what,
+            hint="Without --apply, --retest and --release the gate needs no Slurm",
         ) from None
 
 
@@ -395,7 +397,7 @@ def _print_rulings(judged: Judgement, scene: Scene) -> None:
     if nowhere := scene.decision.out - nodesets.of(
         n for nodes in scene.partitions.values() for n in nodes
     ):
-        click.echo(f"in no partition with Slurm, so no command is for them: {nowhere}")
+        click.echo(f"in no partition with Slurm, so there is no command for them: {nowhere}")
 
 
 def _print_plans(plans: Mapping[str, Plan], verb: str = "left alone") -> None:
@@ -420,7 +422,7 @@ def _print_jobs(plans: Mapping[str, Plan]) -> None:
         for n in nodesets.parse(c.nodes)
     )
     for job in client.jobs_on(str(new)) if new else []:
-        click.echo(f"runs there still, and no reservation ends it: {job}")
+        click.echo(f"still runs there, as a reservation ends no job: {job}")
 
 
 def _print_passed(scene: Scene, cluster: Cluster) -> None:
@@ -433,8 +435,8 @@ def _too_many(many: Mapping[str, tuple[int, int]], limit: Fraction) -> str:
     shares = ", ".join(f"{n} of {of} nodes of {name}" for name, (n, of) in many.items())
     worst = max(-(-100 * n // of) for n, of in many.values())
     return (
-        f"{shares} would stay out, more than {float(100 * limit):g} %: then the fault is "
-        f"probably not in the nodes; if it is, --limit {worst}%"
+        f"{shares} would stay out, more than {float(100 * limit):g} %, so the fault is "
+        f"probably not in the nodes; if it is, add --limit {worst}%"
     )
 
 

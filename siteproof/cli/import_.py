@@ -1,4 +1,4 @@
-"""`siteproof import`: figures that others have published, or that plain ReFrame has logged."""
+"""`siteproof import`: values that others have published, or that plain ReFrame has logged."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def import_(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> Non
             )
     logs = [path for path in paths if path.is_dir() or (path.is_file() and formats.kind(path))]
     if logs and len(logs) < len(paths):
-        raise UserError("import", "a CSV and files of ReFrame", hint="Import one kind at a time")
+        what = "CSV files and files of ReFrame together"
+        raise UserError("import", what, hint="Import one kind at a time")
     if logs:
         _logs(logs, system, zone, dry_run)
     else:
@@ -76,13 +77,13 @@ def _csv(file: Path, system: str, dry_run: bool) -> None:
     rows = imported.read(file, system)
     files.must_exist()
     if dry_run:
-        click.echo(f"{file.name}: {count(len(rows), 'figure')}; nothing was written")
+        click.echo(f"{file.name}: {count(len(rows), 'value')}; nothing was written")
         return
     done = imported.keep(file, rows.values(), files.perflogs())
     for kind, paths in (
         ("new", done.new),
         ("changed", done.changed),
-        ("no longer in it, to be removed by hand", done.obsolete),
+        ("no longer in the CSV, remove it by hand", done.obsolete),
     ):
         for path in paths:
             click.echo(f"{kind}: {path.relative_to(files.folder())}")
@@ -90,9 +91,9 @@ def _csv(file: Path, system: str, dry_run: bool) -> None:
 
 
 def _answer(file: Path, done: Import) -> str:
-    counts = {"new": done.new, "changed": done.changed, "as they were": done.same}
+    counts = {"new": done.new, "changed": done.changed, "unchanged": done.same}
     shown = ", ".join(f"{len(paths)} {kind}" for kind, paths in counts.items() if paths)
-    return f"{file.name}: {count(done.figures, 'figure')}; files of samples: {shown}"
+    return f"{file.name}: {count(done.figures, 'value')}; files of samples: {shown}"
 
 
 # ---- of ReFrame
@@ -102,9 +103,7 @@ def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
     if system not in sites.names():
         raise UserError(
             "--system",
-            f"'{system}' is no system that is described"
-            if system
-            else "needed for files of ReFrame",
+            f"unknown system '{system}'" if system else "required for files of ReFrame",
             sites.names(),
         )
     files.must_exist()
@@ -119,7 +118,7 @@ def _logs(paths: Sequence[Path], system: str, zone: str, dry_run: bool) -> None:
             line += f": {_overlap(done.overlaps[file.path])}"
         elif state is not State.EMPTY:
             line += (
-                f": {count(content.figures, 'figure')} of {len(content.series)} series, "
+                f": {count(content.figures, 'value')} of {len(content.series)} series, "
                 f"{content.first_day} to {content.last_day}"
             )
         click.echo(line)
@@ -131,7 +130,7 @@ def _overlap(overlap: Overlap) -> str:
     which, more = ", ".join(overlap.files[:_MAX_NAMES]), len(overlap.files) - _MAX_NAMES
     if more > 0:
         which += f" and {count(more, 'more file')}"
-    return f"{overlap.values} of its {overlap.of} values are there already, from {which}"
+    return f"{overlap.values} of its {overlap.of} values were imported before, from {which}"
 
 
 def _remarks(done: copying.Import, system: str) -> None:
@@ -165,12 +164,12 @@ def _total(done: copying.Import) -> str:
     counts = {kind: len(done.of(kind)) for kind in State}
     words = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
     if not kept:
-        return f"no figure; files: {words}"
+        return f"no value; files: {words}"
     figures = sum(content.figures for content in kept)
     series = set().union(*(content.series for content in kept))
     first, last = min(c.first_day for c in kept), max(c.last_day for c in kept)
     refused = sum(len(content.refused) for content in kept)
     return (
-        f"{count(figures, 'figure')} of {len(series)} series, {first} to {last}; "
+        f"{count(figures, 'value')} of {len(series)} series, {first} to {last}; "
         f"{count(refused, 'line')} refused; files: {words}"
     )

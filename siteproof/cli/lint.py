@@ -67,12 +67,12 @@ def _data(chosen: list[str]) -> list[UserError]:
     folders = [path for name in chosen for path in files.open_to_all(files.perflogs(), name)]
     found = [UserError(path, OPEN_TO_ALL) for path in dict.fromkeys(folders)]
     if owner := files.mapped_owner(top):
-        what = f"its file system gives files of this user to {owner}, so they are refused"
+        what = f"the file system shows files of this user as those of {owner}; they are not read"
         found.append(
             UserError(
                 top,
                 what,
-                hint=f"If that is right, write 'trusted_owners: [{owner}]' in system.yaml",
+                hint=f"If that is intended, add 'trusted_owners: [{owner}]' to system.yaml",
             )
         )
     return found
@@ -83,7 +83,7 @@ def _answer(chosen: list[str], swept: list[str], mistakes: list[UserError]) -> s
         wrong = {mistake.where.rpartition(":")[0] or mistake.where for mistake in mistakes}
         return f"{count(len(mistakes), 'mistake')} in {count(len(wrong), 'file')}"
     if not chosen:
-        return "no site to check"
+        return "no site to check: SITEPROOF_SITES names the folder of sites"
     checked = count(len(chosen), "site")
     if swept:
         checked += f", {count(len(swept), 'sweep')}"

@@ -24,7 +24,7 @@ from siteproof.links.matrix import Matrix, by_day, day_unit
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Site
-from siteproof.units import with_unit
+from siteproof.units import count, with_unit
 from siteproof.wording.findings import sentence
 
 WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad
@@ -45,9 +45,9 @@ def matrix(
 ) -> None:
     """Show METRIC of every pair of nodes, and which nodes explain the bad pairs.
 
-    A pair is bad if it is far below the others, breaks its contract, or could not be measured. A
-    node is named if most of its pairs are bad, with peers that are good with others; any other bad
-    pair is a link. Exit code 1: some pair is bad; 3: some pair, or all, have no value.
+    A pair is bad if it is far worse than the others, misses its criterion, or could not be
+    measured. A node explains bad pairs if most of its pairs are bad, with peers that are good with
+    others. Exit code 1: a pair is bad; 3: a pair has no value, or nothing decides what is bad.
 
     \b
     siteproof matrix TcpBandwidth.throughput --link lan
@@ -125,9 +125,9 @@ def answer(one: Matrix) -> str:
     if len(links) > FEW:
         links = [*links[:FEW], f"{len(links) - FEW} more"]
     parts = (["explained by: " + ", ".join(nodes)] if nodes else []) + (
-        [f"bad alone, no node is to blame: {', '.join(links)}"] if links else []
+        [f"bad pairs that no node explains: {', '.join(links)}"] if links else []
     )
-    tail = f"; {len(one.missing)} pairs without a value" if one.missing else ""
+    tail = f"; {count(len(one.missing), 'pair')} without a value" if one.missing else ""
     return head + ("; ".join(parts) or "no bad pair") + tail
 
 
@@ -143,7 +143,7 @@ def _show(title: str, one: Matrix) -> None:
         _whole(f"{head}; rows send", one, known)
     if one.blame.bad:
         _bad("bad pairs" if whole else f"{head}; bad pairs", one)
-    counts = f"{len(one.values)} pairs of {len(nodes)} nodes"
+    counts = f"{count(len(one.values), 'pair')} of {count(len(nodes), 'node')}"
     typical = f", median {_value(median(one.values.values()), one.unit)}" if one.values else ""
     bad = f", {len(one.blame.bad)} bad" if one.blame.bad else ""
     print_text(counts + typical + bad)
@@ -151,7 +151,7 @@ def _show(title: str, one: Matrix) -> None:
     for pair in sorted(one.missing)[:FEW]:
         print_text(f"{_arrow(pair)}: {sentence(one.missing[pair])}")
     if len(one.missing) > FEW:
-        print_text(f"and {len(one.missing) - FEW} more pairs without a value")
+        print_text(f"and {count(len(one.missing) - FEW, 'more pair')} without a value")
 
 
 def _star(title: str, one: Matrix, known: set[Pair]) -> None:
@@ -220,7 +220,7 @@ def _bad(title: str, one: Matrix) -> None:
         len(one.blame.culprits) - MAX_PAIRS_LISTED, 0
     )
     if left:
-        print_text(f"{left} more that are less bad are left out")
+        print_text(f"{left} more are not shown, see --json")
     for (a, b), sample in sorted(one.failed.items())[:FEW]:
         print_text(f"{a}>{b}: {sample.status}: {sample.why}")
 
@@ -347,7 +347,7 @@ def _show_days(title: str, metric: str, daily: Daily) -> None:
 
 
 def _mark(value: Fraction, rates: bool) -> str:
-    """The class of a rate in a character, as not everybody can see the colours."""
+    """The class of a rate as a character, for outputs and readers without colours."""
     if not rates:
         return ""
     return "-" if value < LOW else "o" if value <= HIGH else "+"
@@ -385,7 +385,7 @@ def _notes(days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: boo
         classes = Counter(rate_class(c.average) for c in cells if c.average is not None)
         parts.append(
             "- below 25, o 25 to 50, + above 50 MB/s; days: "
-            + ", ".join(f"{count} {name}" for name, count in classes.most_common())
+            + ", ".join(f"{n} {name}" for name, n in classes.most_common())
         )
     errors: Counter[str] = Counter()
     for cell in cells:
@@ -393,16 +393,16 @@ def _notes(days: dict[Pair, dict[date, Cell]], dates: Sequence[date], rates: boo
     if errors:
         parts.append("failures: " + ", ".join(f"{n} {name}" for name, n in errors.most_common()))
     if len(dates) > DAYS:
-        parts.append(f"{len(dates) - DAYS} older days are left out; --since chooses")
+        parts.append(f"{count(len(dates) - DAYS, 'older day')} not shown, see --json")
     if len(days) > PAIRS:
-        parts.append(f"{len(days) - PAIRS} better pairs are left out")
+        parts.append(f"{count(len(days) - PAIRS, 'better pair')} not shown, see --json")
     return parts
 
 
-def _answer(metric: str, bad: Sequence[Pair], count: int, rates: bool) -> str:
+def _answer(metric: str, bad: Sequence[Pair], pairs: int, rates: bool) -> str:
     slow = f"was below {LOW} MB/s or failed" if rates else "failed"
     if not bad:
-        return f"{metric}: none of {count} pairs {slow} on any day"
+        return f"{metric}: none of {pairs} pairs {slow} on any day"
     names = [f"{a}>{b}" for a, b in bad[:MAX_PAIRS_NAMED]]
     more = f" and {len(bad) - MAX_PAIRS_NAMED} more" if len(bad) > MAX_PAIRS_NAMED else ""
     return f"{metric}: {slow.removeprefix('was ')} on some day: {', '.join(names)}{more}"

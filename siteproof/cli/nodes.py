@@ -42,7 +42,12 @@ MAX_RANKED = 20  # nodes of a metric that are shown, the worst first
 
 @click.command()
 @which_answers
-@click.option("--metric", default="", metavar="METRIC", help="The worst nodes in one metric.")
+@click.option(
+    "--metric",
+    default="",
+    metavar="METRIC",
+    help="Show the values of METRIC, the worst nodes first.",
+)
 @json_option("nodes")
 @click.option("--untested", is_flag=True, help="Print only the nodes that lack a value, as a set.")
 def nodes(
@@ -50,8 +55,9 @@ def nodes(
 ) -> None:
     """Show whether each node is OK, SLOW, FAILED, ODD, UNSTABLE or UNTESTED, and why.
 
-    A node is slow if it is far below the fleet's median in 2 of its last 3 runs, or once and very
-    clearly. Exit code 1: some node is not OK; 3: some is only untested.
+    A node is SLOW if it is far worse than the fleet's median in 2 of its last 3 runs, or in one
+    run by a very large amount. Exit code 1: a node is neither OK nor UNTESTED; 3: nodes are
+    UNTESTED.
 
     \b
     siteproof nodes --since 7d
@@ -114,7 +120,7 @@ def _print(judged: Judgement, report: FleetReport) -> None:
 
 
 def _bad_first(report: FleetReport) -> list[NodeReport]:
-    """A line a node that is bad; the untested are a set, as they may be the whole fleet."""
+    """The bad nodes, the worst first. Untested nodes are printed as a set: they may be many."""
     order = list(State)
     bad = [n for n in report.nodes.values() if n.state not in (State.OK, State.UNTESTED)]
     return sorted(bad, key=lambda n: (order.index(n.state), n.node))
@@ -139,7 +145,7 @@ def _print_summary(judged: Judgement, report: FleetReport) -> None:
     for text in _lacking(report):
         line(text)
     if report.retest:
-        line(f"run again: -S nodes={report.retest}")
+        line(f"run again: reframe -c checks/ -r -S nodes={report.retest}")
     counts = {state: len(report.of(state)) for state in State}
     shown = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
     line(f"nodes of {judged.site.system.system}: {shown or 'none'}")
@@ -158,7 +164,7 @@ def _lacking(report: FleetReport) -> list[str]:
         names = nodesets.of(n.node for n in nodes)
         shown.append(f"untested: {names}: {'; '.join(dict.fromkeys(reasons))}")
     left = len(largest) - len(shown)
-    return shown + ([f"untested for {count(left, 'more reason')}; --json has them"] if left else [])
+    return shown + ([f"untested for {count(left, 'more reason')}, see --json"] if left else [])
 
 
 def _by_group(judged: Judgement, found: Any) -> str:
@@ -192,7 +198,7 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str) -> None:
         )
     print_table(table)
     if len(ranked) > MAX_RANKED:
-        print_text(f"{len(ranked) - MAX_RANKED} better nodes are left out; --json has them")
+        print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --json")
     for stage in judged.sessions.set_aside if judged.sessions else ():
         print_text(f"{SET_ASIDE}{stage}")
     for why in report.warnings:

@@ -20,6 +20,7 @@ from siteproof.checks.budget import TOO_FEW, UNSHARED
 from siteproof.cli.shared import print_table
 from siteproof.errors import UserError
 from siteproof.sites import Site
+from siteproof.units import count
 
 Case = dict[str, Any]  # what `reframe --describe` prints of one check
 
@@ -146,7 +147,7 @@ def _of_sweep(case: Case, site: Site, where: str) -> Job:
     if not points and not left_out:
         note = f"SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
     else:
-        note = f"{points} points"
+        note = count(points, "point")
     if left_out:
         file_system = site.system.file_systems.get(case.get("fs") or "")
         reason = TOO_FEW if file_system is None or file_system.shared else UNSHARED
@@ -161,7 +162,7 @@ def _why_no_point(case: Case, site: Site, partition: str) -> str:
     untuned = f"{partition} has no 'tuning: true' in system.yaml"
     if case.get("resume"):
         return f"no point is missing, or {untuned}"
-    return f"it changes settings of nodes, and {untuned}"
+    return f"the sweep changes settings of nodes, and {untuned}"
 
 
 def _of_pairs(case: Case, site: Site, where: str) -> Job:
@@ -207,5 +208,6 @@ def _print(jobs: list[Job]) -> None:
     written = sum(job.gigabytes for job in jobs)
     nodes = nodesets.of([node for job in jobs for node in job.nodes])
     click.echo(
-        f"{len(jobs)} jobs on {len(nodes)} nodes, at most {hours:.1f} node-hours, {written:g} GB"
+        f"{count(len(jobs), 'job')} on {count(len(nodes), 'node')}, "
+        f"at most {hours:.1f} node-hours, {written:g} GB written"
     )

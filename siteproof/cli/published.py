@@ -48,8 +48,8 @@ def published(system: str, everything: bool, as_json: bool) -> None:
     if not published:
         raise UserError(
             "published",
-            f"nothing published of {site.name} has been imported",
-            hint=f"'siteproof import --system {site.name}' imports it",
+            f"no published value of {site.name} is imported",
+            hint=f"Run 'siteproof import --system {site.name}' first",
         )
     judged = results.judged(site, published)
     on_time = milestones.remarks(milestones.read(site))
@@ -89,7 +89,7 @@ def _print(tables: list[Results]) -> None:
 def _answer(name: str, samples: int, judged: list[Judged]) -> str:
     counts = [_counted(judged, answer) for answer in Answer]
     against = ", ".join(count for count in counts if count) or "none"
-    return f"published of {name}: {samples} values and texts; against a criterion: {against}"
+    return f"published of {name}: {samples} values and texts; with a criterion: {against}"
 
 
 def _counted(judged: list[Judged], answer: Answer) -> str:

@@ -39,7 +39,7 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str) -> N
     """
     ending = Path(output).suffix.lower() or ".html"
     if ending not in PAGES:
-        raise UserError("--output", f"'{output}' has no ending of a page", "FILE.html, FILE.md")
+        raise UserError("--output", f"'{output}' is not a page", "FILE.html, FILE.md")
     if output:
         shared.refuse(Path(output))
     read = material.gather(system, since=since, name=campaign, as_of=as_of, progress=_progress())

@@ -19,9 +19,9 @@ from siteproof.record.sessions import Sessions
 from siteproof.wording.findings import full
 
 SET_ASIDE = "set aside, not collected: "  # how a line on a broken stage directory begins
-OPEN_TO_ALL = "everybody may write to it, so anybody may remove what was measured"
-SLOW = 1.0  # seconds before a word is said …
-OFTEN = 0.2  # … and between two
+OPEN_TO_ALL = "everybody may write to it and remove results; 'chmod o-w' prevents that"
+SLOW = 1.0  # seconds before progress is printed …
+OFTEN = 0.2  # … and between two updates
 WIDTH = 132  # columns where the output is no terminal
 MAX_FILES_NAMED = 50  # files that were left out
 
@@ -125,9 +125,9 @@ def json_option(document: str) -> Callable[..., Any]:
 
 
 def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
-    """Name the files that were left out, where a command goes on, and who could write others.
+    """Print the files that were left out, and the folders to which everybody may write.
 
-    aside: and the stage directories that could not be collected; without, the command does.
+    aside: print the stage directories that could not be collected, too.
     """
     if sessions is None:
         return
@@ -143,7 +143,7 @@ def print_left_out(sessions: Sessions | None, *, aside: bool = True) -> None:
 
 
 def print_clocks(sessions: Sessions) -> None:
-    """Name sessions whose clocks cannot be right, where nothing else shows them."""
+    """Print the sessions whose clocks cannot be right."""
     for line in map(full, sessions.clock_findings):
         click.echo(f"siteproof: {line}", err=True)
 
@@ -154,7 +154,8 @@ def refuse(file: Path) -> None:
     if target.is_dir():
         raise UserError("--output", f"{file} is a folder", "a file")
     if not target.parent.is_dir():
-        raise UserError("--output", f"there is no folder {target.parent}", "a file in a folder")
+        what = f"folder {target.parent} does not exist"
+        raise UserError("--output", what, "a file in an existing folder")
 
 
 def write(file: Path, data: bytes) -> None:

@@ -12,6 +12,7 @@ from siteproof.sites.manual import Key
 from siteproof.sites.site import examine, find
 from siteproof.sweeps.keys import Sweep
 from siteproof.sweeps.tools import COMMON, TOOLS
+from siteproof.units import count
 
 WIDTH = 100
 FILES = {**manual.FILES, "sweeps/NAME.yaml": Sweep}
@@ -38,12 +39,12 @@ def sites(name: str | None, keys: bool) -> None:
     for site_name in chosen:
         site, documents = examine(site_name)
         if site is None:
-            count = sum(len(document.mistakes) for document in documents)
-            click.echo(f"{site_name}  {count} mistakes: 'siteproof lint {site_name}' names them")
+            mistakes = count(sum(len(document.mistakes) for document in documents), "mistake")
+            click.echo(f"{site_name}  {mistakes}, see 'siteproof lint {site_name}'")
         else:
             click.echo("\n".join(_summary(site, detailed=bool(name))))
     if not chosen:
-        click.echo(f"no site in {folder()}")
+        click.echo(f"no site in {folder()}: SITEPROOF_SITES names the folder of sites")
         raise SystemExit(ExitCode.USAGE)
     click.echo(f"this machine: {here}")
 
@@ -58,8 +59,7 @@ def _here() -> str:
 
 def _summary(site: Site, *, detailed: bool) -> list[str]:
     roles = ", ".join(f"{len(site.expected(r))} {r}" for r in site.system.nodes)
-    count = len(site.criteria)
-    what = f"{count} {'criterion' if count == 1 else 'criteria'}"
+    what = count(len(site.criteria), "criterion", "criteria")
     lines = [f"{site.name}  {site.system.description}; {roles}; {what}"]
     if not detailed:
         return lines

@@ -36,18 +36,19 @@ COLUMNS = ("criterion", "verdict", "worst value", "bound", "nodes", "age", "wors
 @which_answers
 @json_option("verdict")
 def verdict(system: str, since: str, campaign: str, as_of: str, as_json: bool) -> None:
-    """Say for each criterion whether the system keeps it.
+    """Show for each criterion whether the system meets it.
 
-    Without --since and --campaign each node, pair and criterion is answered by the newest
-    measurement that can, whichever session it is of; a newer failure outranks an older PASS. An
-    answer older than the criterion's max_age (7d), or than a recorded change of kernel, firmware
-    or software lock, is INCOMPLETE. With --since or --campaign (SITEPROOF_CAMPAIGN names one when
-    checks run) nothing else counts, and ages count from the newest of these sessions.
+    Each criterion is answered, node by node and pair by pair, by the newest measurement that
+    matches its conditions, from any session. A newer failure replaces an older PASS. An answer
+    that is older than the criterion's max_age (7d), or than a recorded change of kernel, firmware
+    or software lock, is INCOMPLETE. With --since or --campaign only these sessions count, and ages
+    count from the newest of them. SITEPROOF_CAMPAIGN=NAME in the environment of a run names its
+    campaign.
 
-    Exit code: 0 every criterion in force was decided and is kept; 1 a FAIL, ERROR or REGRESSED; 2
-    wrong usage or input; 3 nothing failed, and something is INCOMPLETE or PENDING, or a SKIP
-    without a waiver or not_here, or nothing was decided at all, or a file was left out or a stage
-    directory set aside that could hold a failure.
+    Exit code: 0 every criterion in force was decided and is met; 1 a FAIL, ERROR or REGRESSED; 2
+    wrong usage or input; 3 nothing failed, but something is INCOMPLETE or PENDING, or a SKIP
+    without a waiver or not_here; or nothing was decided; or a file was left out, or a stage
+    directory set aside, that could hold a failure.
 
     \b
     siteproof verdict --since 2026-11-21T18:00
@@ -81,11 +82,11 @@ def _print(judged: Judgement) -> None:
     for why in judged.warnings:
         print_text(f"warning: {warning(why)}")
     for metric in judged.unjudged:
-        print_text(f"measured, and no criterion covers it: {metric}")
+        print_text(f"measured, but no criterion covers it: {metric}")
     if skipped := [r.id for r in judged.verdicts if r.verdict is Verdict.SKIP and not r.excused]:
         print_text(
-            f"could not be measured here: {', '.join(skipped)}; a waiver accepts that, "
-            "or not_here with its reason in the criterion"
+            f"could not be measured here: {', '.join(skipped)}; if that is expected, give the "
+            "criterion 'not_here: REASON', or write a waiver"
         )
     for line in judged.sessions.set_aside if judged.sessions else ():
         print_text(f"{SET_ASIDE}{line}")

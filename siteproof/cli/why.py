@@ -36,6 +36,8 @@ Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its node
 def why(subject: str, system: str, since: str, campaign: str, as_of: str, as_json: bool) -> None:
     """Explain the verdict on a criterion, a node or a pair of nodes from its samples.
 
+    The exit code is that of 'siteproof verdict', for this criterion, node or pair.
+
     \b
     siteproof why JS-4.1.1-HPL
     siteproof why node003
@@ -132,7 +134,7 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     criterion = result.criterion
     lines = [
         f"{result.id}: {criterion.description}",
-        f"  promised in  {criterion.source}",
+        f"  source       {criterion.source}",
         f"  required     {criterion.metric} {bound(judged, result)}, {criterion.scope}",
         f"  passes from  {_raw_limit(judged, result)}",
         f"  conditions   {_conditions(criterion)}",
@@ -145,12 +147,12 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     for names, text in _alike(result, shown):
         click.echo(f"  {names}: {text}")
     if rest := len(result.nodes) - len(shown):
-        click.echo(f"  and {rest} that are no worse")
+        click.echo(f"  and {rest} more, none of them worse")
     text = wording.why(result)
-    reason = f" ({text})" if text else ""
+    reason = f", {text}" if text else ""
     rounding = "; passes only by rounding" if result.by_rounding else ""
     what = ("links" if criterion.subject == "system" else "pairs") if criterion.links else "nodes"
-    counted = f"{result.ok} of {len(result.nodes)} {what} keep it: " if result.nodes else ""
+    counted = f"{result.ok} of {len(result.nodes)} {what} meet it: " if result.nodes else ""
     click.echo(f"{counted}{result.verdict}{reason}{rounding}")
 
 
@@ -181,7 +183,7 @@ def _node(judged: Judgement, node: str, found: Sequence[Found]) -> None:
             click.echo(f"  {what}: {sample.dims['parameter']}: {sample.value}")
     required = {r.id for r, _ in found}
     bad = {r.id for r, v in found if v.verdict is not Verdict.PASS}
-    click.echo(f"{len(required) - len(bad)} of {len(required)} criteria are kept on {node}")
+    click.echo(f"{len(required) - len(bad)} of {len(required)} criteria are met on {node}")
 
 
 def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
@@ -224,17 +226,20 @@ def _sample(sample: Sample, refused: Finding | None) -> str:
 def _raw_limit(judged: Judgement, result: CriterionVerdict) -> str:
     criterion = result.criterion
     if criterion.bound is None:
-        return "the text itself" if criterion.equals else "nothing is promised"
+        return "the same text" if criterion.equals else "no bound: it is only reported"
     unit = judged.site.catalogue[criterion.metric].unit
     facts = {judged.site.hardware_of(r) for r in judged.site.roles_of(criterion)}
     limits = [criterion.limits(unit, f) for f in facts]
-    return "; ".join(f"{_side('>', low, unit)}{_side('<', high, unit)}" for low, high in limits)
+    return "; ".join(
+        f"{_side('>', low, unit)}{_side('<', high, unit)}".rstrip() for low, high in limits
+    )
 
 
 def _side(sign: str, limit: Limit | None, unit: str) -> str:
     if limit is None:
         return ""
-    return f"{sign}{'=' if limit.inclusive else ''} {number(limit.value, 12)} {unit} as measured "
+    shown = with_unit(number(limit.value, 12), unit)
+    return f"{sign}{'=' if limit.inclusive else ''} {shown} as measured "
 
 
 def _conditions(criterion: object) -> str:

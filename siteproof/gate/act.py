@@ -85,8 +85,8 @@ def ours(scene: Scene, cluster: Cluster, partition: str) -> Reservation | None:
     found = cluster.reservations.get(commands.reservation_name(partition))
     if found and not log.made_by_us(log.read(scene.log), found.name, found.start):
         raise Refusal(
-            f"reservation {found.name} was made by somebody else: {scene.log} knows nothing of it; "
-            "nothing is done"
+            f"reservation {found.name} is not the gate's own, as {scene.log} does not have it; "
+            f"nothing was changed; if nobody needs it: scontrol delete ReservationName={found.name}"
         )
     return found
 
@@ -159,7 +159,7 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
 def _run_all(
     scene: Scene, what: str, planned: Iterable[Command], journal: log.Log, done: Done
 ) -> None:
-    """Run one partition's commands; after an error the rest would stand on nothing."""
+    """Run one partition's commands, up to the first error: the rest depend on it."""
     for command in planned:
         record = _record(scene, what) | {
             "what": command.what,
@@ -196,7 +196,7 @@ def _start(command: Command) -> dict[str, int]:
 
 
 def retest(scene: Scene, argv: Sequence[str], campaign: str) -> int:
-    """Run ReFrame inside a quarantine, with its output where ours is. Returns its exit code."""
+    """Run ReFrame inside a quarantine, with the same output. Returns its exit code."""
     record = _record(scene, "retest") | {"what": "reframe", "command": list(argv)}
     with log.held(scene.log, wait=True) as journal:
         journal.add({**record, "phase": "before"})

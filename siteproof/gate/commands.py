@@ -1,4 +1,4 @@
-"""Makes scontrol commands of a decision and of what Slurm reports; it runs none of them.
+"""scontrol commands from a decision and from what Slurm reports; none of them is run here.
 
 Slurm 22.05 has no comment on a reservation, so each node of ours carries the reason in its own
 Comment, which `scontrol show node` prints. An empty `Nodes=` would let Slurm choose nodes, and
@@ -26,7 +26,7 @@ MAX_COMMENT = 200  # characters: one line of `sinfo -R` or `scontrol show node`
 
 @dataclass(frozen=True)
 class Cluster:
-    """What Slurm said at one moment."""
+    """Nodes and reservations, as Slurm reported them at one time."""
 
     nodes: Mapping[str, Node]
     reservations: Mapping[str, Reservation] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def reservation_name(partition: str) -> str:
 
 
 def text(ruling: Ruling, campaign: str) -> str:
-    """Comment or drain reason of a node: printable ASCII in one line, ended by the way to ask."""
+    """Comment or drain reason of a node: one line of printable ASCII; it ends with a command."""
     reasons = "; ".join(fulls(ruling.findings)) or "no reason given"
     tail = _plain(f"; {campaign}; see: siteproof why {ruling.node}")
     head = _plain(f"{MARK}{ruling.state}: {reasons}")
@@ -87,7 +87,7 @@ def text(ruling: Ruling, campaign: str) -> str:
 
 
 def _plain(words: str) -> str:
-    """Without what ends a field of Slurm's, starts a shell's word or steers a terminal."""
+    """The text without characters that are special to Slurm, to a shell or to a terminal."""
     kept = "".join(c if c.isascii() and c.isprintable() else "?" for c in " ".join(words.split()))
     return re.sub(r"[\"'`$\\|=]", " ", kept)
 

@@ -20,7 +20,7 @@ KEEP_OUT = ("FAILED", "ODD", "SLOW", UNTESTED)  # an UNSTABLE node goes back wit
 
 
 class NodeReport(Protocol):
-    """What siteproof.nodes.states knows of a node."""
+    """The part of a node report (siteproof.nodes.states) that the gate needs."""
 
     @property
     def state(self) -> str:
@@ -61,7 +61,7 @@ class Excuse:
 
 @dataclass(frozen=True)
 class Ruling:
-    """What becomes of one node. waived: the waivers for which it goes back nevertheless."""
+    """The decision on one node. waived: the waivers for which it goes back nevertheless."""
 
     node: str
     state: str

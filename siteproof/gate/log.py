@@ -27,7 +27,7 @@ GRACE = 60  # seconds that a create may take, for one of which the log holds onl
 
 
 class Log:
-    """A log that is held by this process alone, so that two gates never act at a time."""
+    """A log that only this process holds, so that two gates never act at the same time."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self.path, self._handle = path, handle
@@ -37,7 +37,7 @@ class Log:
         line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         size = os.fstat(self._handle).st_size
         if size and os.pread(self._handle, 1, size - 1) != b"\n":
-            line = b"\n" + line  # what a full disk cut off stays a line of its own
+            line = b"\n" + line  # a record that a full disk cut off stays a line of its own
         try:
             if os.write(self._handle, line) != len(line):
                 raise OSError(0, "written only in part")
@@ -49,7 +49,7 @@ class Log:
 @contextmanager
 def held(path: Path, *, wait: bool = False) -> Iterator[Log]:
     """The log, held until the end. Raises UserError if another gate holds it and wait is false."""
-    if path.parent.is_symlink():  # whoever puts it there must not say where we write
+    if path.parent.is_symlink():  # a link of another user must not redirect what we write
         raise UserError(path.parent, "cannot be written: it is a link", "a folder")
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -60,7 +60,7 @@ def held(path: Path, *, wait: bool = False) -> Iterator[Log]:
     try:
         with files.opened(path, below=path.parents[1], limit=LARGEST) as same:
             if os.fstat(same).st_ino != os.fstat(handle).st_ino:
-                raise UserError(path, "was replaced while it was opened")
+                raise UserError(path, "was replaced while it was opened", hint="Run the gate again")
         _share(path, handle)
         with _alone(path, wait):
             yield Log(path, handle)
@@ -77,7 +77,7 @@ def _alone(path: Path, wait: bool) -> Iterator[None]:
             break
         except locks.Taken as error:
             if not wait:
-                what = f"another 'siteproof gate' is at work: {error.where} is {error.what}"
+                what = f"another 'siteproof gate' is running: {error.where} is {error.what}"
                 raise UserError(path, what, hint=error.hint) from None
         time.sleep(LOOK_EVERY)
     with lock:
@@ -85,7 +85,7 @@ def _alone(path: Path, wait: bool) -> Iterator[None]:
 
 
 def _share(path: Path, handle: int) -> None:
-    """In a folder of a group of operators the others may add to it, too."""
+    """Let the group append to the log, where the group may write to its folder."""
     own = os.fstat(handle).st_uid == os.geteuid()
     if own and path.parent.stat().st_mode & stat.S_IWGRP:
         os.fchmod(handle, 0o664)
@@ -112,7 +112,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def made_by_us(records: list[dict[str, Any]], name: str, start: int) -> bool:
-    """Whether the log has it that the gate made the reservation of this name and start."""
+    """Whether the gate made the reservation of this name and start, by its log."""
     begun: list[int] = []  # creates whose end is not recorded
     for record in records:
         if record.get("what") != "create" or record.get("reservation") != name:

@@ -1,1 +1,1 @@
-"""One criterion and its samples: kept or not, and by which nodes. Pure functions."""
+"""One criterion and its samples: met or missed, and by which nodes. Pure functions."""

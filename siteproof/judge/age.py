@@ -70,7 +70,7 @@ def published(sample: Sample) -> bool:
 
 
 def lasting(span: timedelta, other_than: timedelta | None = None) -> str:
-    """`30 days`, `5 hours`; where that would read as the other span, in a smaller unit."""
+    """`30 days`, `5 hours`; in a smaller unit where it would look equal to the other span."""
     texts = [count(span // unit, name) for unit, name, _ in _UNITS if span >= SOME * unit]
     texts.append(count(span // _UNITS[-1][0], _UNITS[-1][1]))
     other = lasting(other_than) if other_than else ""

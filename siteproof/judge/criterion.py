@@ -1,4 +1,4 @@
-"""Samples against criteria: did the system keep what it promised, and which nodes did not.
+"""Samples against criteria: whether the system meets them, and which nodes miss them.
 
 A criterion is answered by the newest sample of each expected node that meets its conditions and
 comes from a program that may answer it; values are rounded by the rule of the criterion.
@@ -79,12 +79,12 @@ class CriterionVerdict:
 
     @property
     def ok(self) -> int:
-        """How many nodes keep the promise."""
+        """How many nodes meet the criterion."""
         return sum(n.verdict in (Verdict.PASS, Verdict.REGRESSED) for n in self.nodes)
 
     @property
     def worst(self) -> NodeVerdict | None:
-        """The measured node that is worst, if any was measured; no waived one."""
+        """The worst measured node that is not waived; None if there is none."""
         measured = [n for n in self.nodes if n.value is not None and not n.waived]
         return measured[0] if measured else None
 
@@ -175,7 +175,7 @@ def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None)
 
 
 def _noted(criterion: Criterion, result: NodeVerdict, attempts: Sequence[Sample]) -> NodeVerdict:
-    """With the newer session that was interrupted, where an older answer stands."""
+    """The result with the newer session that was interrupted, where an older answer counts."""
     newest = next((s for s in attempts if not refusal(criterion, s)), None)
     if newest is None or newest.status != INTERRUPTED or result.sample is None:
         return result
@@ -187,7 +187,7 @@ def _noted(criterion: Criterion, result: NodeVerdict, attempts: Sequence[Sample]
 def _with_age(
     result: CriterionVerdict, nodes: Iterable[NodeVerdict], fresh: Freshness | None
 ) -> CriterionVerdict:
-    """With the age of its oldest answer."""
+    """The verdict with the age of its oldest answer."""
     if fresh is None:
         return result
     answers = [n.sample for n in nodes if n.sample]
@@ -217,7 +217,7 @@ def _judge_all(
 
 
 def _all_or_none_skip(nodes: Sequence[NodeVerdict]) -> Sequence[NodeVerdict]:
-    """Where a check can run on some nodes, it is owed of the others, too."""
+    """Where a check can run on some nodes, the others must have an answer, too."""
     if all(node.verdict is Verdict.SKIP for node in nodes):
         return nodes
     return [_incomplete_not_skip(node) for node in nodes]
@@ -239,7 +239,7 @@ def _incomplete_not_skip(node: NodeVerdict) -> NodeVerdict:
 def _with_published(
     result: CriterionVerdict, samples: Collection[Sample], expected: Mapping[str, Hardware]
 ) -> CriterionVerdict:
-    """With what others have published, where no measurement answers: it can show a miss."""
+    """The verdict with what others have published, where no measurement answers."""
     if not any(PUBLISHED in sample.own_conditions for sample in samples):
         return result
     criterion = result.criterion
@@ -259,7 +259,7 @@ def _with_published(
     measured = any(node.sample for node in nodes)
     if of_all and result.verdict is Verdict.INCOMPLETE and not measured:
         why, misses = published.judged(criterion, of_all, published.facts_of(expected))
-        # Which node misses it is not published, so that no node is accused.
+        # Which node misses it is not published, so this counts against no node.
         verdict = Verdict.FAIL if misses else Verdict.INCOMPLETE
         return replace(result, verdict=verdict, findings=(why,), nodes=nodes, others=0)
     if any(node.verdict is Verdict.FAIL and not node.waived for node in nodes):
@@ -281,7 +281,7 @@ def _published_node(
 
 
 def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
-    """What a node misses is SKIP where a waiver holds; what it keeps stays PASS.
+    """SKIP for what a node misses where a waiver holds; PASS stays PASS.
 
     A wrong answer needs a waiver that names its status.
     """
@@ -294,7 +294,7 @@ def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
 
 
 def waiver_finding(key: str, waiver: Waiver) -> Finding:
-    """What excuses: the waiver's problem, its owner, and until when it holds."""
+    """The findings of waivers: problem, owner, and until when each holds."""
     return finding.of(
         Kind.WAIVED,
         {
@@ -451,7 +451,7 @@ def _all_lacking(
 
 
 def _lacking(criterion: Criterion, unit: str, facts: Hardware, sample: Sample) -> NodeVerdict:
-    """One kind of value that is missing where others are there: a missing tool counts, too."""
+    """One kind of value is missing where others are there: a missing tool counts, too."""
     return _incomplete_not_skip(judge_node(criterion, unit, facts, [sample]))
 
 
@@ -488,7 +488,7 @@ def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
 
 
 def refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
-    """Why a sample could not answer a criterion, whatever became of it; None if it could."""
+    """Why a sample could not answer a criterion, with or without a value; None if it could."""
     have = {**sample.dims, **sample.conditions}
     if PUBLISHED in have:
         details = {"source": have[PUBLISHED], "own": 1, "keeps": "unknown"}
@@ -576,7 +576,7 @@ def _judge_value(
 
 
 def _steered_by(sample: Sample) -> tuple[Finding, ...]:
-    """The variables that steered a library during a measurement, if any did."""
+    """The variables that controlled a library during a measurement, if any did."""
     names = sorted(name for name in sample.conditions if name.startswith(VARIABLE))
     if not names:
         return ()
@@ -671,5 +671,5 @@ def _kind_of_reason(found: Finding) -> Finding:
 
 
 def _age(findings: Sequence[Finding]) -> float:
-    """How many seconds ago it was answered; 0 where that does not matter."""
+    """How many seconds ago it was measured; 0 where that does not matter."""
     return max(found.number("age") for found in findings)

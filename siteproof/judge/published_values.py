@@ -1,4 +1,4 @@
-"""What a published value shows of a criterion: enough to miss it, never enough to keep it.
+"""What a published value shows of a criterion: it can prove a miss, never that it is met.
 
 A mean, a median or a maximum below `at_least` proves that some value is below it; one above it
 proves nothing of each. So a value that misses decides, and one that keeps is only reported.
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 def outcome(
     criterion: Criterion, sample: Sample, facts: Iterable[Hardware], unit: str = ""
 ) -> Outcome | None:
-    """Whether a published value keeps a criterion; None if the criterion does not cover it.
+    """Whether a published value meets a criterion; None if the criterion does not cover it.
 
     facts: the hardware that the criterion covers. unit: another reading of the value's unit, for a
     table that prints MB/s and may mean MiB/s.
@@ -69,7 +69,7 @@ def meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware)
 
 
 def _known(criterion: Criterion, sample: Sample, good: bool) -> bool | None:
-    """`> 166` keeps what 166 keeps; whether it misses what 166 misses is not known."""
+    """`> 166` meets what 166 meets; whether it misses what 166 misses is not known."""
     helps = {MORE: "at_least", LESS: "at_most"}.get(sample.own_conditions.get(STATED, ""))
     if helps is None or (criterion.kind == helps) == good:
         return good
@@ -100,7 +100,7 @@ def judged(criterion: Criterion, sample: Sample, facts: Iterable[Hardware]) -> t
     """What a published value shows of a criterion, and whether that proves a miss."""
     found = outcome(criterion, sample, facts)
     keeps = None if found is None else found.keeps
-    # The median of all may keep what a mean misses.
+    # The median of all may meet what a mean misses.
     one_is_enough = criterion.scope not in ("median", "mean")
     why = finding.of(
         Kind.PUBLISHED,

@@ -145,7 +145,7 @@ def select(
 
 
 def _first_day(jobs: Sequence[Header], answers: Callable[[Header], bool]) -> datetime | None:
-    """The first of the days that the daily matrix shows, at its begin."""
+    """The beginning of the first day that the daily matrix shows."""
     for newest in sorted(jobs, key=lambda job: job.order, reverse=True):
         if answers(newest):
             start = datetime.fromisoformat(newest.time) - timedelta(days=DAYS - 1)

@@ -1,1 +1,1 @@
-"""The state of every node: compared with its contract, its sisters and its past."""
+"""The state of every node: compared with its contract, its role and its past."""

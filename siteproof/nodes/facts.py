@@ -43,7 +43,7 @@ def facts(judged: Judgement) -> Iterator[Fact]:
 
 
 def warnings(judged: Judgement) -> list[Finding]:
-    """What is wrong with so many nodes that it is the fault of none, and with clocks."""
+    """Findings on so many nodes that they count against none of them, and on clocks."""
     found = []
     for role, restarted, tested in _restarts(judged):
         if restarts.are_many(restarted, tested):
@@ -131,7 +131,7 @@ def _parameters(samples: Iterable[Sample]) -> dict[Job, list[Sample]]:
 
 
 def _which(sample: Sample, parameters: Mapping[Job, list[Sample]]) -> str:
-    """A count of mismatches alone helps nobody: which ones, as far as they fit."""
+    """The first mismatches by name: a count alone does not help."""
     if sample.metric != PARAMETERS:
         return ""
     found = [f"{s.dims['parameter']}: {s.value}" for s in parameters.get(_job(sample), [])]

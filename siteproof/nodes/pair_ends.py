@@ -67,7 +67,7 @@ def _at(sample: Sample, node: str, side: str) -> Sample:
 
 
 def judge(judged: Judgement) -> Pairs:
-    """What the pairs of all metrics say of the nodes."""
+    """What the pairs of all metrics show of the nodes."""
     found = Pairs([], [], [])
     of_all = [s for s in judged.samples if of_pairs(s)]
     for check in sorted({s.header.check for s in of_all}):
@@ -193,7 +193,7 @@ def _untested(judged: Judgement, of_all: Sequence[Sample]) -> Iterator[Fact]:
             have.setdefault((sample.metric, link_of(sample)), set()).update(both)
         else:
             why = failure(sample)
-            if why.kind is Kind.WRONG_ANSWER:  # of the pair: it accuses neither end
+            if why.kind is Kind.WRONG_ANSWER:  # of the pair: it counts against neither end
                 why = replace(why, kind=Kind.NO_VALUE)
             failures |= {(sample.header.check, node): why for node in both}
     for metric, link in sorted(_wanted(site, have)):

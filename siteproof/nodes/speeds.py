@@ -128,7 +128,7 @@ class InSeries:
 
     @cached_property
     def shift(self) -> float:
-        """How the whole fleet moved against its past; no node is accused of that."""
+        """How the whole fleet changed against its past; this counts against no node."""
         known = self.changes.values()
         return median(c.change for c in known) if 2 * len(known) > len(self.runs) else 0.0
 
@@ -187,7 +187,7 @@ class InSeries:
     def _fell(
         self, node: str, report: MetricReport, proven: bool, is_slow: bool, *, first: bool
     ) -> Finding:
-        """Against its own history. first: nothing else accuses the node."""
+        """A node against its own history. first: there is no other finding on the node."""
         rule = Slow.CONFIRMED if is_slow else Slow.UNCONFIRMED
         if proven and report.runs == 1 and first:
             rule = Slow.ONCE

@@ -28,7 +28,7 @@ _TEXT_TAGS = {f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "times
 _NULL = f"{_TAG}null"
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 MAX_BYTES = 2_000_000  # a thousand times a site of 347 nodes
-MAX_NODES = 200_000  # after aliases are followed: what stops a YAML bomb
+MAX_NODES = 200_000  # after aliases are followed: the limit that stops a YAML bomb
 MAX_DEPTH = 40
 MAX_TOLD = 500  # characters of a mistake
 
@@ -40,7 +40,7 @@ class Stop(Exception):
 
 
 class _TooDeep(Exception):
-    """More levels than a site file has any use for."""
+    """More levels of nesting than a site file needs."""
 
     def __init__(self, line: int) -> None:
         super().__init__(line)
@@ -89,7 +89,7 @@ class Document:
         self.mistakes.append(UserError(where, f"{text} in {place}", allowed, hint))
 
     def spoil(self, loc: Loc) -> None:
-        """Remember that a key is wrong, so that nothing more is said of it."""
+        """Remember that a key is wrong, so that no other mistake is noted at it."""
         self._spoilt.add(loc)
 
     def spoilt(self, loc: Loc) -> bool:
@@ -104,7 +104,7 @@ class Document:
             self.add(loc, what, allowed, hint)
 
     def note_empty(self, below: Loc) -> None:
-        """Note keys without a value where a value may be left out: what was meant is not known."""
+        """Note keys without a value whose value may be left out: what was meant is not known."""
         for loc in sorted(self._empty, key=self.line):
             if loc[: len(below)] == below:
                 self.follow_up(loc, "an empty value", hint="Give a value, or remove the key")
@@ -117,7 +117,7 @@ class Document:
 
 
 def shown(path: Path) -> Path:
-    """The path as a person would write it: relative if it is below the current folder."""
+    """The path for a message: relative if it is below the current folder."""
     cwd = Path.cwd()
     return path.relative_to(cwd) if path.is_relative_to(cwd) else path
 
@@ -179,7 +179,7 @@ def text_of(document: Document, most: int = MAX_BYTES) -> str:
     try:
         raw = files.read_named(document.path, most)
     except FileNotFoundError:
-        hint = "Write one that holds '{}'" if document.path.suffix == ".yaml" else ""
+        hint = "Create it with the content '{}'" if document.path.suffix == ".yaml" else ""
         document.add((), "no such file", hint=hint)
         raise Stop from None
     except OSError as error:

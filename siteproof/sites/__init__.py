@@ -1,4 +1,4 @@
-"""Sites: what a system is (system.yaml), promises (criteria.yaml), is used to (baselines.yaml)."""
+"""Sites: a system (system.yaml), its contract (criteria.yaml) and baselines (baselines.yaml)."""
 
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.machine import recognise

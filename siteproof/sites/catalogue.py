@@ -1,4 +1,4 @@
-"""checks/**/catalogue.yaml: every metric that a criterion may name, with what is true of it."""
+"""checks/**/catalogue.yaml: every metric that a criterion may name, with its properties."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Metric(Model):
     )
     conditions: list[str] = Field([], description="Conditions that a criterion may name.")
     directed: bool = Field(
-        True, description="False: a pair has one value, the client's, and not one each way."
+        True, description="False: a pair has one value, not one for each direction."
     )
     headline: bool = Field(False, description="True: written to ReFrame's own perflog too.")
     description: str = Field(description="What it is.")

@@ -98,7 +98,7 @@ def _recognise(document: Document, written: Mapping[str, str]) -> None:
 
 
 def _peak(document: Document, loc: Loc, hardware: Hardware) -> None:
-    """The peak is what the contract counts, but it must follow from its own factors."""
+    """Note a peak that is not the product of its factors, where all of them are given."""
     names = ("sockets", "cores_per_socket", "flops_per_cycle")
     factors = [getattr(hardware, name) for name in names]
     if not (hardware.peak and hardware.avx_base and all(factors)):
@@ -202,7 +202,7 @@ def lint_links(document: Document, system: System) -> None:
         partition = system.partitions.get(link.partition)
         if partition and partition.scheduler != "slurm":
             with_jobs = [n for n, p in system.partitions.items() if p.scheduler == "slurm"]
-            what = f"partition '{link.partition}' has no jobs, which can run on both ends"
+            what = f"partition '{link.partition}' runs no jobs"
             document.follow_up(loc, what, with_jobs, "The partition must have 'scheduler: slurm'")
         if inventory_is_valid:
             _ends(document, system, key, link)

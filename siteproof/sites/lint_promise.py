@@ -63,7 +63,7 @@ def lint_promise(
 
 
 def lint_owner(document: Document, site: str) -> None:
-    """Baselines name their site, so that a copied folder is not judged by another's history."""
+    """Note baselines of another site, as in a copied folder."""
     if not document.data:
         return
     if OWNER in document.data:
@@ -81,12 +81,12 @@ def _texts(document: Document, key: str, promise: Promise) -> None:
             hint = f"Give the reason, such as '{REASONS[name]}', or remove {name}"
             document.follow_up((key, name), f"'{clip(text)}' is not a reason", hint=hint)
     if getattr(promise, "not_here", None) and getattr(promise, "report_only", None):
-        hint = "Remove one of them: report_only decides nothing anyway"
+        hint = "Remove one of them: neither decides anything"
         document.follow_up((key, "not_here"), "not_here together with report_only", hint=hint)
 
 
 def _is_no_reason(text: str) -> bool:
-    """Whether it is a yes or no: `not_here: false` would mean the opposite."""
+    """Whether it is a yes or no: `not_here: false` would be read as a reason."""
     return text.strip().casefold() in NO_REASON or not any(map(str.isalpha, text))
 
 
@@ -131,8 +131,8 @@ def _links(
         what = f"links together with subject '{subject}'"
         document.follow_up(loc, what, f"subject {' or '.join(_LINK_SUBJECTS)}")
     elif promise.scope in MIDDLES:
-        what = f"scope '{promise.scope}' of links, which ReFrame compares pair by pair"
-        document.follow_up((key, "scope"), what, hint="Remove scope: each pair counts")
+        what = f"scope '{promise.scope}' with links"
+        document.follow_up((key, "scope"), what, hint="Remove scope: each pair is compared")
 
 
 def _scope(document: Document, key: str, criterion: Criterion) -> None:
@@ -175,7 +175,7 @@ def _one_bound(
         return
     right = _RIGHT_BOUND.get(metric.better)
     if right and promise.kind not in (right, "equals"):
-        what = f"{promise.kind} although {metric.better} is better of {promise.metric}"
+        what = f"{promise.kind}, although {metric.better} is better for {promise.metric}"
         document.follow_up(loc, what, [right, "equals", "report_only"])
     if _step_fits(document, key, promise, unit):
         for facts in _facts(document, loc, promise, metric, around):
@@ -253,7 +253,7 @@ def _fact_fits(
 def _effect(
     document: Document, loc: Loc, promise: Promise, metric: Metric, facts: Hardware | None
 ) -> None:
-    """A bound must separate good from bad: some possible value passes, and some does not."""
+    """Note a bound that every possible value meets, or none."""
     low, high = promise.limits(metric.unit, facts)
     lowest = None if metric.lowest is None else Fraction(metric.lowest)
     highest = None if metric.highest is None else Fraction(metric.highest)

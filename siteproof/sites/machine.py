@@ -80,7 +80,7 @@ def recognise() -> str:
         raise UserError(where, "recognised by several sites", fits, hint)
     if not fits:
         known = site.names()
-        hint = "Name one with --system" if known else f"No site is described in {site.folder()}"
+        hint = "Name one with --system" if known else f"Add a site to {site.folder()}"
         raise UserError(where, "recognised by no site", known, hint)
     return fits[0]
 

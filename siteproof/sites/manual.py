@@ -27,7 +27,7 @@ FILES: dict[str, Any] = {
 }
 
 
-OWNER_SENTENCE = "Whose baselines they are, so that no site lives on those of its sister."
+OWNER_SENTENCE = "The system that the baselines belong to; those of another one are refused."
 
 
 class Key(NamedTuple):
@@ -52,7 +52,7 @@ def schema(files: Mapping[str, Any] = FILES) -> dict[str, Any]:
 
 
 def keys(file: str, files: Mapping[str, Any] = FILES) -> list[Key]:
-    """Every key of a file, in the order of the schema; NAME stands for a name of one's own."""
+    """Every key of a file, in the order of the schema; NAME is any name."""
     model = files[file]
     if get_origin(model) is dict:
         owner = [Key(OWNER, True, OWNER_SENTENCE)] if file == "baselines.yaml" else []

@@ -118,20 +118,20 @@ class Promise(Model):
     )
     ties: Ties = Field(
         "away",
-        description="Where a value half-way between two steps goes: away from zero, or to the "
-        "even multiple of the step, as ASTM E29 (6.4.3) rounds.",
+        description="How a value half-way between two steps is rounded: away from zero, or to the "
+        "even multiple of the step, as in ASTM E29 (6.4.3).",
     )
     conditions: dict[str, Value] = Field(
         {"mode": CONTRACT_MODES},
         validate_default=True,
-        description="What a sample must have been measured with to count; mode is maintenance or "
+        description="The conditions that a sample must have to count; mode is maintenance or "
         "acceptance unless it is given.",
     )
     programs: list[str] = Field(
         [], description="Programs whose value counts; without it, any that the check knows."
     )
-    source: str = Field(description="Where it is written: document and paragraph.")
-    note: str = Field("", description="What a reader of the report should know of it.")
+    source: str = Field(description="Where the bound is stated: document and paragraph.")
+    note: str = Field("", description="A remark for readers of the report.")
 
     @model_validator(mode="before")
     @classmethod
@@ -204,7 +204,7 @@ class Promise(Model):
         return self.step.to(self.bound.quantity.unit) if self.step and self.bound else None
 
     def bound_value(self, facts: Hardware | None = None) -> Quantity:
-        """The bound with a share worked out: 80 % of 806.4 GFLOPS is 645.12 GFLOPS."""
+        """The bound with a share computed: 80 % of 806.4 GFLOPS is 645.12 GFLOPS."""
         scale, unit = self._number().scale(facts)
         value = self._value() * scale
         return Quantity(Decimal(value.numerator) / Decimal(value.denominator), unit)
@@ -217,7 +217,7 @@ class Promise(Model):
         return exact if step is None else round_to(exact, step, self.ties)
 
     def met(self, value: Number | str, unit: str, facts: Hardware | None = None) -> bool:
-        """Whether a measured value, as the tool printed it, keeps the promise."""
+        """Whether a measured value, as the tool printed it, meets the bound. Raises UserError."""
         if self.bound is None:
             return str(value) == str(getattr(self, self.kind))
         if isinstance(value, str):
@@ -264,7 +264,7 @@ class Promise(Model):
 class Criterion(Promise):
     """One line of a contract."""
 
-    description: str = Field(description="What is promised, in a few words.")
+    description: str = Field(description="What is required, in a few words.")
     subject: Subject = Field("node", description="What one value belongs to.")
     scope: Scope = Field(
         default_factory=lambda data: SCOPES.get(data.get("subject", ""), "system"),
@@ -277,8 +277,8 @@ class Criterion(Promise):
     )
     not_here: str | None = Field(
         None,
-        description="Why it cannot be measured on this system: never measured is then an "
-        "accepted SKIP, and what was measured nevertheless decides.",
+        description="Why it cannot be measured on this system. It then decides nothing, unless "
+        "it was measured nevertheless.",
     )
     phase: Literal["functionality", "performance", "stability", "review"] = Field(
         "performance", description="The phase of the acceptance that it belongs to."
@@ -288,8 +288,9 @@ class Criterion(Promise):
     )
     max_age: str = Field(
         "7d",
-        description="How old its answer may be: '7d', '36h', '4w'. An older one is INCOMPLETE, as "
-        "is one from before a change of kernel, firmware or software lock; none: neither matters.",
+        description="How old its answer may be: '7d', '36h', '4w'. An older one is INCOMPLETE, and "
+        "so is one from before a change of kernel, firmware or software lock. none: no limit, and "
+        "such changes do not matter.",
     )
 
     @field_validator("max_age")
@@ -304,7 +305,7 @@ class Criterion(Promise):
 
 
 class Baseline(Promise):
-    """What the system is used to reach."""
+    """A value that the system typically reaches."""
 
     description: str = Field("", description="What the baseline is, in a few words.")
     scope: Scope = Field("every node", description="What must meet the bound.")

@@ -100,8 +100,8 @@ class Published(Model):
     )
     campaign: Annotated[str, AfterValidator(_campaign)] = Field(
         "",
-        description="A name that groups values, for 'siteproof compare'; two campaigns may "
-        "bear the same date, and then the one further down is the later.",
+        description="A name that groups values, for 'siteproof compare'. Of two campaigns with "
+        "the same date, the one further down in the file is the later one.",
     )
     metric: str = Field(description="A metric of the catalogue.")
     value: str = Field(
@@ -113,16 +113,16 @@ class Published(Model):
     statistic: Literal["mean", "median", "maximum", "minimum", "one value", "rank", "landmark"] = (
         Field(
             description="Which statistic of the measured values this is; rank: one of several "
-            "that are printed sorted; landmark: where a curve turns that is not printed."
+            "that are printed sorted; landmark: a point of a curve that is not printed."
         )
     )
     status: Literal[STATUSES] = Field(  # type: ignore[valid-type]
         "ok", description="Why there is no value, where the source states it; parse: it is lost."
     )
     trial: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
-        None, description="Which of several like values it is, from 1 on."
+        None, description="The number of the repetition, from 1 on, if there are several."
     )
-    node: str = Field("", description="The node that it belongs to; empty: no single node's.")
+    node: str = Field("", description="The node that it belongs to; empty: to no single node.")
     peer: str = Field("", description="The node that received, where node is the one that sent.")
     conditions: Annotated[dict[str, str], BeforeValidator(_pairs)] = Field(
         {}, description="What was requested, as far as the source states it: key=value; key=value."

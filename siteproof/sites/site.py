@@ -25,13 +25,13 @@ from siteproof.sites.waiver import Waiver, lint_waiver
 
 P = TypeVar("P", Criterion, Baseline)
 SYSTEM, CRITERIA, BASELINES = "system.yaml", "criteria.yaml", "baselines.yaml"
-MORE_CRITERIA = "criteria-*.yaml"  # optional: what is too much for one file
+MORE_CRITERIA = "criteria-*.yaml"  # optional: more criteria than fit into one file
 WAIVERS = "waivers.yaml"  # optional
 
 
 @dataclass(frozen=True)
 class Site:
-    """A system, what it promises, what it is used to, what is waived, and the metrics named."""
+    """A system, its criteria, baselines and waivers, and the catalogue of metrics."""
 
     name: str
     folder: Path
@@ -115,7 +115,7 @@ def names(*, broken: bool = False) -> list[str]:
         return sorted(p.name for p in found if broken or (p / SYSTEM).exists())
     except OSError as error:
         what = f"the folder of sites cannot be read: {error.strerror}"
-        raise UserError(where, what, hint="SITEPROOF_SITES names the folder of sites") from None
+        raise UserError(where, what, hint="Set SITEPROOF_SITES to the folder of sites") from None
 
 
 def find(name: str, where: str = "system") -> str:
@@ -232,7 +232,7 @@ def _kept_variables(document: Document, environment: str, kept: Iterable[str]) -
         if not libraries.may_steer(name):
             document.add(
                 ("environments", environment, "keep_variables"),
-                f"'{name}' has no effect: checks unset only variables that steer libraries",
+                f"'{name}' has no effect: checks unset only variables that control libraries",
                 libraries.ALL.split(),
             )
 

@@ -1,4 +1,4 @@
-"""What system.yaml may say: the keys, each with the sentence that the manual prints."""
+"""The keys of system.yaml, each with the sentence that `siteproof sites --keys` prints."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Model(BaseModel):
 
 
 def mistake(what: str, allowed: str = "", hint: str = "") -> PydanticCustomError:
-    """A mistake in our own words, for a validator to raise. Fields as those of UserError."""
+    """A mistake for a validator to raise. The fields are those of UserError."""
     values = {"what": what, "allowed": allowed, "hint": hint}
     return PydanticCustomError("siteproof", "{what}", values)
 
@@ -49,7 +49,7 @@ def readable(read: Callable[[str], object], text: str) -> str:
 
 
 def plausible(text: object) -> units.Quantity:
-    """Read a quantity whose exact arithmetic ends: 1e999999999 GB has as many digits."""
+    """Read a quantity of plausible size: exact arithmetic with 1e999999999 GB would not end."""
     quantity = units.parse(text)
     if quantity.value and abs(quantity.value.adjusted()) > 30:
         raise UserError("quantity", f"'{quantity}' is too large or too small", "10^-30 to 10^30")
@@ -57,7 +57,7 @@ def plausible(text: object) -> units.Quantity:
 
 
 def _quantity(kind: str, example: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """What the type of a quantity of one kind, such as a size, has for a form."""
+    """Validator and JSON schema of a quantity of one kind, such as a size."""
     known = ", ".join(unit for unit in units.UNITS if units.kind(unit) == kind)
 
     def check(text: object) -> units.Quantity:
@@ -91,9 +91,11 @@ def blanks(text: str) -> str:
 
 
 class Expected(Model):
-    """What a value must be; a plain text stands for `exact`, a list for `one_of`."""
+    """The rule for a value; a plain text stands for `exact`, a list for `one_of`."""
 
-    exact: str | None = Field(None, description="The value, as text; blanks do not count.")
+    exact: str | None = Field(
+        None, description="The value, as text; the number of blanks does not matter."
+    )
     at_least: str | None = Field(
         None, description="The lowest number allowed; of several numbers, each is compared."
     )
@@ -183,7 +185,7 @@ Value = Annotated[
 
 
 class Recognise(Model):
-    """How a machine is known to belong to this system; all that is given must hold."""
+    """How a machine of this system is recognised; all keys that are given must match."""
 
     cluster: str | None = Field(None, description="ClusterName in the machine's slurm.conf.")
     hostname: str | None = Field(
@@ -191,7 +193,7 @@ class Recognise(Model):
     )
     file: str | None = Field(None, description="A path that exists on this system only.")
     fallback: bool = Field(
-        False, description="True: the machine that no other site recognises and without Slurm."
+        False, description="True: for a machine without Slurm that no other site recognises."
     )
 
     @field_validator("hostname")
@@ -212,7 +214,7 @@ class Nic(Model):
 
 
 class Hardware(Model):
-    """The facts of one kind of node; criteria may ask for a share of memory, peak and the like."""
+    """The facts of one kind of node; a criterion may require a share of them."""
 
     description: str = Field("", description="Maker and model, for the report.")
     sockets: Count | None = Field(None, description="Processor sockets of a node.")
@@ -237,7 +239,7 @@ class Hardware(Model):
 
     @cached_property
     def facts(self) -> dict[str, units.Quantity]:
-        """The quantities of which a criterion may ask for a share."""
+        """The quantities of which a criterion may require a share."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: v for name, v in values.items() if isinstance(v, units.Quantity)}
 
@@ -249,11 +251,11 @@ SHARE_OF = ("memory", "last_level_cache", "peak", "avx_base")
 
 
 class Role(Model):
-    """The nodes that do one work."""
+    """A group of nodes with the same hardware and task."""
 
     set: str = Field(description="The nodes, in ClusterShell's syntax: node[001-320].")
     hardware: str | None = Field(None, description="The kind of node, a key of `hardware`.")
-    overlaps: list[str] = Field([], description="Roles with which it shares nodes on purpose.")
+    overlaps: list[str] = Field([], description="Roles that may contain the same nodes.")
 
     @cached_property
     def nodes(self) -> NodeSet:
@@ -280,7 +282,7 @@ class BondParameters(Model):
 
 
 class HostParameters(Model):
-    """What the hosts of a role must be set to."""
+    """The expected host parameters of a role."""
 
     sysctl: dict[str, Value] = Field({}, description="Kernel parameters by their dotted name.")
     nic: dict[str, NicParameters] = Field({}, description="Network interfaces, by name.")
@@ -308,8 +310,8 @@ class FileSystem(Model):
 
     path: str = Field(description="Where it is mounted, an absolute path.")
     kind: str = Field(
-        description="Its type as the kernel names it: lustre, ceph, nfs, xfs. A node on which the "
-        "path is of another kind is not measured; 'any' takes what is there."
+        description="Its type as the kernel names it: lustre, ceph, nfs, xfs. Nodes on which the "
+        "path is of another type are not measured; any: every type is measured."
     )
     shared: bool = Field(False, description="True if all nodes see the same files.")
     description: str = Field("", description="What it is for.")
@@ -318,18 +320,18 @@ class FileSystem(Model):
     )
     at_once: Count = Field(
         4,
-        description="How many nodes of a partition measure it at the same time, if it is "
-        "shared; at least one of each job.",
+        description="If it is shared: how many nodes of a partition measure it at the same "
+        "time; at least one of each job.",
     )
     servers: str | None = Field(
         None,
-        description="The role whose nodes serve it, a key of `nodes`: their network bounds "
-        "what a sweep can reach.",
+        description="The role whose nodes serve it, a key of `nodes`: their network limits the "
+        "rates of a sweep.",
     )
     server_memory: Size | None = Field(
         None,
-        description="Memory of all its servers together; what fits in there may be read from "
-        "it. Without it that of the nodes of `servers`.",
+        description="Memory of all its servers together: data that fits into it may come from a "
+        "cache. Without it, the memory of the nodes of `servers`.",
     )
     storage_version: str = Field(
         "", description="Version of the software that serves it; values are kept apart by it."
@@ -353,24 +355,27 @@ class Partition(Model):
     description: str = Field(description="What it is, for the report.")
     role: str = Field(description="The nodes that it runs on, a key of `nodes`.")
     scheduler: Literal["slurm", "local"] = Field("slurm", description="slurm, or local: no jobs.")
-    access: list[str] = Field([], description="Options that each job needs to get in.")
+    access: list[str] = Field(
+        [], description="Slurm options of each job, as ReFrame's `access`: --partition=NAME."
+    )
     environments: list[str] = Field(description="Software to run with, keys of `environments`.")
     links_only: bool = Field(
-        False, description="True: only what `links` asks for runs on it, so no node runs twice."
+        False,
+        description="True: only checks over `links` run on it, so that no node is measured twice.",
     )
     tuning: bool = Field(
         False,
         description="True: sweeps may change settings of its nodes for a while, as root. "
-        "Never where others rely on them.",
+        "Do not set it for nodes that others use at that time.",
     )
     origin: Literal["munge", "user", "none"] = Field(
         "munge",
-        description="What proves that a result is its node's, where Slurm knows users by munge: "
-        "munge: a credential of the user, made on the node; user: made on whatever host, where "
-        "munged knows another address than Slurm; none: the nodes have no munge.",
+        description="The proof that a result is of its node, where Slurm uses munge. munge: a "
+        "credential that the user made on this node; user: one made on any host, for nodes whose "
+        "munged and Slurm use different addresses; none: no proof, as nodes have no munge.",
     )
     reframe: dict[str, Any] = Field(
-        {}, description="Verbatim, merged into ReFrame's entry of this partition."
+        {}, description="Keys that are copied unchanged into ReFrame's entry of this partition."
     )
 
 
@@ -381,20 +386,24 @@ _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*")
 
 
 class Link(Model):
-    """A network between two sets of nodes, and which pairs of them measure it."""
+    """A network path between two sets of nodes, and the pairs that measure it."""
 
     description: str = Field(description="What it is, for the report.")
     partition: str = Field(
         description="The partition whose jobs run on it: it has all nodes of the link, and Slurm."
     )
-    servers: str = Field(description="The ends that answer: a role, or a set of nodes.")
-    clients: str = Field(description="The ends that ask: a role, or a set of nodes.")
+    servers: str = Field(
+        description="The nodes that run the server program: a role, or a set of nodes."
+    )
+    clients: str = Field(
+        description="The nodes that run the client program: a role, or a set of nodes."
+    )
     pattern: str = Field(
         "star",
         description="star: each client with one server in turn, one pair at a time; all: every "
         "two nodes, in rounds; random:3: three random rounds; together: as star, all at once.",
     )
-    speed: Rate | None = Field(None, description="What its narrowest part carries: 10 Gb/s.")
+    speed: Rate | None = Field(None, description="Line rate of its slowest part: 10 Gb/s.")
     mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
     round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
     address: str = Field(
@@ -435,12 +444,12 @@ class Environment(Model):
     variables: dict[str, str] = Field({}, description="Environment variables to set.")
     keep_variables: list[str] = Field(
         [],
-        description="Variables of the user that steer a BLAS, OpenMP or MPI, by name or as "
-        "'UCX_*', that Hpl and Stream find as they are; they unset the others that neither "
+        description="Variables that control a BLAS, OpenMP or MPI, by name or as 'UCX_*', and "
+        "that Hpl and Stream keep as the user has set them. They unset all others that neither "
         "`variables` nor `reframe` sets.",
     )
     reframe: dict[str, Any] = Field(
-        {}, description="Verbatim, merged into ReFrame's entry of this environment."
+        {}, description="Keys that are copied unchanged into ReFrame's entry of this environment."
     )
 
     @field_validator("keep_variables")
@@ -462,12 +471,12 @@ class System(Model):
 
     system: str = Field(description="The system's name, which is the folder's.")
     description: str = Field(description="What it is, for the report.")
-    recognise: Recognise = Field(description="How its machines are known.")
-    mode: Mode = Field("maintenance", description="The mode of a run that names none.")
+    recognise: Recognise = Field(description="How its machines are recognised.")
+    mode: Mode = Field("maintenance", description="The mode of a run without --mode.")
     trusted_owners: list[str] = Field(
         [],
-        description="Users, by name or number, whose files below the data folder are read like "
-        "one's own; needed where a file system maps owners, as NFS does for root.",
+        description="Users, by name or number, whose files below the data folder are trusted; "
+        "needed where a file system maps owners, as NFS does for root.",
     )
     hardware: dict[str, Hardware] = Field({}, description="Kinds of nodes, by name.")
     nodes: dict[str, Role] = Field(description="The inventory: sets of nodes, by role.")
@@ -484,7 +493,7 @@ class System(Model):
         {}, description="Networks that are measured between two nodes at a time, by name."
     )
     reframe: dict[str, Any] = Field(
-        {}, description="Verbatim, merged into ReFrame's entry of this system."
+        {}, description="Keys that are copied unchanged into ReFrame's entry of this system."
     )
 
     @field_validator("trusted_owners")

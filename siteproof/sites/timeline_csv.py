@@ -32,9 +32,9 @@ class Milestone(Model):
     """A day, or days, on which something was reached."""
 
     system: str = Field(description="The site's name.")
-    milestone: str = Field(description="What was reached, once in the file.")
+    milestone: str = Field(description="What was reached; each milestone once in the file.")
     date: Annotated[str, AfterValidator(_date)] = Field(
-        "", description="When: 2016-04-21, 2016-04, or 2016-04-06/2016-04-20; empty: not said."
+        "", description="When: 2016-04-21, 2016-04, or 2016-04-06/2016-04-20; empty: not known."
     )
     needs: Annotated[list[str], BeforeValidator(_names)] = Field(
         [], description="Milestones of the file that must come first, with ; between several."

@@ -20,21 +20,21 @@ EVERYTHING = "all"
 
 
 class Waiver(Model):
-    """A known problem that somebody answers for."""
+    """A known problem with an owner."""
 
     nodes: str = Field(description="The nodes, in ClusterShell's syntax, all in the inventory.")
     waives: str = Field(
-        description="A criterion's id, a metric, or 'all': what the nodes may miss."
+        description="What the nodes may miss: a criterion's id, a metric, or 'all'."
     )
     wrong_answers: list[Literal["invalid", "checksum"]] = Field(
         [],
-        description="Statuses of wrong answers that are waived as well; without it a node "
-        "whose answers are wrong is never excused.",
+        description="Statuses of wrong answers that are waived, too; without it wrong answers "
+        "are never waived.",
     )
-    problem: str = Field(description="What is known to be wrong.")
-    owner: str = Field(description="Who answers for it.")
+    problem: str = Field(description="The known problem, in a few words.")
+    owner: str = Field(description="The person who is responsible for it.")
     expires: date = Field(description="The last day on which it holds.")
-    ticket: str = Field("", description="Where the problem is followed up.")
+    ticket: str = Field("", description="The ticket of the problem, such as an address.")
 
     @cached_property
     def set(self) -> NodeSet:

@@ -433,7 +433,7 @@ def _interrupted(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
 
 
 def _expired(site: Site, today: date) -> list[Finding]:
-    """The waivers that hold no longer."""
+    """The waivers that have expired."""
     return [
         replace(waiver_finding(key, waiver), kind=Kind.WAIVER_EXPIRED, subject=str(waiver.set))
         for key, waiver in site.waivers.items()

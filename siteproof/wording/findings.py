@@ -53,7 +53,7 @@ class Fields:
 
 
 def sentence(*findings: Finding) -> str:
-    """What is the matter, without what it is about. findings: one, or several that are alike."""
+    """A finding as a sentence without its subject. findings: one, or several that are alike."""
     fields = Fields(findings)
     template = TEMPLATES[findings[0].kind]
     return template(fields) if callable(template) else template.format(f=fields)
@@ -116,7 +116,7 @@ def _value(f: Fields) -> str:
 
 
 def _lost(f: Fields) -> str:
-    return f"did not answer: {f.message}" if f.message else "did not answer, for no known reason"
+    return f"did not answer: {f.message}" if f.message else "did not answer; the reason is unknown"
 
 
 def _misses(f: Fields) -> str:
@@ -125,8 +125,8 @@ def _misses(f: Fields) -> str:
 
 
 def _below_baseline(f: Fields) -> str:
-    shown = f"{_value(f)} meets the contract, and is " if f.value else ""
-    return f"{shown}short of its baseline {f.bound}"
+    shown = f"{_value(f)} meets the contract, but " if f.value else ""
+    return f"{shown}misses its baseline of {f.bound}"
 
 
 def _published(f: Fields) -> str:
@@ -137,7 +137,7 @@ def _published(f: Fields) -> str:
         how = " by rounding" if f.by_rounding else ""
         return f"{text}; {_value(f)} meets the bound{how}"
     if f.keeps.first == "no":
-        least = "" if own else ", so at least one of them does"
+        least = "" if own else ", so at least one node misses it"
         return f"{text}; {_value(f)} misses the bound{least}"
     return text
 
@@ -151,7 +151,7 @@ def _too_old(f: Fields) -> str:
     ages = [timedelta(seconds=float(age)) for age in f.age.values]
     shown = list(dict.fromkeys(lasting(age, limit) for age in ages))
     span = shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
-    return f"answered {span} ago, at most {lasting(limit)} are allowed{_answer(f)}"
+    return f"measured {span} ago; at most {lasting(limit)} are allowed{_answer(f)}"
 
 
 def _steered(f: Fields) -> str:
@@ -169,7 +169,7 @@ def _members(f: Fields) -> str:
 
 
 def _check_missing(f: Fields) -> str:
-    older = "; an older answer stands" if f.older else ""
+    older = "; the older answer counts" if f.older else ""
     return f"{f.file} {f.problem}, so {f.check} cannot be measured{older}"
 
 
@@ -180,15 +180,15 @@ def _restarted(f: Fields) -> str:
         text = f"slurmd restarted during the tests: {f.age:0f} s old"
     else:
         text = "no slurmd was running"
-    return f"{text} at {f.time}; {f.needed} tests in a row without a restart clear it"
+    return f"{text} at {f.time}; it counts until {f.needed} tests in a row are without a restart"
 
 
 def _seen(f: Fields) -> str:
     """How often a node was slow, and whether one more run decides."""
     if f.rule.first == "once":
-        return "seen once, run again"
+        return "seen once, run again to confirm"
     runs = f"in {f.slow} of {count(f.runs.first, 'run')}"
-    return f"{runs}, run again" if f.rule.first == "unconfirmed" else runs
+    return f"{runs}, run again to confirm" if f.rule.first == "unconfirmed" else runs
 
 
 def _slow(f: Fields) -> str:
@@ -198,11 +198,11 @@ def _slow(f: Fields) -> str:
 
 
 def _slow_before(f: Fields) -> str:
-    return f"slow {_seen(f)}, not in the newest"
+    return f"slow {_seen(f)}, but not in the newest run"
 
 
 def _fell(f: Fields) -> str:
-    again = {"once": ", seen once, run again", "unconfirmed": ", run again"}
+    again = {"once": ", seen once, run again to confirm", "unconfirmed": ", run again to confirm"}
     return f"fell {f.change:loss} against its own history{again.get(str(f.rule.first), '')}"
 
 
@@ -217,7 +217,7 @@ def _explains(f: Fields) -> str:
 def _moved(f: Fields) -> str:
     fell = float(f.change.first) < 0
     change = f"{'fell' if fell else 'gained'} {f.change:size}"
-    return f"{f.role} as a whole {change} against its history; no single node is accused"
+    return f"{f.role} as a whole {change} against its history; this counts against no single node"
 
 
 def _links(f: Fields) -> str:
@@ -240,7 +240,7 @@ def _series(f: Fields) -> str:
 
 def _other_series(f: Fields) -> str:
     since = f"another series since {f.since:minute} (session {f.session})"
-    return f"{since}: {f.differences}; {_series(f)} not compared across it"
+    return f"{since}: {f.differences}; {_series(f)} not compared with older values"
 
 
 def _no_run(f: Fields) -> str:
@@ -292,7 +292,7 @@ def _plateau_beyond(f: Fields) -> str:
 
 
 WHYS: dict[str, str] = {
-    Why.NOTHING_CARRIED: "nothing was carried",
+    Why.NOTHING_CARRIED: "no value is above 0",
     Why.NO_DOUBLING: "the points span less than a doubling",
     Why.ONE_REPETITION: "one repetition does not distinguish a fall from noise",
     Why.FEW_POINTS: "too few points",
@@ -333,8 +333,8 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOT_MEASURED: "not measured",
     Kind.NO_VALUE: lambda f: f"no value: {_message(f)}",
     Kind.WRONG_ANSWER: lambda f: f"wrong answer: {_message(f)}",
-    Kind.WRONG_BEFORE: "wrong answer in {f.wrong} of {f.runs} runs; "
-    "{f.needed} right ones in a row clear it",
+    Kind.WRONG_BEFORE: "wrong answer in {f.wrong} of {f.runs} runs; it counts "
+    "until {f.needed} runs in a row are right",
     Kind.NODE_LOST: _lost,
     Kind.INTERRUPTED: lambda f: f"not measured: {_message(f)}",
     Kind.TRIALS_MISSING: "{f.trials} of {f.expected} trials gave a value",
@@ -345,10 +345,10 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.PUBLISHED: _published,
     Kind.TOO_OLD: _too_old,
     Kind.AGE_UNKNOWN: lambda f: (
-        f"answered at an unknown time, as the clock said {f.clock}{_answer(f)}"
+        f"measured at an unknown time: the clock showed {f.clock}{_answer(f)}"
     ),
     Kind.UPDATED_SINCE: lambda f: (
-        f"answered {f.age:age} ago, before {f.what} changed: {f.before} -> {f.after}{_answer(f)}"
+        f"measured {f.age:age} ago, before {f.what} changed: {f.before} -> {f.after}{_answer(f)}"
     ),
     Kind.TEXT: "found {f.value}",
     Kind.MISSES_BOUND: _misses,
@@ -364,7 +364,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.CHECK_MISSING: _check_missing,
     Kind.SWEEP_INCOMPLETE: "sweep {f.sweep} in session {f.session} is incomplete: {f.done} of "
     "{f.planned} points",
-    Kind.OLDER_ANSWER: "interrupted in session {f.session}; an older answer stands",
+    Kind.OLDER_ANSWER: "interrupted in session {f.session}; the older answer counts",
     Kind.WAIVER_EXPIRED: "waiver {f.waived_by} of {f.owner} expired on {f.until}: {f.problem}",
     Kind.HERE_AFTER_ALL: "was measured, although the criterion has not_here: {f.message}",
     Kind.MEASURED_UNDER: "{f.message}",
@@ -403,21 +403,21 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.PAIRS_MISS_BOUND: lambda f: f"misses the contract {_peers(f)}",
     Kind.PAIRS_SLOW: lambda f: f"{f.deficit:share} worse than the others {_peers(f)}, {_seen(f)}",
     Kind.MANY_RESTARTED: "{f.role}: {f.count} of {f.of} nodes, or their slurmd, restarted during "
-    "the tests: somebody works on the machine, and no node is accused",
+    "the tests: the maintenance probably goes on, so this counts against no node",
     Kind.MANY_SLOW: "{f.share:whole} of {f.role} is slow compared with the fleet: the median "
-    "itself may be bad; trust the contract and each node's own history",
+    "itself may be bad; rely on the contract and each node's own history",
     Kind.MANY_FAST: "{f.share:whole} of {f.role} is far better than the median, so the median "
     "itself may be bad",
     Kind.FLEET_MOVED: _moved,
     Kind.GROUP_SLOW: "{f.group} as a whole is {f.deficit:share} worse than the fleet",
-    Kind.GROUP_BAD: "{f.group}: {f.count} of {f.of} nodes are bad; look at what they share",
+    Kind.GROUP_BAD: "{f.group}: {f.count} of {f.of} nodes are bad; check what they share",
     Kind.LINKS_BAD: _links,
     Kind.UNKNOWN_TO_SLURM: "unknown to Slurm",
     Kind.TAKEN_OUT: _taken_out,
     Kind.RESERVED: "in reservation {f.reservations}",
     Kind.STATE_CHANGED: "was {f.before}, is now {f.after}",
     Kind.NOT_IN_INVENTORY: "not in the inventory",
-    Kind.PUT_BY_OTHERS: "put there by somebody else",
+    Kind.PUT_BY_OTHERS: "put into the reservation by somebody else",
     Kind.NOT_PASSED: lambda f: f"{f.state}: {f.message or 'no reason given'}",
     Kind.NOT_RESPONDING: "{f.state}",
     Kind.NOT_COMPARABLE: "not comparable on {f.role}: {f.differences}",
@@ -438,7 +438,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.TOO_FEW_RUNS: "{f.count} of {f.of} lines have fewer than {f.needed} runs, too few for a "
     "step: for example {f.metric}, {f.subject} with {f.runs}",
     Kind.NOT_SEARCHED: lambda f: (
-        f"{_count(f.count, 'line')} longer than what is searched: of {f.metric} the oldest "
+        f"{_count(f.count, 'line')} with more runs than are searched: of {f.metric} the oldest "
         f"{_count(f.runs, 'run')} left out"
     ),
     Kind.WITHOUT_VALUE: _without_value,
@@ -456,7 +456,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.MIXED_UNITS: lambda f: f"printed in {f.printed}, compared in {f.unit}: {_series(f)}",
     Kind.NOT_READ: _not_read,
     Kind.PUBLISHED_APART: lambda f: (
-        f"{_count(f.count, 'published value')} left out, as not measured by the suite"
+        f"{_count(f.count, 'published value')} left out: not measured by Siteproof"
     ),
     Kind.NOT_FINITE: lambda f: (
         f"{_count(f.count, 'value')} not a finite number, for example in {f.file}"
@@ -469,7 +469,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     ),
     Kind.PLATEAU_BEYOND: _plateau_beyond,
     Kind.PLATEAU_UNKNOWN: lambda f: f"{_sweep(f)}plateau undecided: {_why(f)}",
-    Kind.PLATEAU_ROUGH: "a rough one, as runs differ by {f.noise:amount}",
+    Kind.PLATEAU_ROUGH: "uncertain, as runs differ by {f.noise:amount}",
     Kind.DECLINE_UNKNOWN: lambda f: f"whether it falls after the peak: undecided: {_why(f)}",
     Kind.ABOVE_BOUND: lambda f: (
         f"{f.share:amount} of {bound_name(f'{f.part}', f.count.first)}, more than it can carry: "

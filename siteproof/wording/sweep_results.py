@@ -1,4 +1,4 @@
-"""What a sweep shows, in sentences: the lines below its table, and above its figure."""
+"""The result of a sweep in sentences: the lines below its table, and above its figure."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def progress(report: SweepReport) -> Iterator[str]:
         if len(points) > MAX_POINTS:
             yield f"and {len(points) - MAX_POINTS} more {title}, see --json"
     if found.missing or found.untried:
-        yield f"to go on: {_command(report)}"
+        yield f"next: {_command(report)}"
     if found.too_large:
         yield f"left out: {reasons[Kind.POINTS_TOO_LARGE]}"
 

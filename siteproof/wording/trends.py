@@ -34,7 +34,7 @@ def state(alert: Alert) -> str:
     if alert.provisional:
         return f"provisional: {min(alert.n_after, CONFIRMS - 1)} of {CONFIRMS} runs"
     text = direction(alert) + (" drift" if alert.kind == "drift" else "")
-    return f"{text}, made good {alert.made_good}" if alert.made_good else text
+    return f"{text}, recovered {alert.made_good}" if alert.made_good else text
 
 
 def direction(alert: Alert) -> str:
@@ -64,7 +64,7 @@ def number(value: float) -> str:
 
 
 def change(relative: float) -> str:
-    """A change in per cent with its sign; there is none from 0."""
+    """A change in per cent with its sign; `from 0` where the value before was 0."""
     return f"{relative:+.1%}".replace("%", " %") if isfinite(relative) else "from 0"
 
 
@@ -101,9 +101,9 @@ def acknowledged(alert: Alert) -> str:
 
 
 def pattern(rhythm: Rhythm) -> str:
-    """What repeats itself."""
+    """The recurring pattern of a series."""
     if rhythm.pattern == TWO_LEVELS:
-        return "flips between two levels"
+        return "alternates between two levels"
     return f"{rhythm.pattern}, lowest {rhythm.lowest}, highest {rhythm.highest}"
 
 
@@ -127,6 +127,6 @@ def last_line(system: str, seen: Survey) -> str:
     proven = sum(not a.provisional for a in worse)
     text = "nothing proven got worse"
     if proven:
-        text = f"{count(proven, 'change')} for the worse that nobody has acknowledged"
+        text = f"{count(proven, 'change')} for the worse, not acknowledged"
     provisional = f", {len(worse) - proven} provisional" if len(worse) > proven else ""
     return f"{lines}: {text}{provisional}"

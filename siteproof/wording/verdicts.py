@@ -25,7 +25,7 @@ from siteproof.wording.findings import sentences
 
 MAX_NODES_NAMED = 3  # worst nodes that a line names
 MAX_DIGITS = 12  # of a value; a longer one is shown in the bound's unit, and kept in perflogs
-PROC = "proc"  # the program of what a node's own kernel counts: it is not worth a word
+PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
 
 
 def number(value: Fraction, digits: int = 6) -> str:
@@ -34,7 +34,7 @@ def number(value: Fraction, digits: int = 6) -> str:
 
 
 def bound(judged: Judgement, result: CriterionVerdict) -> str:
-    """The bound as the contract words it, a share of a fact worked out."""
+    """The bound as in the contract, with a share of a fact computed."""
     criterion = result.criterion
     if criterion.report_only:
         return "reported only"
@@ -47,7 +47,7 @@ def bound(judged: Judgement, result: CriterionVerdict) -> str:
 
 
 def digits(result: NodeVerdict) -> str:
-    """The tool's own digits; of a median or mean, the value that was worked out."""
+    """The value in the tool's own digits; of a median or mean, as computed."""
     if result.sample is not None and Fraction(result.sample.number) == result.value:
         return str(result.sample.value)
     return "-" if result.value is None else number(result.value, 12)
@@ -87,7 +87,7 @@ def reason(result: CriterionVerdict) -> str:
 
 
 def why(result: CriterionVerdict) -> str:
-    """Why the verdict is what it is, as most of the nodes that decide have it."""
+    """The reason for the verdict that most of the deciding nodes share."""
     text = reasons(result.findings)
     if not result.others:
         return text
@@ -95,7 +95,7 @@ def why(result: CriterionVerdict) -> str:
 
 
 def reasons(findings: Iterable[Finding]) -> str:
-    """Why, in one line, where the value and the bound that it misses are printed next to it."""
+    """Reasons in one line, for a place that prints the value and the missed bound itself."""
     return sentences(
         replace(found, value="") if found.kind is Kind.BELOW_BASELINE else found
         for found in findings
@@ -114,7 +114,7 @@ def _worst(result: CriterionVerdict) -> str:
     if len(measured) > MAX_NODES_NAMED:
         names.append(f"{len(measured) - MAX_NODES_NAMED} more")
     of_pairs = any(len(ends(unit)) > 1 for unit in missing)
-    if of_pairs and len(missing) > MAX_NODES_NAMED:  # pairs fold into no short set
+    if of_pairs and len(missing) > MAX_NODES_NAMED:  # pairs have no short set notation
         names.append(f"{len(missing)} without a value, such as {missing[0]}")
     elif missing:
         names.append(str(nodesets.of(missing)))
@@ -127,10 +127,10 @@ def age(result: CriterionVerdict) -> str:
 
 
 def next_command(judged: Judgement) -> str:
-    """What measures all that failed or is missing, and nothing else; empty: nothing would.
+    """The command that measures all that failed or is missing; empty: there is none.
 
-    With --since it is the checks that owe an answer, on all nodes, as a run of missing nodes only
-    would count an older answer.
+    With --since it measures all nodes with the checks that have no answer, as `nodes=missing`
+    would accept an answer from before that time.
     """
     owed = [r.criterion for r in judged.verdicts if _can_be_measured(judged, r)]
     mode = _mode_for(judged, owed)
@@ -155,7 +155,7 @@ def _mode_for(judged: Judgement, owed: Sequence[Criterion]) -> str:
 
 
 def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
-    """Whether a run of checks could mend it; a whole sweep is no part of them."""
+    """Whether a run of checks could change it; a metric of a whole sweep needs the sweep."""
     if result.excused or result.verdict not in WORTH_REPEATING:
         return False
     if any(published(sample) for sample in judged.samples):

@@ -225,7 +225,7 @@ def test_what_others_have_drained_or_reserved_is_left_alone_and_named(gate):
     told = gate("--limit", "100%", "--apply", "--drain", code=1)
     assert "node003  left alone: drain+idle: bad $(DIMM), a=b" in told
     assert "node005  left alone: in reservation class" in told
-    assert told.endswith("3 stay out (node[003,005-006]); left to others: node[003,005]\n")
+    assert told.endswith("3 stay out (node[003,005-006]); left alone: node[003,005]\n")
     assert gate.reservations() == {"class": "node005", NAME: "node006"}
     assert "Reason=bad $(DIMM), a=b" in gate.node("node003")
     assert "Comment=bought = 2021" in gate.node("node006")
@@ -237,11 +237,11 @@ def test_a_reservation_of_our_name_that_somebody_else_made_is_refused(gate):
     gate.measured(bad=["node003"])
     gate.reserve(NAME, "node008")
     told = gate(code=1)
-    assert f"--apply would refuse: reservation {NAME} was made by somebody else" in told
+    assert f"--apply would refuse: reservation {NAME} is not the gate's own" in told
     assert told.endswith("7 of 8 nodes go back, 1 stay out (node003)\n")
     for words in (["--apply"], ["--release", "--apply"], ["--retest", "--apply"]):
         told = gate(*words, code=1)
-        assert f"reservation {NAME} was made by somebody else" in told
+        assert f"reservation {NAME} is not the gate's own" in told
     assert gate.reservations() == {NAME: "node008"}
 
 
@@ -251,7 +251,7 @@ def test_our_own_drains_are_resumed_for_a_retest(gate):
     assert "Reason=siteproof: FAILED" in gate.node("node003")
     told = gate("--retest", "--apply", "--", "-n", "HostParameters", code=0)
     assert "done: scontrol update NodeName=node003 State=RESUME" in told
-    assert "then: siteproof gate --campaign winter --release" in told
+    assert "next: siteproof gate --campaign winter --release" in told
     assert "1 of 1 nodes freed (node003)" in gate("--release", "--apply", code=0)
 
 

@@ -30,7 +30,7 @@ def test_a_campaign_is_accepted_with_who_and_why(here):
     assert record["despite"] == []
     told = here.ask("accept", "--list").out.splitlines()
     assert told[0].endswith("UTC  winter  by ann: new firmware (1 PASS)")
-    assert told[1] == "the comparison is winter"
+    assert told[1] == "later ones are compared with winter"
 
 
 def test_counts_stand_in_the_order_of_severity_also_in_an_older_record(here):
@@ -52,14 +52,14 @@ def test_a_second_acceptance_leaves_the_first_alone(here):
     here.ask("accept", "latest", "--why", "second", "--who", "bob")
     assert first.read_text() == text
     assert len(here.records()) == 2
-    assert here.ask("accept", "--list").out.splitlines()[-1] == "the comparison is s0002"
+    assert here.ask("accept", "--list").out.splitlines()[-1] == "later ones are compared with s0002"
 
 
 def test_what_is_not_kept_is_not_accepted_unless_despite(here):
     here.keep(run_of({**dict.fromkeys(names(8), 100), "n003": 10}))
     done = here.ask("accept", "s0001", "--why", "x")
     assert done.code == 1
-    assert done.out == "not accepted: C-TRIAD FAIL; --despite accepts it nevertheless\n"
+    assert done.out == "not accepted: C-TRIAD FAIL; to accept nevertheless, add --despite\n"
     assert here.records() == []
     assert here.ask("accept", "s0001", "--why", "x", "--who", "a", "--despite").code == 0
     assert "despite C-TRIAD FAIL" in here.ask("accept", "--list").out
@@ -73,9 +73,9 @@ def test_a_node_that_is_missing_stands_in_the_way(here):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["s0001"], "what is accepted, and why, is not given"),
-        (["s0001", "--why", " "], "what is accepted, and why, is not given"),
-        (["--why", "x"], "what is accepted, and why, is not given"),
+        (["s0001"], "the campaign or --why is missing"),
+        (["s0001", "--why", " "], "the campaign or --why is missing"),
+        (["--why", "x"], "the campaign or --why is missing"),
         (["summer", "--why", "x"], "summer: no campaign and no session"),
         (["accepted", "--why", "x"], "accepted: nothing has been accepted yet"),
         (["previous", "--why", "x"], "previous: there are 1 campaigns and sessions"),

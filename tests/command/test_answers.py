@@ -109,7 +109,7 @@ def test_an_interrupted_run_takes_no_answer_back_and_is_named(here):
     here.keep([broken(node, "interrupted", 2, time=ago(hours=1)) for node in FLEET])
     code, out = found(here)
     assert code == 0
-    assert "n[001-008]: Stream: interrupted in session s0002; an older answer stands" in out
+    assert "n[001-008]: Stream: interrupted in session s0002; the older answer counts" in out
 
 
 def test_an_interrupted_run_alone_is_incomplete(here):
@@ -177,7 +177,7 @@ def test_an_answer_older_than_a_week_is_incomplete_with_its_age(here):
     here.keep(triad(70, 1, {"days": 30}))
     code, out = found(here)
     assert code == 3
-    assert "answered 30 days ago" in out
+    assert "measured 30 days ago" in out
     one = lines(here)["C-TRIAD"]
     assert one["verdict"] == "INCOMPLETE"
     ((kind, held),) = recorded(one)
@@ -264,7 +264,7 @@ def test_a_node_whose_answer_is_too_old_does_not_go_back(here):
     here.keep(triad(70, 1, {"days": 30}))
     code, out = found(here, command="nodes")
     assert code == 3
-    assert "Stream.triad: answered 30 days ago" in out
+    assert "Stream.triad: measured 30 days ago" in out
     for node in json.loads(here.ask("nodes", "--json").out)["nodes"]:
         (why,) = node["findings"]
         assert (why["kind"], why["metric"]) == ("too_old", "Stream.triad")

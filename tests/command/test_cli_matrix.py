@@ -105,7 +105,7 @@ def test_a_bad_pair_is_a_link_told_once_for_both_directions(net):
     done = net.ask()
     assert (done.code, done.out.splitlines()[-1]) == (
         1,
-        f"{METRIC} over lan: bad alone, no node is to blame: n2<>n5",
+        f"{METRIC} over lan: bad pairs that no node explains: n2<>n5",
     )
 
 

@@ -43,7 +43,7 @@ def test_bad_nodes_come_first_with_why(fleet):
         "UNTESTED n002",
         "OK       n[001,003,005,007-008]",
         "untested: n002: Stream.triad: not measured",
-        "run again: -S nodes=n004",
+        "run again: reframe -c checks/ -r -S nodes=n004",
         "nodes of here: 1 FAILED, 1 SLOW, 1 UNTESTED, 5 OK",
     ]
 

@@ -101,7 +101,7 @@ def test_missing_points_are_named_and_are_exit_code_3(swept):
     assert done.code == 3
     assert "31 of 33 points" in done.out
     assert "missing: tasks=332 tasks_per_node=2 trial=3" in done.out
-    assert "to go on: reframe -c sweeps/ -n '^MadeTasks%.*=scratch$' -r -S resume=s0001" in done.out
+    assert "next: reframe -c sweeps/ -n '^MadeTasks%.*=scratch$' -r -S resume=s0001" in done.out
 
 
 @pytest.mark.parametrize(

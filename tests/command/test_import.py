@@ -77,13 +77,13 @@ def test_a_date_may_be_as_vague_as_its_source(text, first, last):
 
 def test_importing_twice_changes_nothing_and_a_corrected_file_is_told(world, bring):
     other = LINE.replace("Stream.triad", "Hpl.gflops").replace("GB/s", "GFLOPS")
-    assert "2 figures; files of samples: 2 new" in bring(LINE, other).out
+    assert "2 values; files of samples: 2 new" in bring(LINE, other).out
     before = files(world)
-    assert bring(LINE, other).out.strip() == "old.csv: 2 figures; files of samples: 2 as they were"
+    assert bring(LINE, other).out.strip() == "old.csv: 2 values; files of samples: 2 unchanged"
     assert files(world) == before
     told = bring(LINE.replace("113.1", "113.2")).out
     assert "changed: perflogs/thishost/published/20160804T000000Z-a.Stream.old.jsonl" in told
-    assert "no longer in it, to be removed by hand: perflogs/thishost/published/" in told
+    assert "no longer in the CSV, remove it by hand: perflogs/thishost/published/" in told
     assert sorted(str(s.value) for s in kept(world)) == ["113.1", "113.2"]
 
 

@@ -441,7 +441,7 @@ def test_without_a_log_nothing_is_done(scene, monkeypatch):
 
 
 def test_a_quarantine_of_somebody_else_is_refused(scene, monkeypatch):
-    with pytest.raises(commands.Refusal, match="somebody else"):
+    with pytest.raises(commands.Refusal, match="not the gate"):
         quarantine(scene, monkeypatch, Slurm(cluster(held("n8"))), cluster(held("n8")))
 
 
@@ -496,7 +496,7 @@ def test_the_log_is_appended_to_and_a_broken_line_costs_only_itself(tmp_path):
 
 def test_two_gates_never_act_at_a_time(tmp_path):
     path = tmp_path / log.NAME
-    with log.held(path), pytest.raises(UserError, match="at work"), log.held(path):
+    with log.held(path), pytest.raises(UserError, match="is running"), log.held(path):
         pass
 
 
@@ -630,10 +630,10 @@ def test_a_waiver_of_slowness_frees_no_node_whose_answers_are_wrong(world, waive
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--apply"], "no partition with Slurm"),
-        (["--retest"], "no partition with Slurm"),
-        (["--release", "--apply"], "no partition with Slurm"),
-        (["--retest", "--release"], "at once"),
+        (["--apply"], "no partition of thishost uses Slurm"),
+        (["--retest"], "no partition of thishost uses Slurm"),
+        (["--release", "--apply"], "no partition of thishost uses Slurm"),
+        (["--retest", "--release"], "together"),
         (["--limit", "many"], "--limit: 'many' is not a share"),
         (["--limit", "101%"], "not a share"),
         (["--keep-out", "OK"], "'OK' is not a state"),

@@ -244,7 +244,7 @@ def test_published_is_a_command_whose_last_line_answers(world):
     done = world.siteproof("published", "--system", "jetstream-tacc")
     assert done.code == 1
     assert done.out.splitlines()[-1] == (
-        "published of jetstream-tacc: 120 values and texts; against a criterion: 12 misses "
+        "published of jetstream-tacc: 120 values and texts; with a criterion: 12 misses "
         "(BlockStorage 2, UdpBurst 3, UdpBandwidth 1, IorSingle 3, Inventory 3), 30 keeps"
     )
     read = check("published", world.inside("published", "--system", "jetstream-tacc", "--json").out)

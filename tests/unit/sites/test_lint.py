@@ -69,7 +69,7 @@ def test_mistake(name, example):
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (None, "1: no such file in {0}. Write one that holds '{{}}'."),
+        (None, "1: no such file in {0}. Create it with the content '{{}}'."),
         (b"a: b\nc: \xff\n", "2: bytes that are not UTF-8 in {0}. Save it as UTF-8."),
         (b"a: b\nc: \x00\n", "2: a control character in {0}. Remove it."),
         (b"x: " + b"[" * 300_000, "1: nested too deeply in {0}. Allowed: at most 40 levels."),

@@ -69,7 +69,7 @@ def test_not_recognised(machine, rule):
 
 
 def test_no_site_at_all(machine):
-    with pytest.raises(UserError, match="No site is described in "):
+    with pytest.raises(UserError, match="Add a site to "):
         recognise()
 
 

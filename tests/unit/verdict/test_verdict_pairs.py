@@ -274,7 +274,7 @@ def test_why_explains_a_pair(ask):
     assert done.exit_code == 1
     assert "C-TCP: FAIL, 5 Gb/s by iperf3" in done.output
     assert "s1>n2" not in done.output
-    assert done.output.splitlines()[-1] == "0 of 1 criteria are kept on n2>s1"
+    assert done.output.splitlines()[-1] == "0 of 1 criteria are met on n2>s1"
 
 
 def test_why_explains_a_node_by_its_pairs(ask):
@@ -292,7 +292,7 @@ def test_why_tells_the_worst_pairs_of_a_node_in_many(ask):
 def test_why_explains_a_criterion_of_pairs(ask):
     lines = ask("C-TCP", star(slow={"n2>s1": 5})).output.splitlines()
     assert "  n2>s1: FAIL, 5 Gb/s by iperf3" in lines
-    assert lines[-1] == "11 of 12 pairs keep it: FAIL"
+    assert lines[-1] == "11 of 12 pairs meet it: FAIL"
 
 
 def test_why_of_an_unknown_pair_is_a_mistake(ask):

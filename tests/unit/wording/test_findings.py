@@ -278,8 +278,8 @@ def test_a_warning_names_its_nodes_or_the_system():
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ("once", "seen once, run again"),
-        ("unconfirmed", "in 2 of 3 runs, run again"),
+        ("once", "seen once, run again to confirm"),
+        ("unconfirmed", "in 2 of 3 runs, run again to confirm"),
         ("confirmed", "in 2 of 3 runs"),
     ],
 )
@@ -288,7 +288,7 @@ def test_how_often_a_node_was_slow_and_whether_another_run_decides(rule, words):
         text = sentence(of(kind, DETAILS[kind] | {"rule": rule}, **FIELDS))
         assert text.endswith(f", {words}")
     text = sentence(of(Kind.SLOW_BEFORE, SEEN | {"rule": rule}))
-    assert text == f"slow {words}, not in the newest"
+    assert text == f"slow {words}, but not in the newest run"
 
 
 def test_one_is_no_plural():
@@ -311,7 +311,7 @@ def test_what_restarted(what, words):
     if what == "no slurmd":
         del held["age"]
     text = sentence(of(Kind.RESTARTED, held))
-    assert text == f"{words}3 tests in a row without a restart clear it"
+    assert text == f"{words}it counts until 3 tests in a row are without a restart"
 
 
 def test_a_waiver_says_until_when_by_whom_and_why():
@@ -358,7 +358,7 @@ def test_findings_that_are_alike_give_each_number_from_the_least_to_the_largest(
 
 def test_numbers_are_sorted_as_numbers_and_shown_once_where_they_round_alike():
     ages = [of(Kind.TOO_OLD, {"age": days * DAY, "limit": 7 * DAY}) for days in (100, 20, 9)]
-    assert sentence(*ages) == "answered 9 days to 100 days ago, at most 7 days are allowed"
+    assert sentence(*ages) == "measured 9 days to 100 days ago; at most 7 days are allowed"
     same = [of(Kind.MANY_SLOW, {"role": "compute", "share": share}) for share in (0.351, 0.349)]
     assert sentence(*same) == sentence(same[0])
 

@@ -59,7 +59,7 @@ def test_a_fall_is_told_with_its_first_point():
 
 def test_noise_that_hides_5_percent_is_told():
     noisy = {x: [90.0, 100.0, 110.0] for x in (1, 2, 4)}
-    assert told(noisy).endswith("a rough one, as runs differ by 10 %")
+    assert told(noisy).endswith("uncertain, as runs differ by 10 %")
 
 
 @pytest.mark.parametrize(

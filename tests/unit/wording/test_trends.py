@@ -44,7 +44,7 @@ STEP = Alert(
         ({"worse": False}, "better"),
         ({"worse": False, "better": "neither"}, "other"),
         ({"kind": "drift"}, "worse drift"),
-        ({"made_good": AFTER}, "worse, made good 2026-11-02 00:00"),
+        ({"made_good": AFTER}, "worse, recovered 2026-11-02 00:00"),
         ({"provisional": True, "n_after": 3}, "provisional: 3 of 5 runs"),
         ({"provisional": True, "n_after": 9}, "provisional: 4 of 5 runs"),
     ],
@@ -97,7 +97,7 @@ def test_a_swing_is_named_by_its_pattern():
     text = "Hpl.gflops of n1: weekday, lowest Monday, highest Sunday, 5.0 % wide"
     assert trends.swing(week) == text
     flips = replace(week, pattern=TWO_LEVELS, lowest="", highest="")
-    assert trends.pattern(flips) == "flips between two levels"
+    assert trends.pattern(flips) == "alternates between two levels"
 
 
 def test_a_gap_cannot_steer_the_terminal():
@@ -111,7 +111,7 @@ def test_a_gap_cannot_steer_the_terminal():
         (Survey(series=1, points=1, long_enough=1), "nothing proven got worse"),
         (
             Survey(alerts=[STEP, replace(STEP, provisional=True)], long_enough=1),
-            "1 change for the worse that nobody has acknowledged, 1 provisional",
+            "1 change for the worse, not acknowledged, 1 provisional",
         ),
     ],
 )
