@@ -166,7 +166,7 @@ def test_quick_runs_are_no_baseline(here):
     before = here.year(nodes=4, runs=30, mode="quick").file.read_bytes()
     code, told = ask("calibrate", "--write")
     assert code == 3 and told.rstrip().endswith(
-        "no value was measured in maintenance or acceptance mode"
+        "the metric was not measured in maintenance or acceptance mode"
     )
     assert here.file.read_bytes() == before
 
