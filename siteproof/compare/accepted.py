@@ -108,7 +108,7 @@ def jobs_of(name: str, headers: Sequence[Header]) -> Callable[[Header], bool]:
         return campaign.choose(headers, campaign=name)[0]
     if name and any(h.session == name for h in headers):
         return lambda h: h.session == name
-    raise UserError(name or "''", "no campaign and no session", [*names(headers)[-8:], *WORDS])
+    raise UserError(name or "''", "unknown campaign or session", [*names(headers)[-8:], *WORDS])
 
 
 def names(headers: Sequence[Header]) -> list[str]:

@@ -109,7 +109,7 @@ def _refuse_twice(path: Path, head: Header, found: Iterable[Sample], perflogs: P
         for name, metric in there.items():
             raise UserError(
                 path,
-                f"{metric} of {head.campaign or head.time} is there already, from {name}",
+                f"{metric} of {head.campaign or head.time} was imported before, from {name}",
                 hint=f"Import the file under that name, or remove {file}",
             )
 

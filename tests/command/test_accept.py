@@ -76,7 +76,7 @@ def test_a_node_that_is_missing_stands_in_the_way(here):
         (["s0001"], "the campaign or --why is missing"),
         (["s0001", "--why", " "], "the campaign or --why is missing"),
         (["--why", "x"], "the campaign or --why is missing"),
-        (["summer", "--why", "x"], "summer: no campaign and no session"),
+        (["summer", "--why", "x"], "summer: unknown campaign or session"),
         (["accepted", "--why", "x"], "accepted: nothing has been accepted yet"),
         (["previous", "--why", "x"], "previous: there are 1 campaigns and sessions"),
     ],
@@ -154,7 +154,7 @@ def test_compare_for_programs(here):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["nothing", "latest"], "nothing: no campaign and no session"),
+        (["nothing", "latest"], "nothing: unknown campaign or session"),
         (["s0001", "s0001"], "A and B are both s0001"),
         ([], "previous: there are 1 campaigns and sessions"),
         (["accepted", "latest"], "nothing has been accepted yet"),
