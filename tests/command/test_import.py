@@ -284,6 +284,6 @@ def test_a_figure_under_two_files_names_would_be_two_values(world, bring):
     before = files(world)
     done = bring(LINE, name="copy.csv")
     assert done.code == 2
-    assert "Stream.triad of a is there already, from old.csv" in done.err
+    assert "Stream.triad of a was imported before, from old.csv" in done.err
     assert files(world) == before
     assert bring(LINE.replace("113.1", "97"), name="copy.csv").code == 0
