@@ -165,6 +165,6 @@ def test_points_over_a_file_system_of_each_nodes_own_are_left_out_for_that_reaso
         tmp_path=tmp_path,
     )
     assert (
-        "Io500Mdtest 2-8 memory on testbed:compute: 0 points, 6 left out, as there are too "
-        "few nodes, or as they see no common files"
+        "Io500Mdtest 2-8 memory on testbed:compute: 0 points, 6 left out, because there are "
+        "too few nodes, or they share no file system"
     ) in told
