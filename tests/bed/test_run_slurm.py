@@ -201,7 +201,7 @@ def test_inside_a_job_that_holds_the_nodes_it_measures_them_and_does_not_wait_fo
     )
     out = (suite.folder / "job.out").read_text()
     assert suite.measured("HostParameters.mismatches") == NODES[1:5], out + done.stderr
-    assert suite.lost()["node001"] == ("interrupted: not in the job inside which the check runs")
+    assert suite.lost()["node001"] == ("interrupted: not in the job in which the check runs")
     assert "4 of 8 nodes measured" in out
 
 
