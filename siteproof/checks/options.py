@@ -86,7 +86,7 @@ def refuse(given: Any, site: Site) -> None:
         raise UserError("--mode", f"unknown mode '{given.mode}'", MODES)
     on_command_line = vars(given.cmd_options)
     if on_command_line.get("prefix") is not None:  # RFM_PREFIX may be for the user's own tests
-        raise UserError("--prefix", "has no effect: each folder is set by itself", hint=_DATA)
+        raise UserError("--prefix", "has no effect here", hint=_DATA)
     table = dict(_NEVER)
     if site.system.reframe.get("modules_system", "nomod") == "nomod":
         table |= _WITHOUT_MODULES

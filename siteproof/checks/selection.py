@@ -57,7 +57,9 @@ def select(spec: str, inventory: NodeSet, states: Mapping[str, Node] | None = No
 
 def _first(count: int, idle: NodeSet, inventory: NodeSet, allowed: str) -> NodeSet:
     if not 0 < count <= len(inventory):
-        raise UserError(OPTION, f"{count} of {len(inventory)} nodes", allowed)
+        raise UserError(
+            OPTION, f"{count} nodes requested, the inventory has {len(inventory)}", allowed
+        )
     if count > len(idle):
         raise UserError(OPTION, f"{count} nodes requested, {len(idle)} are idle", allowed)
     return idle[:count]

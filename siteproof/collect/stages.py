@@ -271,7 +271,10 @@ def collect_lost(stages: Path, perflogs: Path) -> Iterator[tuple[Path, int | Use
             set_aside.note(perflogs, stage, job, manifest.system_of(stage, stages))
             yield stage, job
         elif owner := _other_owner(stage, perflogs):
-            yield (stage, UserError(stage, f"left to {owner}, as the lost session of that user"))
+            yield (
+                stage,
+                UserError(stage, f"belongs to {owner}", hint=f"{owner} runs 'siteproof collect'"),
+            )
         else:
             yield stage, _collect_one(stage, perflogs, job)
 

@@ -150,7 +150,7 @@ def ask(history: History, query: str) -> tuple[list[str], Iterator[tuple[Any, ..
         names = _names(connection.description or ())
         first = connection.fetchmany(PORTION)
     except duckdb.Error as error:
-        raise UserError("--sql", _reason(error)) from None
+        raise UserError("--sql", _reason(error), hint="--columns lists the columns") from None
     return names, _rows(connection, first)
 
 
@@ -176,7 +176,7 @@ def _rows(
         try:
             rows = connection.fetchmany(PORTION)
         except duckdb.Error as error:
-            raise UserError("--sql", _reason(error)) from None
+            raise UserError("--sql", _reason(error), hint="--columns lists the columns") from None
 
 
 def _lock(history: History) -> None:

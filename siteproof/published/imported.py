@@ -52,9 +52,9 @@ def read(path: Path, system: str = "") -> dict[int, Published]:
     if system:
         rows = by_system.get(system, {})
         if not rows and not document.mistakes:
-            document.add((), f"no figure of {system}", sorted(by_system))
+            document.add((), f"no value of {system}", sorted(by_system))
     elif not rows and not document.mistakes:
-        document.add((), "no figure", hint="Add a line below that of the columns")
+        document.add((), "no value", hint="Add a line below that of the columns")
     for name in by_system.keys() & set(sites.names()):
         _lint(document, by_system[name], name)
     if document.mistakes:

@@ -50,7 +50,7 @@ def take(
         raise UserError(
             folder,
             f"no number for this session: {error.strerror}",
-            hint="Whoever runs checks must be able to write there",
+            hint="Give write access to all who run checks",
         ) from None
     raise UserError(folder, "no number is left for a session", f"1 to {samples.LAST_PLACE - 1}")
 

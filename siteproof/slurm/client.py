@@ -47,7 +47,7 @@ def node_states(nodes: NodeSet | None = None) -> dict[str, Node]:
     command = ["sinfo", "-h", "-N", "-o", records.SINFO_FORMAT]
     found = records.parse_sinfo(_ask(command + ([f"--nodes={nodes}"] if nodes else [])))
     if not found and not nodes:
-        raise UserError("sinfo", "lists no node")
+        raise UserError("sinfo", "lists no node", hint="Check the partitions in slurm.conf")
     return found
 
 

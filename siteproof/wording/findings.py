@@ -435,10 +435,10 @@ TEMPLATES: dict[Kind, str | Words] = {
     ),
     Kind.NO_RUN: _no_run,
     Kind.NO_RUN_BEFORE: lambda f: f"{_count(f.count, 'earlier period')} without any run",
-    Kind.TOO_FEW_RUNS: "{f.count} of {f.of} lines have fewer than {f.needed} runs, too few for a "
+    Kind.TOO_FEW_RUNS: "{f.count} of {f.of} series have fewer than {f.needed} runs, too few for a "
     "step: for example {f.metric}, {f.subject} with {f.runs}",
     Kind.NOT_SEARCHED: lambda f: (
-        f"{_count(f.count, 'line')} with more runs than are searched: of {f.metric} the oldest "
+        f"{f.count} series with more runs than are searched: of {f.metric} the oldest "
         f"{_count(f.runs, 'run')} left out"
     ),
     Kind.WITHOUT_VALUE: _without_value,
@@ -488,7 +488,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.FLEET_UNSTABLE: lambda f: f"the fleet as a whole is not stable: {_unstable(f)}",
     Kind.LINE_UNSTABLE: lambda f: f"{f.subject} is not stable: {_unstable(f)}",
     Kind.CRITERION_MISSED: _criterion_missed,
-    Kind.LINES_LEFT_OUT: "{f.count} of {f.of} lines cannot count",
+    Kind.LINES_LEFT_OUT: "{f.count} of {f.of} series cannot count",
     Kind.TOO_FEW_VALUES: "too few: {f.runs} runs with {f.values} values; {f.needed_runs} runs and "
     "{f.needed_values} values are needed",
     Kind.NOT_IN_BASELINES: "a baseline cannot name {f.dimensions}",

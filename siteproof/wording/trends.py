@@ -120,13 +120,13 @@ def gaps(found: Iterable[Finding]) -> list[str]:
 
 def last_line(system: str, seen: Survey) -> str:
     """How much was looked at, and whether anything got worse."""
-    lines = f"{count(seen.series, 'line')} with {count(seen.points, 'run')} of {system}"
+    head = f"{count(seen.series, 'series', 'series')} with {count(seen.points, 'run')} of {system}"
     if not seen.long_enough:
-        return f"{lines}: too little history, a step needs {SHORTEST} runs of a node"
+        return f"{head}: too little history, a step needs {SHORTEST} runs of a node"
     worse = [a for a in seen.all if a.open]
     proven = sum(not a.provisional for a in worse)
     text = "nothing proven got worse"
     if proven:
         text = f"{count(proven, 'change')} for the worse, not acknowledged"
     provisional = f", {len(worse) - proven} provisional" if len(worse) > proven else ""
-    return f"{lines}: {text}{provisional}"
+    return f"{head}: {text}{provisional}"

@@ -145,7 +145,7 @@ def test_remarks_blank_lines_quotes_a_bom_and_any_order_of_columns(world, bring)
         ([LINE, '"open,2016'], "bad CSV: unexpected end of data"),
         ([LINE, "x\x00y\n"], "old.csv:3: a control character"),
         (["\x1b[2J" + LINE], "old.csv:2: a control character"),
-        ([], "old.csv:1: no figure"),
+        ([], "old.csv:1: no value"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(world, bring, lines, told):
@@ -259,7 +259,7 @@ def test_table_2_of_the_seeds_as_printed(monkeypatch):
 
 def test_another_system_than_that_of_the_file_is_refused(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
-    with pytest.raises(UserErrors, match="no figure of testbed in published.csv"):
+    with pytest.raises(UserErrors, match="no value of testbed in published.csv"):
         imported.read(sites.folder() / "jetstream-tacc" / published_csv.NAME, "testbed")
 
 

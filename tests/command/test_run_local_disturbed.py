@@ -309,10 +309,10 @@ def test_the_lost_session_of_another_user_is_left_to_him(shared):
     shared.as_nobody = True
     done = shared.siteproof("collect")
     assert done.code == 2, done
-    assert all("left to root, as the lost session" in line for line in done.err.splitlines())
+    assert all("belongs to root" in line for line in done.err.splitlines())
     done = shared.reframe("-r", "-n", "HostParameters")
     assert done.code == 0, done
-    assert "left to root" in done.err
+    assert "belongs to root" in done.err
 
 
 def test_the_copy_of_a_clone_runs_as_the_clone_does(good):

@@ -178,7 +178,7 @@ def test_quick_runs_are_no_baseline(here):
         ({"drifts": [Drift(TRIAD, -0.6)]}, "the fleet as a whole is not stable: drift of -"),
         (
             {"steps": [Step(TRIAD, 30, -0.1, years.names(4))]},
-            "4 of 18 lines cannot count; n001 is not stable: step of -",
+            "4 of 18 series cannot count; n001 is not stable: step of -",
         ),
     ],
 )
@@ -225,7 +225,7 @@ def test_values_that_fail_the_contract_do_not_count(here):
     assert "values of 17 nodes" in told
     here.criteria.write_text(here.criteria.read_text().replace("170", "190"))
     code, told = ask("calibrate")
-    assert code == 3 and "18 of 18 lines cannot count; n001 failed C-1 in" in told
+    assert code == 3 and "18 of 18 series cannot count; n001 failed C-1 in" in told
 
 
 def test_each_link_has_a_baseline_and_a_contract_of_its_own(tmp_path, monkeypatch):

@@ -63,7 +63,7 @@ def test_a_change_is_told_with_place_size_runs_and_cause(here):
     ):
         assert text in words(told)
     assert told.splitlines()[-1] == (
-        "36 lines with 2160 runs of here: 1 change for the worse, not acknowledged"
+        "36 series with 2160 runs of here: 1 change for the worse, not acknowledged"
     )
 
 
