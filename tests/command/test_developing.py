@@ -129,7 +129,7 @@ def test_the_site_is_read_and_planned(copied):
     assert "EX-STREAM  Memory bandwidth of every node (contract, 4.1.2)" in done.out
     done = copied.siteproof("plan", "--system", "example", "-n", "Stream")
     assert done.code == 0, done
-    assert "1 jobs on 64 nodes" in " ".join(done.out.split())
+    assert "1 job on 64 nodes" in " ".join(done.out.split())
 
 
 def test_with_the_site_no_list_of_a_test_is_short_of_it(copied):

@@ -47,7 +47,7 @@ def test_a_check_of_pairs_is_one_job_on_both_sides_of_its_link(monkeypatch, tmp_
         "--system", "testbed", "-n", "TcpBandwidth", monkeypatch=monkeypatch, tmp_path=tmp_path
     )
     assert done.exit_code == 0, done.output
-    assert "1 jobs on 8 nodes" in told
+    assert "1 job on 8 nodes" in told
 
 
 def test_the_pairs_of_all_hosts_of_jetstream_take_hours_and_the_plan_says_so(monkeypatch, tmp_path):
@@ -75,7 +75,7 @@ def test_fewer_nodes_are_fewer_pairs_and_strangers_to_a_link_skip(monkeypatch, t
         *options, "-S", "nodes=3", "-S", "trials=3", monkeypatch=monkeypatch, tmp_path=tmp_path
     )
     assert "TcpBandwidth over lan: 3 pairs in 3 rounds (star), 3 times over, 0.3 h" in told
-    assert "1 jobs on 4 nodes" in told
+    assert "1 job on 4 nodes" in told
     done, told = planned(
         *options, "-S", "nodes=node001", monkeypatch=monkeypatch, tmp_path=tmp_path
     )
@@ -146,7 +146,7 @@ def test_a_sweep_that_turns_knobs_skips_where_none_may_be_and_the_plan_says_why(
     )
     assert done.exit_code == 0, done.output
     assert (
-        "HostBuffers 2-8 lan on testbed:compute: SKIP, it changes settings of nodes, and "
+        "HostBuffers 2-8 lan on testbed:compute: SKIP, the sweep changes settings of nodes, and "
         "compute has no 'tuning: true' in system.yaml"
     ) in told
 

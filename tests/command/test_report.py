@@ -411,7 +411,7 @@ def test_the_file_is_named_and_is_whole(tmp_path, monkeypatch):
     "output, allowed",
     [
         ("page.pdf", "FILE.html, FILE.md"),
-        ("no/page.html", "a file in a folder"),
+        ("no/page.html", "a file in an existing folder"),
         ("data/", "a file"),
         ("some.html", "a file"),
     ],

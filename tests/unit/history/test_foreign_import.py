@@ -54,10 +54,10 @@ def test_a_folder_is_copied_as_it_is_and_told(world, bring):
     assert kept(world) == {
         f"thishost/imported/{p.name}": p.read_bytes() for p in (FOREIGN / "4.10-default").iterdir()
     }
-    assert "new: StreamTest.log.h0: 4 figures of 4 series, 2026-11-21 to 2026-11-21" in done.out
+    assert "new: StreamTest.log.h0: 4 values of 4 series, 2026-11-21 to 2026-11-21" in done.out
     assert "system oldsys of the files is imported as thishost" in done.out
     assert done.out.splitlines()[-1] == (
-        "16 figures of 12 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 5 new"
+        "16 values of 12 series, 2026-11-21 to 2026-11-21; 0 lines refused; files: 5 new"
     )
 
 
@@ -76,7 +76,7 @@ def test_importing_twice_changes_nothing_and_a_grown_file_is_continued(world, br
     assert "1 as it was" in bring(path).out
     assert kept(world) == before
     write(world, HEAD, LINE, LINE.replace("24939.4", "25000.1").replace("|7|", "|8|"))
-    assert "grown: Test.log: 2 figures" in bring(path).out
+    assert "grown: Test.log: 2 values" in bring(path).out
     assert kept(world)["thishost/imported/Test.log"] == path.read_bytes()
 
 
@@ -96,7 +96,7 @@ def test_the_same_runs_under_another_name_or_in_a_report_are_not_counted_twice(w
     shutil.copy(FOREIGN / "4.10-default" / "StreamTest.log", again)
     done = bring(again, FOREIGN / "reports" / "4.10.json")
     assert done.code == 0
-    told = "left out: {}: {} values are there already, from {}"
+    told = "left out: {}: {} values were imported before, from {}"
     assert told.format("again.log", "4 of its 4", "StreamTest.log") in done.out
     assert told.format("4.10.json", "5 of its 5", "PipeTest.log") in done.out
     assert kept(world) == before
@@ -124,7 +124,7 @@ def test_a_file_of_which_nothing_can_be_read_changes_nothing(world, bring):
 def test_a_dry_run_says_the_same_and_does_nothing(world, bring):
     path = write(world, HEAD, LINE)
     done = bring("--dry-run", path)
-    assert "new: Test.log: 1 figure of 1 series" in done.out
+    assert "new: Test.log: 1 value of 1 series" in done.out
     assert "nothing was written" in done.out
     assert kept(world) == {}
 
@@ -145,8 +145,8 @@ def test_the_zone_is_kept_beside_the_file_and_another_one_is_refused(world, brin
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--system", "nowhere"], "'nowhere' is no system that is described"),
-        ([], "needed for files of ReFrame"),
+        (["--system", "nowhere"], "unknown system 'nowhere'"),
+        ([], "required for files of ReFrame"),
         (["--system", "thishost", "--zone", "Middle/Earth"], "'Middle/Earth' is not a time zone"),
         (["--system", "thishost", "--zone", "../../etc/passwd"], "is not a time zone"),
     ],
