@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -21,9 +21,18 @@ from siteproof.export import documents
 from siteproof.gate import act
 from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster, Plan, Refusal, Wish
-from siteproof.gate.decision import KEEP_OUT, STATES, UNTESTED, decide, too_many
+from siteproof.gate.decision import (
+    KEEP_OUT,
+    STATES,
+    UNTESTED,
+    Share,
+    condemned,
+    decide,
+    out_of_service,
+)
 from siteproof.gate.reports import reports, waived
 from siteproof.record.finding import Finding
+from siteproof.record.pair_units import PEER
 from siteproof.schema.yamlfile import clip
 from siteproof.slurm import client
 from siteproof.slurm.records import Node
@@ -33,6 +42,9 @@ from siteproof.wording.findings import few, fulls, sentence, sentences, warning
 _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
 MAX_REASONS = 3  # of a node
+CAPACITY_LIMIT = Fraction(1, 4)
+FAULT_OF_CHECK = "the fault is probably not in the nodes; if it is, add"
+CAPACITY = "few nodes would be left for users; if they are enough, add"
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,8 @@ class Options:
 
     apply: bool
     limit: Fraction
+    capacity: Fraction
+    certain: bool
     again: tuple[str, ...]
 
 
@@ -65,7 +79,20 @@ class Options:
     default="10%",
     show_default=True,
     metavar="SHARE",
-    help="Refuse if a larger share of a partition would stay out; one node always may.",
+    help="Refuse if a measurement would newly keep out more of a partition's measured nodes; one "
+    "node is always allowed.",
+)
+@click.option(
+    "--capacity",
+    default="",
+    metavar="SHARE",
+    help="Refuse if more of a partition would be out of service: quarantined, drained and down "
+    "nodes together. Default: 25%, or --limit if that is more.",
+)
+@click.option(
+    "--certain",
+    is_flag=True,
+    help="Where --apply refuses, keep out those that are dead or gave a wrong answer.",
 )
 @click.option("--drain", is_flag=True, help="Drain the quarantined nodes, too.")
 @click.option(
@@ -94,6 +121,8 @@ def gate(
     release: bool,
     keep_out: str,
     limit: str,
+    capacity: str,
+    certain: bool,
     drain: bool,
     users: str,
     overlapping: tuple[str, ...],
@@ -118,7 +147,9 @@ def gate(
     given = {"--apply": apply, "--retest": retest, "--release": release}
     acts = [name for name, on in given.items() if on]
     _check_options(acts, options, as_of, as_json)
-    chosen = Options(apply, _share(limit), options)
+    share = _share("--limit", limit)
+    most = _share("--capacity", capacity) if capacity else max(share, CAPACITY_LIMIT)
+    chosen = Options(apply, share, most, certain, options)
     judged = judge_system(system, since=since, name=campaign, as_of=as_of)
     scene = _scene(judged, _states(keep_out), Wish(_who(users), judged.chosen, drain, overlapping))
     print_left_out(judged.sessions)
@@ -166,7 +197,15 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
         if partition.scheduler == "slurm":
             partitions[name] = site.expected(partition.role) - seen
             seen |= partitions[name]
-    return Scene(site.system.system, decision, partitions, wish, judged.chosen, session.user())
+    measured: dict[str, float] = {}
+    for sample in judged.samples:
+        if sample.status == "ok":
+            time = datetime.fromisoformat(sample.header.time).timestamp()
+            for node in filter(None, (sample.node, sample.dims.get(PEER))):
+                measured[node] = max(time, measured.get(node, 0))
+    return Scene(
+        *(site.system.system, decision, partitions, wish, judged.chosen, session.user()), measured
+    )
 
 
 def _nothing_measured(judged: Judgement, scene: Scene) -> bool:
@@ -177,14 +216,17 @@ def _nothing_measured(judged: Judgement, scene: Scene) -> bool:
 def _record(judged: Judgement, scene: Scene, chosen: Options) -> dict[str, Any]:
     """The decision for programs, and the commands that --apply would run."""
     decision = scene.decision
-    plans, silent = _planned(scene)
+    cluster, plans, silent = _planned(scene)
+    if cluster:
+        scene = scene.seen(cluster)
+    decision = scene.decision
     rulings = decision.rulings.values()
     return {
         **documents.head(scene.system, judged.chosen),
         "exit_code": int(_decided(judged, scene)),
         "back": str(decision.back),
         "out": str(decision.out),
-        "refused": _refused(judged, scene, chosen) or silent,
+        "refused": _refused(judged, scene, chosen, cluster) or silent,
         "nodes": [
             {
                 "node": ruling.node,
@@ -207,71 +249,106 @@ def _decided(judged: Judgement, scene: Scene) -> ExitCode:
     return ExitCode.FAIL if scene.decision.out else ExitCode.PASS
 
 
-def _planned(scene: Scene) -> tuple[list[Plan], str]:
-    """What --apply would do; or nothing, and why that is not known."""
+def _planned(scene: Scene) -> tuple[Cluster | None, list[Plan], str]:
+    """What Slurm reports and what --apply would do; or nothing, and why that is not known."""
     if not scene.partitions:
-        return [], ""
+        return None, [], ""
     try:
-        return list(act.plan_quarantine(scene, act.look(), {}).values()), ""
+        cluster = act.look()
+        return cluster, list(act.plan_quarantine(scene.seen(cluster), cluster, {}).values()), ""
     except (UserError, Refusal) as error:
-        return [], str(error)
+        return None, [], str(error)
 
 
-def _refused(judged: Judgement, scene: Scene, chosen: Options) -> str:
-    """Why --apply would take too many nodes out; empty if it would not."""
-    inventories = {
-        name: judged.site.expected(judged.site.partition(name).role) for name in scene.partitions
-    }
-    many = too_many(scene.decision.out, inventories, chosen.limit)
-    return _too_many(many, chosen.limit) if many else ""
+def _refused(judged: Judgement, scene: Scene, chosen: Options, cluster: Cluster | None) -> str:
+    """Why --apply would keep too many nodes out; empty if it would not."""
+    out_now = nodesets.of()
+    if cluster:
+        out_now = cluster.out_of_service([r.name for r in act.quarantines(scene, cluster).values()])
+    new, total = {}, {}
+    for name in scene.partitions:
+        nodes = judged.site.expected(judged.site.partition(name).role)
+        new[name] = condemned(scene.decision, nodes, out_now)
+        total[name] = out_of_service(scene.decision, nodes, out_now)
+    texts = [_too_many(new, chosen.limit, "measured nodes", "--limit", FAULT_OF_CHECK)]
+    texts.append(_too_many(total, chosen.capacity, "nodes", "--capacity", CAPACITY))
+    refused = "; ".join(filter(None, texts))
+    certain = scene.decision.certain.out
+    if refused and certain:
+        refused += f"; --certain keeps out those that are dead or gave a wrong answer: {certain}"
+    return refused
+
+
+def _too_many(
+    shares: Mapping[str, Share], limit: Fraction, what: str, option: str, reason: str
+) -> str:
+    """Which partitions exceed a limit, and which option allows it."""
+    many = {name: share for name, share in shares.items() if share.exceeds(limit)}
+    if not many:
+        return ""
+    text = ", ".join(
+        f"{share.count} of {share.of} {what} of {name}" for name, share in many.items()
+    )
+    worst = max(-(-100 * share.count // share.of) for share in many.values())
+    return (
+        f"{text} would stay out, more than {float(100 * limit):g} %, so {reason} {option} {worst}%"
+    )
 
 
 def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
+    cluster, silent = (_look(scene), "") if chosen.apply else _look_if_possible(scene)
+    if cluster:
+        scene = scene.seen(cluster)
     _print_rulings(judged, scene)
-    refused = _refused(judged, scene, chosen)
-    code, others = ExitCode.PASS, nodesets.of()
-    if chosen.apply:
-        if refused:
-            raise Refusal(refused)
-        cluster = _look(scene)
-        plans = act.plan_quarantine(scene, cluster, {})
-        others = _left(plans)
-        _print_jobs(plans)
-        code = _apply(scene, "quarantine", act.plan_quarantine, cluster)
-        _print_passed(scene, cluster)
-    elif scene.partitions:
-        try:
-            others = _show(scene)
-        except Refusal as refusal:
-            refused = refused or str(refusal)
-        if refused:
-            click.echo(harmless(f"--apply would refuse: {refused}"))
-    click.echo(f"{scene.decision}" + (f"; left alone: {others}" if others else ""))
-    return ExitCode.FAIL if scene.decision.out else code
+    refused = _refused(judged, scene, chosen, cluster)
+    whole = scene
+    if refused and chosen.certain:
+        scene = replace(scene, decision=scene.decision.certain)
+    elif refused and chosen.apply:
+        raise Refusal(refused)
+    code, others = _put(scene, cluster, chosen.apply, silent)
+    if cluster:
+        _print_passed(whole, cluster)
+    if refused:
+        click.echo(harmless(f"{'refused' if chosen.apply else '--apply would refuse'}: {refused}"))
+    click.echo(f"{whole.decision}" + (f"; left alone: {others}" if others else ""))
+    return ExitCode.FAIL if whole.decision.out else code
 
 
-def _show(scene: Scene) -> NodeSet:
-    """Print what --apply would do; where Slurm does not answer, as if there were no quarantine.
+def _put(
+    scene: Scene, cluster: Cluster | None, apply: bool, silent: str
+) -> tuple[ExitCode, NodeSet]:
+    """Put nodes into quarantine, or print the commands; and the nodes that are left to others.
 
-    Returns the nodes that it would leave alone.
+    silent: why Slurm does not answer, without a cluster.
     """
-    try:
-        cluster = act.look()
-    except UserError as error:
-        if scene.decision.out:
+    if cluster is None:
+        if silent and scene.decision.out:
             click.echo(
-                f"Slurm does not answer here ({clip(error.what.partition(';')[0])}); "
+                f"Slurm does not answer here ({silent}); "
                 "the commands assume that there is no quarantine yet:"
             )
-        _print_plans(
-            act.plan_quarantine(scene, Cluster({n: Node(n) for n in scene.decision.out}), {})
-        )
-        return nodesets.of()
+        nobody = Cluster({node: Node(node) for node in scene.decision.out})
+        _print_plans(act.plan_quarantine(scene, nobody, {}))
+        return ExitCode.PASS, nodesets.of()
     plans = act.plan_quarantine(scene, cluster, {})
-    _print_plans(plans)
+    if not apply:
+        _print_plans(plans)
     _print_jobs(plans)
-    _print_passed(scene, cluster)
-    return _left(plans)
+    code = ExitCode.PASS
+    if apply:
+        code = _apply(scene, "quarantine", act.plan_quarantine, cluster)
+    return code, _left(plans)
+
+
+def _look_if_possible(scene: Scene) -> tuple[Cluster | None, str]:
+    """What Slurm reports; or nothing, and why it does not answer."""
+    if not scene.partitions:
+        return None, ""
+    try:
+        return act.look(), ""
+    except UserError as error:
+        return None, clip(error.what.partition(";")[0])
 
 
 def _left(plans: Mapping[str, Plan]) -> NodeSet:
@@ -431,15 +508,6 @@ def _print_passed(scene: Scene, cluster: Cluster) -> None:
         click.echo(f"in quarantine and passed: {passed}; 'siteproof gate --release' frees them")
 
 
-def _too_many(many: Mapping[str, tuple[int, int]], limit: Fraction) -> str:
-    shares = ", ".join(f"{n} of {of} nodes of {name}" for name, (n, of) in many.items())
-    worst = max(-(-100 * n // of) for n, of in many.values())
-    return (
-        f"{shares} would stay out, more than {float(100 * limit):g} %, so the fault is "
-        f"probably not in the nodes; if it is, add --limit {worst}%"
-    )
-
-
 def _states(text: str) -> list[str]:
     words = [part.strip().upper() for part in text.split(",") if part.strip()]
     if not words or (bad := [w for w in words if w not in STATES[:-1]]):
@@ -447,10 +515,10 @@ def _states(text: str) -> list[str]:
     return words
 
 
-def _share(text: str) -> Fraction:
+def _share(option: str, text: str) -> Fraction:
     match = _LIMIT.fullmatch(text.strip())
     if not match or Fraction(match[1]) > 100:
-        raise UserError("--limit", f"'{text}' is not a share of a partition", "0% to 100%")
+        raise UserError(option, f"'{text}' is not a share of a partition", "0% to 100%")
     return Fraction(match[1]) / 100
 
 

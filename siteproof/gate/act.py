@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets
+from siteproof.errors import UserError
 from siteproof.gate import commands, log
 from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Wish
 from siteproof.gate.decision import Decision
@@ -32,7 +33,8 @@ PATIENCE = 60  # seconds until a node that was resumed answers
 class Scene:
     """What the gate decides on. partitions: the inventory of each Slurm partition, no node twice.
 
-    campaign: which samples the decision rests on, in words.
+    campaign: which samples the decision rests on, in words. measured: of each node, when it was
+    measured last, in seconds since 1970.
     """
 
     system: str
@@ -41,6 +43,17 @@ class Scene:
     wish: Wish
     campaign: str
     user: str
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+    def seen(self, cluster: Cluster) -> Scene:
+        """The same with the nodes that are dead now among those that stay out."""
+        nodes = (cluster.nodes.get(node) for node in self.decision.rulings)
+        dead = {
+            node.name: commands.not_responding(node)
+            for node in nodes
+            if node and commands.standing(node) is commands.Standing.DEAD
+        }
+        return replace(self, decision=self.decision.without(dead)) if dead else self
 
     @property
     def log(self) -> Path:
@@ -83,7 +96,7 @@ def wait_until_they_answer(nodes: str) -> dict[str, Finding]:
 def ours(scene: Scene, cluster: Cluster, partition: str) -> Reservation | None:
     """The partition's quarantine, if there is one. Raises Refusal if it is somebody else's."""
     found = cluster.reservations.get(commands.reservation_name(partition))
-    if found and not log.made_by_us(log.read(scene.log), found.name, found.start):
+    if found and not log.made_by_us(log.read(scene.log), found):
         raise Refusal(
             f"reservation {found.name} is not the gate's own, as {scene.log} does not have it; "
             f"nothing was changed; if nobody needs it: scontrol delete ReservationName={found.name}"
@@ -106,12 +119,14 @@ def plan_quarantine(
 def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
     """What would free the nodes that have passed, by partition."""
     records = log.read(scene.log)
-    return {
-        name: commands.release(
-            scene.decision, cluster, reservation, log.put_in(records, reservation.name), moved
+    plans = {}
+    for name, reservation in quarantines(scene, cluster).items():
+        put_in = log.put_in(records, reservation.name)
+        tested = [n for n, since in put_in.items() if scene.measured.get(n, 0) >= since]
+        plans[name] = commands.release(
+            scene.decision, cluster, reservation, nodesets.of(put_in), nodesets.of(tested), moved
         )
-        for name, reservation in quarantines(scene, cluster).items()
-    }
+    return plans
 
 
 def plan_resume(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
@@ -136,6 +151,7 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
     done = Done()
     with log.held(scene.log) as journal:
         now = look()
+        scene = scene.seen(now)
         about = scene.decision.out | nodesets.of(
             n for reservation in quarantines(scene, now).values() for n in reservation.nodes
         )
@@ -169,30 +185,49 @@ def _run_all(
             "command": list(command.argv),
         }
         journal.add({**record, "phase": "before"})
-        failure = client.change(command.argv)
-        error = str(failure) if failure else _verify(command)
-        start = _start(command) if command.what == "create" and not error else {}
-        journal.add({**record, **_now(), "phase": "after", "error": error, **start})
-        if error:
-            done.errors.append(f"{shlex.join(command.argv)}: {error}")
+        outcome = _outcome(command, client.change(command.argv))
+        journal.add({**record, **_now(), "phase": "after", **outcome.record()})
+        if outcome.error:
+            done.errors.append(f"{shlex.join(command.argv)}: {outcome.error}")
             return
         done.commands.append(command)
 
 
-def _verify(command: Command) -> str:
-    """Whether a reservation holds exactly the nodes that it was given; empty: it does."""
-    if command.what not in ("create", "update"):
-        return ""
-    reservation = look().reservations.get(command.reservation)
-    if reservation is None or str(reservation.nodes) != command.nodes:
-        found = reservation.nodes if reservation else "no such reservation"
-        return f"Slurm has {found} where {command.nodes} was requested"
-    return ""
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a command. perhaps: nobody knows; the next gate looks it up.
+
+    start: of a reservation that was created.
+    """
+
+    error: str = ""
+    perhaps: bool = False
+    start: int | None = None
+
+    def record(self) -> dict[str, object]:
+        """For the log."""
+        plain: dict[str, object] = {"error": self.error}
+        plain |= {"perhaps": 1} if self.perhaps else {}
+        return plain | ({} if self.start is None else {"start": self.start})
 
 
-def _start(command: Command) -> dict[str, int]:
-    reservation = look().reservations.get(command.reservation)
-    return {"start": reservation.start} if reservation else {}
+def _outcome(command: Command, failure: client.Failure | None) -> Outcome:
+    """What became of a command, as Slurm has it now: silence is not a no."""
+    if failure and failure.certain:
+        return Outcome(str(failure))
+    if not failure and command.what not in ("create", "update"):
+        return Outcome()
+    try:
+        cluster = look()
+    except UserError as error:
+        reason = f"{failure}; {error}" if failure else str(error)
+        return Outcome(f"{reason}; 'siteproof gate' looks it up the next time", perhaps=True)
+    lack = commands.lack(command, cluster)
+    if lack:
+        return Outcome(f"{failure}; {lack}" if failure else lack, perhaps=failure is not None)
+    reservation = cluster.reservations.get(command.reservation)
+    created = command.what == "create" and reservation is not None
+    return Outcome(start=reservation.start if created and reservation else None)
 
 
 def retest(scene: Scene, argv: Sequence[str], campaign: str) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -18,9 +19,31 @@ from siteproof.gate.decision import Decision, Ruling
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.slurm.records import Node, Reservation
+from siteproof.slurm.spelling import Base
 from siteproof.wording.findings import fulls
 
 MARK = "siteproof: "
+# How the reasons begin that slurmctld, slurmd and NHC write by themselves.
+BY_SLURM = (
+    "Not responding",
+    "Node unexpectedly rebooted",
+    "Node not responding",
+    "Kill task failed",
+    "Prolog error",
+    "Epilog error",
+    "Low RealMemory",
+    "Low TmpDisk",
+    "Low CPUs",
+    "Low socket",
+    "Low gres",
+    "gres/",
+    "batch job complete failure",
+    "Duplicate jobid",
+    "ResumeTimeout",
+    "reboot timed out",
+    "NHC:",
+    "health check",
+)
 MAX_COMMENT = 200  # characters: one line of `sinfo -R` or `scontrol show node`
 
 
@@ -30,6 +53,12 @@ class Cluster:
 
     nodes: Mapping[str, Node]
     reservations: Mapping[str, Reservation] = field(default_factory=dict)
+
+    def out_of_service(self, reservations: Collection[str]) -> NodeSet:
+        """The nodes that take no users' jobs: in these reservations, drained, down or silent."""
+        quarantined = [n for name in reservations for n in self.reservations[name].nodes]
+        out = [n.name for n in self.nodes.values() if standing(n) is not Standing.IN_SERVICE]
+        return nodesets.of([*quarantined, *out])
 
     def holders(self, node: str) -> list[str]:
         """The reservations that hold a node."""
@@ -66,6 +95,29 @@ class Wish:
     campaign: str
     drain: bool = False
     may_overlap: Collection[str] = ()
+
+
+class Standing(Enum):
+    """Who has taken a node out of service, if anybody has."""
+
+    IN_SERVICE = "in service"
+    DEAD = "dead"  # Slurm found it down or silent, and nobody drained it
+    BY_US = "by us"
+    BY_SLURM = "by Slurm"  # drained by Slurm or a health check
+    BY_PERSON = "by a person"
+
+
+def standing(node: Node) -> Standing:
+    """Who has taken it out, by its state and the beginning of its reason."""
+    by_slurm = node.reason.casefold().startswith(tuple(map(str.casefold, BY_SLURM)))
+    set_down = node.state.base is Base.DOWN  # its reason is then of today
+    if node.state.dead and (by_slurm or not node.reason or not set_down):
+        return Standing.DEAD
+    if not (node.state.taken_out or node.state.dead):
+        return Standing.IN_SERVICE
+    if node.reason.startswith(MARK):
+        return Standing.BY_US
+    return Standing.BY_SLURM if by_slurm else Standing.BY_PERSON
 
 
 class Refusal(Exception):
@@ -152,15 +204,19 @@ def release(
     cluster: Cluster,
     reservation: Reservation,
     members: NodeSet,
+    tested: NodeSet,
     moved: Mapping[str, Finding],
 ) -> Plan:
     """Take the nodes that have passed out of the quarantine; the others stay, each with why.
 
-    members: the nodes that the gate has put in; a colleague may have added others.
+    members: the nodes that the gate has put in; a colleague may have added others. tested: those
+    that were measured since then. A dead node stays.
     """
-    passed = (reservation.nodes & decision.passed & members) - nodesets.of(moved)
+    dead = [n.name for n in cluster.nodes.values() if standing(n) is Standing.DEAD]
+    passed = (reservation.nodes & decision.passed & members & tested) - nodesets.of(dead)
+    passed -= nodesets.of(moved)
     stay = reservation.nodes - passed
-    left = {n: moved.get(n) or _why_kept(n, decision, members) for n in stay}
+    left = {n: moved.get(n) or _why_kept(n, decision, cluster, members) for n in stay}
     if not passed:
         return Plan((), left)
     name = reservation.name
@@ -180,8 +236,31 @@ def resume(cluster: Cluster, reservation: Reservation, moved: Mapping[str, Findi
     known = [cluster.nodes[n] for n in reservation.nodes - nodesets.of(moved) if n in cluster.nodes]
     left = {n: _unknown(n) for n in reservation.nodes if n not in cluster.nodes}
     left |= {n: why for n, why in moved.items() if n in reservation.nodes}
-    left |= {n.name: _taken_out(n) for n in known if n.state.taken_out and not drained_by_us(n)}
+    out = (Standing.BY_SLURM, Standing.BY_PERSON, Standing.DEAD)
+    left |= {n.name: _taken_out(n) for n in known if standing(n) in out}
     return Plan(_resume(known), left)
+
+
+def lack(command: Command, cluster: Cluster) -> str:
+    """What Slurm does not have of a command's effect; empty if it has all of it."""
+    if command.what in ("create", "update"):
+        reservation = cluster.reservations.get(command.reservation)
+        found = str(reservation.nodes) if reservation else "no such reservation"
+        wrong = found != command.nodes
+        return f"Slurm has {found} where {command.nodes} was requested" if wrong else ""
+    if command.what == "delete":
+        there = command.reservation in cluster.reservations
+        return f"reservation {command.reservation} is still there" if there else ""
+    nodes = [cluster.nodes[n] for n in nodesets.parse(command.nodes) if n in cluster.nodes]
+    kept = nodesets.of(node.name for node in nodes if not _has(command, node))
+    return f"{command.what} is not in force on {kept}" if kept else ""
+
+
+def _has(command: Command, node: Node) -> bool:
+    """Whether a comment, a drain or a resume is in force on a node."""
+    if command.what == "comment":
+        return node.comment == command.argv[-1].removeprefix("Comment=")
+    return node.state.drains is (command.what == "drain")
 
 
 def changed(before: Cluster, now: Cluster, nodes: Iterable[str]) -> dict[str, Finding]:
@@ -217,12 +296,19 @@ def state_of(node: Node) -> str:
 
 
 def _taken_out(node: Node) -> Finding:
-    state = {"state": state_of(node)}
-    return finding.of(Kind.TAKEN_OUT, state, subject=node.name, message=node.reason)
+    by_slurm = standing(node) is Standing.BY_SLURM
+    kind = Kind.TAKEN_OUT_BY_SLURM if by_slurm else Kind.TAKEN_OUT
+    return finding.of(kind, {"state": state_of(node)}, subject=node.name, message=node.reason)
 
 
 def _unknown(node: str) -> Finding:
     return Finding(Kind.UNKNOWN_TO_SLURM, node)
+
+
+def not_responding(node: Node) -> Finding:
+    """That a node is down or does not answer."""
+    state = {"state": state_of(node)}
+    return finding.of(Kind.NOT_RESPONDING, state, subject=node.name, message=node.reason)
 
 
 def drained_by_us(node: Node) -> bool:
@@ -242,7 +328,7 @@ def _untouchable(
     known = cluster.nodes.get(node)
     if known is None:
         return _unknown(node)
-    if known.state.taken_out and not known.reason.startswith(MARK):
+    if standing(known) in (Standing.BY_SLURM, Standing.BY_PERSON):
         return _taken_out(known)
     others = [r for r in cluster.holders(node) if r != name and r not in may_overlap]
     if others:
@@ -250,12 +336,17 @@ def _untouchable(
     return None
 
 
-def _why_kept(node: str, decision: Decision, members: NodeSet) -> Finding:
+def _why_kept(node: str, decision: Decision, cluster: Cluster, members: NodeSet) -> Finding:
     ruling = decision.rulings.get(node)
     if ruling is None:
         return Finding(Kind.NOT_IN_INVENTORY, node)
     if node not in members:
         return Finding(Kind.PUT_BY_OTHERS, node)
+    known = cluster.nodes.get(node)
+    if known and standing(known) is Standing.DEAD:
+        return not_responding(known)
+    if ruling.passed:
+        return Finding(Kind.NOT_TESTED_INSIDE, node)
     shown = "; ".join(fulls(ruling.findings)[:2])
     return finding.of(Kind.NOT_PASSED, {"state": ruling.state}, subject=node, message=shown)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
 from siteproof.judge.severity import is_wrong_answer
-from siteproof.record.finding import Finding
+from siteproof.record.finding import Finding, Kind
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
 STATES = tuple(map(str, State))  # the most severe first
@@ -96,6 +96,22 @@ class Decision:
         """The nodes that may leave a quarantine."""
         return nodesets.of(r.node for r in self.rulings.values() if r.passed)
 
+    def without(self, dead: Mapping[str, Finding]) -> Decision:
+        """The same with nodes that stay out as they are dead now, whatever was measured before."""
+        rulings = {
+            node: replace(ruling, back=False, findings=(dead[node], *ruling.findings), waived=())
+            if node in dead
+            else ruling
+            for node, ruling in self.rulings.items()
+        }
+        return Decision(rulings)
+
+    @property
+    def certain(self) -> Decision:
+        """The same without the nodes that stay out for a reason that is not certain."""
+        known = {node: ruling for node, ruling in self.rulings.items() if is_certain(ruling)}
+        return Decision(known)
+
     def __str__(self) -> str:
         """The answer in a line."""
         out = self.out
@@ -132,12 +148,38 @@ def _excuse(findings: Sequence[Finding], excuses: Sequence[Excuse]) -> tuple[Fin
     return tuple(used)
 
 
-def too_many(
-    out: NodeSet, inventories: Mapping[str, NodeSet], limit: Fraction
-) -> dict[str, tuple[int, int]]:
-    """The partitions of which more than a share would stay out: how many, of how many.
+@dataclass(frozen=True)
+class Share:
+    """How many nodes of a partition, and of how many."""
 
-    One node is always allowed, however small the partition.
+    count: int
+    of: int
+
+    def exceeds(self, limit: Fraction) -> bool:
+        """Whether it is more than a share. One node is always allowed."""
+        return self.count > 1 and self.count > limit * self.of
+
+
+def condemned(decision: Decision, nodes: NodeSet, out_now: NodeSet) -> Share:
+    """The nodes of a partition that a measurement newly keeps out, of those that were measured.
+
+    out_now: the nodes that are out of service already. Too many of them accuse the check.
     """
-    counts = {name: (len(out & nodes), len(nodes)) for name, nodes in inventories.items()}
-    return {name: (n, of) for name, (n, of) in counts.items() if n > 1 and n > limit * of}
+    measured = nodesets.of(
+        node
+        for node in nodes
+        if node in decision.rulings and decision.rulings[node].state != UNTESTED
+    )
+    return Share(len((decision.out & measured) - out_now), len(measured))
+
+
+def out_of_service(decision: Decision, nodes: NodeSet, out_now: NodeSet) -> Share:
+    """The nodes of a partition that would be out of service, by whomever, of all."""
+    return Share(len((decision.out | out_now) & nodes), len(nodes))
+
+
+def is_certain(ruling: Ruling) -> bool:
+    """Whether it stays out for a reason that no check can be at fault for: dead, a wrong answer."""
+    return not ruling.back and any(
+        why.kind is Kind.NOT_RESPONDING or is_wrong_answer(why) for why in ruling.findings
+    )

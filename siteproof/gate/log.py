@@ -11,19 +11,19 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSet
-
 from siteproof import files, locks, nodesets
 from siteproof.errors import UserError
+from siteproof.slurm.records import Reservation
 
 NAME = "gate.jsonl"
 LARGEST = 256 * files.MIB  # some hundred thousand decisions
 LOCK = ".gate"  # in the same folder
 LOOK_EVERY = 0.2  # seconds
-GRACE = 60  # seconds that a create may take, for one of which the log holds only the beginning
+GRACE = 60  # seconds that a create may take after the gate has stopped to wait for it
 
 
 class Log:
@@ -111,27 +111,45 @@ def read(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def made_by_us(records: list[dict[str, Any]], name: str, start: int) -> bool:
-    """Whether the gate made the reservation of this name and start, by its log."""
-    begun: list[int] = []  # creates whose end is not recorded
+def made_by_us(records: list[dict[str, Any]], found: Reservation) -> bool:
+    """Whether the log has it that the gate made this reservation.
+
+    Of a create that Slurm did not answer, or whose end is not in the log, it is the gate's if it
+    holds the same nodes, and began from then on.
+    """
+    open_ended: list[tuple[int, int, object]] = []  # begin, end, nodes
     for record in records:
-        if record.get("what") != "create" or record.get("reservation") != name:
+        if record.get("what") != "create" or record.get("reservation") != found.name:
+            continue
+        moment = record.get("unix")
+        if type(moment) is not int:
             continue
         if record.get("phase") == "before":
-            moment = record.get("unix")
-            begun += [moment] if type(moment) is int else []
-        else:
-            begun.clear()
-            if not record.get("error") and record.get("start") == start:
-                return True
-    return any(-1 <= start - moment <= GRACE for moment in begun)
+            open_ended.append((moment, moment, record.get("nodes")))
+        elif record.get("perhaps") and open_ended:
+            begin, _, nodes = open_ended.pop()
+            open_ended.append((begin, moment, nodes))
+        elif not record.get("error") and record.get("start") == found.start:
+            return True
+        elif open_ended:
+            open_ended.pop()  # refused, or known by its start
+    return any(
+        begin - 1 <= found.start <= end + GRACE and nodes == str(found.nodes)
+        for begin, end, nodes in open_ended
+    )
 
 
-def put_in(records: list[dict[str, Any]], name: str) -> NodeSet:
-    """The nodes that the gate has ever put, or tried to put, into the reservation of this name."""
-    nodes = nodesets.of()
+def put_in(records: list[dict[str, Any]], name: str) -> dict[str, float]:
+    """The nodes that the gate has put, or tried to put, into the reservation of this name.
+
+    With the time of the last, in seconds since 1970; infinity where the log has none.
+    """
+    nodes: dict[str, float] = {}
     for record in records:
-        if record.get("reservation") == name and isinstance(record.get("added"), str):
-            with suppress(ValueError):
-                nodes.update(nodesets.parse(record["added"]))
+        if record.get("reservation") != name or not isinstance(record.get("added"), str):
+            continue
+        moment = record.get("unix")
+        since = float(moment) if type(moment) is int else inf
+        with suppress(ValueError):
+            nodes |= dict.fromkeys(nodesets.parse(record["added"]), since)
     return nodes

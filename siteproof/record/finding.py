@@ -105,12 +105,14 @@ class Kind(StrEnum):
     # What the gate leaves alone
     UNKNOWN_TO_SLURM = "unknown_to_slurm"
     TAKEN_OUT = "taken_out"  # state
+    TAKEN_OUT_BY_SLURM = "taken_out_by_slurm"  # state: by Slurm itself, or a health check
     RESERVED = "reserved"  # reservations
     STATE_CHANGED = "state_changed"  # before, after
     NOT_IN_INVENTORY = "not_in_inventory"
     PUT_BY_OTHERS = "put_by_others"
     NOT_PASSED = "not_passed"  # state
     NOT_RESPONDING = "not_responding"  # state
+    NOT_TESTED_INSIDE = "not_tested_inside"
 
     # What differs between two campaigns
     NOT_COMPARABLE = "not_comparable"  # role, differences

@@ -28,6 +28,10 @@ A_MOMENT = 5  # seconds that srun has to end after the last answer
 MAX_OUTPUT = 2**20  # bytes that are read of what nodes print
 SHORT = 30  # seconds, for queries that can be left out
 _DENIED = re.compile(r"Invalid user id|permission denied", re.IGNORECASE)
+# The request was sent, and no answer came: slurmctld may have done it, or may do it later.
+_UNSURE = re.compile(
+    r"timed out|receive failure|Zero Bytes|Connection reset|Unexpected message", re.IGNORECASE
+)
 
 
 def allocation() -> NodeSet:
@@ -199,9 +203,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class Cause(Enum):
-    """Why a command changed nothing, as the end of its message."""
+    """Why a command did not succeed, as the end of its message."""
 
-    NO_ANSWER = f"no answer from Slurm within {TIMEOUT} s"
+    NO_ANSWER = f"no answer from Slurm within {TIMEOUT} s, so it may have been done"
     # Slurm prints the same for a user that it does not know.
     DENIED = "; only root, SlurmUser and operators may change reservations, for users Slurm knows"
     FAILED = ""
@@ -209,10 +213,15 @@ class Cause(Enum):
 
 @dataclass(frozen=True)
 class Failure:
-    """A command of Slurm that changed nothing. message: what Slurm printed, in one line."""
+    """A command of Slurm that did not succeed. message: what Slurm printed, in one line."""
 
     cause: Cause
     message: str = ""
+
+    @property
+    def certain(self) -> bool:
+        """Whether Slurm has refused; without an answer it may have done it all the same."""
+        return self.cause is not Cause.NO_ANSWER
 
     def __str__(self) -> str:
         return f"{self.message}{self.cause.value}"
@@ -230,6 +239,8 @@ def change(argv: Sequence[str]) -> Failure | None:
         return None
     printed = harmless(" ".join((done.stderr or done.stdout).split()))
     message = " ".join(printed.split()) or f"exit code {done.returncode}"
+    if done.returncode < 0 or _UNSURE.search(message):  # below 0: a signal ended the client
+        return Failure(Cause.NO_ANSWER, f"{message}: ")
     return Failure(Cause.DENIED if _DENIED.search(message) else Cause.FAILED, message)
 
 

@@ -110,6 +110,14 @@ _OUT_FLAGS = frozenset({Flag.DRAIN, Flag.FAIL})
 _PASSING = frozenset({Flag.INVALID_REG, Flag.REBOOT_ISSUED})
 _POWER = frozenset({Flag.POWER_DOWN, Flag.POWERED_DOWN, Flag.POWERING_DOWN, Flag.POWERING_UP})
 _NOT_IDLE = frozenset({Flag.BLOCKED, Flag.COMPLETING, Flag.PERFCTRS, Flag.PLANNED})
+# Of a node with one of these no silence is a fault: it is off, it starts, or it is not there yet.
+_NOT_DEAD = _POWER | {
+    Flag.CLOUD,
+    Flag.DYNAMIC_FUTURE,
+    Flag.PLANNED,
+    Flag.REBOOT_ISSUED,
+    Flag.REBOOT_REQUESTED,
+}
 _RESERVED = frozenset({Flag.MAINTENANCE, Flag.RESERVED})
 
 
@@ -169,6 +177,16 @@ class NodeState:
     def silent(self) -> bool:
         """Whether the node does not answer Slurm."""
         return Flag.NOT_RESPONDING in self.flags
+
+    @property
+    def dead(self) -> bool:
+        """Whether the node is down or does not answer, and nobody has drained it.
+
+        Not of a node that is powered down, reboots, or is one of a cloud or of the future.
+        """
+        down = self.base is Base.DOWN or self.silent
+        planned = self.flags & _NOT_DEAD or self.base is Base.FUTURE
+        return down and not planned and not self.flags & _OUT_FLAGS
 
     @property
     def _about_to_reboot(self) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -46,7 +47,7 @@ class Gate:
             "system",
             "HostParameters",
             "1",
-            "2026-11-20T00:00:00+00:00",
+            datetime.now(UTC).isoformat(timespec="seconds"),
             mode="quick",
             campaign=campaign,
         )
@@ -140,7 +141,8 @@ def test_a_plan_shows_every_command_and_changes_nothing(gate):
     told = gate(code=1)
     assert f"ReservationName={NAME}" in told
     assert "'Nodes=node[003,006]'" in told
-    assert "--apply would refuse: 2 of 8 nodes of compute would stay out, more than 10 %" in told
+    refused = "2 of 8 measured nodes of compute would stay out, more than 10 %"
+    assert f"--apply would refuse: {refused}" in told
     assert told.endswith("6 of 8 nodes go back, 2 stay out (node[003,006])\n")
     assert gate.everything() == before
     assert gate.log == []
@@ -215,6 +217,23 @@ def test_the_last_node_takes_the_reservation_with_it(gate):
     assert "1 of 1 nodes freed (node003)" in gate("--release", "--apply", code=0)
     assert gate.reservations() == {}
     assert "nothing is in quarantine" in gate("--release", "--apply", code=0)
+
+
+def test_a_dead_node_is_quarantined_and_freed_only_after_a_test_inside(gate, testbed):
+    """It had passed; it would be repaired, and serve users untested."""
+    gate.measured(bad=[])
+    testbed.must("power-off", "node005")
+    for _ in range(80):
+        if re.search("State=(DOWN|[A-Z+]*NOT_RESPONDING)", gate.node("node005")):
+            break
+        testbed.run(["sleep", "0.5"])
+    told = gate("--apply", code=1)
+    assert gate.reservations() == {NAME: "node005"}
+    assert "node005" in told
+    testbed.must("power-on", "node005")
+    assert "1 stay (node005)" in gate("--release", "--apply", code=1)
+    gate.measured(bad=[], session="s2")
+    assert "1 of 1 nodes freed (node005)" in gate("--release", "--apply", code=0)
 
 
 def test_what_others_have_drained_or_reserved_is_left_alone_and_named(gate):

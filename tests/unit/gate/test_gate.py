@@ -12,11 +12,21 @@ from fleets import broken, furnish, names, run_of
 from siteproof import nodesets
 from siteproof.errors import UserError
 from siteproof.gate import act, commands, log
-from siteproof.gate.commands import Cluster, Wish
-from siteproof.gate.decision import STATES, Decision, Excuse, Ruling, decide, too_many
+from siteproof.gate.commands import Cluster, Standing, Wish, standing
+from siteproof.gate.decision import (
+    STATES,
+    Decision,
+    Excuse,
+    Ruling,
+    Share,
+    condemned,
+    decide,
+    out_of_service,
+)
 from siteproof.record import samples
 from siteproof.record.finding import Finding, Kind, of
 from siteproof.record.samples import Header, Sample
+from siteproof.slurm.client import Cause, Failure
 from siteproof.slurm.records import Node, Reservation
 from siteproof.slurm.spelling import node_state
 
@@ -181,8 +191,21 @@ def test_a_node_that_nobody_measured_never_leaves_a_quarantine():
     ],
 )
 def test_more_than_a_share_of_a_partition_is_refused(out, limit, refused):
-    nodes = nodesets.of(list(INVENTORY)[:out])
-    assert bool(too_many(nodes, {"compute": INVENTORY}, Fraction(limit, 100))) is refused
+    decision = decided(**dict.fromkeys(list(INVENTORY)[:out], "FAILED"))
+    for share in (
+        condemned(decision, INVENTORY, nodesets.of()),
+        out_of_service(decision, INVENTORY, nodesets.of()),
+    ):
+        assert share == Share(out, len(INVENTORY))
+        assert share.exceeds(Fraction(limit, 100)) is refused
+
+
+def test_what_is_out_already_is_not_condemned_again_and_counts_for_the_capacity():
+    """Four evenings with one bad node each took four of four nodes."""
+    decision = decided(n1="FAILED", n2="FAILED", n3="FAILED", n4="UNTESTED")
+    held = nodesets.of(["n1", "n2", "n8"])
+    assert condemned(decision, INVENTORY, held) == Share(1, 7)
+    assert out_of_service(decision, INVENTORY, held) == Share(5, 8)
 
 
 # ---- the commands
@@ -227,9 +250,14 @@ def test_a_new_failure_is_added_and_who_has_passed_waits_for_its_release():
             (Kind.TAKEN_OUT, {"state": "drain+idle"}, "bad DIMM"),
         ),
         (
-            Node("n3", node_state("DOWN"), "Not responding"),
+            Node("n3", node_state("DOWN"), "bad DIMM"),
             [],
-            (Kind.TAKEN_OUT, {"state": "down"}, "Not responding"),
+            (Kind.TAKEN_OUT, {"state": "down"}, "bad DIMM"),
+        ),
+        (
+            Node("n3", node_state("IDLE+DRAIN"), "Kill task failed"),
+            [],
+            (Kind.TAKEN_OUT_BY_SLURM, {"state": "drain+idle"}, "Kill task failed"),
         ),
         (Node("n3"), [held("n3", name="class")], (Kind.RESERVED, {"reservations": "class"}, "")),
     ],
@@ -238,6 +266,46 @@ def test_what_is_somebody_elses_is_left_alone_and_named(node, others, why):
     done, left = planned(decided(n3="FAILED", n6="FAILED"), cluster(*others, n3=node))
     assert done[0][-2] == "Nodes=n6"
     assert left_alone(left) == {"n3": why}
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "expected"),
+    [
+        ("IDLE", "", Standing.IN_SERVICE),
+        ("DOWN", "Not responding", Standing.DEAD),
+        ("DOWN+NOT_RESPONDING", "", Standing.DEAD),
+        ("IDLE+NOT_RESPONDING", "", Standing.DEAD),
+        ("ALLOCATED+NOT_RESPONDING", "old reason", Standing.DEAD),
+        ("DOWN", "Node unexpectedly rebooted", Standing.DEAD),
+        ("DOWN", "bad DIMM", Standing.BY_PERSON),
+        ("DOWN+DRAIN", "Not responding", Standing.BY_SLURM),
+        ("IDLE+DRAIN", "Prolog error", Standing.BY_SLURM),
+        ("IDLE+DRAIN", "Low RealMemory", Standing.BY_SLURM),
+        ("IDLE+DRAIN", "NHC: check_fs_mount: /scratch", Standing.BY_SLURM),
+        ("IDLE+DRAIN", "siteproof: FAILED", Standing.BY_US),
+        ("MIXED+DRAIN", "ticket 7", Standing.BY_PERSON),
+        ("IDLE+CLOUD+POWERED_DOWN", "", Standing.IN_SERVICE),
+        ("IDLE+POWERED_DOWN+NOT_RESPONDING", "", Standing.IN_SERVICE),
+        ("IDLE+PLANNED+NOT_RESPONDING", "", Standing.IN_SERVICE),
+        ("IDLE+REBOOT_ISSUED+NOT_RESPONDING", "", Standing.IN_SERVICE),
+        ("DOWN+REBOOT_REQUESTED", "reboot", Standing.BY_PERSON),
+        ("FUTURE", "", Standing.BY_PERSON),
+    ],
+)
+def test_who_has_taken_a_node_out(state, reason, expected):
+    assert standing(Node("n3", node_state(state), reason)) is expected
+
+
+@pytest.mark.parametrize("state", ["DOWN", "IDLE+NOT_RESPONDING"])
+def test_a_dead_node_enters_the_quarantine_even_if_it_has_passed_before(scene, state):
+    """It would be repaired and serve users, and nobody would have tested it."""
+    dead = cluster(n5=Node("n5", node_state(state)))
+    seen = scene.seen(dead)
+    assert seen.decision.out == nodesets.of(["n3", "n5", "n6"])
+    assert seen.decision.rulings["n5"].findings[0].kind is Kind.NOT_RESPONDING
+    done, left = planned(seen.decision, dead)
+    assert (done[0][-2], left) == ("Nodes=n[3,5-6]", {})
+    assert seen.decision.certain.out == nodesets.of(["n5"])
 
 
 def test_a_node_that_slurm_does_not_know_is_named():
@@ -307,7 +375,9 @@ def test_a_drain_is_offered_and_not_repeated():
 
 
 def test_release_takes_out_what_has_passed_and_names_the_rest():
-    plan = commands.release(decided(n6="FAILED"), cluster(), held("n3", "n6"), INVENTORY, {})
+    plan = commands.release(
+        decided(n6="FAILED"), cluster(), held("n3", "n6"), INVENTORY, INVENTORY, {}
+    )
     assert [c.argv[1:] for c in plan.commands] == [
         ("update", "ReservationName=siteproof-compute", "Nodes=n6")
     ]
@@ -316,10 +386,25 @@ def test_release_takes_out_what_has_passed_and_names_the_rest():
     }
 
 
+def test_only_a_pass_inside_the_quarantine_frees_a_node():
+    seen = cluster(n4=Node("n4", node_state("DOWN"), "Not responding"))
+    tested = nodesets.of(["n4", "n5"])
+    plan = commands.release(decided(), seen, held("n3", "n4", "n5"), INVENTORY, tested, {})
+    assert plan.commands[0].argv[1:] == (
+        "update",
+        "ReservationName=siteproof-compute",
+        "Nodes=n[3-4]",
+    )
+    assert left_alone(plan.left_alone) == {
+        "n3": (Kind.NOT_TESTED_INSIDE, {}, ""),
+        "n4": (Kind.NOT_RESPONDING, {"state": "down"}, "Not responding"),
+    }
+
+
 def test_the_last_node_takes_the_reservation_with_it():
     """An empty `Nodes=` would let Slurm choose nodes."""
     seen = cluster(n3=Node("n3", node_state("IDLE+DRAIN"), "siteproof: x", "siteproof: x"))
-    plan = commands.release(decided(), seen, held("n3"), INVENTORY, {})
+    plan = commands.release(decided(), seen, held("n3"), INVENTORY, INVENTORY, {})
     assert [c.argv[1:] for c in plan.commands] == [
         ("delete", "ReservationName=siteproof-compute"),
         ("update", "NodeName=n3", "Comment="),
@@ -329,7 +414,7 @@ def test_the_last_node_takes_the_reservation_with_it():
 
 def test_release_keeps_a_stranger_in_the_reservation():
     seen = held("n3", "n4", "gone9")
-    plan = commands.release(decided(), cluster(), seen, nodesets.of(["n3", "gone9"]), {})
+    plan = commands.release(decided(), cluster(), seen, nodesets.of(["n3", "gone9"]), INVENTORY, {})
     assert left_alone(plan.left_alone) == {
         "gone9": (Kind.NOT_IN_INVENTORY, {}, ""),
         "n4": (Kind.PUT_BY_OTHERS, {}, ""),
@@ -382,7 +467,7 @@ class Slurm:
 
     def run(self, argv):
         self.ran.append(argv[1:3])
-        return self.errors.get(argv[1], "")
+        return self.errors.get(argv[1])
 
 
 @pytest.fixture
@@ -418,11 +503,61 @@ def test_it_looks_again_right_before_it_acts(scene, monkeypatch):
 
 def test_after_an_error_nothing_more_is_done_and_the_log_has_it(scene, monkeypatch):
     fake = Slurm(cluster())
-    fake.errors["create"] = "Duplicate reservation name"
+    fake.errors["create"] = Failure(Cause.FAILED, "Duplicate reservation name")
     done = quarantine(scene, monkeypatch, fake, cluster())
     assert (fake.ran, done.commands) == ([("create", "reservation")], [])
     assert "Duplicate reservation name" in done.errors[0]
     assert log.read(scene.log)[-1]["error"] == "Duplicate reservation name"
+
+
+NO_ANSWER = Failure(Cause.NO_ANSWER)
+
+
+def test_a_create_without_an_answer_is_looked_up_and_adopted(scene, monkeypatch):
+    """Slurm had made it: the gate called it somebody else's for a year."""
+    fake = Slurm(cluster(), cluster(held("n3", "n6")))
+    fake.errors["create"] = NO_ANSWER
+    done = quarantine(scene, monkeypatch, fake, cluster())
+    assert (done.errors, done.commands[0].what) == ([], "create")
+    assert log.read(scene.log)[2]["start"] == 5
+    assert act.ours(scene, cluster(held("n3", "n6")), "compute")
+
+
+def test_a_create_that_nobody_could_look_up_is_found_the_next_time(scene, monkeypatch):
+    looks = iter([cluster()])
+
+    def look():
+        try:
+            return next(looks)
+        except StopIteration:
+            raise UserError("scontrol", "no answer") from None
+
+    fake = Slurm()
+    fake.look = look
+    fake.errors["create"] = NO_ANSWER
+    done = quarantine(scene, monkeypatch, fake, cluster())
+    assert (len(done.errors), done.commands) == (1, [])
+    last = log.read(scene.log)[-1]
+    assert last["perhaps"] == 1
+    for nodes, start, ours in (
+        (("n3", "n6"), last["unix"] + 30, True),
+        (("n3", "n6"), last["unix"] + 3600, False),
+        (("n3", "n7"), last["unix"] + 30, False),
+    ):
+        seen = cluster(held(*nodes, start=start))
+        if ours:
+            assert act.ours(scene, seen, "compute")
+        else:
+            with pytest.raises(commands.Refusal):
+                act.ours(scene, seen, "compute")
+
+
+def test_a_command_without_an_answer_and_without_effect_is_an_error(scene, monkeypatch):
+    fake = Slurm(cluster())
+    fake.errors["create"] = NO_ANSWER
+    done = quarantine(scene, monkeypatch, fake, cluster())
+    assert (len(done.errors), done.commands) == (1, [])
+    assert log.read(scene.log)[-1]["perhaps"] == 1  # slurmctld may still do it
 
 
 def test_a_reservation_that_is_not_as_asked_for_is_an_error(scene, monkeypatch):
@@ -449,7 +584,13 @@ def test_a_quarantine_of_somebody_else_is_refused(scene, monkeypatch):
 
 
 def entry(**keys):
-    return {"what": "create", "reservation": "r", "unix": 100, "phase": "before"} | keys
+    return {
+        "what": "create",
+        "reservation": "r",
+        "unix": 100,
+        "phase": "before",
+        "nodes": "n[1-2]",
+    } | keys
 
 
 @pytest.mark.parametrize(
@@ -460,6 +601,11 @@ def entry(**keys):
         ([entry(), entry(phase="after", error="", start=99)], False),
         ([entry(), entry(phase="after", error="Duplicate name")], False),
         ([entry()], True),  # the gate died while it made it
+        ([entry(nodes="n[1-3]")], False),
+        ([entry(), entry(phase="after", error="no answer", perhaps=1, unix=160)], True),
+        ([entry(unix=30), entry(phase="after", error="?", perhaps=1, unix=90)], True),
+        ([entry(unix=9), entry(phase="after", error="?", perhaps=1, unix=20)], False),
+        ([entry(), entry(phase="after", error="?", perhaps=1, nodes="n9")], True),
         ([entry(unix=9)], False),
         ([entry(reservation="other")], False),
         ([entry(what="update")], False),
@@ -467,7 +613,7 @@ def entry(**keys):
     ],
 )
 def test_the_log_knows_whose_a_reservation_is(records, ours):
-    assert log.made_by_us(records, "r", 102) is ours
+    assert log.made_by_us(records, held("n1", "n2", name="r", start=102)) is ours
 
 
 def test_the_log_knows_which_nodes_the_gate_put_in():
@@ -479,7 +625,7 @@ def test_the_log_knows_which_nodes_the_gate_put_in():
         entry(added=3),
         entry(added="n["),
     ]
-    assert log.put_in(records, "r") == nodesets.of(["n1", "n2", "n5"])
+    assert log.put_in(records, "r") == {"n1": 100, "n2": 100, "n5": 100}
 
 
 def test_the_log_is_appended_to_and_a_broken_line_costs_only_itself(tmp_path):

@@ -22,6 +22,7 @@ from siteproof.gate import log
 from siteproof.record import descriptions, samples, session_numbers
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
+from siteproof.slurm.records import Reservation
 from siteproof.trend import acks
 from siteproof.wording.findings import full
 
@@ -201,8 +202,12 @@ def test_no_line_of_the_gates_log_makes_the_gate_less_careful(tmp_path):
         for what, text in spoilt(record):
             path.write_text(text + "\n")
             found = log.read(path)
-            assert not log.made_by_us(found, "r", 10**9), what
-            assert not log.made_by_us(found, "other", 1010), what
+            assert not log.made_by_us(found, Reservation("r", 10**9, nodesets.parse("n[1-2]"))), (
+                what
+            )
+            assert not log.made_by_us(
+                found, Reservation("other", 1010, nodesets.parse("n[1-2]"))
+            ), what
             if not what.startswith("('added',)"):
                 assert set(log.put_in(found, "r")) <= {"n1", "n2"}, what
 

@@ -76,8 +76,9 @@ def test_a_node_that_the_gate_leaves_to_others_is_lost_for_the_checks(scontrol):
     assert set(ours) <= set(lost)
     cluster = Cluster(nodes)
     for name in ours:
-        if not nodes[name].reason.startswith(commands.MARK):
-            assert commands._untouchable(name, cluster, "siteproof-compute", ())
+        left = commands._untouchable(name, cluster, "siteproof-compute", ())
+        mine = (commands.Standing.BY_US, commands.Standing.DEAD)
+        assert bool(left) is (commands.standing(nodes[name]) not in mine)
 
 
 def test_what_is_cut_off_is_unknown_and_never_judged_otherwise(scontrol):
