@@ -20,7 +20,7 @@ from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export import documents
 from siteproof.gate import act
 from siteproof.gate.act import Scene
-from siteproof.gate.commands import Cluster, Plan, Refusal, Wish
+from siteproof.gate.commands import Cluster, Plan, Refusal, Wish, reservation_name
 from siteproof.gate.decision import (
     KEEP_OUT,
     STATES,
@@ -264,7 +264,8 @@ def _refused(judged: Judgement, scene: Scene, chosen: Options, cluster: Cluster 
     """Why --apply would keep too many nodes out; empty if it would not."""
     out_now = nodesets.of()
     if cluster:
-        out_now = cluster.out_of_service([r.name for r in act.quarantines(scene, cluster).values()])
+        names = map(reservation_name, scene.partitions)
+        out_now = cluster.out_of_service([n for n in names if n in cluster.reservations])
     new, total = {}, {}
     for name in scene.partitions:
         nodes = judged.site.expected(judged.site.partition(name).role)
@@ -306,9 +307,15 @@ def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
         scene = replace(scene, decision=scene.decision.certain)
     elif refused and chosen.apply:
         raise Refusal(refused)
-    code, others = _put(scene, cluster, chosen.apply, silent)
-    if cluster:
-        _print_passed(whole, cluster)
+    code, others = ExitCode.PASS, nodesets.of()
+    try:
+        code, others = _put(scene, cluster, chosen.apply, silent)
+        if cluster:
+            _print_passed(whole, cluster)
+    except Refusal as refusal:
+        if chosen.apply:
+            raise
+        refused = str(refusal)
     if refused:
         click.echo(harmless(f"{'refused' if chosen.apply else '--apply would refuse'}: {refused}"))
     click.echo(f"{whole.decision}" + (f"; left alone: {others}" if others else ""))
