@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -98,12 +98,10 @@ class Decision:
 
     def without(self, dead: Mapping[str, Finding]) -> Decision:
         """The same with nodes that stay out as they are dead now, whatever was measured before."""
-        rulings = {
-            node: replace(ruling, back=False, findings=(dead[node], *ruling.findings), waived=())
-            if node in dead
-            else ruling
-            for node, ruling in self.rulings.items()
-        }
+        rulings = dict(self.rulings)
+        for node, why in dead.items():
+            findings = (why, *rulings[node].findings)
+            rulings[node] = Ruling(node, str(State.FAILED), False, findings)
         return Decision(rulings)
 
     @property

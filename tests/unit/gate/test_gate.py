@@ -302,7 +302,8 @@ def test_a_dead_node_enters_the_quarantine_even_if_it_has_passed_before(scene, s
     dead = cluster(n5=Node("n5", node_state(state)))
     seen = scene.seen(dead)
     assert seen.decision.out == nodesets.of(["n3", "n5", "n6"])
-    assert seen.decision.rulings["n5"].findings[0].kind is Kind.NOT_RESPONDING
+    ruling = seen.decision.rulings["n5"]
+    assert (ruling.state, ruling.findings[0].kind) == ("FAILED", Kind.NOT_RESPONDING)
     done, left = planned(seen.decision, dead)
     assert (done[0][-2], left) == ("Nodes=n[3,5-6]", {})
     assert seen.decision.certain.out == nodesets.of(["n5"])
