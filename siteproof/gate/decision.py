@@ -172,8 +172,12 @@ def condemned(decision: Decision, nodes: NodeSet, out_now: NodeSet) -> Share:
 
 
 def out_of_service(decision: Decision, nodes: NodeSet, out_now: NodeSet) -> Share:
-    """The nodes of a partition that would be out of service, by whomever, of all."""
-    return Share(len((decision.out | out_now) & nodes), len(nodes))
+    """The nodes of a partition that would be out of service, by whomever, of all.
+
+    None where the decision adds none: what others have drained is no reason to refuse.
+    """
+    adds_some = bool((decision.out & nodes) - out_now)
+    return Share(len((decision.out | out_now) & nodes) if adds_some else 0, len(nodes))
 
 
 def is_certain(ruling: Ruling) -> bool:

@@ -206,6 +206,8 @@ def test_what_is_out_already_is_not_condemned_again_and_counts_for_the_capacity(
     held = nodesets.of(["n1", "n2", "n8"])
     assert condemned(decision, INVENTORY, held) == Share(1, 7)
     assert out_of_service(decision, INVENTORY, held) == Share(5, 8)
+    drained = nodesets.of(["n1", "n2", "n3", "n4"])
+    assert out_of_service(decision, INVENTORY, drained) == Share(0, 8)
 
 
 # ---- the commands
