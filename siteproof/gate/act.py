@@ -21,8 +21,7 @@ from siteproof.errors import UserError
 from siteproof.gate import commands, log
 from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Wish
 from siteproof.gate.decision import Decision
-from siteproof.record import finding
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import Finding
 from siteproof.slurm import client
 from siteproof.slurm.records import Reservation
 
@@ -84,7 +83,7 @@ def wait_until_they_answer(nodes: str) -> dict[str, Finding]:
     while True:
         known = look().nodes
         silent = {
-            n: finding.of(Kind.NOT_RESPONDING, {"state": commands.state_of(known[n])}, subject=n)
+            n: commands.not_responding(known[n])
             for n in nodesets.of(nodesets.parse(nodes))
             if n in known and known[n].state.silent
         }

@@ -23,25 +23,25 @@ from siteproof.slurm.spelling import Base
 from siteproof.wording.findings import fulls
 
 MARK = "siteproof: "
-# How the reasons begin that slurmctld, slurmd and NHC write by themselves.
+# How the reasons begin that slurmctld, slurmd and NHC write by themselves, in lower case.
 BY_SLURM = (
-    "Not responding",
-    "Node unexpectedly rebooted",
-    "Node not responding",
-    "Kill task failed",
-    "Prolog error",
-    "Epilog error",
-    "Low RealMemory",
-    "Low TmpDisk",
-    "Low CPUs",
-    "Low socket",
-    "Low gres",
+    "not responding",
+    "node unexpectedly rebooted",
+    "node not responding",
+    "kill task failed",
+    "prolog error",
+    "epilog error",
+    "low realmemory",
+    "low tmpdisk",
+    "low cpus",
+    "low socket",
+    "low gres",
     "gres/",
     "batch job complete failure",
-    "Duplicate jobid",
-    "ResumeTimeout",
+    "duplicate jobid",
+    "resumetimeout",
     "reboot timed out",
-    "NHC:",
+    "nhc:",
     "health check",
 )
 MAX_COMMENT = 200  # characters: one line of `sinfo -R` or `scontrol show node`
@@ -109,7 +109,7 @@ class Standing(Enum):
 
 def standing(node: Node) -> Standing:
     """Who has taken it out, by its state and the beginning of its reason."""
-    by_slurm = node.reason.casefold().startswith(tuple(map(str.casefold, BY_SLURM)))
+    by_slurm = node.reason.lower().startswith(BY_SLURM)
     set_down = node.state.base is Base.DOWN  # its reason is then of today
     if node.state.dead and (by_slurm or not node.reason or not set_down):
         return Standing.DEAD

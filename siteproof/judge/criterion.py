@@ -608,7 +608,8 @@ def _judge_middle(
 def _with_bound(name: str, node: NodeVerdict, criterion: Criterion) -> NodeVerdict:
     """With the value and the bound or the baseline that it misses, if it misses one."""
     sample = node.sample
-    if sample is None or sample.status != "ok":
+    misses = node.verdict in (Verdict.FAIL, Verdict.REGRESSED)
+    if not misses or sample is None or sample.status != "ok":
         return node
     value = str(sample.value)
     if node.value is not None and node.value != Fraction(sample.number):
