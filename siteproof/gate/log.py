@@ -23,6 +23,7 @@ NAME = "gate.jsonl"
 LARGEST = 256 * files.MIB  # some hundred thousand decisions
 LOCK = ".gate"  # in the same folder
 LOOK_EVERY = 0.2  # seconds
+LONGEST = 600  # seconds to wait for another gate: ten commands that Slurm does not answer
 GRACE = 60  # seconds that a create may take after the gate has stopped to wait for it
 
 
@@ -48,7 +49,10 @@ class Log:
 
 @contextmanager
 def held(path: Path, *, wait: bool = False) -> Iterator[Log]:
-    """The log, held until the end. Raises UserError if another gate holds it and wait is false."""
+    """The log, held until the end.
+
+    Raises UserError if another gate holds it; with wait only if it does so for LONGEST.
+    """
     if path.parent.is_symlink():  # a link of another user must not redirect what we write
         raise UserError(path.parent, "cannot be written: it is a link", "a folder")
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -71,12 +75,13 @@ def held(path: Path, *, wait: bool = False) -> Iterator[Log]:
 @contextmanager
 def _alone(path: Path, wait: bool) -> Iterator[None]:
     """One gate at a time. Raises UserError."""
+    deadline = time.monotonic() + (LONGEST if wait else 0)
     while True:
         try:
             lock = locks.take(path.with_name(LOCK))
             break
         except locks.Taken as error:
-            if not wait:
+            if time.monotonic() >= deadline:
                 what = f"another 'siteproof gate' is running: {error.where} is {error.what}"
                 raise UserError(path, what, hint=error.hint) from None
         time.sleep(LOOK_EVERY)

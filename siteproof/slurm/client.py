@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, TypeVar
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -22,15 +22,19 @@ from siteproof.errors import UserError, harmless
 from siteproof.slurm import records
 from siteproof.slurm.records import Node, Reservation
 
+T = TypeVar("T")
 TIMEOUT = 60  # seconds: without a limit, a dead controller blocks a client for ever
 AT_ONCE = 10  # seconds within which Slurm starts a step on idle nodes
 A_MOMENT = 5  # seconds that srun has to end after the last answer
 MAX_OUTPUT = 2**20  # bytes that are read of what nodes print
 SHORT = 30  # seconds, for queries that can be left out
+NO_RESERVATIONS = "No reservations in the system"
 _DENIED = re.compile(r"Invalid user id|permission denied", re.IGNORECASE)
-# The request was sent, and no answer came: slurmctld may have done it, or may do it later.
-_UNSURE = re.compile(
-    r"timed out|receive failure|Zero Bytes|Connection reset|Unexpected message", re.IGNORECASE
+# What slurmctld, or scontrol before it asks, refuses. After any other end the request may have been
+# sent; even a failed connection may have been that to the backup controller, after a time-out.
+_REFUSED = re.compile(
+    r"Duplicate|Invalid|Requested|denied|not found|No reservation (created|update)|Unknown param",
+    re.IGNORECASE,
 )
 
 
@@ -69,12 +73,24 @@ def first_look() -> dict[str, Node]:
 
 def all_nodes() -> dict[str, Node]:
     """The nodes as scontrol prints them, with their comments. Raises UserError."""
-    return records.parse_nodes(_ask(["scontrol", "-o", "show", "nodes"]))
+    text = _ask(["scontrol", "-o", "show", "nodes"])
+    return _whole("nodes", records.parse_nodes(text), text, "NodeName=")
 
 
 def reservations() -> dict[str, Reservation]:
     """All reservations, by name. Raises UserError."""
-    return records.parse_reservations(_ask(["scontrol", "-o", "show", "reservations"]))
+    text = _ask(["scontrol", "-o", "show", "reservations"])
+    if text.strip() == NO_RESERVATIONS:
+        return {}
+    return _whole("reservations", records.parse_reservations(text), text, "ReservationName=")
+
+
+def _whole(what: str, found: dict[str, T], text: str, beginning: str) -> dict[str, T]:
+    """What was found, if it is all that the text lists. Raises UserError."""
+    listed = [line for line in text.splitlines() if line.startswith(beginning)]
+    if not found or len(found) != len(listed) or not text.endswith("\n"):
+        raise UserError("scontrol", f"does not list all {what}", hint="Run it again")
+    return found
 
 
 @functools.cache
@@ -205,6 +221,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 class Cause(Enum):
     """Why a command did not succeed, as the end of its message."""
 
+    UNSURE = "; Slurm may have done it"
     NO_ANSWER = f"no answer from Slurm within {TIMEOUT} s, so it may have been done"
     # Slurm prints the same for a user that it does not know.
     DENIED = "; only root, SlurmUser and operators may change reservations, for users Slurm knows"
@@ -221,7 +238,7 @@ class Failure:
     @property
     def certain(self) -> bool:
         """Whether Slurm has refused; without an answer it may have done it all the same."""
-        return self.cause is not Cause.NO_ANSWER
+        return self.cause not in (Cause.NO_ANSWER, Cause.UNSURE)
 
     def __str__(self) -> str:
         return f"{self.message}{self.cause.value}"
@@ -233,14 +250,16 @@ def change(argv: Sequence[str]) -> Failure | None:
         done = _run(argv, TIMEOUT)
     except FileNotFoundError:
         raise _missing(argv[0]) from None
+    except OSError as error:
+        return Failure(Cause.FAILED, error.strerror or "cannot be run")
     except subprocess.TimeoutExpired:
         return Failure(Cause.NO_ANSWER)
     if done.returncode == 0:
         return None
     printed = harmless(" ".join((done.stderr or done.stdout).split()))
     message = " ".join(printed.split()) or f"exit code {done.returncode}"
-    if done.returncode < 0 or _UNSURE.search(message):  # below 0: a signal ended the client
-        return Failure(Cause.NO_ANSWER, f"{message}: ")
+    if not _REFUSED.search(message):
+        return Failure(Cause.UNSURE, message)
     return Failure(Cause.DENIED if _DENIED.search(message) else Cause.FAILED, message)
 
 
@@ -250,6 +269,8 @@ def _ask(argv: Sequence[str]) -> str:
         done = _run(argv, TIMEOUT)
     except FileNotFoundError:
         raise _missing(argv[0]) from None
+    except OSError as error:
+        raise UserError(argv[0], f"cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise UserError(argv[0], f"no answer from Slurm within {TIMEOUT} s") from None
     if done.returncode:

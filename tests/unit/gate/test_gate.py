@@ -1,6 +1,8 @@
 """The decision, the commands that follow from it, and the log: without Slurm."""
 
 import json
+import re
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -647,6 +649,20 @@ def test_two_gates_never_act_at_a_time(tmp_path):
     path = tmp_path / log.NAME
     with log.held(path), pytest.raises(UserError, match="is running"), log.held(path):
         pass
+
+
+@pytest.mark.parametrize("text", [b"{}", b"what?\n", None])
+def test_nobody_waits_for_ever_for_a_lock(tmp_path, monkeypatch, text):
+    """text: of a broken lock file; None: another gate hangs."""
+    monkeypatch.setattr(log, "LONGEST", 0.01, raising=False)
+    lock = tmp_path / log.LOCK / "000001"
+    with log.held(tmp_path / log.NAME) if text is None else nullcontext():
+        if text is not None:
+            lock.parent.mkdir()
+            lock.write_bytes(text)
+        held_too = log.held(tmp_path / log.NAME, wait=True)
+        with pytest.raises(UserError, match=re.escape(str(lock))), held_too:
+            pass
 
 
 def test_a_log_that_leads_elsewhere_is_refused(tmp_path):

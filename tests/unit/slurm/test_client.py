@@ -23,6 +23,7 @@ def slurm(tmp_path, monkeypatch):
     return program
 
 
+RESERVATION = "ReservationName=a StartTime=17 x=y Nodes=n[1-2] NodeCnt=2"
 QUESTIONS = {
     "sinfo": [client.node_states],
     "squeue": [lambda: client.jobs_on("n1")],
@@ -74,7 +75,8 @@ def test_an_answer_without_a_node_is_no_cluster_whose_nodes_are_all_usable(slurm
 
 def test_each_question_is_one_call_with_times_in_seconds(slurm):
     slurm("sinfo", "echo 'n1|idle|none'")
-    slurm("scontrol", "echo 'ReservationName=a StartTime=17 x=y Nodes=n[1-2] NodeCnt=2'")
+    node, reservation = "NodeName=n1 State=IDLE x", RESERVATION
+    slurm("scontrol", f"case $3 in nodes) echo '{node}' ;; *) echo '{reservation}' ;; esac")
     client.node_states()
     client.first_look()
     client.first_look()
@@ -115,11 +117,73 @@ def test_without_jobs_slurm_is_not_asked(slurm):
     ("script", "failure"),
     [
         ("true", None),
-        ("exit 4", Failure(Cause.FAILED, "exit code 4")),
-        ("echo a; exit 1", Failure(Cause.FAILED, "a")),
         ("echo 'Invalid user id' >&2; exit 1", Failure(Cause.DENIED, "Invalid user id")),
+        *(
+            (f"echo '{words}' >&2; exit 1", Failure(Cause.FAILED, words))
+            for words in (
+                "Error creating the reservation: Duplicate reservation name",
+                "Error updating the reservation: Invalid node name specified",
+                "delete_reservation ReservationName=q: Requested reservation is in use",
+                "slurm_update error: Invalid node state specified",
+                "Reservation q not found",
+            )
+        ),
+        # Anything else may have come after the request was sent.
+        *(
+            (script, Failure(Cause.UNSURE, words))
+            for script, words in (
+                ("exit 4", "exit code 4"),
+                ("echo a; exit 1", "a"),
+                ("kill -9 $$", "exit code -9"),
+                ("echo Killed >&2; exit 137", "Killed"),
+                ("echo 'slurm_update error: Protocol authentication error' >&2; exit 1",)
+                + ("slurm_update error: Protocol authentication error",),
+                ("echo 'Unable to contact slurm controller (connect failure)'; exit 1",)
+                + ("Unable to contact slurm controller (connect failure)",),
+            )
+        ),
     ],
 )
 def test_a_change_that_fails_has_its_cause(script, failure, slurm):
     slurm("scontrol", script)
     assert client.change(["scontrol", "update"]) == failure
+
+
+def test_a_client_that_cannot_be_started_has_done_nothing(slurm, tmp_path, monkeypatch):
+    slurm("scontrol", "true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "scontrol").chmod(0o644)
+    assert client.change(["scontrol", "update"]) == Failure(Cause.FAILED, "Permission denied")
+    with pytest.raises(UserError, match="scontrol: cannot be run: Permission denied"):
+        client.all_nodes()
+
+
+@pytest.mark.parametrize(
+    "script", ["true", "echo what", "printf 'NodeName=n1 State=IDLE x'", "echo 'NodeName=n1 St'"]
+)
+def test_part_of_an_answer_is_not_the_cluster(script, slurm):
+    slurm("scontrol", script)
+    with pytest.raises(UserError, match="scontrol: does not list all nodes"):
+        client.all_nodes()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "true",
+        "echo what",
+        f"printf '{RESERVATION}'",
+        f"echo '{RESERVATION}'; echo ReservationName=b",
+        "echo 'ReservationName=a StartTime=17'",
+    ],
+)
+def test_part_of_an_answer_is_not_that_nothing_is_reserved(script, slurm):
+    """The gate would overlap the reservations of others."""
+    slurm("scontrol", script)
+    with pytest.raises(UserError, match="scontrol: does not list all reservations"):
+        client.reservations()
+
+
+def test_slurm_says_that_nothing_is_reserved(slurm):
+    slurm("scontrol", "echo 'No reservations in the system'")
+    assert client.reservations() == {}
