@@ -408,6 +408,28 @@ def _in_group(uid: int, gid: int) -> bool:
         return False
 
 
+def group_members(folder: Path) -> list[str]:
+    """The users of the group that may write to a folder; empty if it is the owner's alone."""
+    found = folder.stat()
+    if not found.st_mode & stat.S_IWGRP:
+        return []
+    try:
+        members = set(grp.getgrgid(found.st_gid).gr_mem)
+    except KeyError:
+        return []
+    users = pwd.getpwall()
+    primary = {user.pw_name for user in users if user.pw_gid == found.st_gid}
+    return sorted(primary | {name for name in members if _exists(name)})
+
+
+def _exists(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
+
+
 def _plain(part: str, path: Path) -> str:
     if part in ("..", ".", "") or "/" in part or "\0" in part:
         raise Refused(path, "refused: it leads out of its folder")

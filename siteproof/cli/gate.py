@@ -5,37 +5,34 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import nodesets
+from siteproof import files, nodesets
 from siteproof.checks import session
-from siteproof.cli.shared import json_option, print_left_out, which_answers
+from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
+from siteproof.cli.shared import json_option, print_left_out, print_text, which_answers
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.export import documents
-from siteproof.gate import act
+from siteproof.gate import act, log
 from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster, Plan, Refusal, Wish, reservation_name
-from siteproof.gate.decision import (
-    KEEP_OUT,
-    STATES,
-    UNTESTED,
-    Share,
-    condemned,
-    decide,
-    out_of_service,
-)
+from siteproof.gate.decision import KEEP_OUT, STATES, Ruling, condemned, decide, out_of_service
 from siteproof.gate.reports import reports, waived
+from siteproof.gate.service import Place
 from siteproof.record.finding import Finding
 from siteproof.record.pair_units import PEER
-from siteproof.schema.yamlfile import clip
+from siteproof.record.samples import PUBLISHED
 from siteproof.slurm import client
 from siteproof.slurm.records import Node
+from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording.findings import few, fulls, sentence, sentences, warning
 
@@ -43,19 +40,12 @@ _USERS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*
 _LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
 MAX_REASONS = 3  # of a node
 CAPACITY_LIMIT = Fraction(1, 4)
-FAULT_OF_CHECK = "the fault is probably not in the nodes; if it is, add"
-CAPACITY = "few nodes would be left for users; if they are enough, add"
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to act."""
-
-    apply: bool
-    limit: Fraction
-    capacity: Fraction
-    certain: bool
-    again: tuple[str, ...]
+FAULT_OF_CHECK = "the fault is probably not in the nodes"
+CAPACITY = "few nodes would be left for users"
+NOTHING = "nothing was changed"
+HANDED_OVER = "Slurm refuses these to you; they are for somebody with the right:"
+MANY_OPERATORS = 50  # a larger group is one of users, who must not run jobs on sick nodes
+NOT_REPEATED = ("apply", "retest", "release", "certain", "as_json", "options")
 
 
 @click.command()
@@ -99,7 +89,8 @@ class Options:
     "--users",
     default="",
     metavar="NAMES",
-    help="Who may run jobs in the reservation; without it you and root.",
+    help="Who may run jobs in the reservation; without it you, root, and the group that may write "
+    "to perflogs/SYSTEM.",
 )
 @click.option(
     "--beside",
@@ -111,7 +102,9 @@ class Options:
 )
 @json_option("gate")
 @click.argument("options", metavar="[-- REFRAME OPTIONS]", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
 def gate(
+    context: click.Context,
     system: str,
     since: str,
     campaign: str,
@@ -133,7 +126,7 @@ def gate(
 
     The quarantine is a Slurm reservation, because a drained node cannot be tested. Nodes that
     others have drained or reserved are left alone. perflogs/SYSTEM/gate.jsonl records what was
-    done.
+    done. The last three lines are: what was done, which nodes stay out and why, the next command.
 
     Exit code: 0 all nodes go back; 1 some stay out, or the gate refused; 2 wrong usage or input;
     3 nothing was measured.
@@ -149,25 +142,48 @@ def gate(
     _check_options(acts, options, as_of, as_json)
     share = _share("--limit", limit)
     most = _share("--capacity", capacity) if capacity else max(share, CAPACITY_LIMIT)
-    chosen = Options(apply, share, most, certain, options)
-    judged = judge_system(system, since=since, name=campaign, as_of=as_of)
-    scene = _scene(judged, _states(keep_out), Wish(_who(users), judged.chosen, drain, overlapping))
+    chosen = Options(apply, share, most, certain, options, _given(context))
+
+    def decided() -> tuple[Judgement, Scene]:
+        judged = judge_system(system, since=since, name=campaign, as_of=as_of)
+        wish = _wish(judged, users, drain, overlapping)
+        return judged, _scene(judged, _states(keep_out), wish)
+
+    judged, scene = decided()
     print_left_out(judged.sessions)
     if as_json:
         record = _record(judged, scene, chosen)
         click.echo(documents.dumps(record))
         raise SystemExit(record["exit_code"])
-    if _nothing_measured(judged, scene):
-        still = " that still counts" if judged.samples else ""
-        click.echo(f"nothing was measured{still}: {judged.chosen}; run 'reframe -c checks/ -r'")
+    if not _measured(judged):
+        click.echo(f"nothing was measured: {judged.chosen}; next: reframe -c checks/ -r")
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
-        work = _retest if retest else _release if release else _quarantine
-        code = work(judged, scene, chosen)
+        run = _retest if retest else _release if release else _quarantine
+        work = run(judged, scene, chosen)
     except Refusal as refusal:
-        click.echo(f"siteproof: {harmless(str(refusal))}", err=True)
-        code = ExitCode.FAIL
-    raise SystemExit(code)
+        work = Work(ExitCode.FAIL, "", tuple(acts), refused=str(refusal))
+    if retest and apply:
+        judged, scene = decided()  # with what the test has measured
+    print_answer(judged, scene, chosen, work)
+    raise SystemExit(work.code)
+
+
+def _given(context: click.Context) -> list[tuple[str, ...]]:
+    """The options of the command line that the next command needs, too, each with its value."""
+    found: list[tuple[str, ...]] = []
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not given or name in NOT_REPEATED:
+            continue
+        value = context.params[name]
+        if isinstance(value, bool):
+            found.append((option.opts[0],))
+        else:
+            several = value if isinstance(value, tuple) else [value]
+            found += [(option.opts[0], one) for one in several]
+    return found
 
 
 def _check_options(acts: list[str], options: tuple[str, ...], as_of: str, as_json: bool) -> None:
@@ -208,9 +224,9 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
     )
 
 
-def _nothing_measured(judged: Judgement, scene: Scene) -> bool:
-    rulings = scene.decision.rulings.values()
-    return not judged.samples or all(ruling.state == UNTESTED for ruling in rulings)
+def _measured(judged: Judgement) -> bool:
+    """Whether anything was measured here, and not only published by others."""
+    return any(sample.header.mode != PUBLISHED for sample in judged.samples)
 
 
 def _record(judged: Judgement, scene: Scene, chosen: Options) -> dict[str, Any]:
@@ -221,32 +237,46 @@ def _record(judged: Judgement, scene: Scene, chosen: Options) -> dict[str, Any]:
         scene = scene.seen(cluster)
     decision = scene.decision
     rulings = decision.rulings.values()
+    out = [ruling for ruling in rulings if not ruling.back]
+    left = {node: why for plan in plans for node, why in plan.left_alone.items()}
+    places = act.places(scene, cluster, left)
+    refused, _ = _refused(judged, scene, chosen, cluster)
     return {
         **documents.head(scene.system, judged.chosen),
         "exit_code": int(_decided(judged, scene)),
         "back": str(decision.back),
         "out": str(decision.out),
-        "refused": _refused(judged, scene, chosen, cluster) or silent,
-        "nodes": [
-            {
-                "node": ruling.node,
-                "state": ruling.state,
-                "back": ruling.back,
-                "waived": [why.record() for why in ruling.waived],
-                "findings": [why.record() for why in ruling.findings],
-            }
-            for ruling in rulings
-        ],
+        "refused": refused or silent,
+        "nodes": [_node_record(decision.rulings[place.node], place) for place in places],
         "commands": [shlex.join(c.argv) for plan in plans for c in plan.commands],
-        "left_alone": [why.record() for plan in plans for why in plan.left_alone.values()],
-        "findings": [why.record() for r in rulings if not r.back for why in r.findings],
+        "left_alone": [why.record() for why in left.values()],
+        "kept": [why.record() for plan in plans for why in plan.kept.values()],
+        "findings": [why.record() for ruling in out for why in ruling.findings],
+    }
+
+
+def _node_record(ruling: Ruling, place: Place) -> dict[str, Any]:
+    return {
+        "node": ruling.node,
+        "state": ruling.state,
+        "back": ruling.back,
+        "service": place.service.name.lower(),
+        "since": _iso(place.since),
+        "waived": [why.record() for why in ruling.waived],
+        "findings": [why.record() for why in ruling.findings],
     }
 
 
 def _decided(judged: Judgement, scene: Scene) -> ExitCode:
-    if _nothing_measured(judged, scene):
+    if not _measured(judged):
         return ExitCode.INCOMPLETE
     return ExitCode.FAIL if scene.decision.out else ExitCode.PASS
+
+
+def _iso(moment: float | None) -> str | None:
+    if moment is None or moment == inf:
+        return None
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
 
 
 def _planned(scene: Scene) -> tuple[Cluster | None, list[Plan], str]:
@@ -260,8 +290,10 @@ def _planned(scene: Scene) -> tuple[Cluster | None, list[Plan], str]:
         return None, [], str(error)
 
 
-def _refused(judged: Judgement, scene: Scene, chosen: Options, cluster: Cluster | None) -> str:
-    """Why --apply would keep too many nodes out; empty if it would not."""
+def _refused(
+    judged: Judgement, scene: Scene, chosen: Options, cluster: Cluster | None
+) -> tuple[str, tuple[str, ...]]:
+    """Why --apply would keep too many nodes out, and the options that allow it; empty if not."""
     out_now = nodesets.of()
     if cluster:
         names = map(reservation_name, scene.partitions)
@@ -271,150 +303,144 @@ def _refused(judged: Judgement, scene: Scene, chosen: Options, cluster: Cluster 
         nodes = judged.site.expected(judged.site.partition(name).role)
         new[name] = condemned(scene.decision, nodes, out_now)
         total[name] = out_of_service(scene.decision, nodes, out_now)
-    texts = [_too_many(new, chosen.limit, "measured nodes", "--limit", FAULT_OF_CHECK)]
-    texts.append(_too_many(total, chosen.capacity, "nodes", "--capacity", CAPACITY))
-    refused = "; ".join(filter(None, texts))
-    certain = scene.decision.certain.out
-    if refused and certain:
-        refused += f"; --certain keeps out those that are dead or gave a wrong answer: {certain}"
-    return refused
+    texts, allow = [], []
+    for shares, limit, what, option, reason in (
+        (new, chosen.limit, "measured nodes", "--limit", FAULT_OF_CHECK),
+        (total, chosen.capacity, "nodes", "--capacity", CAPACITY),
+    ):
+        many = {name: share for name, share in shares.items() if share.exceeds(limit)}
+        if not many:
+            continue
+        named = ", ".join(f"{s.count} of {s.of} {what} of {name}" for name, s in many.items())
+        worst = max(-(-100 * share.count // share.of) for share in many.values())
+        texts.append(f"{named} would stay out, more than {float(100 * limit):g} %, so {reason}")
+        allow += [option, f"{worst}%"]
+    return "; ".join(texts), tuple(allow)
 
 
-def _too_many(
-    shares: Mapping[str, Share], limit: Fraction, what: str, option: str, reason: str
-) -> str:
-    """Which partitions exceed a limit, and which option allows it."""
-    many = {name: share for name, share in shares.items() if share.exceeds(limit)}
-    if not many:
-        return ""
-    text = ", ".join(
-        f"{share.count} of {share.of} {what} of {name}" for name, share in many.items()
-    )
-    worst = max(-(-100 * share.count // share.of) for share in many.values())
-    return (
-        f"{text} would stay out, more than {float(100 * limit):g} %, so {reason} {option} {worst}%"
-    )
-
-
-def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
-    cluster, silent = (_look(scene), "") if chosen.apply else _look_if_possible(scene)
+def _quarantine(judged: Judgement, scene: Scene, chosen: Options) -> Work:
+    cluster, silent = (_look(scene), "") if chosen.apply else look_if_possible(scene)
     if cluster:
         scene = scene.seen(cluster)
     _print_rulings(judged, scene)
-    refused = _refused(judged, scene, chosen, cluster)
-    whole = scene
+    refused, allow = _refused(judged, scene, chosen, cluster)
+    code = ExitCode.FAIL if scene.decision.out else ExitCode.PASS
+    if refused and chosen.apply and not chosen.certain:
+        return Work(ExitCode.FAIL, "", refused=refused, allow=allow)
     if refused and chosen.certain:
         scene = replace(scene, decision=scene.decision.certain)
-    elif refused and chosen.apply:
-        raise Refusal(refused)
-    code, others = ExitCode.PASS, nodesets.of()
-    try:
-        code, others = _put(scene, cluster, chosen.apply, silent)
-        if cluster:
-            _print_passed(whole, cluster)
-    except Refusal as refusal:
-        if chosen.apply:
-            raise
-        refused = str(refusal)
-    if refused:
-        click.echo(harmless(f"{'refused' if chosen.apply else '--apply would refuse'}: {refused}"))
-    click.echo(f"{whole.decision}" + (f"; left alone: {others}" if others else ""))
-    return ExitCode.FAIL if whole.decision.out else code
-
-
-def _put(
-    scene: Scene, cluster: Cluster | None, apply: bool, silent: str
-) -> tuple[ExitCode, NodeSet]:
-    """Put nodes into quarantine, or print the commands; and the nodes that are left to others.
-
-    silent: why Slurm does not answer, without a cluster.
-    """
     if cluster is None:
-        if silent and scene.decision.out:
-            click.echo(
-                f"Slurm does not answer here ({silent}); "
-                "the commands assume that there is no quarantine yet:"
-            )
-        nobody = Cluster({node: Node(node) for node in scene.decision.out})
-        _print_plans(act.plan_quarantine(scene, nobody, {}))
-        return ExitCode.PASS, nodesets.of()
-    plans = act.plan_quarantine(scene, cluster, {})
-    if not apply:
-        _print_plans(plans)
-    _print_jobs(plans)
-    code = ExitCode.PASS
-    if apply:
-        code = _apply(scene, "quarantine", act.plan_quarantine, cluster)
-    return code, _left(plans)
-
-
-def _look_if_possible(scene: Scene) -> tuple[Cluster | None, str]:
-    """What Slurm reports; or nothing, and why it does not answer."""
-    if not scene.partitions:
-        return None, ""
+        _print_blind(scene, silent)
+        return Work(code, "nothing was changed", refused=refused, allow=allow)
     try:
-        return act.look(), ""
-    except UserError as error:
-        return None, clip(error.what.partition(";")[0])
+        plans = act.plan_quarantine(scene, cluster, {})
+        _print_jobs(plans)
+        if chosen.apply:
+            work = _apply(scene, "quarantine", act.plan_quarantine, cluster)
+        else:
+            _print_plans(plans)
+            work = Work(ExitCode.PASS, _so_far(scene), cluster=cluster, left_alone=_left(plans))
+            work = replace(work, handed_over=_handed_over(scene, plans))
+    except Refusal as refusal:
+        return Work(ExitCode.FAIL, "", refused=str(refusal))
+    partly = f"; {work.done}" if refused and chosen.apply else ""
+    refused = f"{refused}{partly}"
+    return replace(work, code=code or work.code, refused=refused, allow=allow)
 
 
-def _left(plans: Mapping[str, Plan]) -> NodeSet:
-    return nodesets.of(n for plan in plans.values() for n in plan.left_alone)
+def _print_blind(scene: Scene, silent: str) -> None:
+    """The commands, where Slurm does not answer. silent: why."""
+    if silent and scene.decision.out:
+        click.echo(
+            f"Slurm does not answer here ({silent}); "
+            "the commands assume that there is no quarantine yet:"
+        )
+    nobody = Cluster({node: Node(node) for node in scene.decision.out})
+    _print_plans(act.plan_quarantine(scene, nobody, {}))
 
 
-def _release(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
+def _so_far(scene: Scene) -> str:
+    """What the gate has done on these samples before."""
+    quarantined, released = log.done(log.read(scene.log), scene.campaign)
+    done = _moved(quarantined, released)
+    return f"nothing was changed now; before, on these samples: {done}" if done else NOTHING
+
+
+def _handed_over(scene: Scene, plans: Mapping[str, Plan]) -> int:
+    """How many of the commands Slurm has refused to the user before."""
+    before = [r.get("command") for r in log.read(scene.log) if r.get("phase") == log.HANDED_OVER]
+    return sum(list(c.argv) in before for plan in plans.values() for c in plan.commands)
+
+
+def _moved(quarantined: NodeSet, released: NodeSet) -> str:
+    parts = [f"quarantined {quarantined}"] if quarantined else []
+    parts += [f"released {released}"] if released else []
+    return ", ".join(parts)
+
+
+def _left(plans: Mapping[str, Plan]) -> dict[str, Finding]:
+    return {node: why for plan in plans.values() for node, why in plan.left_alone.items()}
+
+
+def _release(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     cluster = _look(scene)
     if not (quarantines := act.quarantines(scene, cluster)):
-        click.echo("nothing is in quarantine")
-        return ExitCode.PASS
+        return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
     plans = act.plan_release(scene, cluster, {})
-    if chosen.apply:
-        code = _apply(scene, "release", act.plan_release, cluster)
-    else:
-        _print_plans(plans, "stays")
-        code = ExitCode.PASS
+    left = _left(plans)
     members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
-    stay = _left(plans)
-    freed, verb = members - stay, "freed" if chosen.apply and not code else "may be freed"
-    rest = f", {len(stay)} stay ({stay})" if stay else ""
-    click.echo(f"{len(freed)} of {len(members)} nodes {verb}{f' ({freed})' if freed else ''}{rest}")
-    return ExitCode.FAIL if stay else code
+    freed = members - nodesets.of(left)
+    code = ExitCode.FAIL if left else ExitCode.PASS
+    if chosen.apply:
+        work = _apply(scene, "release", act.plan_release, cluster)
+        return replace(work, code=code or work.code)
+    _print_plans(plans, "stays")
+    done = f"{len(freed)} of {count(len(members), 'node')} may be released"
+    return Work(code, f"nothing was changed; {done}", cluster=cluster, left_alone=left)
 
 
-def _retest(judged: Judgement, scene: Scene, chosen: Options) -> ExitCode:
+def _retest(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     cluster = _look(scene)
     quarantines = act.quarantines(scene, cluster)
     if not quarantines:
-        click.echo("nothing is in quarantine")
-        return ExitCode.PASS
-    plans, code = act.plan_resume(scene, cluster, {}), ExitCode.PASS
+        return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
+    plans = act.plan_resume(scene, cluster, {})
+    work = Work(ExitCode.PASS, "nothing was changed", cluster=cluster, left_alone=_left(plans))
+    cannot = nodesets.of(work.left_alone)
     if not chosen.apply:
         _print_plans(plans)
     elif any(plan.commands for plan in plans.values()):
-        code = _apply(scene, "retest", act.plan_resume, cluster)
-        silent = act.wait_until_they_answer(
-            str(nodesets.of(n for r in quarantines.values() for n in r.nodes))
-        )
+        work = _apply(scene, "retest", act.plan_resume, cluster)
+        members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
+        silent = act.wait_until_they_answer(str(members))
         _print_left(silent)
+        drained = [n.name for n in act.look().nodes.values() if n.state.taken_out]
+        cannot = nodesets.of([*cannot, *silent, *drained])
+    if work.failed:
+        return work
+    return _test(judged, scene, chosen, work, {n: r.nodes - cannot for n, r in quarantines.items()})
+
+
+def _test(
+    judged: Judgement, scene: Scene, chosen: Options, work: Work, sets: Mapping[str, NodeSet]
+) -> Work:
+    """Test nodes inside their quarantine, by partition, or print the commands that do."""
     newest = max((s.header for s in judged.samples), key=lambda h: h.order)
     mode = newest.mode or judged.site.system.mode
-    for name, reservation in quarantines.items():
-        nodes = reservation.nodes - nodesets.of(plans[name].left_alone)
-        if not nodes or code:
-            continue
-        partition = f"{scene.system}:{name}"
-        argv = _reframe(partition, mode, nodes, reservation.name, chosen.again)
-        code = _run_again(scene, argv, newest.campaign, chosen.apply)
-    click.echo(_next(judged, newest.campaign))
-    return code
-
-
-def _run_again(scene: Scene, argv: list[str], campaign: str, apply: bool) -> ExitCode:
-    """Print the command that tests a quarantine, and run it if that is wanted."""
+    campaign = newest.campaign
     named = f"SITEPROOF_CAMPAIGN={shlex.quote(campaign)} " if campaign else ""
-    click.echo(f"{named}{shlex.join(argv)}")
-    failed = apply and act.retest(scene, argv, campaign)
-    return ExitCode.FAIL if failed else ExitCode.PASS
+    code = work.code
+    for name, nodes in sets.items():
+        if not nodes:
+            continue
+        reservation = reservation_name(name)
+        argv = _reframe(f"{scene.system}:{name}", mode, nodes, reservation, chosen.again)
+        click.echo(f"{named}{shlex.join(argv)}")
+        if chosen.apply and act.retest(scene, argv, campaign, reservation, nodes):
+            code = ExitCode.FAIL
+    tested = nodesets.of(node for nodes in sets.values() for node in nodes)
+    done = f"tested {tested or 'no node'} in quarantine" if chosen.apply else work.done
+    return replace(work, code=code, done=done)
 
 
 def _reframe(
@@ -423,13 +449,6 @@ def _reframe(
     """The command that tests nodes inside their reservation."""
     command = ["reframe", f"--system={partition}", "-c", "checks/", "-r", "--mode", mode]
     return [*command, "-S", f"nodes={nodes}", "-J", f"reservation={reservation}", *again]
-
-
-def _next(judged: Judgement, campaign: str) -> str:
-    """The command that decides again, with the samples of the retest."""
-    start = min(s.header.time for s in judged.samples)
-    which = f"--campaign {shlex.quote(campaign)}" if campaign else f"--since {start}"
-    return f"next: siteproof gate {which} --release"
 
 
 def _look(scene: Scene) -> Cluster:
@@ -449,16 +468,42 @@ def _look(scene: Scene) -> Cluster:
         ) from None
 
 
-def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> ExitCode:
+def _apply(scene: Scene, what: str, planner: act.Planner, seen: Cluster) -> Work:
     done = act.act(scene, what, planner, seen)
     _print_left(done.left_alone, "stays" if what == "release" else "left alone")
+    _print_kept(done.kept)
     for command in done.commands:
-        click.echo(f"done: {harmless(shlex.join(command.argv))}")
+        print_text(f"done: {shlex.join(command.argv)}")
+    if done.refused_users:
+        names = ",".join(done.refused_users)
+        print_text(f"warning: Slurm does not admit {names} to the reservation: see --users")
+    if done.handed_over:
+        click.echo(HANDED_OVER)
+        for command in done.handed_over:
+            print_text(shlex.join(command.argv))
     for error in done.errors:
-        click.echo(f"siteproof: {harmless(error)}", err=True)
-    if not done.commands and not done.errors:
-        click.echo("nothing to change")
-    return ExitCode.FAIL if done.errors else ExitCode.PASS
+        print_text(f"siteproof: {error}", err=True)
+    return Work(
+        ExitCode.FAIL if done.errors or done.handed_over else ExitCode.PASS,
+        _summary(done),
+        ("--apply",) if what == "quarantine" else (f"--{what}", "--apply"),
+        left_alone=done.left_alone,
+        handed_over=len(done.handed_over),
+        failed=bool(done.errors),
+    )
+
+
+def _summary(done: act.Done) -> str:
+    """What was done, in a line."""
+    moved = _moved(done.quarantined, done.released)
+    if not moved and done.commands:
+        moved = f"{count(len(done.commands), 'command')} done"
+    if done.errors:
+        return f"stopped by an error of Slurm; {moved or 'nothing was done'}"
+    if done.handed_over:
+        refused = f"{count(len(done.handed_over), 'command')} refused to you"
+        return f"{moved or 'nothing was done'}; {refused}"
+    return moved or "nothing to change"
 
 
 def _print_rulings(judged: Judgement, scene: Scene) -> None:
@@ -476,8 +521,6 @@ def _print_rulings(judged: Judgement, scene: Scene) -> None:
         for node in (n for n in result.nodes if n.waived):
             excuse = sentences(node.findings)
             click.echo(harmless(f"{node.node}  {result.id} does not count: {excuse}"))
-    click.echo(f"go back: {scene.decision.back or '-'}")
-    click.echo(f"stay out: {scene.decision.out or '-'}")
     if nowhere := scene.decision.out - nodesets.of(
         n for nodes in scene.partitions.values() for n in nodes
     ):
@@ -487,6 +530,7 @@ def _print_rulings(judged: Judgement, scene: Scene) -> None:
 def _print_plans(plans: Mapping[str, Plan], verb: str = "left alone") -> None:
     for plan in plans.values():
         _print_left(plan.left_alone, verb)
+        _print_kept(plan.kept)
         for command in plan.commands:
             click.echo(harmless(shlex.join(command.argv)))
 
@@ -494,6 +538,11 @@ def _print_plans(plans: Mapping[str, Plan], verb: str = "left alone") -> None:
 def _print_left(left: Mapping[str, Finding], verb: str = "left alone") -> None:
     for node, why in sorted(left.items()):
         click.echo(harmless(f"{node}  {verb}: {sentence(why)}"))
+
+
+def _print_kept(kept: Mapping[str, Finding]) -> None:
+    for node, why in sorted(kept.items()):
+        print_text(f"{node}  {sentence(why)}")
 
 
 def _print_jobs(plans: Mapping[str, Plan]) -> None:
@@ -507,12 +556,6 @@ def _print_jobs(plans: Mapping[str, Plan]) -> None:
     )
     for job in client.jobs_on(str(new)) if new else []:
         click.echo(f"still runs there, as a reservation ends no job: {job}")
-
-
-def _print_passed(scene: Scene, cluster: Cluster) -> None:
-    members = nodesets.of(n for r in act.quarantines(scene, cluster).values() for n in r.nodes)
-    if passed := members & scene.decision.passed:
-        click.echo(f"in quarantine and passed: {passed}; 'siteproof gate --release' frees them")
 
 
 def _states(text: str) -> list[str]:
@@ -529,12 +572,25 @@ def _share(option: str, text: str) -> Fraction:
     return Fraction(match[1]) / 100
 
 
-def _who(text: str) -> str:
-    users = text or ",".join(dict.fromkeys([session.user(), "root"]))
-    if not _USERS.fullmatch(users):
+def _wish(judged: Judgement, users: str, drain: bool, overlapping: tuple[str, ...]) -> Wish:
+    if users and not _USERS.fullmatch(users):
         raise UserError(
             "--users",
             f"'{harmless(users)}' is not a list of users",
             "names, with commas between them",
         )
-    return users
+    chosen, colleagues = users.split(","), []
+    if not users:
+        chosen = list(dict.fromkeys([session.user(), "root"]))
+        colleagues = [user for user in _operators(judged) if user not in chosen]
+    return Wish(chosen, judged.chosen, drain, overlapping, colleagues)
+
+
+def _operators(judged: Judgement) -> list[str]:
+    """The members of the group that may write to the system's perflogs, if they are few."""
+    try:
+        members = files.group_members(files.perflogs() / judged.site.system.system)
+    except OSError:
+        return []
+    named = [user for user in members if _USERS.fullmatch(user)]
+    return named if len(named) <= MANY_OPERATORS else []

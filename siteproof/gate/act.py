@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets
 from siteproof.errors import UserError
-from siteproof.gate import commands, log
+from siteproof.gate import commands, log, service
 from siteproof.gate.commands import Cluster, Command, Plan, Refusal, Wish
 from siteproof.gate.decision import Decision
+from siteproof.gate.service import Place, Quarantine
 from siteproof.record.finding import Finding
 from siteproof.slurm import client
 from siteproof.slurm.records import Reservation
@@ -62,11 +64,32 @@ class Scene:
 
 @dataclass
 class Done:
-    """What was done, what went wrong, and what was left alone."""
+    """What was done, what went wrong, and what was left alone.
+
+    handed_over: the commands for which the user lacks the right. refused_users: who could not be
+    admitted to a quarantine.
+    """
 
     commands: list[Command] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     left_alone: dict[str, Finding] = field(default_factory=dict)
+    kept: dict[str, Finding] = field(default_factory=dict)
+    handed_over: list[Command] = field(default_factory=list)
+    refused_users: Sequence[str] = ()
+
+    @property
+    def quarantined(self) -> NodeSet:
+        """The nodes that were put into a quarantine."""
+        return _all(command.added for command in self.commands)
+
+    @property
+    def released(self) -> NodeSet:
+        """The nodes that were taken out of one."""
+        return _all(command.released for command in self.commands)
+
+
+def _all(sets: Iterable[str]) -> NodeSet:
+    return nodesets.of(node for text in sets for node in nodesets.parse(text))
 
 
 Planner = Callable[[Scene, Cluster, Mapping[str, Finding]], dict[str, Plan]]
@@ -120,18 +143,37 @@ def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -
     records = log.read(scene.log)
     plans = {}
     for name, reservation in quarantines(scene, cluster).items():
-        put_in = log.put_in(records, reservation.name)
-        tested = [n for n, since in put_in.items() if scene.measured.get(n, 0) >= since]
+        inside = _inside(scene, records, reservation)
         plans[name] = commands.release(
-            scene.decision, cluster, reservation, nodesets.of(put_in), nodesets.of(tested), moved
+            scene.decision, cluster, reservation, nodesets.of(inside.since), inside.tested, moved
         )
     return plans
+
+
+def _inside(scene: Scene, records: list[dict[str, Any]], reservation: Reservation) -> Quarantine:
+    put_in = log.put_in(records, reservation.name)
+    since = {n: max(moment, reservation.start) for n, moment in put_in.items()}
+    tested = [n for n, moment in since.items() if scene.measured.get(n, 0) >= moment]
+    return Quarantine(reservation, since, nodesets.of(tested))
+
+
+def places(scene: Scene, cluster: Cluster | None, left_alone: Mapping[str, Finding]) -> list[Place]:
+    """The place of each node of the inventory, as Slurm has it now."""
+    inside = []
+    if cluster:
+        records = log.read(scene.log)
+        names = map(commands.reservation_name, scene.partitions)
+        known = [cluster.reservations[name] for name in names if name in cluster.reservations]
+        own = [one for one in known if log.made_by_us(records, one)]
+        inside = [_inside(scene, records, reservation) for reservation in own]
+    in_slurm = nodesets.of(n for nodes in scene.partitions.values() for n in nodes)
+    return service.places(scene.decision, in_slurm, cluster, inside, left_alone)
 
 
 def plan_resume(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
     """What would make the quarantined nodes run jobs of their reservation, by partition."""
     return {
-        name: commands.resume(cluster, reservation, moved)
+        name: commands.resume(cluster, reservation, scene.user, moved)
         for name, reservation in quarantines(scene, cluster).items()
     }
 
@@ -157,6 +199,7 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
         plans = planner(scene, now, commands.changed(seen, now, about))
         for plan in plans.values():
             done.left_alone |= plan.left_alone
+            done.kept |= plan.kept
         if any(plan.commands for plan in plans.values()):
             journal.add(
                 _record(scene, what, phase="plan")
@@ -174,34 +217,70 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
 def _run_all(
     scene: Scene, what: str, planned: Iterable[Command], journal: log.Log, done: Done
 ) -> None:
-    """Run one partition's commands, up to the first error: the rest depend on it."""
+    """Run one partition's commands, up to the first error: the rest depend on it.
+
+    Those for which the user lacks the right are handed over instead.
+    """
     for command in planned:
-        record = _record(scene, what) | {
-            "what": command.what,
-            "reservation": command.reservation,
-            "nodes": command.nodes,
-            "added": command.added,
-            "command": list(command.argv),
-        }
-        journal.add({**record, "phase": "before"})
-        outcome = _outcome(command, client.change(command.argv))
-        journal.add({**record, **_now(), "phase": "after", **outcome.record()})
-        if outcome.error:
+        if _lacks_right(command, done.handed_over):
+            _hand_over(scene, what, command, journal, done)
+            continue
+        outcome = _run(scene, what, command, journal)
+        if outcome.error and command.instead and not outcome.perhaps:
+            command = replace(command, argv=command.instead, instead=())
+            outcome = _run(scene, what, command, journal)
+            if not outcome.error:
+                done.refused_users = scene.wish.colleagues
+        if outcome.denied:
+            _hand_over(scene, what, command, journal, done)
+        elif outcome.error:
             done.errors.append(f"{shlex.join(command.argv)}: {outcome.error}")
             return
-        done.commands.append(command)
+        else:
+            done.commands.append(command)
+
+
+def _lacks_right(command: Command, denied: Sequence[Command]) -> bool:
+    """Whether Slurm would deny it: who may not change reservations may not change nodes either."""
+    return any(command.of_nodes or not other.of_nodes for other in denied)
+
+
+def _run(scene: Scene, what: str, command: Command, journal: log.Log) -> Outcome:
+    record = _command_record(scene, what, command)
+    journal.add({**record, "phase": "before"})
+    outcome = _outcome(command, client.change(command.argv))
+    journal.add({**record, **_now(), "phase": "after", **outcome.record()})
+    return outcome
+
+
+def _hand_over(scene: Scene, what: str, command: Command, journal: log.Log, done: Done) -> None:
+    """Leave a command to somebody who has the right; the log knows the reservation as ours."""
+    journal.add({**_command_record(scene, what, command), "phase": log.HANDED_OVER})
+    done.handed_over.append(command)
+
+
+def _command_record(scene: Scene, what: str, command: Command) -> dict[str, object]:
+    return _record(scene, what) | {
+        "what": command.what,
+        "reservation": command.reservation,
+        "nodes": command.nodes,
+        "added": command.added,
+        "released": command.released,
+        "command": list(command.argv),
+    }
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What became of a command. perhaps: nobody knows; the next gate looks it up.
 
-    start: of a reservation that was created.
+    denied: the user lacks the right. start: of a reservation that was created.
     """
 
     error: str = ""
     perhaps: bool = False
     start: int | None = None
+    denied: bool = False
 
     def record(self) -> dict[str, object]:
         """For the log."""
@@ -213,7 +292,7 @@ class Outcome:
 def _outcome(command: Command, failure: client.Failure | None) -> Outcome:
     """What became of a command, as Slurm has it now: silence is not a no."""
     if failure and failure.certain:
-        return Outcome(str(failure))
+        return Outcome(str(failure), denied=failure.cause is client.Cause.DENIED)
     if not failure and command.what not in ("create", "update"):
         return Outcome()
     try:
@@ -229,9 +308,16 @@ def _outcome(command: Command, failure: client.Failure | None) -> Outcome:
     return Outcome(start=reservation.start if created and reservation else None)
 
 
-def retest(scene: Scene, argv: Sequence[str], campaign: str) -> int:
-    """Run ReFrame inside a quarantine, with the same output. Returns its exit code."""
-    record = _record(scene, "retest") | {"what": "reframe", "command": list(argv)}
+def retest(
+    scene: Scene, argv: Sequence[str], campaign: str, reservation: str, nodes: NodeSet
+) -> int:
+    """Run ReFrame on nodes of a quarantine, with the same output. Returns its exit code."""
+    record = _record(scene, "retest") | {
+        "what": log.TESTED,
+        "reservation": reservation,
+        "nodes": str(nodes),
+        "command": list(argv),
+    }
     with log.held(scene.log, wait=True) as journal:
         journal.add({**record, "phase": "before"})
     own = Path(sys.executable).with_name("reframe")

@@ -67,9 +67,10 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Command:
-    """One scontrol command: what it is (create, update, delete, comment, drain, resume).
+    """One scontrol command: what it is (create, update, users, delete, comment, drain, resume).
 
-    added: the nodes that it puts into the reservation.
+    added, released: the nodes that it puts into the reservation, or takes out of it. instead: what
+    to run where Slurm refuses argv.
     """
 
     what: str
@@ -77,24 +78,40 @@ class Command:
     nodes: str
     reservation: str = ""
     added: str = ""
+    released: str = ""
+    instead: tuple[str, ...] = ()
+
+    @property
+    def of_nodes(self) -> bool:
+        """Whether it needs the right to change nodes, which operators do not have."""
+        return self.what in ("comment", "drain", "resume")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do to one partition's nodes, and which nodes are left alone, with the reason."""
+    """What to do to one partition's nodes, and which nodes are left alone, with the reason.
+
+    kept: the nodes whose comment is somebody else's, and stays.
+    """
 
     commands: Sequence[Command] = ()
     left_alone: Mapping[str, Finding] = field(default_factory=dict)
+    kept: Mapping[str, Finding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How to quarantine. may_overlap: reservations of others that ours may overlap."""
+    """How to quarantine. users: who may run jobs inside.
 
-    users: str
+    colleagues: the same, unless Slurm refuses them. may_overlap: reservations of others that ours
+    may overlap.
+    """
+
+    users: Sequence[str]
     campaign: str
     drain: bool = False
     may_overlap: Collection[str] = ()
+    colleagues: Sequence[str] = ()
 
 
 class Standing(Enum):
@@ -175,22 +192,27 @@ def quarantine(
     commands += _comments(texts, cluster)
     if wish.drain:
         commands += _drains(texts, cluster)
-    return Plan(commands, left)
+    return Plan(commands, left, _kept(texts, cluster))
 
 
 def _create(name: str, nodes: NodeSet, wish: Wish) -> Command:
-    words = (
-        "scontrol",
-        "create",
-        "reservation",
-        f"ReservationName={name}",
-        "StartTime=now",
-        "Duration=UNLIMITED",
-        f"Users={wish.users}",
-        f"Nodes={nodes}",
-        "Flags=MAINT,IGNORE_JOBS",
-    )
-    return Command("create", words, str(nodes), name, str(nodes))
+    def words(users: Sequence[str]) -> tuple[str, ...]:
+        return (
+            "scontrol",
+            "create",
+            "reservation",
+            f"ReservationName={name}",
+            "StartTime=now",
+            "Duration=UNLIMITED",
+            f"Users={','.join(users)}",
+            f"Nodes={nodes}",
+            "Flags=MAINT,IGNORE_JOBS",
+        )
+
+    # Slurm refuses all users where it does not know one of them, or where one has no account.
+    instead = words(wish.users) if wish.colleagues else ()
+    argv = words([*wish.users, *wish.colleagues])
+    return Command("create", argv, str(nodes), name, str(nodes), instead=instead)
 
 
 def _drains(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
@@ -220,10 +242,11 @@ def release(
     if not passed:
         return Plan((), left)
     name = reservation.name
+    delete = ("scontrol", "delete", f"ReservationName={name}")
     commands = [
-        _resize(name, stay)
+        _resize(name, stay, released=passed)
         if stay
-        else Command("delete", ("scontrol", "delete", f"ReservationName={name}"), str(passed), name)
+        else Command("delete", delete, str(passed), name, released=str(passed))
     ]
     known = [cluster.nodes[n] for n in passed if n in cluster.nodes]
     if bare := [n.name for n in known if n.comment.startswith(MARK)]:
@@ -231,14 +254,20 @@ def release(
     return Plan(commands + _resume(known), left)
 
 
-def resume(cluster: Cluster, reservation: Reservation, moved: Mapping[str, Finding]) -> Plan:
-    """Make the reservation's nodes able to run its jobs; those that others took out stay so."""
+def resume(
+    cluster: Cluster, reservation: Reservation, user: str, moved: Mapping[str, Finding]
+) -> Plan:
+    """Make the reservation's nodes able to run the user's jobs; what others took out stays so."""
     known = [cluster.nodes[n] for n in reservation.nodes - nodesets.of(moved) if n in cluster.nodes]
-    left = {n: _unknown(n) for n in reservation.nodes if n not in cluster.nodes}
+    left = {n: unknown(n) for n in reservation.nodes if n not in cluster.nodes}
     left |= {n: why for n, why in moved.items() if n in reservation.nodes}
     out = (Standing.BY_SLURM, Standing.BY_PERSON, Standing.DEAD)
-    left |= {n.name: _taken_out(n) for n in known if standing(n) in out}
-    return Plan(_resume(known), left)
+    left |= {n.name: taken_out(n) for n in known if standing(n) in out}
+    name = reservation.name
+    words = ("scontrol", "update", f"ReservationName={name}", f"Users+={user}")
+    may = not reservation.users or user in reservation.users
+    admit = [] if may else [Command("users", words, str(reservation.nodes), name)]
+    return Plan(admit + _resume(known), left)
 
 
 def lack(command: Command, cluster: Cluster) -> str:
@@ -248,12 +277,21 @@ def lack(command: Command, cluster: Cluster) -> str:
         found = str(reservation.nodes) if reservation else "no such reservation"
         wrong = found != command.nodes
         return f"Slurm has {found} where {command.nodes} was requested" if wrong else ""
+    if command.what == "users":
+        return _lacks_user(command, cluster)
     if command.what == "delete":
         there = command.reservation in cluster.reservations
         return f"reservation {command.reservation} is still there" if there else ""
     nodes = [cluster.nodes[n] for n in nodesets.parse(command.nodes) if n in cluster.nodes]
     kept = nodesets.of(node.name for node in nodes if not _has(command, node))
     return f"{command.what} is not in force on {kept}" if kept else ""
+
+
+def _lacks_user(command: Command, cluster: Cluster) -> str:
+    reservation = cluster.reservations.get(command.reservation)
+    user = command.argv[-1].removeprefix("Users+=")
+    there = reservation is not None and user in reservation.users
+    return "" if there else f"{user} is not among the reservation's users"
 
 
 def _has(command: Command, node: Node) -> bool:
@@ -295,13 +333,18 @@ def state_of(node: Node) -> str:
     return "+".join(sorted(node.state.words)).lower()
 
 
-def _taken_out(node: Node) -> Finding:
-    by_slurm = standing(node) is Standing.BY_SLURM
-    kind = Kind.TAKEN_OUT_BY_SLURM if by_slurm else Kind.TAKEN_OUT
-    return finding.of(kind, {"state": state_of(node)}, subject=node.name, message=node.reason)
+def taken_out(node: Node) -> Finding:
+    """That Slurm, a health check or a person has taken a node out of service."""
+    if standing(node) is Standing.BY_SLURM:
+        details, kind = {"state": state_of(node)}, Kind.TAKEN_OUT_BY_SLURM
+    else:
+        details, kind = {"state": state_of(node)}, Kind.TAKEN_OUT
+        details |= {"by": node.by} if node.by else {}
+    return finding.of(kind, details, subject=node.name, message=node.reason)
 
 
-def _unknown(node: str) -> Finding:
+def unknown(node: str) -> Finding:
+    """That Slurm does not have a node."""
     return Finding(Kind.UNKNOWN_TO_SLURM, node)
 
 
@@ -327,9 +370,9 @@ def _untouchable(
     """Why the gate must leave a node alone; None if it need not."""
     known = cluster.nodes.get(node)
     if known is None:
-        return _unknown(node)
+        return unknown(node)
     if standing(known) in (Standing.BY_SLURM, Standing.BY_PERSON):
-        return _taken_out(known)
+        return taken_out(known)
     others = [r for r in cluster.holders(node) if r != name and r not in may_overlap]
     if others:
         return finding.of(Kind.RESERVED, {"reservations": ", ".join(others)}, subject=node)
@@ -351,9 +394,11 @@ def _why_kept(node: str, decision: Decision, cluster: Cluster, members: NodeSet)
     return finding.of(Kind.NOT_PASSED, {"state": ruling.state}, subject=node, message=shown)
 
 
-def _resize(name: str, nodes: NodeSet, added: NodeSet | str = "") -> Command:
+def _resize(
+    name: str, nodes: NodeSet, added: NodeSet | str = "", released: NodeSet | str = ""
+) -> Command:
     words = ("scontrol", "update", f"ReservationName={name}", f"Nodes={nodes}")
-    return Command("update", words, str(nodes), name, str(added))
+    return Command("update", words, str(nodes), name, str(added), str(released))
 
 
 def _comments(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
@@ -364,6 +409,16 @@ def _comments(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
         if (comment := cluster.nodes[n].comment) != words
         and (not comment or comment.startswith(MARK))
     ]
+
+
+def _kept(names: Iterable[str], cluster: Cluster) -> dict[str, Finding]:
+    """The comments that others have written."""
+    comments = {n: cluster.nodes[n].comment for n in names}
+    return {
+        n: Finding(Kind.COMMENT_KEPT, n, message=comment)
+        for n, comment in comments.items()
+        if comment and not comment.startswith(MARK)
+    }
 
 
 def _resume(nodes: Iterable[Node]) -> list[Command]:

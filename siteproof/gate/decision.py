@@ -110,12 +110,6 @@ class Decision:
         known = {node: ruling for node, ruling in self.rulings.items() if is_certain(ruling)}
         return Decision(known)
 
-    def __str__(self) -> str:
-        """The answer in a line."""
-        out = self.out
-        back = f"{len(self.back)} of {len(self.rulings)} nodes go back"
-        return f"{back}, {len(out)} stay out ({out})" if out else back
-
 
 def decide(
     reports: Mapping[str, NodeReport],

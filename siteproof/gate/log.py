@@ -15,6 +15,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from ClusterShell.NodeSet import NodeSet
+
 from siteproof import files, locks, nodesets
 from siteproof.errors import UserError
 from siteproof.slurm.records import Reservation
@@ -24,6 +26,8 @@ LARGEST = 256 * files.MIB  # some hundred thousand decisions
 LOCK = ".gate"  # in the same folder
 LOOK_EVERY = 0.2  # seconds
 LONGEST = 600  # seconds to wait for another gate: ten commands that Slurm does not answer
+HANDED_OVER = "handed over"  # the phase of a command that somebody with the right has to run
+TESTED = "reframe"  # what a record of a test inside a quarantine is about
 GRACE = 60  # seconds that a create may take after the gate has stopped to wait for it
 
 
@@ -120,16 +124,15 @@ def made_by_us(records: list[dict[str, Any]], found: Reservation) -> bool:
     """Whether the log has it that the gate made this reservation.
 
     Of a create that Slurm did not answer, or whose end is not in the log, it is the gate's if it
-    holds the same nodes, and began from then on.
+    holds the same nodes, and began from then on. A create that was handed over may begin at any
+    time from then on.
     """
-    open_ended: list[tuple[int, int, object]] = []  # begin, end, nodes
-    for record in records:
-        if record.get("what") != "create" or record.get("reservation") != found.name:
-            continue
-        moment = record.get("unix")
-        if type(moment) is not int:
-            continue
-        if record.get("phase") == "before":
+    open_ended: list[tuple[int, float, object]] = []  # begin, end, nodes
+    handed_over: list[tuple[int, float, object]] = []
+    for moment, record in _creates(records, found.name):
+        if record.get("phase") == HANDED_OVER:
+            handed_over.append((moment, inf, record.get("nodes")))
+        elif record.get("phase") == "before":
             open_ended.append((moment, moment, record.get("nodes")))
         elif record.get("perhaps") and open_ended:
             begin, _, nodes = open_ended.pop()
@@ -140,21 +143,54 @@ def made_by_us(records: list[dict[str, Any]], found: Reservation) -> bool:
             open_ended.pop()  # refused, or known by its start
     return any(
         begin - 1 <= found.start <= end + GRACE and nodes == str(found.nodes)
-        for begin, end, nodes in open_ended
+        for begin, end, nodes in [*open_ended, *handed_over]
     )
+
+
+def _creates(records: list[dict[str, Any]], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of each create of a reservation, with their times."""
+    for record in records:
+        if record.get("what") == "create" and record.get("reservation") == name:
+            moment = record.get("unix")
+            if type(moment) is int:
+                yield moment, record
 
 
 def put_in(records: list[dict[str, Any]], name: str) -> dict[str, float]:
     """The nodes that the gate has put, or tried to put, into the reservation of this name.
 
-    With the time of the last, in seconds since 1970; infinity where the log has none.
+    With the time of the last, in seconds since 1970; infinity where the log has none. Of a command
+    that was handed over it is the first test inside since then, as only then they were there.
     """
     nodes: dict[str, float] = {}
     for record in records:
-        if record.get("reservation") != name or not isinstance(record.get("added"), str):
+        if record.get("reservation") != name:
             continue
         moment = record.get("unix")
         since = float(moment) if type(moment) is int else inf
-        with suppress(ValueError):
-            nodes |= dict.fromkeys(nodesets.parse(record["added"]), since)
+        if record.get("what") == TESTED:
+            inside = _set(record.get("nodes"))
+            nodes |= {node: since for node in inside if nodes.get(node) == inf}
+        elif added := _set(record.get("added")):
+            at = inf if record.get("phase") == HANDED_OVER else since
+            nodes |= dict.fromkeys(added, at)
     return nodes
+
+
+def done(records: list[dict[str, Any]], samples_of: str) -> tuple[NodeSet, NodeSet]:
+    """The nodes that were quarantined, and that were released, on these samples."""
+    quarantined, released = nodesets.of(), nodesets.of()
+    for record in records:
+        if record.get("samples_of") != samples_of or record.get("phase") != "after":
+            continue
+        if not record.get("error"):
+            quarantined.update(_set(record.get("added")))
+            released.update(_set(record.get("released")))
+    return quarantined, released
+
+
+def _set(text: object) -> NodeSet:
+    """A node set of the log; empty if it is none."""
+    with suppress(ValueError):
+        return nodesets.parse(text if isinstance(text, str) else "")
+    return nodesets.of()

@@ -104,7 +104,7 @@ class Kind(StrEnum):
 
     # What the gate leaves alone
     UNKNOWN_TO_SLURM = "unknown_to_slurm"
-    TAKEN_OUT = "taken_out"  # state
+    TAKEN_OUT = "taken_out"  # state, by
     TAKEN_OUT_BY_SLURM = "taken_out_by_slurm"  # state: by Slurm itself, or a health check
     RESERVED = "reserved"  # reservations
     STATE_CHANGED = "state_changed"  # before, after
@@ -113,6 +113,7 @@ class Kind(StrEnum):
     NOT_PASSED = "not_passed"  # state
     NOT_RESPONDING = "not_responding"  # state
     NOT_TESTED_INSIDE = "not_tested_inside"
+    COMMENT_KEPT = "comment_kept"
 
     # What differs between two campaigns
     NOT_COMPARABLE = "not_comparable"  # role, differences

@@ -23,21 +23,26 @@ HOSTS_FORMAT = "%N|%n|%o"
 _STATE = re.compile(r" State=(\S+)(?=\s)")  # a blank must follow, or the line was cut within it
 # What people write comes last, and may hold what looks like a field. 25.05 ends with these.
 _LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationName)=")
-_STAMP = re.compile(r" \[[^\s\]]+@\d[\dT:.-]*\]")  # after a reason: who and when
+_STAMP = re.compile(r" \[([^\s\]]+)@\d[\dT:.-]*\]")  # after a reason: who and when
 _FIELD = re.compile(r" \w+=")
 _RESERVATION = re.compile(
-    r"ReservationName=(\S+) StartTime=(\d+) .*? Nodes=(\S*) NodeCnt=", re.DOTALL
+    r"ReservationName=(\S+) StartTime=(\d+) .*? Nodes=(\S*) NodeCnt=(?:[^\n]*? Users=(\S+))?",
+    re.DOTALL,
 )
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node in Slurm. reason, comment: what people or Slurm wrote; sinfo has no comment."""
+    """A node in Slurm. reason, comment: what people or Slurm wrote; sinfo has no comment.
+
+    by: the user who wrote the reason.
+    """
 
     name: str
     state: NodeState = node_state("IDLE")
     reason: str = ""
     comment: str = ""
+    by: str = ""
 
     def __str__(self) -> str:
         """State and reason in words."""
@@ -47,11 +52,15 @@ class Node:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A reservation. start: seconds since 1970, which with the name identifies it."""
+    """A reservation. start: seconds since 1970, which with the name identifies it.
+
+    users: who may run jobs in it; empty where accounts or groups decide.
+    """
 
     name: str
     start: int
     nodes: NodeSet
+    users: tuple[str, ...] = ()
 
 
 def parse_sinfo(text: str) -> dict[str, Node]:
@@ -103,32 +112,33 @@ def parse_nodes(text: str) -> dict[str, Node]:
     return found
 
 
-def _words(rest: str) -> tuple[str, str]:
-    """Reason and comment of a node."""
+def _words(rest: str) -> tuple[str, str, str]:
+    """Reason and comment of a node, and who wrote the reason."""
     match = _LAST.search(rest)
     if match is None:
-        return "", ""
-    reason, text = "", rest[match.start() :]
+        return "", "", ""
+    reason, by, text = "", "", rest[match.start() :]
     if match[1] == "Reason":
         reason, text = rest[match.end() :], ""
         if stamp := _STAMP.search(reason):
-            reason, text = reason[: stamp.start()], reason[stamp.end() :]
+            reason, by, text = reason[: stamp.start()], stamp[1], reason[stamp.end() :]
     following = _LAST.search(text)
     comment = text[following.end() :] if following and following[1] == "Comment" else ""
     # Ours holds no '=', so the next field ends it; of another's only the beginning matters.
     comment = _FIELD.split(comment, maxsplit=1)[0].strip() or comment.strip()
-    return harmless(reason.strip()), harmless(comment)
+    return harmless(reason.strip()), harmless(comment), harmless(by)
 
 
 def parse_reservations(text: str) -> dict[str, Reservation]:
     """Read `scontrol -o show reservations`, times in seconds. Raises UserError."""
     found = {}
-    for name, start, nodes in _RESERVATION.findall(text):
+    for name, start, nodes, users in _RESERVATION.findall(text):
         try:
             of_it = nodesets.parse("" if nodes == "(null)" else nodes)
         except ValueError as error:
             raise UserError("scontrol", f"reservation {harmless(name)}: {error}") from None
-        found[name] = Reservation(name, int(start), of_it)
+        may = () if users in ("", "(null)") else tuple(users.split(","))
+        found[name] = Reservation(name, int(start), of_it, may)
     return found
 
 

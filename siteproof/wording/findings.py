@@ -226,7 +226,8 @@ def _links(f: Fields) -> str:
 
 
 def _taken_out(f: Fields) -> str:
-    return f"{f.state}: {f.message}" if f.message else f"{f.state}"
+    state = f"{f.state} by {f.by}" if f.by else f"{f.state}"
+    return f"{state}: {f.message}" if f.message else state
 
 
 def _changed(f: Fields) -> str:
@@ -422,6 +423,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOT_PASSED: lambda f: f"{f.state}: {f.message or 'no reason given'}",
     Kind.NOT_RESPONDING: _taken_out,
     Kind.NOT_TESTED_INSIDE: "passed before, and was not measured in the quarantine",
+    Kind.COMMENT_KEPT: "keeps its comment: {f.message}",
     Kind.NOT_COMPARABLE: "not comparable on {f.role}: {f.differences}",
     Kind.NO_NODE_IN_BOTH: "not comparable on {f.role}: no node in both",
     Kind.ONLY_IN_ONE: "{f.subject}",

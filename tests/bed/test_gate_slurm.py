@@ -1,6 +1,7 @@
 """The gate on a real Slurm cluster: what it quarantines, tests, frees, and what it leaves alone."""
 
 import re
+import shlex
 import shutil
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -119,6 +120,11 @@ class Gate:
         return self.scontrol("show", "reservations"), nodes
 
 
+def answer(told):
+    """The last three lines: what was done, who stays out and why, the next command."""
+    return told.splitlines()[-3:]
+
+
 @pytest.fixture
 def gate(testbed, tmp_path):
     made = Gate(testbed, tmp_path)
@@ -138,12 +144,15 @@ def gate(testbed, tmp_path):
 def test_a_plan_shows_every_command_and_changes_nothing(gate):
     gate.measured()
     before = gate.everything()
-    told = gate(code=1)
+    told = gate("--campaign", "winter", code=1)
     assert f"ReservationName={NAME}" in told
     assert "'Nodes=node[003,006]'" in told
     refused = "2 of 8 measured nodes of compute would stay out, more than 10 %"
-    assert f"--apply would refuse: {refused}" in told
-    assert told.endswith("6 of 8 nodes go back, 2 stay out (node[003,006])\n")
+    assert answer(told) == [
+        f"--apply would refuse: {refused}, so the fault is probably not in the nodes",
+        "2 of 8 nodes stay out: node[003,006] FAILED (TB-PARAMETERS), still in service",
+        "next: siteproof gate --campaign winter --limit 25% --apply keeps all of them out",
+    ]
     assert gate.everything() == before
     assert gate.log == []
 
@@ -152,7 +161,7 @@ def test_above_the_limit_it_refuses_and_says_how(gate):
     gate.measured()
     before = gate.everything()
     told = gate("--apply", code=1)
-    assert "add --limit 25%" in told
+    assert answer(told)[2] == "next: siteproof gate --limit 25% --apply keeps all of them out"
     assert gate.everything() == before
     assert gate.log == []
 
@@ -172,8 +181,13 @@ def test_exactly_the_failed_nodes_are_reserved_tested_and_freed(gate, testbed):
     assert len(gate.log) == records
 
     told = gate("--release", "--apply", code=1)
-    assert "0 of 2 nodes freed, 2 stay (node[003,006])" in told
-    assert "TB-PARAMETERS" in told
+    assert answer(told) == [
+        "nothing to change",
+        "2 of 8 nodes stay out: node[003,006] FAILED (TB-PARAMETERS)",
+        "next: repair node[003,006]; siteproof gate --retest --apply",
+    ]
+    assert "     6  in service: node[001-002,004-005,007-008]\n" in told
+    assert re.search(r"     2  out: by us, since 20.* UTC, FAILED: node\[003,006\]\n", told)
 
     testbed.run(["ip", "link", "set", "eth0", "mtu", "1500"], node="node006")
     try:
@@ -193,9 +207,11 @@ def test_exactly_the_failed_nodes_are_reserved_tested_and_freed(gate, testbed):
     assert {s.header.campaign for s in found} == {"winter"}
 
     told = gate("--release", code=1)
-    assert "1 of 2 nodes may be freed (node003), 1 stay (node006)" in told
+    assert re.search(r"     1  passed and still in quarantine, since 20.* UTC: node003\n", told)
+    assert answer(told)[0] == "nothing was changed; 1 of 2 nodes may be released"
+    assert answer(told)[2] == "next: siteproof gate --release --apply"
     assert gate.reservations() == {NAME: "node[003,006]"}
-    assert "1 of 2 nodes freed (node003)" in gate("--release", "--apply", code=1)
+    assert answer(gate("--release", "--apply", code=1))[0] == "released node003"
     assert gate.reservations() == {NAME: "node006"}
     assert "Comment" not in gate.node("node003")
 
@@ -212,10 +228,22 @@ def test_the_last_node_takes_the_reservation_with_it(gate):
     gate.measured(bad=["node003"])
     gate("--apply", code=1)
     gate.measured(bad=[], session="s2")
-    assert "passed: node003; 'siteproof gate --release' frees" in gate("--apply", code=0)
+    told = gate("--campaign", "winter", "--apply", code=0)
+    assert answer(told) == [
+        "nothing to change",
+        "none of 8 nodes stays out",
+        "next: siteproof gate --campaign winter --release --apply",
+    ]
     assert gate.reservations() == {NAME: "node003"}
-    assert "1 of 1 nodes freed (node003)" in gate("--release", "--apply", code=0)
+    assert answer(gate("--campaign", "winter", "--release", "--apply", code=0)) == [
+        "released node003",
+        "none of 8 nodes stays out",
+        "next: siteproof accept winter --why TEXT",
+    ]
     assert gate.reservations() == {}
+    told = gate("--campaign", "winter", code=0)
+    before = "quarantined node003, released node003"
+    assert answer(told)[0] == f"nothing was changed now; before, on these samples: {before}"
     assert "nothing is in quarantine" in gate("--release", "--apply", code=0)
 
 
@@ -231,9 +259,12 @@ def test_a_dead_node_is_quarantined_and_freed_only_after_a_test_inside(gate, tes
     assert gate.reservations() == {NAME: "node005"}
     assert "node005" in told
     testbed.must("power-on", "node005")
-    assert "1 stay (node005)" in gate("--release", "--apply", code=1)
+    told = gate("--release", "--apply", code=1)
+    assert answer(told)[1] == (
+        "1 of 8 nodes stay out: node005 passed before, and was not measured in the quarantine"
+    )
     gate.measured(bad=[], session="s2")
-    assert "1 of 1 nodes freed (node005)" in gate("--release", "--apply", code=0)
+    assert answer(gate("--release", "--apply", code=0))[0] == "released node005"
 
 
 def test_what_others_have_drained_or_reserved_is_left_alone_and_named(gate):
@@ -242,9 +273,17 @@ def test_what_others_have_drained_or_reserved_is_left_alone_and_named(gate):
     gate.scontrol("update", "NodeName=node006", "Comment=bought = 2021")
     gate.reserve("class", "node005")
     told = gate("--limit", "100%", "--apply", "--drain", code=1)
-    assert "node003  left alone: drain+idle: bad $(DIMM), a=b" in told
+    assert "node003  left alone: drain+idle by root: bad $(DIMM), a=b" in told
+    assert "node006  keeps its comment: bought = 2021\n" in told
     assert "node005  left alone: in reservation class" in told
-    assert told.endswith("3 stay out (node[003,005-006]); left alone: node[003,005]\n")
+    assert "     1  out: by others, drain+idle by root: bad $(DIMM), a=b: node003\n" in told
+    assert answer(told) == [
+        "quarantined node006",
+        "3 of 8 nodes stay out: node003 drain+idle by root: bad $(DIMM), a=b; "
+        "node005 FAILED (TB-PARAMETERS), still in service, in reservation class; "
+        "node006 FAILED (TB-PARAMETERS)",
+        "next: repair node006; siteproof gate --limit 100% --drain --retest --apply",
+    ]
     assert gate.reservations() == {"class": "node005", NAME: "node006"}
     assert "Reason=bad $(DIMM), a=b" in gate.node("node003")
     assert "Comment=bought = 2021" in gate.node("node006")
@@ -257,7 +296,7 @@ def test_a_reservation_of_our_name_that_somebody_else_made_is_refused(gate):
     gate.reserve(NAME, "node008")
     told = gate(code=1)
     assert f"--apply would refuse: reservation {NAME} is not the gate's own" in told
-    assert told.endswith("7 of 8 nodes go back, 1 stay out (node003)\n")
+    assert answer(told)[1].startswith("1 of 8 nodes stay out: node003 FAILED")
     for words in (["--apply"], ["--release", "--apply"], ["--retest", "--apply"]):
         told = gate(*words, code=1)
         assert f"reservation {NAME} is not the gate's own" in told
@@ -270,8 +309,9 @@ def test_our_own_drains_are_resumed_for_a_retest(gate):
     assert "Reason=siteproof: FAILED" in gate.node("node003")
     told = gate("--retest", "--apply", "--", "-n", "HostParameters", code=0)
     assert "done: scontrol update NodeName=node003 State=RESUME" in told
-    assert "next: siteproof gate --campaign winter --release" in told
-    assert "1 of 1 nodes freed (node003)" in gate("--release", "--apply", code=0)
+    assert answer(told)[0] == "tested node003 in quarantine"
+    assert answer(told)[2] == "next: siteproof gate --release --apply"
+    assert answer(gate("--release", "--apply", code=0))[0] == "released node003"
 
 
 def test_a_job_that_still_runs_there_is_told(gate, testbed):
@@ -287,24 +327,41 @@ def test_a_job_that_still_runs_there_is_told(gate, testbed):
     testbed.run(["scancel", "--user=root"])
 
 
-def test_an_ordinary_user_is_told_that_slurm_refuses(gate, testbed):
-    home = testbed.path / "gate"
+def as_another_user(gate, testbed, user):
+    """Let a user whose home is not root's run the gate, on files of their own."""
+    home = testbed.path / f"gate-of-{user}"
     shutil.copytree(gate.sites, home / "sites")
     gate.sites, gate.data = home / "sites", home / "data"
     gate.data.mkdir()
     gate.measured(bad=["node003"])
-    testbed.run(["chown", "-R", "nobody", str(home)])
+    testbed.run(["chown", "-R", f"{user}:", str(home)])
     packages = next((TOP / ".venv" / "lib").glob("python*/site-packages"))
     # The clone's interpreter may lie in root's home; Debian's own reads the same packages.
     gate.program = (
         f"HOME=/tmp PYTHONPATH='{packages}:{TOP}' /usr/bin/python3 -c "
         "'from siteproof.cli import main; main()'"
     )
+
+
+def test_commands_that_slurm_refuses_to_a_user_are_for_somebody_with_the_right(gate, testbed):
+    as_another_user(gate, testbed, "nobody")
     told = gate("--apply", code=1, user="nobody")
-    assert "only root, SlurmUser and operators may change reservations" in told
     assert gate.reservations() == {}
-    assert "Invalid user id" in gate.log[-1]["error"]
-    assert gate.log[-1]["user"] == "nobody"
+    lines = told.splitlines()
+    first = lines.index("Slurm refuses these to you; they are for somebody with the right:") + 1
+    create, comment = lines[first : first + 2]
+    assert answer(told)[0] == "nothing was done; 2 commands refused to you"
+    assert {r["user"] for r in gate.log} == {"nobody"}
+    assert "Invalid user id" in str(gate.log)
+
+    # Somebody with the right runs them: the reservation is the gate's own, and tested inside.
+    for line in (create, comment):
+        testbed.run(shlex.split(line))
+    assert gate.reservations() == {NAME: "node003"}
+    assert "see: siteproof why node003" in gate.node("node003")
+    gate.measured(bad=[], session="s2")
+    told = gate("--release", code=1, user="nobody")
+    assert "node003  stays: passed before, and was not measured in the quarantine" in told
 
 
 @pytest.mark.parametrize("why", ['a "b" $(touch x) `id` \\', "x\nState=DOWN Reason=y\x1b[31m"])
@@ -316,3 +373,51 @@ def test_hostile_reasons_reach_slurm_as_harmless_words(gate, why):
     assert said.count("\n") == 1
     assert "State=IDLE+DRAIN" in said
     assert not set("\"'`$\\\x1b") & set(said.partition("Reason=")[2])
+
+
+@pytest.fixture
+def operator(testbed):
+    """A user that Slurm knows as operator: may change reservations, and no nodes."""
+    testbed.run(["sacctmgr", "-i", "add", "account", "ops"])
+    testbed.run(["sacctmgr", "-i", "add", "user", "games", "account=ops", "adminlevel=operator"])
+    yield "games"
+    testbed.run(["sacctmgr", "-i", "delete", "user", "games"])
+    testbed.run(["sacctmgr", "-i", "delete", "account", "ops"])
+
+
+def test_an_operator_quarantines_and_releases_and_others_change_the_nodes(gate, testbed, operator):
+    as_another_user(gate, testbed, operator)
+    told = gate("--apply", "--drain", code=1, user=operator)
+    assert gate.reservations() == {NAME: "node003"}
+    assert answer(told)[0] == "quarantined node003; 2 commands refused to you"
+    refused = [line for line in told.splitlines() if line.startswith("scontrol update NodeName=")]
+    assert [shlex.split(line)[3][:6] for line in refused] == ["Commen", "State="]
+    assert answer(told)[2].startswith("next: somebody with the right runs the 2 commands above; ")
+
+    testbed.run(shlex.split(refused[0]))
+    told = gate("--apply", code=1, user=operator)
+    assert answer(told)[0] == "nothing to change"
+    gate.measured(bad=[], session="s2")
+    testbed.run(["chown", "-R", f"{operator}:", str(gate.data)])
+    told = gate("--release", "--apply", code=1, user=operator)
+    assert gate.reservations() == {}
+    assert answer(told)[0] == "released node003; 1 command refused to you"
+
+
+def test_a_colleague_of_the_group_tests_in_the_quarantine_by_default(gate, testbed):
+    gate.measured(bad=["node003"])
+    shutil.chown(gate.data / "perflogs/testbed", group="games")
+    (gate.data / "perflogs/testbed").chmod(0o2775)
+    gate("--apply", code=1)
+    assert "Users=root,games " in gate.scontrol("-o", "show", "reservations")
+    inside = ["srun", "-N1", "--immediate=20", f"--reservation={NAME}", "hostname"]
+    assert testbed.run(inside, user="games").stdout == "node003\n"
+
+
+def test_who_may_not_run_jobs_in_the_quarantine_is_admitted_for_a_retest(gate):
+    gate.measured(bad=["node003"])
+    gate("--apply", "--users", "games", code=1)
+    told = gate("--retest", "--apply", "--", "-n", "HostParameters", code=0)
+    assert f"done: scontrol update ReservationName={NAME} Users+=root" in told
+    assert "Users=games,root " in gate.scontrol("-o", "show", "reservations")
+    assert answer(told)[0] == "tested node003 in quarantine"

@@ -186,7 +186,8 @@ def test_who_has_ended_a_job(state, by_somebody):
 )
 def test_reasons_and_comments_that_look_like_fields(tail, reason, comment):
     node = parse_nodes(NODE.format("IDLE+DRAIN") + tail + "\n")["n1"]
-    assert node == Node("n1", node_state("IDLE+DRAIN"), reason, comment)
+    by = "root" if "[root@" in tail else ""
+    assert node == Node("n1", node_state("IDLE+DRAIN"), reason, comment, by)
 
 
 def test_a_comment_of_several_lines_makes_no_node():
@@ -203,10 +204,13 @@ def test_reservations_are_read():
     said = (
         "ReservationName=a StartTime=17 EndTime=18 Duration=1 Nodes=n[1-2] NodeCnt=2 Users=x\n"
         "ReservationName=b StartTime=19 EndTime=20 Duration=1 Nodes=(null) NodeCnt=0\n"
+        "ReservationName=c StartTime=21 Duration=1 Nodes=n3 NodeCnt=1 Users=x,root Groups=(null)\n"
+        "ReservationName=d StartTime=23 Duration=1 Nodes=n4 NodeCnt=1 Users=(null) Groups=g\n"
     )
     found = parse_reservations(said)
-    assert found["a"] == Reservation("a", 17, nodesets.parse("n[1-2]"))
+    assert found["a"] == Reservation("a", 17, nodesets.parse("n[1-2]"), ("x",))
     assert not found["b"].nodes
+    assert [found[name].users for name in "bcd"] == [(), ("x", "root"), ()]
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ DETAILS = {  # of each kind that has some
     Kind.GROUP_SLOW: {"group": "rack1", "deficit": 0.04},
     Kind.GROUP_BAD: {"group": "rack1", "count": 5, "of": 8},
     Kind.LINKS_BAD: {"link": "lan", "pairs": "n2<>n5", "more": 3},
-    Kind.TAKEN_OUT: {"state": "down+drain"},
+    Kind.TAKEN_OUT: {"state": "down+drain", "by": "alice"},
     Kind.TAKEN_OUT_BY_SLURM: {"state": "drain+idle"},
     Kind.RESERVED: {"reservations": "class, maintenance"},
     Kind.STATE_CHANGED: {"before": "idle", "after": "down: power"},

@@ -1,0 +1,145 @@
+"""The answer of `siteproof gate`: where each node is, what was done, and the next command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from siteproof import nodesets
+from siteproof.cli.shared import print_text
+from siteproof.compare.accepted import ACCEPTABLE
+from siteproof.errors import ExitCode, UserError
+from siteproof.gate import act, service
+from siteproof.gate.act import Scene
+from siteproof.gate.commands import Cluster
+from siteproof.gate.service import Place, Service
+from siteproof.record.finding import Finding
+from siteproof.schema.yamlfile import clip
+from siteproof.units import count
+from siteproof.verdict.judgement import Judgement
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to act."""
+
+    apply: bool
+    limit: Fraction
+    capacity: Fraction
+    certain: bool
+    again: tuple[str, ...]
+    given: Sequence[tuple[str, ...]]
+
+    def command(self, *words: str) -> str:
+        """The gate with the same choice of samples, states and limits, and with other words."""
+        kept = [option for option in self.given if option[0] not in words]
+        given = [text for option in kept for text in option]
+        return shlex.join(["siteproof", "gate", *given, *words])
+
+    @property
+    def of_system(self) -> str:
+        """The words that select the system, if they were given."""
+        named = [option for option in self.given if option[0] == "--system"]
+        return f" {shlex.join(named[0])}" if named else ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a command did. done: in words; refused: why it did nothing, or would do nothing.
+
+    acts: its own options. cluster: Slurm as it still is. allow: the options that allow what was
+    refused. handed_over: how many commands somebody else has to run.
+    """
+
+    code: ExitCode
+    done: str
+    acts: tuple[str, ...] = ()
+    cluster: Cluster | None = None
+    left_alone: Mapping[str, Finding] = field(default_factory=dict)
+    refused: str = ""
+    allow: tuple[str, ...] = ()
+    handed_over: int = 0
+    failed: bool = False
+
+
+def look_if_possible(scene: Scene) -> tuple[Cluster | None, str]:
+    """What Slurm reports; or nothing, and why it does not answer."""
+    if not scene.partitions:
+        return None, ""
+    try:
+        return act.look(), ""
+    except UserError as error:
+        return None, clip(error.what.partition(";")[0])
+
+
+def print_answer(judged: Judgement, scene: Scene, chosen: Options, work: Work) -> None:
+    """Where each node is; then what was done, who stays out and why, and the next command."""
+    cluster = work.cluster
+    if chosen.apply or work.refused:
+        cluster, _ = look_if_possible(scene)
+    if cluster:
+        scene = scene.seen(cluster)
+    places = act.places(scene, cluster, work.left_alone)
+    for line in service.table(places, scene.decision):
+        print_text(line)
+    done = work.done
+    if work.refused:
+        done = f"{'refused' if chosen.apply else '--apply would refuse'}: {work.refused}"
+    print_text(done)
+    print_text(service.who_stays_out(places, scene.decision))
+    print_text(f"next: {_next(judged, scene, chosen, work, places)}")
+
+
+def _next(
+    judged: Judgement, scene: Scene, chosen: Options, work: Work, places: Sequence[Place]
+) -> str:
+    """The command that an operator needs next."""
+    if work.failed:
+        return chosen.command(*work.acts)
+    if work.handed_over:
+        what = count(work.handed_over, "command")
+        return f"somebody with the right runs the {what} above; {chosen.command()}"
+    if work.refused:
+        return _past_refusal(scene, chosen, work)
+    return _for_nodes(chosen, places) or _when_all_is_well(judged, chosen)
+
+
+def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:
+    """The command that brings nodes further; empty if none does."""
+    where: dict[Service, list[str]] = {}
+    for place in places:
+        where.setdefault(place.service, []).append(place.node)
+    if Service.DOWN in where or any(
+        place.service is Service.STILL_IN_SERVICE and not place.why for place in places
+    ):
+        return chosen.command("--apply")
+    if Service.PASSED in where:
+        return chosen.command("--release", "--apply")
+    if Service.BY_US in where:
+        nodes = nodesets.of(where[Service.BY_US])
+        return f"repair {nodes}; {chosen.command('--retest', '--apply')}"
+    elsewhere = where.get(Service.STILL_IN_SERVICE, []) + where.get(Service.STAYS_OUT, [])
+    return f"siteproof why {elsewhere[0]}{chosen.of_system}" if elsewhere else ""
+
+
+def _past_refusal(scene: Scene, chosen: Options, work: Work) -> str:
+    """What an operator can do after a refusal, without measuring again."""
+    if not work.allow:
+        return chosen.command()
+    certain = scene.decision.certain.out
+    whole = f"{chosen.command(*work.allow, '--apply')} keeps all of them out"
+    if not certain or chosen.certain:
+        return whole
+    some = chosen.command("--certain", "--apply")
+    return f"{some} keeps out {certain}, dead or with a wrong answer; {whole}"
+
+
+def _when_all_is_well(judged: Judgement, chosen: Options) -> str:
+    unmet = [v.id for v in judged.verdicts if v.verdict not in ACCEPTABLE and not v.excused]
+    if unmet:
+        return f"siteproof why {unmet[0]}{chosen.of_system}"
+    if judged.campaign:
+        return f"siteproof accept {shlex.quote(judged.campaign)} --why TEXT{chosen.of_system}"
+    return f"siteproof report{chosen.of_system}"
