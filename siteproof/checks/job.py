@@ -390,7 +390,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """As ReFrame's; a hook after `run` would come only when the job has ended."""
         super().run()
         if not self.is_dry_run():
-            self.watcher = watch.Watcher(self.usable, self.plan.started, self.seconds())
+            outside = not self.allocated and not self.reservation()
+            self.watcher = watch.Watcher(
+                self.usable, self.plan.started, self.seconds(), outside=outside
+            )
             self.remember_job()
 
     def remember_job(self) -> None:
@@ -411,7 +414,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             self.blocked, done = " ".join(str(error).split()), True
         measured = self.measured()
         if not done:
-            if self.watcher.waits_for_the_dead() or self.watcher.only_dead_nodes_left(measured):
+            if self.watcher.cannot_start() or self.watcher.only_dead_nodes_left(measured):
                 self.job.cancel()
             elif progress := self.progress(measured):
                 getlogger().info(f"{self.display_name}: {progress}")
@@ -492,6 +495,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             self.plan.over = float(self.job.completion_time or 0) if self.in_batch else 0.0
             if lost or self.plan.over:
                 self.plan.lost |= lost
+                self.plan.spared += [node for node in lost if node in self.watcher.spared]
                 self.plan.save(stage, session.current().folder / "stage")
             ended = self.end_of_job()
             self.samples = stages.collect(stage, perflogs, ended=ended, job=self.plan)

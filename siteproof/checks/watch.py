@@ -25,16 +25,23 @@ SHORTEST = 45  # seconds below which a second job cannot measure anything
 
 
 class Watcher:
-    """What is known of one running job; queries Slurm at most every LOOK_EVERY seconds."""
+    """What is known of one running job; queries Slurm at most every LOOK_EVERY seconds.
 
-    def __init__(self, nodes: NodeSet, started: float, limit: float) -> None:
+    outside: the job runs in no reservation, so it cannot begin on a node that is reserved.
+    """
+
+    def __init__(
+        self, nodes: NodeSet, started: float, limit: float, *, outside: bool = False
+    ) -> None:
         self.nodes = nodes
         self.limit = limit
+        self.outside = outside
         self.deadline = started + limit
         self._runs = False
         self.submissions = 1
         self.dead: dict[str, str] = {}  # nodes that were down at some look, each with the reason
         self._drains: set[str] = set()  # those of them that were only drained
+        self.spared: set[str] = set()  # those of them that were only reserved
         self._looked = self._changed = time.time()
         self._seen = self._reported = 0
         self._good: dict[str, bool] = {}  # whether a node that is done has measured
@@ -65,8 +72,8 @@ class Watcher:
         failed = f", {len(done) - good} failed" if good < len(done) else ""
         return f"{good} of {len(self.nodes)} nodes measured{failed}"
 
-    def waits_for_the_dead(self) -> bool:
-        """Whether the job cannot start, because a node went down while it waited.
+    def cannot_start(self) -> bool:
+        """Whether the job cannot start, as a node went down or was reserved while it waited.
 
         Slurm then keeps it pending for ever, with one of several reasons.
         """
@@ -74,7 +81,7 @@ class Watcher:
             return False
         self._looked = time.time()
         try:
-            return bool(self._look(self.nodes))
+            return bool(self._look(self.nodes, outside=self.outside))
         except UserError:
             return False  # a controller that restarts
 
@@ -106,7 +113,7 @@ class Watcher:
         if self.remaining() < SHORTEST:
             return nodesets.of()
         try:
-            dead = self._look(missing)
+            dead = self._look(missing, outside=self.outside)
         except UserError:
             return nodesets.of()
         return nodesets.of([n for n in missing if n not in dead])
@@ -122,12 +129,18 @@ class Watcher:
         """The nodes that were down at some look; one that only drains goes on with its job."""
         return set(self.dead) - self._drains
 
-    def _look(self, nodes: Iterable[str]) -> dict[str, str]:
-        """Those of the nodes that take no job, and why. Raises UserError."""
+    def _look(self, nodes: Iterable[str], *, outside: bool = False) -> dict[str, str]:
+        """Those of the nodes that take no job, and why. Raises UserError.
+
+        outside: the job is still to begin, and in no reservation.
+        """
         wanted = nodesets.of(nodes)
         states = client.node_states(wanted)
-        dead = unusable(wanted, states)
+        dead = unusable(wanted, states, outside=outside)
         self.dead |= dead
+        known = {node: states[node].state for node in dead if node in states}
         self._drains -= set(dead)
-        self._drains |= {node for node in dead if node in states and states[node].state.drains}
+        self._drains |= {node for node, state in known.items() if state.drains}
+        self.spared -= set(dead)
+        self.spared |= {node for node, state in known.items() if state.usable}
         return dead

@@ -296,6 +296,25 @@ def test_a_node_that_goes_while_the_job_waits_costs_only_itself(suite, testbed):
     assert suite.lost()["node008"].startswith("node_lost")
 
 
+def test_a_node_that_is_reserved_while_the_job_waits_costs_only_itself(suite, testbed):
+    """Slurm would hold the job for as long as the reservation lasts."""
+    taken = ["--nodelist=node001", "--output=/dev/null", "--wrap", "sleep 987"]
+    blocker = testbed.run(["sbatch", "--parsable", *taken]).stdout.strip()
+    suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
+    process = suite.start("-n", "HostParameters")
+    suite.wait_for(lambda: any("PENDING" in job for job in suite.jobs()))
+    words = ["StartTime=now", "Duration=60", "Users=nobody", "Nodes=node008", "Flags=maint"]
+    testbed.run(["scontrol", "create", "reservation", "ReservationName=class", *words])
+    testbed.run(["scancel", blocker])
+    try:
+        out, _ = process.communicate(timeout=PATIENCE)
+    finally:
+        testbed.run(["scontrol", "delete", "ReservationName=class"])
+    assert suite.measured("HostParameters.mismatches") == NODES[:7], out
+    assert suite.lost()["node008"].startswith("interrupted: ")
+    assert "in a reservation" in suite.lost()["node008"]
+
+
 def test_a_healthy_node_without_a_result_is_submitted_once_more(suite):
     # The first attempt of node006 is killed with its shell, as by an administrator's mistake.
     suite.likwid(f"""[ $2 = copy ] || exit 0
