@@ -27,7 +27,7 @@ from siteproof.gate.commands import Cluster, Plan, Refusal, Wish, reservation_na
 from siteproof.gate.decision import KEEP_OUT, STATES, Ruling, condemned, decide, out_of_service
 from siteproof.gate.reports import reports, waived
 from siteproof.gate.service import Place
-from siteproof.record.finding import Finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import PEER
 from siteproof.record.samples import PUBLISHED
 from siteproof.slurm import client
@@ -155,8 +155,9 @@ def gate(
         record = _record(judged, scene, chosen)
         click.echo(documents.dumps(record))
         raise SystemExit(record["exit_code"])
-    if not _measured(judged):
-        click.echo(f"nothing was measured: {judged.chosen}; next: reframe -c checks/ -r")
+    if not _measured(judged, scene):
+        still = " that still counts" if judged.samples else ""
+        click.echo(f"nothing was measured{still}: {judged.chosen}; next: reframe -c checks/ -r")
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
         run = _retest if retest else _release if release else _quarantine
@@ -224,9 +225,11 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
     )
 
 
-def _measured(judged: Judgement) -> bool:
-    """Whether anything was measured here, and not only published by others."""
-    return any(sample.header.mode != PUBLISHED for sample in judged.samples)
+def _measured(judged: Judgement, scene: Scene) -> bool:
+    """Whether anything was measured here that still counts, and not only published by others."""
+    findings = [why for ruling in scene.decision.rulings.values() for why in ruling.findings]
+    too_old = bool(findings) and all(why.kind is Kind.TOO_OLD for why in findings)
+    return not too_old and any(sample.header.mode != PUBLISHED for sample in judged.samples)
 
 
 def _record(judged: Judgement, scene: Scene, chosen: Options) -> dict[str, Any]:
@@ -268,7 +271,7 @@ def _node_record(ruling: Ruling, place: Place) -> dict[str, Any]:
 
 
 def _decided(judged: Judgement, scene: Scene) -> ExitCode:
-    if not _measured(judged):
+    if not _measured(judged, scene):
         return ExitCode.INCOMPLETE
     return ExitCode.FAIL if scene.decision.out else ExitCode.PASS
 
