@@ -40,7 +40,7 @@ class Watcher:
         self._drains: set[str] = set()  # those of them that were only drained
         self.spared: set[str] = set()  # those of them that were only reserved
         # Of no clock that somebody sets: a step would end a job, or leave it waiting.
-        self._looked = self._changed = self._asked = self._reported_at = time.monotonic()
+        self._looked = self._changed = self._queried = self._reported_at = time.monotonic()
         self.deadline = self._looked + limit
         self._unlisted = False  # whether Slurm did not list the job at the last look
         self._seen = self._reported = 0
@@ -87,14 +87,14 @@ class Watcher:
     def lost_by_slurm(self, cancelled: bool, listed: Callable[[], bool]) -> bool:
         """Whether Slurm has forgotten the job, which its accounting shows as waiting or running.
 
-        So it is for ever where slurmctld was killed before it had saved the job. Slurm is asked
+        So it is for ever where slurmctld was killed before it had saved the job. Slurm is queried
         while the job waits, and when it should have ended; two answers PATIENCE apart must agree.
         """
         now = time.monotonic()
         due = cancelled or not self._runs or now > self.deadline + PATIENCE
-        if not due or now - self._asked < PATIENCE:
+        if not due or now - self._queried < PATIENCE:
             return False
-        self._asked = now
+        self._queried = now
         before, self._unlisted = self._unlisted, not listed()
         return before and self._unlisted
 
