@@ -387,10 +387,11 @@ def _left(plans: Mapping[str, Plan]) -> dict[str, Finding]:
 
 def _release(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     cluster = _look(scene)
-    if not (quarantines := act.quarantines(scene, cluster)):
-        return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
+    quarantines = act.quarantines(scene, cluster)
     plans = act.plan_release(scene, cluster, {})
     left = _left(plans)
+    if not (quarantines or left or any(plan.commands for plan in plans.values())):
+        return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
     members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
     freed = members - nodesets.of(left)
     code = ExitCode.FAIL if left else ExitCode.PASS
@@ -415,7 +416,7 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     elif any(plan.commands for plan in plans.values()):
         work = _apply(scene, "retest", act.plan_resume, cluster)
         members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
-        silent = act.wait_until_they_answer(str(members))
+        silent = act.wait_until_they_answer(str(members - cannot))
         _print_left(silent)
         drained = [n.name for n in act.look().nodes.values() if n.state.taken_out]
         cannot = nodesets.of([*cannot, *silent, *drained])

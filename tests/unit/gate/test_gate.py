@@ -598,6 +598,9 @@ def entry(**keys):
         ([entry(unix=9), entry(phase="after", error="?", perhaps=1, unix=20)], False),
         ([entry(), entry(phase="after", error="?", perhaps=1, nodes="n9")], True),
         ([entry(unix=9)], False),
+        ([entry(unix=150)], True),  # slurmctld's clock is behind
+        ([entry(unix=170)], False),
+        ([entry(), entry(phase="after", error="Slurm has n9", perhaps=1, start=102)], True),
         ([entry(reservation="other")], False),
         ([entry(what="update")], False),
         ([entry(unix="soon")], False),
