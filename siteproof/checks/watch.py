@@ -85,7 +85,7 @@ class Watcher:
             return False  # a controller that restarts
 
     def lost_by_slurm(self, cancelled: bool, listed: Callable[[], bool]) -> bool:
-        """Whether Slurm has forgotten the job, which its accounting shows as waiting or running.
+        """Whether Slurm has forgotten the job, whatever its accounting has of it.
 
         So it is for ever where slurmctld was killed before it had saved the job. Slurm is queried
         while the job waits, and when it should have ended; two answers PATIENCE apart must agree.
