@@ -2,7 +2,7 @@
 
 `sequence(seed)` makes the steps, `Play` runs them with the whole command `siteproof gate` on the
 model of Slurm (slurm_model.py), and raises Broken as soon as a promise of docs/gate.md is broken.
-With `real`, each command goes to a real Slurm, too, and the two have to agree.
+With `real` (slurm_beside.py) each command goes to a real Slurm, too, and the two have to agree.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import Any
 
 import fleets
 from clone import Done, World
@@ -175,13 +176,13 @@ class Late:
 
 @dataclass
 class Play:
-    """The gate, people and nodes. real: runs a command on a real cluster, too."""
+    """The gate, people and nodes. real: the real Slurm, if there is one."""
 
     world: World
     slurm: Slurm
     clock: object
     patch: Callable
-    real: Callable[[Sequence[str]], tuple[int, str, str]] | None = None
+    real: Any = None
     told: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -233,9 +234,15 @@ class Play:
 
     def _die_step(self, node: str) -> None:
         self.slurm.power_off(node)
+        if self.real:
+            self.real.power(node)
 
     def _boot_step(self, node: str) -> None:
+        if self.slurm.nodes[node].powered:
+            return
         self.slurm.power_on(node)
+        if self.real:
+            self.real.power(node)
 
     def _break_step(self, node: str) -> None:
         self.broken.add(node)
@@ -471,7 +478,7 @@ class Play:
         if actor == "gate":
             self.passed_inside |= dict.fromkeys(self._members() - before, False)
         if self.real:
-            answer = self.real(argv, actor, answer)
+            answer = self.real.run(argv, actor, answer)
         return answer
 
     def _do_late(self) -> None:

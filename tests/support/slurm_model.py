@@ -192,6 +192,8 @@ class Slurm:
                 return False
             node.base, node.drained, node.reason, node.reason_of = "IDLE", False, "", ""
             node.answers_from = self.clock() + REGISTERS
+            if not node.powered:  # SlurmdTimeout has passed
+                self.power_off(node.name)
             return True
         node.reason, node.reason_of = keys["Reason"], actor
         if state == "DRAIN":
@@ -212,10 +214,8 @@ class Slurm:
     def power_on(self, name: str) -> None:
         """Its slurmd has registered; ReturnToService=2."""
         node = self.nodes[name]
-        if node.powered:
-            return
         node.powered, node.base = True, "IDLE"
-        if node.reason_of == "slurm":
+        if not node.drained:
             node.reason, node.reason_of = "", ""
 
     def holders(self, name: str) -> list[Reservation]:
