@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
@@ -52,12 +52,12 @@ class InOneSeries:
 
 @dataclass(frozen=True)
 class InSeries:
-    """One series of what is judged. past: recent earlier runs of the nodes."""
+    """One series of what is judged. past: recent earlier values of the nodes, oldest first."""
 
     key: Series
     better: str
     runs: Runs
-    past: Runs
+    past: Mapping[str, Sequence[float]]
 
     def places(self) -> Iterator[tuple[str, InOneSeries]]:
         """Every node that has a value."""
@@ -113,14 +113,14 @@ class InSeries:
     def changes(self) -> dict[str, Paired]:
         """Each node compared with its own past, where it has enough of it."""
         spreads = [
-            rules.MAD_TO_SIGMA * rules.spread([r.value for r in runs])
-            for runs in self.past.values()
-            if len(runs) >= rules.MIN_HISTORY
+            rules.MAD_TO_SIGMA * rules.spread(before)
+            for before in self.past.values()
+            if len(before) >= rules.MIN_HISTORY
         ]
         typical = median(spreads) if spreads else 0.0
         found = {}
         for node, runs in self.runs.items():
-            before = [r.value for r in self.past.get(node, [])]
+            before = self.past.get(node, ())
             change = rules.paired(before, [r.value for r in runs], self.better, typical)
             if change is not None:
                 found[node] = change

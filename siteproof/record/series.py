@@ -82,6 +82,11 @@ def is_speed(metric: Metric) -> bool:
     return metric.better != "neither" and units.kind(metric.unit) in SPEEDS
 
 
+def speeds(site: Site) -> dict[str, str]:
+    """The metrics by which nodes may be ranked, each with its unit."""
+    return {name: metric.unit for name, metric in site.catalogue.items() if is_speed(metric)}
+
+
 def is_number(metric: Metric) -> bool:
     """Whether two of its values can be compared."""
     return units.kind(metric.unit) != "text"
@@ -121,20 +126,28 @@ def _job_value(job: JobOrder, values: list[tuple[float, str]], unit: str) -> Job
 
 
 def align(values: Values, like: Iterable[Series]) -> Values:
-    """The same values under the series of others if these differ by a block of the problem size.
+    """The same values under the series by which they count."""
+    names = counted_as(values, like)
+    found: Values = {}
+    for key, nodes in values.items():
+        for node, runs in nodes.items():
+            known_runs = found.setdefault(names[key], {}).get(node, [])
+            found[names[key]][node] = sorted([*known_runs, *runs])
+    return found
+
+
+def counted_as(keys: Iterable[Series], like: Iterable[Series]) -> dict[Series, Series]:
+    """Each series with the one of others that differs by a block of the problem size, or itself.
 
     A kernel update changes the memory of a node a little, and with it the problem size.
     """
     by_names: dict[tuple[object, ...], list[Series]] = {}
     for key in like:
         by_names.setdefault(_without_values(key), []).append(key)
-    found: Values = {}
-    for key, nodes in values.items():
+    found = {}
+    for key in keys:
         others = by_names.get(_without_values(key), [])
-        name = key if key in others else next((o for o in others if alike(key, o)), key)
-        for node, runs in nodes.items():
-            known_runs = found.setdefault(name, {}).get(node, [])
-            found[name][node] = sorted([*known_runs, *runs])
+        found[key] = key if key in others else next((o for o in others if alike(key, o)), key)
     return found
 
 
@@ -199,11 +212,12 @@ def _wanted(
         key = (id(head), sample.metric, role, _pairs(sample.dims), _pairs(sample.own_conditions))
         place = known.get(key)
         if place is None:
-            place = known[key] = _series(sample, role), head.job_order
+            place = known[key] = of_sample(sample, role), head.job_order
         yield sample, *place
 
 
-def _series(sample: Sample, role: str) -> Series:
+def of_sample(sample: Sample, role: str) -> Series:
+    """The series of a sample of a node with this role."""
     dims = {k: v for k, v in sample.dims.items() if k not in OF_A_JOB}
     return Series(
         sample.metric, _pairs(dims), sample.header.environment, role, _pairs(conditions(sample))

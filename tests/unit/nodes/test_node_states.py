@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import fleets
 import pytest
-from fleets import Fleet, broken, judged, names, run_of
+from fleets import Fleet, broken, judged, names, past_of, run_of
 
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Slow
@@ -30,7 +30,7 @@ def site(tmp_path, monkeypatch):
 
 def report(site, now, before=()):
     now = list(now)
-    return states.report(judged(site, now), [*before, *now])
+    return states.report(judged(site, now), past_of(site, [*before, *now]))
 
 
 def slow(found):
@@ -262,7 +262,7 @@ def test_a_node_below_its_baseline_is_slow_and_meets_the_contract(site):
         "C-TRIAD", criterion, now, expected_nodes(place, criterion), {n: [usual] for n in even()}
     )
     both = replace(judged(place, now), verdicts=[verdict])
-    why = states.report(both, now).nodes["n003"].findings[0]
+    why = states.report(both, past_of(place, now)).nodes["n003"].findings[0]
     assert (why.kind, why.criterion) == (Kind.BELOW_BASELINE, "C-TRIAD")
     assert (why.value, why.unit, why.bound) == ("70.00", "MB/s", "90 MB/s")
 
