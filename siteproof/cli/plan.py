@@ -19,7 +19,7 @@ from siteproof.checks import selection, timetable
 from siteproof.checks.budget import TOO_FEW, UNSHARED
 from siteproof.cli.shared import print_table
 from siteproof.errors import UserError
-from siteproof.sites import Site
+from siteproof.sites import Site, pairs
 from siteproof.units import count
 
 Case = dict[str, Any]  # what `reframe --describe` prints of one check
@@ -180,7 +180,7 @@ def _of_pairs(case: Case, site: Site, where: str) -> Job:
     table = timetable.Timetable(rounds, trials, 0)
     repeated = f", {trials} times over" if trials > 1 else ""
     note = (
-        f"{name}: {len(table.turns) // trials} pairs in {len(rounds)} rounds "
+        f"{name}: {pairs.count(rounds)} pairs in {len(rounds)} rounds "
         f"({case['pattern']}){repeated}, {case['time_limit'] / 3600:.1f} h"
     )
     return _of(case, where, table.ends, note)
