@@ -252,11 +252,10 @@ def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
     """Every node that a criterion covers, with its hardware; or the system as a whole."""
     if of_system(criterion):
         return {site.system.system: Hardware()}
-    return {
-        node: site.hardware_of(role)
-        for role in site.roles_of(criterion)
-        for node in site.expected(role)
-    }
+    found: dict[str, Hardware] = {}
+    for role in site.roles_of(criterion):
+        found |= dict.fromkeys(site.expected(role), site.hardware_of(role))
+    return found
 
 
 def expected_units(
