@@ -53,7 +53,7 @@ def directed(site: Site, link: Link) -> list[Pair]:
 class Circle(Sequence[list[Pair]]):
     """Every two of the nodes, in as few turns as possible; in odd company one rests each turn.
 
-    A turn is made when it is asked for: 10,000 nodes have 50 million pairs.
+    A turn is made when it is read: 10,000 nodes have 50 million pairs.
     """
 
     nodes: tuple[str, ...]
