@@ -155,6 +155,8 @@ def connect() -> duckdb.DuckDBPyConnection:
         }
     )
     connection.execute("SET TimeZone = 'UTC'")
+    # DuckDB prints a bar to standard output, into the answer, once a query takes two seconds.
+    connection.execute("SET enable_progress_bar = false")
     return connection
 
 

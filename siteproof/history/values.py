@@ -30,17 +30,17 @@ FROM (SELECT file, series, unit, {_PAIR} AS pair, unit = own_unit AS is_own,
       FROM samples JOIN jobs USING (file) JOIN metrics USING (metric)
       WHERE {_GOOD} GROUP BY file, series, unit, {_PAIR}, is_own)"""
 _ROWS = f"""
-CREATE OR REPLACE TEMP TABLE rows AS
-SELECT number, is_own, node, CASE WHEN pair THEN s.dims ->> '$.{PEER}' END AS peer, value,
-       CASE WHEN NOT is_own THEN digits END AS digits
+CREATE OR REPLACE TEMP VIEW rows AS
+SELECT number::INTEGER AS number, is_own, node, value, s.digits,
+       CASE WHEN pair THEN s.dims ->> '$.{PEER}' END AS peer
 FROM (SELECT *, {_PAIR} AS pair FROM samples WHERE {_GOOD}) s
 JOIN kinds USING (file, series, unit, pair)"""
 _NAMES = """
 CREATE OR REPLACE TEMP TABLE names AS
-SELECT name, row_number() OVER (ORDER BY name) - 1 AS place
+SELECT name, (row_number() OVER (ORDER BY name) - 1)::INTEGER AS place
 FROM (SELECT node AS name FROM rows UNION SELECT peer FROM rows WHERE peer IS NOT NULL)"""
 _COLUMNS = f"""
-SELECT number, n.place AS node, coalesce(p.place, {NOBODY}) AS peer, {{value}} AS value
+SELECT number, n.place AS node, coalesce(p.place, {NOBODY})::INTEGER AS peer, {{value}} AS value
 FROM rows JOIN names n ON n.name = node LEFT JOIN names p ON p.name = peer
 WHERE {{which}}"""
 
@@ -77,7 +77,7 @@ def _read(
         for number, digits in zip(other["number"].tolist(), other["value"].tolist(), strict=True)
     ]
     kind, node, peer = (
-        np.concatenate((own[column], other[column])).astype(np.int64)
+        np.concatenate((own[column], other[column])).astype(np.int32)
         for column in ("number", "node", "peer")
     )
     value = np.concatenate((np.asarray(own["value"], dtype=float), converted))

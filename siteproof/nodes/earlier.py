@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
+from siteproof.analysis import slow_nodes as rules
+from siteproof.analysis.slow_nodes import Level
 from siteproof.record import series
 from siteproof.record.pair_units import LINK, link_of
 from siteproof.record.samples import JobOrder, Sample
@@ -18,11 +21,11 @@ from siteproof.sites import Site
 RECENT = 30  # earlier values of a node: what it was lately, not years ago
 SIDE, SENDS, RECEIVES = "side", "sends", "receives"
 
-Earlier = Mapping[Series, Mapping[str, Sequence[float]]]
+Earlier = Mapping[Series, Mapping[str, Level]]
 
 
 def of_nodes(site: Site, table: ValueTable, like: Sequence[Series]) -> Earlier:
-    """The newest values of each node in these series, oldest first; one a job, their median."""
+    """Where the newest values of each node in these series lie; of a job the median counts."""
     if not table.kinds:
         return {}
     roles = list(site.system.nodes)
@@ -34,8 +37,15 @@ def of_nodes(site: Site, table: ValueTable, like: Sequence[Series]) -> Earlier:
     role_of_row = role[table.node]
     number = numbers.reshape(-1, len(roles))[table.kind, role_of_row]
     kept = (role_of_row != NOBODY) & (counted[number] != NOBODY)
-    rows = _Rows(number[kept], table.node[kept], jobs[table.kind[kept]], table.value[kept])
-    return _by_node(like, table.names, counted, _one_a_job(rows))
+    key, node, job = counted[number[kept]], table.node[kept], jobs[table.kind[kept]]
+    place = key * len(table.names) + node
+    order = np.argsort(place * (jobs.max() + 1) + job, kind="stable")
+    rows = _Rows(place[order], number[kept][order], job[order], table.value[kept][order])
+    found: dict[Series, dict[str, Level]] = {}
+    for at, level in rows.levels().items():
+        which, who = divmod(at, len(table.names))
+        found.setdefault(like[which], {})[table.names[who]] = level
+    return found
 
 
 def _index(texts: Sequence[str], text: str | None) -> int:
@@ -56,44 +66,45 @@ def _ranks(orders: Sequence[JobOrder]) -> Ints:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Values. number: of their series; job: its rank."""
+    """Values in the order of place and job. place: series and node. number: of their own series."""
 
+    place: Ints
     number: Ints
-    node: Ints
     job: Ints
     value: Floats
 
+    def levels(self) -> dict[int, Level]:
+        """Where the newest values of each place lie."""
+        begin = np.flatnonzero(_new(self.place))
+        ends = np.append(begin, self.place.size)[1:]
+        again = np.flatnonzero(~_new(self.place, self.job))
+        is_odd = np.zeros(begin.size, dtype=bool)
+        is_odd[np.searchsorted(begin, again, side="right") - 1] = True
+        found = {}
+        for at in np.flatnonzero(is_odd):  # a job measured a node more than once
+            newest = self._one_a_job(int(begin[at]), int(ends[at]))[-RECENT:]
+            found[int(self.place[begin[at]])] = rules.level(newest)
+        last, counts = ends[~is_odd], np.minimum(ends - begin, RECENT)[~is_odd]
+        for count in np.unique(counts).tolist():
+            ends_of = last[counts == count]
+            matrix = self.value[ends_of[:, None] - np.arange(count, 0, -1)]
+            found |= zip(self.place[ends_of - 1].tolist(), rules.levels(matrix), strict=True)
+        return found
 
-def _one_a_job(rows: _Rows) -> _Rows:
-    """One value for each series, node and job: the median of all."""
-    order = np.lexsort((rows.job, rows.node, rows.number))
-    number, node, job = rows.number[order], rows.node[order], rows.job[order]
-    value, begin = rows.value[order], _starts(number, node, job)
-    ends = np.append(begin, value.size)[1:]
-    found = value[begin]
-    for at in np.flatnonzero(ends - begin > 1):  # nearly always there is only one
-        found[at] = median(value[begin[at] : ends[at]].tolist())
-    return _Rows(number[begin], node[begin], job[begin], found)
+    def _one_a_job(self, begin: int, end: int) -> list[float]:
+        """The values of a place, oldest first: of each series in a job the median."""
+        jobs: dict[tuple[int, int], list[float]] = {}
+        for at in range(begin, end):
+            key = int(self.job[at]), int(self.number[at])
+            jobs.setdefault(key, []).append(float(self.value[at]))
+        return [value for _, value in sorted((job, median(v)) for (job, _), v in jobs.items())]
 
 
-def _by_node(like: Sequence[Series], names: Sequence[str], counted: Ints, rows: _Rows) -> Earlier:
-    """The newest values of each node. counted: of each series its place in `like`."""
-    order = np.lexsort((rows.value, rows.job, rows.node, counted[rows.number]))
-    key, node, value = counted[rows.number][order], rows.node[order], rows.value[order]
-    begin = _starts(key, node)
-    ends = np.append(begin, value.size)[1:]
-    found: dict[Series, dict[str, Sequence[float]]] = {}
-    for first, end in zip(begin.tolist(), ends.tolist(), strict=True):
-        newest = value[max(first, end - RECENT) : end].tolist()
-        found.setdefault(like[key[first]], {})[names[node[first]]] = newest
-    return found
-
-
-def _starts(*columns: Ints) -> Ints:
-    """Where the rows of equal columns begin."""
+def _new(*columns: Ints) -> NDArray[np.bool_]:
+    """Which rows differ from the one before."""
     new = np.ones(columns[0].size, dtype=bool)
     new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return np.flatnonzero(new)
+    return new
 
 
 def both_ends(table: ValueTable) -> ValueTable:

@@ -83,7 +83,7 @@ def test_the_store_and_the_files_give_the_same_past(world):
     of_store = world(of_store=True)
     assert list(world.cache.glob("*/*.parquet"))
     assert of_store == world(of_store=False)
-    assert max(map(len, values(of_store))) == earlier.RECENT
+    assert max(level.size for level in values(of_store)) == earlier.RECENT
     assert {key.metric for key in of_store[1]} == {"TcpBandwidth.throughput"}
     assert {dict(key.dims).get("side") for key in of_store[1]} == {"sends", "receives"}
 

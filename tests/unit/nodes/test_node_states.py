@@ -101,16 +101,15 @@ def test_two_of_the_last_three_runs_decide_or_one_clear_one(runs, deficit, fell,
 
 
 def test_of_two_earlier_values_no_change_is_told():
-    assert rules.paired([100.0, 100.0], [50.0], "higher") is None
-    assert rules.paired([], [50.0], "higher") is None
-    assert rules.paired([100.0] * 3, [], "higher") is None
-    assert rules.paired([0.0] * 3, [5.0], "higher") is None
-    assert rules.paired([100.0] * 3, [90.0], "higher").change == pytest.approx(-0.1)
-    assert rules.paired([100.0] * 3, [90.0], "lower").change == pytest.approx(0.1)
+    assert rules.paired(rules.level([100.0, 100.0]), [50.0], "higher") is None
+    assert rules.paired(rules.level([100.0] * 3), [], "higher") is None
+    assert rules.paired(rules.level([0.0] * 3), [5.0], "higher") is None
+    assert rules.paired(rules.level([100.0] * 3), [90.0], "higher").change == pytest.approx(-0.1)
+    assert rules.paired(rules.level([100.0] * 3), [90.0], "lower").change == pytest.approx(0.1)
 
 
 def test_a_fall_of_the_whole_fleet_is_no_fall_of_a_node():
-    change = rules.paired([100.0] * 10, [70.0] * 3, "higher", 0.01)
+    change = rules.paired(rules.level([100.0] * 10), [70.0] * 3, "higher", 0.01)
     assert rules.fell(change, 0.0)
     assert rules.fell_alone(change, 0.0)
     assert not rules.fell(change, -0.3)
