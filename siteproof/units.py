@@ -98,7 +98,8 @@ def kind(unit: str) -> str:
 def convert(value: Decimal | Fraction | int, unit: str, to: str) -> Fraction:
     """The value in another unit of the same kind, exactly. Raises UserError."""
     ratio = _ratio(unit, to)
-    return Fraction(value) if ratio == 1 else Fraction(value) * ratio
+    exact = value if isinstance(value, Fraction) else Fraction(value)
+    return exact if ratio == 1 else exact * ratio
 
 
 @cache

@@ -582,7 +582,9 @@ def _judge_value(
             verdict = Verdict.REGRESSED
             short = Finding(Kind.BELOW_BASELINE, metric=sample.metric, bound=str(baseline.bound))
             why = (short,)
-    by_rounding = not published.meets_raw(criterion, value, sample.unit, facts)
+    by_rounding = criterion.step is not None and not published.meets_raw(
+        criterion, value, sample.unit, facts
+    )
     return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
 
 

@@ -29,22 +29,21 @@ def of_nodes(site: Site, table: ValueTable, like: Sequence[Series]) -> Earlier:
     if not table.kinds:
         return {}
     roles = list(site.system.nodes)
-    role = np.array([_index(roles, site.role_of(name)) for name in table.names], dtype=np.int64)
+    role = np.array([_index(roles, site.role_of(name)) for name in table.names], np.int32)
     own, numbers = _numbered([series.of_sample(k, role) for k in table.kinds for role in roles])
-    names, place = series.counted_as(own, like), {key: at for at, key in enumerate(like)}
-    counted = np.array([place.get(names[key], NOBODY) for key in own], dtype=np.int64)
+    names = series.counted_as(own, like)
     jobs = _ranks([kind.header.job_order for kind in table.kinds])
-    role_of_row = role[table.node]
-    number = numbers.reshape(-1, len(roles))[table.kind, role_of_row]
-    kept = (role_of_row != NOBODY) & (counted[number] != NOBODY)
-    key, node, job = counted[number[kept]], table.node[kept], jobs[table.kind[kept]]
-    place = key * len(table.names) + node
-    order = np.argsort(place * (jobs.max() + 1) + job, kind="stable")
-    rows = _Rows(place[order], number[kept][order], job[order], table.value[kept][order])
-    found: dict[Series, dict[str, Level]] = {}
-    for at, level in rows.levels().items():
-        which, who = divmod(at, len(table.names))
-        found.setdefault(like[which], {})[table.names[who]] = level
+    number = numbers.reshape(-1, len(roles))[table.kind, role[table.node]]
+    number[role[table.node] == NOBODY] = NOBODY
+    found = {}
+    for key in like:  # one after the other: there are millions of rows, and a copy of each is large
+        counts_here = np.array([names[other] == key for other in own] + [False])
+        rows = np.flatnonzero(counts_here[number])
+        order = rows[np.lexsort((jobs[table.kind[rows]], table.node[rows]))]
+        job, value = jobs[table.kind[order]], table.value[order]
+        levels = _Rows(table.node[order], number[order], job, value).levels()
+        if levels:
+            found[key] = {table.names[node]: level for node, level in levels.items()}
     return found
 
 
@@ -56,43 +55,43 @@ def _numbered(keys: Sequence[Series]) -> tuple[list[Series], Ints]:
     """The different ones, and of each its number."""
     numbers: dict[Series, int] = {}
     found = [numbers.setdefault(key, len(numbers)) for key in keys]
-    return list(numbers), np.array(found, dtype=np.int64)
+    return list(numbers), np.array(found, np.int32)
 
 
 def _ranks(orders: Sequence[JobOrder]) -> Ints:
     rank = {order: number for number, order in enumerate(sorted(set(orders)))}
-    return np.array([rank[order] for order in orders], dtype=np.int64)
+    return np.array([rank[order] for order in orders], np.int32)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Values in the order of place and job. place: series and node. number: of their own series."""
+    """Values in the order of node and job. number: of their own series."""
 
-    place: Ints
+    node: Ints
     number: Ints
     job: Ints
     value: Floats
 
     def levels(self) -> dict[int, Level]:
-        """Where the newest values of each place lie."""
-        begin = np.flatnonzero(_new(self.place))
-        ends = np.append(begin, self.place.size)[1:]
-        again = np.flatnonzero(~_new(self.place, self.job))
+        """Where the newest values of each node lie."""
+        begin = np.flatnonzero(_new(self.node))
+        ends = np.append(begin, self.node.size)[1:]
+        again = np.flatnonzero(~_new(self.node, self.job))
         is_odd = np.zeros(begin.size, dtype=bool)
         is_odd[np.searchsorted(begin, again, side="right") - 1] = True
         found = {}
         for at in np.flatnonzero(is_odd):  # a job measured a node more than once
             newest = self._one_a_job(int(begin[at]), int(ends[at]))[-RECENT:]
-            found[int(self.place[begin[at]])] = rules.level(newest)
+            found[int(self.node[begin[at]])] = rules.level(newest)
         last, counts = ends[~is_odd], np.minimum(ends - begin, RECENT)[~is_odd]
         for count in np.unique(counts).tolist():
             ends_of = last[counts == count]
             matrix = self.value[ends_of[:, None] - np.arange(count, 0, -1)]
-            found |= zip(self.place[ends_of - 1].tolist(), rules.levels(matrix), strict=True)
+            found |= zip(self.node[ends_of - 1].tolist(), rules.levels(matrix), strict=True)
         return found
 
     def _one_a_job(self, begin: int, end: int) -> list[float]:
-        """The values of a place, oldest first: of each series in a job the median."""
+        """The values of a node, oldest first: of each series in a job the median."""
         jobs: dict[tuple[int, int], list[float]] = {}
         for at in range(begin, end):
             key = int(self.job[at]), int(self.number[at])

@@ -44,6 +44,8 @@ class ValueTable:
 
     def where(self, rows: NDArray[np.bool_]) -> ValueTable:
         """Some of the rows."""
+        if rows.all():
+            return self
         kind, node, peer = self.kind[rows], self.node[rows], self.peer[rows]
         return ValueTable(self.kinds, self.names, kind, node, peer, self.value[rows])
 
