@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -74,7 +73,7 @@ def _node_report(node: NodeReport) -> dict[str, Any]:
         "state": node.state,
         "reasons": fulls(node.findings),
         "findings": [why.record() for why in node.findings],
-        "metrics": {name: asdict(metric) for name, metric in node.metrics.items()},
+        "metrics": {name: dict(vars(metric)) for name, metric in node.metrics.items()},
         "notes": fulls(node.notes),
         "note_findings": [why.record() for why in node.notes],
         "suspect": node.suspect,

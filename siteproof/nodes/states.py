@@ -211,7 +211,8 @@ class _Found:
                 self.add(place.state, why)
         if name not in known.metrics or place.metric.deficit > known.metrics[name].deficit:
             known.metrics[name] = place.metric
-        self.nodes[node] = replace(known, suspect=known.suspect or place.suspect)
+        if place.suspect and not known.suspect:
+            self.nodes[node] = replace(known, suspect=True)
 
     def finished(self) -> dict[str, NodeReport]:
         order = list(State)

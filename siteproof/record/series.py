@@ -8,7 +8,6 @@ name as their node, and the role `system`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -74,6 +73,7 @@ class JobValue(NamedTuple):
     printed: str = ""
 
 
+OfJob = dict[str, list[tuple[float, str]]]  # by node: values, and the units they were printed in
 Values = dict[Series, dict[str, list[JobValue]]]
 
 
@@ -100,17 +100,18 @@ def collect(
     of_system: bool = False,
 ) -> Values:
     """Each series with the job values of each node, oldest first, in the catalogue's unit."""
-    jobs: dict[tuple[Series, str, JobOrder], list[tuple[float, str]]] = defaultdict(list)
-    for sample, series, job in _wanted(site, samples, wanted, of_system):
+    jobs: dict[tuple[Series, JobOrder], OfJob] = {}
+    for sample, of_job in _wanted(site, samples, wanted, of_system, jobs):
         unit = site.catalogue[sample.metric].unit
         number: Decimal | Fraction = sample.number
         if sample.unit != unit:  # an exact conversion takes longer than all the rest
             number = units.convert(number, sample.unit, unit)
-        jobs[series, sample.node, job].append((float(number), sample.unit))
+        of_job.setdefault(sample.node, []).append((float(number), sample.unit))
     found: Values = {}
-    for (series, node, job), values in jobs.items():
-        unit = site.catalogue[series.metric].unit
-        found.setdefault(series, {}).setdefault(node, []).append(_job_value(job, values, unit))
+    for (series, job), of_job in jobs.items():
+        unit, runs = site.catalogue[series.metric].unit, found.setdefault(series, {})
+        for node, values in of_job.items():
+            runs.setdefault(node, []).append(_job_value(job, values, unit))
     for nodes in found.values():
         for of_node in nodes.values():
             of_node.sort()
@@ -195,10 +196,15 @@ def deciding(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _wanted(
-    site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool], of_system: bool
-) -> Iterator[tuple[Sample, Series, JobOrder]]:
+    site: Site,
+    samples: Iterable[Sample],
+    wanted: Callable[[Metric], bool],
+    of_system: bool,
+    jobs: dict[tuple[Series, JobOrder], OfJob],
+) -> Iterator[tuple[Sample, OfJob]]:
+    """Each sample that counts, and where the values of its series in its job belong."""
     metrics = {name for name, metric in site.catalogue.items() if wanted(metric)}
-    known: dict[object, tuple[Series, JobOrder]] = {}
+    known: dict[object, OfJob] = {}  # a series is long to hash, and there may be a million values
     headers: dict[int, Header] = {}  # keeps each header alive, so that no other gets its id
     for sample in samples:
         role, head = site.role_of(sample.node), sample.header
@@ -212,8 +218,9 @@ def _wanted(
         key = (id(head), sample.metric, role, _pairs(sample.dims), _pairs(sample.own_conditions))
         place = known.get(key)
         if place is None:
-            place = known[key] = of_sample(sample, role), head.job_order
-        yield sample, *place
+            place = jobs.setdefault((of_sample(sample, role), head.job_order), {})
+            known[key] = place
+        yield sample, place
 
 
 def of_sample(sample: Sample, role: str) -> Series:
