@@ -265,9 +265,11 @@ def reserves(scene: Scene, node: str, dice: random.Random) -> None:
     scene.taken(scene.cluster.reservations().get(CLASS, set()))
 
 
-def edits_reason(scene: Scene, node: str, _dice: random.Random) -> None:
-    """A colleague."""
-    edit(scene, node, Reason="looked at by J. Doe")
+def edits_reason(scene: Scene, node: str, dice: random.Random) -> None:
+    """A colleague drains a node and then changes the reason; Slurm keeps none of an idle node."""
+    drains(scene, node, dice)
+    scene.wait(dice.uniform(0, 10))
+    edit(scene, node, Reason="DIMM replaced, J. Doe tests it")
 
 
 def edits_comment(scene: Scene, node: str, _dice: random.Random) -> None:

@@ -113,21 +113,23 @@ clock() {
 }
 
 # A node's slurmd, and so the node in Slurm's eyes, may come and go without a job that notices.
+# $1: the node's age, read once for both, so that their difference is exact also at full load.
 slurmd() {
-    cat /proc/[0-9]*/stat 2>/dev/null | awk -v ticks="$(getconf CLK_TCK 2>/dev/null || echo 100)" '
+    cat /proc/[0-9]*/stat 2>/dev/null | awk -v up="$1" -v ticks="$(getconf CLK_TCK 2>/dev/null || echo 100)" '
         # What it has forked may bear its name, too: the oldest is the daemon.
         /^[0-9]+ \(slurmd\) / { sub(/.*\) /, ""); if (!start || $20 < start) start = $20 }
         END {
-            getline up <"/proc/uptime"
-            if (start) printf "count slurmd_age = %.2f\n", up - start / ticks
+            age = up - start / ticks
+            if (start) printf "count slurmd_age = %.2f\n", (age > 0 ? age : 0)
             else print "unreadable slurmd_age no slurmd runs, or none that may be seen"
         }'
 }
 
 now() {
     count time "$(date +%s)"
-    count uptime "$(cut -d ' ' -f 1 /proc/uptime)"
-    slurmd
+    up=$(cut -d ' ' -f 1 /proc/uptime)
+    count uptime "$up"
+    slurmd "$up"
     count load "$(cut -d ' ' -f 1 /proc/loadavg)"
     count zombies "$(cat /proc/[0-9]*/stat 2>/dev/null |
         awk '{ sub(/.*\) /, "") } $1 == "Z" { n++ } END { print n + 0 }')"

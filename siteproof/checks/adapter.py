@@ -251,6 +251,11 @@ def renew_job(check: Any) -> None:
     check._setup_run_job()
 
 
+def end_job(check: Any) -> None:
+    """Take a job that Slurm no longer knows for one that has ended, whatever is accounted."""
+    check.job._state = "NODE_FAIL"
+
+
 # ---- files in a stage directory, to which the job can write
 
 
@@ -302,7 +307,12 @@ def _close(hooks: Hooks) -> None:
     from reframe.core.logging import MultiFileHandler
 
     logging.raiseExceptions = False
-    original = MultiFileHandler.close
+    for handler in (MultiFileHandler, logging.FileHandler):
+        _report_errors_of_close(handler, hooks)
+
+
+def _report_errors_of_close(handler: Any, hooks: Hooks) -> None:
+    original = handler.close
 
     def close(self: Any) -> None:
         try:
@@ -310,7 +320,7 @@ def _close(hooks: Hooks) -> None:
         except OSError as error:
             hooks.log_lost(error)
 
-    MultiFileHandler.close = close
+    handler.close = close
 
 
 def _ignore(*_args: Any, **_kwargs: Any) -> None:
@@ -415,7 +425,7 @@ PATCHES = (
     ),
     Patch(
         "full disk",
-        "closing a perflog reports an error; logging prints no traceback",
+        "closing a perflog or log reports an error; logging prints no traceback",
         "a full disk under ReFrame's own logs gives a page of tracebacks for each record",
         ("reframe.core.logging:MultiFileHandler.close",),
         _close,

@@ -391,9 +391,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         super().run()
         if not self.is_dry_run():
             outside = not self.allocated and not self.reservation()
-            self.watcher = watch.Watcher(
-                self.usable, self.plan.started, self.seconds(), outside=outside
-            )
+            self.watcher = watch.Watcher(self.usable, self.seconds(), outside=outside)
             self.remember_job()
 
     def remember_job(self) -> None:
@@ -409,7 +407,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if self.watcher.runs(self.job.state):
             self.job.max_pending_time = None  # it waits no longer, also where it loses a node
         try:
-            done = super().run_complete()
+            done = super().run_complete() or self.was_lost()
         except JobError as error:  # cancelled by ReFrame: a node went, so it cannot start
             self.blocked, done = " ".join(str(error).split()), True
         measured = self.measured()
@@ -422,6 +420,17 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         ended = "" if self.job.is_cancelling else self.job.state
         again = self.worth_another_job(measured, ended)
         return not (again and self.could_submit_again(again))
+
+    def was_lost(self) -> bool:
+        """Whether Slurm has forgotten the job; it then counts as ended."""
+        job = self.job
+        lost = self.watcher.lost_by_slurm(
+            job.is_cancelling, lambda: bool(client.queued([str(job.jobid)]))
+        )
+        if lost:
+            self.blocked = "lost by Slurm, which no longer lists it"
+            adapter.end_job(self)
+        return lost
 
     def progress(self, measured: set[str]) -> str:
         """A line of progress, if something has changed."""

@@ -88,7 +88,7 @@ def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
 
 def report_full_disk(error: OSError) -> None:
     """Report a full disk under ReFrame's own logs in one line, instead of tracebacks."""
-    loading.report(f"ReFrame's perflogs are incomplete: {error.strerror}")
+    loading.report(f"ReFrame's perflogs and log are incomplete: {error.strerror}")
 
 
 def of_sweeps(arguments: list[str]) -> bool:

@@ -30,40 +30,39 @@ class Watcher:
     outside: the job runs in no reservation, so it cannot begin on a node that is reserved.
     """
 
-    def __init__(
-        self, nodes: NodeSet, started: float, limit: float, *, outside: bool = False
-    ) -> None:
+    def __init__(self, nodes: NodeSet, limit: float, *, outside: bool = False) -> None:
         self.nodes = nodes
         self.limit = limit
         self.outside = outside
-        self.deadline = started + limit
         self._runs = False
         self.submissions = 1
         self.dead: dict[str, str] = {}  # nodes that were down at some look, each with the reason
         self._drains: set[str] = set()  # those of them that were only drained
         self.spared: set[str] = set()  # those of them that were only reserved
-        self._looked = self._changed = time.time()
+        # Of no clock that somebody sets: a step would end a job, or leave it waiting.
+        self._looked = self._changed = self._queried = self._reported_at = time.monotonic()
+        self.deadline = self._looked + limit
+        self._unlisted = False  # whether Slurm did not list the job at the last look
         self._seen = self._reported = 0
         self._good: dict[str, bool] = {}  # whether a node that is done has measured
-        self._reported_at = started
 
     def runs(self, state: str | None) -> bool:
         """Whether the job has begun to run; from then on its limit counts."""
         if state and "RUNNING" in state and not self._runs:
             self._runs = True
-            self.deadline = time.time() + self.limit
+            self.deadline = time.monotonic() + self.limit
         return self._runs
 
     def remaining(self) -> float:
         """Seconds left of the first job's limit; all of it if that job has never begun."""
-        return self.limit if not self._runs else self.deadline - time.time()
+        return self.limit if not self._runs else self.deadline - time.monotonic()
 
     def progress(self, done: AbstractSet[str], measured: Callable[[str], bool]) -> str:
         """How many nodes have measured, if that has changed; at most every REPORT_EVERY seconds.
 
         measured: whether a node that is done has; called once for each.
         """
-        now = time.time()
+        now = time.monotonic()
         if len(done) == self._reported or now - self._reported_at < REPORT_EVERY:
             return ""
         self._reported, self._reported_at = len(done), now
@@ -77,17 +76,31 @@ class Watcher:
 
         Slurm then keeps it pending for ever, with one of several reasons.
         """
-        if self._runs or self.submissions > 1 or time.time() - self._looked < LOOK_EVERY:
+        if self._runs or self.submissions > 1 or time.monotonic() - self._looked < LOOK_EVERY:
             return False
-        self._looked = time.time()
+        self._looked = time.monotonic()
         try:
             return bool(self._look(self.nodes, outside=self.outside))
         except UserError:
             return False  # a controller that restarts
 
+    def lost_by_slurm(self, cancelled: bool, listed: Callable[[], bool]) -> bool:
+        """Whether Slurm has forgotten the job, whatever its accounting has of it.
+
+        So it is for ever where slurmctld was killed before it had saved the job. Slurm is queried
+        while the job waits, and when it should have ended; two answers PATIENCE apart must agree.
+        """
+        now = time.monotonic()
+        due = cancelled or not self._runs or now > self.deadline + PATIENCE
+        if not due or now - self._queried < PATIENCE:
+            return False
+        self._queried = now
+        before, self._unlisted = self._unlisted, not listed()
+        return before and self._unlisted
+
     def only_dead_nodes_left(self, done: AbstractSet[str]) -> bool:
         """Whether every node without a result is down, so that nothing more will come."""
-        now = time.time()
+        now = time.monotonic()
         if len(done) != self._seen:
             self._seen, self._changed = len(done), now
         missing = [node for node in self.nodes if node not in done]

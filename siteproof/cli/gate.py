@@ -27,7 +27,7 @@ from siteproof.gate.commands import Cluster, Plan, Refusal, Wish, reservation_na
 from siteproof.gate.decision import KEEP_OUT, STATES, Ruling, condemned, decide, out_of_service
 from siteproof.gate.reports import reports, waived
 from siteproof.gate.service import Place
-from siteproof.record.finding import Finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import PEER
 from siteproof.record.samples import PUBLISHED
 from siteproof.slurm import client
@@ -155,8 +155,9 @@ def gate(
         record = _record(judged, scene, chosen)
         click.echo(documents.dumps(record))
         raise SystemExit(record["exit_code"])
-    if not _measured(judged):
-        click.echo(f"nothing was measured: {judged.chosen}; next: reframe -c checks/ -r")
+    if not _measured(judged, scene):
+        still = " that still counts" if judged.samples else ""
+        click.echo(f"nothing was measured{still}: {judged.chosen}; next: reframe -c checks/ -r")
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
         run = _retest if retest else _release if release else _quarantine
@@ -224,9 +225,11 @@ def _scene(judged: Judgement, keep_out: list[str], wish: Wish) -> Scene:
     )
 
 
-def _measured(judged: Judgement) -> bool:
-    """Whether anything was measured here, and not only published by others."""
-    return any(sample.header.mode != PUBLISHED for sample in judged.samples)
+def _measured(judged: Judgement, scene: Scene) -> bool:
+    """Whether anything was measured here that still counts, and not only published by others."""
+    findings = [why for ruling in scene.decision.rulings.values() for why in ruling.findings]
+    too_old = bool(findings) and all(why.kind is Kind.TOO_OLD for why in findings)
+    return not too_old and any(sample.header.mode != PUBLISHED for sample in judged.samples)
 
 
 def _record(judged: Judgement, scene: Scene, chosen: Options) -> dict[str, Any]:
@@ -268,7 +271,7 @@ def _node_record(ruling: Ruling, place: Place) -> dict[str, Any]:
 
 
 def _decided(judged: Judgement, scene: Scene) -> ExitCode:
-    if not _measured(judged):
+    if not _measured(judged, scene):
         return ExitCode.INCOMPLETE
     return ExitCode.FAIL if scene.decision.out else ExitCode.PASS
 
@@ -384,10 +387,11 @@ def _left(plans: Mapping[str, Plan]) -> dict[str, Finding]:
 
 def _release(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     cluster = _look(scene)
-    if not (quarantines := act.quarantines(scene, cluster)):
-        return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
+    quarantines = act.quarantines(scene, cluster)
     plans = act.plan_release(scene, cluster, {})
     left = _left(plans)
+    if not (quarantines or left or any(plan.commands for plan in plans.values())):
+        return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
     members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
     freed = members - nodesets.of(left)
     code = ExitCode.FAIL if left else ExitCode.PASS
@@ -412,7 +416,7 @@ def _retest(judged: Judgement, scene: Scene, chosen: Options) -> Work:
     elif any(plan.commands for plan in plans.values()):
         work = _apply(scene, "retest", act.plan_resume, cluster)
         members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
-        silent = act.wait_until_they_answer(str(members))
+        silent = act.wait_until_they_answer(str(members - cannot))
         _print_left(silent)
         drained = [n.name for n in act.look().nodes.values() if n.state.taken_out]
         cannot = nodesets.of([*cannot, *silent, *drained])

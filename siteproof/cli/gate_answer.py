@@ -14,6 +14,7 @@ from siteproof.errors import ExitCode, UserError
 from siteproof.gate import act, service
 from siteproof.gate.act import Scene
 from siteproof.gate.commands import Cluster
+from siteproof.gate.decision import UNTESTED
 from siteproof.gate.service import Place, Service
 from siteproof.record.finding import Finding
 from siteproof.schema.yamlfile import clip
@@ -101,9 +102,23 @@ def _next(
     if work.handed_over:
         what = count(work.handed_over, "command")
         return f"somebody with the right runs the {what} above; {chosen.command()}"
+    if missing := _missing(judged, scene, places):
+        also = f"; {_past_refusal(scene, chosen, work)}" if work.refused else ""
+        return f"{missing} measures what is missing{also}"
     if work.refused:
         return _past_refusal(scene, chosen, work)
     return _for_nodes(chosen, places) or _when_all_is_well(judged, chosen)
+
+
+def _missing(judged: Judgement, scene: Scene, places: Sequence[Place]) -> str:
+    """The command that measures untested nodes, where most that should be out are of them."""
+    out = [p.node for p in places if p.service in (Service.STILL_IN_SERVICE, Service.STAYS_OUT)]
+    untested = [node for node in out if scene.decision.rulings[node].state == UNTESTED]
+    if 2 * len(untested) <= len(out):
+        return ""
+    nodes = shlex.quote(f"nodes={nodesets.of(untested)}")
+    named = f"SITEPROOF_CAMPAIGN={shlex.quote(judged.campaign)} " if judged.campaign else ""
+    return f"{named}reframe -c checks/ -r -S {nodes}"
 
 
 def _for_nodes(chosen: Options, places: Sequence[Place]) -> str:

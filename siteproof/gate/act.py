@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,7 +98,12 @@ Planner = Callable[[Scene, Cluster, Mapping[str, Finding]], dict[str, Plan]]
 
 def look() -> Cluster:
     """All nodes and reservations. Raises UserError if Slurm does not answer."""
-    return Cluster(client.all_nodes(), client.reservations())
+    cluster = Cluster(client.all_nodes(), client.reservations())
+    reserved = [one.nodes for one in cluster.reservations.values() if one.nodes]
+    if reserved and not any(node in cluster.nodes for nodes in reserved for node in nodes):
+        what = "lists nodes of one cluster, and reservations of another"
+        raise UserError("scontrol", what, hint="Run it again")
+    return cluster
 
 
 def wait_until_they_answer(nodes: str) -> dict[str, Finding]:
@@ -140,13 +146,18 @@ def plan_quarantine(
 
 def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
     """What would free the nodes that have passed, by partition."""
-    records = log.read(scene.log)
+    records, own = log.read(scene.log), quarantines(scene, cluster)
     plans = {}
-    for name, reservation in quarantines(scene, cluster).items():
-        inside = _inside(scene, records, reservation)
-        plans[name] = commands.release(
-            scene.decision, cluster, reservation, nodesets.of(inside.since), inside.tested, moved
+    for name, nodes in scene.partitions.items():
+        reservation = own.get(name) or Reservation(
+            commands.reservation_name(name), 0, nodesets.of()
         )
+        inside = _inside(scene, records, reservation)
+        put_in, tested = nodesets.of(inside.since), inside.tested
+        outside = nodes - reservation.nodes
+        plan = commands.release(scene.decision, cluster, reservation, put_in, tested, moved)
+        rest = commands.left_over(scene.decision, cluster, outside, put_in, tested, moved)
+        plans[name] = Plan([*plan.commands, *rest.commands], {**plan.left_alone, **rest.left_alone})
     return plans
 
 
@@ -193,9 +204,10 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
     with log.held(scene.log) as journal:
         now = look()
         scene = scene.seen(now)
-        about = scene.decision.out | nodesets.of(
-            n for reservation in quarantines(scene, now).values() for n in reservation.nodes
-        )
+        own = quarantines(scene, now)
+        _adopt(scene, own.values(), journal)
+        inside = [reservation.nodes for reservation in own.values()]
+        about = nodesets.of(n for nodes in [*scene.partitions.values(), *inside] for n in nodes)
         plans = planner(scene, now, commands.changed(seen, now, about))
         for plan in plans.values():
             done.left_alone |= plan.left_alone
@@ -211,7 +223,22 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
             )
         for plan in plans.values():
             _run_all(scene, what, plan.commands, journal, done)
+    resumed = nodesets.of(
+        n for c in done.commands if c.what == "resume" for n in nodesets.parse(c.nodes)
+    )
+    with suppress(UserError):  # what was done is done
+        wait_until_they_answer(str(resumed))  # until then they look dead
     return done
+
+
+def _adopt(scene: Scene, own: Iterable[Reservation], journal: log.Log) -> None:
+    """Write the start of our reservations that the log knows only by their nodes, which change."""
+    records = log.read(scene.log)
+    for found in own:
+        if not any(log.has_start(record, found) for record in records):
+            record = {"what": "create", "reservation": found.name, "nodes": str(found.nodes)}
+            adopted = {"phase": "after", "error": "", "start": found.start}
+            journal.add(_record(scene, "adopt") | record | adopted)
 
 
 def _run_all(
@@ -301,11 +328,12 @@ def _outcome(command: Command, failure: client.Failure | None) -> Outcome:
         reason = f"{failure}; {error}" if failure else str(error)
         return Outcome(f"{reason}; 'siteproof gate' looks it up the next time", perhaps=True)
     lack = commands.lack(command, cluster)
-    if lack:
-        return Outcome(f"{failure}; {lack}" if failure else lack, perhaps=failure is not None)
     reservation = cluster.reservations.get(command.reservation)
-    created = command.what == "create" and reservation is not None
-    return Outcome(start=reservation.start if created and reservation else None)
+    created = command.what == "create" and not (lack and failure)
+    start = reservation.start if created and reservation else None
+    if lack:
+        return Outcome(f"{failure}; {lack}" if failure else lack, perhaps=True, start=start)
+    return Outcome(start=start)
 
 
 def retest(

@@ -19,7 +19,7 @@ from siteproof.gate.decision import Decision, Ruling
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.slurm.records import Node, Reservation
-from siteproof.slurm.spelling import Base
+from siteproof.slurm.spelling import Base, Flag
 from siteproof.wording.findings import fulls
 
 MARK = "siteproof: "
@@ -232,10 +232,9 @@ def release(
     """Take the nodes that have passed out of the quarantine; the others stay, each with why.
 
     members: the nodes that the gate has put in; a colleague may have added others. tested: those
-    that were measured since then. A dead node stays.
+    that were measured since then. A node that is down stays.
     """
-    dead = [n.name for n in cluster.nodes.values() if standing(n) is Standing.DEAD]
-    passed = (reservation.nodes & decision.passed & members & tested) - nodesets.of(dead)
+    passed = (reservation.nodes & decision.passed & members & tested) - _gone(cluster)
     passed -= nodesets.of(moved)
     stay = reservation.nodes - passed
     left = {n: moved.get(n) or _why_kept(n, decision, cluster, members) for n in stay}
@@ -249,9 +248,43 @@ def release(
         else Command("delete", delete, str(passed), name, released=str(passed))
     ]
     known = [cluster.nodes[n] for n in passed if n in cluster.nodes]
-    if bare := [n.name for n in known if n.comment.startswith(MARK)]:
-        commands.append(_node("comment", bare, "Comment="))
-    return Plan(commands + _resume(known), left)
+    return Plan(commands + _bare(known) + _resume(known), left)
+
+
+def left_over(
+    decision: Decision,
+    cluster: Cluster,
+    outside: NodeSet,
+    members: NodeSet,
+    tested: NodeSet,
+    moved: Mapping[str, Finding],
+) -> Plan:
+    """Finish releases that were cut off: our comments and drains on nodes outside the quarantine.
+
+    members, tested: as in release; without a pass inside, a drained node stays drained.
+    """
+    ready = (decision.passed & members & tested) - _gone(cluster) - nodesets.of(moved)
+    known = [cluster.nodes[n] for n in outside if n in cluster.nodes]
+    drained = [n for n in known if drained_by_us(n)]
+    resumed = [n for n in drained if n.name in ready]
+    left = {
+        n.name: moved.get(n.name) or _why_kept(n.name, decision, cluster, members)
+        for n in drained
+        if n.name not in ready
+    }
+    free = [n for n in known if n.name in decision.back and n.name not in left]
+    return Plan(_bare(free) + _resume(resumed), left)
+
+
+def _gone(cluster: Cluster) -> NodeSet:
+    """The nodes that are down or silent, drained or not."""
+    return nodesets.of(node.name for node in cluster.nodes.values() if node.state.gone)
+
+
+def _bare(nodes: Iterable[Node]) -> list[Command]:
+    """Take our comments away."""
+    marked = [node.name for node in nodes if node.comment.startswith(MARK)]
+    return [_node("comment", marked, "Comment=")] if marked else []
 
 
 def resume(
@@ -329,8 +362,8 @@ def described(node: Node | None) -> str:
 
 
 def state_of(node: Node) -> str:
-    """The words of its state, as in `down+drain`."""
-    return "+".join(sorted(node.state.words)).lower()
+    """The words of its state, as in `down+drain`; without those that our reservation adds."""
+    return "+".join(sorted(node.state.words - {Flag.MAINTENANCE, Flag.RESERVED})).lower()
 
 
 def taken_out(node: Node) -> Finding:
@@ -386,7 +419,7 @@ def _why_kept(node: str, decision: Decision, cluster: Cluster, members: NodeSet)
     if node not in members:
         return Finding(Kind.PUT_BY_OTHERS, node)
     known = cluster.nodes.get(node)
-    if known and standing(known) is Standing.DEAD:
+    if known and known.state.gone:
         return not_responding(known)
     if ruling.passed:
         return Finding(Kind.NOT_TESTED_INSIDE, node)

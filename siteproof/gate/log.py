@@ -28,7 +28,9 @@ LOOK_EVERY = 0.2  # seconds
 LONGEST = 600  # seconds to wait for another gate: ten commands that Slurm does not answer
 HANDED_OVER = "handed over"  # the phase of a command that somebody with the right has to run
 TESTED = "reframe"  # what a record of a test inside a quarantine is about
-GRACE = 60  # seconds that a create may take after the gate has stopped to wait for it
+# Seconds that a create may take after the gate has stopped to wait for it, and by which slurmctld's
+# clock may be late: right before a create there was no reservation of this name.
+GRACE = 60
 
 
 class Log:
@@ -130,6 +132,8 @@ def made_by_us(records: list[dict[str, Any]], found: Reservation) -> bool:
     open_ended: list[tuple[int, float, object]] = []  # begin, end, nodes
     handed_over: list[tuple[int, float, object]] = []
     for moment, record in _creates(records, found.name):
+        if has_start(record, found):
+            return True
         if record.get("phase") == HANDED_OVER:
             handed_over.append((moment, inf, record.get("nodes")))
         elif record.get("phase") == "before":
@@ -137,14 +141,18 @@ def made_by_us(records: list[dict[str, Any]], found: Reservation) -> bool:
         elif record.get("perhaps") and open_ended:
             begin, _, nodes = open_ended.pop()
             open_ended.append((begin, moment, nodes))
-        elif not record.get("error") and record.get("start") == found.start:
-            return True
         elif open_ended:
             open_ended.pop()  # refused, or known by its start
     return any(
-        begin - 1 <= found.start <= end + GRACE and nodes == str(found.nodes)
+        begin - GRACE <= found.start <= end + GRACE and nodes == str(found.nodes)
         for begin, end, nodes in [*open_ended, *handed_over]
     )
+
+
+def has_start(record: Mapping[str, Any], found: Reservation) -> bool:
+    """Whether this record proves it, whatever its nodes are now."""
+    of_it = record.get("what") == "create" and record.get("reservation") == found.name
+    return of_it and record.get("start") == found.start
 
 
 def _creates(records: list[dict[str, Any]], name: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -30,8 +30,8 @@ class Service(Enum):
     BY_US = "out: by us"
     BY_OTHERS = "out: by others"
     DOWN = "down, not in quarantine"
-    GOES_BACK = "goes back, not in Slurm"
-    STAYS_OUT = "stays out, not in Slurm"
+    GOES_BACK = "goes back"
+    STAYS_OUT = "stays out"
 
 
 OUT = (Service.BY_US, Service.BY_OTHERS, Service.DOWN, Service.STAYS_OUT)

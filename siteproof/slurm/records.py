@@ -26,7 +26,7 @@ _LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationN
 _STAMP = re.compile(r" \[([^\s\]]+)@\d[\dT:.-]*\]")  # after a reason: who and when
 _FIELD = re.compile(r" \w+=")
 _RESERVATION = re.compile(
-    r"ReservationName=(\S+) StartTime=(\d+) .*? Nodes=(\S*) NodeCnt=(?:[^\n]*? Users=(\S+))?",
+    r"ReservationName=(.+?) StartTime=(\d+) .*? Nodes=(\S*) NodeCnt=(?:[^\n]*? Users=(\S+))?",
     re.DOTALL,
 )
 

@@ -180,13 +180,18 @@ class NodeState:
 
     @property
     def dead(self) -> bool:
-        """Whether the node is down or does not answer, and nobody has drained it.
+        """Whether the node is gone, and nobody has drained it."""
+        return self.gone and not self.flags & _OUT_FLAGS
+
+    @property
+    def gone(self) -> bool:
+        """Whether the node is down or does not answer.
 
         Not of a node that is powered down, reboots, or is one of a cloud or of the future.
         """
         down = self.base is Base.DOWN or self.silent
         planned = self.flags & _NOT_DEAD or self.base is Base.FUTURE
-        return down and not planned and not self.flags & _OUT_FLAGS
+        return down and not planned
 
     @property
     def _about_to_reboot(self) -> bool:

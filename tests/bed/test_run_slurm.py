@@ -361,6 +361,23 @@ def test_a_restart_of_slurmctld_changes_nothing(suite, testbed):
     assert suite.measured("Stream.triad") == NODES
 
 
+@pytest.mark.long
+def test_a_job_that_slurmctld_has_lost_does_not_hold_the_session(suite, testbed):
+    """Killed before it had saved the job or told accounting about it."""
+    suite.likwid(slow_on(*NODES, seconds=8))
+    testbed.run(["pkill", "-STOP", "slurmdbd"])
+    process = suite.start("-n", "Stream")
+    suite.wait_for(lambda: any("RUNNING" in job for job in suite.jobs()))
+    testbed.run(["pkill", "-KILL", "slurmctld"])
+    for kept in (testbed.path.parent / "slurmctld").glob("job_state*"):
+        kept.unlink()
+    testbed.run(["pkill", "-CONT", "slurmdbd"])
+    testbed.restart_slurmctld()
+    out, _ = process.communicate(timeout=4 * PATIENCE)
+    assert "lost by Slurm" in out, out
+    assert not [n for n in NODES if n not in {*suite.measured("Stream.triad"), *suite.lost()}]
+
+
 # Sessions that go
 
 

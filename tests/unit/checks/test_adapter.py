@@ -381,6 +381,19 @@ def test_a_full_disk_is_told_to_the_hook(here):
     assert python(PATCHED + script) == "hook: log_lost"
 
 
+def test_a_full_disk_under_the_log_of_a_run_is_told_to_the_hook_at_its_end(here):
+    script = """
+import logging
+from reframe.core import logging as own
+handler = logging.FileHandler("log")
+handler.stream = open("/dev/full", "w")
+handler.stream.write("a record")
+own._logger = own.Logger("reframe")
+own._logger.addHandler(handler)
+"""
+    assert python(PATCHED + script) == "hook: log_lost"
+
+
 def test_nothing_is_warned_of_when_patched(here):
     assert python(PATCHED + COUNT) == "calls:"
 

@@ -1,4 +1,6 @@
-"""A job that waits: nodes that went down or were reserved meanwhile do not hold it for hours."""
+"""A job that waits or that Slurm has lost does not hold the session for hours."""
+
+import time
 
 import pytest
 from ClusterShell.NodeSet import NodeSet
@@ -22,7 +24,7 @@ def sinfo(tmp_path, monkeypatch):
 
 
 def watcher(**how):
-    return Watcher(NodeSet("n[1-3]"), 0, 1000, **how)
+    return Watcher(NodeSet("n[1-3]"), 1000, **how)
 
 
 def test_a_job_outside_reservations_does_not_wait_for_a_node_that_was_reserved(sinfo):
@@ -54,3 +56,53 @@ def test_a_node_that_died_is_not_spared_because_it_was_reserved_before(sinfo):
     sinfo("n2|down*|Not responding")
     assert waiting.lost({"n1", "n3"})
     assert waiting.spared == set()
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """The time of the watcher, in seconds; somebody has set the clock."""
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    clock = {"now": 1000.0}
+    monkeypatch.setattr(time, "monotonic", lambda: clock["now"])
+
+    def later(seconds):
+        clock["now"] += seconds
+
+    return later
+
+
+def test_a_job_that_slurm_does_not_list_twice_is_lost(now):
+    waiting = watcher()
+    assert not waiting.lost_by_slurm(False, lambda: False)
+    now(61)
+    assert not waiting.lost_by_slurm(False, lambda: False)
+    assert not waiting.lost_by_slurm(False, lambda: False)
+    now(61)
+    assert waiting.lost_by_slurm(False, lambda: False)
+
+
+def test_a_job_that_slurm_lists_again_is_not_lost(now):
+    waiting = watcher()
+    for listed in (False, True, False):
+        now(61)
+        assert not waiting.lost_by_slurm(False, lambda listed=listed: listed)
+
+
+@pytest.mark.parametrize(("cancelled", "after"), [(True, 61), (False, 1061)])
+def test_of_a_running_job_slurm_is_asked_when_it_should_have_ended(now, cancelled, after):
+    running = watcher()
+    running.runs("RUNNING")
+    asked = []
+    now(after - 2)
+    assert not running.lost_by_slurm(cancelled, lambda: asked.append(1))
+    assert not asked
+    now(2)
+    running.lost_by_slurm(cancelled, lambda: asked.append(1))
+    assert asked
+
+
+def test_a_step_of_the_clock_takes_no_time_from_a_job(now):
+    running = watcher()
+    running.runs("RUNNING")
+    now(10)
+    assert running.remaining() == 990

@@ -598,6 +598,9 @@ def entry(**keys):
         ([entry(unix=9), entry(phase="after", error="?", perhaps=1, unix=20)], False),
         ([entry(), entry(phase="after", error="?", perhaps=1, nodes="n9")], True),
         ([entry(unix=9)], False),
+        ([entry(unix=150)], True),  # slurmctld's clock is behind
+        ([entry(unix=170)], False),
+        ([entry(), entry(phase="after", error="Slurm has n9", perhaps=1, start=102)], True),
         ([entry(reservation="other")], False),
         ([entry(what="update")], False),
         ([entry(unix="soon")], False),
@@ -704,6 +707,19 @@ def here(world):
 def test_nothing_measured_is_exit_code_3(here):
     done = here.siteproof("gate")
     assert (done.code, "nothing was measured" in done.out) == (3, True)
+
+
+def test_nothing_was_measured_is_not_said_where_one_metric_is_missing(world):
+    here = furnish(world)
+    head = replace(run_of({"n001": 1})[0].header, check="HostParameters", campaign="c")
+    metric = "HostParameters.mismatches"
+    here.keep([Sample(head, n, metric, Decimal(0), "count") for n in names(8)])
+    told = here.ask("gate", "--campaign", "c")
+    read = check("gate", here.ask("gate", "--campaign", "c", "--json").out)
+    assert {node["state"] for node in read["nodes"]} == {"UNTESTED"}
+    assert (told.code, "nothing was measured" in told.out) == (1, False)
+    missing = "SITEPROOF_CAMPAIGN=c reframe -c checks/ -r -S 'nodes=n[001-008]'"
+    assert told.out.splitlines()[-1].startswith(f"next: {missing}")
 
 
 @pytest.mark.parametrize(
