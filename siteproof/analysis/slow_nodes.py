@@ -18,9 +18,6 @@ from math import sqrt
 from statistics import median
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 Z_LIMIT = -3.5  # Iglewicz and Hoaglin
 MIN_DEFICIT = 0.02  # a smaller loss is not worth a repair
 MAD_TO_SIGMA = 1.4826  # for normally distributed values
@@ -115,22 +112,6 @@ def level(values: Collection[float]) -> Level:
     """Where one value or more lie."""
     centre = median(values)
     return Level(centre, median([abs(v - centre) for v in values]), len(values))
-
-
-def levels(values: NDArray[np.float64]) -> list[Level]:
-    """The same of each row of many."""
-    centres = _medians(values)
-    mads = _medians(np.abs(values - centres[:, None]))
-    count = values.shape[1]
-    return [Level(*both, count) for both in zip(centres.tolist(), mads.tolist(), strict=True)]
-
-
-def _medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    ordered, half = np.sort(values, axis=1), values.shape[1] // 2
-    if values.shape[1] % 2:
-        return ordered[:, half]
-    middles: NDArray[np.float64] = (ordered[:, half - 1] + ordered[:, half]) / 2
-    return middles
 
 
 def standing(value: float, fleet: Middle, better: str) -> tuple[float | None, float]:

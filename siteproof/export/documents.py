@@ -8,16 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from siteproof.analysis.slow_nodes import State
 from siteproof.errors import ExitCode
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.severity import Verdict, is_wrong_answer
-from siteproof.nodes.states import FleetReport, NodeReport, State
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording.findings import full, fulls
 from siteproof.wording.verdicts import bound, digits, number, reasons, why
+
+if TYPE_CHECKING:
+    from siteproof.nodes.states import FleetReport, NodeReport
 
 FORMAT = 1  # another number only if a key is removed or changes its meaning
 

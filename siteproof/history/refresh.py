@@ -19,7 +19,7 @@ from siteproof.history.store import Index, Part
 Entry = TypeVar("Entry")
 Progress = Callable[[int, int], None]
 Stamp = tuple[int, int]  # size, time of change in ns
-BATCH = 64_000_000  # bytes of files that become one part, with about six times the memory
+BATCH = 40_000_000  # bytes of files that become one part, with about six times the memory
 WASTE = 100_000  # rows of removed or changed files; a store with more is rewritten
 
 

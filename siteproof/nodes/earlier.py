@@ -87,7 +87,7 @@ class _Rows:
         for count in np.unique(counts).tolist():
             ends_of = last[counts == count]
             matrix = self.value[ends_of[:, None] - np.arange(count, 0, -1)]
-            found |= zip(self.node[ends_of - 1].tolist(), rules.levels(matrix), strict=True)
+            found |= zip(self.node[ends_of - 1].tolist(), _levels(matrix), strict=True)
         return found
 
     def _one_a_job(self, begin: int, end: int) -> list[float]:
@@ -97,6 +97,22 @@ class _Rows:
             key = int(self.job[at]), int(self.number[at])
             jobs.setdefault(key, []).append(float(self.value[at]))
         return [value for _, value in sorted((job, median(v)) for (job, _), v in jobs.items())]
+
+
+def _levels(values: Floats) -> list[Level]:
+    """Where the values of each row lie."""
+    centres = _medians(values)
+    mads = _medians(np.abs(values - centres[:, None]))
+    count = values.shape[1]
+    return [Level(*both, count) for both in zip(centres.tolist(), mads.tolist(), strict=True)]
+
+
+def _medians(values: Floats) -> Floats:
+    ordered, half = np.sort(values, axis=1), values.shape[1] // 2
+    if values.shape[1] % 2:
+        return ordered[:, half]
+    middles: Floats = (ordered[:, half - 1] + ordered[:, half]) / 2
+    return middles
 
 
 def _new(*columns: Ints) -> NDArray[np.bool_]:
