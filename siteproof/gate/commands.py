@@ -362,8 +362,14 @@ def described(node: Node | None) -> str:
 
 
 def state_of(node: Node) -> str:
-    """The words of its state, as in `down+drain`; without those that our reservation adds."""
-    return "+".join(sorted(node.state.words - {Flag.MAINTENANCE, Flag.RESERVED})).lower()
+    """The words of its state, as in `down+drain`.
+
+    Without those that our reservation adds, and without the silence of a node that is down, which
+    comes a little later.
+    """
+    silence = {Flag.NOT_RESPONDING} if node.state.base is Base.DOWN else set()
+    words = node.state.words - {Flag.MAINTENANCE, Flag.RESERVED} - silence
+    return "+".join(sorted(words)).lower()
 
 
 def taken_out(node: Node) -> Finding:

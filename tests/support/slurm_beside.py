@@ -117,7 +117,8 @@ class Real:
         wrong = [f"{ours} / {theirs}" for ours, theirs in pairs if ours != theirs]
         now = self.model.clock()
         for name, node in real.items():
-            if node.state.silent and not self.model.nodes[name].silent(now):
+            answers = name not in self.cut_off and not self.model.nodes[name].silent(now)
+            if node.state.silent and answers:
                 wrong.append(f"{name} does not answer")
         held = {one.name: one.nodes for one in self.model.reservations.values()}
         real_held = {name: set(one.nodes) for name, one in self._reservations().items()}

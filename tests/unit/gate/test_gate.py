@@ -286,6 +286,13 @@ def test_who_has_taken_a_node_out(state, reason, expected):
     assert standing(Node("n3", node_state(state), reason)) is expected
 
 
+def test_a_state_in_a_comment_does_not_change_while_the_node_is_down():
+    """The comment was written anew when slurmctld's next ping had failed."""
+    states = ("DOWN", "DOWN+NOT_RESPONDING", "DOWN+MAINTENANCE+NOT_RESPONDING+RESERVED")
+    assert {commands.state_of(Node("n3", node_state(said))) for said in states} == {"down"}
+    assert commands.state_of(Node("n3", node_state("IDLE+NOT_RESPONDING"))) == "idle+not_responding"
+
+
 @pytest.mark.parametrize("state", ["DOWN", "IDLE+NOT_RESPONDING"])
 def test_a_dead_node_enters_the_quarantine_even_if_it_has_passed_before(scene, state):
     """It would be repaired and serve users, and nobody would have tested it."""
