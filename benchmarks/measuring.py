@@ -112,6 +112,21 @@ def stat_fields(pid: int | str) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
 
+@contextmanager
+def worktree(commit: str, folder: Path) -> Iterator[Path]:
+    """The suite as it was at a commit; it uses this clone's .venv."""
+    git = ["git", "-C", TOP, "worktree"]
+    made = subprocess.run(
+        [*git, "add", "--quiet", "--detach", folder, commit], stderr=subprocess.PIPE, text=True
+    )
+    if made.returncode:
+        raise Misuse(made.stderr.strip().splitlines()[-1])
+    try:
+        yield folder
+    finally:
+        subprocess.run([*git, "remove", "--force", folder], check=False)
+
+
 def must(cost: Cost, log: Path, what: str) -> Cost:
     """The cost of a command that succeeded. Raises Misuse with its last line otherwise."""
     if cost.code:
