@@ -1,5 +1,6 @@
 """What nodes and other users can put into a stage directory, and what it does: cost itself."""
 
+import contextlib
 import json
 import os
 import socket
@@ -75,8 +76,8 @@ def put_sparse(path):
 
 def put_socket(path):
     bound = socket.socket(socket.AF_UNIX)
-    os.chdir(path.parent)
-    bound.bind(path.name)
+    with contextlib.chdir(path.parent):
+        bound.bind(path.name)
     bound.close()
 
 
@@ -187,11 +188,10 @@ def test_raw_files_without_number_hide_no_result(made, monkeypatch):
 
 def test_folders_within_folders_are_not_walked(made):
     path = made.stage / "raw/n1"
-    os.chdir(path)
-    for _ in range(2000):
-        Path("d").mkdir()
-        os.chdir("d")
-    os.chdir("/")
+    with contextlib.chdir(path):
+        for _ in range(2000):
+            Path("d").mkdir()
+            os.chdir("d")
     assert list(manifest.pending(made.stages)) == [made.stage]
     assert lost(made) == 6
     subprocess.run(["rm", "-rf", path], check=True)  # pytest's own way is recursive
