@@ -152,7 +152,7 @@ def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -
         reservation = own.get(name) or Reservation(
             commands.reservation_name(name), 0, nodesets.of()
         )
-        inside = _inside(scene, records, reservation)
+        inside = _inside(scene, records, cluster, reservation)
         put_in, tested = nodesets.of(inside.since), inside.tested
         outside = nodes - reservation.nodes
         plan = commands.release(scene.decision, cluster, reservation, put_in, tested, moved)
@@ -161,10 +161,18 @@ def plan_release(scene: Scene, cluster: Cluster, moved: Mapping[str, Finding]) -
     return plans
 
 
-def _inside(scene: Scene, records: list[dict[str, Any]], reservation: Reservation) -> Quarantine:
+def _inside(
+    scene: Scene, records: list[dict[str, Any]], cluster: Cluster, reservation: Reservation
+) -> Quarantine:
+    """A quarantine. A node that booted after its test, as after a repair, needs another one."""
     put_in = log.put_in(records, reservation.name)
     since = {n: max(moment, reservation.start) for n, moment in put_in.items()}
-    tested = [n for n, moment in since.items() if scene.measured.get(n, 0) >= moment]
+    booted = {n: cluster.nodes[n].booted for n in since if n in cluster.nodes}
+    tested = [
+        n
+        for n, moment in since.items()
+        if scene.measured.get(n, 0) >= max(moment, booted.get(n, 0))
+    ]
     return Quarantine(reservation, since, nodesets.of(tested))
 
 
@@ -176,7 +184,7 @@ def places(scene: Scene, cluster: Cluster | None, left_alone: Mapping[str, Findi
         names = map(commands.reservation_name, scene.partitions)
         known = [cluster.reservations[name] for name in names if name in cluster.reservations]
         own = [one for one in known if log.made_by_us(records, one)]
-        inside = [_inside(scene, records, reservation) for reservation in own]
+        inside = [_inside(scene, records, cluster, reservation) for reservation in own]
     in_slurm = nodesets.of(n for nodes in scene.partitions.values() for n in nodes)
     return service.places(scene.decision, in_slurm, cluster, inside, left_alone)
 

@@ -21,6 +21,7 @@ NOT_SET = 1  # MiB: RealMemory of nodes for which slurm.conf has none
 MEMORY_FORMAT = "%N|%m"
 HOSTS_FORMAT = "%N|%n|%o"
 _STATE = re.compile(r" State=(\S+)(?=\s)")  # a blank must follow, or the line was cut within it
+_BOOTED = re.compile(r" BootTime=(\d{1,12}) ")
 # What people write comes last, and may hold what looks like a field. 25.05 ends with these.
 _LAST = re.compile(r" (Reason|Comment|Extra|InstanceId|InstanceType|ReservationName)=")
 _STAMP = re.compile(r" \[([^\s\]]+)@\d[\dT:.-]*\]")  # after a reason: who and when
@@ -35,7 +36,7 @@ _RESERVATION = re.compile(
 class Node:
     """A node in Slurm. reason, comment: what people or Slurm wrote; sinfo has no comment.
 
-    by: the user who wrote the reason.
+    by: the user who wrote the reason. booted: seconds since 1970, 0 if that is not known.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Node:
     reason: str = ""
     comment: str = ""
     by: str = ""
+    booted: int = 0
 
     def __str__(self) -> str:
         """State and reason in words."""
@@ -108,7 +110,9 @@ def parse_nodes(text: str) -> dict[str, Node]:
             continue  # the second line of a comment
         if name in found:
             raise UserError("scontrol", f"lists node {harmless(name)} twice")
-        found[name] = Node(name, node_state(state[1]), *_words(rest))
+        booted = _BOOTED.search(_LAST.split(rest, maxsplit=1)[0] + " ")
+        at = int(booted[1]) if booted else 0
+        found[name] = Node(name, node_state(state[1]), *_words(rest), at)
     return found
 
 

@@ -422,7 +422,8 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.PUT_BY_OTHERS: "put into the reservation by somebody else",
     Kind.NOT_PASSED: lambda f: f"{f.state}: {f.message or 'no reason given'}",
     Kind.NOT_RESPONDING: _taken_out,
-    Kind.NOT_TESTED_INSIDE: "passed before, and was not measured in the quarantine",
+    Kind.NOT_TESTED_INSIDE: "passed before, and was not measured in the quarantine since it "
+    "came there or booted",
     Kind.COMMENT_KEPT: "keeps its comment: {f.message}",
     Kind.NOT_COMPARABLE: "not comparable on {f.role}: {f.differences}",
     Kind.NO_NODE_IN_BOTH: "not comparable on {f.role}: no node in both",

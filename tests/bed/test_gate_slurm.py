@@ -261,7 +261,8 @@ def test_a_dead_node_is_quarantined_and_freed_only_after_a_test_inside(gate, tes
     testbed.must("power-on", "node005")
     told = gate("--release", "--apply", code=1)
     assert answer(told)[1] == (
-        "1 of 8 nodes stay out: node005 passed before, and was not measured in the quarantine"
+        "1 of 8 nodes stay out: node005 passed before, and was not measured in the quarantine "
+        "since it came there or booted"
     )
     gate.measured(bad=[], session="s2")
     assert answer(gate("--release", "--apply", code=0))[0] == "released node005"

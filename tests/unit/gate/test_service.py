@@ -2,6 +2,7 @@
 
 import os
 import pwd
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -153,6 +154,19 @@ def test_a_reservation_that_somebody_else_makes_for_us_is_ours_and_tested_from_t
     assert log.put_in(records, NAME) == {"n3": float("inf")}
     test = {"what": "reframe", "reservation": NAME, "nodes": "n3", "unix": later + 60}
     assert log.put_in([*records, {**test, "phase": "before"}], NAME) == {"n3": later + 60}
+
+
+@pytest.mark.parametrize(("booted", "freed"), [(5, True), (20, False)])
+def test_a_node_that_booted_after_its_test_needs_another(scene, monkeypatch, booted, freed):
+    made = running(monkeypatch, lambda _argv: None)
+    act.act(scene, "quarantine", act.plan_quarantine, cluster())
+    now = log.read(scene.log)[-1]["unix"]
+    passed = replace(scene, decision=decided(), measured={"n3": now + 10})
+    seen = cluster(*made.values(), n3=Node("n3", booted=now + booted))
+    plan = act.plan_release(passed, seen, {})["compute"]
+    assert [c.what for c in plan.commands] == ["delete"] * freed
+    kept = {node: why.kind for node, why in plan.left_alone.items()}
+    assert kept == ({} if freed else {"n3": Kind.NOT_TESTED_INSIDE})
 
 
 def test_where_slurm_does_not_admit_the_colleagues_the_quarantine_is_made_without_them(

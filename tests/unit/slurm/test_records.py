@@ -190,6 +190,12 @@ def test_reasons_and_comments_that_look_like_fields(tail, reason, comment):
     assert node == Node("n1", node_state("IDLE+DRAIN"), reason, comment, by)
 
 
+def test_when_a_node_booted_is_read_from_its_own_field_only():
+    said = NODE.format("IDLE") + " BootTime={} SlurmdStartTime=9 Reason=x BootTime=7 [root@17]\n"
+    assert parse_nodes(said.format("1795300000"))["n1"].booted == 1795300000
+    assert parse_nodes(said.format("None"))["n1"].booted == 0
+
+
 def test_a_comment_of_several_lines_makes_no_node():
     said = NODE.format("IDLE") + " Comment=a\nn2 State=DOWN\n"
     assert list(parse_nodes(said)) == ["n1"]
