@@ -1,13 +1,16 @@
-"""CPU of collecting a job's raw files, for several numbers of nodes: it must grow with them only.
+"""CPU and memory of collecting a job's raw files: they must grow with the number of nodes only.
 
-python3 benchmarks/collect.py [--nodes 1000,4000]
+python3 benchmarks/collect.py [--nodes 1000,10000]
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from measuring import TOP, Misuse, main, parser, table, temporary_folder
@@ -19,13 +22,14 @@ import stages_made  # noqa: E402  # a test's own raw files, from a recorded outp
 from siteproof.collect import stages  # noqa: E402
 from siteproof.record import manifest  # noqa: E402
 
+AIMS = "10 s, 200 MB of 10000"
 AIM = 1.3  # times the CPU a node, from the smallest to the largest number of nodes
 
 
 def benchmark() -> None:
     """Collect each kind of job once for each number of nodes, and print CPU a node."""
     options = parser(__doc__)
-    options.add_argument("--nodes", default="1000,4000", help="numbers of nodes (1000,4000)")
+    options.add_argument("--nodes", default="1000,10000", help="numbers of nodes (1000,10000)")
     try:
         counts = sorted(int(number) for number in options.parse_args().nodes.split(","))
     except ValueError:
@@ -33,15 +37,29 @@ def benchmark() -> None:
     rows = []
     with temporary_folder() as folder:
         for name, how in KINDS.items():
-            each = {count: how(folder / f"{name}-{count}", count) for count in counts}
-            first = each[counts[0]] / counts[0]
-            for count, cpu in each.items():
+            first = 0.0
+            for count in counts:
+                cpu, memory = apart(how, folder / f"{name}-{count}", count)
                 a_node = cpu / count
+                first = first or a_node
                 rows.append(
-                    [name, str(count), f"{cpu:.2f} s", f"{1000 * a_node:.2f} ms"]
-                    + [f"{a_node / first:.2f} x", f"{AIM} x"]
+                    [name, str(count), f"{cpu:.2f} s", f"{memory:.0f} MB"]
+                    + [f"{1000 * a_node:.2f} ms", f"{a_node / first:.2f} x", f"{AIM} x; {AIMS}"]
                 )
-    print(table(["collecting", "nodes", "CPU", "a node", "of the fewest", "aim"], rows))
+    head = ["collecting", "nodes", "CPU", "memory", "a node", "of the fewest", "aim"]
+    print(table(head, rows))
+
+
+def apart(how: Callable[[Path, int], float], folder: Path, count: int) -> tuple[float, float]:
+    """CPU seconds and highest memory in MB, in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        cpu = pool.submit(how, folder, count).result()
+        return cpu, pool.submit(highest_memory).result()
+
+
+def highest_memory() -> float:
+    """Of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def cpu_of(what: Callable[[], object]) -> float:

@@ -38,6 +38,8 @@ class Cost:
     """What a command took. Seconds; cpu is user and system time with all children waited for.
 
     own: the part of cpu that the command's first process used itself. cut: ended by the time limit.
+    memory: the most that any one process held, in MB; at least what this process held when it
+    began, so a benchmark makes large data in another process.
     """
 
     wall: float
@@ -45,6 +47,7 @@ class Cost:
     own: float
     code: int
     cut: bool = False
+    memory: float = 0.0
 
     @property
     def children(self) -> float:
@@ -78,7 +81,8 @@ def measure(
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.monotonic() - start
-    return Cost(wall, usage.ru_utime + usage.ru_stime, own, process.returncode, cut)
+    cpu, memory = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
+    return Cost(wall, cpu, own, process.returncode, cut, memory)
 
 
 def _ends_within(pid: int, seconds: float) -> bool:
@@ -106,6 +110,21 @@ def _own_cpu(pid: int) -> float:
 def stat_fields(pid: int | str) -> list[str]:
     """/proc/PID/stat after the name, which is in brackets and may hold blanks."""
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+
+
+@contextmanager
+def worktree(commit: str, folder: Path) -> Iterator[Path]:
+    """The suite as it was at a commit; it uses this clone's .venv."""
+    git = ["git", "-C", TOP, "worktree"]
+    made = subprocess.run(
+        [*git, "add", "--quiet", "--detach", folder, commit], stderr=subprocess.PIPE, text=True
+    )
+    if made.returncode:
+        raise Misuse(made.stderr.strip().splitlines()[-1])
+    try:
+        yield folder
+    finally:
+        subprocess.run([*git, "remove", "--force", folder], check=False)
 
 
 def must(cost: Cost, log: Path, what: str) -> Cost:

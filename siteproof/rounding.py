@@ -26,8 +26,8 @@ _DOWN = Context(prec=PRINTED_DIGITS, rounding=ROUND_FLOOR)
 def round_to(value: Number, step: Number, ties: Ties = "away") -> Fraction:
     """The multiple of step nearest to value; `ties` decides between two."""
     ratio = abs(Fraction(value)) / Fraction(step)
-    whole = math.floor(ratio)
-    beyond = ratio - whole - Fraction(1, 2)
+    whole, rest = divmod(ratio.numerator, ratio.denominator)
+    beyond = 2 * rest - ratio.denominator
     if beyond > 0 or beyond == 0 and (ties == "away" or whole % 2 == 1):
         whole += 1
     return whole * Fraction(step) * (1 if value >= 0 else -1)

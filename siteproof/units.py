@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 from siteproof.errors import UserError
 
@@ -96,12 +97,20 @@ def kind(unit: str) -> str:
 
 def convert(value: Decimal | Fraction | int, unit: str, to: str) -> Fraction:
     """The value in another unit of the same kind, exactly. Raises UserError."""
+    ratio = _ratio(unit, to)
+    exact = value if isinstance(value, Fraction) else Fraction(value)
+    return exact if ratio == 1 else exact * ratio
+
+
+@cache
+def _ratio(unit: str, to: str) -> Fraction:
+    """How many of the second unit the first one is. Raises UserError."""
     for name in (unit, to):
         if name not in UNITS:
             raise UserError(name, "unknown unit", sorted(UNITS))
     if kind(unit) != kind(to):
         raise UserError(f"{unit} to {to}", f"a {kind(unit)} cannot be converted to a {kind(to)}")
-    return Fraction(value) * UNITS[unit][1] / UNITS[to][1]
+    return UNITS[unit][1] / UNITS[to][1]
 
 
 def with_unit(value: object, unit: str) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import sqrt
 from statistics import median
+from typing import NamedTuple
 
 Z_LIMIT = -3.5  # Iglewicz and Hoaglin
 MIN_DEFICIT = 0.02  # a smaller loss is not worth a repair
@@ -68,6 +69,25 @@ class Middle:
     count: int
 
 
+class Level(NamedTuple):
+    """Where some values lie: median, median absolute deviation, how many they are."""
+
+    median: float
+    mad: float
+    size: int
+
+    @property
+    def spread(self) -> float:
+        """MAD over median."""
+        return self.mad / self.median if self.median > 0 else 0.0
+
+    @property
+    def sd(self) -> float:
+        """Robust standard deviation."""
+        few = FEW.get(self.size, self.size / (self.size - 0.8))
+        return max(MAD_TO_SIGMA * few * self.mad, RESOLUTION * abs(self.median))
+
+
 @dataclass(frozen=True)
 class Paired:
     """A node compared with its own history. change: -0.1 is a tenth less; error: of that change.
@@ -84,10 +104,14 @@ class Paired:
 
 def middle(values: Collection[float]) -> Middle:
     """Median and robust standard deviation of one value or more."""
-    centre, count = median(values), len(values)
-    mad = median(abs(v - centre) for v in values)
-    few = FEW.get(count, count / (count - 0.8))
-    return Middle(centre, max(MAD_TO_SIGMA * few * mad, RESOLUTION * abs(centre)), count)
+    found = level(values)
+    return Middle(found.median, found.sd, found.size)
+
+
+def level(values: Collection[float]) -> Level:
+    """Where one value or more lie."""
+    centre = median(values)
+    return Level(centre, median([abs(v - centre) for v in values]), len(values))
 
 
 def standing(value: float, fleet: Middle, better: str) -> tuple[float | None, float]:
@@ -124,27 +148,24 @@ def retest_rule(slow: Sequence[bool], deficit: float, fell: bool) -> Slow:
 
 def spread(values: Collection[float]) -> float:
     """MAD over median."""
-    centre = median(values)
-    return median(abs(v - centre) for v in values) / centre if centre > 0 else 0.0
+    return level(values).spread
 
 
-def paired(
-    before: Sequence[float], now: Sequence[float], better: str, typical: float = 0.0
-) -> Paired | None:
+def paired(before: Level, now: Sequence[float], better: str, typical: float = 0.0) -> Paired | None:
     """The change of a node against its own history, negative where it got worse.
 
     typical: variation from run to run of the fleet's nodes, as a share: a few values of one node
     may agree by chance. None if there is too little history.
     """
-    if len(before) < MIN_HISTORY or not now or (level := middle(before)).median <= 0:
+    if before.size < MIN_HISTORY or not now or before.median <= 0:
         return None
-    change = median(now) / level.median - 1
-    sd = max(level.sd / level.median, typical)
+    change = median(now) / before.median - 1
+    sd = max(before.sd / before.median, typical)
     # Of one or two values the median is their mean.
-    factors = [1 if n < MIN_HISTORY else MEDIAN_ERROR**2 for n in (len(before), len(now))]
-    error = sd * sqrt(factors[0] / len(before) + factors[1] / len(now))
+    factors = [1 if n < MIN_HISTORY else MEDIAN_ERROR**2 for n in (before.size, len(now))]
+    error = sd * sqrt(factors[0] / before.size + factors[1] / len(now))
     sign = 1 if better == "higher" else -1
-    return Paired(sign * change, sd, error, len(before), len(now))
+    return Paired(sign * change, sd, error, before.size, len(now))
 
 
 def fell(change: Paired, shift: float) -> bool:

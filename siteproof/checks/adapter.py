@@ -246,6 +246,23 @@ def _nodelist(_hooks: Hooks) -> None:
     _SlurmJob.nodelist = property(nodelist)
 
 
+def _srun_version(_hooks: Hooks) -> None:
+    from reframe.core.launchers.mpi import SrunLauncher
+
+    ask = SrunLauncher.__init__
+    known: dict[str, bool] = {}
+
+    def begin(self: Any) -> None:
+        if known:
+            self.options = []
+            vars(self).update(known)
+        else:
+            ask(self)
+            known["use_cpus_per_task"] = self.use_cpus_per_task
+
+    SrunLauncher.__init__ = begin
+
+
 def renew_job(check: Any) -> None:
     """Give a check another job to submit, in place of the one that has ended."""
     check._setup_run_job()
@@ -301,6 +318,32 @@ def _read(path: Path) -> bytes:
 
 
 # ---- logs
+
+
+def _attributes_in_logs(_hooks: Hooks) -> None:
+    from reframe.core.logging import LoggerAdapter
+
+    read_all = LoggerAdapter._update_check_extras
+
+    def update(self: Any) -> None:
+        if (
+            self.check is None
+            or not self.logger
+            or any(map(_prints_attributes, self.logger.handlers))
+        ):
+            read_all(self)
+        else:
+            self.extra["check_info"] = self.check.info()
+
+    LoggerAdapter._update_check_extras = update
+
+
+def _prints_attributes(handler: logging.Handler) -> bool:
+    """Whether a handler needs attributes of a check beyond its name."""
+    form = getattr(handler.formatter, "_fmt", None)
+    if not isinstance(handler, logging.StreamHandler) or form is None:
+        return True  # it may send the whole record
+    return "%(check_" in form.replace("%(check_info)", "")
 
 
 def _close(hooks: Hooks) -> None:
@@ -404,6 +447,16 @@ PATCHES = (
         _nodelist,
     ),
     Patch(
+        "version of srun",
+        "the launcher srun asks for Slurm's version once",
+        "every test case starts `srun --version`: 8,000 processes for 40,000 nodes",
+        (
+            "reframe.core.launchers.mpi:SrunLauncher.__init__/use_cpus_per_task",
+            "reframe.core.launchers.mpi:SrunLauncher.__init__/run_command",
+        ),
+        _srun_version,
+    ),
+    Patch(
         "second job",
         "renew_job() gives a check a new job",
         "a check has one job only: submitted again, it still has the end of the first one",
@@ -429,6 +482,17 @@ PATCHES = (
         "a full disk under ReFrame's own logs gives a page of tracebacks for each record",
         ("reframe.core.logging:MultiFileHandler.close",),
         _close,
+    ),
+    Patch(
+        "attributes in logs",
+        "a record for handlers that print no attribute of a check reads none",
+        "every record of the debug log, some fifty a test case, reads all attributes of its check: "
+        "two thirds of ReFrame's CPU for a dry run",
+        (
+            "reframe.core.logging:LoggerAdapter._update_check_extras/loggable_attrs",
+            "reframe.core.logging:LoggerAdapter.process/_update_check_extras",
+        ),
+        _attributes_in_logs,
     ),
     *(
         Patch(

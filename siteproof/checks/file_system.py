@@ -98,7 +98,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
         self.size = self.size or self.mebibytes[self.mode]
         self.gigabytes = round(self.size * files.MIB * self.written() / 1e9, 2) if self.fs else 0.0
         if self.derives_limit():
-            sizes = [len(site.expected(partitions[name].role)) for name in self.valid_systems]
+            sizes = [site.size(partitions[name].role) for name in self.valid_systems]
             longest = max(self.waves(size, min(size, CHUNK)) for size in sizes)
             self.time_limit = f"{self.turns * longest * self.turn() + 4 * MARGIN}s"
 
@@ -142,7 +142,7 @@ class FileSystemCheck(PerNodeCheck, special=True):
 
     def settings(self) -> dict[str, str]:
         """Where, how much room it needs, and whose turn it is."""
-        nodes, partition = list(self.nodes_of_job), len(self.site.expected(self.where.role))
+        nodes, partition = list(self.nodes_of_job), self.site.size(self.where.role)
         number = self.at_once(partition, len(nodes))
         together = min(partition, number * jobs(partition)) if self.there.shared else 1
         stay = max(len(nodes), together) if self.there.shared and self.all_stay else together

@@ -21,7 +21,7 @@ from siteproof.slurm.records import Node
 def chunks() -> int:
     """How many jobs a check needs on the largest partition of the active site."""
     site = session.current().site
-    sizes = [len(site.expected(p.role)) for p in site.system.partitions.values()]
+    sizes = [site.size(p.role) for p in site.system.partitions.values()]
     return math.ceil(max(sizes, default=1) / CHUNK)
 
 
@@ -55,15 +55,19 @@ class PerNodeCheck(JobCheck, special=True):
             self.skip("fewer nodes are selected")
         return filled
 
-    def select(self, site: Site, partition: str, states: Mapping[str, Node]) -> NodeSet:
-        """The nodes of a partition that `-S nodes` selects. Raises UserError."""
+    def select(self, site: Site, partition: str, states: Mapping[str, Node]) -> list[str]:
+        """The nodes of a partition that `-S nodes` selects, in order. Raises UserError."""
         role = site.partition(partition).role
         if self.nodes != nodesets.MISSING:
-            return selection.select(self.nodes, site.expected(role), states)
+            # Found once a session: 10,000 nodes are 157 chunks of each check.
+            known, key = session.current().selected, (partition, self.nodes, bool(states))
+            if key not in known:
+                known[key] = list(selection.select(self.nodes, site.expected(role), states))
+            return known[key]
         if partition not in self.lacking:
             found = site.expected(role) & nodesets.of(missing.nodes(site, role, self.planned()))
             self.lacking = {**self.lacking, partition: str(found)}
-        return nodesets.parse(self.lacking[partition])
+        return list(nodesets.parse(self.lacking[partition]))
 
     def expected_nodes(self) -> NodeSet:
         """This chunk of the nodes that `-S nodes` selects."""
@@ -74,7 +78,7 @@ class PerNodeCheck(JobCheck, special=True):
             selected = self.select(self.site, self.current_partition.name, looked)
         except UserError as error:  # nodes of another partition, or fewer idle ones than requested
             self.skip(str(error))
-        chosen = selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK]
+        chosen = nodesets.of(selected[self.chunk * CHUNK : (self.chunk + 1) * CHUNK])
         if not chosen:
             whole = self.nodes == nodesets.MISSING
             self.skip("nothing is missing" if whole else "no node left for this chunk")

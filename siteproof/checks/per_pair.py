@@ -21,7 +21,7 @@ from siteproof.collect import pair_turns, stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.samples import Sample
-from siteproof.sites.pairs import Pair
+from siteproof.sites.pairs import Rounds
 from siteproof.sites.system import PATTERN, PATTERNS
 from siteproof.slurm import client
 from siteproof.slurm.records import Node, unusable
@@ -95,7 +95,7 @@ class PerPairCheck(JobCheck, special=True):
         if selection.needs_states(self.nodes):
             return
         try:
-            selection.select(self.nodes, timetable.inventory(session.current().site))
+            selection.select(self.nodes, session.current().site.system.inventory)
         except UserError as error:
             loading.refuse(error)
 
@@ -105,7 +105,7 @@ class PerPairCheck(JobCheck, special=True):
         Without a turn, `none` has the reason.
         """
         active = session.current()
-        rounds: list[list[Pair]] = []
+        rounds: Rounds = []
         try:
             rounds = timetable.rounds(
                 active.site,
@@ -128,7 +128,7 @@ class PerPairCheck(JobCheck, special=True):
         if self.by_turns:
             self.time_limit = f"{self.table.length}s"
 
-    def lacking_of(self, laid: list[list[Pair]], which: missing.OfPairs) -> list[list[Pair]]:
+    def lacking_of(self, laid: Rounds, which: missing.OfPairs) -> Rounds:
         """The rounds of pairs that lack an answer; of all at once, all if one does."""
         site = session.current().site
         lacks = which(site, self.link, [p for r in laid for p in r], self.planned())

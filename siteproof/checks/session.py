@@ -44,6 +44,8 @@ class Session:
     software: dict[str, Registered] = field(default_factory=dict)  # built, by environment
     continued: bool = False
     place: int = 0
+    # what -S nodes selects, by partition, its value, and whether the nodes' states count
+    selected: dict[tuple[str, str, bool], list[str]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)  # nodes that see the folder
     blind: dict[str, str] = field(default_factory=dict)  # nodes that cannot see the folder, why
 

@@ -253,7 +253,7 @@ def _log_file(log: Path) -> list[dict[str, Any]]:
         {
             "type": "file",
             "name": str(log),
-            "level": "debug2",
+            "level": "debug",
             "append": False,
             "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
         }

@@ -274,7 +274,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The manifest has the number of points, and the session that it resumes."""
         plan = super().make_plan(nodes, lost)
         if self.sweep_file:  # the file may change: the samples show whether all points are there
-            most = 1 if self.where.scheduler == LOCAL else len(self.site.expected(self.where.role))
+            most = 1 if self.where.scheduler == LOCAL else self.site.size(self.where.role)
             out = [
                 number
                 for number, point in enumerate(self.sweep_file.points, 1)

@@ -8,7 +8,7 @@ if their clocks differ by SKEW.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from siteproof import nodesets
 from siteproof.checks import selection
 from siteproof.errors import UserError
 from siteproof.sites import pairs
-from siteproof.sites.pairs import Pair
+from siteproof.sites.pairs import Pair, Rounds
 from siteproof.slurm.records import Node
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Timetable:
     trials: of each pair; they follow each other in time. seconds: that a client needs for a turn.
     """
 
-    rounds: Sequence[Sequence[Pair]]
+    rounds: Rounds
     trials: int
     seconds: int
 
@@ -63,12 +63,16 @@ class Timetable:
     @property
     def ends(self) -> NodeSet:
         """All nodes that take part."""
-        return _nodes(end for together in self.rounds for pair in together for end in pair)
+        return nodesets.of(sorted(self._ends))
+
+    @cached_property
+    def _ends(self) -> set[str]:
+        return pairs.ends(self.rounds)
 
     @property
     def at_once(self) -> int:
         """How many pairs measure at the same time, at most."""
-        return max(map(len, self.rounds), default=0)
+        return pairs.at_once(self.rounds)
 
     @property
     def turn(self) -> int:
@@ -78,7 +82,7 @@ class Timetable:
     @property
     def launch(self) -> int:
         """Seconds until every node walks the timetable."""
-        return LAUNCH + len(self.ends) // A_SECOND
+        return LAUNCH + len(self._ends) // A_SECOND
 
     @property
     def length(self) -> int:
@@ -126,7 +130,7 @@ def rounds(
     states: Mapping[str, Node] | None = None,
     *,
     light: bool = False,
-) -> list[list[Pair]]:
+) -> Rounds:
     """The rounds of a link, as far as `-S nodes=SPEC` selects them. Raises UserError.
 
     light: what is measured loads the network so little that pairs of a star need no turns of their
@@ -145,15 +149,10 @@ def rounds(
     if selection.needs_states(spec):
         idle = _idle(laid, states)
         return idle if spec == "idle" else _of_first_clients(idle, selection.count_of(spec))
-    return _among(laid, selection.select(spec, inventory(site), {}), pattern)
+    return _among(laid, selection.select(spec, site.system.inventory, {}), pattern)
 
 
-def inventory(site: Site) -> NodeSet:
-    """Every node of the site."""
-    return _nodes(node for role in site.system.nodes.values() for node in role.nodes)
-
-
-def _idle(laid: list[list[Pair]], states: Mapping[str, Node] | None) -> list[list[Pair]]:
+def _idle(laid: Rounds, states: Mapping[str, Node] | None) -> list[list[Pair]]:
     """The pairs of which both nodes are idle."""
 
     def is_idle(pair: Pair) -> bool:
@@ -165,7 +164,7 @@ def _idle(laid: list[list[Pair]], states: Mapping[str, Node] | None) -> list[lis
     return kept
 
 
-def _of_first_clients(laid: list[list[Pair]], count: int) -> list[list[Pair]]:
+def _of_first_clients(laid: Rounds, count: int) -> list[list[Pair]]:
     clients = list(dict.fromkeys(client for together in laid for client, _ in together))
     if not 0 < count <= len(clients):
         what = f"{count} clients requested, {len(clients)} have an idle pair"
@@ -174,20 +173,16 @@ def _of_first_clients(laid: list[list[Pair]], count: int) -> list[list[Pair]]:
     return _kept(laid, lambda pair: pair[0] in first)
 
 
-def _among(laid: list[list[Pair]], chosen: NodeSet, pattern: str) -> list[list[Pair]]:
+def _among(laid: Rounds, chosen: NodeSet, pattern: str) -> list[list[Pair]]:
     """The pairs of chosen nodes; a client brings its server along where each has one."""
-    by_client = pattern in ("star", "together")
-    kept = _kept(laid, lambda pair: pair[0] in chosen and (by_client or pair[1] in chosen))
+    by_client, names = pattern in ("star", "together"), set(chosen)
+    kept = _kept(laid, lambda pair: pair[0] in names and (by_client or pair[1] in names))
     if not kept:
-        ends = _nodes(end for together in laid for pair in together for end in pair)
+        ends = nodesets.of(sorted(pairs.ends(laid)))
         raise UserError(selection.OPTION, f"{chosen} has no pair of this link", str(ends))
     return kept
 
 
-def _kept(laid: list[list[Pair]], wanted: Callable[[Pair], bool]) -> list[list[Pair]]:
+def _kept(laid: Rounds, wanted: Callable[[Pair], bool]) -> list[list[Pair]]:
     kept = [[pair for pair in together if wanted(pair)] for together in laid]
     return [together for together in kept if together]
-
-
-def _nodes(found: Iterable[str]) -> NodeSet:
-    return nodesets.of(sorted(set(found)))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import resource
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -11,39 +16,43 @@ from pathlib import Path
 from typing import Any
 
 import click
-from ClusterShell.NodeSet import NodeSet
 from rich.table import Table
 
-from siteproof import files, nodesets, sites
+from siteproof import files, nodesets, sites, units
 from siteproof.checks import selection, timetable
 from siteproof.checks.budget import TOO_FEW, UNSHARED
 from siteproof.cli.shared import print_table
 from siteproof.errors import UserError
-from siteproof.sites import Site
+from siteproof.sites import Site, pairs
 from siteproof.units import count
 
 Case = dict[str, Any]  # what `reframe --describe` prints of one check
+# What two chunks of one check differ in.
+OF_CHUNK = {"chunk", "valid_systems", "hashcode"} | {
+    f"{kind}name" for kind in ("", "display_", "short_", "unique_")
+}
 
 
 @dataclass(frozen=True)
-class Job:
-    """One job, if it runs to its time limit. No nodes: it is not submitted.
+class Row:
+    """The jobs of one check on a partition, if each runs to its time limit.
 
-    hours: the time limit. written: gigabytes that each node writes. note: a line about its pairs or
-    points, or why there is no job.
+    nodes: of all its jobs; none if nothing is submitted. hours: the time limit of a job. written:
+    gigabytes that each node writes. note: a line about its pairs or points, or why there is no job.
     """
 
     check: str
     mode: str
     partition: str
-    nodes: NodeSet
+    nodes: list[str]
     hours: float
     written: float
     note: str = ""
+    jobs: int = 1
 
     @property
     def node_hours(self) -> float:
-        """All its nodes for all its time."""
+        """All its nodes for all their time."""
         return len(self.nodes) * self.hours
 
     @property
@@ -70,10 +79,14 @@ def plan(options: tuple[str, ...]) -> None:
         raise UserError(
             "plan", "no check is selected", hint="'reframe -c checks/ -l' lists the checks"
         )
-    jobs = [_job(case, name) for case in cases for name in case["valid_systems"]]
-    for note in dict.fromkeys(job.note for job in jobs if job.note):
+    load = functools.cache(sites.load)
+    rows = [
+        _row(chunks, load(where.partition(":")[0]), where)
+        for where, chunks in _by_check_and_partition(cases)
+    ]
+    for note in dict.fromkeys(row.note for row in rows if row.note):
         click.echo(note)
-    _print([job for job in jobs if job.nodes])
+    _print([row for row in rows if row.nodes])
 
 
 def _described(options: tuple[str, ...]) -> list[Case]:
@@ -82,10 +95,10 @@ def _described(options: tuple[str, ...]) -> list[Case]:
     names_checks = any(option.startswith(("-c", "--checkpath")) for option in options)
     checks = [] if names_checks else ["-c", str(files.CLONE / "checks")]
     command = [str(reframe), *checks, *options, "--describe"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    plain = os.environ | {"RFM_COLORIZE": "n"}
+    answer = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
     if answer.returncode:
-        last = (answer.stderr.strip() or answer.stdout.strip()).splitlines()[-1:]
-        raise UserError("plan", " ".join(last).removeprefix("siteproof: ") or "reframe failed")
+        raise _failure(answer.returncode, answer.stderr.strip() or answer.stdout.strip())
     for line in answer.stderr.splitlines():
         if line.startswith("siteproof: "):
             click.echo(line, err=True)
@@ -94,33 +107,61 @@ def _described(options: tuple[str, ...]) -> list[Case]:
     return described
 
 
-def _job(case: Case, where: str) -> Job:
-    """The job of a case on SYSTEM:PARTITION: a sweep, all pairs of a link, or a chunk of nodes."""
-    system, _, partition = where.partition(":")
-    site: Site = sites.load(system)
+def _failure(code: int, text: str) -> UserError:
+    """Why ReFrame failed: its own last line, or how it was ended and its largest memory."""
+    used = units.size(1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    last = "".join(text.splitlines()[-1:]).removeprefix("siteproof: ")
+    if code < 0:
+        name = f"signal {-code} ({signal.strsignal(-code)})"
+        hint = f"If nobody ended it, the memory of {socket.gethostname()} ran out: see 'dmesg'"
+        return UserError(
+            "plan",
+            f"reframe was ended by {name} when it used {used} of memory",
+            hint=hint if -code == signal.SIGKILL else "",
+        )
+    if "MemoryError" in last:
+        return UserError("plan", f"reframe ran out of memory when it used {used}")
+    return UserError("plan", last or f"reframe ended with exit code {code} and no message")
+
+
+def _by_check_and_partition(cases: list[Case]) -> list[tuple[str, list[Case]]]:
+    """SYSTEM:PARTITION and the cases there that differ in their chunk of the nodes only."""
+    found: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        alike = {key: value for key, value in case.items() if key not in OF_CHUNK}
+        # A sweep or a link has no chunks: each case of it is one of its own.
+        name = json.dumps(alike) if case.get("chunk") is not None else case["unique_name"]
+        for where in case["valid_systems"]:
+            found.setdefault((where, name), []).append(case)
+    return [(where, chunks) for (where, _), chunks in found.items()]
+
+
+def _row(chunks: list[Case], site: Site, where: str) -> Row:
+    """A sweep, all pairs of a link, or the chunks of a check's nodes on SYSTEM:PARTITION."""
+    case = chunks[0]
     if "costs" in case:
         return _of_sweep(case, site, where)
     if "link" in case:
         return _of_pairs(case, site, where)
-    return _of(case, where, _chunk(case, site, partition))
+    names = _chosen(case, site, where.partition(":")[2])
+    begins = sorted(one["chunk"] * selection.CHUNK for one in chunks)
+    parts = [part for begin in begins if (part := names[begin : begin + selection.CHUNK])]
+    return replace(_of(case, where, [name for part in parts for name in part]), jobs=len(parts))
 
 
-def _of(case: Case, where: str, nodes: NodeSet, note: str = "", walk: str = "") -> Job:
+def _of(case: Case, where: str, nodes: list[str], note: str = "", walk: str = "") -> Row:
     measured = case.get("link") or case.get("fs")
     words = filter(None, [case["@class"], walk, measured])
     hours = case["time_limit"] / 3600
-    return Job(" ".join(words), case["mode"], where, nodes, hours, case["gigabytes"], note)
+    return Row(" ".join(words), case["mode"], where, nodes, hours, case["gigabytes"], note)
 
 
-def _chunk(case: Case, site: Site, partition: str) -> NodeSet:
-    """The nodes of one job of a check; none where it is skipped or has nothing to measure."""
+def _chosen(case: Case, site: Site, partition: str) -> list[str]:
+    """The nodes of a check; none where it is skipped or has nothing to measure."""
     spec = _spec(case, partition)
     if not spec or not _may_use(site, case.get("fs"), partition):
-        return nodesets.of()
-    inventory = site.expected(site.partition(partition).role)
-    chosen: NodeSet = selection.select(spec, inventory, {})
-    first = case["chunk"] * selection.CHUNK
-    return chosen[first : first + selection.CHUNK]
+        return []
+    return list(selection.select(spec, site.expected(site.partition(partition).role), {}))
 
 
 def _spec(case: Case, partition: str) -> str:
@@ -136,14 +177,14 @@ def _may_use(site: Site, name: str | None, partition: str) -> bool:
     return there is None or there.used_by(site.partition(partition).role)
 
 
-def _of_sweep(case: Case, site: Site, where: str) -> Job:
+def _of_sweep(case: Case, site: Site, where: str) -> Row:
     """The nodes of a sweep's widest point; none where no point fits."""
     nodes, seconds, points, left_out = case["costs"][where]
     if 1 < case["time_limit"] < seconds:  # a limit of its own; 1 s stands for none
         seconds = case["time_limit"]
     partition = site.partition(where.partition(":")[2])
     inventory = site.expected(partition.role)
-    job = _of(case | {"time_limit": seconds}, where, inventory[:nodes], walk=case["walk"])
+    row = _of(case | {"time_limit": seconds}, where, list(inventory)[:nodes], walk=case["walk"])
     if not points and not left_out:
         note = f"SKIP, {_why_no_point(case, site, where.partition(':')[2])}"
     else:
@@ -152,7 +193,7 @@ def _of_sweep(case: Case, site: Site, where: str) -> Job:
         file_system = site.system.file_systems.get(case.get("fs") or "")
         reason = TOO_FEW if file_system is None or file_system.shared else UNSHARED
         note += f", {left_out} left out, {reason}"
-    return replace(job, note=f"{job.check} on {where}: {note}")
+    return replace(row, note=f"{row.check} on {where}: {note}")
 
 
 def _why_no_point(case: Case, site: Site, partition: str) -> str:
@@ -165,49 +206,54 @@ def _why_no_point(case: Case, site: Site, partition: str) -> str:
     return f"the sweep changes settings of nodes, and {untuned}"
 
 
-def _of_pairs(case: Case, site: Site, where: str) -> Job:
+def _of_pairs(case: Case, site: Site, where: str) -> Row:
     """The nodes of a link's pairs; how many rounds they take, or why there is none."""
     link = site.system.links.get(case["link"])
     if link is None:
-        return _of(case, where, nodesets.of())
+        return _of(case, where, [])
     name = f"{case['@class']} over {case['link']}"
     spec = _spec(case, link.partition)
     try:
         rounds = timetable.rounds(site, link, case["pattern"], spec, "plan", light=case["light"])
     except UserError as error:
-        return _of(case, where, nodesets.of(), f"{name}: SKIP, {error}")
+        return _of(case, where, [], f"{name}: SKIP, {error}")
     trials = case["trials"]
-    table = timetable.Timetable(rounds, trials, 0)
     repeated = f", {trials} times over" if trials > 1 else ""
     note = (
-        f"{name}: {len(table.turns) // trials} pairs in {len(rounds)} rounds "
+        f"{name}: {pairs.count(rounds)} pairs in {len(rounds)} rounds "
         f"({case['pattern']}){repeated}, {case['time_limit'] / 3600:.1f} h"
     )
-    return _of(case, where, table.ends, note)
+    return _of(case, where, sorted(pairs.ends(rounds)), note)
 
 
-def _print(jobs: list[Job]) -> None:
+def _print(rows: list[Row]) -> None:
     table = Table(title="at most, if every job ran to its time limit", title_justify="left")
     for name in ("check", "mode", "partition", "nodes", "minutes", "node-hours", "GB written"):
         table.add_column(name, overflow="fold")
-    for job in jobs:
+    folded = functools.cache(lambda names: str(nodesets.of(names)))
+    for row in rows:
         table.add_row(
-            job.check,
-            job.mode,
-            job.partition,
-            f"{len(job.nodes)}: {job.nodes}",
-            f"{60 * job.hours:.0f}",
-            f"{job.node_hours:.1f}",
-            f"{job.gigabytes:g}",
+            row.check,
+            row.mode,
+            row.partition,
+            f"{_amount(row)}: {folded(tuple(row.nodes))}",
+            f"{60 * row.hours:.0f}",
+            f"{row.node_hours:.1f}",
+            f"{row.gigabytes:g}",
         )
     print_table(table)
     folder = files.folder()
     free = shutil.disk_usage(folder if folder.exists() else folder.parent).free / 10**9
     click.echo(f"samples and stage directories: {folder} ({free:.0f} GB free)")
-    hours = sum(job.node_hours for job in jobs)
-    written = sum(job.gigabytes for job in jobs)
-    nodes = nodesets.of([node for job in jobs for node in job.nodes])
+    hours = sum(row.node_hours for row in rows)
+    written = sum(row.gigabytes for row in rows)
+    nodes = {node for row in rows for node in row.nodes}
     click.echo(
-        f"{count(len(jobs), 'job')} on {count(len(nodes), 'node')}, "
+        f"{count(sum(row.jobs for row in rows), 'job')} on {count(len(nodes), 'node')}, "
         f"at most {hours:.1f} node-hours, {written:g} GB written"
     )
+
+
+def _amount(row: Row) -> str:
+    jobs = f" in {row.jobs} jobs" if row.jobs > 1 else ""
+    return f"{len(row.nodes)}{jobs}"

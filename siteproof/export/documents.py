@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from siteproof.analysis.slow_nodes import State
 from siteproof.errors import ExitCode
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.severity import Verdict, is_wrong_answer
-from siteproof.nodes.states import FleetReport, NodeReport, State
 from siteproof.record.samples import Sample
 from siteproof.verdict.judgement import Judgement
 from siteproof.wording.findings import full, fulls
 from siteproof.wording.verdicts import bound, digits, number, reasons, why
+
+if TYPE_CHECKING:
+    from siteproof.nodes.states import FleetReport, NodeReport
 
 FORMAT = 1  # another number only if a key is removed or changes its meaning
 
@@ -74,7 +76,7 @@ def _node_report(node: NodeReport) -> dict[str, Any]:
         "state": node.state,
         "reasons": fulls(node.findings),
         "findings": [why.record() for why in node.findings],
-        "metrics": {name: asdict(metric) for name, metric in node.metrics.items()},
+        "metrics": {name: dict(vars(metric)) for name, metric in node.metrics.items()},
         "notes": fulls(node.notes),
         "note_findings": [why.record() for why in node.notes],
         "suspect": node.suspect,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -106,11 +106,13 @@ def open_history(
     refresh: bool = True,
     rebuild: bool = False,
     progress: Progress | None = None,
+    only: Collection[str] | None = None,
 ) -> History:
     """The history of some systems or of all.
 
     refresh: bring the store up to date first. rebuild: read every file again. progress: called
-    with the number of files that have been read, and of all that are to be read.
+    with the number of files that have been read, and of all that are to be read. only: bring no
+    more than these files up to date, by their names below perflogs; the caller asks for no others.
     Raises UserError if perflogs cannot be read.
     """
     connection = connect()
@@ -119,7 +121,7 @@ def open_history(
         if rebuild:
             state.forget(systems)
         if refresh or rebuild:
-            state.run(systems, progress)
+            state.run(systems, progress, only)
         _make_views(state, systems)
     except BaseException:
         connection.close()
@@ -153,6 +155,8 @@ def connect() -> duckdb.DuckDBPyConnection:
         }
     )
     connection.execute("SET TimeZone = 'UTC'")
+    # DuckDB prints a bar to standard output, into the answer, once a query takes two seconds.
+    connection.execute("SET enable_progress_bar = false")
     return connection
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from stat import S_ISDIR, S_IWOTH
+from typing import TypeVar
 
 import duckdb
 
@@ -15,9 +16,10 @@ from siteproof.errors import UserError
 from siteproof.history import store, tables, views
 from siteproof.history.store import Index, Part
 
+Entry = TypeVar("Entry")
 Progress = Callable[[int, int], None]
 Stamp = tuple[int, int]  # size, time of change in ns
-BATCH = 64_000_000  # bytes of files that become one part, with about six times the memory
+BATCH = 40_000_000  # bytes of files that become one part, with about six times the memory
 WASTE = 100_000  # rows of removed or changed files; a store with more is rewritten
 
 
@@ -75,10 +77,16 @@ class Refresh:
             del self.index.files[name]
             self.index.refused.pop(name, None)
 
-    def run(self, systems: Sequence[str], progress: Progress | None) -> None:
-        """Read what has changed in some systems or in all. Raises UserError, OSError."""
-        stamps = dict(_scan(self.perflogs, systems))
-        removed = [n for n in self.index.files if is_of(n, systems) and n not in stamps]
+    def run(
+        self, systems: Sequence[str], progress: Progress | None, only: Collection[str] | None = None
+    ) -> None:
+        """Read what has changed in some systems or in all. Raises UserError, OSError.
+
+        only: the files in question, if not all.
+        """
+        stamps = _in_question(dict(_scan(self.perflogs, systems)), systems, only)
+        known = _in_question(self.index.files, systems, only)
+        removed = [name for name in known if name not in stamps]
         changed = [n for n, stamp in stamps.items() if self.index.files.get(n, ())[:2] != stamp]
         if not (changed or removed):
             return
@@ -182,6 +190,16 @@ class Refresh:
             store.clean(self.folder, self.index, retired)
         except OSError as error:
             self._use_memory(error.strerror, error.filename)
+
+
+def _in_question(
+    files: Mapping[str, Entry], systems: Sequence[str], only: Collection[str] | None
+) -> dict[str, Entry]:
+    return {
+        name: entry
+        for name, entry in files.items()
+        if is_of(name, systems) and (only is None or name in only)
+    }
 
 
 def is_of(name: str, systems: Sequence[str]) -> bool:

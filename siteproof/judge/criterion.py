@@ -489,6 +489,17 @@ def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
 
 def refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
     """Why a sample could not answer a criterion, with or without a value; None if it could."""
+    if sample.dims or sample.own_conditions:
+        return _refusal(criterion, sample)
+    # It is that of all such samples of the job; the header is kept, so that no other gets its id.
+    key = (id(sample.header), sample.metric, sample.status)
+    if key not in criterion.refusals:
+        criterion.refusals[key] = (sample.header, _refusal(criterion, sample))
+    known: Finding | None = criterion.refusals[key][1]
+    return known
+
+
+def _refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
     have = {**sample.dims, **sample.conditions}
     if PUBLISHED in have:
         details = {"source": have[PUBLISHED], "own": 1, "keeps": "unknown"}
@@ -562,7 +573,7 @@ def _judge_value(
 ) -> NodeVerdict:
     """One value, of a node or of all of them, against the criterion and then its baselines."""
     rounded = criterion.rounded(value, sample.unit, facts)
-    if not criterion.met(value, sample.unit, facts):
+    if not criterion.met_by(rounded):
         return NodeVerdict(name, Verdict.FAIL, _steered_by(sample), sample, value, rounded)
     verdict = Verdict.PASS
     why: tuple[Finding, ...] = ()
@@ -571,7 +582,9 @@ def _judge_value(
             verdict = Verdict.REGRESSED
             short = Finding(Kind.BELOW_BASELINE, metric=sample.metric, bound=str(baseline.bound))
             why = (short,)
-    by_rounding = not published.meets_raw(criterion, value, sample.unit, facts)
+    by_rounding = criterion.step is not None and not published.meets_raw(
+        criterion, value, sample.unit, facts
+    )
     return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding)
 
 
@@ -634,9 +647,11 @@ def _with_bound(name: str, node: NodeVerdict, criterion: Criterion) -> NodeVerdi
     return replace(node, findings=tuple(findings))
 
 
-def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, Fraction, str]:
+def _badness(criterion: Criterion, node: NodeVerdict) -> tuple[int, float, Fraction, str]:
     value = node.value or Fraction(0)
-    return (RANKS[node.verdict], -value if criterion.at_most else value, node.node)
+    signed = -value if criterion.at_most else value
+    # Nearly all floats differ, and are compared in no time.
+    return (RANKS[node.verdict], float(signed), signed, node.node)
 
 
 def _commonest(nodes: Sequence[NodeVerdict], verdict: Verdict) -> tuple[tuple[Finding, ...], int]:

@@ -15,6 +15,7 @@ from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED
 from siteproof.sites.printed import LESS, MORE, STATED
+from siteproof.sites.promise import compared
 from siteproof.units import convert, kind
 
 if TYPE_CHECKING:
@@ -62,10 +63,7 @@ def outcome(
 def meets_raw(criterion: Criterion, value: Fraction, unit: str, facts: Hardware) -> bool:
     """Whether the value meets the bound as it is, before any rounding."""
     bound = criterion.bound_value(facts)
-    exact, limit = convert(value, unit, bound.unit), Fraction(bound.value)
-    return {"at_least": exact >= limit, "at_most": exact <= limit}.get(
-        criterion.kind, exact == limit
-    )
+    return compared(criterion.kind, convert(value, unit, bound.unit), Fraction(bound.value))
 
 
 def _known(criterion: Criterion, sample: Sample, good: bool) -> bool | None:

@@ -19,6 +19,7 @@ from siteproof.judge.criterion import failure
 from siteproof.judge.severity import most_severe_status
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
+from siteproof.nodes.earlier import RECEIVES, SENDS, SIDE
 from siteproof.nodes.facts import Fact
 from siteproof.record import finding, series
 from siteproof.record.finding import Detail, Finding, Kind
@@ -27,7 +28,6 @@ from siteproof.record.samples import Sample
 from siteproof.sites import Site, pairs
 from siteproof.verdict.judgement import Judgement
 
-SIDE, SENDS, RECEIVES = "side", "sends", "receives"
 MAX_LINKS_NAMED = 5  # in a warning
 Place = tuple[str, str]  # a matrix: the metric with its dimensions, and the link
 

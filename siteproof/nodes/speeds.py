@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from siteproof.analysis import slow_nodes as rules
-from siteproof.analysis.slow_nodes import Middle, Paired, Slow, State
+from siteproof.analysis.slow_nodes import Level, Middle, Paired, Slow, State
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.series import JobValue, Series
@@ -52,12 +52,12 @@ class InOneSeries:
 
 @dataclass(frozen=True)
 class InSeries:
-    """One series of what is judged. past: recent earlier runs of the nodes."""
+    """One series of what is judged. past: where the recent earlier values of each node lie."""
 
     key: Series
     better: str
     runs: Runs
-    past: Runs
+    past: Mapping[str, Level]
 
     def places(self) -> Iterator[tuple[str, InOneSeries]]:
         """Every node that has a value."""
@@ -113,15 +113,15 @@ class InSeries:
     def changes(self) -> dict[str, Paired]:
         """Each node compared with its own past, where it has enough of it."""
         spreads = [
-            rules.MAD_TO_SIGMA * rules.spread([r.value for r in runs])
-            for runs in self.past.values()
-            if len(runs) >= rules.MIN_HISTORY
+            rules.MAD_TO_SIGMA * before.spread
+            for before in self.past.values()
+            if before.size >= rules.MIN_HISTORY
         ]
         typical = median(spreads) if spreads else 0.0
         found = {}
         for node, runs in self.runs.items():
-            before = [r.value for r in self.past.get(node, [])]
-            change = rules.paired(before, [r.value for r in runs], self.better, typical)
+            before, now = self.past.get(node), [r.value for r in runs]
+            change = rules.paired(before, now, self.better, typical) if before else None
             if change is not None:
                 found[node] = change
         return found

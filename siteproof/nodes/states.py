@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+import numpy as np
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
-from siteproof.nodes import facts, pair_ends
+from siteproof.nodes import earlier, facts, pair_ends
 from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
-from siteproof.record import finding, series
+from siteproof.record import finding, series, value_table
+from siteproof.record.campaign import Wanted
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample
-from siteproof.record.series import JobValue, Series, Values
+from siteproof.record.series import Series
+from siteproof.record.sessions import Sessions
+from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable
+from siteproof.sites import Site
 from siteproof.verdict.judgement import Judgement
 
 __all__ = ["FleetReport", "MetricReport", "NodeReport", "State", "report"]
-RECENT = 30  # earlier values of a node: what it was lately, not years ago
+MANY_BYTES = 8_000_000  # of files: reading them takes longer than to start DuckDB
 
 
 @dataclass(frozen=True)
@@ -69,13 +75,13 @@ class FleetReport:
         )
 
 
-def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
+def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     """The state of every node of the inventory.
 
-    history: of `lately`, or all samples of the system; what is judged, and what is newer, is left
+    past: of `lately`, or all values of the system; what is judged, and what is newer, is left
     out of a node's past. Raises UserError where the nodes' descriptions are missing or broken.
     """
-    judged, history = replace(judged, samples=_measured(judged.samples)), _measured(history)
+    judged = replace(judged, samples=_measured(judged.samples))
     site = judged.site
     found = _Found(
         {
@@ -92,11 +98,11 @@ def report(judged: Judgement, history: Sequence[Sample]) -> FleetReport:
         found.note(note)
     warnings = [*facts.warnings(nodes_only), *of_pairs.warnings]
     both_ends = replace(judged, samples=pair_ends.ends(judged.samples))
-    for one in _all_series(both_ends, pair_ends.ends(history)):
+    for one in _all_series(both_ends, earlier.both_ends(past)):
         for node, place in one.places():  # the matrix decides who is slow: these are only shown
             shown = replace(place, state=State.OK, reasons=(), suspect=False)
             found.place(node, one.key.name, shown)
-    for one in _all_series(nodes_only, pair_ends.alone(history)):
+    for one in _all_series(nodes_only, past.where(past.peer == NOBODY)):
         for node, place in one.places():
             found.place(node, one.key.name, place)
         for why in one.unstable():
@@ -118,19 +124,19 @@ def _measured(found: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in found if sample.header.mode != PUBLISHED]
 
 
-def lately(judged: Judgement) -> list[Sample]:
+def lately(judged: Judgement) -> ValueTable:
     """What was measured before what is judged: the newest sessions of its checks that rank nodes.
 
     A node that was in none of them has no past here.
     """
     measured = _measured(judged.samples)
     if judged.sessions is None or not measured:
-        return []
+        return NO_VALUES
     ranked = {m.check for m in judged.site.catalogue.values() if series.is_speed(m)}
     own = {s.header.session for s in measured}
     wanted = ranked & {s.header.check for s in measured}
     start = _begins(measured)
-    earlier: dict[tuple[str, ...], dict[str, None]] = {}  # sessions, the oldest first
+    before: dict[tuple[str, ...], dict[str, None]] = {}  # sessions, the oldest first
     for header in judged.sessions.headers:
         if (
             header.mode != PUBLISHED
@@ -138,9 +144,31 @@ def lately(judged: Judgement) -> list[Sample]:
             and header.order < start[header.check]
             and header.session not in own
         ):
-            earlier.setdefault(_kind(header), {})[header.session] = None
-    recent = {kind: set(list(names)[-RECENT:]) for kind, names in earlier.items()}
-    return judged.sessions.of(lambda h: h.session in recent.get(_kind(h), ()), needed=False)
+            before.setdefault(_kind(header), {})[header.session] = None
+    recent = {kind: set(list(names)[-earlier.RECENT :]) for kind, names in before.items()}
+    return _values(judged.site, judged.sessions, lambda h: h.session in recent.get(_kind(h), ()))
+
+
+def _values(site: Site, sessions: Sessions, wanted: Wanted) -> ValueTable:
+    """The values of some jobs by which nodes are ranked; of many jobs from the history's store."""
+    metrics = series.speeds(site)
+    paths = sessions.paths(wanted)
+    table, there, jobs = NO_VALUES, set[str](), dict[str, Header]()
+    if sum(map(_size, paths)) > MANY_BYTES:
+        from siteproof.history import values  # DuckDB takes longer to import than few files
+
+        jobs = {path.relative_to(sessions.perflogs).as_posix(): h for path, h in paths.items()}
+        table, there = values.read(sessions.perflogs, sessions.system, jobs, metrics)
+    stored = {id(header) for file, header in jobs.items() if file in there}
+    others = sessions.of(lambda h: wanted(h) and id(h) not in stored, needed=False)
+    return table.plus(value_table.of_samples(others, metrics))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # its reader names the reason
 
 
 def _begins(found: Sequence[Sample]) -> dict[str, tuple[int, str, str]]:
@@ -183,7 +211,8 @@ class _Found:
                 self.add(place.state, why)
         if name not in known.metrics or place.metric.deficit > known.metrics[name].deficit:
             known.metrics[name] = place.metric
-        self.nodes[node] = replace(known, suspect=known.suspect or place.suspect)
+        if place.suspect and not known.suspect:
+            self.nodes[node] = replace(known, suspect=True)
 
     def finished(self) -> dict[str, NodeReport]:
         order = list(State)
@@ -204,13 +233,13 @@ class _Found:
         return done
 
 
-def _all_series(judged: Judgement, history: Sequence[Sample]) -> list[InSeries]:
+def _all_series(judged: Judgement, past: ValueTable) -> list[InSeries]:
     """The series of what is judged; headline metrics first, as their reasons are shown first."""
     values, catalogue = series.collect(judged.site, judged.samples), judged.site.catalogue
-    past = _past(judged, values, history)
+    before = earlier.of_nodes(judged.site, _before(judged, past), list(values))
     ordered = sorted(values, key=lambda key: (not catalogue[key.metric].headline, *_text(key)))
     return [
-        InSeries(key, catalogue[key.metric].better, values[key], past.get(key, {}))
+        InSeries(key, catalogue[key.metric].better, values[key], before.get(key, {}))
         for key in ordered
     ]
 
@@ -219,26 +248,18 @@ def _text(key: Series) -> tuple[str, str]:
     return key.name, str(key)
 
 
-def _past(
-    judged: Judgement, values: Values, history: Sequence[Sample]
-) -> dict[Series, dict[str, list[JobValue]]]:
-    """The recent runs of each node before what is judged."""
-    if not judged.samples:
-        return {}
+def _before(judged: Judgement, past: ValueTable) -> ValueTable:
+    """The part that is older than what is judged."""
     sessions = {s.header.session for s in judged.samples}
     start = _begins(judged.samples)
-    earlier = [
-        s
-        for s in history
-        if s.header.check in start
-        and s.header.order < start[s.header.check]
-        and s.header.session not in sessions
+    is_before = [
+        kind.header.mode != PUBLISHED
+        and kind.header.check in start
+        and kind.header.order < start[kind.header.check]
+        and kind.header.session not in sessions
+        for kind in past.kinds
     ]
-    past = series.align(series.collect(judged.site, earlier), values)
-    return {
-        key: {node: runs[-RECENT:] for node, runs in past[key].items()}
-        for key in values.keys() & past.keys()
-    }
+    return past.where(np.array(is_before, dtype=bool)[past.kind])
 
 
 def _suspect_shares(nodes: dict[str, NodeReport]) -> dict[str, float]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from sys import intern
 from typing import Any, BinaryIO
 
 from siteproof import files as safe
@@ -226,11 +227,14 @@ def read(path: Path) -> list[Sample]:
     with _opened(path) as stream:
         header = _header(path, stream)
         text = _text(path, stream.read(safe.SAMPLES))
-    lines = text.removesuffix("\n").split("\n") if text else []
-    return [
-        _read_line(f"{path}:{number}", header, _loads(f"{path}:{number}", line))
-        for number, line in enumerate(lines, start=2)
-    ]
+    found: list[Sample] = []
+    try:
+        for line in text.removesuffix("\n").split("\n") if text else []:
+            found.append(_read_line("", header, _loads("", line)))
+    except UserError as error:
+        where = f"{path}:{len(found) + 2}"  # the header is line 1
+        raise UserError(where, error.what, error.allowed, error.hint) from None
+    return found
 
 
 def read_as_written(line: str) -> Sample | None:
@@ -447,11 +451,13 @@ def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
     status = str(record.get("status", "ok"))
     if status not in STATUSES:
         raise UserError(where, f"unknown status {_short(status)}", STATUSES)
-    if missing := [key for key in ("node", "metric") if not isinstance(record.get(key), str)]:
+    node, metric = record.get("node"), record.get("metric")
+    if not (isinstance(node, str) and isinstance(metric, str)):
+        missing = [key for key in ("node", "metric") if not isinstance(record.get(key), str)]
         raise UserError(where, f"sample without {', '.join(missing)}")
-    if not nodesets.is_name(str(record["node"])):
-        raise UserError(where, f"{_short(record['node'])} is not the name of a node")
-    if status == "ok" and not {"value", "unit"} <= set(record):
+    if not nodesets.is_name(node):
+        raise UserError(where, f"{_short(node)} is not the name of a node")
+    if status == "ok" and not ("value" in record and "unit" in record):
         raise UserError(where, "sample without value or unit")
     unit, trial = str(record.get("unit", "")), record.get("trial", 0)
     if status == "ok" and unit not in UNITS:
@@ -460,8 +466,8 @@ def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
         raise UserError(where, f"trial {_short(trial)} is not a whole number")
     return Sample(
         header=header,
-        node=str(record["node"]),
-        metric=str(record["metric"]),
+        node=intern(node),  # so that all samples of a node share one text
+        metric=intern(metric),
         status=status,
         value=_value(where, record["value"], unit) if status == "ok" else None,
         unit=unit,

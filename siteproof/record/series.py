@@ -8,7 +8,6 @@ name as their node, and the role `system`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -74,12 +73,18 @@ class JobValue(NamedTuple):
     printed: str = ""
 
 
+OfJob = dict[str, list[tuple[float, str]]]  # by node: values, and the units they were printed in
 Values = dict[Series, dict[str, list[JobValue]]]
 
 
 def is_speed(metric: Metric) -> bool:
     """Whether nodes may be ranked by it."""
     return metric.better != "neither" and units.kind(metric.unit) in SPEEDS
+
+
+def speeds(site: Site) -> dict[str, str]:
+    """The metrics by which nodes may be ranked, each with its unit."""
+    return {name: metric.unit for name, metric in site.catalogue.items() if is_speed(metric)}
 
 
 def is_number(metric: Metric) -> bool:
@@ -95,17 +100,18 @@ def collect(
     of_system: bool = False,
 ) -> Values:
     """Each series with the job values of each node, oldest first, in the catalogue's unit."""
-    jobs: dict[tuple[Series, str, JobOrder], list[tuple[float, str]]] = defaultdict(list)
-    for sample, series, job in _wanted(site, samples, wanted, of_system):
+    jobs: dict[tuple[Series, JobOrder], OfJob] = {}
+    for sample, of_job in _wanted(site, samples, wanted, of_system, jobs):
         unit = site.catalogue[sample.metric].unit
         number: Decimal | Fraction = sample.number
         if sample.unit != unit:  # an exact conversion takes longer than all the rest
             number = units.convert(number, sample.unit, unit)
-        jobs[series, sample.node, job].append((float(number), sample.unit))
+        of_job.setdefault(sample.node, []).append((float(number), sample.unit))
     found: Values = {}
-    for (series, node, job), values in jobs.items():
-        unit = site.catalogue[series.metric].unit
-        found.setdefault(series, {}).setdefault(node, []).append(_job_value(job, values, unit))
+    for (series, job), of_job in jobs.items():
+        unit, runs = site.catalogue[series.metric].unit, found.setdefault(series, {})
+        for node, values in of_job.items():
+            runs.setdefault(node, []).append(_job_value(job, values, unit))
     for nodes in found.values():
         for of_node in nodes.values():
             of_node.sort()
@@ -121,20 +127,28 @@ def _job_value(job: JobOrder, values: list[tuple[float, str]], unit: str) -> Job
 
 
 def align(values: Values, like: Iterable[Series]) -> Values:
-    """The same values under the series of others if these differ by a block of the problem size.
+    """The same values under the series by which they count."""
+    names = counted_as(values, like)
+    found: Values = {}
+    for key, nodes in values.items():
+        for node, runs in nodes.items():
+            known_runs = found.setdefault(names[key], {}).get(node, [])
+            found[names[key]][node] = sorted([*known_runs, *runs])
+    return found
+
+
+def counted_as(keys: Iterable[Series], like: Iterable[Series]) -> dict[Series, Series]:
+    """Each series with the one of others that differs by a block of the problem size, or itself.
 
     A kernel update changes the memory of a node a little, and with it the problem size.
     """
     by_names: dict[tuple[object, ...], list[Series]] = {}
     for key in like:
         by_names.setdefault(_without_values(key), []).append(key)
-    found: Values = {}
-    for key, nodes in values.items():
+    found = {}
+    for key in keys:
         others = by_names.get(_without_values(key), [])
-        name = key if key in others else next((o for o in others if alike(key, o)), key)
-        for node, runs in nodes.items():
-            known_runs = found.setdefault(name, {}).get(node, [])
-            found[name][node] = sorted([*known_runs, *runs])
+        found[key] = key if key in others else next((o for o in others if alike(key, o)), key)
     return found
 
 
@@ -182,10 +196,15 @@ def deciding(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _wanted(
-    site: Site, samples: Iterable[Sample], wanted: Callable[[Metric], bool], of_system: bool
-) -> Iterator[tuple[Sample, Series, JobOrder]]:
+    site: Site,
+    samples: Iterable[Sample],
+    wanted: Callable[[Metric], bool],
+    of_system: bool,
+    jobs: dict[tuple[Series, JobOrder], OfJob],
+) -> Iterator[tuple[Sample, OfJob]]:
+    """Each sample that counts, and where the values of its series in its job belong."""
     metrics = {name for name, metric in site.catalogue.items() if wanted(metric)}
-    known: dict[object, tuple[Series, JobOrder]] = {}
+    known: dict[object, OfJob] = {}  # a series is long to hash, and there may be a million values
     headers: dict[int, Header] = {}  # keeps each header alive, so that no other gets its id
     for sample in samples:
         role, head = site.role_of(sample.node), sample.header
@@ -199,11 +218,13 @@ def _wanted(
         key = (id(head), sample.metric, role, _pairs(sample.dims), _pairs(sample.own_conditions))
         place = known.get(key)
         if place is None:
-            place = known[key] = _series(sample, role), head.job_order
-        yield sample, *place
+            place = jobs.setdefault((of_sample(sample, role), head.job_order), {})
+            known[key] = place
+        yield sample, place
 
 
-def _series(sample: Sample, role: str) -> Series:
+def of_sample(sample: Sample, role: str) -> Series:
+    """The series of a sample of a node with this role."""
     dims = {k: v for k, v in sample.dims.items() if k not in OF_A_JOB}
     return Series(
         sample.metric, _pairs(dims), sample.header.environment, role, _pairs(conditions(sample))

@@ -121,7 +121,7 @@ class Sessions:
         needed: a broken file of one of their sessions is an error, and not left out.
         Raises UserErrors, then, naming each.
         """
-        paths = [path for path, header in self._files if wanted(header)]
+        paths = list(self.paths(wanted))
         unread = [path for path in paths if path not in self._read and path not in self._broken]
         for path, found in self._of_each(unread, samples.read):
             self._read[path] = self._without_number(path, found)
@@ -134,6 +134,10 @@ class Sessions:
         """The samples of a file, whose number may not count."""
         header = self._leapt.get(path)
         return [replace(sample, header=header) for sample in found] if header else found
+
+    def paths(self, wanted: Callable[[Header], bool]) -> dict[Path, Header]:
+        """The files of some jobs, the oldest session first."""
+        return {path: header for path, header in self._files if wanted(header)}
 
     def of_job(self, job: Header) -> list[Sample]:
         """The samples of one of `headers`."""

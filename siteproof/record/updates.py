@@ -53,15 +53,25 @@ class Updates:
         self._describing = [h for h in ordered if h.check == descriptions.CHECK]
         self._perflogs = perflogs
         self._known: dict[tuple[str, str], Mapping[str, Mapping[str, str]]] = {}
+        self._last: dict[int, tuple[Header, bool]] = {}  # keeps each header, so also its id
 
     def after(self, job: Header, nodes: Collection[str]) -> Update | None:
         """The first change since a job on one of these nodes; None: nothing changed.
 
         nodes: if empty, those that the job had to measure.
         """
+        if id(job) not in self._last:
+            self._last[id(job)] = job, not self._changed_after(job)
+        if self._last[id(job)][1]:  # as nearly always, and thousands of nodes have the same job
+            return None
         nodes = nodes or _nodes(job.expected)
         updates = chain(self._software(job), self._kernel(job, nodes), self._fields(job, nodes))
         return next(updates, None)
+
+    def _changed_after(self, job: Header) -> bool:
+        """Whether anything changed after a job on some node, or may have."""
+        others = chain(self._other(job, LOCK), self._other(job, KERNEL))
+        return any(True for _ in others) or any(_after(h, job) for h in self._describing)
 
     def _kernel(self, job: Header, nodes: Collection[str]) -> Iterator[Update]:
         for old, new, header in self._other(job, KERNEL):

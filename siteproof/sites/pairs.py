@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from siteproof.sites import Link, Site
 
 Pair = tuple[str, str]
+Rounds = Sequence[Sequence[Pair]]  # the pairs of a round measure at the same time
 
 
 def servers(site: Site, link: Link) -> NodeSet:
@@ -47,7 +49,44 @@ def directed(site: Site, link: Link) -> list[Pair]:
     ]
 
 
-def rounds(pattern: str, servers: NodeSet, clients: NodeSet, seed: object) -> list[list[Pair]]:
+@dataclass(frozen=True)
+class Circle(Sequence[list[Pair]]):
+    """Every two of the nodes, in as few turns as possible; in odd company one rests each turn.
+
+    A turn is made when it is read: 10,000 nodes have 50 million pairs.
+    """
+
+    nodes: tuple[str, ...]
+    servers: frozenset[str]
+    clients: frozenset[str]
+
+    def __len__(self) -> int:
+        return (len(self.nodes) - 1) | 1 if len(self.nodes) > 1 else 0
+
+    @overload
+    def __getitem__(self, turn: int) -> list[Pair]: ...
+
+    @overload
+    def __getitem__(self, turn: slice) -> list[list[Pair]]: ...
+
+    def __getitem__(self, turn: int | slice) -> list[Pair] | list[list[Pair]]:
+        if isinstance(turn, slice):
+            return [self._turn(number) for number in range(len(self))[turn]]
+        return self._turn(range(len(self))[turn])
+
+    def _turn(self, shift: int) -> list[Pair]:
+        first, *others = [*self.nodes, *[""] * (len(self.nodes) % 2)]
+        ring = [first, *others[shift:], *others[:shift]]
+        half = len(ring) // 2
+        facing = zip(ring[:half], reversed(ring[half:]), strict=True)
+        return [self._as_client(a, b) for a, b in facing if a and b]
+
+    def _as_client(self, a: str, b: str) -> Pair:
+        """Two nodes as client and server, as far as each is only one of both."""
+        return (b, a) if a not in self.clients or b not in self.servers else (a, b)
+
+
+def rounds(pattern: str, servers: NodeSet, clients: NodeSet, seed: object) -> Rounds:
     """The pairs (client, server) in turns; each two nodes once, and nobody with itself.
 
     pattern: as Link.pattern. A turn's pairs share no node, except where all run together.
@@ -57,16 +96,35 @@ def rounds(pattern: str, servers: NodeSet, clients: NodeSet, seed: object) -> li
         pairs = _star(list(servers), list(clients))
         return [[pair] for pair in pairs] if pattern == "star" else [pairs] if pairs else []
     nodes = list(servers | clients)
-    wanted = None
-    if pattern != "all":  # a random few of the turns of a random order
+    if pattern != "all":
         random.Random(str(seed)).shuffle(nodes)
-        wanted = int(pattern.partition(":")[2])
-    return [
-        [_as_client(a, b, servers, clients) for a, b in turn] for turn in _circle(nodes)[:wanted]
-    ]
+    circle = Circle(tuple(nodes), frozenset(servers), frozenset(clients))
+    # a random few: the first turns of a random order
+    return circle if pattern == "all" else circle[: int(pattern.partition(":")[2])]
 
 
-def side_by_side(turns: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
+def ends(rounds: Rounds) -> set[str]:
+    """All nodes that take part."""
+    if isinstance(rounds, Circle):
+        return set(rounds.nodes) if len(rounds) else set()
+    return {end for together in rounds for pair in together for end in pair}
+
+
+def at_once(rounds: Rounds) -> int:
+    """How many pairs measure at the same time, at most."""
+    if isinstance(rounds, Circle):
+        return len(rounds.nodes) // 2
+    return max(map(len, rounds), default=0)
+
+
+def count(rounds: Rounds) -> int:
+    """How many pairs there are."""
+    if isinstance(rounds, Circle):
+        return len(rounds) * at_once(rounds)
+    return sum(map(len, rounds))
+
+
+def side_by_side(turns: Rounds) -> list[list[Pair]]:
     """The same pairs, each as early as both of its nodes are free: a star of many servers is short.
 
     For what does not load the network; the pairs of a round share no node.
@@ -90,22 +148,3 @@ def _star(servers: Sequence[str], clients: Sequence[str]) -> list[Pair]:
         if server is not None:
             found.setdefault(frozenset((client, server)), (client, server))
     return list(found.values())
-
-
-def _circle(nodes: Sequence[str]) -> list[list[Pair]]:
-    """Every two of the nodes, in as few turns as possible; in odd company one rests each turn."""
-    if len(nodes) < 2:
-        return []
-    first, *others = [*nodes, *[""] * (len(nodes) % 2)]
-    turns = []
-    for shift in range(len(others)):
-        ring = [first, *others[shift:], *others[:shift]]
-        half = len(ring) // 2
-        pairs = zip(ring[:half], reversed(ring[half:]), strict=True)
-        turns.append([(a, b) for a, b in pairs if a and b])
-    return turns
-
-
-def _as_client(a: str, b: str, servers: NodeSet, clients: NodeSet) -> Pair:
-    """Two nodes as client and server, as far as each is only one of both."""
-    return (b, a) if a not in clients or b not in servers else (a, b)

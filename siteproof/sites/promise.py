@@ -98,6 +98,13 @@ def parse_tolerance(text: str) -> Fraction:
     return share
 
 
+def compared(kind: Kind, value: Fraction, bound: Fraction) -> bool:
+    """Whether a value is on the right side of a bound."""
+    if kind == "at_least":
+        return value >= bound
+    return value <= bound if kind == "at_most" else value == bound
+
+
 class Promise(Model):
     """What criteria and baselines have in common."""
 
@@ -146,7 +153,7 @@ class Promise(Model):
     def _valid_step(cls, text: str) -> str:
         return readable(parse_step, text)
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """Which of the four it is; at_least and at_most are the only ones of a baseline."""
         return next(k for k in KINDS if getattr(self, k, None) is not None)
@@ -195,25 +202,44 @@ class Promise(Model):
             raise UserError(self.metric, f"{self.kind} has no bound that is a number")
         return self.bound
 
-    def _value(self) -> Fraction:
+    @cached_property
+    def exact_bound(self) -> Fraction:
         """The bound that counts, in the bound's unit. Raises UserError if it has none."""
         sign = {"at_least": -1, "at_most": 1}.get(self.kind, 0)
         return Fraction(self._number().quantity.value) * (1 + sign * self._slack)
 
-    def _step(self) -> Fraction | None:
+    @cached_property
+    def exact_step(self) -> Fraction | None:
+        """The rounding step in the bound's unit; None for the absolute method."""
         return self.step.to(self.bound.quantity.unit) if self.step and self.bound else None
 
     def bound_value(self, facts: Hardware | None = None) -> Quantity:
         """The bound with a share computed: 80 % of 806.4 GFLOPS is 645.12 GFLOPS."""
-        scale, unit = self._number().scale(facts)
-        value = self._value() * scale
-        return Quantity(Decimal(value.numerator) / Decimal(value.denominator), unit)
+        about = facts if self._number().fact else None
+        if about not in self.bounds:
+            scale, unit = self._number().scale(facts)
+            value = self.exact_bound * scale
+            number = Decimal(value.numerator) / Decimal(value.denominator)
+            self.bounds[about] = Quantity(number, unit)
+        return self.bounds[about]
+
+    @cached_property
+    def bounds(self) -> dict[Hardware | None, Quantity]:
+        """What `bound_value` has found."""
+        return {}
+
+    @cached_property
+    def refusals(self) -> dict[object, tuple[Any, Any]]:
+        """Which samples cannot answer it, and why: kept by siteproof.judge, as many are alike."""
+        return {}
 
     def rounded(self, value: Number, unit: str, facts: Hardware | None = None) -> Fraction:
         """A measured value as it is compared: in the bound's unit (% for a share), rounded."""
         scale, scale_unit = self._number().scale(facts)
-        exact = units.convert(value, unit, scale_unit) / scale
-        step = self._step()
+        exact = units.convert(value, unit, scale_unit)
+        if scale != 1:
+            exact /= scale
+        step = self.exact_step
         return exact if step is None else round_to(exact, step, self.ties)
 
     def met(self, value: Number | str, unit: str, facts: Hardware | None = None) -> bool:
@@ -222,9 +248,11 @@ class Promise(Model):
             return str(value) == str(getattr(self, self.kind))
         if isinstance(value, str):
             raise UserError(self.metric, f"'{value}' is not a number")
-        seen, bound = self.rounded(value, unit, facts), self._value()
-        compare = {"at_least": seen >= bound, "at_most": seen <= bound, "equals": seen == bound}
-        return compare[self.kind]
+        return self.met_by(self.rounded(value, unit, facts))
+
+    def met_by(self, rounded: Fraction) -> bool:
+        """Whether a value that was rounded meets the bound."""
+        return compared(self.kind, rounded, self.exact_bound)
 
     def limits(
         self, metric_unit: str, facts: Hardware | None = None
@@ -235,7 +263,7 @@ class Promise(Model):
         """
         if self.bound is None:
             return None, None
-        value, step = self._value(), self._step()
+        value, step = self.exact_bound, self.exact_step
         scale, unit = self.bound.scale(facts)
 
         def raw(limit: Limit) -> Limit:
@@ -253,7 +281,7 @@ class Promise(Model):
         low, high = self.limits(metric_unit, facts)
         if self.kind == "equals":
             scale, unit = self._number().scale(facts)
-            exact = units.convert(self._value() * scale, unit, metric_unit)
+            exact = units.convert(self.exact_bound * scale, unit, metric_unit)
             return self.kind, Limit(exact, True)
         limit = low or high
         if limit is None:

@@ -46,6 +46,10 @@ class Site:
         """The nodes that a role must have. Raises UserError for an unknown role."""
         return self.system.nodes[self._role(role)].nodes.copy()
 
+    def size(self, role: str) -> int:
+        """How many nodes a role must have: without a copy of them. Raises UserError."""
+        return len(self.system.nodes[self._role(role)].nodes)
+
     def partition(self, name: str) -> Partition:
         """A partition by name. Raises UserError if there is none."""
         found = self.system.partitions.get(name)

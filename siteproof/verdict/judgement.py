@@ -141,7 +141,7 @@ def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[H
 
 def _checks(criterion: Criterion) -> set[str]:
     """The checks whose jobs may answer it."""
-    check = criterion.metric.partition(".")[0]
+    check = _check_of(criterion.metric)
     return {check, *(whole_sweep.CHECKS if check == whole_sweep.TUNING else ())}
 
 
@@ -221,8 +221,11 @@ def judge_samples(
     if fresh is None:
         headers = list({id(sample.header): sample.header for sample in found}.values())
         fresh = Freshness(Ages(headers, datetime.now(UTC)).at_newest(headers))
+    of_checks: dict[str, list[Sample]] = {}
+    for sample in found:
+        of_checks.setdefault(_check_of(sample.metric), []).append(sample)
     verdicts = [
-        _judge(site, key, criterion, found, today, fresh)
+        _judge(site, key, criterion, found, of_checks, today, fresh)
         for key, criterion in site.criteria.items()
     ]
     if swept:
@@ -252,11 +255,10 @@ def expected_nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
     """Every node that a criterion covers, with its hardware; or the system as a whole."""
     if of_system(criterion):
         return {site.system.system: Hardware()}
-    return {
-        node: site.hardware_of(role)
-        for role in site.roles_of(criterion)
-        for node in site.expected(role)
-    }
+    found: dict[str, Hardware] = {}
+    for role in site.roles_of(criterion):
+        found |= dict.fromkeys(site.expected(role), site.hardware_of(role))
+    return found
 
 
 def expected_units(
@@ -309,7 +311,7 @@ def _drawn(site: Site, criterion: Criterion, key: str, found: Sequence[Sample]) 
 
 def _seen_pairs(criterion: Criterion, key: str, found: Sequence[Sample]) -> list[tuple[str, str]]:
     """The pairs of a link that the samples of the criterion's check are of."""
-    check = criterion.metric.partition(".")[0]
+    check = _check_of(criterion.metric)
     return [
         (sample.node, sample.dims[pair_units.PEER])
         for sample in found
@@ -329,9 +331,11 @@ def _judge(
     name: str,
     criterion: Criterion,
     found: Sequence[Sample],
+    of_checks: Mapping[str, Sequence[Sample]],
     today: date,
     fresh: Freshness,
 ) -> CriterionVerdict:
+    """The verdict on a criterion. of_checks: what was found, by the check of the metric."""
     entry = site.catalogue[criterion.metric]
     if not entry.check and not criterion.report_only:
         why = Finding(Kind.NO_CHECK, metric=criterion.metric)
@@ -345,9 +349,14 @@ def _judge(
     else:
         expected = expected_nodes(site, criterion)
         baselines = _by_node(site, own)
+    of_check = of_checks.get(_check_of(criterion.metric), ())
     if criterion.metric in whole_sweep.METRICS:  # a failure outside of a sweep is not an attempt
-        found = [s for s in found if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
-    return judge(name, criterion, found, expected, baselines, excused, fresh)
+        of_check = [s for s in of_check if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
+    return judge(name, criterion, of_check, expected, baselines, excused, fresh)
+
+
+def _check_of(metric: str) -> str:
+    return metric.partition(".")[0]
 
 
 def _excused_units(
@@ -389,7 +398,7 @@ def _without_check(judged: Judgement) -> Judgement:
     verdicts: list[CriterionVerdict] = []
     older: list[tuple[Finding, Iterable[str]]] = []
     for verdict in judged.verdicts:
-        lost = missing.get(verdict.criterion.metric.partition(".")[0])
+        lost = missing.get(_check_of(verdict.criterion.metric))
         if lost and not verdict.excused:
             details = {"file": lost.file, "problem": lost.what}
             if verdict.verdict is Verdict.INCOMPLETE:
@@ -423,7 +432,7 @@ def _interrupted(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
     """Runs that were interrupted, and replaced no older answer."""
     found = []
     for result in verdicts:
-        check = result.criterion.metric.partition(".")[0]
+        check = _check_of(result.criterion.metric)
         for unit in result.nodes:
             if unit.interrupted:
                 session = {"session": unit.interrupted}
@@ -456,13 +465,19 @@ def _here_after_all(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
 
 def _warnings(found: Sequence[Sample]) -> list[Finding]:
     """Each condition that is a warning, such as blas_warning, with the nodes that it is about."""
+    headers = {id(sample.header): sample.header for sample in found}
+    warned = {at for at, header in headers.items() if any(map(_is_warning, header.conditions))}
     return finding.of_many(
         (Finding(Kind.MEASURED_UNDER, message=text), [sample.node])
         for sample in found
-        if sample.status == "ok"
+        if sample.status == "ok" and (sample.own_conditions or id(sample.header) in warned)
         for key, text in sample.conditions.items()
-        if key.endswith("_warning")
+        if _is_warning(key)
     )
+
+
+def _is_warning(condition: str) -> bool:
+    return condition.endswith("_warning")
 
 
 def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:

@@ -29,7 +29,7 @@ def site(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_job_leaves_its_nodes_untested_and_accuses_none(site):
-    report = states.report(judged(site, ended()), [])
+    report = states.report(judged(site, ended()))
     assert str(report.of(states.State.UNTESTED)) == "n[001-008]"
     why = report.nodes["n001"].findings[0]
     assert (why.kind, why.check) == ("interrupted", "Stream")
@@ -39,21 +39,21 @@ def test_an_interrupted_job_leaves_its_nodes_untested_and_accuses_none(site):
 
 def test_it_is_said_also_of_a_check_that_nobody_asks_for(site):
     report = states.report(
-        judged(site, [*good(), *(broken(n, "interrupted", check="Health") for n in names(8))]), []
+        judged(site, [*good(), *(broken(n, "interrupted", check="Health") for n in names(8))])
     )
     assert str(report.of(states.State.UNTESTED)) == "n[001-008]"
 
 
 def test_what_was_measured_before_still_counts(site):
     found = [*good(1), *ended(2)]
-    assert str(states.report(judged(site, found), []).of(states.State.OK)) == "n[001-008]"
+    assert str(states.report(judged(site, found)).of(states.State.OK)) == "n[001-008]"
     [verdict] = judged(site, found).verdicts
     assert (verdict.verdict, verdict.ok) == (Verdict.PASS, 8)
 
 
 def test_a_failure_before_is_not_taken_back(site):
     found = [*run_of({n: 100 for n in names(8)[1:]}), broken("n001", "timeout", 1), *ended(2)]
-    report = states.report(judged(site, found), [])
+    report = states.report(judged(site, found))
     assert str(report.of(states.State.FAILED)) == "n001"
 
 
@@ -66,7 +66,7 @@ def test_a_wrong_answer_before_is_not_forgotten_because_of_interruptions(site):
         *ended(4),
         *good(5),
     ]
-    assert str(states.report(judged(site, found), []).of(states.State.FAILED)) == "n001"
+    assert str(states.report(judged(site, found)).of(states.State.FAILED)) == "n001"
 
 
 def test_the_verdict_is_incomplete_with_the_reason(site):

@@ -17,13 +17,19 @@ def planned(*words, monkeypatch, tmp_path):
     return done, " ".join(done.output.split())
 
 
+def told_row(output):
+    """The only row of a table."""
+    [row] = [line for line in output.splitlines() if line.startswith("│")]
+    return row
+
+
 def test_320_nodes_are_five_jobs_a_check_with_their_node_hours(monkeypatch, tmp_path):
     done, told = planned(
         "--system", "jetstream-iu", "-n", "Stream", monkeypatch=monkeypatch, tmp_path=tmp_path
     )
     assert done.exit_code == 0, done.output
     assert "5 jobs on 320 nodes, at most 53.3 node-hours, 0 GB" in told
-    assert "iu-c[257-320]" in told
+    assert "320 in 5 jobs: iu-c[001-320]" in told_row(done.output)
     assert str(tmp_path) in done.output.replace("\n", "")
 
 
@@ -35,6 +41,29 @@ def test_nothing_is_made_or_run(monkeypatch, tmp_path):
 def test_what_reframe_refuses_is_told_in_one_line(monkeypatch, tmp_path):
     done, _ = planned("--mode", "fast", monkeypatch=monkeypatch, tmp_path=tmp_path)
     assert "unknown mode 'fast'" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (
+            "os.kill(os.getpid(), 9)",
+            "was ended by signal 9 (Killed) when it used # MiB of memory. If",
+        ),
+        (
+            "os.kill(os.getpid(), 15)",
+            "was ended by signal 15 (Terminated) when it used # MiB of memory",
+        ),
+        ("bytearray(1 << 60)", "ran out of memory when it used # MiB"),
+        ("os._exit(4)", "ended with exit code 4 and no message"),
+    ],
+)
+def test_a_reframe_that_was_ended_is_told_with_the_reason(end, told, monkeypatch, tmp_path):
+    settings = tmp_path / "settings.py"
+    settings.write_text(f"import os\nsite_configuration = {{}}\n{end}\n")
+    monkeypatch.setenv("RFM_CONFIG_FILES", str(settings))
+    done = CliRunner().invoke(plan, ())
+    assert f"plan: reframe {told}" in re.sub(r"[\d.]+(?= MiB)", "#", str(done.exception))
 
 
 def test_a_plan_without_a_check_is_a_mistake(monkeypatch, tmp_path):

@@ -57,7 +57,7 @@ def judged(where, found=None):
 
 
 def report(one):
-    return states.report(one, [])
+    return states.report(one)
 
 
 def sample(metric, value, unit, node="n001", **keys):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from siteproof import sites
 from siteproof.judge.criterion import judge
-from siteproof.record import samples
+from siteproof.record import samples, series, value_table
 from siteproof.record.samples import Header, Sample
+from siteproof.record.value_table import ValueTable
 from siteproof.verdict import judgement
 from siteproof.verdict.judgement import Judgement
 
@@ -21,7 +22,7 @@ system: here
 description: A fleet for tests
 recognise: {{fallback: true}}
 nodes:
-  compute: {{set: 'n[001-{count:03}]'}}
+  compute: {{set: '{nodes}'}}
 partitions:
   compute: {{description: All, role: compute, scheduler: local, environments: [system]}}
 environments:
@@ -34,7 +35,7 @@ def write_site(folder: Path, count: int = 8, more: str = "", criteria: str = "{}
     """A site named `here` in a folder of sites."""
     where = folder / "here"
     where.mkdir(parents=True, exist_ok=True)
-    (where / "system.yaml").write_text(SYSTEM.format(count=count, more=more))
+    (where / "system.yaml").write_text(SYSTEM.format(nodes=node_set(count), more=more))
     (where / "criteria.yaml").write_text(criteria)
     (where / "baselines.yaml").write_text("{}\n")
     return folder
@@ -46,7 +47,15 @@ def load(folder: Path, monkeypatch, **keys) -> sites.Site:
 
 
 def names(count: int) -> list[str]:
-    return [f"n{number:03}" for number in range(1, count + 1)]
+    """The nodes, each name with as many digits as the last."""
+    width = max(3, len(str(count)))
+    return [f"n{number:0{width}}" for number in range(1, count + 1)]
+
+
+def node_set(count: int) -> str:
+    """The same as a set."""
+    every = names(count)
+    return f"n[{every[0][1:]}-{every[-1][1:]}]"
 
 
 def header(run: int, check: str = "Stream", **keys) -> Header:
@@ -96,6 +105,11 @@ def judged(site: sites.Site, found: Iterable[Sample]) -> Judgement:
         for name, criterion in site.criteria.items()
     ]
     return Judgement(site, "all of it", verdicts, found, [], {})
+
+
+def past_of(site: sites.Site, found: Iterable[Sample]) -> ValueTable:
+    """The values among samples, as states.report takes them."""
+    return value_table.of_samples(found, series.speeds(site))
 
 
 def good(run: int = 1, **keys) -> list[Sample]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import fleets
 import numpy as np
 
 from siteproof.record import samples
@@ -142,7 +143,7 @@ class Change:
 
 def names(count: int) -> list[str]:
     """The nodes."""
-    return [f"n{number:03}" for number in range(1, count + 1)]
+    return fleets.names(count)
 
 
 def time_of(run: int, every: timedelta = timedelta(days=1)) -> datetime:
@@ -199,7 +200,7 @@ def write(
                 environment=environment,
                 mode=mode,
                 campaign=(campaigns or {}).get(run, ""),
-                expected=f"n[001-{nodes:03}]",
+                expected=fleets.node_set(nodes),
             )
             mine = [f for f in figures if f.check == check]
             lines = _lines(names(nodes), mine, run, values, missing)

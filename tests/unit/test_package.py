@@ -1,6 +1,7 @@
 """What an installed copy holds: every file of the package, and what it imports."""
 
 import ast
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -62,3 +63,10 @@ def test_every_library_that_is_imported_is_a_requirement():
     }
     used -= {"siteproof", *sys.stdlib_module_names}
     assert {NAMES.get(name, name) for name in used} <= required
+
+
+@pytest.mark.parametrize("command", ["verdict", "why"])
+def test_a_command_that_needs_no_arrays_does_not_wait_for_numpy(command):
+    look = f"import sys, siteproof.cli.{command}; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -134,12 +134,12 @@ def test_looks_are_read_from_samples():
 def test_nodes_names_the_node_whose_slurmd_came_back_and_warns_of_many(tmp_path, monkeypatch):
     site = load(tmp_path, monkeypatch)
     found = [s for n in names(8) for s in health(n, 9000, 20 if n == "n003" else 9000)]
-    report = states.report(judged(site, found), [])
+    report = states.report(judged(site, found))
     assert str(report.of(states.State.FAILED)) == "n003"
     (why,) = report.nodes["n003"].findings
     assert (why.kind, why["what"], why["age"]) == (Kind.RESTARTED, "slurmd", 20)
     every = [s for n in names(8) for s in health(n, 9000, 20)]
-    report = states.report(judged(site, every), [])
+    report = states.report(judged(site, every))
     assert not report.of(states.State.FAILED)
     (many,) = [why for why in report.warnings if why.kind is Kind.MANY_RESTARTED]
     assert (many["role"], many["count"], many["of"]) == ("compute", 8, 8)
@@ -148,7 +148,7 @@ def test_nodes_names_the_node_whose_slurmd_came_back_and_warns_of_many(tmp_path,
 def test_many_are_counted_among_the_nodes_that_were_tested(tmp_path, monkeypatch):
     site = load(tmp_path, monkeypatch)
     three = [s for n in names(3) for s in health(n, 9000, 20)]
-    (many,) = states.report(judged(site, three), []).warnings
+    (many,) = states.report(judged(site, three)).warnings
     assert (many.kind, many["count"], many["of"]) == (Kind.MANY_RESTARTED, 3, 3)
 
 

@@ -1,6 +1,7 @@
 """Every patch of ReFrame: that plain ReFrame needs it, what it does, and that no other is made."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -205,6 +206,59 @@ for _ in range(3):
     return (here / "calls").read_text().count("called")
 
 
+def version_of_srun(here, monkeypatch):
+    assert versions(here, monkeypatch) == 3
+
+
+def versions(here, monkeypatch, before=""):
+    """How often three launchers ask for the version; each must know what it means."""
+    program(here, "srun", "echo slurm-wlm 21.08.5", monkeypatch)
+    python(f"""{before}
+from reframe.core.launchers.mpi import SrunLauncher
+made = [SrunLauncher() for _ in range(3)]
+made[0].options.append("--overlap")
+assert [(one.use_cpus_per_task, one.options) for one in made[1:]] == 2 * [(False, [])]
+""")
+    return (here / "calls").read_text().count("called")
+
+
+def attributes_in_logs(here, _monkeypatch):
+    assert reads(here)[0] > 10
+
+
+LOGGED = CONFIG.replace(
+    '"environments": [',
+    """"logging": [{"handlers": [{"type": "file", "name": "debug", "level": "debug2",
+        "format": "%(check_info)s: %(message)s"}],
+    "handlers_perflog": [{"type": "filelog", "basedir": "logs", "prefix": "%(check_system)s",
+        "level": "info", "format": "%(check_name)s costly=%(check_costly)s"}]}],
+    "environments": [""",
+)
+LOGGABLE = (
+    CHECK.replace("sanity_function\n", "loggable, performance_function, sanity_function\n", 1)
+    + """
+    @loggable
+    @property
+    def costly(self):
+        print("read")
+        return "value"
+
+    @performance_function("s")
+    def speed(self):
+        return 1
+"""
+)
+
+
+def reads(here, before=""):
+    """How often a run reads an attribute of its test for its logs; both logs."""
+    (here / "config.py").write_text(before + LOGGED)
+    (here / "first.py").write_text(LOGGABLE)
+    count = plain("-c", "first.py", "-r").count("read\n")
+    [perflog] = (here / "logs").rglob("*.log")
+    return count, (here / "debug").read_text(), perflog.read_text()
+
+
 def second_job(_here, _monkeypatch):
     """What is submitted again is over before it has begun."""
     assert (
@@ -287,9 +341,11 @@ NEEDED = {
         dropped_signals,
         resized_jobs,
         nodes_of_a_job,
+        version_of_srun,
         second_job,
         files_of_a_job,
         full_disk,
+        attributes_in_logs,
         deprecations_of_fields,
         deprecations_of_variables,
     )
@@ -392,6 +448,17 @@ own._logger = own.Logger("reframe")
 own._logger.addHandler(handler)
 """
     assert python(PATCHED + script) == "hook: log_lost"
+
+
+def test_the_version_of_srun_is_asked_for_once(here, monkeypatch):
+    assert versions(here, monkeypatch, PATCHED) == 1
+
+
+def test_only_a_log_that_prints_attributes_reads_them(here):
+    count, debug, perflog = reads(here, PATCHED)
+    assert 1 <= count <= 3, "by the perflog"
+    assert re.search(r"\nFirst .*@plain:node\+plain: Entering stage: sanity\n", debug)
+    assert perflog.endswith("First costly=value\n")
 
 
 def test_nothing_is_warned_of_when_patched(here):

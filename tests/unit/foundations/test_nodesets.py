@@ -1,10 +1,11 @@
 """Node sets: no group is looked up, no set fills the memory, and no node is lost."""
 
 import pytest
-from ClusterShell.NodeSet import NodeSet
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
 
+from siteproof import nodesets
 from siteproof.nodesets import MAX_NODES, checked, parse
 
 names = st.from_regex(r"[a-z]{1,3}", fullmatch=True)
@@ -94,3 +95,19 @@ def test_no_group_is_looked_up(monkeypatch):
     for text in ("@all", "@x:y", "a,@b", "@*"):
         with pytest.raises(ValueError, match="groups are not looked up"):
             checked(text)
+
+
+@given(
+    names=st.lists(
+        st.one_of(
+            st.from_regex(r"[a-z_]{0,2}[0-9]{0,3}", fullmatch=True),
+            st.from_regex(r"[ab12.-]{1,6}", fullmatch=True),
+        ).filter(bool),
+        max_size=12,
+    )
+)
+def test_names_read_together_are_the_set_of_each_name_read_alone(names):
+    alone = NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP)
+    found = nodesets.of(iter(names))
+    assert found == alone
+    assert (str(found), list(found)) == (str(alone), list(alone))

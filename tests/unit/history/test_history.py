@@ -176,3 +176,10 @@ def test_a_series_is_what_may_be_compared(tmp_path):
     same = [numbers[i] for i in (0, 1, 2, 6, 10)]
     assert len(set(same)) == 1
     assert len(set(numbers)) == len(numbers) - 4
+
+
+def test_a_slow_query_prints_no_bar_into_the_answer():
+    with history.connect() as connection:
+        assert connection.sql("SELECT current_setting('enable_progress_bar')").fetchall() == [
+            (False,)
+        ]

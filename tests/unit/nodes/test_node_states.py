@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import fleets
 import pytest
-from fleets import Fleet, broken, judged, names, run_of
+from fleets import Fleet, broken, judged, names, past_of, run_of
 
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Slow
@@ -30,7 +30,7 @@ def site(tmp_path, monkeypatch):
 
 def report(site, now, before=()):
     now = list(now)
-    return states.report(judged(site, now), [*before, *now])
+    return states.report(judged(site, now), past_of(site, [*before, *now]))
 
 
 def slow(found):
@@ -101,16 +101,15 @@ def test_two_of_the_last_three_runs_decide_or_one_clear_one(runs, deficit, fell,
 
 
 def test_of_two_earlier_values_no_change_is_told():
-    assert rules.paired([100.0, 100.0], [50.0], "higher") is None
-    assert rules.paired([], [50.0], "higher") is None
-    assert rules.paired([100.0] * 3, [], "higher") is None
-    assert rules.paired([0.0] * 3, [5.0], "higher") is None
-    assert rules.paired([100.0] * 3, [90.0], "higher").change == pytest.approx(-0.1)
-    assert rules.paired([100.0] * 3, [90.0], "lower").change == pytest.approx(0.1)
+    assert rules.paired(rules.level([100.0, 100.0]), [50.0], "higher") is None
+    assert rules.paired(rules.level([100.0] * 3), [], "higher") is None
+    assert rules.paired(rules.level([0.0] * 3), [5.0], "higher") is None
+    assert rules.paired(rules.level([100.0] * 3), [90.0], "higher").change == pytest.approx(-0.1)
+    assert rules.paired(rules.level([100.0] * 3), [90.0], "lower").change == pytest.approx(0.1)
 
 
 def test_a_fall_of_the_whole_fleet_is_no_fall_of_a_node():
-    change = rules.paired([100.0] * 10, [70.0] * 3, "higher", 0.01)
+    change = rules.paired(rules.level([100.0] * 10), [70.0] * 3, "higher", 0.01)
     assert rules.fell(change, 0.0)
     assert rules.fell_alone(change, 0.0)
     assert not rules.fell(change, -0.3)
@@ -262,7 +261,7 @@ def test_a_node_below_its_baseline_is_slow_and_meets_the_contract(site):
         "C-TRIAD", criterion, now, expected_nodes(place, criterion), {n: [usual] for n in even()}
     )
     both = replace(judged(place, now), verdicts=[verdict])
-    why = states.report(both, now).nodes["n003"].findings[0]
+    why = states.report(both, past_of(place, now)).nodes["n003"].findings[0]
     assert (why.kind, why.criterion) == (Kind.BELOW_BASELINE, "C-TRIAD")
     assert (why.value, why.unit, why.bound) == ("70.00", "MB/s", "90 MB/s")
 

@@ -5,7 +5,7 @@ import time
 from decimal import Decimal
 
 import pytest
-from fleets import run_of
+from fleets import past_of, run_of
 from nets import METRIC, failed, head, load, ok
 from nets import star as exact_star
 
@@ -35,7 +35,7 @@ def report(tmp_path, monkeypatch):
         site = load(tmp_path, monkeypatch, criteria=criteria, count=count, **keys)
         monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
         told = judgement.judge_samples(site, list(found), "all of it")
-        return states.report(told, [*history, *found])
+        return states.report(told, past_of(site, [*history, *found]))
 
     return _report
 

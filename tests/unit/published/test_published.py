@@ -229,7 +229,7 @@ def test_a_pair_whose_own_published_rate_misses_fails_alone(seed):
 
 def test_a_published_rate_makes_no_node_good_and_keeps_none_out(seed):
     site, stated = seed("extenci")
-    nodes = states.report(judge_samples(site, stated, "all"), []).nodes
+    nodes = states.report(judge_samples(site, stated, "all")).nodes
     assert {nodes[name].state for name in ("mds00w.psc.jwan", "mgs.jwan")} == {
         states.State.UNTESTED
     }
@@ -331,9 +331,13 @@ def test_what_was_published_years_before_hides_no_nodes_past(seed):
         headers = [run("01").header, *(s.header for s in stated)]
 
         @staticmethod
+        def paths(wanted):
+            return {}
+
+        @staticmethod
         def of(wanted, **_):
             return [s for s in (run("01"), *stated) if wanted(s.header)]
 
     found = [run("02"), *stated]
     told = states.lately(replace(judge_samples(site, found, "all"), sessions=Known))
-    assert [s.header.session for s in told] == ["20260101T000000Z"]
+    assert [kind.header.session for kind in told.kinds] == ["20260101T000000Z"]

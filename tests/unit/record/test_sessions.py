@@ -8,6 +8,7 @@ from fleets import header, judged, names, run_of
 
 from siteproof.errors import UserErrors
 from siteproof.nodes import states
+from siteproof.nodes.earlier import RECENT
 from siteproof.record import samples
 from siteproof.record.sessions import Sessions
 
@@ -72,8 +73,10 @@ def test_a_nodes_past_is_that_of_the_newest_sessions_of_checks_that_rank_nodes(
     now = sessions.of(lambda h: h.session == "s0039")
     told = replace(judged(site, now), sessions=sessions)
     past = states.lately(told)
-    assert {s.header.check for s in past} == {"Stream"}
-    assert sorted({s.header.session for s in past}) == [f"s{run:04}" for run in range(9, 39)]
+    assert {kind.header.check for kind in past.kinds} == {"Stream"}
+    assert sorted({kind.header.session for kind in past.kinds}) == [
+        f"s{run:04}" for run in range(9, 39)
+    ]
 
 
 def test_other_modes_have_a_past_of_their_own(tmp_path, monkeypatch):
@@ -82,9 +85,9 @@ def test_other_modes_have_a_past_of_their_own(tmp_path, monkeypatch):
         keep(tmp_path, run, mode="quick" if run > 4 else "maintenance")
     sessions = Sessions(tmp_path, "here")
     told = replace(judged(site, sessions.of(lambda h: h.session == "s0040")), sessions=sessions)
-    modes = [s.header.mode for s in states.lately(told)]
-    assert modes.count("maintenance") == 4 * 2
-    assert modes.count("quick") == states.RECENT * 2
+    modes = [kind.header.mode for kind in states.lately(told).kinds]
+    assert modes.count("maintenance") == 4
+    assert modes.count("quick") == RECENT
 
 
 def test_header_alone_says_what_the_whole_file_says(tmp_path):

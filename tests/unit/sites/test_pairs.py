@@ -1,5 +1,6 @@
 """Which pairs measure a link, and which at the same time."""
 
+import tracemalloc
 from itertools import combinations
 
 import pytest
@@ -76,6 +77,30 @@ def test_another_seed_gives_other_pairs():
     everyone = nodes("n[1-40]")
     one, other = (pairs.rounds("random:1", everyone, everyone, seed) for seed in ("a", "b"))
     assert set(two(one)) != set(two(other))
+
+
+@pytest.mark.parametrize(("pattern", "pairs_in_all"), [("random:3", 3_000), ("all", 1_999_000)])
+def test_memory_grows_with_the_nodes_and_not_with_their_pairs(pattern, pairs_in_all):
+    everyone = nodes("n[1-2000]")
+    tracemalloc.start()
+    try:
+        turns = pairs.rounds(pattern, everyone, everyone, 1)
+        assert (pairs.count(turns), pairs.ends(turns)) == (pairs_in_all, set(everyone))
+        assert pairs.at_once(turns) == 1_000
+        assert len(turns[-1]) == 1_000
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 4_000_000, "a pair takes some 100 bytes"
+
+
+@given(pattern=patterns, servers=some, clients=some, seed=st.integers())
+def test_rounds_are_counted_as_they_are_made(pattern, servers, clients, seed):
+    turns = pairs.rounds(pattern, servers, clients, seed)
+    made = list(turns)
+    assert pairs.count(turns) == sum(map(len, made))
+    assert pairs.at_once(turns) == max(map(len, made), default=0)
+    assert pairs.ends(turns) == {node for turn in made for pair in turn for node in pair}
 
 
 def test_who_is_only_a_client_asks():

@@ -1,0 +1,95 @@
+"""The values of some jobs from the store, as columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from siteproof.errors import UserError
+from siteproof.history import History, open_history, tables
+from siteproof.record.pair_units import PEER
+from siteproof.record.samples import Header, Sample
+from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable, in_unit
+
+_PAIR = f"contains(dims, '\"{PEER}\":')"
+_GOOD = "status = 'ok' AND kind <> 'text' AND node <> ''"
+_JOBS = {"file": "VARCHAR"}
+_METRICS = {"metric": "VARCHAR", "own_unit": "VARCHAR"}
+# Within a file a series has one mode, so all conditions that decide are the same.
+_KINDS = f"""
+CREATE OR REPLACE TEMP TABLE kinds AS
+SELECT row_number() OVER (ORDER BY file, series, unit, pair) - 1 AS number, *
+FROM (SELECT file, series, unit, {_PAIR} AS pair, unit = own_unit AS is_own,
+             min(metric) AS metric, min(dims) AS dims, min(conditions) AS conditions
+      FROM samples JOIN jobs USING (file) JOIN metrics USING (metric)
+      WHERE {_GOOD} GROUP BY file, series, unit, {_PAIR}, is_own)"""
+_ROWS = f"""
+CREATE OR REPLACE TEMP VIEW rows AS
+SELECT number::INTEGER AS number, is_own, node, value, s.digits,
+       CASE WHEN pair THEN s.dims ->> '$.{PEER}' END AS peer
+FROM (SELECT *, {_PAIR} AS pair FROM samples WHERE {_GOOD}) s
+JOIN kinds USING (file, series, unit, pair)"""
+_NAMES = """
+CREATE OR REPLACE TEMP TABLE names AS
+SELECT name, (row_number() OVER (ORDER BY name) - 1)::INTEGER AS place
+FROM (SELECT node AS name FROM rows UNION SELECT peer FROM rows WHERE peer IS NOT NULL)"""
+_COLUMNS = f"""
+SELECT number, n.place AS node, coalesce(p.place, {NOBODY})::INTEGER AS peer, {{value}} AS value
+FROM rows JOIN names n ON n.name = node LEFT JOIN names p ON p.name = peer
+WHERE {{which}}"""
+
+
+def read(
+    perflogs: Path, system: str, jobs: Mapping[str, Header], metrics: Mapping[str, str]
+) -> tuple[ValueTable, set[str]]:
+    """The values of some jobs of a system, and the files that the store has.
+
+    jobs: by file below perflogs. metrics: those that count, each with the unit of its values.
+    No file where the store cannot be used: its user reads them all, which only takes longer.
+    """
+    try:
+        with open_history(perflogs, [system], only=jobs.keys()) as history:
+            return _read(history, jobs, metrics)
+    except (UserError, OSError, duckdb.Error):
+        return NO_VALUES, set()
+
+
+def _read(
+    history: History, jobs: Mapping[str, Header], metrics: Mapping[str, str]
+) -> tuple[ValueTable, set[str]]:
+    there = {file for (file,) in history.sql("SELECT file FROM runs")} & jobs.keys()
+    _make(history, "jobs", _JOBS, {"file": sorted(there)})
+    _make(history, "metrics", _METRICS, {"metric": [*metrics], "own_unit": [*metrics.values()]})
+    for command in (_KINDS, _ROWS, _NAMES):
+        history.sql(command)
+    kinds = history.sql("SELECT file, metric, dims, conditions, unit FROM kinds ORDER BY number")
+    names = [name for (name,) in history.sql("SELECT name FROM names ORDER BY place")]
+    own = history.columns(_COLUMNS.format(value="value", which="is_own"))
+    other = history.columns(_COLUMNS.format(value="digits", which="NOT is_own"))
+    converted = [
+        in_unit(Decimal(digits), kinds[number][-1], metrics[kinds[number][1]])
+        for number, digits in zip(other["number"].tolist(), other["value"].tolist(), strict=True)
+    ]
+    kind, node, peer = (
+        np.concatenate((own[column], other[column])).astype(np.int32)
+        for column in ("number", "node", "peer")
+    )
+    value = np.concatenate((np.asarray(own["value"], dtype=float), converted))
+    shared = [_kind(jobs[file], *texts) for file, *texts, _ in kinds]
+    return ValueTable(shared, names, kind, node, peer, value), there
+
+
+def _make(history: History, name: str, kinds: dict[str, str], data: dict[str, Any]) -> None:
+    tables.make(history.connection, name, kinds, data)
+
+
+def _kind(header: Header, metric: str, dims: str, conditions: str) -> Sample:
+    """What values share: a sample without node, peer and value."""
+    plain = {k: v for k, v in json.loads(dims).items() if k != PEER}
+    return Sample(header, "", metric, dims=plain, own_conditions=json.loads(conditions))

@@ -1,0 +1,123 @@
+"""A node's past is the same from the store of the history as from the files of samples."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import nets
+import pytest
+from fleets import broken, header, judged, run_of
+
+from siteproof.nodes import earlier, states
+from siteproof.record import samples, series
+from siteproof.record.samples import Sample
+from siteproof.record.sessions import Sessions
+
+NODES = ("n1", "n2", "n3", "n4")
+
+
+def pair(run, sender, receiver, value, link="lan", unit="Gb/s"):
+    head = header(run, "TcpBandwidth", conditions={"link": link}, job=link)
+    dims = {"peer": receiver}
+    return Sample(head, sender, "TcpBandwidth.throughput", Decimal(value), unit, dims=dims)
+
+
+def session(run):
+    """A session with much that a past may hold."""
+    stream = run_of({n: 100.0 + run for n in NODES}, run, conditions={"n": str(1000 + run % 2)})
+    first = stream[0]
+    return [
+        *stream[1:],
+        replace(first, trial=1, value=Decimal("90.12345678901234567")),
+        replace(first, trial=2, value=Decimal(70 + run), own_conditions={"n": "1001"}),
+        replace(first, trial=3, value=Decimal("0.0715"), unit="GB/s"),
+        replace(first, node="stranger"),
+        replace(first, metric="Stream.copy", own_conditions={"threads": str(run % 2)}),
+        replace(first, metric="Stream.copy", node="n2", dims={"size": "1"}),
+        replace(first, metric="Stream.copy", node="n3", unit="GB/s", value=Decimal("0.123")),
+        broken("n4", "timeout", run, conditions={"n": str(1000 + run % 2)}),
+        pair(run, "n1", "n2", "9.4"),
+        pair(run, "n2", "n1", f"9.{run}"),
+        pair(run, "n1", "stranger", "9.1"),
+        pair(run, "n3", "n1", "9300", unit="Mb/s"),
+        *([pair(run, "n3", "n4", "3.3", link="wan")] if run % 2 else []),
+    ]
+
+
+def keep(folder, found):
+    heads = {(s.header.session, s.header.check, s.header.job): s.header for s in found}
+    return [
+        samples.write(folder, head, [s for s in found if s.header == head])
+        for head in heads.values()
+    ]
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    """Sessions 1 to 40, of which the newest is judged; a past from the store, or from files."""
+    monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path / "cache"))
+    site = nets.load(tmp_path / "sites", monkeypatch, count=4)
+    paths = [path for run in range(1, 41) for path in keep(tmp_path / "perflogs", session(run))]
+
+    def past(of_store):
+        monkeypatch.setattr(states, "MANY_BYTES", 0 if of_store else 10**9)
+        sessions = Sessions(tmp_path / "perflogs", "here")
+        now = sessions.of(lambda h: h.session == "s0040")
+        table = states.lately(replace(judged(site, now), sessions=sessions))
+        ends = earlier.both_ends(table)
+        keys = {series.of_sample(kind, "compute") for kind in (*table.kinds, *ends.kinds)}
+        like = sorted(keys, key=str)
+        of_one = earlier.of_nodes(site, table.where(table.peer < 0), like)
+        of_pairs = earlier.of_nodes(site, ends, like)
+        return of_one, of_pairs, sorted(map(str, sessions.left_out))
+
+    past.paths, past.cache = paths, tmp_path / "cache"
+    return past
+
+
+def values(past):
+    of_one, of_pairs, _ = past
+    return [v for found in (of_one, of_pairs) for of in found.values() for v in of.values()]
+
+
+def test_the_store_and_the_files_give_the_same_past(world):
+    of_store = world(of_store=True)
+    assert list(world.cache.glob("*/*.parquet"))
+    assert of_store == world(of_store=False)
+    assert max(level.size for level in values(of_store)) == earlier.RECENT
+    assert {key.metric for key in of_store[1]} == {"TcpBandwidth.throughput"}
+    assert {dict(key.dims).get("side") for key in of_store[1]} == {"sends", "receives"}
+
+
+def test_a_file_that_the_store_refuses_is_left_out_and_named(world):
+    torn = world.paths[-9]
+    torn.write_text(torn.read_text() + "{\n")
+    of_store = world(of_store=True)
+    assert of_store == world(of_store=False)
+    (error,) = of_store[2]
+    assert torn.name in error
+
+
+def test_a_number_that_is_far_too_high_counts_for_none_in_the_store_too(world):
+    path = world.paths[-9]
+    path.write_text(path.read_text().replace('"mode"', '"place":99999999,"mode"', 1))
+    assert world(of_store=True) == world(of_store=False)
+
+
+@pytest.mark.parametrize("spoil", ["damage", "forbid"])
+def test_a_store_that_cannot_be_used_changes_nothing(world, spoil):
+    known = world(of_store=True)
+    for part in world.cache.glob("*/*.samples.parquet"):
+        data = bytearray(part.read_bytes())
+        data[4 : len(data) // 2] = bytes(len(data) // 2 - 4)
+        part.write_bytes(data)
+    if spoil == "forbid":
+        for folder in world.cache.iterdir():
+            folder.chmod(0o777)
+    assert world(of_store=True) == known
+
+
+def test_only_the_jobs_in_question_are_read_into_the_store(world):
+    world(of_store=True)
+    (index,) = world.cache.glob("*/index.json")
+    assert "s0010" in index.read_text()
+    assert "s0005" not in index.read_text()
