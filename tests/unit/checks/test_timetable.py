@@ -296,6 +296,7 @@ def test_a_late_server_serves_what_is_left_and_the_rest_is_repeated(tmp_path):
     assert [walk.served(n) for n in (0, 1)] == [True, True]
 
 
+@pytest.mark.alone
 @pytest.mark.command
 def test_clocks_may_differ_by_two_seconds(tmp_path):
     """Three pairs of clocks, each in a folder of its own, at the same time."""
