@@ -90,7 +90,7 @@ NOT_REPEATED = ("apply", "retest", "release", "certain", "as_json", "options")
     default="",
     metavar="NAMES",
     help="Who may run jobs in the reservation; without it you, root, and the group that may write "
-    "to perflogs/SYSTEM.",
+    "to perflogs/SYSTEM if it has at most 50 members.",
 )
 @click.option(
     "--beside",
@@ -234,7 +234,6 @@ def _measured(judged: Judgement, scene: Scene) -> bool:
 
 def _record(judged: Judgement, scene: Scene, chosen: Options) -> dict[str, Any]:
     """The decision for programs, and the commands that --apply would run."""
-    decision = scene.decision
     cluster, plans, silent = _planned(scene)
     if cluster:
         scene = scene.seen(cluster)

@@ -234,8 +234,9 @@ def act(scene: Scene, what: str, planner: Planner, seen: Cluster) -> Done:
     resumed = nodesets.of(
         n for c in done.commands if c.what == "resume" for n in nodesets.parse(c.nodes)
     )
-    with suppress(UserError):  # what was done is done
-        wait_until_they_answer(str(resumed))  # until then they look dead
+    if resumed:
+        with suppress(UserError):  # what was done is done
+            wait_until_they_answer(str(resumed))  # until then they look dead
     return done
 
 
