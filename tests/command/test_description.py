@@ -22,6 +22,7 @@ from siteproof.compare.accepted import Acceptance
 from siteproof.errors import UserError
 from siteproof.record import descriptions, samples
 from siteproof.record.samples import Header, Sample
+from siteproof.record.sessions import Sessions
 
 pytest_plugins = ["testbed_fixture"]
 
@@ -75,7 +76,7 @@ def test_the_newest_description_of_each_node_counts(tmp_path):
     later = replace(HEAD, session="20261122T000000Z-1", time="2026-11-22T00:00:00+00:00")
     keep(tmp_path, {"a": {"x": "1"}, "b": {"x": "1"}})
     keep(tmp_path, {"b": {"x": "2"}}, later)
-    found = samples.read_all(tmp_path, "thishost")
+    found = Sessions(tmp_path, "thishost").of(lambda _: True)
     assert descriptions.of(found, tmp_path) == {"a": {"x": "1"}, "b": {"x": "2"}}
 
 
@@ -161,7 +162,7 @@ def test_320_nodes_with_3000_fields_stay_far_below_five_megabytes(tmp_path):
         keep(tmp_path, fields, header)
     size = sum(path.stat().st_size for path in tmp_path.rglob("*.*") if path.is_file())
     begun = time.process_time()
-    read = descriptions.of(samples.read_all(tmp_path, "thishost"), tmp_path)
+    read = descriptions.of(Sessions(tmp_path, "thishost").of(lambda _: True), tmp_path)
     assert (len(read), len(read["node000"])) == (320, 3020)
     assert size < 10**6
     assert time.process_time() - begun < 20
@@ -311,7 +312,7 @@ def test_this_machine_describes_itself_in_seconds(world):
     assert sum(os.times()[2:4]) - begun < 60  # s of processor: others may keep it busy
     told = world.siteproof("describe")
     assert (told.code, told.out.splitlines()[-1]) == (0, "1 node described")
-    found = samples.read_all(world.data / "perflogs", "thishost")
+    found = Sessions(world.data / "perflogs", "thishost").of(lambda _: True)
     fields = descriptions.of(found, world.data / "perflogs")["localhost"]
     assert fields["kernel.release"] == os.uname().release
     assert fields["sysctl.kernel.ostype"] == "Linux"

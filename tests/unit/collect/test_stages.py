@@ -14,6 +14,7 @@ from siteproof.collect import stages
 from siteproof.errors import UserError
 from siteproof.record import manifest, samples
 from siteproof.record.manifest import Manifest
+from siteproof.record.sessions import Sessions
 
 GOOD = {
     "exit": "0",
@@ -337,7 +338,7 @@ def test_jobs_that_never_started_keep_files_of_their_own(tmp_path):
     for nodes in ("n[1-64]", "n[65-70]"):
         job = Job(tmp_path / nodes, jobs=[], expected=nodes, lost={"n1": "down"})
         stages.collect(job.stage, tmp_path / "perflogs")
-    found = samples.read_all(tmp_path / "perflogs", "here")
+    found = Sessions(tmp_path / "perflogs", "here").of(lambda _: True)
     assert len(found) == 70
     assert len({s.key for s in found}) == 70
 

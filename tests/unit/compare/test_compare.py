@@ -13,8 +13,9 @@ from siteproof.analysis.before_after import Effect
 from siteproof.cli.compare import share
 from siteproof.compare import comparison
 from siteproof.published import imported
-from siteproof.record import descriptions, samples, series
+from siteproof.record import descriptions, series
 from siteproof.record.samples import Sample
+from siteproof.record.sessions import Sessions
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def of_published(name, monkeypatch, tmp_path, *campaigns):
     site, perflogs = sites.load(name), tmp_path / "perflogs"
     path = site.folder / "published.csv"
     imported.keep(path, imported.read(path).values(), perflogs)
-    everything = samples.read_all(perflogs, name)
+    everything = Sessions(perflogs, name).of(lambda _: True)
     sides = ([s for s in everything if s.header.campaign == c] for c in campaigns)
     return comparison.compare(site, *sides, perflogs)
 

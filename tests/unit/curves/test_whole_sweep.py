@@ -16,6 +16,7 @@ from siteproof import sites
 from siteproof.curves import whole_sweep
 from siteproof.record import samples
 from siteproof.record.finding import Kind
+from siteproof.record.sessions import Sessions
 from siteproof.verdict import judgement
 
 SEED = sweeps_made.TASKS.replace("32, 64, 128, 166", "32, 48, 64, 96, 128, 166")
@@ -293,7 +294,7 @@ def test_the_verdict_rebuilds_derived_figures_from_what_is_kept(world, monkeypat
     asked = ("why", "JS-5.1.2.1-RANKS3", "--system", "jetstream-iu", *then)
     why = world.siteproof(*asked, **where).out
     assert "jetstream-iu: PASS, 3 ranks" in why
-    kept = [s.metric for s in samples.read_all(world.data / "perflogs", "jetstream-iu")]
+    kept = [s.metric for s in Sessions(world.data / "perflogs", "jetstream-iu").of(lambda _: True)]
     assert set(kept) == {"Ior.read", "Ior.write"}
 
 

@@ -1,12 +1,14 @@
 """The record: what is written is read again, and what is broken is named with file and line."""
 
+import json
 from decimal import Decimal
 
 import pytest
 
-from siteproof.errors import UserError, UserErrors
+from siteproof.errors import UserError
 from siteproof.record import samples
 from siteproof.record.samples import Header, Sample
+from siteproof.record.sessions import Sessions
 
 HEADER = Header(
     "20261121T000000Z-abc",
@@ -66,7 +68,7 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_a_half_written_file_is_invisible_to_readers(tmp_path):
     samples.write(tmp_path, HEADER, [GOOD])
     (tmp_path / "testbed" / "compute" / ".x.tmp").write_text("half a li")
-    assert samples.read_all(tmp_path, "testbed") == [GOOD]
+    assert Sessions(tmp_path, "testbed").of(lambda _: True) == [GOOD]
 
 
 @pytest.mark.parametrize(
@@ -113,14 +115,42 @@ def test_a_broken_header_is_named(tmp_path, head, told):
     assert told in str(caught.value)
 
 
-def test_all_broken_files_are_named_at_once(tmp_path):
-    for name in ("a", "b"):
-        path = tmp_path / "testbed" / "compute" / f"{name}.Stream.1.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"\xff\xfe")
-    with pytest.raises(UserErrors) as caught:
-        samples.read_all(tmp_path, "testbed")
-    assert len(caught.value.errors) == 2
+LINES = (
+    '{"node":"n1","metric":"Stream.triad","value":"17542.0","unit":"MB/s"}',
+    '{"node":"n1","metric":"Stream.triad","value":"-0.50","unit":"MB/s"}',
+    '{"node":"n1","metric":"Stream.triad","value":"007","unit":"MB/s"}',
+    '{"node":"n1","metric":"A.name","value":"12","unit":"text"}',
+    '{"node":"","metric":"A.b","value":"1e3","unit":"s"}',
+    '{"node":"n1","metric":"A.b","value":"1","unit":"s","trial":2}',
+    '{"node":"n1","metric":"A.b","value":"1","unit":"s","dims":{"size":"8"}}',
+    '{"node":"n1","metric":"A.b","value":"1","unit":"s","conditions":{"blas":"x"}}',
+    '{"node":"n1","metric":"A.\\u001b","value":"1","unit":"s"}',
+    '{"node":"n1","metric":"A.é","value":"1","unit":"s"}',
+    '{"node":"n1","metric":"A.b","status":"timeout","why":"late"}',
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_gives_the_same_sample_however_it_is_spaced(tmp_path, line):
+    head = samples.dump(HEADER, []).decode()
+    spaced = json.dumps(json.loads(line), indent=None, separators=(", ", " : "))
+    one, other = (samples.read(write(tmp_path, f"{head}{text}\n")) for text in (line, spaced))
+    assert one == other
+    assert len(one) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"node":"-n","metric":"A.b","value":"1","unit":"s"}', "'-n' is not the name of a node"),
+        ('{"node":"n","metric":"A.b","value":"1","unit":"furlong"}', "unknown unit 'furlong'"),
+    ],
+)
+def test_a_line_with_a_number_may_be_wrong(tmp_path, line, told):
+    text = samples.dump(HEADER, [GOOD]).decode() + line + "\n"
+    with pytest.raises(UserError) as caught:
+        samples.read(write(tmp_path, text))
+    assert f"jsonl:3: {told}" in str(caught.value)
 
 
 def test_a_node_that_differs_keeps_its_own_conditions():
