@@ -6,7 +6,8 @@ unset CDPATH GREP_OPTIONS # `cd` would go, and print, elsewhere; old versions of
 # coreutils' timeout exits with 124. Without it, or with another one, this function does the same.
 if [ -z "${SITEPROOF_TIMEOUT:-}" ]; then
     SITEPROOF_TIMEOUT=own
-    ! command timeout --foreground 9 true 2>/dev/null || SITEPROOF_TIMEOUT=coreutils
+    command timeout --foreground 9 / 2>/dev/null
+    [ $? -ne 126 ] || SITEPROOF_TIMEOUT=coreutils # it knows the option, and / is not a program
     export SITEPROOF_TIMEOUT
 fi
 [ "$SITEPROOF_TIMEOUT" = coreutils ] ||
@@ -81,8 +82,22 @@ forget_step() {
     slurm_memory
     SITEPROOF_JOB=${SLURM_JOB_ID:-} SITEPROOF_MPI=${SLURM_MPI_TYPE:-}
     export SITEPROOF_JOB SITEPROOF_MPI
-    for name in $(set | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|SLURMD_[A-Za-z0-9_]*\|PMIX\{0,1\}_[A-Za-z0-9_]*\)=.*/\1/p'); do
+    for name in $(names_of_step); do
         [ "$name" = SLURM_CONF ] || unset "$name"
+    done
+}
+
+# In a subshell: what could be a variable of Slurm or of PMI. No program is started for it.
+names_of_step() {
+    set -f
+    IFS='
+'
+    for line in $(set); do
+        name=${line%%=*}
+        case $name in
+        *[!A-Za-z0-9_]*) ;;
+        SLURM_* | SLURMD_* | PMI_* | PMIX_*) [ "$name" = "$line" ] || echo "$name" ;;
+        esac
     done
 }
 
@@ -98,55 +113,13 @@ begin_script() {
     forget_variables
 }
 
-# variables HOW: those that steer a library (SITEPROOF_STEERING: names, or beginnings with *).
-# names: those that are not wanted (all but SITEPROOF_WANTED); values: env.NAME=VALUE, a line each.
-variables() {
-    how=$1 awk '
-        function named(name, list,    n, word, i, star) {
-            n = split(list, word, " ")
-            for (i = 1; i <= n; i++) {
-                star = sub(/[*]$/, "", word[i])
-                if ((star ? substr(name, 1, length(word[i])) : name) == word[i]) return 1
-            }
-            return 0
-        }
-        BEGIN {
-            for (name in ENVIRON) {
-                value = ENVIRON[name]
-                if (name !~ /^[A-Za-z_][A-Za-z0-9_]*$/) continue
-                if (!named(name, ENVIRON["SITEPROOF_STEERING"])) continue
-                # Where the software lies is no setting, and Slurm makes one up for each job.
-                if (name ~ /_(ROOT|DIR|HOME|PREFIX|PATH)$/ || name ~ /_precondition_transports$/)
-                    continue
-                gsub(/[^ -~]/, "?", value)
-                if (ENVIRON["how"] == "values") {
-                    if (value != "") print "env." name "=" substr(value, 1, 200)
-                } else if (!named(name, ENVIRON["SITEPROOF_WANTED"])) print name
-            }
-        }'
-}
-
 # A clean set, where the check asks for one: what a user has exported must not decide how fast a
 # node is.
 forget_variables() {
     [ "${SITEPROOF_CLEAN:-no}" = yes ] || return 0
-    for name in $(variables names); do
+    for name in $(account names); do
         unset "$name"
     done
-}
-
-# One program reads what it can: this runs on every node, for every check.
-processor_and_memory() {
-    awk '
-        FILENAME == "/proc/cpuinfo" {
-            name = /^model name/ ? "processor" : /^flags/ ? "flags" : ""
-            sub(/^[^:]*: */, "")
-            if (name && !seen[name]++) print name "=" $0
-            next
-        }
-        $1 == "MemTotal:" { print "memory_kib=" $2 }
-        $1 == "pswpout" { print "swap_before=" $2 }
-    ' /proc/cpuinfo /proc/meminfo /proc/vmstat
 }
 
 # begin_account NODE JOB LIMIT: meta and facts of a result, in its folder.
@@ -158,13 +131,7 @@ begin_account() {
         echo "host=$host"
         echo "kernel=$kernel"
         echo "job=$2"
-        processors_given
-        processor_and_memory
-        memory_given
-        oom_kills before
-        variables values
-        echo "limit=$3"
-        echo "start=$(date +%s)"
+        timed_account before cpus hardware swap memory kills values "limit=$3" start
     } >meta
     read -r began _ <"$proc/uptime"
     : >facts # the script adds KEY=VALUE lines: program, n, threads …
@@ -172,13 +139,10 @@ begin_account() {
 
 # end_account CODE: the rest of meta. A full disk cuts files short without a word: false then.
 end_account() {
-    {
-        echo "exit=$1"
-        awk '$1 == "pswpout" { print "swap_after=" $2 }' /proc/vmstat
-        oom_kills after
-        [ "$1" -eq 0 ] || oom_log "$began"
-        echo "end=$(date +%s)"
-    } >>meta && grep -q '^end=[0-9]' meta
+    ending=$(timed_account after swap kills end) log=''
+    [ "$1" -eq 0 ] || log=$(oom_log "$began")
+    printf '%s\n' "exit=$1" "${ending%end=*}${log:+$log
+}end=${ending##*end=}" >>meta
 }
 
 # seal NODE NAME: who has left the result NAME, made on which host, and that it is whole: munge's
@@ -193,12 +157,21 @@ seal() {
     fi >origin
 }
 
-digest() ( # of the files of a result; as siteproof/collect/origin.py makes it
+digest() ( # of the files of a result, sorted by name; as siteproof/collect/raw.py makes it
     set +f
-    for part in meta facts stdout stderr run.[0-9]*/dims run.[0-9]*/exit run.[0-9]*/stdout \
-        run.[0-9]*/stderr; do
-        [ ! -f "$part" ] || echo "$part"
-    done | sort | xargs sha256sum -- | sha256sum | cut -d ' ' -f 1
+    set --
+    for part in facts meta run.[0-9]*/dims run.[0-9]*/exit run.[0-9]*/stdout run.[0-9]*/stderr \
+        stderr stdout; do
+        [ ! -f "$part" ] || set -- "$@" "$part"
+    done
+    if [ -d run.1 ]; then # they may be too many for one command, and are not sorted
+        printf '%s\n' "$@" | sort | xargs sha256sum --
+    else
+        sha256sum -- "$@"
+    fi | sha256sum | {
+        read -r sum _
+        echo "$sum"
+    }
 )
 
 # run KEY=VALUE... -- COMMAND...: one command of several, its output and exit code in run.N/.
@@ -219,44 +192,48 @@ run() {
 # ---- how much of the node the job has, and what the kernel killed because memory ran out
 
 proc=${SITEPROOF_TEST_PROC:-/proc} cgroups=${SITEPROOF_TEST_CGROUPS:-/sys/fs/cgroup}
+clock=0 # an expression of awk; never that of the environment
 
 # slurm_memory: sets slurm_mib, MiB of this node that Slurm gives the job: what was requested, or all
 # that slurm.conf has for the node (memory_of_nodes: NODE MIB lines; 1 means unknown to Slurm).
 slurm_memory() {
-    slurm_mib=$(whole "${SLURM_MEM_PER_NODE:-}")
-    if [ "$slurm_mib" -eq 0 ]; then
-        each=$(whole "${SLURM_MEM_PER_CPU:-}") many=$(whole "${SLURM_CPUS_ON_NODE:-}")
-        slurm_mib=$((each * many))
-    fi
-    if [ "$slurm_mib" -eq 0 ] && [ -r memory_of_nodes ]; then
-        slurm_mib=$(awk -v me="${SLURMD_NODENAME:-}" \
-            '$1 == me && $2 > 1 { found = $2 } END { printf "%d", found }' memory_of_nodes)
+    slurm_mib=0
+    if is_whole "${SLURM_MEM_PER_NODE:-}"; then
+        slurm_mib=$SLURM_MEM_PER_NODE
+    elif is_whole "${SLURM_MEM_PER_CPU:-}" && is_whole "${SLURM_CPUS_ON_NODE:-}"; then
+        slurm_mib=$((SLURM_MEM_PER_CPU * SLURM_CPUS_ON_NODE))
+    elif [ -r memory_of_nodes ]; then
+        while read -r name mib; do
+            [ "$name" != "${SLURMD_NODENAME:-}" ] || [ "$mib" = 1 ] || ! is_whole "$mib" ||
+                slurm_mib=$mib
+        done <memory_of_nodes
     fi
 }
 
-whole() { # WORD: it, if it is a whole number; otherwise 0
+is_whole() { # WORD: whether it is a whole number above 0
     case $1 in
-    '' | 0* | *[!0-9]* | ?????????????*) echo 0 ;;
-    *) echo "$1" ;;
+    '' | 0* | *[!0-9]* | ?????????????*) return 1 ;;
     esac
 }
 
-# in_groups CONTROLLER V1FILE V2FILE [job]: what these files say of every group that holds this
-# process, the innermost first; with `job` of none above the job's own.
+# in_groups KIND CONTROLLER V1FILE V2FILE [job]: adds to `groups` a line KIND FILE for each of these
+# files of every group that holds this process, the innermost first; with `job` of none above the
+# job's own.
 in_groups() {
     while IFS=: read -r number controllers path; do
         case $number:,$controllers, in
-        0:,,) top=$cgroups file=$3 ;;
-        *,"$1",*)
-            top=$cgroups/$1 file=$2
+        0:,,) top=$cgroups file=$4 ;;
+        *,"$2",*)
+            top=$cgroups/$2 file=$3
             [ -d "$top" ] || top=$cgroups/$controllers
             ;;
         *) continue ;;
         esac
         path=${path%/}
         while :; do
-            [ ! -r "$top$path/$file" ] || cat "$top$path/$file"
-            case ${4:-},$path in
+            [ ! -r "$top$path/$file" ] || groups="$groups$1 $top$path/$file
+"
+            case ${5:-},$path in
             ,* | job,*/job_[0-9]*/*) ;;
             job,*) break ;;
             esac
@@ -266,43 +243,138 @@ in_groups() {
     done 2>/dev/null <"$proc/self/cgroup"
 }
 
-# The least of what the kernel has, the groups allow and Slurm gives, and whose word that is.
-memory_given() {
-    {
-        awk '$1 == "MemTotal:" { print "kernel", $2 }' "$proc/meminfo"
-        in_groups memory memory.limit_in_bytes memory.max |
-            awk '/^[0-9]+$/ { printf "cgroup %.0f\n", $1 / 1024 }'
-        echo "Slurm ${slurm_mib:-0}" | awk '{ printf "%s %.0f\n", $1, $2 * 1024 }'
-    } | awk '$2 > 0 && (!least || $2 < least) { least = $2; by = $1 }
-        END { if (least) printf "memory_given_kib=%.0f\nmemory_given_by=%s\n", least, by }'
-}
-
-# Processors on which this process may run; fewer where a quota gives it less time than they have.
-processors_given() {
-    {
-        echo "cpus $(nproc)"
-        in_groups cpu cpu.cfs_quota_us cpu.max # QUOTA, and in v2 its PERIOD; -1 or max: none
-        in_groups cpu cpu.cfs_period_us none | sed 's/^/period /'
-    } | awk '
-        function take(share) {
-            share = int(share) + (share > int(share))
-            if (share < least) least = share
+# account FIELD...: lines of meta, or other words, by one program, as this runs on every node for
+# every check.
+#   before, after   of which moment `swap` and `kills` are
+#   cpus            processors on which this process may run; fewer where a quota gives it less time
+#   hardware        processor, flags, memory
+#   swap            pages written to it
+#   memory          the least of what the kernel has, the groups allow and Slurm gives, and whose
+#                   word that is
+#   kills           how many processes the kernel has killed by now, on the node and of the job. In
+#                   v2 a group counts those of the groups within it, in v1 only its own.
+#   values          env.NAME=VALUE of the variables that steer a library (SITEPROOF_STEERING: names,
+#                   or beginnings with *)
+#   names           of those of them that are not wanted (all but SITEPROOF_WANTED)
+#   KEY=VALUE       itself
+#   start, end      the time, by timed_account only
+account() (
+    groups='' cpus=0
+    case " $* " in
+    *' cpus '*)
+        cpus=$(nproc)
+        in_groups quota cpu cpu.cfs_quota_us cpu.max
+        in_groups period cpu cpu.cfs_period_us none
+        ;;
+    esac
+    case " $* " in *' memory '*) in_groups limit memory memory.limit_in_bytes memory.max ;; esac
+    case " $* " in *' kills '*) in_groups kills memory memory.oom_control memory.events job ;; esac
+    exec awk '
+        function of_groups(kind,    i, file) { # each line of these files to take()
+            for (i = 1; i in group; i++) {
+                if (index(group[i], kind " ") != 1) continue
+                file = substr(group[i], length(kind) + 2)
+                while ((getline < file) > 0) take(kind)
+                close(file)
+            }
         }
-        $1 == "cpus" { least = $2; next }
-        $1 == "period" { if (quota[++at] + 0 > 0) take(quota[at] / $2); next }
-        NF == 1 { quota[++count] = $1 }
-        NF == 2 && $1 + 0 > 0 { take($1 / $2) }
-        END { print "cpus=" least }'
-}
+        function take(kind) {
+            if (kind == "limit" && /^[0-9]+$/) least_memory(sprintf("%.0f", $1 / 1024), "cgroup")
+            if (kind == "quota" && NF == 1) quota[++quotas] = $1 # v1; -1 or max: none
+            if (kind == "quota" && NF == 2 && $1 + 0 > 0) share($1 / $2) # v2: with its period
+            if (kind == "period" && quota[++periods] + 0 > 0) share(quota[periods] / $1)
+            if (kind == "kills" && $1 == "oom_kill_disable") v1 = 1
+            if (kind == "kills" && $1 == "oom_kill") {
+                counted = 1
+                sum += $2
+                if ($2 + 0 > most) most = $2 + 0
+            }
+        }
+        function share(of) {
+            of = int(of) + (of > int(of))
+            if (of < cpus) cpus = of
+        }
+        function least_memory(kib, whose) {
+            if (kib + 0 > 0 && (!least || kib + 0 < least)) { least = kib + 0; by = whose }
+        }
+        function value(file, key,    found) { # of the line that begins with this word
+            while ((getline < file) > 0) if ($1 == key) { found = $2; break }
+            close(file)
+            return found
+        }
+        function hardware(    name, seen) {
+            while ((getline < "/proc/cpuinfo") > 0 && !(("processor" in seen) && ("flags" in seen))) {
+                name = /^model name/ ? "processor" : /^flags/ ? "flags" : ""
+                sub(/^[^:]*: */, "")
+                if (name && !seen[name]++) print name "=" $0
+            }
+            tell("memory_kib", value("/proc/meminfo", "MemTotal:"))
+        }
+        function tell(key, found) {
+            if (found != "") print key "=" found
+        }
+        function memory() {
+            least_memory(value(proc "/meminfo", "MemTotal:"), "kernel")
+            of_groups("limit")
+            least_memory(slurm * 1024, "Slurm")
+            if (least) printf "memory_given_kib=%.0f\nmemory_given_by=%s\n", least, by
+        }
+        function kills() {
+            tell("oom_kills_" moment, value(proc "/vmstat", "oom_kill"))
+            of_groups("kills")
+            if (counted) print "job_oom_kills_" moment "=" (v1 ? sum : most) + 0
+        }
+        function named(name, list,    n, word, i, star) {
+            n = split(list, word, " ")
+            for (i = 1; i <= n; i++) {
+                star = sub(/[*]$/, "", word[i])
+                if ((star ? substr(name, 1, length(word[i])) : name) == word[i]) return 1
+            }
+            return 0
+        }
+        function variables(how,    name, text) {
+            for (name in ENVIRON) {
+                text = ENVIRON[name]
+                if (name !~ /^[A-Za-z_][A-Za-z0-9_]*$/) continue
+                if (!named(name, ENVIRON["SITEPROOF_STEERING"])) continue
+                # Where the software lies is no setting, and Slurm makes one up for each job.
+                if (name ~ /_(ROOT|DIR|HOME|PREFIX|PATH)$/ || name ~ /_precondition_transports$/)
+                    continue
+                gsub(/[^ -~]/, "?", text)
+                if (how == "values") tell("env." name, substr(text, 1, 200))
+                else if (!named(name, ENVIRON["SITEPROOF_WANTED"])) print name
+            }
+        }
+        BEGIN {
+            proc = ARGV[1]
+            slurm = ARGV[2]
+            cpus = ARGV[3] + 0
+            split(ARGV[4], group, "\n")
+            for (i = 5; i < ARGC; i++) {
+                field = ARGV[i]
+                if (field == "before" || field == "after") moment = field
+                else if (field == "cpus") {
+                    of_groups("quota")
+                    of_groups("period")
+                    print "cpus=" cpus
+                }
+                else if (field == "hardware") hardware()
+                else if (field == "swap") tell("swap_" moment, value("/proc/vmstat", "pswpout"))
+                else if (field == "memory") memory()
+                else if (field == "kills") kills()
+                else if (field == "values" || field == "names") variables(field)
+                else if (field == "start" || field == "end") print field "=" '"$clock"'
+                else print field
+            }
+        }' "$proc" "${slurm_mib:-0}" "$cpus" "$groups" "$@"
+)
 
-# oom_kills WHEN: how many processes the kernel has killed by now, on the node and of the job. In v2
-# a group counts those of the groups within it, in v1 only its own.
-oom_kills() {
-    awk -v key="oom_kills_$1" '$1 == "oom_kill" { print key "=" $2 }' "$proc/vmstat"
-    in_groups memory memory.oom_control memory.events job | awk -v key="job_oom_kills_$1" '
-        $1 == "oom_kill_disable" { v1 = 1 }
-        $1 == "oom_kill" { seen = 1; sum += $2; if ($2 > most) most = $2 }
-        END { if (seen) print key "=" (v1 ? sum : most) + 0 }'
+# The same with a clock: that of awk, where it has one, or else that of another program.
+timed_account() {
+    clock='systime()'
+    account "$@" 2>/dev/null && return
+    clock=$(date +%s)
+    account "$@"
 }
 
 # oom_log UPTIME: the kernel's last word of a kill since then, where users may read its log.

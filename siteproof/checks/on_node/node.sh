@@ -10,8 +10,8 @@ begin_script
 [ -d "raw/$node" ] && exit 0 # measured by the first job; this is the second
 
 mine="$stage/raw/.$node.$SITEPROOF_ATTEMPT"
-rm -rf "$mine"
-mkdir "$mine" && cd "$mine" || exit 1
+mkdir "$mine" 2>/dev/null || { rm -rf "$mine" && mkdir "$mine"; } || exit 1
+cd "$mine" || exit 1
 # What programs keep in /tmp has names that others can guess, and take first.
 if TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/siteproof.XXXXXXXXXXXX"); then
     export TMPDIR

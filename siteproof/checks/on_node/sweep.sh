@@ -173,7 +173,7 @@ in_point() {
 
 # What the kernel has killed on this node since the last look; only a failed point needs it.
 kills_of_point() {
-    kills=$(oom_kills after)
+    kills=$(account after kills)
     echo "$kills" >>meta
     kills=$(echo "$kills" | sed 's/_after=/_before=/')
 }

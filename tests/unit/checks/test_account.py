@@ -60,7 +60,7 @@ class Node:
 
     def memory(self, **variables):
         """MiB given, and by whom."""
-        found = self.run("memory_given", **variables)
+        found = self.run("account memory", **variables)
         return int(found["memory_given_kib"]) // 1024, found["memory_given_by"]
 
 
@@ -71,7 +71,7 @@ def node(tmp_path):
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_without_a_limit_a_job_has_what_the_kernel_has(node, shell):
-    found = node.run("memory_given", shell)
+    found = node.run("account memory", shell)
     assert found == {"memory_given_kib": "16777216", "memory_given_by": "kernel"}
 
 
@@ -81,7 +81,7 @@ def test_the_least_limit_of_all_groups_above_counts_in_v2(node, shell):
     node.write(node.groups / "system.slice/slurmstepd.scope/job_5/memory.max", 2 * GIB)
     node.write(node.groups / "system.slice/slurmstepd.scope/job_5/step_0/memory.max", "max\n")
     node.write(node.groups / "system.slice/memory.max", 3 * GIB)
-    found = node.run("memory_given", shell)
+    found = node.run("account memory", shell)
     assert found == {"memory_given_kib": str(2 * 1024**2), "memory_given_by": "cgroup"}
 
 
@@ -140,7 +140,7 @@ def test_the_jobs_own_kills_are_counted_beside_those_of_the_node(node, shell):
     node.write(node.groups / "slurm/job_5/step_0/task_0/memory.events", V2_EVENTS.format(1))
     node.write(node.groups / "slurm/job_5/memory.events", V2_EVENTS.format(2))
     node.write(node.groups / "slurm/memory.events", V2_EVENTS.format(9))  # those of other jobs, too
-    found = node.run("oom_kills before", shell)
+    found = node.run("account before kills", shell)
     assert found == {"oom_kills_before": "7", "job_oom_kills_before": "2"}
 
 
@@ -150,21 +150,21 @@ def test_in_v1_each_group_counts_its_own_kills(node):
     node.write(top / "uid_0/job_5/step_0/memory.oom_control", V1_OOM.format(1))
     node.write(top / "uid_0/job_5/memory.oom_control", V1_OOM.format(2))
     node.write(top / "memory.oom_control", V1_OOM.format(40))
-    assert node.run("oom_kills after")["job_oom_kills_after"] == "3"
+    assert node.run("account after kills")["job_oom_kills_after"] == "3"
 
 
 def test_a_process_outside_of_jobs_counts_its_innermost_group(node):
     node.v2("/user.slice/session")
     node.write(node.groups / "user.slice/session/memory.events", V2_EVENTS.format(0))
     node.write(node.groups / "user.slice/memory.events", V2_EVENTS.format(5))
-    assert node.run("oom_kills after")["job_oom_kills_after"] == "0"
+    assert node.run("account after kills")["job_oom_kills_after"] == "0"
 
 
 def test_an_old_kernel_counts_nothing(node):
     node.v1("/slurm/job_5")
     node.write(node.proc / "vmstat", "pswpout 0\n")
     node.write(node.groups / "memory/slurm/job_5/memory.oom_control", "oom_kill_disable 0\n")
-    assert node.run("oom_kills after") == {}
+    assert node.run("account after kills") == {}
 
 
 def fake(node, name, script):
@@ -182,7 +182,7 @@ def test_a_quota_leaves_fewer_processors(node, quota, cpus):
     node.v2("/job_5")
     node.write(node.groups / "job_5/cpu.max", quota + "\n")
     path = fake(node, "nproc", "echo 8")
-    assert node.run("processors_given", PATH=path) == {"cpus": str(cpus)}
+    assert node.run("account cpus", PATH=path) == {"cpus": str(cpus)}
 
 
 @pytest.mark.parametrize(("quota", "cpus"), [(-1, 8), (400000, 4)])
@@ -191,7 +191,7 @@ def test_a_quota_of_v1_does_as_well(node, quota, cpus):
     node.write(node.groups / "cpu/job_5/cpu.cfs_quota_us", f"{quota}\n")
     node.write(node.groups / "cpu/job_5/cpu.cfs_period_us", "100000\n")
     path = fake(node, "nproc", "echo 8")
-    assert node.run("processors_given", PATH=path) == {"cpus": str(cpus)}
+    assert node.run("account cpus", PATH=path) == {"cpus": str(cpus)}
 
 
 LOG = """\

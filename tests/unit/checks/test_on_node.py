@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,64 @@ def test_each_shell_does_without_a_tool_that_a_node_may_lack(shell, missing, tmp
     node = Node(tmp_path, shell, without=[missing])
     said = node.run()
     assert is_whole(node.left()), said
+
+
+def test_the_account_of_a_node_starts_few_programs(shell, tmp_path):
+    node = Node(tmp_path, shell)
+    for tool in {*TOOLS, "sh"}:  # each notes that it was started
+        real = (node.programs / tool).readlink() if tool != "sh" else shutil.which(SHELLS[shell][0])
+        (node.programs / tool).unlink()
+        options = " ".join(SHELLS[shell][1:]) if tool == "sh" else ""
+        node.program(tool, f'#!/bin/sh\necho {tool} >>{tmp_path}/log\nexec {real} {options} "$@"\n')
+    node.measure("echo program=probe >>facts")
+    said = node.run()
+    assert node.left().number("exit") == 0, said
+    started = Counter((tmp_path / "log").read_text().split())
+    twice = {
+        "awk": "before and after",
+        "sh": "node.sh and what measures",
+        "timeout": "whether it knows its options, and the limit",
+    }
+    assert {tool for tool, count in started.items() if count > 1} <= twice.keys(), started
+    assert max(started.values()) <= 2, started
+
+
+def test_an_awk_without_a_clock_leaves_the_whole_account(shell, tmp_path):
+    node = Node(tmp_path, shell, without=["awk"])
+    node.program(
+        "awk",
+        '#!/bin/sh\ncase "$*" in *systime*) exit 2 ;; esac\n'  # as mawk before 1.3.4
+        f'exec {shutil.which("awk")} "$@"\n',
+    )
+    said = node.run()
+    assert is_whole(node.left()), said
+    assert said == ""
+
+
+def test_no_variable_becomes_a_part_of_the_awk_program(shell, tmp_path):
+    node = Node(tmp_path, shell)
+    node.values |= {"SITEPROOF_CLEAN": "yes", "SITEPROOF_STEERING": "MKL_*"}
+    harm = f'system("echo harm >{tmp_path}/harm")'
+    said = node.run(clock=harm, MKL_X=f'" {harm} "', groups=harm, cpus=harm)
+    assert is_whole(node.left()), said
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: mount needs root")
+def test_a_full_disk_leaves_no_result(shell, tmp_path):
+    node, small = Node(tmp_path, shell), tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], check=True)
+    try:
+        node.stage = shutil.copytree(node.stage, small / "stage")
+        fill_page = (
+            'awk -v n="$(stat -c %s meta)" "BEGIN { for (; n % 4096; n++) printf 9 }" >>meta'
+        )
+        node.measure(f"{fill_page}; cat /dev/zero >filled 2>/dev/null || :")
+        node.run()
+        assert not (node.stage / "raw/n1").exists()
+    finally:
+        subprocess.run(["umount", small], check=True)
 
 
 ENVIRONMENTS = {
