@@ -27,7 +27,7 @@ import numpy as np
 from measuring import Misuse, main, parser, table
 from numpy.typing import NDArray
 
-from siteproof.analysis.slow_nodes import RETESTS, State
+from siteproof.analysis.slow_nodes import RETESTS, State, level
 from siteproof.nodes.speeds import InSeries
 from siteproof.record.series import JobValue, Series
 
@@ -68,22 +68,19 @@ def fleet(
 
 def siteproof(runs: Floats, past: Floats) -> Bools:
     """The rule of nodes and gate."""
-    report = InSeries(KEY, "higher", _runs(runs, 100), _runs(past, 0) if past.size else {})
-    slow = {node for node, found in report.findings() if found.state is State.SLOW}
+    levels = {str(node): level(row) for node, row in enumerate(past.tolist())}
+    places = InSeries(KEY, "higher", _runs(runs), levels).places()
+    slow = {node for node, place in places if place.state is State.SLOW}
     return np.array([str(node) in slow for node in range(len(runs))])
 
 
-def _runs(values: Floats, first: int) -> dict[str, list[JobValue]]:
-    days = [
-        f"2026-{1 + day // 28:02}-{1 + day % 28:02}T00:00:00+00:00"
-        for day in range(first, first + values.shape[1])
-    ]
+def _runs(values: Floats) -> dict[str, list[JobValue]]:
+    days = [f"2026-11-{1 + day:02}T00:00:00+00:00" for day in range(values.shape[1])]
     return {
         str(node): [
-            JobValue(day, day, "1", float(value), "MB/s")
-            for day, value in zip(days, row, strict=True)
+            JobValue(0, day, day, "1", value, "MB/s") for day, value in zip(days, row, strict=True)
         ]
-        for node, row in enumerate(values)
+        for node, row in enumerate(values.tolist())
     }
 
 

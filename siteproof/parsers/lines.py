@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import lru_cache
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -30,9 +31,10 @@ def whole(text: str, what: str) -> list[str]:
     return found[:-1]
 
 
-def harmless(text: str) -> Iterator[str]:
+@lru_cache(maxsize=1)  # as a text of thousands of lines is read for several things
+def harmless(text: str) -> tuple[str, ...]:
     """The lines with runs of blanks as one space and without control characters."""
-    return (_harmless(line[:MAX_LINE]) for line in text.split("\n"))
+    return tuple(_harmless(line[:MAX_LINE]) for line in text.split("\n"))
 
 
 def filled(text: str) -> list[str]:

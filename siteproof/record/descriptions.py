@@ -13,7 +13,7 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from siteproof import files
@@ -118,8 +118,8 @@ def write(
     return target
 
 
-def read(path: Path) -> dict[str, Fields]:
-    """The fields of each node of a job. Raises UserError."""
+def read(path: Path, wanted: Callable[[str], bool] = lambda _name: True) -> dict[str, Fields]:
+    """The fields of each node of a job whose names are wanted. Raises UserError."""
     try:
         packed = files.read(path, below=path.parents[2], limit=files.OUTPUT)
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
@@ -135,15 +135,17 @@ def read(path: Path) -> dict[str, Fields]:
     if not (_texts(common) and isinstance(nodes, dict) and all(map(_texts, nodes.values()))):
         raise UserError(path, "not an object of texts")
     assert isinstance(common, dict)
-    shared = _printable(common)
+    shared = _printable(common, wanted)  # once, and not for each node
     return {
-        node: {k: v for k, v in {**shared, **_printable(own)}.items() if v is not None}
+        node: {k: v for k, v in {**shared, **_printable(own, wanted)}.items() if v is not None}
         for node, own in nodes.items()
     }
 
 
-def _printable(record: Mapping[str, str | None]) -> dict[str, str | None]:
-    return {harmless(k): v and harmless(v) for k, v in record.items()}
+def _printable(
+    record: Mapping[str, str | None], wanted: Callable[[str], bool]
+) -> dict[str, str | None]:
+    return {name: v and harmless(v) for k, v in record.items() if wanted(name := harmless(k))}
 
 
 def _newest(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
@@ -166,21 +168,20 @@ def _order(sample: Sample) -> JobOrder:
 def _common(descriptions: Iterable[Mapping[str, str]]) -> Fields:
     """The commonest value of each field that at least half of the nodes have."""
     every = list(descriptions)
-    counts: dict[str, Counter[str]] = {}
-    for fields in every:
-        for name, value in fields.items():
-            counts.setdefault(name, Counter())[value] += 1
-    return {
-        name: values.most_common(1)[0][0]
-        for name, values in counts.items()
-        if 2 * values.total() >= len(every)
-    }
+    counts = Counter(item for fields in every for item in fields.items())
+    totals: Counter[str] = Counter()
+    best: dict[str, tuple[int, str]] = {}
+    for (name, value), count in counts.items():
+        totals[name] += count
+        if count > best.get(name, (0, ""))[0]:
+            best[name] = count, value
+    return {name: value for name, (_, value) in best.items() if 2 * totals[name] >= len(every)}
 
 
 def _difference(common: Fields, own: Mapping[str, str]) -> dict[str, str | None]:
     """What differs; None for a common field that the node does not have."""
-    other: dict[str, str | None] = {k: v for k, v in own.items() if common.get(k) != v}
-    return other | {name: None for name in common if name not in own}
+    other: dict[str, str | None] = dict(own.items() - common.items())
+    return other | dict.fromkeys(common.keys() - own.keys())
 
 
 def _texts(record: object) -> bool:

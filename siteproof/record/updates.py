@@ -120,10 +120,10 @@ class Updates:
         key = header.session, header.job
         if key not in self._known:
             try:
-                found = descriptions.read(descriptions.path_of(self._perflogs, header))
+                path = descriptions.path_of(self._perflogs, header)
+                self._known[key] = descriptions.read(path, _shows_update)
             except UserError:
-                found = {}  # reported by whatever needs the descriptions themselves
-            self._known[key] = {node: _of_updates(fields) for node, fields in found.items()}
+                self._known[key] = {}  # reported by whatever needs the descriptions themselves
         return self._known[key]
 
 
@@ -133,8 +133,8 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Upda
             yield Update(name, before[name], now[name])
 
 
-def _of_updates(fields: Mapping[str, str]) -> dict[str, str]:
-    return {k: v for k, v in fields.items() if any(fnmatchcase(k, name) for name in FIELDS)}
+def _shows_update(field: str) -> bool:
+    return any(fnmatchcase(field, name) for name in FIELDS)
 
 
 def _after(header: Header, job: Header) -> bool:
