@@ -1,15 +1,18 @@
 """One trivial check on every node of a Slurm cluster: ours, and plain `reframe --distribute=all`.
 
-    python3 benchmarks/fan_out.py [--nodes 64,320]
+    python3 benchmarks/fan_out.py [--nodes 64,320] [--rounds 3] [--without-plain]
 
 Makes a test bed of each size, which needs root, runs both on it one after the other, and takes it
-away. Both read the same files of every node with the same script.
+away. Both read the same files of every node with the same script. In each round stand, one after
+the other: `-l` of the same check with the same settings, which is ReFrame's own start; a bare srun
+of an empty script, one for each job of ours, on the same nodes and all at once; and our run.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from measuring import (
     HERE,
@@ -44,6 +48,8 @@ CLIENTS = ("sacct", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue"
 DAEMONS = ("slurmctld", "slurmd", "slurmdbd")
 VARIABLE = "SITEPROOF_TESTBED_STATE"
 IN_JOB = " in jobs"
+CHUNK = 64  # nodes of a job
+BEYOND_START, OVER_SRUN = 0.4, 2.0  # the aims: CPU seconds, and a ratio of wall times
 AIMS = {"wall time": "20 x", "CPU on the login node": "100 x"}
 
 
@@ -156,32 +162,110 @@ class Run:
 
 def benchmark() -> None:
     """Both sides on test beds of all requested sizes."""
-    sizes = arguments()
+    sizes, rounds, with_plain = arguments()
     if os.geteuid() != 0:
         raise Misuse("the test bed needs root")
     for number, nodes in enumerate(sizes):
         with temporary_folder() as folder, running(Bed(nodes)) as bed:
             few = run_ours(bed, folder / "few", min(FEW, nodes))
-            mine = run_ours(bed, folder / "ours", nodes)
-            say(f"{nodes} nodes: plain ReFrame, {LIMIT // 60} min at most")
-            plain = run_plain(bed, folder / "plain")
-        print(("\n" if number else "") + tell(nodes, mine, plain))
+            taken = [a_round(bed, folder / f"round{n}", nodes) for n in range(rounds)]
+            mine = taken[-1].mine
+            if with_plain:
+                say(f"{nodes} nodes: plain ReFrame, {LIMIT // 60} min at most")
+                print(tell(nodes, mine, run_plain(bed, folder / "plain")))
+        print(("\n" if number else "") + tell_rounds(nodes, taken))
         print(
             f"Siteproof's client calls, not those in jobs: {few.client_calls} on {FEW} nodes, "
-            f"{mine.client_calls} on {nodes}",
+            f"{mine.client_calls} on {nodes}: "
+            + ", ".join(f"{count} {name}" for name, count in sorted(mine.calls.items())),
             flush=True,
         )
 
 
-def arguments() -> list[int]:
-    """The sizes. Raises Misuse."""
+@dataclass(frozen=True)
+class Round:
+    """ReFrame's own start, a bare srun, and our run, one after the other."""
+
+    start: Cost
+    srun: Cost
+    mine: Run
+
+
+def a_round(bed: Bed, folder: Path, nodes: int) -> Round:
+    """One round on the first `nodes` nodes."""
+    mine = run_ours(bed, folder, nodes)
+    env = environment_of_ours(folder) | {VARIABLE: str(bed.state)}
+    bed.settle()
+    start = on_login(bed, folder, env, [REFRAME, "-c", TOP / "checks" / "host", "-l"])
+    return Round(start, bare_srun(bed, folder, nodes), mine)
+
+
+def bare_srun(bed: Bed, folder: Path, nodes: int) -> Cost:
+    """An empty script on each node, by one srun for each job of ours, all at once."""
+    script = folder / "empty.sh"
+    script.write_text("#!/bin/sh\n", encoding="utf-8")
+    lines = []
+    for first in range(1, nodes + 1, CHUNK):
+        last = min(first + CHUNK - 1, nodes)
+        count = last - first + 1
+        lines.append(
+            f"srun --partition=compute --nodelist=node[{first:03}-{last:03}] --nodes={count} "
+            f"--ntasks={count} --ntasks-per-node=1 --exclusive --cpu-bind=none --chdir=/ "
+            f"sh {shlex.quote(str(script))} &"
+        )
+    bed.settle()
+    env = clean_environment(folder) | {VARIABLE: str(bed.state)}
+    return on_login(bed, folder, env, ["sh", "-c", "\n".join([*lines, "wait"])])
+
+
+def on_login(bed: Bed, folder: Path, env: Mapping[str, str], command: list[object]) -> Cost:
+    """The cost of a command on the login node. Raises Misuse if it cannot be started."""
+    result = folder / "cost.json"
+    words = [sys.executable, HERE / "measuring.py", result, folder / "log", LIMIT, *command]
+    said = subprocess.run(bed.command("run", "--", *words), cwd=folder, env=env)
+    if said.returncode or not result.exists():
+        raise Misuse(f"'testbed run' ended with {said.returncode}")
+    return read(result)
+
+
+def tell_rounds(nodes: int, taken: list[Round]) -> str:
+    """Each round, and the medians with their aims."""
+    beyond = [one.mine.cost.cpu - one.start.cpu for one in taken]
+    ratios = [one.mine.cost.wall / one.srun.wall for one in taken]
+    rows = [
+        [
+            str(number),
+            f"{one.start.cpu:.2f} s",
+            f"{one.mine.cost.own:.2f} s",
+            f"{one.mine.cost.children:.2f} s",
+            f"{more:.2f} s",
+            f"{one.srun.wall:.2f} s",
+            f"{one.mine.cost.wall:.2f} s",
+            f"{ratio:.1f}",
+        ]
+        for number, (one, more, ratio) in enumerate(zip(taken, beyond, ratios, strict=True), 1)
+    ]
+    head = [f"{nodes} nodes, round", "CPU of -l", "of the run", "of what it starts", "beyond -l"]
+    text = table([*head, "wall of bare srun", "of the run", "ratio"], rows)
+    return (
+        f"{text}\nmedian: {median(beyond):.2f} s of login CPU beyond ReFrame's own start (aim "
+        f"{BEYOND_START} s), {median(ratios):.1f} times the wall of a bare srun (aim "
+        f"{OVER_SRUN:.0f})"
+    )
+
+
+def arguments() -> tuple[list[int], int, bool]:
+    """The sizes, the rounds, and whether plain ReFrame runs, too. Raises Misuse."""
     options = parser(__doc__)
     options.add_argument("--nodes", default="64,320", help="sizes of the test bed (64,320)")
-    text = options.parse_args().nodes
+    options.add_argument("--rounds", type=int, default=3, help="of our run (3)")
+    options.add_argument("--without-plain", action="store_true", help="ours only")
+    given = options.parse_args()
+    text = given.nodes
     sizes = [int(word) for word in text.split(",") if re.fullmatch("[0-9]{1,4}", word)]
     if len(sizes) != len(text.split(",")) or not all(FEW <= size <= MOST for size in sizes):
         raise Misuse(f"--nodes '{text}': numbers from {FEW} to {MOST} with commas between them")
-    return sizes
+    return sizes, max(1, given.rounds), not given.without_plain
 
 
 def say(words: str) -> None:
@@ -210,9 +294,14 @@ def run_ours(bed: Bed, folder: Path, nodes: int) -> Run:
     if edits != 1:
         raise Misuse("site-config/testbed/system.yaml names its nodes in another way")
     (site / "system.yaml").write_text(text, encoding="utf-8")
-    env = ours(folder) | {"SITEPROOF_SITES": str(site.parent), "SITEPROOF_SYSTEM": "testbed"}
     words = ["-c", str(TOP / "checks" / "host"), "-r"]
+    env = environment_of_ours(folder)
     return run(bed, folder, env, words, lambda: samples_of(folder / "perflogs"))
+
+
+def environment_of_ours(folder: Path) -> dict[str, str]:
+    """For the site that run_ours has made in this folder."""
+    return ours(folder) | {"SITEPROOF_SITES": str(folder / "sites"), "SITEPROOF_SYSTEM": "testbed"}
 
 
 def samples_of(perflogs: Path) -> int:
@@ -251,13 +340,7 @@ def run(
     programs = counting_programs(folder)
     env = {**env, "PATH": f"{programs}:{env['PATH']}"}
     jobs, daemons = len(bed.jobs()), bed.daemons()
-    result = folder / "cost.json"
-    command = [sys.executable, HERE / "measuring.py", result, folder / "log", LIMIT, REFRAME]
-    line = bed.command("run", "--", *command, *words)
-    said = subprocess.run(line, cwd=folder, env={**env, VARIABLE: str(bed.state)})
-    if said.returncode or not result.exists():
-        raise Misuse(f"'testbed run' ended with {said.returncode}")
-    cost = read(result)
+    cost = on_login(bed, folder, {**env, VARIABLE: str(bed.state)}, [REFRAME, *words])
     found = nodes()
     if not found:
         lines = (folder / "log").read_text(encoding="utf-8", errors="replace").splitlines()

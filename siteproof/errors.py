@@ -20,6 +20,8 @@ class ExitCode(IntEnum):
 
 def harmless(text: str) -> str:
     """A text without the control characters with which a tool could steer a reader's terminal."""
+    if text.isprintable():  # nearly all are
+        return text
     return "".join(c if c.isprintable() else "?" for c in text)
 
 

@@ -3,8 +3,16 @@
 # SYSCTLS and NICS name what the site expects; each is read without root, or reported as unreadable.
 set -f # a name is a name, and no pattern of files
 echo "program=proc" >>facts
+path_of() { # KEY: sets `file`
+    rest=$1 file=/proc/sys
+    while [ "$rest" != "${rest#*.}" ]; do
+        file=$file/${rest%%.*} rest=${rest#*.}
+    done
+    file=$file/$rest
+}
+
 for key in ${SYSCTLS:-}; do
-    file=/proc/sys/$(printf '%s' "$key" | tr . /)
+    path_of "$key"
     if value=$(cat "$file" 2>&1); then
         echo "sysctl $key = $value"
     else
@@ -17,9 +25,12 @@ for nic in ${NICS:-}; do
         echo "unreadable nic.$nic no such interface"
         continue
     fi
-    echo "nic $nic mtu $(cat "$path/mtu")"
-    echo "nic $nic txqueuelen $(cat "$path/tx_queue_len")"
-    speed=$(cat "$path/speed" 2>/dev/null) && echo "nic $nic speed $speed"
+    mtu='' length=''
+    read -r mtu <"$path/mtu"
+    echo "nic $nic mtu $mtu"
+    read -r length <"$path/tx_queue_len"
+    echo "nic $nic txqueuelen $length"
+    { read -r speed <"$path/speed"; } 2>/dev/null && echo "nic $nic speed $speed"
     if command -v ethtool >/dev/null && pause=$(ethtool -a "$nic" 2>&1); then
         echo "$pause" | awk -v nic="$nic" '
             /^Autonegotiate:/ { a = $2 } /^RX:/ { r = $2 } /^TX:/ { t = $2 }

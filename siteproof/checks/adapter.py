@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 import reframe
 
-from siteproof import files
+from siteproof import files, nodesets
 from siteproof.errors import UserError, harmless
 from siteproof.slurm.spelling import without_resizing
 
@@ -239,11 +239,21 @@ def _nodelist(_hooks: Hooks) -> None:
     def nodelist(job: Any) -> list[str]:
         spec, names = known.get(job, ("", []))
         if not names or spec != job._nodespec:
-            names = ask(job)
+            names = _expanded(job) or ask(job)
             known[job] = (job._nodespec, names)
         return names
 
     _SlurmJob.nodelist = property(nodelist)
+
+
+def _expanded(job: Any) -> list[str]:
+    """The nodes of a job that has ended; none if their text is not a node set."""
+    from reframe.core.schedulers.slurm import slurm_state_completed
+
+    try:
+        return list(nodesets.parse(job._nodespec)) if slurm_state_completed(job.state) else []
+    except (TypeError, ValueError):
+        return []
 
 
 def _srun_version(_hooks: Hooks) -> None:
@@ -441,9 +451,13 @@ PATCHES = (
     ),
     Patch(
         "nodes of a job",
-        "a Slurm job's nodes are requested once",
+        "a Slurm job's nodes are expanded once, by ClusterShell",
         "every log record of a job that has ended runs `scontrol show hostname`",
-        (f"{_JOB}.nodelist.fget", f"{_JOB}.__init__/_nodespec"),
+        (
+            f"{_JOB}.nodelist.fget",
+            f"{_JOB}.__init__/_nodespec",
+            "reframe.core.schedulers.slurm:slurm_state_completed",
+        ),
         _nodelist,
     ),
     Patch(

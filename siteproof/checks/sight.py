@@ -118,11 +118,12 @@ def _ask(nodes: NodeSet, words: Sequence[str]) -> dict[str, str]:
         folder.mkdir(parents=True)
         (folder / "token").write_text(f"{token}\n", encoding="utf-8")
         script = ["sh", "-c", SCRIPT.read_text(encoding="utf-8"), "sight", str(folder), token]
+        names = set(nodes)
         done = client.on_each(
             nodes,
             [*words, "--job-name=siteproof-sight"],
             script,
-            lambda text: len(read(text, nodes)),
+            lambda text: len(read(text, names)),
         )
         found = read(done.stdout, nodes)
         if not found:

@@ -241,7 +241,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""
         inventory = self.site.expected(self.where.role)
-        states = client.node_states() if self.on_slurm and not self.is_dry_run() else {}
+        states = client.recent_states() if self.on_slurm and not self.is_dry_run() else {}
         try:
             spec = "all" if self.nodes.isdigit() else self.nodes
             selected = selection.select(spec, inventory, states if spec == "idle" else {})

@@ -104,6 +104,7 @@ class Result:
         self.stage, self.folder = stage, folder
         self.left = MAX_BYTES  # to be read yet
         self.sums: dict[str, str] = {}  # of each file that was read, by its name
+        self._meta: dict[str, str] | None = None
 
     def names(self) -> list[str]:
         """What is in it. Raises OutputError."""
@@ -133,6 +134,12 @@ class Result:
         lines = "".join(f"{self.sums[name]}  {name}\n" for name in sorted(self.sums))
         return hashlib.sha256(lines.encode()).hexdigest()
 
+    def meta(self) -> dict[str, str]:
+        """The node's own account, read once. Raises OutputError."""
+        if self._meta is None:
+            self._meta = self.pairs("meta")
+        return self._meta
+
     def pairs(self, *parts: str) -> dict[str, str]:
         """The KEY=VALUE lines of a file of it. Raises OutputError."""
         text = self.text(*parts, limit=files.ACCOUNT)
@@ -154,7 +161,7 @@ class Result:
 
 def read_meta(folder: Path | Result) -> dict[str, str]:
     """The node's own account. Raises OutputError."""
-    return _result(folder).pairs("meta")
+    return _result(folder).meta()
 
 
 def read(folder: Path | Result) -> Raw:
@@ -163,7 +170,7 @@ def read(folder: Path | Result) -> Raw:
     A plain path is trusted as it is: everything in it may be its owner's.
     """
     result = _result(folder)
-    meta, facts = result.pairs("meta"), result.pairs("facts")
+    meta, facts = result.meta(), result.pairs("facts")
     stdout, stderr = result.text("stdout"), result.text("stderr")
     runs, digest = _runs(result), result.digest()
     origin = ""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from siteproof import nodesets
 from siteproof.errors import UserError
 from siteproof.slurm import client
 from siteproof.slurm.client import Cause, Failure
@@ -12,6 +13,7 @@ def slurm(tmp_path, monkeypatch):
     """Makes a program of Slurm's; `calls` keeps its words."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     client.first_look.cache_clear()
+    monkeypatch.setattr(client, "_recent", None)
     client.reserved.cache_clear()
 
     def program(name, text):
@@ -187,3 +189,20 @@ def test_part_of_an_answer_is_not_that_nothing_is_reserved(script, slurm):
 def test_slurm_says_that_nothing_is_reserved(slurm):
     slurm("scontrol", "echo 'No reservations in the system'")
     assert client.reservations() == {}
+
+
+def test_jobs_that_are_laid_out_together_look_at_the_nodes_once(slurm, monkeypatch):
+    slurm("sinfo", "echo 'n1|idle|none'")
+    assert client.recent_states() is client.recent_states()
+    assert len(slurm.calls()) == 1
+    monkeypatch.setattr(client, "RECENT", 0)
+    client.recent_states()
+    assert len(slurm.calls()) == 2
+
+
+def test_answers_of_nodes_are_read_when_there_are_more(slurm):
+    slurm("srun", "echo n1 seen; sleep 1; echo n2 seen; sleep 1")
+    texts = []
+    client.on_each(nodesets.of(["n1", "n2"]), [], ["true"], lambda text: texts.append(text) or 0)
+    assert texts == sorted(set(texts), key=len)
+    assert texts[-1] == "n1 seen\nn2 seen\n"
