@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -229,19 +229,28 @@ def dump(header: Header, samples: Iterable[Sample]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def read(path: Path) -> list[Sample]:
-    """All samples of one file. Raises UserError with file and line."""
+def read(path: Path, nodes: Collection[str] | None = None) -> list[Sample]:
+    """All samples of one file, or those of some nodes. Raises UserError with file and line.
+
+    Each line is checked, whoever it is of.
+    """
     with _opened(path) as stream:
         header = _header(path, stream)
         text = _text(path, stream.read(safe.SAMPLES))
     found: list[Sample] = []
+    number = 1  # the header
     try:
         for line in text.removesuffix("\n").split("\n") if text else []:
-            plain = _read_number(header, line)
-            found.append(plain or _read_line("", header, _loads("", line)))
+            number += 1
+            plain = _number_in(line)
+            if plain is None:
+                sample = _read_line("", header, _loads("", line))
+                if nodes is None or sample.node in nodes:
+                    found.append(sample)
+            elif nodes is None or plain[0] in nodes:
+                found.append(_of_number(header, *plain))
     except UserError as error:
-        where = f"{path}:{len(found) + 2}"  # the header is line 1
-        raise UserError(where, error.what, error.allowed, error.hint) from None
+        raise UserError(f"{path}:{number}", error.what, error.allowed, error.hint) from None
     return found
 
 
@@ -441,16 +450,22 @@ def _texts(where: str, record: Mapping[str, object], key: str) -> Mapping[str, s
     return texts
 
 
-def _read_number(header: Header, line: str) -> Sample | None:
-    """What `_read_line` gives of a line with a number and nothing else; None of any other line."""
+def _number_in(line: str) -> tuple[str, str, str, str] | None:
+    """Node, metric, digits and unit of a line with a number and nothing else; None of any other."""
     match = _NUMBER_LINE.fullmatch(line)
     if match is None:
         return None
-    node, metric, value, unit = match.groups()
+    node, metric, digits, unit = match.groups()
     if unit not in UNITS or unit == "text" or not nodesets.is_name(node):
         return None
-    told = intern(node), intern(metric), Decimal(value), intern(unit)
-    return Sample(header, *told, dims=_NOTHING, own_conditions=_NOTHING)
+    return node, metric, digits, unit
+
+
+def _of_number(header: Header, node: str, metric: str, digits: str, unit: str) -> Sample:
+    """What `_read_line` gives of such a line."""
+    value = Decimal(digits)
+    names = intern(node), intern(metric)
+    return Sample(header, *names, value, intern(unit), dims=_NOTHING, own_conditions=_NOTHING)
 
 
 def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:

@@ -5,7 +5,7 @@ After years there are millions of samples, and a verdict needs some thousand of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -115,20 +115,28 @@ class Sessions:
         """The stage directories that could not be collected, each with the reason."""
         return set_aside.of_system(self.perflogs, self.system)
 
-    def of(self, wanted: Callable[[Header], bool], *, needed: bool = True) -> list[Sample]:
+    def of(
+        self,
+        wanted: Callable[[Header], bool],
+        *,
+        needed: bool = True,
+        nodes: Collection[str] | None = None,
+    ) -> list[Sample]:
         """The samples of some jobs, the oldest session first.
 
         needed: a broken file of one of their sessions is an error, and not left out.
+        nodes: whose samples are enough, where that saves reading; there may be others.
         Raises UserErrors, then, naming each.
         """
         paths = list(self.paths(wanted))
         unread = [path for path in paths if path not in self._read and path not in self._broken]
-        for path, found in self._of_each(unread, samples.read):
-            self._read[path] = self._without_number(path, found)
+        read = self._read if nodes is None else self._read.copy()  # what is not whole is not kept
+        for path, found in self._of_each(unread, lambda path: samples.read(path, nodes)):
+            read[path] = self._without_number(path, found)
         if needed:
             sessions = {_session(path) for path in paths}
             _stop_at(error for path, error in self._ours() if _session(path) in sessions)
-        return [sample for path in paths for sample in self._read.get(path, ())]
+        return [sample for path in paths for sample in read.get(path, ())]
 
     def _without_number(self, path: Path, found: list[Sample]) -> list[Sample]:
         """The samples of a file, whose number may not count."""

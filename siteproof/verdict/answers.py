@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from siteproof.judge.criterion import attempts_at, refusal, why_not
+from siteproof.judge.criterion import attempts_at, of_system, refusal, why_not
 from siteproof.record import campaign
 from siteproof.record.ages import Ages
 from siteproof.record.samples import Header, Sample
@@ -19,7 +19,9 @@ from siteproof.sites import Criterion
 BEYOND = 20  # sessions that are looked through for an answer that is too old
 MAX_SOURCES_NAMED = 3
 ANY = "*"  # a unit that only samples know, such as a pair that was drawn
-Read = Callable[[str, set[str]], list[Sample]]  # the samples of some checks in a session
+FEW = 0.25  # of the nodes: reading these alone, and all of a session that answers, is cheaper
+# The samples of some checks in a session, at least those of the nodes, if there are any.
+Read = Callable[[str, set[str], "set[str] | None"], list[Sample]]
 
 
 @dataclass
@@ -33,6 +35,16 @@ class Owed:
     units: set[str]
     checks: set[str]
     looked: int = field(default=0)
+    all: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.all = len(self.units)
+
+    @property
+    def few(self) -> set[str] | None:
+        """The nodes that are left, if they are few; None where only all samples will do."""
+        by_node = not (self.criterion.links or of_system(self.criterion) or ANY in self.units)
+        return self.units if by_node and len(self.units) <= FEW * self.all else None
 
     def may_be_answered_by(self, header: Header) -> bool:
         """Whether a job could answer it, as far as its header shows."""
@@ -93,13 +105,19 @@ def choose(owed: Mapping[str, Owed], headers: Sequence[Header], read: Read, ages
         checks = {check for one in (*in_time, *late) for check in one.checks}
         if not checks:
             continue
-        found = read(session, checks)
+        found = read(session, checks, _few_of([*in_time, *late]))
         # Each takes what it can, even where one before has made the session count.
         taken = [one.take(found) for one in in_time]
         if any(taken):
             chosen.sessions.append(session)
         chosen.old_jobs += [(session, check) for check in _too_late(late, found)]
     return chosen
+
+
+def _few_of(owed: Iterable[Owed]) -> set[str] | None:
+    """The nodes that are left of all of these; None where one of them needs all samples."""
+    left = [one.few for one in owed]
+    return None if None in left else set().union(*filter(None, left))
 
 
 def _too_late(late: Iterable[Owed], found: Sequence[Sample]) -> list[str]:

@@ -188,18 +188,22 @@ class Record:
         headers = [*self.sessions.headers, *(sample.header for sample in self.swept.samples)]
         return [header for header in headers if self._is_there(header)]
 
-    def samples(self, wanted: Callable[[Header], bool]) -> list[Sample]:
-        """The samples of some of them, the oldest session first."""
+    def samples(
+        self, wanted: Callable[[Header], bool], nodes: Collection[str] | None = None
+    ) -> list[Sample]:
+        """The samples of some of them, the oldest session first; nodes: as of Sessions.of."""
 
         def there(header: Header) -> bool:
             return wanted(header) and self._is_there(header)
 
         whole = [sample for sample in self.swept.samples if there(sample.header)]
-        return self.sessions.of(there) + whole
+        return self.sessions.of(there, nodes=nodes) + whole
 
-    def of_session(self, session: str, checks: set[str]) -> list[Sample]:
-        """The samples of some checks in a session."""
-        return self.samples(lambda h: h.session == session and h.check in checks)
+    def of_session(
+        self, session: str, checks: set[str], nodes: Collection[str] | None
+    ) -> list[Sample]:
+        """The samples of some checks in a session; nodes: as of Sessions.of."""
+        return self.samples(lambda h: h.session == session and h.check in checks, nodes)
 
     def _is_there(self, header: Header) -> bool:
         return self.until is None or moment_of(header) <= self.until
