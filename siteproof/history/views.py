@@ -119,7 +119,7 @@ KEPT = {
 }
 IMPORTED = "imported"  # the folder of a system's foreign files
 RUN_SHIFT = 32  # a run's number is that of its file's turn, and one within the file
-ORDER = {"samples": "node, metric, run", "runs": "run", "contexts": "context"}
+ORDER = {"samples": "metric, node, run", "runs": "run", "contexts": "context"}
 
 
 def names(table: str) -> str:
@@ -128,13 +128,19 @@ def names(table: str) -> str:
 
 
 def create(samples: Iterable[str], contexts: Iterable[str]) -> Sequence[str]:
-    """SQL that makes the views from a table `live_runs` and these relations."""
+    """SQL that makes the views from a table `live_runs` and these relations.
+
+    `stored` and `contexts` are for the analyses that read millions of rows: `stored` has rows of
+    runs that do not count, too, until it is joined to `live_runs`.
+    """
     columns = ", ".join(f"{sql(column)} AS {_quoted(column.name)}" for column in SAMPLES)
     runs = ", ".join(_quoted(c.name) for c in RUNS)
     return (
-        f"CREATE TEMP VIEW samples AS SELECT {columns} FROM ({_union('samples', samples)}) s "
-        "JOIN live_runs r USING (run) LEFT JOIN (SELECT context, any_value(conditions) AS "
-        f"conditions FROM ({_union('contexts', contexts)}) GROUP BY context) c USING (context)",
+        f"CREATE TEMP VIEW stored AS {_union('samples', samples)}",
+        "CREATE TEMP VIEW contexts AS SELECT context, any_value(conditions) AS conditions "
+        f"FROM ({_union('contexts', contexts)}) GROUP BY context",
+        f"CREATE TEMP VIEW samples AS SELECT {columns} FROM stored s "
+        "JOIN live_runs r USING (run) LEFT JOIN contexts c USING (context)",
         f"CREATE TEMP VIEW runs AS SELECT {runs} FROM live_runs",
     )
 

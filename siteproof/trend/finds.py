@@ -103,14 +103,11 @@ def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
 
 def _typical_noise(lines: Sequence[Stretch]) -> dict[int, float]:
     """The noise of a typical line of each group that has short ones, as a share."""
-    groups: dict[int, list[Stretch]] = {}
+    groups: dict[int, list[Floats]] = {}
     for line in lines:
         if line.node != FLEET and line.values.size > 1:
-            groups.setdefault(id(line.group), []).append(line)
-    return {
-        name: float(np.median([screening.noise(line.values) for line in of_group]))
-        for name, of_group in groups.items()
-    }
+            groups.setdefault(id(line.group), []).append(line.values)
+    return {name: float(np.median(screening.noise(values))) for name, values in groups.items()}
 
 
 def _closely(line: Stretch, noise: float, found: Found) -> None:

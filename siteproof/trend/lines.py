@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,32 +30,39 @@ from siteproof.trend.alerts import Moment
 if TYPE_CHECKING:
     from siteproof.history import History
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
 FOREIGN = "imported"  # the role of nodes that only imported logs know
 AHEAD = np.timedelta64(1, "D")  # of now, that a time may be
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HIGHER, LOWER = ("rate", "flops", "iops", "frequency"), ("time",)  # better, without a catalogue
-# A file of ours holds one job, a log of plain ReFrame many.
-_JOBS = "SELECT DISTINCT place, time, session, job, file FROM runs WHERE system = $system"
-# Only rows with a number of the right kind; `wanted` numbers the series in question.
+# A file of ours holds one job, a log of plain ReFrame many. `number`: their order.
+_JOBS = """
+    CREATE OR REPLACE TEMP TABLE numbered_jobs AS
+    SELECT run, time, session, source,
+           (dense_rank() OVER (ORDER BY place, time, session, job, file) - 1)::INTEGER AS number
+    FROM live_runs WHERE system = $system"""
+_NAMES = """
+    CREATE OR REPLACE TEMP TABLE numbered_nodes AS
+    SELECT node, (row_number() OVER (ORDER BY node) - 1)::INTEGER AS place
+    FROM (SELECT DISTINCT node FROM stored {only})"""
+# One series or a few, as the values of all would fill the memory. Only rows with a number of the
+# right kind; `wanted` numbers the series in question.
 _POINTS = """
-    WITH numbered AS (SELECT * FROM (VALUES {wanted}) AS w(series, kind, number)),
-    jobs AS (SELECT *, row_number() OVER (ORDER BY place, time, session, job, file) - 1 AS run
-             FROM ({jobs})),
-    names AS (SELECT node, row_number() OVER (ORDER BY node) - 1 AS place
-              FROM (SELECT DISTINCT node FROM samples WHERE system = $system))
-    SELECT numbered.number::INTEGER AS series, names.place::INTEGER AS node,
-           jobs.run::INTEGER AS run, samples.base AS value
-    FROM samples JOIN numbered USING (series, kind) JOIN jobs USING (file, time, session, job)
-                 JOIN names USING (node)
-    WHERE samples.system = $system AND status = 'ok' AND isfinite(base)
+    SELECT w.number::INTEGER AS series, n.place AS node, j.number AS run, value * factor AS value
+    FROM stored JOIN (VALUES {wanted}) AS w(series, kind, number) USING (series, kind)
+                JOIN numbered_jobs j USING (run) JOIN numbered_nodes n USING (node)
+    WHERE series IN ({series}) AND status = 'ok' AND isfinite(value * factor)
           AND source <> 'published'"""
+# Rows are counted by run before anything is known of the runs: there are far fewer of these.
 _SERIES = """
-    SELECT series, kind, min(metric), min(environment), min(dims), min(conditions), min(unit),
-           max(unit), min(source), count(*), min(file)
-    FROM samples
-    WHERE system = $system AND status = 'ok' AND kind <> 'text' AND source <> 'published' {only}
+    WITH counted AS (
+        SELECT series, kind, metric, dims, unit, context, run, count(*) AS rows FROM stored
+        WHERE status = 'ok' AND kind <> 'text' {only} GROUP BY ALL)
+    SELECT series, kind, min(metric), min(environment), min(dims), min(c.conditions), min(unit),
+           max(unit), min(source), sum(rows)::BIGINT, min(file)
+    FROM counted JOIN live_runs USING (run) LEFT JOIN contexts c USING (context)
+    WHERE system = $system AND source <> 'published'
     GROUP BY series, kind ORDER BY min(time), series"""
 
 
@@ -88,7 +97,7 @@ class Group:
     @cached_property
     def owner(self) -> Ints:
         """The node of each value."""
-        return np.repeat(np.arange(len(self.nodes)), np.diff(self.begin))
+        return np.repeat(np.arange(len(self.nodes), dtype=np.int32), np.diff(self.begin))
 
     @property
     def name(self) -> str:
@@ -129,6 +138,15 @@ class _Stored:
         return 1 / float(units.UNITS[self.unit][1])
 
 
+@dataclass(frozen=True)
+class _Jobs:
+    """Every job of a system in the order of sessions. numbers: of the sessions, in this order."""
+
+    times: NDArray[np.datetime64]
+    sessions: list[str]
+    numbers: Ints
+
+
 def read(
     site: Site, h: History, metric: str = "", *, node: str = "", until: datetime | None = None
 ) -> Lines:
@@ -140,30 +158,41 @@ def read(
     stored = list(_stored(site, h, metric, found))
     if not stored:
         return found
-    wanted = ", ".join(
-        f"({one.number}::UBIGINT, '{one.quantity}', {at})" for at, one in enumerate(stored)
-    )
-    bind = {"system": site.system.system}
-    query, more = _POINTS.format(wanted=wanted, jobs=_JOBS), dict[str, object]()
-    if until:
-        query += " AND samples.time <= $until"
-        more["until"] = until.astimezone(UTC).replace(tzinfo=None)
-    if node:
-        query += " AND samples.node = $node"
-        more["node"] = node
-    points = h.columns(query, bind | more)
-    names = [
-        row[0]
-        for row in h.sql(
-            "SELECT DISTINCT node FROM samples WHERE system = $system ORDER BY node", bind
-        )
-    ]
-    runs = h.columns(
-        f"SELECT time, session FROM ({_JOBS}) ORDER BY place, time, session, job, file", bind
-    )
-    runs["time"] = in_order(runs["time"])
-    found.groups.extend(_groups(site, stored, points, names, runs, found))
+    h.sql(_JOBS, {"system": site.system.system})
+    h.sql(_NAMES.format(only="WHERE node = $node" if node else ""), {"node": node} if node else {})
+    names = [n for (n,) in h.sql("SELECT node FROM numbered_nodes ORDER BY place")]
+    jobs = _jobs(h)
+    blocks: dict[Series, list[_Stored]] = {}
+    for one in stored:
+        blocks.setdefault(one.key, []).append(one)
+    for block in blocks.values():
+        found.groups.extend(_groups(site, block, _points(h, block, until), names, jobs, found))
+    found.groups.sort(key=lambda group: str(group.key))
     return found
+
+
+def _points(h: History, block: list[_Stored], until: datetime | None) -> dict[str, np.ndarray]:
+    """The values of some series, in no order. series: the place in the block."""
+    query = _POINTS.format(
+        wanted=", ".join(
+            f"({one.number}::UBIGINT, '{one.quantity}', {at})" for at, one in enumerate(block)
+        ),
+        series=", ".join(str(one.number) for one in block),
+    )
+    if not until:
+        return h.columns(query)
+    newest = until.astimezone(UTC).replace(tzinfo=None)
+    return h.columns(f"{query} AND time <= $until", {"until": newest})
+
+
+def _jobs(h: History) -> _Jobs:
+    found = h.columns(
+        "SELECT DISTINCT number, time, session FROM numbered_jobs ORDER BY number, time, session"
+    )
+    names = found["session"].tolist()
+    known: dict[str, int] = {}
+    numbers = [known.setdefault(name, len(known)) for name in names]
+    return _Jobs(in_order(found["time"]), names, np.array(numbers, dtype=np.int64))
 
 
 def in_order(times: np.ndarray) -> NDArray[np.datetime64]:
@@ -247,35 +276,32 @@ def _pairs(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _groups(
     site: Site,
-    stored: list[_Stored],
+    block: list[_Stored],
     points: Mapping[str, np.ndarray],
     names: list[str],
-    runs: Mapping[str, np.ndarray],
+    jobs: _Jobs,
     found: Lines,
 ) -> Iterator[Group]:
-    """The points sorted into lines, by numbers only: there may be millions."""
-    number, node, run = (np.asarray(points[c]).astype(np.int64) for c in ("series", "node", "run"))
-    factors = np.array([one.factor for one in stored])
-    values = np.asarray(points["value"], dtype=float) * factors[number]
-    place = number * len(names) + node
-    counts = np.bincount(place, minlength=len(stored) * len(names))
-    lines: dict[tuple[Series, str], list[int]] = {}
-    for at in np.flatnonzero(counts):
-        one, name = stored[at // len(names)], names[at % len(names)]
-        role, name = _role(site, one, name)
+    """The points of one key sorted into lines, by numbers only: there may be millions."""
+    place = points["series"].astype(np.int64) * len(names) + points["node"]
+    counts = np.bincount(place, minlength=len(block) * len(names))
+    lines: dict[tuple[str, str], list[int]] = {}
+    for at in np.flatnonzero(counts).tolist():
+        role, name = _role(site, block[at // len(names)], names[at % len(names)])
         if role is None:
             found.no_role[name] = found.no_role.get(name, 0) + int(counts[at])
         else:
-            lines.setdefault((replace(one.key, role=role), name), []).append(int(at))
-    ordered = sorted(lines, key=lambda line: (str(line[0]), line[1]))
+            lines.setdefault((role, name), []).append(at)
+    ordered = sorted(lines)
     line_of_place = np.full(counts.size, -1, dtype=np.int64)
     for index, line in enumerate(ordered):
         line_of_place[lines[line]] = index
     line_of_point = line_of_place[place]
-    kept = line_of_point >= 0
-    sessions = _session_numbers(runs["session"])
-    table = _in_order(line_of_point[kept], run[kept], values[kept], sessions)
-    yield from _cut(ordered, {one.key: one for one in stored}, _printed(stored), table, runs)
+    factors = np.array([one.factor for one in block])
+    values = np.asarray(points["value"], dtype=float) * factors[points["series"]]
+    kept = slice(None) if (line_of_point >= 0).all() else line_of_point >= 0
+    table = _in_order(line_of_point[kept], points["run"][kept], values[kept], jobs)
+    yield from _cut(block, ordered, table, jobs)
 
 
 def _role(site: Site, one: _Stored, node: str) -> tuple[str | None, str]:
@@ -284,12 +310,6 @@ def _role(site: Site, one: _Stored, node: str) -> tuple[str | None, str]:
         return (LINK, one.link) if one.link else (series.SYSTEM, site.system.system)
     foreign = FOREIGN if one.foreign and _NODE.fullmatch(node) else None
     return site.role_of(node) or foreign, node
-
-
-def _session_numbers(names: np.ndarray) -> Ints:
-    """The number of each run's session, in the order of their first jobs."""
-    known: dict[str, int] = {}
-    return np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -302,22 +322,22 @@ class _Table:
     values: Floats
 
 
-def _in_order(line: Ints, run: Ints, values: Floats, session: Ints) -> _Table:
+def _in_order(line: Ints, run: Ints, values: Floats, jobs: _Jobs) -> _Table:
     """One point a line and job, the median of all it measured; columns count a session's jobs."""
-    jobs = session.size
-    order = np.lexsort((run, session[run], line))
-    line, run, values = line[order], run[order], values[order]
+    count = jobs.times.size
+    session = jobs.numbers[run]
+    order = np.argsort((line * count + session) * count + run)
+    line, run, session, values = line[order], run[order], session[order], values[order]
     first = np.ones(line.size, dtype=bool)
     first[1:] = (line[1:] != line[:-1]) | (run[1:] != run[:-1])
     begin = np.flatnonzero(first)
     values = _medians(values, begin)
-    line, run = line[begin], run[begin]
-    here = line * jobs + session[run]
-    starts = np.ones(here.size, dtype=bool)
-    starts[1:] = here[1:] != here[:-1]
-    places = np.arange(here.size)
+    line, run, session = line[begin], run[begin], session[begin]
+    starts = np.ones(line.size, dtype=bool)
+    starts[1:] = (line[1:] != line[:-1]) | (session[1:] != session[:-1])
+    places = np.arange(line.size)
     ordinal = places - np.maximum.accumulate(np.where(starts, places, 0))
-    return _Table(line, session[run] * jobs + ordinal, run, values)
+    return _Table(line, session * (ordinal.max(initial=0) + 1) + ordinal, run, values)
 
 
 def _medians(values: Floats, begin: Ints) -> Floats:
@@ -329,44 +349,38 @@ def _medians(values: Floats, begin: Ints) -> Floats:
     return found
 
 
-def _printed(stored: list[_Stored]) -> dict[Series, tuple[str, ...]]:
-    """The units in which the values of a key were printed."""
-    found: dict[Series, set[str]] = {}
-    for one in stored:
-        found.setdefault(one.key, set()).update(one.printed)
-    return {key: tuple(sorted(printed)) for key, printed in found.items()}
-
-
 def _cut(
-    lines: list[tuple[Series, str]],
-    stored: Mapping[Series, _Stored],
-    printed: Mapping[Series, tuple[str, ...]],
-    table: _Table,
-    runs: Mapping[str, np.ndarray],
+    block: list[_Stored], lines: list[tuple[str, str]], table: _Table, jobs: _Jobs
 ) -> Iterator[Group]:
-    """The table cut into groups of one key each."""
+    """The table cut into groups of one role each."""
     begin = np.searchsorted(table.line, np.arange(len(lines) + 1))
-    times, sessions = np.asarray(runs["time"]).astype("datetime64[us]"), runs["session"]
-    at = 0
-    while at < len(lines):
-        key, last = lines[at][0], at
-        while last < len(lines) and lines[last][0] == key:
-            last += 1
-        part = slice(int(begin[at]), int(begin[last]))
-        columns, column = np.unique(table.column[part], return_inverse=True)
-        newest = np.zeros(columns.size, dtype=np.int64)
+    printed = tuple(sorted({unit for one in block for unit in one.printed}))
+    first = 0
+    for role, of_role in groupby(lines, key=itemgetter(0)):
+        nodes = [name for _, name in of_role]
+        last = first + len(nodes)
+        part = slice(int(begin[first]), int(begin[last]))
+        columns, column = _numbered(table.column[part])
+        newest = np.zeros(columns, dtype=np.int64)
         np.maximum.at(newest, column, table.run[part])
-        one = stored[replace(key, role="")]
         yield Group(
-            key,
-            one.unit,
-            one.better,
-            [name for _, name in lines[at:last]],
-            begin[at : last + 1] - begin[at],
-            column.astype(np.int64),
+            replace(block[-1].key, role=role),
+            block[-1].unit,
+            block[-1].better,
+            nodes,
+            begin[first : last + 1] - begin[first],
+            column,
             table.values[part],
-            times[newest],
-            [str(session) for session in np.asarray(sessions)[newest]],
-            printed[one.key] if len(printed[one.key]) > 1 else (),
+            jobs.times[newest],
+            [jobs.sessions[job] for job in newest],
+            printed if len(printed) > 1 else (),
         )
-        at = last
+        first = last
+
+
+def _numbered(columns: Ints) -> tuple[int, Ints]:
+    """How many different columns there are, and the number of each in their order."""
+    there = np.zeros(int(columns.max(initial=-1)) + 1, dtype=bool)
+    there[columns] = True
+    numbers = np.cumsum(there, dtype=np.int32) - 1
+    return int(there.sum()), numbers[columns]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from siteproof.analysis import steps
-from siteproof.analysis.screen import of_modes, row_medians, screen
+from siteproof.analysis.screen import BATCH, of_modes, row_medians, screen
 from siteproof.analysis.shape import LONGEST
 from siteproof.analysis.slow_nodes import MAD_TO_SIGMA
 from siteproof.trend.alerts import CONFIRMS
@@ -24,11 +24,26 @@ def flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
     return screen(table) | of_modes(table)
 
 
-def noise(values: Floats) -> float:
-    """The robust sd of a line from the differences of neighbours, as a share of its median."""
-    middle = abs(float(np.median(values)))
-    sd = MAD_TO_SIGMA * float(np.median(np.abs(np.diff(values)))) / sqrt(2)
-    return sd / middle if middle else 0.0
+def noise(lines: Sequence[Floats]) -> Floats:
+    """The robust sd of each line from the differences of neighbours, as a share of its median.
+
+    In the order of the lines' lengths; each has two values or more.
+    """
+    by_length: dict[int, list[Floats]] = {}
+    for line in lines:
+        by_length.setdefault(line.size, []).append(line)
+    found = [
+        _noise(np.array(alike[begin : begin + BATCH]))
+        for alike in by_length.values()
+        for begin in range(0, len(alike), BATCH)
+    ]
+    return np.concatenate(found)
+
+
+def _noise(table: Floats) -> Floats:
+    middle = np.abs(row_medians(table))
+    sd = MAD_TO_SIGMA * row_medians(np.abs(np.diff(table, axis=1))) / sqrt(2)
+    return np.divide(sd, middle, out=np.zeros_like(sd), where=middle != 0)
 
 
 def _table(batch: Sequence[Floats]) -> Floats:

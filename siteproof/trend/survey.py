@@ -190,7 +190,7 @@ def _went_on(alert: Alert, before: Floats, after: Floats) -> bool:
     if before.size < 2 or not first.size or later.size < CONFIRMS:
         return False
     level = float(np.median(first))
-    least = abs(level) * max(steps.MIN_RELATIVE, steps.MIN_SD * screening.noise(before))
+    least = abs(level) * max(steps.MIN_RELATIVE, steps.MIN_SD * float(screening.noise([before])[0]))
     return bool((np.median(later) - level) * np.sign(alert.relative) > least)
 
 
