@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 
 import duckdb
 import numpy as np
@@ -22,6 +23,7 @@ from siteproof.record.samples import STATUSES, Header, Sample
 PLAIN = r"[ !#-\[\]-~]*"  # printable ASCII without escapes
 NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?"  # str(Decimal(text)) is the same text
 SMALLEST, ZERO = "1e-6", 8  # Decimal prints smaller numbers, and longer zeros, with an exponent
+SHORT, MOST = 200, 50_000  # characters of a text that is remembered, and how many texts are
 # A line around one text: what the record reads of it, and whether it writes the same again.
 _PROBES = {
     "node": '{{"node":"{}","metric":"A.b","status":"generic"}}',
@@ -133,7 +135,19 @@ def _remove(connection: duckdb.DuckDBPyConnection, condition: str) -> None:
 def _probe(connection: duckdb.DuckDBPyConnection, column: str) -> dict[str, Sample | None]:
     """What the record reads of each different text; None: it would not write the same again."""
     texts = connection.execute(f"SELECT DISTINCT {column} FROM parsed").fetchall()
-    return {text: samples.read_as_written(_PROBES[column].format(text)) for (text,) in texts}
+    return {text: _read_probe(column, text) for (text,) in texts}
+
+
+def _read_probe(column: str, text: str) -> Sample | None:
+    if len(text) > SHORT:
+        return samples.read_as_written(_PROBES[column].format(text))
+    return _read_short(column, text)
+
+
+@lru_cache(maxsize=MOST)
+def _read_short(column: str, text: str) -> Sample | None:
+    """The same nodes and metrics are in every file."""
+    return samples.read_as_written(_PROBES[column].format(text))
 
 
 def _join(

@@ -113,7 +113,8 @@ class Refresh:
         found, refused = ingest.read(self.connection, files)
         self.index.refused |= refused
         queries = {table: f"SELECT * FROM new_{table}" for table in views.KEPT}
-        self._add(queries | {"samples": found})
+        ordered = f"SELECT * FROM ({found}) ORDER BY {views.ORDER['samples']}"
+        self._add(queries | {"samples": ordered})
 
     def _add(self, queries: dict[str, str]) -> None:
         """Add a part, on disk if possible."""
