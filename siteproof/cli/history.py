@@ -126,8 +126,6 @@ def _check_options(
 
 
 def _warn(found: History, systems: Sequence[str]) -> None:
-    for note in found.notes:
-        click.echo(f"siteproof: {note}", err=True)
     for name in systems:
         for line in fulls(found.clock_findings(name)):
             click.echo(f"siteproof: {name}: {line}", err=True)

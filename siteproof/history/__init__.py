@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import tempfile
 from collections.abc import Collection, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 import duckdb
 import numpy as np
 
-from siteproof.errors import UserError
+from siteproof.errors import UserError, harmless
 from siteproof.history import tables, views
 from siteproof.history.refresh import Progress, Refresh, is_of
 from siteproof.record import clocks
@@ -120,12 +122,16 @@ def open_history(
         state = Refresh(connection, perflogs)
         if rebuild:
             state.forget(systems)
-        if refresh or rebuild:
-            state.run(systems, progress, only)
-        _make_views(state, systems)
+        try:
+            _bring(state, systems, refresh or rebuild, progress, only)
+        except duckdb.IOException as error:  # another host has removed a part, or the disk fails
+            state.begin_again(error)
+            _bring(state, systems, refresh or rebuild, progress, only)
     except BaseException:
         connection.close()
         raise
+    for note in state.notes:
+        tell(note)
     refused = [
         line
         for file, lines in sorted(state.index.refused.items())
@@ -158,6 +164,24 @@ def connect() -> duckdb.DuckDBPyConnection:
     # DuckDB prints a bar to standard output, into the answer, once a query takes two seconds.
     connection.execute("SET enable_progress_bar = false")
     return connection
+
+
+def _bring(
+    state: Refresh,
+    systems: Sequence[str],
+    refresh: bool,
+    progress: Progress | None,
+    only: Collection[str] | None,
+) -> None:
+    if refresh:
+        state.run(systems, progress, only)
+    _make_views(state, systems)
+
+
+@cache
+def tell(note: str) -> None:
+    """Print a warning on standard error, once."""
+    print(f"siteproof: {harmless(note)}", file=sys.stderr, flush=True)
 
 
 def _make_views(state: Refresh, systems: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 
 from siteproof.errors import UserError
-from siteproof.history import History, views
+from siteproof.history import History, store, views
 from siteproof.history.store import quoted
 
 FORMATS = {
@@ -109,12 +109,10 @@ def export(history: History, file: Path, wanted: Wanted) -> int:
 
 def _copy(history: History, query: str, draft: Path, kind: str) -> int:
     try:
-        done = history.connection.execute(f"COPY ({query}) TO {quoted(draft)} ({kind})").fetchall()
+        with draft.open("wb") as stream:
+            return store.copy(history.connection, query, stream, kind)[0]
     except duckdb.Error as error:
         raise OSError(5, _reason(error), str(draft.parent)) from None
-    with draft.open("rb+") as stream:
-        os.fsync(stream.fileno())
-    return int(done[0][0])
 
 
 def _column(column: views.Column, is_sheet: bool) -> str:

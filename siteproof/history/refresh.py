@@ -41,30 +41,25 @@ class Refresh:
         try:
             _must_be_own(self.folder)
             found = store.load(self.folder)
-            for part in found.parts if found else ():
-                for table in part.sizes:
-                    self._look_at(part, table)
         except store.Broken as error:
-            self.notes.append(f"{self.folder}: made again, because {error}")
-            return Index()
+            return self._new(str(error))
         except UserError as error:
             self._use_memory(error.what)
             return Index()
         return found or Index()
 
-    def _look_at(self, part: Part, table: str) -> None:
-        """Read a file's footer, so that a broken file is found before it is queried."""
-        try:
-            self.connection.execute(
-                f"SELECT {views.names(table)} FROM {self.relation(part, table)} LIMIT 0"
-            )
-        except duckdb.Error:
-            name = store.file_name(part.name, table)
-            raise store.Broken(f"{name} is not a Parquet file of the store") from None
+    def _new(self, why: str) -> Index:
+        self.notes.append(f"{self.folder}: made again, because {why}")
+        return Index()
+
+    def begin_again(self, error: duckdb.Error) -> None:
+        """Forget everything, as a part cannot be read."""
+        tables.drop(self.connection, " ")
+        self.index = self._new(str(error).splitlines()[0])
 
     def relation(self, part: Part, table: str) -> str:
         """A part's table in SQL."""
-        if not part.sizes:
+        if not part.digests:
             return f'"{part.name}.{table}"'
         path = self.folder / store.file_name(part.name, table)
         return f"read_parquet({store.quoted(path)})"

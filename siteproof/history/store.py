@@ -8,6 +8,7 @@ A later writer removes files that no index has named for an hour.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -15,10 +16,11 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 
@@ -32,18 +34,20 @@ LEFTOVER = 3600.0  # seconds after which nobody still reads or writes a file tha
 DECIDE = ("record/samples.py", "record/series.py", "units.py")
 CLOSED = 500_000  # rows; a part with as many is not merged with later ones
 FEWER = 3  # parts are merged unless the newer has this many times fewer rows
+TRIES = 5  # to read an index that others replace
+PORTION = 1 << 20  # bytes
 LARGEST = 1 << 40  # bytes of a part or of the index
 _PART = re.compile(r"[0-9a-f]+-[0-9a-f]+")
-_COPY = "(FORMAT parquet, COMPRESSION zstd)"
+_FORMAT = "FORMAT parquet, COMPRESSION zstd"
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of some files. sizes: of its files in bytes; empty if it is kept in memory."""
+    """Rows of some files. digests: of its files, by table; empty if it is kept in memory."""
 
     name: str
     rows: int
-    sizes: Mapping[str, int]
+    digests: Mapping[str, str]
 
 
 @dataclass
@@ -91,12 +95,12 @@ def load(folder: Path) -> Index | None:
     if not folder.is_dir():
         return None
     try:
-        record = files.read_json(folder / INDEX, below=folder, limit=LARGEST)
+        record = files.loads(folder / INDEX, _current(folder))
         if record["version"] != version():
             raise Broken("another version of Siteproof made it")
         index = Index(
             int(record["turn"]),
-            [Part(p["name"], p["rows"], p["sizes"]) for p in record["parts"]],
+            [Part(p["name"], p["rows"], p["digests"]) for p in record["parts"]],
             {name: (size, moment, turn) for name, (size, moment, turn) in record["files"].items()},
             record["refused"],
         )
@@ -109,22 +113,43 @@ def load(folder: Path) -> Index | None:
     for part in index.parts:
         if not _PART.fullmatch(part.name):
             raise Broken("its index has a name that no part has")
-        for table, size in part.sizes.items():
-            _check(folder, file_name(part.name, table), size)
+        for table, digest in part.digests.items():
+            _check(folder, file_name(part.name, table), digest)
     return index
 
 
-def _check(folder: Path, name: str, size: int) -> None:
-    """DuckDB opens it by its name, so nobody else may have written it or be able to replace it."""
+def _current(folder: Path) -> bytes:
+    """The index as it is; on NFS another host may replace it while it is read."""
+    for _ in range(TRIES):
+        try:
+            return files.read(folder / INDEX, below=folder, limit=LARGEST)
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(folder / INDEX))
+
+
+def _check(folder: Path, name: str, digest: str) -> None:
+    """DuckDB opens it by its name, so nobody else may have written it or be able to replace it.
+
+    The whole file is read: a query would find damage within it late, or never.
+    """
     try:
-        with files.opened(folder / name, below=folder, limit=LARGEST) as handle:
-            found = os.fstat(handle).st_size
+        with (
+            files.opened(folder / name, below=folder, limit=LARGEST) as handle,
+            os.fdopen(handle, "rb", closefd=False) as stream,
+        ):
+            found = hashlib.file_digest(stream, _digest).hexdigest()
     except OSError:
         raise Broken(f"{name} is missing") from None
     except UserError as error:
         raise Broken(f"{name} is {error.what}") from None
-    if found != size:
-        raise Broken(f"{name} does not have the size that was written")
+    if found != digest:
+        raise Broken(f"{name} is not as it was written")
+
+
+def _digest() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=16)
 
 
 def file_name(part: str, table: str) -> str:
@@ -139,46 +164,88 @@ def save(folder: Path, index: Index) -> None:
         "turn": index.turn,
         "files": index.files,
         "refused": index.refused,
-        "parts": [{"name": p.name, "rows": p.rows, "sizes": p.sizes} for p in index.parts],
+        "parts": [{"name": p.name, "rows": p.rows, "digests": p.digests} for p in index.parts],
     }
     data = json.dumps(record, separators=(",", ":")).encode()
     files.write(folder / INDEX, data, below=folder)
 
 
 def write(connection: duckdb.DuckDBPyConnection, folder: Path, queries: Mapping[str, str]) -> Part:
-    """Write the rows of the queries as a part that the index does not name yet. Raises OSError."""
-    name, sizes, count = f"{time.time_ns():x}-{secrets.token_hex(4)}", {}, 0
+    """Write the rows of the queries as a part that the index does not name yet.
+
+    Raises OSError if it cannot be written, duckdb.Error if the queries fail.
+    """
+    name, count = f"{time.time_ns():x}-{secrets.token_hex(4)}", 0
+    digests: dict[str, str] = {}
     for table, query in queries.items():
         target = folder / file_name(name, table)
         draft = target.with_name(f".{target.name}.tmp")
-        try:
-            done = connection.execute(f"COPY ({query}) TO {quoted(draft)} {_COPY}").fetchone()
-        except duckdb.IOException as error:
-            raise OSError(0, str(error).splitlines()[0], str(draft)) from None
-        count = done[0] if done and table == "samples" else count
-        with draft.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        sizes[table] = draft.stat().st_size
+        with draft.open("xb") as stream:
+            rows, digests[table] = copy(connection, query, stream, _FORMAT)
+        count = rows if table == "samples" else count
         draft.rename(target)
-    return Part(name, count, sizes)
+    return Part(name, count, digests)
+
+
+def copy(
+    connection: duckdb.DuckDBPyConnection, query: str, stream: BinaryIO, kind: str
+) -> tuple[int, str]:
+    """Write the rows of a query to an open file, down to the disk: how many, and the digest.
+
+    DuckDB writes into a pipe, as it locks a file that it writes, and some file systems have no
+    locks. kind: the options of COPY. Raises OSError if the file cannot be written, else
+    duckdb.Error.
+    """
+    source, sink = os.pipe()
+    with ThreadPoolExecutor(1) as pool:
+        drained = pool.submit(_drain, source, stream)
+        try:
+            done = connection.execute(
+                f"COPY ({query}) TO '/proc/self/fd/{sink}' ({kind}, USE_TMP_FILE false)"
+            ).fetchall()
+        except duckdb.IOException:
+            os.close(sink)
+            sink = -1
+            drained.result()  # a full disk is the reason, not the pipe that it has closed
+            raise
+        finally:
+            if sink >= 0:
+                os.close(sink)
+    return int(done[0][0]), drained.result()
+
+
+def _drain(source: int, stream: BinaryIO) -> str:
+    digest = _digest()
+    with os.fdopen(source, "rb", buffering=0) as pipe:
+        while portion := pipe.read(PORTION):
+            digest.update(portion)
+            stream.write(portion)
+    stream.flush()
+    os.fsync(stream.fileno())
+    return digest.hexdigest()
 
 
 def clean(folder: Path, index: Index, retired: Iterable[Part]) -> None:
-    """Remove files that the index has not named for an hour. retired: parts of the index before."""
-    named = {INDEX} | {file_name(part.name, t) for part in index.parts for t in part.sizes}
+    """Remove files that the index has not named for an hour. retired: parts of the index before.
+
+    The hour is counted by the clock of the file system, which has just dated the index: a host
+    whose own clock is wrong removes nothing that others still read or write.
+    """
+    named = {INDEX} | {file_name(part.name, t) for part in index.parts for t in part.digests}
     for part in retired:
-        for table in part.sizes:
+        for table in part.digests:
             _quietly(os.utime, folder / file_name(part.name, table))
+    now = (folder / INDEX).stat().st_mtime
     for path in folder.iterdir():
-        if path.name not in named and _age(path) > LEFTOVER:
+        if path.name not in named and now - _written(path, now) > LEFTOVER:
             _quietly(os.unlink, path)
 
 
-def _age(path: Path) -> float:
+def _written(path: Path, now: float) -> float:
     try:
-        return time.time() - path.stat().st_mtime
+        return path.stat().st_mtime
     except OSError:
-        return 0.0
+        return now
 
 
 def _quietly(act: Callable[[Path], Any], path: Path) -> None:

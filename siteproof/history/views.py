@@ -136,12 +136,13 @@ def create(samples: Iterable[str], contexts: Iterable[str]) -> Sequence[str]:
     columns = ", ".join(f"{sql(column)} AS {_quoted(column.name)}" for column in SAMPLES)
     runs = ", ".join(_quoted(c.name) for c in RUNS)
     return (
-        f"CREATE TEMP VIEW stored AS {_union('samples', samples)}",
-        "CREATE TEMP VIEW contexts AS SELECT context, any_value(conditions) AS conditions "
+        f"CREATE OR REPLACE TEMP VIEW stored AS {_union('samples', samples)}",
+        "CREATE OR REPLACE TEMP VIEW contexts AS "
+        "SELECT context, any_value(conditions) AS conditions "
         f"FROM ({_union('contexts', contexts)}) GROUP BY context",
-        f"CREATE TEMP VIEW samples AS SELECT {columns} FROM stored s "
+        f"CREATE OR REPLACE TEMP VIEW samples AS SELECT {columns} FROM stored s "
         "JOIN live_runs r USING (run) LEFT JOIN contexts c USING (context)",
-        f"CREATE TEMP VIEW runs AS SELECT {runs} FROM live_runs",
+        f"CREATE OR REPLACE TEMP VIEW runs AS SELECT {runs} FROM live_runs",
     )
 
 

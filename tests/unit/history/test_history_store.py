@@ -141,7 +141,7 @@ def test_a_year_of_daily_additions_leaves_few_parts_and_no_file_beside_them(perf
     opened = is_right(perflogs)
     parts = json.loads((folder / "index.json").read_text())["parts"]
     assert len(parts) <= 4
-    now = {store.file_name(p["name"], table) for p in parts for table in p["sizes"]}
+    now = {store.file_name(p["name"], table) for p in parts for table in p["digests"]}
     left = {p.name for p in opened.folder.iterdir()} - now - {"index.json"}
     assert all(time.time() - (folder / name).stat().st_mtime < 60 for name in left)  # merged now
 
