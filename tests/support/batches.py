@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import duckdb
 import numpy as np
 
 from siteproof import history
@@ -29,24 +31,30 @@ class Rows:
 
 def rows(path: Path, **keys: str) -> Rows:
     """All rows of a perflog or a run report, in the order of lines and metrics."""
-    with history.connect() as connection:
-        tables.clear(connection)
-        reader = formats.Reader(connection)
-        reader.read(path, 0, **keys)
-        reader.flush()
-        file = reader.files[0]
-        names = [column.name for column in views.SAMPLES]
-        shown = ", ".join(f"{views.sql(c)} AS {c.name}" for c in views.SAMPLES)
-        found = connection.execute(
-            f"SELECT {shown}, run FROM new_samples s JOIN new_runs r USING (run) JOIN (SELECT "
-            "context, any_value(conditions) AS conditions FROM new_contexts GROUP BY context) c "
-            "USING (context) ORDER BY run, s.metric"
-        ).fetchall()
+    connection = _connection()
+    tables.clear(connection)
+    reader = formats.Reader(connection)
+    reader.read(path, 0, **keys)
+    reader.flush()
+    file = reader.files[0]
+    names = [column.name for column in views.SAMPLES]
+    shown = ", ".join(f"{views.sql(c)} AS {c.name}" for c in views.SAMPLES)
+    found = connection.execute(
+        f"SELECT {shown}, run FROM new_samples s JOIN new_runs r USING (run) JOIN (SELECT "
+        "context, any_value(conditions) AS conditions FROM new_contexts GROUP BY context) c "
+        "USING (context) ORDER BY run, s.metric"
+    ).fetchall()
     held = {
         name: np.array([row[place] for row in found], dtype=object)
         for place, name in enumerate(names)
     }
     return Rows(held, [row[-1] for row in found], file.refused_lines(), file.notes(), file.systems)
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One for all files of a test process, as opening one takes longer than reading a file."""
+    return history.connect()
 
 
 def columns(held: Rows) -> dict[str, np.ndarray]:

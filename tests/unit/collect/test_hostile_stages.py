@@ -645,28 +645,28 @@ def test_every_verdict_names_what_was_set_aside_until_somebody_resolves_it(good)
     assert done.code == 0, done
     assert done.err.count("siteproof: ") == 1
     for command in (("verdict",), ("verdict", "--json"), ("nodes",), ("nodes", "--json")):
-        assert "Stream: not a valid manifest: parsers: 'unheard_of'" in good.siteproof(*command).out
+        assert "Stream: not a valid manifest: parsers: 'unheard_of'" in good.inside(*command).out
     page = good.folder / "page.md"
-    good.siteproof("report", "--output", page)
+    good.inside("report", "--output", page)
     assert "Set aside, not collected" in page.read_text()
-    done = good.siteproof("collect")
+    done = good.inside("collect")
     assert "is not possible in a job" in done.refused()
     assert "nothing left" not in done.out
     assert "siteproof collect --discard STAGE" in done.out
-    assert "nothing is set aside" in good.siteproof("collect", "--discard", "stage/x").refused()
-    done = good.siteproof("collect", "--discard", f"stage/{stages_made.SESSION}")
+    assert "nothing is set aside" in good.inside("collect", "--discard", "stage/x").refused()
+    done = good.inside("collect", "--discard", f"stage/{stages_made.SESSION}")
     assert (done.code, done.out.startswith("discarded: stage/")) == (0, True)
-    assert "set aside" not in good.siteproof("verdict").out
-    assert good.siteproof("collect").out == "nothing left to collect\n"
+    assert "set aside" not in good.inside("verdict").out
+    assert good.inside("collect").out == "nothing left to collect\n"
 
 
 def test_no_pass_is_whole_while_something_is_set_aside(good):
     assert good.reframe("-r", *CORE).code == 0
-    assert good.siteproof("verdict").code == 0
+    assert good.inside("verdict").code == 0
     rewrite(of_nodes(good.data, copy=False), parsers={"likwid-bench": "unheard_of"})
-    assert good.siteproof("collect").code == 2
-    done = good.siteproof("verdict")
+    assert good.inside("collect").code == 2
+    done = good.inside("verdict")
     assert (done.code, set(good.verdicts().values())) == (3, {"PASS"})
-    assert json.loads(good.siteproof("verdict", "--json").out)["exit_code"] == 3
-    assert good.siteproof("collect", "--discard", f"stage/{stages_made.SESSION}").code == 0
-    assert good.siteproof("verdict").code == 0
+    assert json.loads(good.inside("verdict", "--json").out)["exit_code"] == 3
+    assert good.inside("collect", "--discard", f"stage/{stages_made.SESSION}").code == 0
+    assert good.inside("verdict").code == 0

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from datetime import UTC, datetime
+from functools import cache
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -83,6 +84,13 @@ def damage(draw, text):
     }[kind]
 
 
+@cache
+def undamaged(path):
+    """A recorded file as it is read, once for all of its damages."""
+    batch = rows(path)
+    return columns(batch), batch.numbers
+
+
 def row(held, index):
     return tuple(str(held[name][index]) for name in sorted(held) if name != "file")
 
@@ -100,10 +108,10 @@ def test_a_damaged_line_is_read_as_it_stands_or_refused_and_no_other_line_change
     target = tmp_path_factory.mktemp("damage") / "Test.log"
     head = [lines[0]] if named else []
     target.write_bytes("\n".join([*head, good, bad, good, ""]).encode("utf-8", "surrogateescape"))
-    batch, alone = rows(target), rows(path)
-    held, whole = columns(batch), columns(alone)
+    batch = rows(target)
+    held, (whole, numbers) = columns(batch), undamaged(path)
     number = len(head) + 2
-    each = alone.numbers.count(len(head) + 1)
+    each = numbers.count(len(head) + 1)
     assert all(f":{number}: " in told for told in batch.refused)
     assert {number - 1, number + 1} <= set(batch.numbers) <= {number - 1, number, number + 1}
     assert batch.numbers.count(number - 1) == batch.numbers.count(number + 1) == each
