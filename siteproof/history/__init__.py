@@ -131,7 +131,7 @@ def open_history(
         connection.close()
         raise
     for note in state.notes:
-        tell(note)
+        warn(note)
     refused = [
         line
         for file, lines in sorted(state.index.refused.items())
@@ -179,7 +179,7 @@ def _bring(
 
 
 @cache
-def tell(note: str) -> None:
+def warn(note: str) -> None:
     """Print a warning on standard error, once."""
     print(f"siteproof: {harmless(note)}", file=sys.stderr, flush=True)
 

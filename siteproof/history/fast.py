@@ -23,7 +23,7 @@ from siteproof.record.samples import STATUSES, Header, Sample
 PLAIN = r"[ !#-\[\]-~]*"  # printable ASCII without escapes
 NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?"  # str(Decimal(text)) is the same text
 SMALLEST, ZERO = "1e-6", 8  # Decimal prints smaller numbers, and longer zeros, with an exponent
-SHORT, MOST = 200, 50_000  # characters of a text that is remembered, and how many texts are
+SHORT, MAX_TEXTS = 200, 50_000  # characters of a text that is remembered, and how many texts are
 # A line around one text: what the record reads of it, and whether it writes the same again.
 _PROBES = {
     "node": '{{"node":"{}","metric":"A.b","status":"generic"}}',
@@ -144,7 +144,7 @@ def _read_probe(column: str, text: str) -> Sample | None:
     return _read_short(column, text)
 
 
-@lru_cache(maxsize=MOST)
+@lru_cache(maxsize=MAX_TEXTS)
 def _read_short(column: str, text: str) -> Sample | None:
     """The same nodes and metrics are in every file."""
     return samples.read_as_written(_PROBES[column].format(text))

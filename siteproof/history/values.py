@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 
 from siteproof.errors import UserError
-from siteproof.history import History, open_history, tables, tell
+from siteproof.history import History, open_history, tables, warn
 from siteproof.record.pair_units import PEER
 from siteproof.record.samples import Header, Sample
 from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable, in_unit
@@ -57,7 +57,7 @@ def read(
         with open_history(perflogs, [system], only=jobs.keys()) as history:
             return _read(history, jobs, metrics)
     except (UserError, OSError, duckdb.Error) as error:
-        tell(f"the history is not used: {str(error).splitlines()[0]}")
+        warn(f"the history is not used: {str(error).splitlines()[0]}")
         return NO_VALUES, set()
 
 

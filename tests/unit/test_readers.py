@@ -34,6 +34,7 @@ WHY = {
     "siteproof/record/descriptions.py:read": "bytes that the reader gave, unpacked up to a limit",
     "siteproof/history/foreign/source.py:stream": "a stream of what the reader has opened",
     "siteproof/history/foreign/run_report.py:_load": "its NaN are figures; depth is looked at",
+    "siteproof/history/store.py:_check": "a stream of what the reader has opened, for its digest",
     # names of files, whose content goes through the reader
     "siteproof/record/samples.py:_folders": "names of files only",
     "siteproof/record/samples.py:_in_folder": "names of files only",
@@ -63,6 +64,7 @@ WHY = {
     "siteproof/spack/merge.py:joined": "a text of at most 2 MB; aliases stay one object",
     # written, or locked
     "siteproof/history/store.py:write": "a file of its own, in a folder of this user",
+    "siteproof/history/store.py:_drain": "a pipe from our own thread",
     "siteproof/history/extract.py:_copy": "a file of its own, made anew",
     "siteproof/gate/log.py:held": "no link, no wait; the same file is opened by the reader, too",
     "siteproof/spack/command.py:run": "no link, no wait; nothing is read",

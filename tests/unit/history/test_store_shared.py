@@ -48,7 +48,7 @@ int flock(int file, int what) { errno = WHY; return -1; }
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path / "cache"))
-    history.tell.cache_clear()
+    history.warn.cache_clear()
     return tmp_path / "cache"
 
 
