@@ -58,7 +58,7 @@ def read(text: str) -> Credential:
 def _by_library(text: str) -> Credential | None:
     """The same without a process, of which a job of 10,000 nodes would start as many.
 
-    None if it is not a genuine credential, or libmunge is not there: `unmunge` then says why.
+    None if it is not a genuine credential, or libmunge is not there: `unmunge` then reports why.
     """
     library = _library()
     if library is None or not _WHOLE.fullmatch(text):

@@ -308,9 +308,9 @@ account() (
                 sub(/^[^:]*: */, "")
                 if (name && !seen[name]++) print name "=" $0
             }
-            tell("memory_kib", value("/proc/meminfo", "MemTotal:"))
+            show("memory_kib", value("/proc/meminfo", "MemTotal:"))
         }
-        function tell(key, found) {
+        function show(key, found) {
             if (found != "") print key "=" found
         }
         function memory() {
@@ -320,7 +320,7 @@ account() (
             if (least) printf "memory_given_kib=%.0f\nmemory_given_by=%s\n", least, by
         }
         function kills() {
-            tell("oom_kills_" moment, value(proc "/vmstat", "oom_kill"))
+            show("oom_kills_" moment, value(proc "/vmstat", "oom_kill"))
             of_groups("kills")
             if (counted) print "job_oom_kills_" moment "=" (v1 ? sum : most) + 0
         }
@@ -341,7 +341,7 @@ account() (
                 if (name ~ /_(ROOT|DIR|HOME|PREFIX|PATH)$/ || name ~ /_precondition_transports$/)
                     continue
                 gsub(/[^ -~]/, "?", text)
-                if (how == "values") tell("env." name, substr(text, 1, 200))
+                if (how == "values") show("env." name, substr(text, 1, 200))
                 else if (!named(name, ENVIRON["SITEPROOF_WANTED"])) print name
             }
         }
@@ -359,7 +359,7 @@ account() (
                     print "cpus=" cpus
                 }
                 else if (field == "hardware") hardware()
-                else if (field == "swap") tell("swap_" moment, value("/proc/vmstat", "pswpout"))
+                else if (field == "swap") show("swap_" moment, value("/proc/vmstat", "pswpout"))
                 else if (field == "memory") memory()
                 else if (field == "kills") kills()
                 else if (field == "values" || field == "names") variables(field)
