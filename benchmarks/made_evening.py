@@ -38,7 +38,8 @@ NO_PAST = ("SystemDescription",)  # its texts are beside the samples, and nobody
 RATES = {
     "Stream": r"(?<=MByte/s:\t\t)(?P<rate>[\d.]+)|(?<=Time:\t\t\t)(?P<time>[\d.e+-]+)",
     "Hpl": r"(?<= )(?P<rate>\d\.\d+e[+-]\d\d)(?=\n)|(?<= )(?P<time>\d+\.\d\d)(?= +\d\.\d+e)",
-    "RandomIo": r'(?<="bw_bytes" : )(?P<rate>\d+)|(?<="runtime" : )(?P<time>\d+)',
+    "RandomIo": r'(?P<rate>(?<="bw_bytes" : )\d+|(?<="iops" : )[\d.]+)'
+    r'|(?<="runtime" : )(?P<time>\d+)',
 }
 OF_PAIR = re.compile(r'(?<="bytes":\t)\d+|(?<="bits_per_second":\t)[\d.e+]+')
 LINK = """
