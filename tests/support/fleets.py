@@ -134,7 +134,7 @@ def furnish(world):
             samples.write(world.data / "perflogs", head, [s for s in found if s.header == head])
 
     world.keep = keep
-    world.ask = lambda *words, **v: world.siteproof(*words, "--system", "here", **v)
+    world.ask = lambda *words, **v: world.inside(*words, "--system", "here", **v)
     world.records = lambda: sorted((world.data / "perflogs/here/accepted").glob("*"))
     return world
 
