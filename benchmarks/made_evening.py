@@ -264,7 +264,11 @@ def write_site(folder: Path, count: int, measured: Sequence[Sample]) -> None:
         for number, sample in enumerate(rates.values())
     )
     fleets.write_site(folder, count=count, criteria=criteria)
-    path = folder / "here" / "system.yaml"
+    _with_slurm(folder)
+
+
+def _with_slurm(sites: Path) -> None:
+    path = sites / "here" / "system.yaml"
     slurm = "scheduler: slurm, access: ['--partition=compute']"
     path.write_text(path.read_text().replace("scheduler: local", slurm))
 
@@ -275,6 +279,7 @@ def write_pairs(data: Path, count: int, pattern: str, now: datetime) -> None:
     star = pattern == "star"
     link = LINK.format(pattern=pattern, servers=names[0] if star else "compute")
     fleets.write_site(data / "sites", count=count, more=link, criteria=PAIRS)
+    _with_slurm(data / "sites")
     everybody = nodesets.of(names)
     servers = nodesets.of(names[:1]) if star else everybody
     laid = pairs.rounds(pattern, servers, everybody, 1)
