@@ -101,7 +101,7 @@ def as_record(alert: Alert) -> dict[str, Any]:
     plain: dict[str, Any] = {
         f.name: getattr(alert, f.name)
         for f in fields(alert)
-        if f.name in (*_TEXTS, *_NUMBERS, *_FLAGS)
+        if f.name in (*_TEXTS, *_NUMBERS, *_FLAGS, "severity")
     }
     for name in _MOMENTS:
         moment = getattr(alert, name)
@@ -133,6 +133,7 @@ def _read(path: Path) -> Record:
 def _alert(plain: dict[str, Any]) -> Alert:
     own: dict[str, Any] = {name: _text(plain, name) for name in _TEXTS}
     own |= {name: _is(plain, name, (int, float)) for name in _NUMBERS}
+    own["severity"] = float(_is({"severity": 0.0} | plain, "severity", (int, float)))
     own |= {name: _is(plain, name, bool) for name in _FLAGS}
     own |= {name: _moment(plain[name]) for name in _MOMENTS}
     pairs = [

@@ -15,7 +15,7 @@ from siteproof.record.series import Series
 if TYPE_CHECKING:
     import numpy as np
 
-Kind = Literal["step", "drift", "out of control"]
+Kind = Literal["step", "episode", "drift", "scatter", "out of control"]
 CONFIRMS = 5  # runs on each side of a step; what rests on fewer is provisional
 TWO_LEVELS = "two levels"
 
@@ -54,9 +54,11 @@ class Alert:
     """A change of one metric, on nodes that changed in the same runs.
 
     before, after: medians in `unit`. relative: the change, signed: -0.1 is a tenth less; for nodes
-    of a fleet without the change of the whole fleet. place: the rack, role, link or system.
+    of a fleet without the change of the whole fleet. Of a scatter these are robust sd. severity:
+    the change in units of the scatter of one run. place: the rack, role, link or system.
     n_before, n_after: runs of one node that it rests on. changed: what else differs between the two
-    moments. made_good: the run from which on the value was again what it had been.
+    moments. made_good: the run from which on the value was again what it had been; of an episode,
+    its end.
     """
 
     id: str
@@ -84,6 +86,7 @@ class Alert:
     changed: Sequence[Finding] = ()
     made_good: Moment | None = None
     ack: Ack | None = None
+    severity: float = 0.0
 
     @property
     def improved(self) -> bool:
