@@ -20,7 +20,7 @@ Small = NDArray[np.float32]  # sums of clipped values need no more, and take hal
 THRESHOLD = 5.0  # standard errors: 1 of 400 series of independent normal values reaches that
 SHORT, SHORT_THRESHOLD = 100, 4.0  # values of a series that is soon searched; so more are looked at
 WIDTHS = (3, 6, 12, 24)  # of the moving sums, in runs: those of episodes
-PULLED = 3.5  # robust sd to which a value counts in a moving sum: two outliers are no episode
+PULLED = 5.0  # robust sd to which a value counts in a moving sum: two outliers are no episode
 ENDS = 2  # values on each side of a step
 BLOCK, BLOCKS = 10, 4  # neighbours in a block, and how many blocks at least
 OF_BLOCK = 1.136  # what a MAD of so few values lacks
@@ -114,7 +114,7 @@ def _long_run(scaled: Small, there: NDArray[np.bool_]) -> Small:
     for lag in (1, 2):
         both = there[:, lag:] & there[:, :-lag]
         between = np.where(both, scaled[:, lag:] - scaled[:, :-lag], 0.0)
-        np.clip(between, -(2**0.5) * PULLED, 2**0.5 * PULLED, out=between)
+        np.clip(between, -PULLED, PULLED, out=between)
         squares.append((between**2).sum(axis=1) / np.maximum(both.sum(axis=1), 1) / 2)
     near = 1 / np.sqrt(np.maximum(there.sum(axis=1), 1))
     r = np.clip(squares[1] / np.maximum(squares[0], 1e-6) - 1 - near, 0, MAX_MEMORY)

@@ -138,7 +138,8 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
         better=group.better,
         of_fleet=of_fleet,
         made_good=group.moment(max(goods)) if goods else None,
-        severity=median(f.step.severity for f in finds),
+        severity=float(median(f.step.severity for f in finds)),
+        unit_factor=typical.step.unit_factor if kind in ("step", "out of control") else 0.0,
     )
 
 

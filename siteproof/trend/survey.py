@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import sqrt
@@ -54,7 +54,7 @@ def survey(
     named = clusters.alerts(site, seen.finds, [a.id for a in known])
     alerts = [a for a in named if _wanted(a, since, node)]
     explain = Causes(h, system, perflogs).explain
-    alerts = sorted(map(explain, alerts), key=severity)
+    alerts = sorted((_bounded(site, explain(a)) for a in alerts), key=severity)
     nodes = [s for s in stretches if s.node != FLEET]
     return Survey(
         alerts=[a for a in alerts if not a.of_fleet and a.kind != "drift"],
@@ -68,6 +68,23 @@ def survey(
         points=sum(s.values.size for s in nodes),
         long_enough=sum(s.values.size >= SHORTEST for s in nodes),
     )
+
+
+def _bounded(site: Site, alert: Alert) -> Alert:
+    """A drift with the day on which it meets a criterion's bound, if it goes on as it did.
+
+    The day is told up to as long ahead as the drift was seen.
+    """
+    seen = alert.first_after.time - alert.last_before.time
+    days = []
+    for criterion in site.criteria.values() if alert.kind == "drift" and alert.worse else ():
+        if criterion.metric == alert.metric and criterion.bound and not criterion.bound.fact:
+            low, high = criterion.limits(alert.unit)
+            limit = low if alert.relative < 0 else high
+            left = (float(limit.value) - alert.after) / (alert.after - alert.before) if limit else 2
+            if 0 <= left <= 1:
+                days.append(alert.first_after.time + left * seen)
+    return replace(alert, meets=f"{min(days):%Y-%m-%d}") if days else alert
 
 
 @dataclass(frozen=True)
