@@ -4,7 +4,8 @@ Each node is its own control (a paired test), so that no share of bad nodes hide
 nodes did in a run is taken away first: the mean of those that are within the noise of the median.
 Then every number of newest runs is compared with those before them, by the difference of two means
 in standard errors (CUSUM: Page, Continuous Inspection Schemes, Biometrika 41, 1954), which are
-corrected for the autocorrelation of the runs (as of a process AR(1), see siteproof.analysis.spread).
+corrected for the autocorrelation of the runs (as of a process
+AR(1), see siteproof.analysis.spread).
 """
 
 from __future__ import annotations
@@ -164,7 +165,8 @@ def _differences(score: Floats, there: NDArray[np.bool_]) -> tuple[Floats, Float
 
     And the means of both.
     """
-    now, count = (np.cumsum(part[:, ::-1], axis=1) for part in (score, there))
+    now: Floats = np.cumsum(score[:, ::-1], axis=1)
+    count: Floats = np.cumsum(there[:, ::-1], axis=1, dtype=float)
     total, runs = now[:, -1:], count[:, -1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         before, after = (total - now) / (runs - count), now / count
@@ -195,7 +197,7 @@ def _memory(left: Floats) -> float:
     if squares <= 0:
         return 0.0
     r = float((small[:, 1:] * small[:, :-1]).sum()) / squares
-    return min(max(r + (1 + 4 * r) / left.shape[1], 0.0), MAX_MEMORY)
+    return float(min(max(r + (1 + 4 * r) / left.shape[1], 0.0), MAX_MEMORY))
 
 
 def _fall(

@@ -19,6 +19,7 @@ from siteproof.analysis import falls, kinds, ranks
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.falls import Falls
 from siteproof.analysis.ranks import Ranks
+from siteproof.analysis.screen import row_medians
 from siteproof.analysis.slow_nodes import Level, Middle, Paired, Slow, State
 from siteproof.nodes.courses import Course, Runs
 from siteproof.record import finding
@@ -81,9 +82,9 @@ class InSeries:
         """Nodes whose runs differ far more than those of most nodes."""
         recent = falls.newest_last(self.course.values)[:, -RECENT_RUNS:]
         count = (~np.isnan(recent)).sum(axis=1)
-        centres = ranks.row_medians(recent)
+        centres = row_medians(recent)
         with np.errstate(divide="ignore", invalid="ignore"):
-            spreads = ranks.row_medians(np.abs(recent - centres[:, None])) / centres
+            spreads = row_medians(np.abs(recent - centres[:, None])) / centres
         known = (count >= rules.UNSTABLE_RUNS) & (centres > 0)
         typical = float(np.median(spreads[known])) if known.any() else 0.0
         limit = max(rules.UNSTABLE_SPREAD, rules.UNSTABLE_TIMES * typical)
@@ -116,7 +117,7 @@ class InSeries:
         with np.errstate(divide="ignore", invalid="ignore"):
             values = self.course.values / (1 + self.moved)
             level = np.log(np.where(values > 0, values, np.nan))
-        return ranks.row_medians(falls.newest_last(level)[:, -RECENT_RUNS:])
+        return row_medians(falls.newest_last(level)[:, -RECENT_RUNS:])
 
     @property
     def moved(self) -> Floats:

@@ -419,6 +419,9 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.COUNTER_UNKNOWN: "{f.counter} {f.message}",
     Kind.RESTARTED_BETWEEN: "restarted in between, so that no counter can be compared",
     Kind.EXPLAINS_PAIRS: _explains,
+    Kind.BLOCK_SLOW: "{f.bad} pairs between {f.subject} and {f.peers} are {f.deficit:share} worse "
+    "than those on either side: a trunk or leaf, and no node, is slow",
+    Kind.BELOW_THRESHOLD: lambda f: f"{_value(f)} is below the link's threshold of {f.bound}",
     Kind.PAIR_SLOW: "{f.deficit:share} worse than the other pairs; no node explains it",
     Kind.SLOW_DAY: lambda f: f"{_value(f)} on {f.since} on average, below {f.bound}",
     Kind.DIRECTIONS_DIFFER: "{f.deficit:share} slower than in the other direction",
