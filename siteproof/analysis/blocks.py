@@ -1,9 +1,9 @@
 """Slow trunks and leaves: two parts of a network that are good inside and slow between them.
 
 A cable or switch that carries all pairs between two sets of nodes makes all of these pairs slow,
-and no node is at fault. Sets to look at: groups of the site, and every branch of the tree of an average
-linkage (Sokal and Michener, 1958) of the pairs' rates, in which nodes behind one slow trunk are
-near each other. A block counts if its pairs are slower than those inside *either* set, by the
+and no node is at fault. Sets to look at: groups of the site, and every branch of the tree of an
+average linkage (Sokal and Michener, 1958) of the pairs' rates, in which nodes behind one slow trunk
+are near each other. A block counts if its pairs are slower than those inside *either* set, by the
 difference of two medians: nodes that are slow themselves are slow inside their set, too.
 """
 
