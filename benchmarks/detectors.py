@@ -36,7 +36,7 @@ import made_series as made
 import numpy as np
 from measuring import Misuse, main, parser, table
 
-from siteproof.analysis import drift, screen, shape
+from siteproof.analysis import drift, screen, season, shape
 
 TOLERANCE = 5  # runs
 SIZES = (3, 5)  # robust sd of a step
@@ -216,7 +216,8 @@ CASES: list[tuple[str, str, int, Change]] = [
 
 def names(times: made.Floats, values: made.Floats) -> list[str]:
     """What Siteproof calls each series: the screens, then the competition."""
-    flagged = shape.screen_all(times, values)
+    of_all = np.tile(times, (len(values), 1))
+    flagged = screen.screen(values) | season.screen_seasons(of_all, values) | screen.of_modes(values)
     return [
         called(shape.explain(times, row)) if flag else ""
         for row, flag in zip(values, flagged, strict=True)
@@ -226,7 +227,7 @@ def names(times: made.Floats, values: made.Floats) -> list[str]:
 def called(found: shape.Shape) -> str:
     """All names of a shape."""
     told = ["step"] * bool(found.steps) + ["drift"] * bool(found.drift)
-    told += [found.season.name] if found.season else []
+    told += [one.name for one in found.seasons]
     return "+".join([*told, "modes"] if found.modes else told)
 
 

@@ -12,20 +12,27 @@ Unlike its sums, a pair's speed is that of its worse end, so a node takes all of
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import inf, isfinite, log
+from dataclasses import dataclass, replace
+from math import exp, inf, isfinite, log, sqrt
 from statistics import NormalDist, median, median_high, median_low
 
 from siteproof.analysis import slow_nodes as rules
-from siteproof.analysis.slow_nodes import MIN_DEFICIT, Middle
+from siteproof.analysis.blocks import Block, blocks
+from siteproof.analysis.slow_nodes import MIN_DEFICIT, MIN_FLEET, Middle
 
 FALSE_ALARM = 0.005  # wanted: the share of groups of pure noise in which anything is bad
-# The MAD of few values is itself uncertain. Simulated for normal values, 20,000 times for each
-# count: by which factor the limit must grow to keep FALSE_ALARM; 1 + FEW / count from 6 on.
-FEW, FEWER = 10.0, {4: 3.8, 5: 5.5}
+# The MAD of few values is itself uncertain. Simulated for normal values, 4,000 times for each count
+# of nodes, also where up to nine tenths of the variance are of the nodes: by which factor the limit
+# must grow to keep FALSE_ALARM. Of pairs by 1 + PAIRS / count. The figures of n nodes, which all
+# have some pairs in common, by 1 + NODES / n from 8 on, and by FEWER below.
+PAIRS, NODES = 14.0, 10.0
+FEWER = {2: 19.0, 3: 19.0, 4: 7.8, 5: 3.7, 6: 3.0, 7: 2.6}
+GROSS = 0.5  # of the others' median: so far apart from all of them, no count is too small
+ALONE = 0.25  # of a single other one
 # A rate cannot fall by more than all of itself, so among few and scattered ones no z of differences
 # reaches the limit, even of a dead link; from here on the z is that of the logarithms.
 HALF = 0.5
+ENOUGH = MIN_FLEET  # pairs; of fewer only a gross difference is told
 ASYMMETRIC = 0.20  # the ExTENCI slides show 8 % between PSC and TACC
 SENDER, RECEIVER, EITHER = "sender", "receiver", ""
 
@@ -65,6 +72,8 @@ class Blame:
     """The answer. bad: all bad pairs, explained or not. median: of the good ones.
 
     directed: whether some pair was measured in both directions; else sides have no meaning.
+    blocks: trunks and leaves that are slow; no node is accused for their pairs. judged: whether the
+    pairs are enough to tell a bad one from the others.
     """
 
     culprits: tuple[Culprit, ...]
@@ -72,6 +81,8 @@ class Blame:
     bad: frozenset[Pair]
     median: float
     directed: bool
+    blocks: tuple[Block, ...] = ()
+    judged: bool = True
 
     @property
     def alone(self) -> list[str]:
@@ -99,19 +110,23 @@ def blame(
     *,
     hubs: Collection[str] = (),
     misses: Misses = lambda _value: False,
+    groups: Collection[frozenset[str]] = (),
 ) -> Blame:
     """Which nodes and links explain the bad pairs.
 
     trials: by directed pair, all in one unit and above 0; none of a pair that gave no value.
     better: higher or lower. hubs: the servers of a star, whose clients have no other peer.
     misses: whether a figure breaks its contract, which makes it bad, however alike all are.
+    groups: sets of nodes that may share a part of the network, such as racks.
     """
     values = figures(trials, better)
     directed = any((b, a) in values for a, b in values)
     culprits: list[Culprit] = []
     links: list[BadPair] = []
-    bad: set[Pair] = set()
-    for alike in _alike(values, hubs, directed):
+    slow = [] if hubs else blocks(values, better, groups)
+    bad = {pair for block in slow for pair in block.pairs}
+    rest = {pair: value for pair, value in values.items() if pair not in bad}
+    for alike in _alike(rest, hubs, directed):
         group = _Group(alike, better, hubs, misses, directed)
         culprits += group.peeled()
         links += group.links()
@@ -123,6 +138,8 @@ def blame(
         frozenset(bad),
         median(good) if good else 0.0,
         directed,
+        tuple(slow),
+        len(values) >= ENOUGH,
     )
 
 
@@ -150,9 +167,36 @@ def _is_usable(value: float) -> bool:
     return isfinite(value) and value > 0
 
 
-def limit(count: int) -> float:
-    """The robust z beyond which one of so many figures is bad (Bonferroni)."""
-    return NormalDist().inv_cdf(1 - FALSE_ALARM / count) * FEWER.get(count, 1 + FEW / count)
+def limit(count: int, nodes: int = 0) -> float:
+    """The robust z beyond which one of so many values is bad (Bonferroni).
+
+    nodes: of how many nodes the values are figures; 0: they are pairs.
+    """
+    factor = FEWER.get(nodes, 1 + NODES / nodes) if nodes else 1 + PAIRS / count
+    return NormalDist().inv_cdf(1 - FALSE_ALARM / count) * factor
+
+
+def gross(values: Collection[float], better: str) -> float | None:
+    """The value from which on some are so far from the others that no count is too small.
+
+    Less than half of the others' median, and farther than those scatter. None if there is none.
+    """
+    logs = sorted(log(value) for value in values if _is_usable(value))
+    if better == "lower":
+        logs = sorted(-one for one in logs)
+    middle = median(logs) if len(logs) > 2 else max(logs, default=0.0)
+    low = [one for one in logs if one <= middle + log(GROSS)]
+    high = logs[len(low) :]
+    if not low or 2 * len(low) > len(logs):
+        return None
+    usual = rules.level(high)
+    needed = -rules.Z_LIMIT * usual.mad * rules.MAD_TO_SIGMA * rules.FEW.get(usual.size, 1.0)
+    needed = max(needed, -log(ALONE if len(high) == 1 else GROSS))
+    found = [one for one in low if usual.median - one >= needed and 2 * (high[0] - one) >= needed]
+    if not found:
+        return None
+    bound = (max(found) + high[0]) / 2
+    return exp(bound if better == "higher" else -bound)
 
 
 def _alike(
@@ -176,6 +220,16 @@ def _joined(found: Sequence[Culprit]) -> Iterator[Culprit]:
             max(c.deficit for c in same),
             max(c.peers for c in same),
         )
+
+
+@dataclass(frozen=True)
+class _Fleet:
+    """Where some values stand, the z beyond which one is bad, and from where on it surely is."""
+
+    middle: Middle
+    limit: float
+    gross: float | None
+    peers: float = 0.0  # of a figure, typically; one of fewer pairs scatters more
 
 
 class _Group:
@@ -213,7 +267,7 @@ class _Group:
             for (a, b), v in self.values.items()
             if (b, receiver) in self.live.get((a, sender), {})
         }
-        fleet = self._middle((remain or self.values).values())
+        fleet = self._fleet((remain or self.values).values())
         self.bad = {pair for pair, v in self.values.items() if self._is_bad(v, fleet)}
         found = []
         for pair, value in remain.items():
@@ -226,8 +280,11 @@ class _Group:
         """Those who can be accused by the fleet as it stands, the one that explains most first."""
         own = {unit: self._figure(pairs.values()) for unit, pairs in self.live.items()}
         # A server's figure is the median of its clients': counted again, it would shrink the MAD.
-        fleet = self._middle([v for (node, _), v in own.items() if node not in self.hubs])
-        suspects = {unit for unit, figure in own.items() if self._is_bad(figure, fleet)}
+        known = {unit: v for unit, v in own.items() if unit[0] not in self.hubs}
+        fleet = self._fleet(known.values(), len({node for node, _ in known}), self._noise(known))
+        typical = median([len(self.live[unit]) for unit in known]) if known else 0
+        fleet = replace(fleet, peers=typical)
+        suspects = {unit for unit, v in own.items() if self._is_bad(v, fleet, len(self.live[unit]))}
         found = []
         while suspects:
             worst = max(sorted(suspects), key=lambda unit: self._explains(unit, fleet))
@@ -240,10 +297,10 @@ class _Group:
                 suspects &= self.live.keys()
         return found
 
-    def _guilty(self, unit: Unit, fleet: Middle) -> bool:
+    def _guilty(self, unit: Unit, fleet: _Fleet) -> bool:
         """Whether a suspect's pairs are bad, and its peers good with others."""
         pairs = self.live[unit]
-        if not self._is_bad(self._figure(pairs.values()), fleet):
+        if not self._is_bad(self._figure(pairs.values()), fleet, len(pairs)):
             return False  # its bad pairs were explained by those accused before
         if unit[0] in self.hubs:
             return len(pairs) > 1 and all(self._is_bad(v, fleet) for v in pairs.values())
@@ -252,7 +309,7 @@ class _Group:
             return good == 1  # its server is good with others: it is the client or its cable
         return len(pairs) > 1 and good > 1
 
-    def _is_good_with_others(self, peer: Unit, unit: Unit, fleet: Middle) -> bool:
+    def _is_good_with_others(self, peer: Unit, unit: Unit, fleet: _Fleet) -> bool:
         others = [value for other, value in self.live[peer].items() if other != unit]
         return bool(others) and not self._is_bad(self._figure(others), fleet)
 
@@ -265,23 +322,46 @@ class _Group:
     def _figure(self, values: Collection[float]) -> float:
         return (median_high if self.better == "higher" else median_low)(values)
 
-    def _middle(self, values: Iterable[float]) -> Middle:
-        """Where the values stand; pairs without a value do not count for the spread."""
-        usable = [v for v in values if _is_usable(v)]
-        return rules.middle(usable or [0.0])
+    def _noise(self, units: Collection[Unit]) -> float:
+        """The least standard deviation of figures: half of that of means of the pairs' noise.
 
-    def _explains(self, unit: Unit, fleet: Middle) -> float:
+        The few medians of a small matrix may agree by chance.
+        """
+        pairs = [v for unit in units for v in self.live[unit].values() if _is_usable(v)]
+        peers = len(pairs) / max(1, len(units))
+        return rules.middle(pairs).sd / sqrt(peers) / 2 if peers > 1 and not self.hubs else 0.0
+
+    def _fleet(self, values: Iterable[float], nodes: int = 0, least: float = 0.0) -> _Fleet:
+        """Where the values stand; pairs without a value do not count for the spread.
+
+        nodes: of how many nodes they are figures. least: of their standard deviation.
+        """
+        usable = [v for v in values if _is_usable(v)]
+        middle = rules.middle(usable or [0.0])
+        middle = replace(middle, sd=max(middle.sd, least))
+        return _Fleet(middle, limit(middle.count, nodes), gross(usable, self.better))
+
+    def _explains(self, unit: Unit, fleet: _Fleet) -> float:
         """How much of the badness goes if this unit goes."""
         shares = (self._deficit(v, fleet) for v in self.live[unit].values())
         return sum(min(max(share, 0.0), 1.0) for share in shares)
 
-    def _deficit(self, value: float, fleet: Middle) -> float:
-        return rules.standing(value, fleet, self.better)[1] if isfinite(value) else 1.0
+    def _deficit(self, value: float, fleet: _Fleet) -> float:
+        return rules.standing(value, fleet.middle, self.better)[1] if isfinite(value) else 1.0
 
-    def _is_bad(self, value: float, fleet: Middle) -> bool:
+    def _is_bad(self, value: float, fleet: _Fleet, peers: int = 0) -> bool:
+        """peers: of how many pairs the value is the figure."""
         if self.misses(value) or not _is_usable(value):
             return True
-        z, deficit = rules.standing(value, fleet, self.better)
+        if fleet.gross is not None and _is_as_bad(value, fleet.gross, self.better):
+            return True
+        middle = fleet.middle
+        z, deficit = rules.standing(value, middle, self.better)
         if z is not None and deficit >= HALF:  # of a rate; a time has no such floor
-            z = min(z, log(value / fleet.median) * fleet.median / fleet.sd)
-        return z is not None and z < -limit(fleet.count) and deficit >= MIN_DEFICIT
+            z = min(z, log(value / middle.median) * middle.median / middle.sd)
+        scatter = sqrt(max(1.0, fleet.peers / peers)) if peers else 1.0
+        return z is not None and z < -fleet.limit * scatter and deficit >= MIN_DEFICIT
+
+
+def _is_as_bad(value: float, bound: float, better: str) -> bool:
+    return value <= bound if better == "higher" else value >= bound

@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import hypot, sqrt
-from statistics import median
+from math import hypot, log, sqrt
+from statistics import NormalDist, median
 
-from siteproof.analysis.slow_nodes import middle
+from siteproof.analysis.slow_nodes import FEW, MAD_TO_SIGMA, Level, level, middle
 
 LEAST = 0.02  # a smaller change does not matter
+FALSE_ALARM = 0.005  # wanted: the share of comparisons in which a node is named by chance
 ERRORS = 3  # robust standard deviations of the medians
 FEWEST = 2  # values; of fewer the noise is not known …
+HALF = 0.5  # of the own value: lost, it is named whatever the others did
+SMALLEST = 1e-6  # of the value before
 ONE_VALUE = 0.20  # … and the least change that a single one shows: see above
 
 
@@ -76,25 +79,48 @@ def compare(before: Sequence[float], after: Sequence[float], better: str) -> Cha
 
 
 def worst(
-    before: Mapping[str, float], after: Mapping[str, float], better: str
-) -> list[tuple[str, float]]:
-    """The nodes that lost clearly more than the others, the worst first, each with its change.
+    before: Mapping[str, float], after: Mapping[str, float], better: str, *, counts: bool = False
+) -> list[tuple[str, float | None]]:
+    """The nodes or pairs that lost clearly more than the others, the worst first, with the change.
 
-    before, after: one value for each node. A fall of all nodes is in the medians.
+    before, after: one value for each. A fall of all is in the medians. Whatever the others did,
+    what lost HALF of its own value is named, if that is more than the others scatter; and a count
+    that was 0 and is not (its change is None). counts: whether the values are counts.
     """
     sign = -1 if better == "lower" else 1
-    changes = {
-        node: after[node] / before[node] - 1
-        for node in before.keys() & after.keys()
-        if before[node]
-    }
-    if not changes or better == "neither":
+    if better == "neither":
         return []
+    both = before.keys() & after.keys()
+    found: list[tuple[float, str, float | None]] = []
+    if counts and better == "lower":
+        found = [(-after[n], n, None) for n in both if not before[n] and after[n] > 0]
+    changes = {n: after[n] / before[n] - 1 for n in both if before[n]}
+    if not changes:
+        return [(node, change) for _, node, change in sorted(found)]
     typical = middle([sign * c for c in changes.values()])
-    spread = ERRORS * typical.sd if typical.count > FEWEST else 0.0
+    errors = max(ERRORS, NormalDist().inv_cdf(1 - FALSE_ALARM / len(changes)))
+    spread = errors * typical.sd if typical.count > FEWEST else 0.0
     limit = min(0.0, typical.median) - max(LEAST, spread)
-    lost = [(node, change) for node, change in changes.items() if sign * change <= limit]
-    return sorted(lost, key=lambda item: (sign * item[1], item[0]))
+    gross = _gross(changes, sign)
+    lost = [n for n, c in changes.items() if sign * c <= limit or n in gross]
+    found += [(sign * changes[node], node, changes[node]) for node in lost]
+    return [(node, change) for _, node, change in sorted(found, key=lambda one: one[:2])]
+
+
+def _gross(changes: Mapping[str, float], sign: int) -> set[str]:
+    """Who lost half of the own value, and more than all others scatter.
+
+    In logarithms: a loss of nearly all is as far as a gain of many times.
+    """
+    ratios = {n: sign * log(max(1 + c, SMALLEST)) for n, c in changes.items()}
+    found = set()
+    for node, ratio in ratios.items():
+        others = [r for n, r in ratios.items() if n != node]
+        around = level(others) if others else Level(0.0, 0.0, 1)
+        scatter = MAD_TO_SIGMA * FEW.get(around.size, 1.0) * around.mad
+        if ratio <= log(HALF) and ratio < min(0.0, around.median) - ERRORS * scatter:
+            found.add(node)
+    return found
 
 
 def _noise(before: Sequence[float], after: Sequence[float]) -> float:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import erfc, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.spread import CLIP, YEAR, Floats, robust_sd, timed, variance_factor
+from siteproof.analysis.spread import CLIP, YEAR, Floats, long_run, robust_sd, timed
 
 MAX_ALL_PAIRS = 200  # values whose pairs are all compared; of more, a part
 FEWEST = 8  # values; of fewer no slope is computed
@@ -29,7 +29,8 @@ class Drift:
     """A slope. per_year, low, high: in the unit of the values, a year; 99.9 % interval.
 
     relative_per_year: of the median. total: over the whole time. significant: the interval has no
-    zero, and the total exceeds the scatter.
+    zero, and the total exceeds the scatter. chance: of such a slope in a series without one, by
+    Kendall's statistic with its variance widened: Hamed and Rao, J. Hydrology 204 (1998).
     """
 
     per_year: float
@@ -38,6 +39,7 @@ class Drift:
     low: float
     high: float
     significant: bool
+    chance: float = 1.0
 
     @property
     def relative(self) -> float:
@@ -45,20 +47,23 @@ class Drift:
         return self.total * self.relative_per_year / self.per_year if self.per_year else 0.0
 
 
-NO_DRIFT = Drift(0.0, 0.0, 0.0, 0.0, 0.0, False)
+NO_DRIFT = Drift(0.0, 0.0, 0.0, 0.0, 0.0, False, 1.0)
 
 
-def slope(times: ArrayLike, values: ArrayLike, steps: Sequence[int] = ()) -> Drift:
+def slope(
+    times: ArrayLike, values: ArrayLike, steps: Sequence[int] = (), factor: float = 1.0
+) -> Drift:
     """Theil-Sen slope. times: datetime64, or seconds; values that are not finite count as gaps.
 
     steps: among the values without gaps, by time; then only pairs between two steps are compared.
+    factor: how many times the variance of a mean exceeds that of independent values, at least.
     """
     seconds, known, _ = timed(times, values)
     if known.size < FEWEST or seconds[0] == seconds[-1]:
         return NO_DRIFT
     years = (seconds - seconds[0]) / YEAR
     segments = np.searchsorted(np.asarray(steps, dtype=np.intp), np.arange(known.size), "right")
-    per_year, low, high, away = theil_sen(years, known, segments)
+    per_year, low, high, away, chance = theil_sen(years, known, segments, factor)
     sd = robust_sd(away, float(np.abs(known).max()))
     total = per_year * float(years[-1])
     centre = abs(float(np.median(known)))
@@ -69,6 +74,7 @@ def slope(times: ArrayLike, values: ArrayLike, steps: Sequence[int] = ()) -> Dri
         low,
         high,
         not low <= 0 <= high and abs(total) > DRIFT_SD * sd,
+        chance,
     )
 
 
@@ -94,14 +100,14 @@ def may_drift(values: Floats) -> bool:
 
 
 def theil_sen(
-    x: Floats, y: Floats, segments: NDArray[np.intp]
-) -> tuple[float, float, float, Floats]:
-    """Slope, the ends of its 99.9 % interval, and the residuals; 0 where no two x differ."""
+    x: Floats, y: Floats, segments: NDArray[np.intp], least: float = 1.0
+) -> tuple[float, float, float, Floats, float]:
+    """Slope, ends of its 99.9 % interval, residuals, and chance; 0 where no two x differ."""
     first, second = _pairs(x.size)
     use = (x[first] != x[second]) & (segments[first] == segments[second])
     first, second = first[use], second[use]
     if not first.size:
-        return 0.0, 0.0, 0.0, y - np.median(y)
+        return 0.0, 0.0, 0.0, y - np.median(y), 1.0
     slopes = (y[second] - y[first]) / (x[second] - x[first])
     middle = float(np.median(slopes))
     left = y - middle * x
@@ -111,15 +117,17 @@ def theil_sen(
             for one in range(int(segments[-1]) + 1)
         ]
     )
-    factor = variance_factor(away, robust_sd(away, float(np.abs(y).max())))
     n = np.bincount(segments)
+    factor = max(least, long_run(away, robust_sd(away, float(np.abs(y).max())), 1 + n.size))
     error = sqrt(factor * float(np.sum(n * (n - 1) * (2 * n + 5))) / 18)
     half = WIDE * error / float(np.sum(n * (n - 1)))  # as a share of the slopes, by rank
     low, high = (
         min(max(int(slopes.size * share), 0), slopes.size - 1) for share in (0.5 - half, 0.5 + half)
     )
     parts = np.partition(slopes, (low, high))
-    return middle, float(parts[low]), float(parts[high]), away
+    pairs = float(np.sum(n * (n - 1))) / 2
+    z = abs(float(np.sign(slopes).mean())) * pairs / error
+    return middle, float(parts[low]), float(parts[high]), away, erfc(z / sqrt(2))
 
 
 @lru_cache(maxsize=8)

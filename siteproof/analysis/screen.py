@@ -1,7 +1,8 @@
 """Which of very many series deserve a closer look: all at once, in little memory.
 
-CUSUM (Page, Biometrika 41, 1954) and MOSUM (Chu, Hornik, Kuan, Biometrika 82, 1995) of robustly
-scaled, clipped values. A drift raises them, too; a pattern of weekdays does not.
+CUSUM (Page, Biometrika 41, 1954) of robustly scaled, clipped values, for steps, and of their
+distances from the median, for a change of scatter; moving sums (Chu, Hornik, Kuan, Biometrika 82,
+1995) for what lasts a few runs. A drift raises them, too; a pattern of weekdays does not.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from siteproof.analysis.slow_nodes import MAD_TO_SIGMA
-from siteproof.analysis.spread import CLIP, MEAN_TO_SIGMA, SAME, Floats, finite
+from siteproof.analysis.spread import CLIP, MAX_MEMORY, MEAN_TO_SIGMA, SAME, Floats, finite
 
 Small = NDArray[np.float32]  # sums of clipped values need no more, and take half the time
 
-THRESHOLD = 6.0  # 1 of 400 series of independent normal values reaches 5, 1 of 6,000 reaches 5.5
-SHORT, SHORT_THRESHOLD = 60, 4.0  # values of a series that is soon searched; so more are looked at
-WIDTHS = (10, 20, 45)  # of the moving sums, in runs
+THRESHOLD = 5.0  # standard errors: 1 of 400 series of independent normal values reaches that
+SHORT, SHORT_THRESHOLD = 100, 4.0  # values of a series that is soon searched; so more are looked at
+WIDTHS = (3, 6, 12, 24)  # of the moving sums, in runs: those of episodes
+PULLED = 5.0  # robust sd to which a value counts in a moving sum: two outliers are no episode
+ENDS = 2  # values on each side of a step
 BLOCK, BLOCKS = 10, 4  # neighbours in a block, and how many blocks at least
 OF_BLOCK = 1.136  # what a MAD of so few values lacks
-FEWEST = 100  # values, of which fewer show no modes
+FEWEST = 100  # values, of which fewer show no modes, nor how neighbours resemble each other
 SHARE = 0.2  # of the values that the smaller mode has; fewer are outliers
 MODES = 1.8  # times two sd within the modes, by which they are apart; for `Segments` to confirm
 SEASONS = 3.0  # times the variance that groups alike would have between them
@@ -44,8 +47,9 @@ def _flagged(table: Floats, threshold: float) -> NDArray[np.bool_]:
     scaled, there = _scaled(table)
     limit = np.where(there.sum(axis=1) < SHORT, min(threshold, SHORT_THRESHOLD), threshold)
     flagged = np.zeros(len(table), dtype=bool)
+    limit = limit**2 * _long_run(scaled, there)
     for statistic in _statistics(scaled, there):
-        flagged |= statistic > limit**2
+        flagged |= statistic > limit
     return flagged
 
 
@@ -99,25 +103,56 @@ def row_medians(table: Floats, empty: float = np.nan) -> Floats:
     return np.where(count > 0, (ranked[rows, low] + ranked[rows, high]) / 2, empty)
 
 
+def _long_run(scaled: Small, there: NDArray[np.bool_]) -> Small:
+    """The variance of a sum, a value, of each row, but 1 at least: see `spread.jumps`."""
+    found = np.ones(len(scaled), dtype=np.float32)
+    long = there.sum(axis=1) >= FEWEST
+    if not long.any():
+        return found
+    scaled, there = scaled[long], there[long]
+    squares = []
+    for lag in (1, 2):
+        both = there[:, lag:] & there[:, :-lag]
+        between = np.where(both, scaled[:, lag:] - scaled[:, :-lag], 0.0)
+        np.clip(between, -PULLED, PULLED, out=between)
+        squares.append((between**2).sum(axis=1) / np.maximum(both.sum(axis=1), 1) / 2)
+    near = 1 / np.sqrt(np.maximum(there.sum(axis=1), 1))
+    r = np.clip(squares[1] / np.maximum(squares[0], 1e-6) - 1 - near, 0, MAX_MEMORY)
+    found[long] = np.maximum(squares[0] * (1 + r) / (1 - r) ** 2, 1)
+    return found
+
+
 def _statistics(scaled: Small, there: NDArray[np.bool_]) -> Iterator[Small]:
-    """CUSUM and each MOSUM: the greatest standardised difference of two means, squared, per row."""
-    sums, counts = _sums(scaled), _sums(there)
-    points = scaled.shape[1]
-    if points < 2:
-        return
-    yield _difference(
-        sums[:, 1:-1],
-        counts[:, 1:-1],
-        sums[:, -1:] - sums[:, 1:-1],
-        counts[:, -1:] - counts[:, 1:-1],
-    )
+    """Each the greatest of its kind in a row, in standard errors, squared."""
+    counts = _sums(there)
+    total = np.maximum(counts[:, -1:], 1)
+    if scaled.shape[1] >= 2 * ENDS:
+        yield _cusum(_sums(scaled), counts)
+        away = _centred(np.abs(scaled), there, total)
+        spread = np.sqrt((away**2).sum(axis=1, keepdims=True) / total)
+        yield _cusum(_sums(away / np.where(spread > 0, spread, np.inf)), counts)
+    sums = _sums(_centred(np.clip(scaled, -PULLED, PULLED), there, total))
     for width in WIDTHS:
-        if points < 2 * width:
-            break
-        whole, whole_counts = (part[:, width:] - part[:, :-width] for part in (sums, counts))
-        yield _difference(
-            whole[:, :-width], whole_counts[:, :-width], whole[:, width:], whole_counts[:, width:]
-        )
+        if scaled.shape[1] >= 2 * width:
+            whole, inside = (part[:, width:] - part[:, :-width] for part in (sums, counts))
+            yield (whole**2 / np.maximum(inside, 1)).max(axis=1)
+
+
+def _centred(part: Small, there: NDArray[np.bool_], total: Small) -> Small:
+    """Without the mean of each row; 0 in a gap."""
+    middle = np.where(there, part, 0.0).sum(axis=1, keepdims=True) / total
+    return np.where(there, part - middle, 0.0)
+
+
+def _cusum(sums: Small, counts: Small) -> Small:
+    """The greatest difference of the values before and after a place."""
+    left = slice(ENDS, -ENDS)
+    return _difference(
+        sums[:, left],
+        counts[:, left],
+        sums[:, -1:] - sums[:, left],
+        counts[:, -1:] - counts[:, left],
+    )
 
 
 def _difference(left: Small, n_left: Small, right: Small, n_right: Small) -> Small:
@@ -146,22 +181,25 @@ def _sums(part: NDArray[np.generic]) -> Small:
 def of_pattern(groups: NDArray[np.int64], values: ArrayLike) -> NDArray[np.bool_]:
     """Which series may have a pattern of these groups: weekday or hour of each point.
 
-    values: (series, points), NaN is a gap. The sum of squares between the groups, of what a moving
-    mean leaves.
+    groups, values: (series, points), NaN is a gap. The sum of squares between the groups, of what a
+    moving mean leaves.
     """
     table = np.asarray(values)
-    names, which = np.unique(groups, return_inverse=True)
     found = np.zeros(len(table), dtype=bool)
-    if names.size < 2 or table.shape[1] < 2 * BLOCK:
+    if table.shape[1] < 2 * BLOCK:
         return found
-    member = (which[:, None] == np.arange(names.size)).astype(np.float32)
     for begin in range(0, len(table), BATCH):
+        part = groups[begin : begin + BATCH]
         scaled, there = _scaled(finite(table[begin : begin + BATCH]))
-        count = there @ member
         left = np.where(there, scaled - _moving_mean(scaled, there), 0.0)
-        between = ((left @ member) ** 2 / np.maximum(count, 1)).sum(axis=1)
+        between, kinds = np.zeros(len(left)), np.zeros(len(left))
+        for name in np.unique(part):
+            member = there & (part == name)
+            count = member.sum(axis=1)
+            between += np.where(member, left, 0.0).sum(axis=1) ** 2 / np.maximum(count, 1)
+            kinds += count > 0
         within = (left**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-        found[begin : begin + BATCH] = between > SEASONS * (names.size - 1) * within
+        found[begin : begin + BATCH] = (kinds > 1) & (between > SEASONS * (kinds - 1) * within)
     return found
 
 

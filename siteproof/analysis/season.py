@@ -1,7 +1,7 @@
 """What the calendar does to a series: a pattern of weekdays, of hours, of the year.
 
-Groups: the test of Kruskal and Wallis, J. Am. Stat. Assoc. 47 (1952), on what a running median
-leaves, so that a step between weeks is no pattern. The year: a sine of clipped values.
+Groups: the test of Kruskal and Wallis, J. Am. Stat. Assoc. 47 (1952), on what the level of each day
+or week leaves, so that a step between them is no pattern. The year: a sine of clipped values.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import erfc, inf, pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from siteproof.analysis.screen import of_pattern
+from siteproof.analysis.screen import of_pattern, row_medians
 from siteproof.analysis.spread import (
     CLIP,
     YEAR,
@@ -31,7 +31,7 @@ OFTEN = 4  # so many weeks, or days, a group must have been seen in
 YEARS = 1.9  # so long must a series be before a year is a pattern
 GAIN = 0.1  # of the variance around a line, which an annual sine must explain
 ALIKE = 0.7  # of the amplitude, by which the waves of the older and the newer half may differ
-BESIDE = 7  # values on each side in a running median
+ROUNDS = 6  # of turns and groups in turns
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     "January",
@@ -79,33 +79,44 @@ def season(times: ArrayLike, values: ArrayLike) -> Season | None:
     times: datetime64, or seconds; values that are not finite count as gaps.
     """
     seconds, known, order = timed(times, values)
-    found = of_groups(seconds, known) or annual(seconds, known)
-    return found.placed(order, np.size(values)) if found else None
+    found = [*of_groups(seconds, known), annual(seconds, known)]
+    return next((one.placed(order, np.size(values)) for one in found if one), None)
 
 
 def screen_seasons(times: ArrayLike, values: ArrayLike) -> NDArray[np.bool_]:
     """Which of many series may have a pattern of weekdays or hours, for `season` to confirm.
 
-    times: of all points, the same for each series. values: (series, points), NaN is a gap.
+    times, values: (series, points), NaN is a gap.
     """
-    moments = as_seconds(times)
-    known = np.flatnonzero(~np.isnan(moments))
-    table = np.asarray(values)[:, known]
-    _, weekday, _, hour = _groups(moments[known])
+    moments, table = np.asarray(times), np.asarray(values)
+    known = ~np.isnat(moments) if moments.dtype.kind == "M" else np.isfinite(moments)
+    seconds = np.where(known.ravel(), as_seconds(moments), 0.0).reshape(moments.shape)
+    table = np.where(known, table, np.nan)
+    _, weekday, _, hour = _groups(seconds)
     return of_pattern(weekday, table) | of_pattern(hour, table)
 
 
-def of_groups(seconds: Floats, values: Floats) -> Season | None:
-    """A pattern of weekdays or hours, the clearer one. Values by time, without gaps."""
+def of_groups(seconds: Floats, values: Floats) -> list[Season]:
+    """Patterns of weekdays and of hours, the clearer one first. Values by time, without gaps."""
     if values.size < FEWEST or np.ptp(values) == 0:
-        return None
-    left = values - _running_median(values)
+        return []
     days, weekday, weeks, hour = _groups(seconds)
-    found = [
-        _grouped("weekday", weekday, weeks, values, left, WEEKDAYS),
-        _grouped("hour of day", hour, days, values, left, tuple(f"{h:02d} h" for h in range(24))),
-    ]
-    return min((one for one in found if one), key=lambda one: one[0], default=(1.0, None))[1]
+    kinds = {
+        "weekday": (weekday, weeks, WEEKDAYS),
+        "hour of day": (hour, days, tuple(f"{h:02d} h" for h in range(24))),
+    }
+    found: list[Season] = []
+    left = values
+    while kinds:
+        seen = {name: _grouped(name, *kind, left, values) for name, kind in kinds.items()}
+        clear = {name: one for name, one in seen.items() if one}
+        if not clear:
+            break
+        name = min(clear, key=lambda name: clear[name][0])
+        del kinds[name]
+        found.append(clear[name][1])
+        left = left - found[-1].offsets
+    return found
 
 
 def _groups(seconds: Floats) -> tuple[Floats, NDArray[np.int64], Floats, NDArray[np.int64]]:
@@ -120,26 +131,66 @@ def _grouped(
     name: str,
     group: NDArray[np.int64],
     turn: Floats,
-    values: Floats,
-    left: Floats,
     words: tuple[str, ...],
+    left: Floats,
+    values: Floats,
 ) -> tuple[float, Season] | None:
-    """Whether groups differ that each came in OFTEN turns or more."""
+    """Whether groups differ that each came in OFTEN turns or more. left: without other patterns."""
     often = [g for g in np.unique(group) if np.unique(turn[group == g]).size >= OFTEN]
     inside = np.isin(group, often)
     if len(often) < 2:
         return None
-    middles = {int(g): float(np.median(left[group == g])) for g in often}
-    lowest, highest = min(middles, key=middles.__getitem__), max(middles, key=middles.__getitem__)
-    offsets = np.array([middles.get(int(g), 0.0) for g in group])
-    sd = robust_sd((left - offsets)[inside], float(np.abs(values).max()))
-    chance = _kruskal_wallis(left[inside], group[inside])
-    gap = middles[highest] - middles[lowest]
-    if chance > CHANCE or gap <= SEASON_SD * sd:
+    effects, rest, many = _polished(group[inside], turn[inside], left[inside])
+    if many.sum() < FEWEST:
         return None
+    sd = robust_sd(rest[many], float(np.abs(values).max()))
+    _, sizes = np.unique(turn[inside][many], return_counts=True)
+    kept = 1 - 1 / float(sizes.mean())  # of the scatter: the rest is in the levels of the turns
+    which = group[inside][many]
+    alike = np.array([effects[int(g)] for g in which])
+    chance = _kruskal_wallis(rest[many] + alike, which, kept)
+    lowest, highest = min(effects, key=effects.__getitem__), max(effects, key=effects.__getitem__)
+    gap = effects[highest] - effects[lowest]
+    if chance > CHANCE or gap <= SEASON_SD * sd / sqrt(kept):
+        return None
+    offsets = np.array([effects.get(int(g), 0.0) for g in group])
     return chance, _season(
-        name, words[lowest], words[highest], middles[lowest], middles[highest], values, offsets
+        name, words[lowest], words[highest], effects[lowest], effects[highest], values, offsets
     )
+
+
+def _polished(
+    group: NDArray[np.int64], turn: Floats, values: Floats
+) -> tuple[dict[int, float], Floats, NDArray[np.bool_]]:
+    """The effect of each group beside the level of each turn, so that no step is a pattern.
+
+    Median polish: Tukey, Exploratory Data Analysis (1977). With what is left of each value, and
+    whether its turn has other groups to compare it with.
+    """
+    names, which = np.unique(group, return_inverse=True)
+    turns, when = np.unique(turn, return_inverse=True)
+    pairs = np.unique(np.column_stack([when, which]), axis=0)
+    many = np.bincount(pairs[:, 0], minlength=turns.size)[when] > 1
+    effect, rest = np.zeros(names.size), values
+    for _ in range(ROUNDS):
+        level = _medians(when, values - effect[which], turns.size)
+        rest = values - level[when]
+        here = _medians(which[many], rest[many], names.size)
+        effect = np.where(np.isnan(here), 0.0, here)
+        if many.any():
+            effect -= np.median(effect[which[many]])
+    effects = {int(name): float(one) for name, one in zip(names, effect, strict=True)}
+    return effects, rest - effect[which], many
+
+
+def _medians(place: NDArray[np.intp], values: Floats, places: int) -> Floats:
+    """The median of the values at each place; NaN where there are none."""
+    order = np.argsort(place, kind="stable")
+    count = np.bincount(place, minlength=places)
+    begin = np.cumsum(count) - count
+    table = np.full((places, int(count.max(initial=1))), np.nan)
+    table[place[order], np.arange(place.size) - begin[place[order]]] = values[order]
+    return row_medians(table)
 
 
 def annual(seconds: Floats, values: Floats) -> Season | None:
@@ -198,16 +249,8 @@ def _season(
     return Season(name, lowest, highest, centre + low, centre + high, relative, offsets)
 
 
-def _running_median(values: Floats) -> Floats:
-    """Of each value and BESIDE on each side; at the ends of the first and of the last window."""
-    width = min(2 * BESIDE + 1, values.size)
-    windows = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
-    at = np.clip(np.arange(values.size) - width // 2, 0, windows.size - 1)
-    return windows[at]
-
-
-def _kruskal_wallis(values: Floats, group: NDArray[np.int64]) -> float:
-    """Chance that groups alike differ so much."""
+def _kruskal_wallis(values: Floats, group: NDArray[np.int64], kept: float) -> float:
+    """Chance that groups alike differ so much. kept: of the scatter, by the levels of turns."""
     from scipy.special import chdtrc
     from scipy.stats import rankdata  # half a second, which only those who ask should pay
 
@@ -219,4 +262,4 @@ def _kruskal_wallis(values: Floats, group: NDArray[np.int64]) -> float:
     if spread == 0:
         return 1.0
     h = float(np.sum(sizes * (sums / sizes - (n + 1) / 2) ** 2)) / spread
-    return float(chdtrc(sizes.size - 1, h))
+    return float(chdtrc(sizes.size - 1, h * kept))

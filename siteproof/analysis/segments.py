@@ -1,51 +1,128 @@
-"""A series cut into segments of one level each, by kernel change-point detection.
+"""A series cut into segments of one level each, and how certain each change of level is.
 
-Arlot, Celisse, Harchaoui, A Kernel Multiple Change-point Algorithm via Model Selection, JMLR 20
-(2019), as `ruptures` has it. Its kernel is bounded, so that an outlier counts once, however far off
-it is. A change point stays only if the medians around it differ by more than the scatter explains,
-also where neighbouring values resemble each other.
+Search: least squares with a penalty for each change point (Killick, Fearnhead, Eckley, J. Am. Stat.
+Assoc. 107, 2012), as `ruptures` has it; outliers are pulled in first, so that none makes a segment.
+Certainty: Welch's test (Biometrika 34, 1947) of two means of clipped values, in which each side has
+its own scatter, and which counts only as many values as are independent (`spread.long_run`). For
+few values, Chernoff's bound (Ann. Math. Stat. 23, 1952) of a sum of residuals stands beside it: a
+series that has outliers now and then has three in a row by chance.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from math import inf, log, pi, sqrt
+from math import exp, inf, sqrt
 
 import numpy as np
 
 from siteproof.analysis.screen import FEWEST, SHARE
-from siteproof.analysis.spread import SAME, Floats, robust_sd, variance_factor
+from siteproof.analysis.spread import (
+    CLIP,
+    SAME,
+    UNKNOWN,
+    Floats,
+    Usual,
+    clipped,
+    jumps,
+    long_run,
+    resolution,
+    robust_sd,
+    running_median,
+)
 
-LEAST = 5  # values in a segment
-ERRORS = 4.5  # standard errors of the medians' difference that a step must have …
-EFFECT = 1.2  # … and robust sd: below, a step hides in the scatter
-FLIPS = 4  # change points between the same two levels that are modes, not steps
+LEAST = 2  # values in a segment at the end; elsewhere …
+DIP = 3  # … and in one between two others
+STAIR = 5  # values of a level between a higher and a lower one; of fewer it is none
+LONGEST_DIP = 20  # values of an episode; what lasts longer is two steps
+ERRORS = 5.0  # standard errors that a change of level must have
+CHANCE = 0.02  # of so large a change anywhere in a series without one
+PENALTY = 12.0  # of a change point, in long-run variances: what is found has 3.5 standard errors
+BORROWED = 30  # values of the whole series that stand beside the own ones of a segment …
+SHORT = 60  # values, of which fewer may scatter little by chance
+NOISIER = 2.0  # … unless its own variance is so many times as large
+FLIPS = 5  # change points between the same two levels that are modes, not steps
 NEAR = 0.25  # of the distance of two levels: so near to one of them a segment is at it
 MOSTLY = 0.75  # of the segments and of the changes between them
 VALLEY = 1.9  # sum of the clusters' sd, by which they are apart; halves of normal noise: 1.3
-SAMPLE = 256  # values whose distances set the kernel's width
+BACK = 0.5  # of a dip's depth: levels before and after it that differ by less are one level
+EXACT = 1000  # of the range: the scatter of values that have none
+FAR = 1.2  # of a dip's depth: further off, a value says no more
+TILTS = np.geomspace(0.1, 100, 40)  # of Chernoff's bound, per depth
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of level. at: the first value after it.
+
+    end: of an episode, the first value that is as before again; None where it lasts.
+    before, after: means of clipped values. sd: scatter of one value around the levels.
+    errors: the change in standard errors. chance: of so large a one anywhere in a series without.
+    """
+
+    at: int
+    end: int | None
+    before: float
+    after: float
+    sd: float
+    errors: float
+    chance: float
+    n_before: int
+    n_after: int
 
 
 @dataclass(frozen=True)
 class Segments:
-    """Values without gaps, and where their level changes."""
+    """Values without gaps, and where their level changes. usual: of series of the same kind."""
 
     values: Floats
+    usual: Usual = UNKNOWN
 
     @cached_property
     def steps(self) -> list[int]:
         """The first index of each segment but the first; the weakest are given up one by one."""
-        found = change_points(self.values)
+        found = change_points(self.values, self.usual)
         while found:
-            parts, away, sd, factor = self._cut(found)
-            strength = [_strength(*two, sd, factor) for two in pairwise(parts)]
-            weakest = int(np.argmin(strength))
-            if strength[weakest] >= 1:
+            spans = [range(a, b) for a, b in pairwise([0, *found, self.values.size])]
+            tests = _Tests(self, [[span] for span in spans])
+            changes = [tests.change([left], [right]) for left, right in pairwise(spans)]
+            short = [len(left) < DIP or len(right) < DIP for left, right in pairwise(spans)]
+            if len(spans[-1]) == LEAST:
+                short[-1] = len(spans[-2]) < DIP
+            order = [
+                (not small and _certain(one), -one.chance, one.errors)
+                for one, small in zip(changes, short, strict=True)
+            ]
+            weak = _weaker_than_neighbours(order)
+            if not weak:
                 break
-            del found[weakest]
+            found = [place for at, place in enumerate(found) if at not in weak]
         return found
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """Steps and episodes, by their beginning."""
+        if not self.steps:
+            return []
+        levels = [[range(a, b)] for a, b in pairwise([0, *self.steps, self.values.size])]
+        tests = _Tests(self, levels)
+        found = []
+        while (at := tests.episode(levels)) is not None:
+            before, dip, after = levels[at - 1 : at + 2]
+            same = before + after
+            begin, end = dip[0].start, dip[-1].stop
+            found.append(replace(tests.change(same, dip), at=begin, end=end))
+            apart = _certain(tests.change(before, after))
+            levels[at - 1 : at + 2] = [before, after] if apart else [same]
+        begins = [level[0].start for level in levels]
+        for at in range(len(levels) - 2, 0, -1):
+            if sum(map(len, levels[at])) < STAIR:  # on the way from one level to the next
+                del levels[at], begins[at + 1]
+        for at, (left, right) in enumerate(pairwise(levels), 1):
+            found.append(replace(tests.change(left, right), at=begins[at]))
+        return sorted(found, key=lambda one: one.at)
 
     @cached_property
     def middles(self) -> Floats:
@@ -70,7 +147,8 @@ class Segments:
         near = off <= NEAR * (levels[1] - levels[0])
         if flips.sum() < FLIPS or min(flips.mean(), near.mean()) < MOSTLY:
             return None
-        return levels[0], levels[1]
+        up = np.repeat(high, np.diff([0, *self.steps, self.values.size])).mean()
+        return (levels[0], levels[1]) if SHARE <= up <= 1 - SHARE else None
 
     @cached_property
     def clusters(self) -> tuple[float, float] | None:
@@ -94,43 +172,157 @@ class Segments:
         centre = float(np.median(self.middles))
         return centre + float(np.median(parts[0])), centre + float(np.median(parts[1]))
 
-    def _cut(self, found: list[int]) -> tuple[list[Floats], Floats, float, float]:
-        parts = np.split(self.values, found)
-        away = np.concatenate([part - np.median(part) for part in parts])
-        sd = robust_sd(away, float(np.abs(self.values).max()))
-        return parts, away, sd, variance_factor(away, sd)
 
-
-def change_points(values: Floats) -> list[int]:
-    """What the search with penalty log n finds, unconfirmed."""
-    spread = float(np.ptp(values)) if values.size >= 2 * LEAST else 0.0
-    if spread <= SAME * float(np.abs(values).max(initial=0.0)):
+def change_points(values: Floats, usual: Usual) -> list[int]:
+    """What the search finds, unconfirmed."""
+    if values.size < 2 * LEAST or np.ptp(values) <= SAME * float(np.abs(values).max()):
         return []
-    scaled = (values - np.median(values)) / spread
+    sd, factor = jumps(values)
+    if sd == 0:
+        sd = float(np.ptp(values)) / EXACT
+    if values.size < SHORT and usual.noise:
+        factor = usual.factor
+    level = running_median(values)
+    pulled = (level + np.clip(values - level, -CLIP * sd, CLIP * sd) - np.median(values)) / sd
     from ruptures import KernelCPD  # half a second, which only those who search should pay
 
-    search = KernelCPD("rbf", min_size=LEAST, params={"gamma": _gamma(scaled)})
-    found: list[int] = search.fit(scaled[:, None]).predict(pen=log(values.size))
-    return found[:-1]
+    search = KernelCPD("linear", min_size=LEAST).fit(pulled[:, None])
+    return [int(at) for at in search.predict(pen=PENALTY * factor)[:-1]]
 
 
-def standard_errors(change: float, sd: float, factor: float, before: int, after: int) -> float:
-    """How many standard errors a difference of two medians is. factor: see variance_factor."""
-    if sd == 0:
-        return inf if change else 0.0
-    return abs(change) / (sd * sqrt(factor * pi / 2 * (1 / before + 1 / after)))
+Level = Sequence[range]  # the values of one level: before an episode, and after it
 
 
-def _gamma(scaled: Floats) -> float:
-    """1 / median squared distance of pairs; the mean's where most values are equal."""
-    few = scaled[:: -(-scaled.size // SAMPLE)]
-    distances = np.square(few[:, None] - few[None, :])[np.triu_indices(few.size, 1)]
-    middle = float(np.median(distances))
-    return 1 / max(middle if middle > SAME else float(np.mean(distances)), SAME)
+@dataclass(frozen=True)
+class _Side:
+    """What is known of the values of one level. variance: of one value."""
+
+    values: Floats
+    mean: float
+    variance: float
+    freedom: float
 
 
-def _strength(before: Floats, after: Floats, sd: float, factor: float) -> float:
-    """1 or more for a step: by the weaker of its two tests."""
-    change = float(np.median(after) - np.median(before))
-    errors = standard_errors(change, sd, factor, before.size, after.size)
-    return min(errors / ERRORS, abs(change) / sd / EFFECT if sd else errors)
+class _Tests:
+    """Tests of neighbouring levels of one series, with what all of it says about its scatter."""
+
+    def __init__(self, segments: Segments, levels: Sequence[Level]) -> None:
+        self._values = values = segments.values
+        usual = segments.usual
+        parts = [self._of(level) for level in levels]
+        away = np.empty(values.size)
+        for level, part in zip(levels, parts, strict=True):
+            rest = part - np.median(part)
+            begin = 0
+            for span in level:
+                away[span.start : span.stop] = rest[begin : begin + len(span)]
+                begin += len(span)
+        self._away = away
+        self._sd = robust_sd(away, float(np.abs(values).max(initial=0.0)))
+        pulled = np.clip(away, -CLIP * self._sd, CLIP * self._sd)
+        self._grain = resolution(away) ** 2 / 12
+        self._free = max(1, values.size - len(levels))
+        self._variance = float(pulled @ pulled) / self._free
+        if values.size < SHORT and usual.noise:
+            others = (usual.noise * float(np.median(values))) ** 2
+            self._free += BORROWED if self._variance <= NOISIER * others else 0
+            self._variance = max(self._variance, others)
+        self._factor = usual.factor
+        if values.size >= SHORT or not usual.noise:
+            self._factor = max(usual.factor, long_run(away, self._sd, len(levels)))
+        self._wild = usual.wild or 0.5 / values.size
+
+    def _of(self, level: Level) -> Floats:
+        return np.concatenate([self._values[span.start : span.stop] for span in level])
+
+    def _side(self, level: Level) -> _Side:
+        part = self._of(level)
+        mean, variance = clipped(part, self._sd)
+        own = part.size - 1
+        noisier = part.size >= 2 * DIP and variance > NOISIER * self._variance
+        free = 0.0 if noisier else min(float(BORROWED), self._free)
+        both = (free * self._variance + own * variance) / (free + own)
+        return _Side(part, mean, max(both, self._grain), min(free + own, self._free))
+
+    def change(self, before: Level, after: Level) -> Change:
+        """The change from one level to the next."""
+        left, right = self._side(before), self._side(after)
+        errors, free = _welch(left, right, self._factor)
+        chance = _tail(errors, free)
+        few = min(left, right, key=lambda side: side.values.size)
+        if errors > 0 and few.values.size <= LONGEST_DIP:
+            other = right if few is left else left
+            spans = before if few is left else after
+            chance = max(chance, self._bound(spans, few, other.mean))
+        return Change(
+            after[0].start,
+            None,
+            left.mean,
+            right.mean,
+            sqrt(max(self._variance, self._grain)),
+            errors,
+            min(1.0, self._values.size * chance),
+            left.values.size,
+            right.values.size,
+        )
+
+    def _bound(self, spans: Level, few: _Side, level: float) -> float:
+        """Chernoff's bound of the chance that so many residuals have such a mean."""
+        depth = few.mean - level
+        others = np.ones(self._away.size, dtype=bool)
+        for span in spans:
+            others[span.start : span.stop] = False
+        if not depth or not others.any():
+            return 0.0
+        z = np.clip(self._away[others] / depth, -FAR, FAR)
+        mean = float(np.clip((few.values - level) / depth, -FAR, FAR).mean())
+        others_do = np.exp(np.outer(TILTS, z)).mean(axis=1)
+        wild = np.exp(TILTS)  # as outliers may be so rare that this series shows none
+        rate = TILTS * mean - np.log((1 - self._wild) * others_do + self._wild * wild)
+        return exp(-max(0.0, float(rate.max())) * few.values.size / sqrt(self._factor))
+
+    def episode(self, levels: Sequence[Level]) -> int | None:
+        """The shortest dip or burst between two levels that are alike, and have more values."""
+        sizes = [sum(map(len, level)) for level in levels]
+        means = [self._side(level).mean for level in levels]
+        found = []
+        for at in range(1, len(levels) - 1):
+            edges = means[at] - means[at - 1], means[at] - means[at + 1]
+            alike = abs(edges[0] - edges[1]) <= BACK * min(map(abs, edges))
+            mostly = sizes[at] <= min(LONGEST_DIP, sizes[at - 1] + sizes[at + 1])
+            if edges[0] * edges[1] > 0 and alike and mostly:
+                found.append((sizes[at], at))
+        return min(found)[1] if found else None
+
+
+def _weaker_than_neighbours(order: Sequence[tuple[bool, float, float]]) -> set[int]:
+    """Those that are not certain, but no two beside each other: without one the other may be."""
+    weak: set[int] = set()
+    for at in sorted(range(len(order)), key=order.__getitem__):
+        if not order[at][0] and not {at - 1, at + 1} & weak:
+            weak.add(at)
+    return weak
+
+
+def _certain(one: Change) -> bool:
+    return one.errors >= ERRORS and one.chance <= CHANCE
+
+
+def _welch(left: _Side, right: _Side, factor: float) -> tuple[float, float]:
+    """Standard errors of a difference of means, and its degrees of freedom."""
+    parts = [(side.variance / side.values.size, side.freedom) for side in (left, right)]
+    total = sum(part for part, _ in parts)
+    gap = abs(right.mean - left.mean)
+    if total == 0:
+        return (inf if gap else 0.0), 1.0
+    free = total**2 / sum(part**2 / own for part, own in parts)
+    return gap / sqrt(factor * total), free
+
+
+def _tail(errors: float, free: float) -> float:
+    """Chance of a difference of so many standard errors, to either side."""
+    if errors == inf:
+        return 0.0
+    from scipy.special import stdtr  # as late as ruptures
+
+    return 2 * float(stdtr(free, -errors))

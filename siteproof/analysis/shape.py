@@ -7,7 +7,8 @@ Laplace's distribution, in which an outlier weighs little).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
@@ -15,11 +16,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from siteproof.analysis import season as calendar
 from siteproof.analysis.drift import Drift, may_drift, slope
-from siteproof.analysis.screen import of_modes, screen
 from siteproof.analysis.season import Season
-from siteproof.analysis.segments import LEAST, Segments
-from siteproof.analysis.spread import CLIP, SAME, YEAR, Floats, robust_sd, timed, variance_factor
+from siteproof.analysis.segments import Change, Segments
+from siteproof.analysis.spread import (
+    CLIP,
+    SAME,
+    UNKNOWN,
+    YEAR,
+    Floats,
+    Usual,
+    robust_sd,
+    timed,
+    variance_factor,
+)
 
+FEW = 10  # values, of which fewer show nothing but steps
+SCATTERED = 15  # values on each side of a change of the scatter …
+TIMES = 1.8  # … by which it is larger or smaller
 LONGEST = 1000  # the newest values that are searched: memory and time are quadratic
 ROUNDS = 3  # in which steps and slope are sought in turns
 STEP, LINE, SINE = 2, 1, 2  # parameters: place and height, slope, two amplitudes
@@ -27,17 +40,25 @@ STEP, LINE, SINE = 2, 1, 2  # parameters: place and height, slope, two amplitude
 
 @dataclass(frozen=True)
 class Shape:
-    """steps: index of the first value after each. left_out: the oldest values, not searched.
+    """changes: steps and episodes. left_out: the oldest values, not searched.
 
+    scatter: changes of the scatter of a run, where its level may be as it was.
+    seasons: the clearest first. level: the values without them, 0 in a gap.
     modes: two levels, if the series flips between them: for days, then these flips are no steps; or
     from run to run, in addition to the steps that both levels make together.
     """
 
-    steps: list[int]
+    changes: list[Change]
     drift: Drift | None
-    season: Season | None
+    seasons: list[Season]
     modes: tuple[float, float] | None
     left_out: int
+    scatter: list[Change]
+
+    @property
+    def steps(self) -> list[int]:
+        """The first value after each step, and of and after each episode."""
+        return sorted({at for one in self.changes for at in (one.at, one.end) if at is not None})
 
 
 @dataclass(frozen=True)
@@ -61,64 +82,87 @@ class _Candidate:
         return variance_factor(away, robust_sd(away, float(np.abs(self.segments.values).max())))
 
 
-def screen_all(times: ArrayLike, values: ArrayLike) -> NDArray[np.bool_]:
-    """Which of many series have anything to `explain`: steps, drift, season or modes.
-
-    times: of all points, the same for each series. values: (series, points), NaN is a gap.
-    """
-    return screen(values) | calendar.screen_seasons(times, values) | of_modes(values)
-
-
-def explain(times: ArrayLike | None, values: ArrayLike) -> Shape:
+def explain(times: ArrayLike | None, values: ArrayLike, usual: Usual = UNKNOWN) -> Shape:
     """The explanation that fits best. values that are not finite are gaps.
 
     times: seconds, datetime64 or datetimes; None: evenly spaced, and no season is sought.
+    usual: what series of the same kind do.
     """
     some = np.arange(np.size(values), dtype=float) if times is None else times
     seconds, known, order = timed(some, values)
     left_out = max(0, known.size - LONGEST)
     seconds, known, order = seconds[left_out:], known[left_out:], order[left_out:]
-    week = None if times is None else calendar.of_groups(seconds, known)
-    level = known - week.offsets if week else known
-    best = _best(seconds, level, times is not None)
-    pattern = week or best.season
-    steps = [] if best.segments.modes else [int(order[at]) for at in best.segments.steps]
+    seasons = [] if times is None else calendar.of_groups(seconds, known)
+    level = known - sum((one.offsets for one in seasons), np.zeros(known.size))
+    best = _best(seconds, level, times is not None, usual)
+    if best.season and not seasons:
+        seasons = [best.season]
+    modes = best.segments.modes or best.segments.clusters
     return Shape(
-        steps,
+        [] if best.segments.modes else _placed(best.segments.changes, order),
         best.drift,
-        pattern.placed(order, np.size(values)) if pattern else None,
-        best.segments.modes or best.segments.clusters,
+        [one.placed(order, np.size(values)) for one in seasons],
+        modes,
         left_out,
+        [] if modes else _placed(_of_scatter(best.segments), order),
     )
 
 
-def _best(seconds: Floats, level: Floats, dated: bool) -> _Candidate:
+def _placed(changes: Sequence[Change], order: NDArray[np.intp]) -> list[Change]:
+    """With the places of the values among all that were given."""
+    return [
+        replace(one, at=int(order[one.at]), end=None if one.end is None else int(order[one.end]))
+        for one in changes
+    ]
+
+
+def _of_scatter(segments: Segments) -> list[Change]:
+    """Where runs begin to scatter far more, or far less, around their level, for good.
+
+    The search for steps in the distances of the values from their levels: as the test of Levene
+    (1960) with the medians of Brown and Forsythe, J. Am. Stat. Assoc. 69 (1974).
+    """
+    if segments.values.size < 2 * SCATTERED:
+        return []
+    away = np.abs(segments.away)
+    sd = robust_sd(away, float(np.abs(segments.values).max()))
+    plain = replace(segments.usual, noise=0.0)
+    return [
+        one
+        for one in Segments(np.minimum(away, CLIP**2 * sd), plain).changes
+        if one.end is None
+        and min(one.n_before, one.n_after) >= SCATTERED
+        and max(one.before, one.after) >= TIMES * min(one.before, one.after)
+    ]
+
+
+def _best(seconds: Floats, level: Floats, dated: bool, usual: Usual) -> _Candidate:
     """Steps alone, with a line, with a sine of a year."""
-    plain = _Candidate(Segments(level), 1)
-    if level.size < 2 * LEAST:
+    plain = _Candidate(Segments(level, usual), 1)
+    if level.size < FEW:
         return plain
     limit = CLIP * robust_sd(plain.segments.away, float(np.abs(level).max()))
     if limit == 0:
         return plain
     starts = [plain.segments.steps] if plain.segments.steps else []
     starts += [[]] if may_drift(level) else []
-    lines = [_with_line(seconds, level, steps) for steps in starts]
+    lines = [_with_line(seconds, level, steps, usual) for steps in starts]
     candidates = [plain, *(line for line in lines if line)]
     if dated and (sine := calendar.annual(seconds, level)):
-        rest = Segments(level - sine.offsets)
+        rest = Segments(level - sine.offsets, usual)
         candidates.append(_Candidate(rest, 1 + SINE, season=sine))
     count = level.size / min(one.repeats() for one in candidates)
     return min(candidates, key=lambda one: one.score(limit, count))
 
 
-def _with_line(seconds: Floats, level: Floats, steps: list[int]) -> _Candidate | None:
+def _with_line(seconds: Floats, level: Floats, steps: list[int], usual: Usual) -> _Candidate | None:
     """Steps and a slope that all segments share, if there is one; begun with these steps."""
     years = (seconds - seconds[0]) / YEAR
     for _ in range(ROUNDS):
-        drift = slope(seconds, level, steps)
+        drift = slope(seconds, level, steps, usual.factor)
         if not drift.significant:
             return None
-        segments = Segments(level - drift.per_year * years)
+        segments = Segments(level - drift.per_year * years, usual)
         if segments.steps == steps:
             break
         steps = segments.steps

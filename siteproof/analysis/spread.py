@@ -7,6 +7,10 @@ then the mean absolute deviation stands in (Iglewicz and Hoaglin, How to Detect 
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
+from math import sqrt
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,6 +23,10 @@ YEAR = 365.2425 * 86400.0  # seconds
 SAME = 1e-9  # of the largest value: closer than that, values differ by arithmetic only
 LARGEST = 1e60  # of figures; their squares and differences are numbers, too
 CLIP = 6.0  # robust sd: beyond that, a larger distance counts no more
+WILD = 5.0  # sd from both neighbours: a value that is far off alone
+TIGHT = 3.5  # robust sd at which values are clipped for a mean
+BESIDE = 7  # values on each side in a running median
+FEW_LAGS = 4  # values twice of which show no autocorrelation, nor a scatter of their own
 MAX_MEMORY = 0.8  # autocorrelation above which a series wanders, and no factor mends that
 
 
@@ -70,6 +78,52 @@ def robust_sd(deviations: Floats, size: float) -> float:
     return sd if sd > SAME * size else 0.0
 
 
+@dataclass(frozen=True)
+class Usual:
+    """What series of one kind usually do, as one of them may be too short to show it.
+
+    noise: robust sd from run to run, as a share of the level. factor: see `variance_factor`.
+    wild: share of the values that are far off alone.
+    """
+
+    noise: float = 0.0
+    factor: float = 1.0
+    wild: float = 0.0
+
+
+UNKNOWN = Usual()
+
+
+def usual(table: Floats) -> Usual:
+    """What the rows of a table usually do. table: (series, points), NaN is a gap.
+
+    Differences of neighbours, so that no step disturbs it: see `jumps`.
+    """
+    one, two = table[:, 1:] - table[:, :-1], table[:, 2:] - table[:, :-2]
+    count = int((~np.isnan(table)).sum())
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # rows without values
+        sds = [MAD_TO_SIGMA * np.nanmedian(np.abs(part), axis=1) for part in (one, two)]
+        level = np.abs(np.nanmedian(table, axis=1))
+    rows = np.flatnonzero((sds[0] > SAME * level) & (sds[1] > 0) & (level > 0))
+    if not rows.size:
+        return Usual(wild=0.5 / (count + 1))
+    squares = [
+        float(
+            np.nanmean(np.square(np.clip(part[rows] / sd[rows, None], -TIGHT, TIGHT)), axis=1)
+            @ np.square(sd[rows] / sds[0][rows])
+        )
+        for part, sd in zip((one, two), sds, strict=True)
+    ]
+    r = min(max(squares[1] / squares[0] - 1, 0.0), MAX_MEMORY)
+    sd = sds[0] / sqrt(2 * (1 - r))
+    left, right = one[:, :-1], -one[:, 1:]
+    alone = np.minimum(np.abs(left), np.abs(right)) > WILD * sd[:, None]
+    wild = int((alone & (left * right > 0)).sum())
+    return Usual(
+        float(np.median(sd[rows] / level[rows])), (1 + r) / (1 - r), (wild + 0.5) / (count + 1)
+    )
+
+
 def variance_factor(deviations: Floats, sd: float) -> float:
     """How many times the variance of a mean exceeds that of independent values, 1 or more.
 
@@ -79,5 +133,78 @@ def variance_factor(deviations: Floats, sd: float) -> float:
         return 1.0
     z = np.clip(deviations / sd, -CLIP, CLIP)
     r = float(np.dot(z[1:], z[:-1]) / np.dot(z, z))
+    return _of_neighbours(r)
+
+
+def _of_neighbours(r: float) -> float:
     r = min(max(r, 0.0), MAX_MEMORY)
     return (1 + r) / (1 - r)
+
+
+def long_run(deviations: Floats, sd: float, levels: int = 1) -> float:
+    """As `variance_factor`, also where values resemble each other over more than neighbours.
+
+    The larger of that of AR(1), and of Bartlett's weights up to the cube root of the number of
+    values: Newey and West, Econometrica 55 (1987). levels: that were taken out; each has taken some
+    of the autocorrelation with it: Marriott and Pope, Biometrika 41 (1954).
+    """
+    n = deviations.size
+    if sd <= 0 or n < 2 * FEW_LAGS:
+        return 1.0
+    z = np.clip(deviations / sd, -CLIP, CLIP)
+    square = float(z @ z)
+    if square == 0:
+        return 1.0
+    lags = np.arange(1, 1 + max(1, int(n ** (1 / 3))))
+    r = np.array([float(z[lag:] @ z[:-lag]) / square for lag in lags])
+    r += levels * (1 + 3 * max(float(r[0]), 0.0)) / n
+    bartlett = 1 + 2 * float((1 - lags / (lags.size + 1)) @ r)
+    return max(_of_neighbours(float(r[0])), min(bartlett, _of_neighbours(1.0)))
+
+
+def jumps(values: Floats) -> tuple[float, float]:
+    """Scatter of a value, and the factor of `variance_factor`, whatever steps there are; 0 where
+    most neighbours are equal, and no value stands alone.
+
+    From the differences of neighbours and of neighbours but one: Chakar, Lebarbier, Levy-Leduc and
+    Robin, Bernoulli 23 (2017), with clipped squares in place of medians.
+    """
+    size = float(np.abs(values).max(initial=0.0))
+    one, two = (_square(values[lag:] - values[:-lag], size) for lag in (1, 2))
+    if 2 * np.count_nonzero(np.abs(np.diff(values)) > SAME * size) < values.size:
+        return robust_sd(values - running_median(values, FEW_LAGS // 2), size), 1.0
+    r = min(max(two / one - 1 - 1 / sqrt(values.size), 0.0), MAX_MEMORY)
+    return sqrt(one / (2 * (1 - r))), (1 + r) / (1 - r)
+
+
+def _square(differences: Floats, size: float) -> float:
+    """The mean square of differences, of which the few large ones are clipped."""
+    sd = robust_sd(differences, size)
+    return float(np.mean(np.square(np.clip(differences, -TIGHT * sd, TIGHT * sd))))
+
+
+def clipped(values: Floats, typical: float) -> tuple[float, float]:
+    """Mean and variance of values, clipped at TIGHT sd around their median.
+
+    Huber, Ann. Math. Stat. 35 (1964), one step. typical: sd where so few values show none.
+    """
+    middle = float(np.median(values))
+    sd = robust_sd(values - middle, abs(middle)) if values.size >= 2 * FEW_LAGS else typical
+    inside = np.clip(values, middle - TIGHT * sd, middle + TIGHT * sd)
+    return float(inside.mean()), float(inside.var(ddof=1)) if values.size > 1 else 0.0
+
+
+def resolution(values: Floats) -> float:
+    """The smallest difference of values that are coarse, for they have few digits; else 0."""
+    different = np.unique(values)
+    if different.size < 2 or 2 * different.size > values.size:
+        return 0.0
+    return float(np.diff(different).min())
+
+
+def running_median(values: Floats, beside: int = BESIDE) -> Floats:
+    """Of each value and so many on each side; at the ends of the first and of the last window."""
+    width = min(2 * beside + 1, values.size)
+    windows = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
+    at = np.clip(np.arange(values.size) - width // 2, 0, windows.size - 1)
+    return windows[at]

@@ -1,100 +1,97 @@
-"""Steps in a series of runs: since when is it another level, and is that worth an alert?
+"""What is told of a change of level: how large it is, how sure, and whether it is a unit's factor.
 
-Two stages, as 10,000 nodes have 200,000 series: `screen.screen` looks at all of them at once, and
-`shape.explain` confirms what it flags. Control limits and the new control region after a confirmed
-change are XDMoD's idea, with median and MAD instead of mean and standard deviation.
+Whether there is one, `segments` decides; a fleet's page is told of by `told`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, log
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from siteproof.analysis.segments import LEAST, standard_errors
-from siteproof.analysis.spread import SAME, finite, robust_sd, variance_factor
+from siteproof.analysis.segments import Change
 
-MIN_RELATIVE = 0.02  # a smaller step is worth no alert
-MIN_SD = 3.0  # nor one of fewer robust sd
-CONTROL_SD = 3.0  # limits of control around the median
-LAST, OUTSIDE = 3, 2  # two of the last three runs outside, on one side: out of control
+MIN_RELATIVE = 0.02  # a smaller change is worth no alert
+FALSE = 0.05  # of what a page tells: the expected share that is wrong
+UNITS = (1000.0, 1024.0, 1024**2 / 1000**2)  # k and Ki, M and Mi: factors of a mistaken unit
+SAME_FACTOR = 0.002  # of a change from a unit's factor, or three of its standard errors …
+CLEAR = 0.02  # … which may be so many at most
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step. before, after: medians. relative: of before, signed. robust_sd: around the levels.
+    """One change. before, after: levels. relative: of before, signed.
 
-    confidence: in words, of the share of a series without a step that would not look like this.
+    severity: the change in units of the scatter of one run; 0 where there is none.
+    chance: of so large a change anywhere in a series without one. error: of `relative`.
     """
 
     before: float
     after: float
     relative: float
-    robust_sd: float
+    severity: float
     n_before: int
     n_after: int
-    confidence: str
+    chance: float
+    error: float = 0.0
+    confidence: str = ""
+
+    @property
+    def unit_factor(self) -> float:
+        """The factor between two units that explains the change, or 0."""
+        if self.before == 0 or self.after / self.before <= 0:
+            return 0.0
+        ratio, near = self.after / self.before, max(SAME_FACTOR, 3 * self.error)
+        for factor in (*UNITS, *(1 / unit for unit in UNITS)):
+            wide = max(factor, 1 / factor) > 2
+            off = abs(log(ratio / factor))
+            if off <= (CLEAR / 2 if wide else near) and (wide or near <= CLEAR / 4):
+                return factor
+        return 0.0
 
 
-def describe(
-    values: ArrayLike, index: int, before_from: int = 0, after_to: int | None = None
-) -> Step:
-    """The step at `index`: of the values from `before_from`, up to but without `after_to`."""
-    array = finite(values).ravel()
-    sides = [part[~np.isnan(part)] for part in (array[before_from:index], array[index:after_to])]
-    if not all(part.size for part in sides):
-        raise ValueError("a step has values on both sides")
-    before, after = middles = [float(np.median(part)) for part in sides]
-    away = np.concatenate([part - mid for part, mid in zip(sides, middles, strict=True)])
-    sd = robust_sd(away, max(abs(before), abs(after)))
-    left, right = (part.size for part in sides)
-    errors = standard_errors(after - before, sd, variance_factor(away, sd), left, right)
+def of(change: Change) -> Step:
+    """A change of level as a step."""
+    size = abs(change.after - change.before)
+    relative = share(change.before, change.after)
     return Step(
-        before, after, _relative(before, after), sd, left, right, _confidence(errors, left + right)
+        change.before,
+        change.after,
+        relative,
+        size / change.sd if change.sd else 0.0,
+        change.n_before,
+        change.n_after,
+        change.chance,
+        abs(relative) / change.errors if change.errors else 0.0,
+        confidence(change.chance),
     )
 
 
-def worth_an_alert(step: Step) -> bool:
-    """Whether a step is large enough: 2 %, and 3 robust sd. Provisional ones are, too."""
-    least = MIN_SD * step.robust_sd / abs(step.before) if step.before else 0.0
-    return step.before != step.after and abs(step.relative) >= max(MIN_RELATIVE, least)
-
-
-def out_of_control(
-    values: ArrayLike, region: slice | Sequence[int] | NDArray[np.intp]
-) -> list[int]:
-    """Those of the last three runs that are outside, if they are two or more, on one side.
-
-    region: the control region, as an index into values; outside is beyond its median -+ 3 robust
-    sd. Empty if it has fewer than five values.
-    """
-    array = finite(values).ravel()
-    control = array[region]
-    control = control[~np.isnan(control)]
-    if control.size < LEAST:
-        return []
-    centre = float(np.median(control))
-    limit = CONTROL_SD * robust_sd(control - centre, abs(centre)) + SAME * abs(centre)
-    last = np.flatnonzero(~np.isnan(array))[-LAST:]
-    for side in (1, -1):
-        outside = [int(at) for at in last if side * (array[at] - centre) > limit]
-        if len(outside) >= OUTSIDE:
-            return outside
-    return []
-
-
-def _relative(before: float, after: float) -> float:
+def share(before: float, after: float) -> float:
+    """A change as a share of what was before, signed."""
     if before == after:
         return 0.0
     return (after - before) / abs(before) if before else (inf if after > before else -inf)
 
 
-def _confidence(errors: float, places: int) -> str:
-    """Chance that one of so many places looks like that by chance, in words."""
-    from scipy.special import stdtr  # as late as ruptures
-
-    chance = min(1.0, 2 * places * float(stdtr(max(1, places - 2), -errors)))
+def confidence(chance: float) -> str:
+    """In words, the share of series without a change that do not look like this."""
     return "above 99.9 %" if chance < 0.001 else f"{1 - chance:.1%}".replace("%", " %")
+
+
+def told(chances: Sequence[float], series: int) -> NDArray[np.bool_]:
+    """Which of the changes found in so many series are told, so that 5 % of them are false at most.
+
+    chances: of each change, for its series. Of a page without any change, 1 in 20 tells one.
+    Benjamini and Yekutieli, Ann. Stat. 29 (2001), for tests that depend on each other in any way.
+    """
+    if not chances:
+        return np.zeros(0, dtype=bool)
+    from scipy.stats import false_discovery_control  # as late as ruptures
+
+    page = np.ones(max(series, len(chances)))
+    page[: len(chances)] = np.clip(chances, 0, 1)
+    return np.asarray(false_discovery_control(page, method="by")[: len(chances)] <= FALSE)

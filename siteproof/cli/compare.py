@@ -34,6 +34,7 @@ COLOURS = {
     Effect.SAME: "dim",
 }
 MAX_WORST = 3  # nodes of a row
+MAX_PAIRS = 5  # of the last line
 MAX_LINES = 40  # of changes; --json has all of them
 
 
@@ -145,7 +146,12 @@ def _last_line(result: Comparison) -> str:
     counts = {change: sum(r.change.effect is change for r in result.rows) for change in Effect}
     shown = ", ".join(f"{n} {change}" for change, n in counts.items() if n)
     nodes = sorted({node for row in result.rows for node, _ in row.worst})
-    fell = f"; fell by themselves: {nodesets.of(nodes)}" if nodes else ""
+    pairs = [name for name in nodes if ">" in name]
+    alone = [str(nodesets.of(set(nodes) - set(pairs)))] if len(nodes) > len(pairs) else []
+    alone += pairs[:MAX_PAIRS] + (
+        [f"{len(pairs) - MAX_PAIRS} more pairs"] * (len(pairs) > MAX_PAIRS)
+    )
+    fell = f"; fell by themselves: {', '.join(alone)}" if alone else ""
     return f"from A to B: {shown}{fell}"
 
 

@@ -31,7 +31,8 @@ WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is ba
 STAR = 41  # nodes of a star that is shown whole: a line a client
 MAX_PAIRS_LISTED = 20  # bad ones, the worst first
 FEW = 5  # pairs whose directions differ, and pairs without a value, that are named
-BAD = "*"
+MARKS = {made.BAD: "*", made.TOO_FEW: "~"}  # behind a value
+STYLES = {made.BAD: "bold red", made.TOO_FEW: "blue"}
 
 
 @click.command()
@@ -102,6 +103,7 @@ def _plain(one: Matrix) -> dict[str, object]:
                 "to": pair[1],
                 "value": one.values.get(pair),
                 "bad": pair in one.blame.bad,
+                "state": one.state(pair),
             }
             for pair in pairs
         ],
@@ -111,9 +113,13 @@ def _plain(one: Matrix) -> dict[str, object]:
 def _exit_code(matrices: Sequence[Matrix]) -> ExitCode:
     if any(m.blame.bad or m.blame.culprits for m in matrices):
         return ExitCode.FAIL
-    if not matrices or any(m.missing or not m.decided for m in matrices):
+    if not matrices or any(m.missing or not m.decided or _too_few(m) for m in matrices):
         return ExitCode.INCOMPLETE
     return ExitCode.PASS
+
+
+def _too_few(one: Matrix) -> bool:
+    return any(one.state(pair) == made.TOO_FEW for pair in one.values)
 
 
 def answer(one: Matrix) -> str:
@@ -124,10 +130,13 @@ def answer(one: Matrix) -> str:
     nodes, links = [str(c) for c in one.blame.culprits], one.blame.alone
     if len(links) > FEW:
         links = [*links[:FEW], f"{len(links) - FEW} more"]
-    parts = (["explained by: " + ", ".join(nodes)] if nodes else []) + (
+    parts = [sentence(block) for block in made.blocks(one)]
+    parts += (["explained by: " + ", ".join(nodes)] if nodes else []) + (
         [f"bad pairs that no node explains: {', '.join(links)}"] if links else []
     )
     tail = f"; {count(len(one.missing), 'pair')} without a value" if one.missing else ""
+    if not parts and _too_few(one):
+        parts = [f"{count(len(one.values), 'pair')}, too few to judge without a bound"]
     return head + ("; ".join(parts) or "no bad pair") + tail
 
 
@@ -189,8 +198,8 @@ def _cell(one: Matrix, pair: Pair) -> Text:
     if pair in one.failed:
         return Text(one.failed[pair].status, style="bold red")
     if pair in one.values:
-        bad = pair in one.blame.bad
-        return Text(f"{one.values[pair]:.4g}{BAD if bad else ''}", style="bold red" if bad else "")
+        state = one.state(pair)
+        return Text(f"{one.values[pair]:.4g}{MARKS.get(state, '')}", style=STYLES.get(state, ""))
     return Text("?" if pair in one.missing else "", style="yellow")
 
 

@@ -50,9 +50,10 @@ def trend(
 ) -> None:
     """Show what changed in the history of every metric and node, and what else changed then.
 
-    A step is at least 2 % and three times the typical scatter. A change of the whole fleet is shown
-    once. Exit code 0: nothing got worse; 1: something did, and nobody has acknowledged it; 3:
-    nothing is proven to be worse, but something is provisional, or the history is too short.
+    A change is at least 2 %, and certain: five standard errors of the levels before and after it.
+    What lasted up to 20 runs is an episode. A change of the whole fleet is shown once. Exit code 0:
+    nothing got worse; 1: something did, and nobody has acknowledged it; 3: nothing is proven to be
+    worse, but something is provisional, or the history is too short.
 
     \b
     siteproof trend --since 30d

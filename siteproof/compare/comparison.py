@@ -20,6 +20,7 @@ from siteproof.analysis.before_after import Change, Effect
 from siteproof.compare import changes
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.pair_units import PEER, of_pairs
 from siteproof.record.samples import Sample
 from siteproof.record.series import SWEEP, JobValue, Series, comparable
 from siteproof.sites import Metric, Site
@@ -38,7 +39,7 @@ class Row:
     unit: str
     change: Change
     nodes: NodeSet
-    worst: Sequence[tuple[str, float]] = ()
+    worst: Sequence[tuple[str, float | None]] = ()
     of_a_point: bool = False  # of a sweep, of which there are many
 
 
@@ -63,10 +64,43 @@ def compare(site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path
             {k: v for k, v in side.items() if Place.of(k) == name} for side in (first, second)
         )
         _place(site, name, one, other, found)
+    found.rows[:] = _with_pairs(site, found.rows, _of_pairs(site, a), _of_pairs(site, b))
     found.rows.extend(_maxima(site, first, second))
     found.rows.sort(key=lambda r: (list(Effect).index(r.change.effect), r.name, r.role))
     found.changed.extend(changes.between(a, b, perflogs))
     return found
+
+
+def _of_pairs(site: Site, samples: Sequence[Sample]) -> dict[tuple[str, str], dict[str, float]]:
+    """The median of each pair, in the catalogue's unit, by metric with dimensions and by role."""
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for sample in samples:
+        role, metric = site.role_of(sample.node), site.catalogue.get(sample.metric)
+        if not (role and metric and sample.status == "ok" and of_pairs(sample)):
+            continue
+        if series.is_number(metric):
+            place = series.of_sample(sample, role).name, role
+            value = float(units.convert(sample.number, sample.unit, metric.unit))
+            pair = f"{sample.node}>{sample.dims[PEER]}"
+            found.setdefault(place, {}).setdefault(pair, []).append(value)
+    return {
+        place: {pair: median(values) for pair, values in of_place.items()}
+        for place, of_place in found.items()
+    }
+
+
+def _with_pairs(
+    site: Site,
+    rows: Sequence[Row],
+    a: Mapping[tuple[str, str], Mapping[str, float]],
+    b: Mapping[tuple[str, str], Mapping[str, float]],
+) -> Iterator[Row]:
+    """Rows with the pairs that fell by themselves: a node's median over its peers hides them."""
+    for row in rows:
+        place, metric = (row.name, row.role), site.catalogue[row.name.partition(" ")[0]]
+        counts = units.kind(metric.unit) == "count"
+        worst = rules.worst(a.get(place, {}), b.get(place, {}), metric.better, counts=counts)
+        yield replace(row, worst=[*row.worst, *worst])
 
 
 @dataclass(frozen=True)
@@ -148,7 +182,8 @@ def _row(site: Site, place: Place, a: Nodes, b: Nodes) -> Row:
     unit = _unit(metric, a, b)
     before, after = (_values(place, side, metric.unit, unit) for side in (a, b))
     change = rules.compare(before, after, metric.better)
-    worst = rules.worst(first, second, metric.better) if len(a) > 1 else []
+    counts = units.kind(metric.unit) == "count"
+    worst = rules.worst(first, second, metric.better, counts=counts) if len(a) > 1 else []
     return Row(place.name, place.role, unit, change, nodesets.of(a), worst)
 
 

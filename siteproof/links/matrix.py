@@ -13,9 +13,10 @@ from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from statistics import median
 
-from siteproof import files, units
+from siteproof import files, nodesets, units
 from siteproof.analysis import attribution as rules
 from siteproof.analysis.attribution import RECEIVER, SENDER, Blame, Culprit, Pair, blame
+from siteproof.analysis.blocks import Block
 from siteproof.analysis.daily import Attempt, Cell, daily
 from siteproof.errors import UserError
 from siteproof.judge.criterion import failure, why_not
@@ -27,10 +28,19 @@ from siteproof.record.samples import Header, JobOrder, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.schema.shapes import hint
 from siteproof.sites import Criterion, Metric, Site, pairs
+from siteproof.sites.system import Link
 
 LINK = "link"  # the condition of every metric of pairs
 STARS = ("star", "together")  # patterns whose clients have a server and no other peer
 OF_A_JOB = ("at_once", "pattern", LINK)  # conditions that make no pair another quantity
+# Of a pair: too few are judged by a gross difference only, and by a criterion.
+GOOD, BAD, FAILED, MISSING, TOO_FEW = STATES = (
+    "good",
+    "bad",
+    "failed",
+    "missing",
+    "too few to judge",
+)
 DAYS = 7  # of a daily matrix without --since
 
 Key = tuple[str, tuple[tuple[str, str], ...], str, tuple[tuple[str, str], ...]]
@@ -43,6 +53,7 @@ class Matrix:
     failed: pairs that were tried and gave no value. missing: pairs that should have a value, and
     why they have none. decided: whether a bad value can be recognised; a count alone is not bad.
     broken: pairs whose value misses a criterion, and which. hubs: the servers of a star.
+    bounded: whether a criterion or a threshold of the link decides, however few pairs there are.
     """
 
     name: str
@@ -56,6 +67,17 @@ class Matrix:
     decided: bool
     broken: Mapping[Pair, Finding]
     hubs: frozenset[str]
+    bounded: bool = False
+
+    def state(self, pair: Pair) -> str:
+        """What is known of a pair: one of STATES."""
+        if pair in self.failed:
+            return FAILED
+        if pair not in self.values:
+            return MISSING
+        if pair in self.blame.bad:
+            return BAD
+        return GOOD if self.decided and (self.blame.judged or self.bounded) else TOO_FEW
 
     def of(self, culprit: Culprit) -> list[Pair]:
         """The pairs that were tried, of a culprit's bad side or sides."""
@@ -266,6 +288,13 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
     }
     conditions = ", ".join(f"{k} {v}" for k, v in key[1])
     at = site.system.links.get(link)
+    threshold = _below(at, entry)
+    if at and threshold is not None:
+        broken |= {
+            pair: _under(pair, metric, value, entry.unit, at)
+            for pair, value in values.items()
+            if value < threshold and pair not in broken
+        }
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
     return Matrix(
         f"{metric} [{conditions}]" if conditions else metric,
@@ -275,10 +304,30 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
         values,
         tried.failed,
         missing,
-        _blame(entry, hubs, values, tried.failed, broken),
+        _blame(site, entry, hubs, values, tried.failed, broken),
         series.is_speed(entry) or bool(limiting) or bool(tried.failed),
         broken,
         hubs,
+        bool(limiting) or threshold is not None,
+    )
+
+
+def _below(link: Link | None, entry: Metric) -> float | None:
+    """The rate below which a pair of the link is bad, in the metric's unit."""
+    rate = link.slow_below if link and entry.better == "higher" else None
+    if rate is None or units.kind(entry.unit) != units.kind(rate.unit):
+        return None
+    return float(units.convert(rate.value, rate.unit, entry.unit))
+
+
+def _under(pair: Pair, metric: str, value: float, unit: str, link: Link) -> Finding:
+    return Finding(
+        Kind.BELOW_THRESHOLD,
+        subject=_arrow(pair),
+        metric=metric,
+        value=f"{value:.6g}",
+        unit=unit,
+        bound=str(link.slow_below),
     )
 
 
@@ -314,6 +363,7 @@ def _expected(site: Site, name: str, both: bool) -> list[Pair]:
 
 
 def _blame(
+    site: Site,
     entry: Metric,
     hubs: frozenset[str],
     values: Mapping[Pair, float],
@@ -325,10 +375,12 @@ def _blame(
     There a pair counts as 1, and as nothing where it is bad.
     """
     vain: dict[Pair, list[float]] = {pair: [] for pair in failed}
+    groups = [frozenset(site.system.group(name)) for name in site.system.groups]
     if series.is_speed(entry):
         worst = {values[pair] for pair in broken}
         speeds = {pair: [value] for pair, value in values.items()}
-        return blame(speeds | vain, entry.better, hubs=hubs, misses=worst.__contains__)
+        misses = worst.__contains__
+        return blame(speeds | vain, entry.better, hubs=hubs, misses=misses, groups=groups)
     marks = {pair: [] if pair in broken else [1.0] for pair in values}
     return blame(marks | vain, "higher", hubs=hubs)
 
@@ -347,7 +399,7 @@ def findings(one: Matrix) -> list[Finding]:
             metric=one.name,
         )
 
-    found = []
+    found = blocks(one)
     for culprit in one.blame.culprits:
         bad = sum(culprit.node in pair for pair in one.blame.bad)
         sides = " and ".join(culprit.sides)
@@ -368,8 +420,26 @@ def findings(one: Matrix) -> list[Finding]:
     return found
 
 
+def _block(one: Matrix, block: Block) -> Finding:
+    """A trunk or leaf that is slow: the set of nodes behind it, and those before it."""
+    details = {
+        "link": one.link,
+        "deficit": block.share,
+        "bad": len(block.pairs),
+        "peers": str(nodesets.of(block.outside)),
+    }
+    check = one.name.partition(".")[0]
+    subject = str(nodesets.of(block.inside))
+    return finding.of(Kind.BLOCK_SLOW, details, subject=subject, check=check, metric=one.name)
+
+
 def _arrow(pair: Pair) -> str:
     return f"{pair[0]}>{pair[1]}"
+
+
+def blocks(one: Matrix) -> list[Finding]:
+    """The trunks and leaves that are slow."""
+    return [_block(one, block) for block in one.blame.blocks]
 
 
 def asymmetries(matrix: Matrix) -> list[rules.Asymmetry]:

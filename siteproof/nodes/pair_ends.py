@@ -109,6 +109,7 @@ def _judge_metric(site: Site, metric: str, of_all: Sequence[Sample], found: Pair
             accused.add(one, tested)
     for key, (one, culprit) in accused.blamed.items():
         _accuse(one, culprit, accused.slow[key], found)
+    found.warnings.extend(block for one in matrices for block in matrix.blocks(one))
     found.warnings.extend(_bad_links(one, check) for one in matrices if one.blame.alone)
 
 

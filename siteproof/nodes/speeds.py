@@ -1,4 +1,8 @@
-"""The nodes in one series: each compared with the fleet of its run, and with its own past."""
+"""The nodes in one series: each compared with the fleet of its run, and with its own past.
+
+What is judged is seen together with the runs before it: three runs decide, and history says since
+when. Nodes of another kind in the role are ranked apart.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,23 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
+import numpy as np
+
+from siteproof import nodesets
+from siteproof.analysis import falls, kinds, ranks
 from siteproof.analysis import slow_nodes as rules
+from siteproof.analysis.falls import Falls
+from siteproof.analysis.ranks import Ranks
+from siteproof.analysis.screen import row_medians
 from siteproof.analysis.slow_nodes import Level, Middle, Paired, Slow, State
+from siteproof.nodes.courses import Course, Runs
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.series import JobValue, Series
+from siteproof.record.value_table import Floats, Ints
 
-Runs = Mapping[str, list[JobValue]]
-COVERS = 0.5  # of a series' nodes: a session with fewer, such as a retest, is not a fleet
+RECENT_RUNS = 10  # that show where a node lies, and whether it is unstable
+LONG_PAST = 5  # runs: so long a gross difference of some nodes is one of kind
 
 
 @dataclass(frozen=True)
@@ -24,7 +37,7 @@ class MetricReport:
 
     value: of the newest run. median: the fleet's. z: None where too few nodes allow none.
     change: against the node's own history, negative where it got worse; None if fewer than three
-    earlier values. runs, slow_runs: within what is judged.
+    earlier values. runs, slow_runs: of what is judged, and of at least the newest three there are.
     """
 
     value: float
@@ -58,6 +71,7 @@ class InSeries:
     better: str
     runs: Runs
     past: Mapping[str, Level]
+    course: Course
 
     def places(self) -> Iterator[tuple[str, InOneSeries]]:
         """Every node that has a value."""
@@ -66,48 +80,68 @@ class InSeries:
 
     def unstable(self) -> Iterator[Finding]:
         """Nodes whose runs differ far more than those of most nodes."""
-        spreads = {
-            node: rules.spread([r.value for r in runs])
-            for node, runs in self.runs.items()
-            if len(runs) >= rules.UNSTABLE_RUNS
-        }
-        typical = median(spreads.values()) if spreads else 0.0
-        for node, spread in spreads.items():
-            if rules.is_unstable([r.value for r in self.runs[node]], typical):
-                details = {"spread": spread, "runs": len(self.runs[node]), "typical": typical}
-                yield self._finding(Kind.UNSTABLE, details, node)
+        recent = falls.newest_last(self.course.values)[:, -RECENT_RUNS:]
+        count = (~np.isnan(recent)).sum(axis=1)
+        centres = row_medians(recent)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spreads = row_medians(np.abs(recent - centres[:, None])) / centres
+        known = (count >= rules.UNSTABLE_RUNS) & (centres > 0)
+        typical = float(np.median(spreads[known])) if known.any() else 0.0
+        limit = max(rules.UNSTABLE_SPREAD, rules.UNSTABLE_TIMES * typical)
+        names = list(self.course.nodes)
+        for row in np.flatnonzero(known & (spreads > limit)).tolist():
+            details = {"spread": float(spreads[row]), "runs": int(count[row]), "typical": typical}
+            yield self._finding(Kind.UNSTABLE, details, names[row])
 
     @cached_property
-    def fleets(self) -> dict[str, Middle]:
-        """The fleet that each session's values are compared with.
-
-        A session that measured less than half of the nodes, such as the retest of slow ones, is
-        compared with the last one that measured more; without one, with each node's newest value.
-        """
-        by_session: dict[str, dict[str, list[float]]] = {}
-        for node, runs in self.runs.items():
-            for run in runs:
-                by_session.setdefault(run.session, {}).setdefault(node, []).append(run.value)
-        order = {r.session: (r.place, r.time) for runs in self.runs.values() for r in runs}
-        found: dict[str, Middle] = {}
-        whole: Middle | None = None
-        few = []
-        for session in sorted(by_session, key=lambda s: (order[s], s)):
-            nodes = by_session[session]
-            if len(nodes) >= COVERS * len(self.runs):
-                whole = found[session] = rules.middle([median(v) for v in nodes.values()])
-            elif whole is not None:
-                found[session] = whole
-            else:
-                few.append(session)
-        last = whole or rules.middle([runs[-1].value for runs in self.runs.values()])
-        first = next(iter(found.values()), last)
-        return found | dict.fromkeys(few, first)
+    def falls(self) -> Falls:
+        """Who fell against the own past, and since which run."""
+        return falls.falls(self.course.values, self.better)
 
     @cached_property
+    def kinds(self) -> Ints:
+        """The kind of each node: 0 where all are of one kind."""
+        levels = self._levels
+        levels[self.falls.runs > 0] = np.nan  # they changed; another kind has always been so
+        found = kinds.kinds(levels)
+        if not found.any() or self.course.values.shape[1] >= LONG_PAST:
+            return found
+        middles = [np.nanmedian(levels[found == kind]) for kind in range(found.max() + 1)]
+        is_gross = 1 - np.exp(min(middles) - max(middles)) >= rules.CLEAR_DEFICIT
+        # so large a loss is told until it is known to be lasting
+        return np.zeros_like(found) if is_gross else found
+
+    @property
+    def _levels(self) -> Floats:
+        """The logarithm of where each node lies in its newest runs, without what all did."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = self.course.values / (1 + self.moved)
+            level = np.log(np.where(values > 0, values, np.nan))
+        return row_medians(falls.newest_last(level)[:, -RECENT_RUNS:])
+
+    @property
+    def moved(self) -> Floats:
+        """What the whole fleet did in each run, as a share, negative where it got worse."""
+        return self.falls.moved
+
+    @cached_property
+    def _ranks(self) -> list[tuple[Ranks, dict[int, int]]]:
+        """Of each kind its nodes in all runs, and the row of each there."""
+        found = []
+        for kind in range(int(self.kinds.max(initial=0)) + 1):
+            rows = np.flatnonzero(self.kinds == kind)
+            one = ranks.ranks(self.course.values[rows], self.better, self.falls.noise)
+            found.append((one, {row: at for at, row in enumerate(rows.tolist())}))
+        return found
+
+    def _fleet(self, kind: int = 0) -> Middle:
+        """The nodes of a kind in the newest session."""
+        return self._ranks[kind][0].fleet[-1]
+
+    @property
     def newest(self) -> Middle:
-        """The fleet of the newest session."""
-        return self.fleets[max(runs[-1] for runs in self.runs.values()).session]
+        """The fleet of the newest session: the most frequent kind."""
+        return self._fleet()
 
     @cached_property
     def changes(self) -> dict[str, Paired]:
@@ -128,9 +162,13 @@ class InSeries:
 
     @cached_property
     def shift(self) -> float:
-        """How the whole fleet changed against its past; this counts against no node."""
+        """How the whole fleet changed against its past; this counts against no node.
+
+        Of fewer than three nodes nobody can tell: each is compared with its own past alone.
+        """
         known = self.changes.values()
-        return median(c.change for c in known) if 2 * len(known) > len(self.runs) else 0.0
+        enough = len(known) >= falls.OTHERS and 2 * len(known) > len(self.runs)
+        return median(c.change for c in known) if enough else 0.0
 
     def warnings(self) -> Iterator[Finding]:
         """What the fleet as a whole did, which no ranking shows."""
@@ -139,71 +177,142 @@ class InSeries:
             error = rules.middle([c.change for c in known]).sd / len(known) ** 0.5
             if abs(self.shift) >= max(rules.MIN_DEFICIT, rules.FALL_SD * error):
                 yield self._finding(Kind.FLEET_MOVED, {"role": role, "change": self.shift})
-        if self.newest.count >= rules.MIN_FLEET:
-            share = self._share_far_above()
-            if share > rules.MANY:
-                yield self._finding(Kind.MANY_FAST, {"role": role, "share": share})
+        yield from self._two_kinds()
+        share = self._share_far_above()
+        if share > rules.MANY:
+            yield self._finding(Kind.MANY_FAST, {"role": role, "share": share})
+
+    def _two_kinds(self) -> Iterator[Finding]:
+        """Each kind of nodes but the most frequent one."""
+        names = np.array(list(self.course.nodes))
+        for kind in range(1, len(self._ranks)):
+            nodes = nodesets.of(names[self.kinds == kind].tolist())
+            sign = 1 if self.better == "higher" else -1
+            change = sign * (self._fleet(kind).median / self._fleet().median - 1)
+            details = {"role": self.key.role, "count": len(nodes), "of": len(names)}
+            details |= {"change": change}
+            yield self._finding(Kind.OTHER_KIND, details, str(nodes))
 
     def _share_far_above(self) -> float:
-        """The share of nodes whose newest run is far better than the median."""
-        newest = [runs[-1] for runs in self.runs.values()]
-        places = [rules.standing(r.value, self.fleets[r.session], self.better) for r in newest]
-        return sum(map(_far_above, places)) / len(newest)
+        """The share of nodes whose newest run is far better than the median of their kind."""
+        far = total = 0
+        for one, _ in self._ranks:
+            if one.fleet[-1].count >= rules.MIN_FLEET:
+                z, deficit = _newest(one.z), _newest(one.deficit)
+                far += int(((z > -rules.Z_LIMIT) & (deficit <= -rules.MIN_DEFICIT)).sum())
+            total += len(one.z)
+        return far / total if total else 0.0
 
     def slow_group(self, nodes: list[str]) -> float | None:
-        """How far a rack as a whole is below the fleet, if it is."""
-        inside = [self.runs[n][-1].value for n in nodes if n in self.runs]
+        """How far a rack as a whole is below the fleet, if it is; each node by its own kind."""
+        inside = []
+        for node in nodes:
+            if node in self.runs:
+                kind = self._fleet(int(self.kinds[self.course.nodes[node]])).median
+                value = self.runs[node][-1].value
+                inside.append(value * self.newest.median / kind if kind > 0 else value)
         if 2 * len(inside) > len(self.runs):
             return None
         return rules.group_is_slow(inside, self.newest, self.better)
 
+    def is_ranked(self, node: str) -> bool:
+        """Whether its sisters, or its own past, can show that it is slow."""
+        if len(self.runs) >= ranks.MIN_GROSS:
+            return True
+        return len(self.course.of(node)[0]) > rules.MIN_HISTORY
+
     def _place(self, node: str, runs: list[JobValue]) -> InOneSeries:
-        places = [rules.standing(r.value, self.fleets[r.session], self.better) for r in runs]
-        slow = [rules.is_slow(*place) for place in places]
-        z, deficit = places[-1]
+        row = self.course.nodes[node]
+        one, rows = self._ranks[int(self.kinds[row])]
+        at = rows[row]
+        there = np.flatnonzero(~np.isnan(self.course.values[row]))
+        slow = one.slow[at, there].tolist()
+        last = int(there[-1])
+        z, deficit = float(one.z[at, last]), float(one.deficit[at, last])
         change = self.changes.get(node)
         fell = change is not None and rules.fell(change, self.shift)
-        proven = change is not None and rules.fell_alone(change, self.shift)
+        fallen = int(self.falls.runs[row])
+        count = max(len(runs), min(rules.RETESTS, len(slow)))
         report = MetricReport(
             runs[-1].value,
             runs[-1].unit,
-            self.fleets[runs[-1].session].median,
-            z,
+            one.fleet[last].median,
+            None if np.isnan(z) else z,
             deficit,
             change.change if change else None,
-            len(runs),
-            sum(slow),
+            count,
+            sum(slow[-count:]),
         )
-        rule = rules.retest_rule(slow, deficit, fell)
-        is_slow = rule in (Slow.ONCE, Slow.CONFIRMED) or proven
-        reasons = [self._against_fleet(node, report, rule, slow, is_slow)] if any(slow) else []
-        if report.change is not None and (fell or proven):
-            reasons.append(self._fell(node, report, proven, is_slow, first=not reasons))
+        if not (fallen or fell or any(slow[-count:])):  # as nearly all are
+            return InOneSeries(report, State.OK, (), False)
+        is_back = not slow[-1] and _is_back(z, deficit)
+        # A node that is good again is held against what is judged only: it may be repaired.
+        counted = slow[np.searchsorted(there, self.course.judged) :] if is_back else slow
+        rule = rules.retest_rule(counted, deficit, fell)
+        is_slow = rule in (Slow.ONCE, Slow.CONFIRMED) or fallen > 0
+        if is_back and not is_slow and sum(slow[-rules.RETESTS :]) >= rules.SLOW_RUNS:
+            rule = Slow.UNCONFIRMED
+        reasons = []
+        if any(slow[-count:]):
+            lasting = self._lasting(slow, there)
+            reasons.append(self._against_fleet(node, report, rule, slow, is_slow, lasting))
+        if fell or fallen:
+            alone = not reasons
+            reasons.append(self._fell(node, report, row, there, is_slow=is_slow, alone=alone))
         if not is_slow and rule is not Slow.UNCONFIRMED and not fell:
             reasons = []
-        suspect = slow[-1] or fell or proven
+        suspect = slow[-1] or fell or fallen > 0
         return InOneSeries(report, State.SLOW if is_slow else State.OK, tuple(reasons), suspect)
 
+    def _lasting(self, slow: list[bool], there: Ints) -> tuple[str, int]:
+        """Since when a node is slow, and for how many runs; single good runs do not end it."""
+        first = max(at for at, one in enumerate(slow) if one)
+        for at in range(first, -1, -1):
+            if slow[at]:
+                first = at
+            elif at and not slow[at - 1]:
+                break
+        return self.course.times[there[first]], len(slow) - first
+
     def _fell(
-        self, node: str, report: MetricReport, proven: bool, is_slow: bool, *, first: bool
+        self, node: str, report: MetricReport, row: int, there: Ints, *, is_slow: bool, alone: bool
     ) -> Finding:
-        """A node against its own history. first: there is no other finding on the node."""
-        rule = Slow.CONFIRMED if is_slow else Slow.UNCONFIRMED
-        if proven and report.runs == 1 and first:
-            rule = Slow.ONCE
-        return self._finding(Kind.FELL, {"change": report.change, "rule": str(rule)}, node)
+        """A node against its own history. alone: there is no other finding on the node."""
+        fallen = int(self.falls.runs[row])
+        if not fallen:
+            rule = Slow.CONFIRMED if is_slow else Slow.UNCONFIRMED
+            return self._finding(Kind.FELL, {"change": report.change, "rule": str(rule)}, node)
+        details = {
+            "change": -float(self.falls.loss[row]),
+            "rule": str(Slow.ONCE if fallen == 1 and alone else Slow.CONFIRMED),
+            "lasting": fallen,
+        }
+        found = self._finding(Kind.FELL, details, node)
+        return replace(found, since=self.course.times[there[-fallen]])
 
     def _against_fleet(
-        self, node: str, report: MetricReport, rule: Slow, slow: list[bool], is_slow: bool
+        self,
+        node: str,
+        report: MetricReport,
+        rule: Slow,
+        slow: list[bool],
+        is_slow: bool,
+        lasting: tuple[str, int],
     ) -> Finding:
         last = slow[-rules.RETESTS :]
         if not is_slow:
             rule = Slow.UNCONFIRMED
         elif rule is not Slow.ONCE:
             rule = Slow.CONFIRMED
-        seen: dict[str, Any] = {"slow": sum(last), "runs": len(last), "rule": str(rule)}
-        if report.deficit < 0:
-            return self._finding(Kind.SLOW_BEFORE, seen, node)
+        since, runs = lasting
+        seen: dict[str, Any] = {
+            "slow": sum(last),
+            "runs": len(last),
+            "rule": str(rule),
+            "lasting": runs,
+        }
+        if not slow[-1]:
+            return replace(self._finding(Kind.SLOW_BEFORE, seen, node), since=since)
         details = {
             "deficit": report.deficit,
             "better": self.better,
@@ -211,13 +320,18 @@ class InSeries:
             "z": report.z,
         }
         found = self._finding(Kind.SLOW, details | seen, node)
-        return replace(found, value=f"{report.value:.6g}", unit=report.unit)
+        return replace(found, value=f"{report.value:.6g}", unit=report.unit, since=since)
 
     def _finding(self, kind: Kind, details: Mapping[str, Any], subject: str = "") -> Finding:
         check = self.key.metric.partition(".")[0]
         return finding.of(kind, details, subject=subject, check=check, metric=self.key.name)
 
 
-def _far_above(place: tuple[float | None, float]) -> bool:
-    z, deficit = place
-    return z is not None and z > -rules.Z_LIMIT and deficit <= -rules.MIN_DEFICIT
+def _is_back(z: float, deficit: float) -> bool:
+    """Whether a run that is not slow shows that the node is good again."""
+    return deficit < rules.MIN_DEFICIT or not z < rules.Z_LIMIT / 2
+
+
+def _newest(values: Floats) -> Floats:
+    """The newest of each node."""
+    return falls.newest_last(values)[:, -1]

@@ -5,7 +5,7 @@ Speeds are judged in siteproof.nodes.speeds, everything else in siteproof.nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
-from siteproof.nodes import earlier, facts, pair_ends
+from siteproof.nodes import courses, earlier, facts, pair_ends, since
 from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
 from siteproof.record import finding, series, value_table
 from siteproof.record.campaign import Wanted
@@ -71,7 +71,8 @@ class FleetReport:
         return nodesets.of(
             n.node
             for n in self.nodes.values()
-            if n.notes or any(why.get("rule") == Slow.ONCE for why in n.findings)
+            if any(why.kind is not Kind.NOT_RANKED for why in n.notes)
+            or any(why.get("rule") == Slow.ONCE for why in n.findings)
         )
 
 
@@ -98,17 +99,20 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
         found.note(note)
     warnings = [*facts.warnings(nodes_only), *of_pairs.warnings]
     both_ends = replace(judged, samples=pair_ends.ends(judged.samples))
-    for one in _all_series(both_ends, earlier.both_ends(past)):
+    for one in _all_series(both_ends, earlier.both_ends(past), with_runs=False):
         for node, place in one.places():  # the matrix decides who is slow: these are only shown
             shown = replace(place, state=State.OK, reasons=(), suspect=False)
             found.place(node, one.key.name, shown)
-    for one in _all_series(nodes_only, past.where(past.peer == NOBODY)):
+    alone = past.where(past.peer == NOBODY)
+    of_nodes = _all_series(nodes_only, alone)
+    for one in of_nodes:
         for node, place in one.places():
             found.place(node, one.key.name, place)
         for why in one.unstable():
             found.add(State.UNSTABLE, why)
         warnings += [*one.warnings(), *_slow_groups(judged, one)]
-    nodes = found.finished()
+    warnings += _not_ranked(found, since.not_ranked(of_nodes, judged))
+    nodes = found.finished(since.History(nodes_only, _before(nodes_only, alone), of_nodes))
     shares = _suspect_shares(nodes)
     many = [
         finding.of(Kind.MANY_SLOW, {"role": role, "share": share})
@@ -117,6 +121,17 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     ]
     warnings = [*many, *warnings, *_bad_groups(judged, nodes)]
     return FleetReport(nodes, max(shares.values(), default=0.0), warnings)
+
+
+def _not_ranked(found: _Found, notes: Iterable[Finding]) -> list[Finding]:
+    """A note on each node, and a warning for each role and number of nodes."""
+    shown: dict[tuple[str, object], Finding] = {}
+    for note in notes:
+        found.note(note)
+        if note.subject in found.nodes:
+            role = found.nodes[note.subject].role
+            shown.setdefault((role, note["count"]), replace(note, subject=role))
+    return list(shown.values())
 
 
 def _measured(found: Sequence[Sample]) -> list[Sample]:
@@ -133,6 +148,7 @@ def lately(judged: Judgement) -> ValueTable:
     if judged.sessions is None or not measured:
         return NO_VALUES
     ranked = {m.check for m in judged.site.catalogue.values() if series.is_speed(m)}
+    ranked.add(facts.PARAMETERS.partition(".")[0])
     own = {s.header.session for s in measured}
     wanted = ranked & {s.header.check for s in measured}
     start = _begins(measured)
@@ -152,6 +168,8 @@ def lately(judged: Judgement) -> ValueTable:
 def _values(site: Site, sessions: Sessions, wanted: Wanted) -> ValueTable:
     """The values of some jobs by which nodes are ranked; of many jobs from the history's store."""
     metrics = series.speeds(site)
+    if facts.PARAMETERS in site.catalogue:
+        metrics[facts.PARAMETERS] = site.catalogue[facts.PARAMETERS].unit
     paths = sessions.paths(wanted)
     table, there, jobs = NO_VALUES, set[str](), dict[str, Header]()
     if sum(map(_size, paths)) > MANY_BYTES:
@@ -214,7 +232,7 @@ class _Found:
         if place.suspect and not known.suspect:
             self.nodes[node] = replace(known, suspect=True)
 
-    def finished(self) -> dict[str, NodeReport]:
+    def finished(self, history: since.History) -> dict[str, NodeReport]:
         order = list(State)
         done = {}
         for node, known in self.nodes.items():
@@ -226,20 +244,25 @@ class _Found:
             done[node] = replace(
                 known,
                 state=states[0] if states else State.OK,
-                findings=[why for _, why in reasons],
+                findings=history.dated(why for _, why in reasons),
                 suspect=known.suspect or State.SLOW in states,
                 untested=State.UNTESTED in states,
             )
         return done
 
 
-def _all_series(judged: Judgement, past: ValueTable) -> list[InSeries]:
-    """The series of what is judged; headline metrics first, as their reasons are shown first."""
+def _all_series(judged: Judgement, past: ValueTable, *, with_runs: bool = True) -> list[InSeries]:
+    """The series of what is judged; headline metrics first, as their reasons are shown first.
+
+    with_runs: the runs of the past count, too, and not only where they lie.
+    """
     values, catalogue = series.collect(judged.site, judged.samples), judged.site.catalogue
-    before = earlier.of_nodes(judged.site, _before(judged, past), list(values))
+    past = _before(judged, past)
+    before = earlier.of_nodes(judged.site, past, list(values))
+    runs_of = courses.of_series(judged.site, past if with_runs else NO_VALUES, values)
     ordered = sorted(values, key=lambda key: (not catalogue[key.metric].headline, *_text(key)))
     return [
-        InSeries(key, catalogue[key.metric].better, values[key], before.get(key, {}))
+        InSeries(key, catalogue[key.metric].better, values[key], before.get(key, {}), runs_of[key])
         for key in ordered
     ]
 

@@ -71,9 +71,11 @@ class Kind(StrEnum):
 
     # A node compared with others and with its past
     RESTARTED = "restarted"  # what (node, slurmd, no slurmd), age (seconds), time, needed
-    SLOW = "slow"  # value, deficit, better, median, z, slow, runs, rule
-    SLOW_BEFORE = "slow_before"  # slow, runs, rule
-    FELL = "fell"  # change, rule
+    # lasting: for how many runs, with since
+    SLOW = "slow"  # value, deficit, better, median, z, slow, runs, rule, lasting
+    SLOW_BEFORE = "slow_before"  # slow, runs, rule, lasting
+    FELL = "fell"  # change, rule, lasting
+    NOT_RANKED = "not_ranked"  # count: so few nodes, and no past of their own
     UNSTABLE = "unstable"  # spread, runs, typical
     PARAMETER_DIFFERS = "parameter_differs"  # parameter
     PARAMETERS_DIFFER = "parameters_differ"  # count
@@ -89,6 +91,8 @@ class Kind(StrEnum):
     PAIRS_MISS_BOUND = "pairs_miss_bound"  # link, sides, peers
     PAIRS_SLOW = "pairs_slow"  # link, sides, peers, deficit, slow, runs, rule
     EXPLAINS_PAIRS = "explains_pairs"  # link, sides, bad, deficit: a node is responsible
+    BLOCK_SLOW = "block_slow"  # link, deficit, bad (pairs), peers; subject: nodes behind a trunk
+    BELOW_THRESHOLD = "below_threshold"  # value, bound: of the link
     PAIR_SLOW = "pair_slow"  # link, deficit: no node explains it
     SLOW_DAY = "slow_day"  # since: the day; value: the average; bound
     DIRECTIONS_DIFFER = "directions_differ"  # link, deficit
@@ -98,6 +102,7 @@ class Kind(StrEnum):
     MANY_SLOW = "many_slow"  # role, share
     MANY_FAST = "many_fast"  # role, share
     FLEET_MOVED = "fleet_moved"  # role, change
+    OTHER_KIND = "other_kind"  # role, count, of, change, field, value; subject: nodes ranked apart
     GROUP_SLOW = "group_slow"  # group, deficit
     GROUP_BAD = "group_bad"  # group, count, of
     LINKS_BAD = "links_bad"  # link, pairs, more

@@ -404,6 +404,9 @@ class Link(Model):
         "two nodes, in rounds; random:3: three random rounds; together: as star, all at once.",
     )
     speed: Rate | None = Field(None, description="Line rate of its slowest part: 10 Gb/s.")
+    slow_below: Rate | None = Field(
+        None, description="A pair with a lower rate is bad, however few pairs there are: 25 MB/s."
+    )
     mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
     round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
     address: str = Field(

@@ -39,6 +39,7 @@ _TEXTS = (
 )
 _NUMBERS = ("before", "after", "relative", "n_before", "n_after")
 _FLAGS = ("worse", "provisional", "of_fleet")
+_LATER: dict[str, Any] = {"severity": 0.0, "unit_factor": 0.0, "meets": ""}  # not in old records
 _CAUSES = (  # what an alert may give as its cause
     FindingKind.CHANGED,
     FindingKind.NOTHING_CHANGED,
@@ -101,7 +102,7 @@ def as_record(alert: Alert) -> dict[str, Any]:
     plain: dict[str, Any] = {
         f.name: getattr(alert, f.name)
         for f in fields(alert)
-        if f.name in (*_TEXTS, *_NUMBERS, *_FLAGS)
+        if f.name in (*_TEXTS, *_NUMBERS, *_FLAGS, *_LATER)
     }
     for name in _MOMENTS:
         moment = getattr(alert, name)
@@ -133,6 +134,7 @@ def _read(path: Path) -> Record:
 def _alert(plain: dict[str, Any]) -> Alert:
     own: dict[str, Any] = {name: _text(plain, name) for name in _TEXTS}
     own |= {name: _is(plain, name, (int, float)) for name in _NUMBERS}
+    own |= {name: _is(plain, name, type(usual)) for name, usual in _LATER.items() if name in plain}
     own |= {name: _is(plain, name, bool) for name in _FLAGS}
     own |= {name: _moment(plain[name]) for name in _MOMENTS}
     pairs = [

@@ -15,7 +15,7 @@ from siteproof.record.series import Series
 if TYPE_CHECKING:
     import numpy as np
 
-Kind = Literal["step", "drift", "out of control"]
+Kind = Literal["step", "episode", "drift", "scatter", "out of control"]
 CONFIRMS = 5  # runs on each side of a step; what rests on fewer is provisional
 TWO_LEVELS = "two levels"
 
@@ -53,10 +53,13 @@ class Ack:
 class Alert:
     """A change of one metric, on nodes that changed in the same runs.
 
-    before, after: medians in `unit`. relative: the change, signed: -0.1 is a tenth less; for nodes
-    of a fleet without the change of the whole fleet. place: the rack, role, link or system.
-    n_before, n_after: runs of one node that it rests on. changed: what else differs between the two
-    moments. made_good: the run from which on the value was again what it had been.
+    before, after: medians in `unit`; of a scatter robust sd. relative: the change, signed: -0.1 is
+    a tenth less; for nodes of a fleet without the change of the whole fleet. severity: the change
+    in units of the scatter of one run. place: the rack, role, link or system. n_before, n_after:
+    runs of one node that it rests on. changed: what else differs between the two moments.
+    made_good: the run from which on the value was again what it had been; of an episode, its end.
+    unit_factor: that of two units, if it explains the change, else 0. meets: the day on which a
+    drift meets its bound, if that is soon.
     """
 
     id: str
@@ -84,6 +87,9 @@ class Alert:
     changed: Sequence[Finding] = ()
     made_good: Moment | None = None
     ack: Ack | None = None
+    severity: float = 0.0
+    unit_factor: float = 0.0
+    meets: str = ""
 
     @property
     def improved(self) -> bool:

@@ -111,7 +111,7 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
     relative = median(f.step.relative for f in finds)
     typical = min(finds, key=lambda f: abs(f.step.relative - relative))
     last_before, first_after = _moments(group, finds)
-    worse = relative < 0 if group.better == "higher" else relative > 0
+    worse = relative < 0 if group.better == "higher" and kind != "scatter" else relative > 0
     goods = [int(f.stretch.column[f.made_good]) for f in finds if f.made_good is not None]
     nodes = group.nodes if of_fleet else [group.nodes[f.stretch.node] for f in finds]
     return Alert(
@@ -138,6 +138,8 @@ def _alert(group: Group, place: str, finds: list[Find]) -> Alert:
         better=group.better,
         of_fleet=of_fleet,
         made_good=group.moment(max(goods)) if goods else None,
+        severity=float(median(f.step.severity for f in finds)),
+        unit_factor=typical.step.unit_factor if kind in ("step", "out of control") else 0.0,
     )
 
 

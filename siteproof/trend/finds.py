@@ -1,32 +1,35 @@
-"""What each line shows: steps, runs out of control, drift, a rhythm; fast, as lines are many.
+"""What each line shows: steps, episodes, drift, a change of scatter, a rhythm; fast.
 
 A line is cut where somebody has acknowledged a change: there a new control region begins. All lines
-are screened in one batch, and only what is flagged is looked at closely.
+are screened in one batch, and only what is flagged is looked at closely. What is told is decided
+for all lines together, as so many show something by chance: `analysis.steps.told`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from siteproof.analysis import drift, shape, steps
 from siteproof.analysis.drift import Drift
+from siteproof.analysis.segments import Change
 from siteproof.analysis.shape import Shape
+from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Usual
 from siteproof.analysis.steps import Step
 from siteproof.trend import screening
 from siteproof.trend.alerts import CONFIRMS, Kind
 from siteproof.trend.lines import Floats, Group, Ints
 
+DAY = np.timedelta64(1, "D")
 FLEET = -1  # the node of a fleet's line
 BATCH = 4096  # lines that are screened at a time
 SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
-SHORT = 40  # runs around a step, of which fewer may scatter little by chance
 LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
-CONTROL = 8  # runs of a control region: of fewer the scatter is not known
-HALF = 0.5  # of the way to the new level: a run from there on belongs to the new level
+CONTROL = 8  # runs before a change that rests on fewer than CONFIRMS runs
+QUESTIONS = 3  # asked of each line: whether its level changed, whether it drifts, how it scatters
+BACK = 0.25  # of a step: a level that lacks less than that is again as it was
 
 Progress = Callable[[int, int], None]  # how many lines are done, of how many
 
@@ -85,79 +88,97 @@ class Found:
 def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
     """Everything that the lines show."""
     found = Found()
-    typical = _typical_noise(lines)
+    usual = _usual(lines)
+    fleets = {id(line.group) for line in lines if line.node == FLEET}
     for begin in range(0, len(lines), BATCH):
         batch = lines[begin : begin + BATCH]
-        values = [line.values for line in batch]
-        flagged, loose = screening.flagged(values), screening.loose(values)
+        flagged = screening.flagged([line.values for line in batch])
+        alone = [at for at, line in enumerate(batch) if id(line.group) not in fleets]
+        flagged[alone] |= screening.swinging([batch[at] for at in alone])
         for at, line in enumerate(batch):
-            noise = typical.get(id(line.group), 0.0)
-            if line.node == FLEET or flagged[at]:
-                _closely(line, noise, found)
-            elif loose[at]:
-                _last_runs(line, line.values, 0, noise, found)
+            if line.node == FLEET:
+                _closely(line, UNKNOWN, found)
+            elif flagged[at]:
+                _closely(line, usual[id(line.group)], found)
         if progress:
             progress(min(begin + BATCH, len(lines)), len(lines))
+    searched = sum(line.values.size >= SHORTEST for line in lines)
+    told = steps.told([QUESTIONS * find.step.chance for find in found.finds], QUESTIONS * searched)
+    found.finds[:] = [find for find, is_told in zip(found.finds, told, strict=True) if is_told]
     return found
 
 
-def _typical_noise(lines: Sequence[Stretch]) -> dict[int, float]:
-    """The noise of a typical line of each group that has short ones, as a share."""
+def _usual(lines: Sequence[Stretch]) -> dict[int, Usual]:
+    """What the lines of each group usually do."""
     groups: dict[int, list[Floats]] = {}
     for line in lines:
-        if line.node != FLEET and line.values.size > 1:
+        if line.node != FLEET:
             groups.setdefault(id(line.group), []).append(line.values)
-    return {name: float(np.median(screening.noise(values))) for name, values in groups.items()}
+    return {name: screening.usual_of(of_group) for name, of_group in groups.items()}
 
 
-def _closely(line: Stretch, noise: float, found: Found) -> None:
-    """A line that is flagged, or a fleet's. noise: of the other lines of its group."""
+def _closely(line: Stretch, usual: Usual, found: Found) -> None:
+    """A line that is flagged, or a fleet's. usual: what the lines of its group do."""
     if line.values.size <= CONFIRMS:
         return
-    seen = shape.explain(line.group.times[line.column], line.values)
+    seen = shape.explain(line.group.times[line.column], line.values, usual)
     if seen.left_out:
         found.left_out.append((line, seen.left_out))
-    if seen.season or seen.modes:
+    if seen.seasons or seen.modes:
         found.rhythms.append((line, seen))
-    level = line.values - seen.season.offsets if seen.season else line.values
-    bounds = [0, *seen.steps, level.size]
-    for at, index in enumerate(seen.steps):
-        first, last = bounds[at], bounds[at + 2]
-        step = steps.describe(level, index, first, last)
-        if _worth(line, step, noise, few=last - first < SHORT):
-            back = _made_good(level, step, bounds[at + 2 :])
-            before, after = _as_measured(line, first, index, last)
-            found.finds.append(Find(line, "step", index, step, before, after, back))
-    if seen.drift and drift.worth_an_alert(seen.drift) and level.size >= LONG_ENOUGH:
+    for at, change in enumerate(seen.changes):
+        if _worth(line, change):
+            found.finds.append(_change(line, change, seen.changes[at + 1 :]))
+    if seen.drift and drift.worth_an_alert(seen.drift) and line.values.size >= LONG_ENOUGH:
         found.finds.append(_drift(line, seen.drift, seen.left_out))
-    if not seen.modes:
-        _last_runs(line, level, bounds[-2], noise, found)
+    found.finds.extend(_scatter(line, one) for one in seen.scatter if _noisy(line, one))
 
 
-def _worth(line: Stretch, step: Step, noise: float, *, few: bool) -> bool:
-    """Whether a step is worth an alert.
-
-    few: it rests on so few runs that the line's own scatter may be small by chance; then that of
-    the other lines of its group counts, too.
-    """
-    if not steps.worth_an_alert(step):
+def _worth(line: Stretch, change: Change) -> bool:
+    """Whether a change of level is large enough, and has enough runs before it."""
+    if abs(steps.share(change.before, change.after)) < steps.MIN_RELATIVE:
         return False
-    least = steps.MIN_SD * noise * abs(step.before) if few and line.node != FLEET else 0.0
-    return abs(step.after - step.before) >= least
+    if change.end is None and change.n_after < CONFIRMS:
+        return line.newest and change.n_before >= CONTROL
+    return change.n_before >= CONFIRMS
 
 
-def _as_measured(line: Stretch, first: int, at: int, last: int) -> tuple[float, float]:
-    return float(np.median(line.raw[first:at])), float(np.median(line.raw[at:last]))
+def _change(line: Stretch, change: Change, later: Sequence[Change]) -> Find:
+    """A step or an episode. Levels as measured: medians of so many runs beside it."""
+    step = steps.of(change)
+    end = change.at + change.n_after
+    first = max(0, change.at - change.n_before)
+    before, after = (
+        float(np.median(line.raw[part]))
+        for part in (slice(first, change.at), slice(change.at, end))
+    )
+    if change.end is not None:
+        return Find(line, "episode", change.at, step, before, after, change.end)
+    kind: Kind = "step" if change.n_after >= CONFIRMS else "out of control"
+    return Find(line, kind, change.at, step, before, after, _made_good(change, later))
 
 
-def _made_good(level: Floats, step: Step, later: list[int]) -> int | None:
-    """Where the segment begins from which on all is again as before the step, if one does."""
-    way = np.sign(step.before - step.after)
-    near = max(steps.MIN_RELATIVE * abs(step.before), step.robust_sd)
-    middles = [float(np.median(level[a:b])) for a, b in pairwise(later)]
-    lacks = [(step.before - middle) * way > near for middle in middles]
+def _made_good(change: Change, later: Sequence[Change]) -> int | None:
+    """Where the level begins from which on all is again as before a step, if one does."""
+    way = np.sign(change.before - change.after)
+    near = max(steps.MIN_RELATIVE * abs(change.before), BACK * abs(change.before - change.after))
+    lasting = [one for one in later if one.end is None]
+    lacks = [(change.before - one.after) * way > near for one in lasting]
     back = next((at for at in range(len(lacks)) if not any(lacks[at:])), None)
-    return None if back is None else later[back]
+    return None if back is None else lasting[back].at
+
+
+def _noisy(line: Stretch, change: Change) -> bool:
+    """Whether the runs of one side scatter so much that it matters."""
+    level = abs(float(np.median(line.values)))
+    return max(change.before, change.after) >= steps.MIN_RELATIVE * level > 0
+
+
+def _scatter(line: Stretch, change: Change) -> Find:
+    """A change of the scatter, from the mean distances of runs from their level."""
+    step = replace(steps.of(change), severity=0.0)
+    before, after = (MEAN_TO_SIGMA * one for one in (change.before, change.after))
+    return Find(line, "scatter", change.at, step, before, after)
 
 
 def _drift(line: Stretch, slope: Drift, first: int) -> Find:
@@ -169,36 +190,20 @@ def _drift(line: Stretch, slope: Drift, first: int) -> Find:
     middle = float(np.median(values))
     before, after = middle - slope.total / 2, middle + slope.total / 2
     relative = slope.total / abs(before) if before else 0.0
-    low, high = sorted((slope.low / middle, slope.high / middle)) if middle else (0.0, 0.0)
-    rate, low_share, high_share = map(_share, (slope.relative_per_year, low, high))
-    confidence = f"{rate} a year, most likely {low_share} to {high_share}"
-    step = Step(before, after, relative, 0.0, values.size, values.size, confidence)
+    part = slope.total / slope.per_year / middle if middle else 0.0  # of a year, as a share
+    low, high = sorted((slope.low * part, slope.high * part))
+    days = (line.group.times[line.column[-1]] - line.group.times[line.column[first]]) / DAY
+    step = Step(
+        before,
+        after,
+        relative,
+        0.0,
+        values.size,
+        values.size,
+        slope.chance,
+        confidence=f"over {days:.0f} days, most likely {_share(low)} to {_share(high)}",
+    )
     return Find(line, "drift", values.size + first - 1, step, before, after)
-
-
-def _last_runs(line: Stretch, level: Floats, first: int, noise: float, found: Found) -> None:
-    """Two of the last three runs outside of what the runs since `first` have been."""
-    if not line.newest:
-        return
-    outside = steps.out_of_control(level, slice(first, level.size - steps.LAST))
-    if not outside:
-        return
-    begin = _since(level, first, outside[0])
-    if begin - first < CONTROL:
-        return
-    step = steps.describe(level, begin, first)
-    if _worth(line, step, noise, few=True):
-        before, after = _as_measured(line, first, begin, level.size)
-        found.finds.append(Find(line, "out of control", begin, step, before, after))
-
-
-def _since(level: Floats, first: int, begin: int) -> int:
-    """Since when it is out of control: the runs right before it may be nearer to it, too."""
-    before = float(np.median(level[first:begin])) if begin > first else 0.0
-    half = HALF * (float(np.median(level[begin:])) - before)
-    while begin > first and (level[begin - 1] - before) * np.sign(half) >= abs(half) > 0:
-        begin -= 1
-    return begin
 
 
 def _share(change: float) -> str:

@@ -1,49 +1,49 @@
-"""Which of very many lines deserve a closer look."""
+"""Which of very many lines deserve a closer look, and what those of one kind usually do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.analysis import steps
-from siteproof.analysis.screen import BATCH, of_modes, row_medians, screen
+from siteproof.analysis.screen import of_modes, screen
+from siteproof.analysis.season import screen_seasons
 from siteproof.analysis.shape import LONGEST
-from siteproof.analysis.slow_nodes import MAD_TO_SIGMA
-from siteproof.trend.alerts import CONFIRMS
+from siteproof.analysis.slow_nodes import MIN_FLEET
+from siteproof.analysis.spread import UNKNOWN, Usual, usual
 from siteproof.trend.lines import Floats
 
-LOOSE = 2.0  # robust sd: what lies inside of that needs no closer look at its last runs
+if TYPE_CHECKING:
+    from siteproof.trend.finds import Stretch
+
+SOME = 200  # lines of a group that show what is usual
 
 
 def flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
-    """Lines that may hold a step or a drift, or flip between two levels."""
+    """Lines that may hold a step, an episode or a drift, or flip between two levels."""
     table = _table(batch)
     return screen(table) | of_modes(table)
 
 
-def noise(lines: Sequence[Floats]) -> Floats:
-    """The robust sd of each line from the differences of neighbours, as a share of its median.
-
-    In the order of the lines' lengths; each has two values or more.
-    """
-    by_length: dict[int, list[Floats]] = {}
-    for line in lines:
-        by_length.setdefault(line.size, []).append(line)
-    found = [
-        _noise(np.array(alike[begin : begin + BATCH]))
-        for alike in by_length.values()
-        for begin in range(0, len(alike), BATCH)
-    ]
-    return np.concatenate(found)
+def swinging(batch: Sequence[Stretch]) -> NDArray[np.bool_]:
+    """Lines that may swing with weekday or hour; for those that no fleet was taken out of."""
+    if not batch:
+        return np.zeros(0, dtype=bool)
+    table = _table([line.values for line in batch])
+    times = np.full(table.shape, np.datetime64("NaT"), dtype="datetime64[us]")
+    for at, line in enumerate(batch):
+        newest = line.group.times[line.column][-table.shape[1] :]
+        times[at, table.shape[1] - newest.size :] = newest
+    return screen_seasons(times, table)
 
 
-def _noise(table: Floats) -> Floats:
-    middle = np.abs(row_medians(table))
-    sd = MAD_TO_SIGMA * row_medians(np.abs(np.diff(table, axis=1))) / sqrt(2)
-    return np.divide(sd, middle, out=np.zeros_like(sd), where=middle != 0)
+def usual_of(lines: Sequence[Floats]) -> Usual:
+    """What the lines of one group do; of too few of them nothing is known."""
+    if len(lines) < MIN_FLEET:
+        return UNKNOWN
+    return usual(_table(lines[:: -(-len(lines) // SOME)]))
 
 
 def _table(batch: Sequence[Floats]) -> Floats:
@@ -54,14 +54,3 @@ def _table(batch: Sequence[Floats]) -> Floats:
         newest = line[-width:]
         table[at, width - newest.size :] = newest
     return table
-
-
-def loose(batch: Sequence[Floats]) -> NDArray[np.bool_]:
-    """Lines of whose last runs enough are away from their median to deserve a look."""
-    table = _table(batch)
-    if table.shape[1] <= CONFIRMS:
-        return np.zeros(len(table), dtype=bool)
-    away = np.abs(table - row_medians(table)[:, None])
-    sd = MAD_TO_SIGMA * row_medians(away)
-    outside = away[:, -steps.LAST :] > LOOSE * sd[:, None]
-    return np.asarray(outside.sum(axis=1) >= steps.OUTSIDE)

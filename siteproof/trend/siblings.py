@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from siteproof.analysis import shape
+from siteproof.analysis.ranks import COVERS
 from siteproof.analysis.screen import row_medians
 from siteproof.analysis.slow_nodes import MIN_FLEET
 from siteproof.analysis.spread import robust_sd
-from siteproof.nodes.speeds import COVERS
 from siteproof.trend.lines import Floats, Group, Ints
 
 ROUNDS = 2  # of typical values and fleet's level in turns, so that neither hides in the other

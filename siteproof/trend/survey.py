@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ import numpy as np
 from siteproof import files, nodesets
 from siteproof.analysis import steps
 from siteproof.analysis.shape import Shape
+from siteproof.analysis.spread import robust_sd
 from siteproof.record import series
 from siteproof.sites import Site
-from siteproof.trend import acks, clusters, finds, gaps, lines, screening
+from siteproof.trend import acks, clusters, finds, gaps, lines
 from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Line, Rhythm, Survey
 from siteproof.trend.causes import Causes
 from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Progress, Stretch
@@ -25,6 +27,8 @@ from siteproof.trend.siblings import without_fleet
 
 if TYPE_CHECKING:
     from siteproof.history import History
+
+SD = 3.0  # of a run, by which a change that was acknowledged early must have grown
 
 
 def survey(
@@ -50,7 +54,7 @@ def survey(
     named = clusters.alerts(site, seen.finds, [a.id for a in known])
     alerts = [a for a in named if _wanted(a, since, node)]
     explain = Causes(h, system, perflogs).explain
-    alerts = sorted(map(explain, alerts), key=severity)
+    alerts = sorted((_bounded(site, explain(a)) for a in alerts), key=severity)
     nodes = [s for s in stretches if s.node != FLEET]
     return Survey(
         alerts=[a for a in alerts if not a.of_fleet and a.kind != "drift"],
@@ -64,6 +68,23 @@ def survey(
         points=sum(s.values.size for s in nodes),
         long_enough=sum(s.values.size >= SHORTEST for s in nodes),
     )
+
+
+def _bounded(site: Site, alert: Alert) -> Alert:
+    """A drift with the day on which it meets a criterion's bound, if it goes on as it did.
+
+    The day is told up to as long ahead as the drift was seen.
+    """
+    seen = alert.first_after.time - alert.last_before.time
+    days = []
+    for criterion in site.criteria.values() if alert.kind == "drift" and alert.worse else ():
+        if criterion.metric == alert.metric and criterion.bound and not criterion.bound.fact:
+            low, high = criterion.limits(alert.unit)
+            limit = low if alert.relative < 0 else high
+            left = (float(limit.value) - alert.after) / (alert.after - alert.before) if limit else 2
+            if 0 <= left <= 1:
+                days.append(alert.first_after.time + left * seen)
+    return replace(alert, meets=f"{min(days):%Y-%m-%d}") if days else alert
 
 
 @dataclass(frozen=True)
@@ -190,7 +211,8 @@ def _went_on(alert: Alert, before: Floats, after: Floats) -> bool:
     if before.size < 2 or not first.size or later.size < CONFIRMS:
         return False
     level = float(np.median(first))
-    least = abs(level) * max(steps.MIN_RELATIVE, steps.MIN_SD * float(screening.noise([before])[0]))
+    noise = robust_sd(np.diff(before), abs(level)) / sqrt(2)
+    least = max(abs(level) * steps.MIN_RELATIVE, SD * noise)
     return bool((np.median(later) - level) * np.sign(alert.relative) > least)
 
 
@@ -204,9 +226,9 @@ def _rhythms(found: Sequence[tuple[Stretch, Shape]]) -> list[Rhythm]:
     """Swings and flips by series and pattern, each with the nodes that show it."""
     together: dict[tuple[int, str, str, str], list[tuple[Stretch, float]]] = {}
     for line, shape in found:
-        pattern, lowest, highest, size = _pattern(shape)
-        key = (id(line.group), pattern, lowest, highest)
-        together.setdefault(key, []).append((line, size))
+        for pattern, lowest, highest, size in _patterns(shape):
+            key = (id(line.group), pattern, lowest, highest)
+            together.setdefault(key, []).append((line, size))
     rhythms = []
     for (_, pattern, lowest, highest), lines_and_sizes in together.items():
         group = lines_and_sizes[0][0].group
@@ -226,11 +248,10 @@ def _rhythms(found: Sequence[tuple[Stretch, Shape]]) -> list[Rhythm]:
     return sorted(rhythms, key=lambda r: (-r.size, r.series_name))
 
 
-def _pattern(shape: Shape) -> tuple[str, str, str, float]:
-    """Pattern, lowest, highest and size."""
-    if shape.season:
-        season = shape.season
-        return season.name, season.lowest, season.highest, abs(season.relative)
-    assert shape.modes is not None
-    low, high = shape.modes
-    return TWO_LEVELS, "", "", (high - low) / abs(low) if low else 0.0
+def _patterns(shape: Shape) -> Iterator[tuple[str, str, str, float]]:
+    """Pattern, lowest, highest and size of each."""
+    for season in shape.seasons:
+        yield season.name, season.lowest, season.highest, abs(season.relative)
+    if shape.modes:
+        low, high = shape.modes
+        yield TWO_LEVELS, "", "", (high - low) / abs(low) if low else 0.0

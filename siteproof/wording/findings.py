@@ -56,7 +56,8 @@ def sentence(*findings: Finding) -> str:
     """A finding as a sentence without its subject. findings: one, or several that are alike."""
     fields = Fields(findings)
     template = TEMPLATES[findings[0].kind]
-    return template(fields) if callable(template) else template.format(f=fields)
+    text = template(fields) if callable(template) else template.format(f=fields)
+    return text + _lasting(fields)
 
 
 def full(*findings: Finding) -> str:
@@ -191,6 +192,13 @@ def _seen(f: Fields) -> str:
     return f"{runs}, run again to confirm" if f.rule.first == "unconfirmed" else runs
 
 
+def _lasting(f: Fields) -> str:
+    """Since when, where that is more than one run ago."""
+    if not f.lasting or f.lasting.values == [1]:
+        return ""
+    return f", since {f.since:day} ({f.lasting} runs)"
+
+
 def _slow(f: Fields) -> str:
     z = f", z {f.z:1f}" if f.z else ""
     side = "below" if f.better.first == "higher" else "above"
@@ -204,6 +212,16 @@ def _slow_before(f: Fields) -> str:
 def _fell(f: Fields) -> str:
     again = {"once": ", seen once, run again to confirm", "unconfirmed": ", run again to confirm"}
     return f"fell {f.change:loss} against its own history{again.get(str(f.rule.first), '')}"
+
+
+def _other_kind(f: Fields) -> str:
+    better = "better" if float(f.change.first) > 0 else "lower"
+    by = f" ({f.field} {f.value})" if f.field else ""
+    return (
+        f"two kinds of nodes in {f.role}: {f.subject}{by}, {f.count} of {f.of}, are "
+        f"{f.change:size} {better} than the others, and have been so; they are ranked apart. If "
+        "that is right, make them a role of their own"
+    )
 
 
 def _peers(f: Fields) -> str:
@@ -325,6 +343,7 @@ FORMS: dict[str, Callable[[Detail], str]] = {
     "1f": lambda detail: f"{float(detail):.1f}",
     "0f": lambda detail: f"{float(detail):.0f}",
     "age": lambda detail: lasting(timedelta(seconds=float(detail))),
+    "day": lambda detail: str(detail)[:10],
     "minute": lambda detail: str(detail)[:16].replace("T", " "),
     "amount": lambda detail: per_cent(float(detail)),
     "size_in_bytes": lambda detail: size(int(detail)),
@@ -384,6 +403,9 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.SLOW: _slow,
     Kind.SLOW_BEFORE: _slow_before,
     Kind.FELL: _fell,
+    Kind.NOT_RANKED: lambda f: (
+        f"not ranked: {count(f.count.first, 'node')}, without enough history of their own"
+    ),
     Kind.UNSTABLE: "varies by {f.spread:share} over {f.runs} runs, most nodes by {f.typical:share}",
     Kind.PARAMETER_DIFFERS: "{f.parameter}: {f.value}",
     Kind.PARAMETERS_DIFFER: "{f.count} host parameters differ from the expected values",
@@ -397,6 +419,9 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.COUNTER_UNKNOWN: "{f.counter} {f.message}",
     Kind.RESTARTED_BETWEEN: "restarted in between, so that no counter can be compared",
     Kind.EXPLAINS_PAIRS: _explains,
+    Kind.BLOCK_SLOW: "{f.bad} pairs between {f.subject} and {f.peers} are {f.deficit:share} worse "
+    "than those on either side: a trunk or leaf, and no node, is slow",
+    Kind.BELOW_THRESHOLD: lambda f: f"{_value(f)} is below the link's threshold of {f.bound}",
     Kind.PAIR_SLOW: "{f.deficit:share} worse than the other pairs; no node explains it",
     Kind.SLOW_DAY: lambda f: f"{_value(f)} on {f.since} on average, below {f.bound}",
     Kind.DIRECTIONS_DIFFER: "{f.deficit:share} slower than in the other direction",
@@ -410,6 +435,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.MANY_FAST: "{f.share:whole} of {f.role} is far better than the median, so the median "
     "itself may be bad",
     Kind.FLEET_MOVED: _moved,
+    Kind.OTHER_KIND: _other_kind,
     Kind.GROUP_SLOW: "{f.group} as a whole is {f.deficit:share} worse than the fleet",
     Kind.GROUP_BAD: "{f.group}: {f.count} of {f.of} nodes are bad; check what they share",
     Kind.LINKS_BAD: _links,

@@ -12,6 +12,7 @@ from siteproof.trend.finds import SHORTEST
 from siteproof.units import count, with_unit
 from siteproof.wording import findings
 
+NAMES = {"drift": " drift", "episode": " for a while", "scatter": " scatter"}
 MAX_CAUSES = 4  # lines of what else changed; 'trend why' has all of them
 
 
@@ -32,9 +33,23 @@ def cells(alert: Alert) -> tuple[str, ...]:
 def state(alert: Alert) -> str:
     """Whether a change is worse, and proven, and still there."""
     if alert.provisional:
-        return f"provisional: {min(alert.n_after, CONFIRMS - 1)} of {CONFIRMS} runs"
-    text = direction(alert) + (" drift" if alert.kind == "drift" else "")
+        return f"provisional: {min(alert.n_after, CONFIRMS - 1)} of {CONFIRMS} runs{unit(alert)}"
+    text = direction(alert) + NAMES.get(alert.kind, "") + unit(alert)
+    if alert.kind == "episode":
+        text += f", {count(alert.n_after, 'run')}"
+    if alert.meets:
+        text += f", meets its bound on {alert.meets}"
     return f"{text}, recovered {alert.made_good}" if alert.made_good else text
+
+
+def unit(alert: Alert) -> str:
+    """The question whether a unit was mistaken."""
+    return f", unit? factor {alert.unit_factor:.6g}" if alert.unit_factor else ""
+
+
+def severe(alert: Alert) -> str:
+    """The size of a change in units of the scatter of a run, or nothing."""
+    return f", {alert.severity:.1f} times the scatter of a run" if alert.severity else ""
 
 
 def direction(alert: Alert) -> str:
@@ -84,7 +99,7 @@ def evidence(alert: Alert) -> list[tuple[str, str]]:
     before, after = alert.last_before, alert.first_after
     conditions = ", ".join(f"{k} {v}" for k, v in alert.series.conditions)
     return [
-        ("kind", f"{alert.kind}, {direction(alert)}; {alert.confidence}"),
+        ("kind", f"{alert.kind}, {direction(alert)}; {alert.confidence}{severe(alert)}"),
         ("runs", f"{alert.n_before} before, {alert.n_after} after{provisional}"),
         ("last before", f"{before} UTC, session {before.session}"),
         ("first after", f"{after} UTC, session {after.session}"),

@@ -114,6 +114,16 @@ class Season:
 
 
 @dataclass(frozen=True)
+class Scatter:
+    """From run `run` on the noise is so many times as large. nodes: all if none."""
+
+    metric: str
+    run: int
+    times: float
+    nodes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Gap:
     """The runs from first to last lack a metric ('' for every one) on nodes (all if none).
 
@@ -168,6 +178,7 @@ def write(
     steps: Sequence[Step] = (),
     drifts: Sequence[Drift] = (),
     seasons: Sequence[Season] = (),
+    scatters: Sequence[Scatter] = (),
     gaps: Sequence[Gap] = (),
     changes: Sequence[Change] = (),
     slow: Mapping[str, float] | None = None,
@@ -184,7 +195,7 @@ def write(
     """
     known = {f.metric: f for f in FIGURES}
     figures = [known[metric] for metric in metrics]
-    plan = steps, drifts, seasons, slow or {}, every
+    plan = steps, drifts, seasons, scatters, slow or {}, every
     values = {f.metric: _values(f, names(nodes), runs, seed, *plan) for f in figures}
     missing = [(gap, frozenset(gap.nodes or names(nodes))) for gap in gaps]
     written = []
@@ -220,6 +231,7 @@ def _values(
     steps: Sequence[Step],
     drifts: Sequence[Drift],
     seasons: Sequence[Season],
+    scatters: Sequence[Scatter],
     slow: Mapping[str, float],
     every: timedelta,
 ) -> np.ndarray:
@@ -228,9 +240,11 @@ def _values(
     of_nodes, of_runs = (np.random.default_rng([part, *digest]) for part in (1, 2))
     own = of_nodes.standard_normal(len(nodes)) * figure.cv * UNLIKE
     noise = of_runs.standard_normal((runs, len(nodes))) * figure.cv
+    place = {node: number for number, node in enumerate(nodes)}
+    for scatter in (s for s in scatters if s.metric == figure.metric):
+        noise[scatter.run :, [place[n] for n in scatter.nodes or nodes]] *= scatter.times
     values: np.ndarray = figure.level * np.exp(own + noise)
     days = np.arange(runs) * (every / timedelta(days=1))
-    place = {node: number for number, node in enumerate(nodes)}
     for node, lack in slow.items():
         values[:, place[node]] *= 1 / (1 - lack) if figure.unit == "s" else 1 - lack
     for step in (s for s in steps if s.metric == figure.metric):

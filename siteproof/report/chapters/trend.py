@@ -32,7 +32,7 @@ MAX_FLEETS = 8  # figures of the fleet's headline metrics
 MAX_ALERTS = 6  # figures of nodes' changes
 MAX_NODES = 3  # of one change, that are drawn
 CONTROL = 8  # runs after the last step; with fewer no range is called typical
-SDS = 3.0  # standard deviations, from which on siteproof.analysis.drift calls a run out of control
+SDS = 3.0  # standard deviations around the level, beyond which hardly any run is
 WIDE = (0.05, 0.95)  # most of a fleet
 MAX_ROWS = 12
 PERIODS = ("from", "to", "runs", "median", "5th to 95th percentile of nodes")
@@ -247,7 +247,7 @@ def _covers(alert: Alert, one: Fleet) -> bool:
 
 
 def _alert_caption(alert: Alert) -> str:
-    what = f"{alert.kind} of" if alert.kind in ("step", "drift") else "runs out of control by"
+    what = f"{alert.kind} of" if alert.kind != "out of control" else "runs out of control by"
     text = (
         f"{what} {percent_change(alert.relative)} between {alert.last_before} and "
         f"{alert.first_after} UTC, from {quantity(alert.before, alert.unit)} to "

@@ -78,7 +78,7 @@ def test_pure_noise_accuses_next_to_nobody(pattern, cv, record_property):
         f"matrix, {pattern}, cv {cv:.0%}: of {runs} healthy matrices {wrong} "
         f"accuse a node, {links} a link",
     )
-    assert wrong <= 0.03 * runs
+    assert wrong <= 0.02 * runs
     assert links <= 0.02 * runs
 
 
@@ -92,11 +92,11 @@ def test_pure_noise_accuses_next_to_nobody(pattern, cv, record_property):
         ("star", 16, 0.03, 0.3, 0.80),
         ("star", 64, 0.03, 0.3, 0.95),
         ("star", 64, 0.08, 0.5, 0.90),
-        ("all", 6, 0.03, 0.3, 0.95),
+        ("all", 6, 0.03, 0.3, 0.65),
         ("all", 16, 0.08, 0.3, 0.95),
         ("random", 8, 0.03, 0.3, 0.80),
         ("random", 16, 0.03, 0.3, 0.90),
-        ("random", 64, 0.08, 0.3, 0.8),
+        ("random", 64, 0.08, 0.3, 0.65),
     ],
 )
 @pytest.mark.parametrize("sides", [BOTH, (SENDER,), (RECEIVER,)])

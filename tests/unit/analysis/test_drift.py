@@ -95,7 +95,7 @@ def test_a_small_drift_is_worth_no_alert_however_sure():
 def test_a_drift_is_called_drift(rise):
     found = shape.explain(days(365), noise(7) + np.linspace(0, rise, 365))
     assert found.drift.total == pytest.approx(rise, rel=0.2)
-    assert (found.steps, found.season, found.modes) == ([], None, None)
+    assert (found.changes, found.seasons, found.modes) == ([], [], None)
 
 
 def test_a_step_is_no_drift():
@@ -125,11 +125,11 @@ def test_noise_has_no_season(seed):
 def test_a_slow_weekend_is_called_a_weekday_and_no_step():
     values = noise(2) - 4 * weekend(days(365))
     found = shape.explain(days(365), values)
-    assert found.season.name == "weekday"
-    assert found.season.lowest in ("Saturday", "Sunday")
-    assert found.season.relative == pytest.approx(0.04, abs=0.01)
+    assert found.seasons[0].name == "weekday"
+    assert found.seasons[0].lowest in ("Saturday", "Sunday")
+    assert found.seasons[0].relative == pytest.approx(0.04, abs=0.01)
     assert found.steps == []
-    assert season.season(days(365), values) == found.season
+    assert season.season(days(365), values) == found.seasons[0]
 
 
 def test_a_step_is_found_beneath_the_weekends():
@@ -137,7 +137,7 @@ def test_a_step_is_found_beneath_the_weekends():
     values[203:] += 5
     found = shape.explain(days(365), values)
     assert found.steps == [pytest.approx(203, abs=2)]
-    assert found.season.name == "weekday"
+    assert found.seasons[0].name == "weekday"
 
 
 def test_two_slow_weekends_are_no_pattern():
@@ -152,13 +152,41 @@ def test_slow_nights_are_called_by_their_hour():
     assert found.lowest in ("00 h", "03 h")
 
 
+@pytest.mark.parametrize("a_day", [2, 3, 4, 12])
+def test_a_swing_of_the_day_has_its_width_and_hides_no_step(a_day):
+    for seed in range(5):
+        times = days(100 * a_day, DAY / a_day)
+        values = noise(seed, times.size) + 10 * (np.arange(times.size) % a_day == 0)
+        values[45 * a_day :] -= 5
+        found = shape.explain(times, values)
+        assert [one.name for one in found.seasons] == ["hour of day"]
+        assert found.seasons[0].relative == pytest.approx(0.1, rel=0.15)
+        assert found.steps == [pytest.approx(45 * a_day, abs=2)]
+
+
+def test_a_swing_is_known_when_summer_time_moves_the_runs_by_an_hour():
+    times = days(400, DAY / 2)
+    values = noise(2, 400) + 10 * (np.arange(400) % 2)
+    times[180:] -= 3600
+    values[300:] -= 5
+    found = shape.explain(times, values)
+    assert found.seasons[0].relative == pytest.approx(0.1, rel=0.15)
+    assert found.steps == [pytest.approx(300, abs=2)]
+
+
+def test_weekends_and_nights_are_two_patterns():
+    times = days(400, DAY / 2)
+    values = noise(2, 400) + 10 * (np.arange(400) % 2) - 6 * weekend(times)
+    assert {one.name for one in shape.explain(times, values).seasons} == {"hour of day", "weekday"}
+
+
 def test_a_change_of_the_hour_at_which_runs_begin_is_no_season():
     times = days(300)
     times[150:] += 12 * 3600
     values = noise(4, 300)
     values[150:] += 6
     found = shape.explain(times, values)
-    assert found.season is None
+    assert found.seasons == []
     assert found.steps == [150]
 
 
@@ -168,12 +196,12 @@ def test_a_pattern_of_the_year_is_called_annual_whatever_is_missing(share):
     values = noise(5, 1000) + 4 * np.cos(2 * np.pi * (times - times[0]) / (365.2425 * DAY))
     values[np.random.default_rng(6).random(1000) < share] = np.nan
     found = shape.explain(times, values)
-    assert found.season.name == "annual"
-    assert (found.season.highest, found.season.lowest) in {
+    assert found.seasons[0].name == "annual"
+    assert (found.seasons[0].highest, found.seasons[0].lowest) in {
         (top, low) for top in ("December", "January") for low in ("June", "July")
     }
     assert found.steps == []
-    assert (found.season.offsets[np.isnan(values)] == 0).all()
+    assert (found.seasons[0].offsets[np.isnan(values)] == 0).all()
 
 
 def test_of_one_year_no_annual_pattern_is_told():
@@ -194,4 +222,4 @@ def test_the_screen_of_seasons_flags_what_has_one():
     times = days(200)
     table = np.array([noise(1, 200), noise(2, 200) - 3 * weekend(times), np.full(200, 4.0)])
     table[:, ::11] = np.nan
-    assert season.screen_seasons(times, table).tolist() == [False, True, False]
+    assert season.screen_seasons(np.tile(times, (3, 1)), table).tolist() == [False, True, False]

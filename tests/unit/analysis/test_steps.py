@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from siteproof.analysis import drift, screen, shape, steps
+from siteproof.analysis import drift, screen, shape, spread, steps
 
 pytestmark = pytest.mark.filterwarnings("error")  # no division by a spread of 0
 NUMBERS = st.floats() | st.sampled_from([0.0, 1.0, 100.0, 100.1, np.nan, np.inf, 1e-300, 1e300])
@@ -118,12 +118,53 @@ def test_runs_that_resemble_their_neighbours_have_no_step(share):
     assert len(find(values)) == 1
 
 
-@pytest.mark.parametrize("after", [5, 6, 10])
-def test_five_runs_are_enough_and_four_are_not(after):
+@pytest.mark.parametrize("after", [3, 4, 5, 6, 10])
+def test_the_last_runs_are_a_step_when_they_are_three(after):
     values = noise(5, 60, 0.5)
     values[-after:] -= 5
     assert find(values) == [60 - after]
-    assert find(values[: 60 - after + 4]) == []
+    assert find(values[: 60 - after + 1]) == []
+
+
+@pytest.mark.parametrize("lasts", [3, 5, 8, 12, 20])
+def test_a_dip_is_an_episode_with_its_begin_its_end_and_its_depth(lasts):
+    values = noise(6)
+    values[200 : 200 + lasts] -= 12
+    [found] = shape.explain(None, values).changes
+    assert (found.at, found.end, found.n_after) == (200, 200 + lasts, lasts)
+    assert found.after - found.before == pytest.approx(-12, abs=1.5)
+
+
+def test_a_dip_before_a_step_is_an_episode_and_a_step():
+    values = noise(6)
+    values[200:210] -= 12
+    values[210:] -= 3
+    episode, step = shape.explain(None, values).changes
+    assert (episode.at, episode.end, step.at, step.end) == (200, 210, 210, None)
+    assert step.after - step.before == pytest.approx(-3, abs=0.5)
+
+
+def test_three_outliers_in_a_row_are_no_dip_where_there_are_many():
+    values = noise(7)
+    values[np.random.default_rng(8).choice(365, 18, replace=False)] -= 8
+    values[200:203] = 92
+    assert shape.explain(None, values).changes == []
+
+
+def test_noise_that_grows_hides_no_step_and_is_told_beside_it():
+    chance = np.random.default_rng(9)
+    values = 100 + chance.normal(0, 1, 365)
+    values[180:] = 94 + chance.normal(0, 5, 185)
+    found = shape.explain(None, values)
+    assert found.steps == [pytest.approx(180, abs=3)]
+    [scatter] = found.scatter
+    assert scatter.at == pytest.approx(180, abs=6)
+    assert scatter.after / scatter.before == pytest.approx(5, rel=0.3)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_noise_scatters_alike(seed):
+    assert shape.explain(None, noise(seed)).scatter == []
 
 
 def test_a_gap_moves_no_index():
@@ -151,7 +192,7 @@ def test_a_series_that_flips_between_two_levels_has_modes_and_no_steps():
     levels = np.repeat([100.0, 80.0] * 6, [20, 35, 15, 40, 22, 18, 30, 25, 19, 33, 28, 20])
     values = levels + np.random.default_rng(1).normal(0, 1, levels.size)
     found = shape.explain(None, values)
-    assert found.steps == find(values) == []
+    assert found.changes == find(values) == []
     assert found.modes == pytest.approx((80, 100), abs=1)
 
 
@@ -163,19 +204,6 @@ def test_flips_from_run_to_run_are_modes_and_a_step_of_both_is_a_step():
     assert found.steps == [150]
     high, low = found.modes[1], found.modes[0]
     assert high - low == pytest.approx(8, abs=0.5)
-
-
-def test_the_screen_of_all_flags_a_weekend_and_flips_that_the_screen_of_steps_does_not():
-    times, chance = np.arange(300) * 86400.0, np.random.default_rng(2)
-    table = np.array(
-        [
-            noise(1, 300),
-            noise(2, 300) - 8 * (chance.random(300) < 0.4),
-            noise(3, 300) - 3 * (np.arange(300) % 7 == 3),
-        ]
-    )
-    assert screen.screen(table).tolist() == [False, False, False]
-    assert shape.screen_all(times, table).tolist() == [False, True, True]
 
 
 def test_of_a_long_series_the_newest_thousand_are_searched_and_the_rest_is_told():
@@ -198,56 +226,51 @@ def test_a_drift_is_no_staircase_and_a_step_in_a_drift_is_one_step():
 # ---- what is said of a step
 
 
-def test_a_step_is_described_by_the_medians_beside_it():
-    values = np.array([90.0] * 20 + [100.0, 101.0, 99.0] * 10 + [80.0] * 30)
-    step = steps.describe(values, 50, 20, 80)
-    assert (step.before, step.after, step.n_before, step.n_after) == (100, 80, 30, 30)
-    assert step.relative == pytest.approx(-0.2)
-    assert step.confidence == "above 99.9 %"
+@pytest.mark.parametrize(("cv", "loss"), [(2, 0.05), (5, 0.1), (10, 0.2)])
+def test_a_step_is_certain_by_its_standard_errors_and_not_by_the_scatter_of_a_run(cv, loss):
+    for seed in range(10):
+        values = noise(seed, 200, cv)
+        values[100:] *= 1 - loss
+        [change] = shape.explain(None, values).changes
+        step = steps.of(change)
+        assert step.relative == pytest.approx(-loss, rel=0.5)
+        assert step.severity == pytest.approx(100 * loss / cv, rel=0.4)
+        assert step.confidence == "above 99.9 %"
 
 
-def test_a_step_that_noise_explains_has_no_confidence():
-    assert float(steps.describe(noise(1), 200).confidence.split()[0]) < 50
+def test_what_series_of_the_same_kind_do_decides_about_a_short_one():
+    short = noise(1, 12, 0.01)
+    short[6:] -= 1
+    assert find(short) == [6]
+    scattering = spread.Usual(noise=0.02, factor=1.0, wild=1e-4)
+    assert shape.explain(None, short, scattering).changes == []
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "sd", "alert"),
-    [
-        (100, 98.1, 0.1, False),
-        (100, 97.9, 0.1, True),
-        (100, 102.1, 0.1, True),
-        (100, 95, 2, False),
-        (100, 93, 2, True),
-        (0, 1, 0, True),
-        (0, 0, 0, False),
-        (-10, -9, 0, True),
-    ],
-)
-def test_only_a_step_of_two_percent_and_three_sd_is_worth_an_alert(before, after, sd, alert):
-    values = [before + sd * s for s in (-0.6745, 0.6745) * 50]
-    values += [after + sd * s for s in (-0.6745, 0.6745) * 50]
-    assert steps.worth_an_alert(steps.describe(np.array(values), 100)) == alert
+def test_of_a_page_without_any_change_hardly_anything_is_told():
+    chance = np.random.default_rng(1)
+    pages = [steps.told(np.sort(chance.random(500))[:5].tolist(), 500) for _ in range(200)]
+    assert sum(page.any() for page in pages) <= 0.05 * 200
 
 
-@pytest.mark.parametrize(
-    ("last", "outside"),
-    [
-        ([100, 100, 100], []),
-        ([90, 100, 100], []),
-        ([90, 100, 90], [30, 32]),
-        ([90, 110, 100], []),
-        ([100, 110, 110], [31, 32]),
-        ([90, 90, 90], [30, 31, 32]),
-        ([np.nan, 90, 90], [31, 32]),
-    ],
-)
-def test_two_of_the_last_three_on_one_side_are_out_of_control(last, outside):
-    values = np.array([*noise(1, 30), *last])
-    assert steps.out_of_control(values, slice(0, 30)) == outside
+def test_of_a_page_with_many_changes_those_are_told_that_stand_out():
+    assert steps.told([1e-9, 1e-7, 1e-4, 0.5], 1000).tolist() == [True, True, False, False]
+    assert steps.told([1e-4] * 300, 1000).all()
+    assert steps.told([], 10).size == 0
 
 
-def test_four_values_are_no_control_region():
-    assert steps.out_of_control([100, 100, 100, 100, 1, 1, 1], slice(0, 4)) == []
+@pytest.mark.parametrize("factor", [1000, 1024, 1.048576, 1 / 1000, 1 / 1024, 1 / 1.048576])
+def test_the_factor_of_a_unit_is_known(factor):
+    values = noise(2, 100, 0.3)
+    values[50:] *= factor
+    [change] = shape.explain(None, values).changes
+    assert steps.of(change).unit_factor == factor
+
+
+@pytest.mark.parametrize(("factor", "cv"), [(1.06, 0.3), (0.9, 0.3), (500, 0.3), (1.048576, 3)])
+def test_no_other_factor_is_a_units_nor_one_that_the_scatter_hides(factor, cv):
+    values = noise(2, 400, cv)
+    values[200:] *= factor
+    assert [steps.of(one).unit_factor for one in shape.explain(None, values).changes] == [0.0]
 
 
 # ---- whatever comes
@@ -259,12 +282,9 @@ def test_any_series_has_an_answer(values, apart):
     found = shape.explain(times, values)
     assert found.steps == sorted(set(found.steps))
     assert all(0 < at < values.size for at in found.steps)
-    for at in find(values):
-        assert steps.describe(values, at).n_after > 0
-    assert shape.screen_all(times, np.array([values, values])).shape == (2,)
+    assert all(steps.of(one).n_after > 0 for one in found.changes)
     told = drift.slope(times, values)
-    assert np.isfinite([told.per_year, told.total, told.low, told.high]).all()
-    assert set(steps.out_of_control(values, slice(0, -3))) <= set(range(values.size))
+    assert np.isfinite([told.per_year, told.total, told.low, told.high, told.chance]).all()
 
 
 def test_the_libraries_are_loaded_by_those_who_search_only():

@@ -8,6 +8,7 @@ import fleets
 import pytest
 from fleets import Fleet, broken, judged, names, past_of, run_of
 
+from siteproof.analysis import kinds
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Slow
 from siteproof.judge.criterion import judge
@@ -552,14 +553,18 @@ def test_ten_per_cent_are_found_from_ten_paired_repetitions(site, record_propert
 @pytest.mark.parametrize("deficit", [0.05, 0.1, 0.3])
 @pytest.mark.parametrize("bad", [0.1, 0.2, 0.35])
 def test_recall_of_three_runs_in_a_large_fleet(site, record_property, bad, deficit):
-    recall, accused, _ = tally(site(320), 320, 0.01, 3, bad, deficit, 3)
+    recall, accused, found = tally(site(320), 320, 0.01, 3, bad, deficit, 3)
     record_property(
         "told",
         f"{deficit:.0%} lost, three runs, 320 nodes, CV 1 %, {bad:.0%} bad: "
         f"recall {recall:.2f}, {accused} false",
     )
     assert accused == 0
-    assert recall >= (0.99 if deficit == 0.3 or deficit == 0.1 and bad < 0.3 else 0)
+    # A fifth of the nodes that always were a tenth slower may be of another kind: told, not accused.
+    found_all = deficit == 0.3 or deficit == 0.1 and bad < kinds.LEAST_SHARE
+    assert recall >= (0.99 if found_all else 0)
+    kind = [why for why in found.warnings if why.kind is Kind.OTHER_KIND]
+    assert bool(kind) == (deficit < 0.2 and bad >= kinds.LEAST_SHARE)
 
 
 def test_when_a_third_is_bad_it_says_so_and_the_past_still_finds_them(site, record_property):

@@ -44,6 +44,13 @@ STEP = Alert(
         ({"worse": False}, "better"),
         ({"worse": False, "better": "neither"}, "other"),
         ({"kind": "drift"}, "worse drift"),
+        ({"kind": "drift", "meets": "2027-01-03"}, "worse drift, meets its bound on 2027-01-03"),
+        ({"unit_factor": 1 / 1024}, "worse, unit? factor 0.000976562"),
+        ({"kind": "scatter"}, "worse scatter"),
+        (
+            {"kind": "episode", "made_good": AFTER, "n_after": 8},
+            "worse for a while, 8 runs, recovered 2026-11-02 00:00",
+        ),
         ({"made_good": AFTER}, "worse, recovered 2026-11-02 00:00"),
         ({"provisional": True, "n_after": 3}, "provisional: 3 of 5 runs"),
         ({"provisional": True, "n_after": 9}, "provisional: 4 of 5 runs"),

@@ -1,0 +1,148 @@
+"""Since when a node is in its state: from the runs before what is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from siteproof.nodes.facts import PARAMETERS
+from siteproof.nodes.speeds import InSeries
+from siteproof.record import finding
+from siteproof.record.finding import Finding, Kind
+from siteproof.record.samples import Header
+from siteproof.record.value_table import ValueTable
+from siteproof.verdict.judgement import Judgement
+
+WITHOUT_VALUE = (Kind.NO_VALUE, Kind.WRONG_ANSWER, Kind.NODE_LOST, Kind.NOT_MEASURED)
+OF_PARAMETERS = (Kind.PARAMETER_DIFFERS, Kind.PARAMETERS_DIFFER)
+
+
+class History:
+    """The runs of each node until now. past: what is older than what is judged."""
+
+    def __init__(self, judged: Judgement, past: ValueTable, of_nodes: Sequence[InSeries]) -> None:
+        self._judged, self._past, self._site = judged, past, judged.site
+        self._series: dict[str, list[InSeries]] = {}
+        for one in of_nodes:
+            self._series.setdefault(one.key.metric, []).append(one)
+        self._missing: dict[str, _Missing] = {}
+
+    def dated(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Findings on one node, those that history knows with the first run in which they held."""
+        return [self._dated(why) for why in findings]
+
+    def _dated(self, why: Finding) -> Finding:
+        if why.get("lasting") or "" in (why.subject, why.check):
+            return why
+        if why.kind is Kind.MISSES_BOUND and why.criterion in self._site.criteria:
+            times = self._short(why)
+        elif why.kind in WITHOUT_VALUE:
+            times = self._without(why)
+        elif why.kind in OF_PARAMETERS:
+            times = self._differing(why.subject)
+        else:
+            return why
+        if len(times) < 2:
+            return why
+        lasting = finding.details(lasting=len(times))
+        return replace(why, since=times[0], details=why.details + lasting)
+
+    def _short(self, why: Finding) -> list[str]:
+        """The newest runs in which the node missed a criterion."""
+        criterion = self._site.criteria[why.criterion]
+        unit = self._site.catalogue[why.metric].unit
+        facts = self._site.hardware_of(self._site.role_of(why.subject) or "")
+        found: list[str] = []
+        for one in self._series.get(why.metric, ()):
+            if why.subject not in one.course.nodes:
+                continue
+            values, sessions = one.course.of(why.subject)
+            missed = (not criterion.met(Fraction(v), unit, facts) for v in values[::-1].tolist())
+            times = [one.course.times[at] for at in sessions[::-1]]
+            streak = _while(missed, times)
+            found = max(found, streak, key=len)
+        return found[::-1]
+
+    def _without(self, why: Finding) -> list[str]:
+        """The runs of a check since the node's last value."""
+        if why.check not in self._missing:
+            headers = {id(s.header): s.header for s in self._judged.samples}.values()
+            self._missing[why.check] = _Missing(why.check, self._past, headers)
+        return self._missing[why.check].since_last(why.subject)
+
+    def _differing(self, node: str) -> list[str]:
+        """The newest runs in which host parameters of the node were not as expected."""
+        past = self._past
+        of_kinds = np.array([kind.metric == PARAMETERS for kind in past.kinds], dtype=bool)
+        rows = np.zeros(0, dtype=np.intp)
+        if of_kinds.any() and node in past.names:
+            rows = np.flatnonzero(of_kinds[past.kind] & (past.node == past.names.index(node)))
+        runs = [
+            (past.kinds[past.kind[at]].header.order, float(past.value[at])) for at in rows.tolist()
+        ]
+        runs += [
+            (s.header.order, float(s.number))
+            for s in self._judged.samples
+            if s.node == node and s.metric == PARAMETERS and s.status == "ok"
+        ]
+        runs.sort(reverse=True)
+        return _while((value > 0 for _, value in runs), [order[1] for order, _ in runs])[::-1]
+
+
+def _while(holds: Iterator[bool], times: Sequence[str]) -> list[str]:
+    """The times of the first ones that hold."""
+    found = []
+    for one, time in zip(holds, times, strict=False):
+        if not one:
+            break
+        found.append(time)
+    return found
+
+
+class _Missing:
+    """A check's sessions, and the last in which each node had a value."""
+
+    def __init__(self, check: str, past: ValueTable, judged: Iterable[Header]) -> None:
+        heads = {k.header.session: k.header for k in past.kinds if k.header.check == check}
+        before = sorted(heads.values(), key=lambda head: head.order)
+        now = {head.session: head for head in judged if head.check == check}
+        newer = sorted(now.values(), key=lambda head: head.order)
+        self._times = [head.time for head in (*before, *newer)]
+        self._last = self._last_values(check, past, [head.session for head in before])
+
+    @staticmethod
+    def _last_values(check: str, past: ValueTable, sessions: Sequence[str]) -> Mapping[str, int]:
+        place = {session: number for number, session in enumerate(sessions)}
+        of_kind = np.array(
+            [place[k.header.session] if k.header.check == check else -1 for k in past.kinds],
+            dtype=np.intp,
+        )
+        last = np.full(len(past.names), -1)
+        if of_kind.size:
+            np.maximum.at(last, past.node, of_kind[past.kind])
+        return dict(zip(past.names, last.tolist(), strict=True))
+
+    def since_last(self, node: str) -> list[str]:
+        """The times of the sessions after the node's last value."""
+        return self._times[self._last.get(node, -1) + 1 :]
+
+
+def not_ranked(of_nodes: Sequence[InSeries], judged: Judgement) -> Iterator[Finding]:
+    """Nodes that no sister, no past and no contract can show to be slow; for each metric."""
+    promised = {
+        (result.criterion.metric, verdict.node)
+        for result in judged.verdicts
+        for verdict in result.nodes
+        if not result.excused and verdict.value is not None
+    }
+    for one in of_nodes:
+        for node in one.runs:
+            if not one.is_ranked(node) and (one.key.metric, node) not in promised:
+                check = one.key.metric.partition(".")[0]
+                details = {"count": len(one.runs)}
+                yield finding.of(
+                    Kind.NOT_RANKED, details, subject=node, check=check, metric=one.key.name
+                )

@@ -1,0 +1,221 @@
+"""What `siteproof nodes --json` tells by default, with no option: many fleets of each class."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+
+import fleets
+import pytest
+from asked import ask
+from fleets import names, run_of
+
+from siteproof import nodesets
+from siteproof.record import samples
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch):
+    """Makes a site and its sessions, the newest of a few hours ago; gives what the command tells."""
+    monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
+    now = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=3)
+
+    def tell(runs, criteria="{}\n", command="nodes", more="", **keys):
+        count = len(runs[0])
+        fleets.load(tmp_path / "sites", monkeypatch, count=count, criteria=criteria, more=more)
+        monkeypatch.setattr(fleets, "START", now - timedelta(days=len(runs)))
+        tell.days = [now - timedelta(days=len(runs) - 1 - run) for run in range(len(runs))]
+        for run, values in enumerate(runs):
+            found = run_of(values, run + 1, **keys)
+            if found:
+                samples.write(tmp_path / "perflogs", found[0].header, found)
+        _, out = ask(command, "--json")
+        return json.loads(out)
+
+    return tell
+
+
+def fleet(count, runs, cv=0.01, own=0.5, seed=1, level=1000.0):
+    """The values of each run: nodes differ from each other for good, and from run to run."""
+    chance = random.Random(f"{count} {runs} {cv} {own} {seed}")
+    mine = {n: chance.gauss(0, cv * own**0.5) for n in names(count)}
+    noise = cv * (1 - own) ** 0.5
+    return [
+        {n: level * (1 + mine[n] + chance.gauss(0, noise)) for n in names(count)}
+        for _ in range(runs)
+    ]
+
+
+def lose(runs, nodes, share, since):
+    """These nodes lack a share from one run on."""
+    for values in runs[since:]:
+        for node in nodes:
+            values[node] *= 1 - share
+    return runs
+
+
+def state(found, node):
+    return next(one for one in found["nodes"] if one["node"] == node)
+
+
+def in_state(found, *states):
+    return {one["node"] for one in found["nodes"] if one["state"] in states}
+
+
+# ---- three sessions, and since when
+
+
+@pytest.mark.parametrize("loss", [0.06, 0.1, 0.3])
+@pytest.mark.parametrize("days", [2, 3, 7])
+def test_a_slow_node_is_slow_in_daily_use_with_the_day_when_it_began(told, loss, days):
+    runs = lose(fleet(32, 12), ["n005"], loss, 12 - days)
+    found = told(runs)
+    assert in_state(found, "SLOW") == {"n005"}
+    why = next(f for f in state(found, "n005")["findings"] if f["kind"] == "slow")
+    assert why["details"]["slow"] == min(3, days)
+    assert why["details"]["runs"] == 3
+    assert why["details"]["rule"] == "confirmed"
+    assert why["details"]["lasting"] == days
+    assert why["since"][:10] == f"{told.days[12 - days]:%Y-%m-%d}"
+    reason = state(found, "n005")["reasons"][0]
+    assert f"since {why['since'][:10]} ({days} runs)" in reason
+    assert "seen once" not in reason
+
+
+def test_a_node_that_has_always_been_slow_says_so_from_the_first_run_that_is_seen(told):
+    found = told(lose(fleet(32, 9), ["n005"], 0.1, 0))
+    (why,) = state(found, "n005")["findings"]
+    assert (why["details"]["lasting"], why["since"][:10]) == (9, f"{told.days[0]:%Y-%m-%d}")
+
+
+def test_a_node_that_was_repaired_is_ok_and_its_past_is_a_note(told):
+    runs = lose(fleet(16, 12), ["n005"], 0.3, 8)
+    runs[-1]["n005"] /= 0.7
+    found = told(runs)
+    assert in_state(found, "SLOW") == set()
+    assert [note["kind"] for note in state(found, "n005")["note_findings"]] == ["slow_before"]
+    assert found["retest"] == "n005"
+
+
+@pytest.mark.parametrize("cv", [0.01, 0.02])
+@pytest.mark.parametrize("count", [16, 24, 40, 64])
+def test_six_nodes_that_are_slow_for_twenty_days_are_not_ok(told, count, cv):
+    bad = names(count)[:6]
+    found = told(lose(fleet(count, 31, cv), bad, 0.08, 11))
+    assert in_state(found, "SLOW") == set(bad)
+    for node in bad:
+        fell = next(f for f in state(found, node)["findings"] if f["kind"] == "fell")
+        assert abs(fell["details"]["lasting"] - 20) <= 1
+
+
+# ---- few nodes
+
+
+@pytest.mark.parametrize("runs", [1, 3, 10])
+@pytest.mark.parametrize("count", [3, 4, 5, 7])
+def test_of_three_sisters_a_gross_deficit_is_slow(told, count, runs):
+    found = told(lose(fleet(count, runs, 0.02), ["n002"], 0.3, 0))
+    assert in_state(found, "SLOW") == {"n002"}
+    assert in_state(found, "OK") == set(names(count)) - {"n002"}
+
+
+@pytest.mark.parametrize("days", [1, 3, 10])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_one_or_two_nodes_are_compared_with_their_own_past(told, count, days):
+    found = told(lose(fleet(count, 20, 0.01), ["n001"], 0.15, 20 - days))
+    assert in_state(found, "SLOW") == {"n001"}
+    (fell,) = (f for f in state(found, "n001")["findings"] if f["kind"] == "fell")
+    assert fell["details"]["lasting"] == days
+    assert fell["details"]["change"] == pytest.approx(-0.15, abs=0.02)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_or_two_nodes_without_a_past_are_not_ranked_and_say_so(told, count):
+    found = told(fleet(count, 1))
+    noted = [n["kind"] for node in found["nodes"] for n in node["note_findings"]]
+    assert noted == ["not_ranked"] * count
+    nodes = "1 node" if count == 1 else "2 nodes"
+    assert any(f"not ranked: {nodes}" in text for text in found["warnings"])
+    assert found["retest"] == ""  # another run of two nodes ranks them no better
+    past = told(fleet(count, 8))
+    assert not [n for node in past["nodes"] for n in node["note_findings"]]
+    assert not past["warnings"]
+
+
+def test_two_nodes_with_a_contract_are_judged_by_it(told):
+    contract = """\
+C-TRIAD: {description: d, metric: Stream.triad, at_least: 900 MB/s, source: s, scope: every node}
+"""
+    found = told([{"n001": 1000, "n002": 800}], contract)
+    assert in_state(found, "FAILED") == {"n002"}
+    assert not found["warnings"]
+
+
+def test_few_healthy_nodes_are_not_accused(told):
+    for seed in range(12):
+        for count in (1, 2, 3, 4, 6):
+            found = told(fleet(count, 14, 0.03, seed=seed))
+            assert in_state(found, "SLOW") == set(), (seed, count)
+
+
+# ---- two kinds of nodes in a role
+
+
+@pytest.mark.parametrize("difference", [0.06, 0.1, 0.3])
+@pytest.mark.parametrize("share", [0.15, 0.3, 0.5])
+@pytest.mark.parametrize("count", [24, 64, 320])
+def test_another_kind_of_node_is_told_and_nobody_accused(told, count, share, difference):
+    kind = names(count)[:: max(2, round(1 / share))][: round(share * count)]
+    found = told(lose(fleet(count, 10), kind, difference, 0))
+    assert in_state(found, "OK") == set(names(count))
+    (why,) = (f for f in found["findings"] if f["kind"] == "other_kind")
+    assert set(nodesets.parse(why["subject"])) in (set(kind), set(names(count)) - set(kind))
+    assert why["details"]["of"] == count
+    assert any("make them a role of their own" in text for text in found["warnings"])
+
+
+@pytest.mark.parametrize("share", [0.15, 0.3, 0.5])
+def test_a_bad_node_of_each_kind_is_found_among_its_own(told, share):
+    every = names(64)
+    kind = every[: round(share * 64)]
+    runs = lose(fleet(64, 10), kind, 0.12, 0)
+    found = told(lose(runs, [kind[1], every[-1]], 0.08, 0))
+    assert in_state(found, "SLOW") == {kind[1], every[-1]}
+
+
+@pytest.mark.parametrize("bad", [0.3, 0.4])
+@pytest.mark.parametrize("count", [16, 64, 320])
+def test_with_many_bad_the_past_finds_them(told, count, bad):
+    sick = set(random.Random(count).sample(names(count), round(bad * count)))
+    found = told(lose(fleet(count, 14), sick, 0.06, 11))
+    assert len(in_state(found, "SLOW") & sick) >= 0.9 * len(sick)
+    assert in_state(found, "SLOW") <= sick
+
+
+def test_a_step_of_the_whole_fleet_accuses_nobody(told):
+    for count in (3, 8, 40):
+        found = told(lose(fleet(count, 14), names(count), 0.1, 11))
+        assert in_state(found, "SLOW") == set()
+        assert [f["kind"] for f in found["findings"]] == ["fleet_moved"]
+
+
+# ---- other states say since when, too
+
+
+def test_a_node_below_the_contract_says_since_when(told):
+    contract = """\
+C-TRIAD: {description: d, metric: Stream.triad, at_least: 900 MB/s, source: s, scope: every node}
+"""
+    found = told(lose(fleet(8, 12), ["n002"], 0.3, 7), contract)
+    (why, *_) = state(found, "n002")["findings"]
+    assert (why["kind"], why["details"]["lasting"]) == ("misses_bound", 5)
+    assert why["since"][:10] == f"{told.days[7]:%Y-%m-%d}"
+    assert "since" in state(found, "n002")["reasons"][0]
+
+
+def test_a_node_that_is_not_measured_any_more_says_since_when(told):
+    runs = fleet(8, 12)
+    for values in runs[7:]:
+        del values["n002"]
+    (why,) = state(told(runs), "n002")["findings"]
+    assert (why["kind"], why["details"]["lasting"]) == ("not_measured", 5)
+    assert why["since"][:10] == f"{told.days[7]:%Y-%m-%d}"
