@@ -73,10 +73,10 @@ def _event(one: InSeries, sessions: Mapping[str, Header]) -> Event | None:
     change = float(now / before - 1)
     if change > -MIN_DEFICIT:
         return None
-    names = [one.course.sessions[at] for at in whole]
+    names = [one.course.sessions[at] for at in whole.tolist()]
     cause = "" if is_drift else _cause(sessions.get(names[first - 1]), sessions.get(names[first]))
     what = "drift" if is_drift else "step"
-    return Event(what, change, one.course.times[whole[first]], cause)
+    return Event(what, change, one.course.times[int(whole[first])], cause)
 
 
 def _levels(level: falls.Floats, length: int) -> tuple[float, float]:
