@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -130,14 +130,21 @@ def decide(
 
 
 def _excuse(findings: Sequence[Finding], excuses: Sequence[Excuse]) -> tuple[Finding, ...]:
-    """The waivers that excuse every reason; none if one is not excused."""
+    """The waivers that excuse every reason, or events of the role; none if one is not excused."""
     used: dict[Finding, None] = {}
     for why in findings:
-        covering = [excuse.waiver for excuse in excuses if excuse.excuses(why)]
+        covering = [excuse.waiver for excuse in excuses if excuse.excuses(why)] or _event(why)
         if not covering:
             return ()
         used |= dict.fromkeys(covering)
     return tuple(used)
+
+
+def _event(why: Finding) -> list[Finding]:
+    """The event of the whole role that explains a reason: no fault of this node."""
+    if not why.get("event"):
+        return []
+    return [replace(why, kind=Kind.FLEET_EVENT)]
 
 
 @dataclass(frozen=True)

@@ -215,6 +215,13 @@ class InSeries:
             return None
         return rules.group_is_slow(inside, self.newest, self.better)
 
+    def is_slow(self, node: str) -> bool:
+        """Whether its newest run is slow compared with its sisters."""
+        row = self.course.nodes[node]
+        one, rows = self._ranks[int(self.kinds[row])]
+        there = np.flatnonzero(~np.isnan(self.course.values[row]))
+        return bool(one.slow[rows[row], there[-1]])
+
     def is_ranked(self, node: str) -> bool:
         """Whether its sisters, or its own past, can show that it is slow."""
         if len(self.runs) >= ranks.MIN_GROSS:

@@ -14,7 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.analysis.slow_nodes import MANY, MIN_HISTORY, Slow, State
-from siteproof.nodes import courses, earlier, facts, pair_ends, since
+from siteproof.nodes import courses, earlier, events, facts, pair_ends, since
 from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
 from siteproof.record import finding, series, value_table
 from siteproof.record.campaign import Wanted
@@ -112,7 +112,15 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
             found.add(State.UNSTABLE, why)
         warnings += [*one.warnings(), *_slow_groups(judged, one)]
     warnings += _not_ranked(found, since.not_ranked(of_nodes, judged))
-    nodes = found.finished(since.History(nodes_only, _before(nodes_only, alone), of_nodes))
+    before = _before(nodes_only, alone)
+    nodes = found.finished(since.History(nodes_only, before, of_nodes))
+    headers = [*(k.header for k in before.kinds), *(s.header for s in nodes_only.samples)]
+    nodes = {
+        name: replace(node, findings=events.explained(site, node.findings, of_nodes, headers))
+        if node.state is State.FAILED
+        else node
+        for name, node in nodes.items()
+    }
     shares = _suspect_shares(nodes)
     many = [
         finding.of(Kind.MANY_SLOW, {"role": role, "share": share})

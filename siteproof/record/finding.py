@@ -41,7 +41,8 @@ class Kind(StrEnum):
 
     # A value
     TEXT = "text"
-    MISSES_BOUND = "misses_bound"  # source: of a published value
+    # source: of a published value; event, change, began, cause: of the whole role, that explains it
+    MISSES_BOUND = "misses_bound"
     BELOW_BASELINE = "below_baseline"
     STEERED = "steered"  # variables: they steered a library
 
@@ -102,6 +103,7 @@ class Kind(StrEnum):
     MANY_SLOW = "many_slow"  # role, share
     MANY_FAST = "many_fast"  # role, share
     FLEET_MOVED = "fleet_moved"  # role, change
+    FLEET_EVENT = "fleet_event"  # event (step, drift), change, began, cause: no node is at fault
     OTHER_KIND = "other_kind"  # role, count, of, change, field, value; subject: nodes ranked apart
     GROUP_SLOW = "group_slow"  # group, deficit
     GROUP_BAD = "group_bad"  # group, count, of

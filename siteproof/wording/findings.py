@@ -122,7 +122,14 @@ def _lost(f: Fields) -> str:
 
 def _misses(f: Fields) -> str:
     shown = f": {f.message}" if f.message else ""
-    return f"{_value(f)} misses the contract, which requires {f.bound}{shown}"
+    event = f"; {_event(f)}" if f.event else ""
+    return f"{_value(f)} misses the contract, which requires {f.bound}{shown}{event}"
+
+
+def _event(f: Fields) -> str:
+    cause = f", {f.cause}" if f.cause else ""
+    what = f"all nodes lost {f.change:size} since {f.began:day} ({f.event}{cause})"
+    return f"{what}, and without that this one would meet it"
 
 
 def _below_baseline(f: Fields) -> str:
@@ -436,6 +443,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     "itself may be bad",
     Kind.FLEET_MOVED: _moved,
     Kind.OTHER_KIND: _other_kind,
+    Kind.FLEET_EVENT: lambda f: f"goes back, as {_event(f)}",
     Kind.GROUP_SLOW: "{f.group} as a whole is {f.deficit:share} worse than the fleet",
     Kind.GROUP_BAD: "{f.group}: {f.count} of {f.of} nodes are bad; check what they share",
     Kind.LINKS_BAD: _links,

@@ -560,7 +560,7 @@ def test_recall_of_three_runs_in_a_large_fleet(site, record_property, bad, defic
         f"recall {recall:.2f}, {accused} false",
     )
     assert accused == 0
-    # A fifth of the nodes that always were a tenth slower may be of another kind: told, not accused.
+    # A fifth that always was a tenth slower may be of another kind: told, and not accused.
     found_all = deficit == 0.3 or deficit == 0.1 and bad < kinds.LEAST_SHARE
     assert recall >= (0.99 if found_all else 0)
     kind = [why for why in found.warnings if why.kind is Kind.OTHER_KIND]

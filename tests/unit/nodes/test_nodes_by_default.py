@@ -15,17 +15,18 @@ from siteproof.record import samples
 
 @pytest.fixture
 def told(tmp_path, monkeypatch):
-    """Makes a site and its sessions, the newest of a few hours ago; gives what the command tells."""
+    """Makes a site and its sessions, the newest of today; gives what the command tells."""
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     now = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=3)
 
-    def tell(runs, criteria="{}\n", command="nodes", more="", **keys):
+    def tell(runs, criteria="{}\n", command="nodes", more="", update=None, **keys):
         count = len(runs[0])
         fleets.load(tmp_path / "sites", monkeypatch, count=count, criteria=criteria, more=more)
         monkeypatch.setattr(fleets, "START", now - timedelta(days=len(runs)))
         tell.days = [now - timedelta(days=len(runs) - 1 - run) for run in range(len(runs))]
         for run, values in enumerate(runs):
-            found = run_of(values, run + 1, **keys)
+            kernel = {"kernel": "6.1.0-13" if update is not None and run >= update else "6.1.0-12"}
+            found = run_of(values, run + 1, provenance=kernel, **keys)
             if found:
                 samples.write(tmp_path / "perflogs", found[0].header, found)
         _, out = ask(command, "--json")
@@ -196,6 +197,39 @@ def test_a_step_of_the_whole_fleet_accuses_nobody(told):
         found = told(lose(fleet(count, 14), names(count), 0.1, 11))
         assert in_state(found, "SLOW") == set()
         assert [f["kind"] for f in found["findings"]] == ["fleet_moved"]
+
+
+TAIL = """\
+C-TRIAD: {description: d, metric: Stream.triad, at_least: 955 MB/s, source: s, scope: every node}
+"""
+
+
+@pytest.mark.parametrize("shape", ["step", "drift"])
+@pytest.mark.parametrize("count", [8, 32, 100])
+def test_the_tail_of_a_fleet_wide_event_is_not_taken_out_and_the_gate_names_the_event(
+    told, count, shape
+):
+    runs = fleet(count, 26)
+    for run, values in enumerate(runs):
+        for node in values:
+            values[node] *= (0.95 if run >= 18 else 1) if shape == "step" else 1 - 0.05 * run / 25
+    runs = lose(runs, ["n003"], 0.3, 22)
+    update = 18 if shape == "step" else None
+    found = told(runs, TAIL, update=update)
+    short = in_state(found, "FAILED") - {"n003"}
+    assert short
+    for node in short:
+        why = next(f for f in state(found, node)["findings"] if f["kind"] == "misses_bound")
+        assert why["details"]["event"] == shape
+        assert why["details"]["change"] == pytest.approx(-0.05, abs=0.015)
+        if shape == "step":
+            assert why["details"]["cause"] == "kernel 6.1.0-12 -> 6.1.0-13"
+            assert why["details"]["began"][:10] == f"{told.days[18]:%Y-%m-%d}"
+    gate = told(runs, TAIL, command="gate", update=update)
+    assert gate["out"] == "n003"
+    for node in gate["nodes"]:
+        kinds = [why["kind"] for why in node["waived"]]
+        assert kinds == (["fleet_event"] if node["node"] in short else [])
 
 
 # ---- other states say since when, too

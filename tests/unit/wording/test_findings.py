@@ -80,6 +80,12 @@ DETAILS = {  # of each kind that has some
     Kind.SLOW: {"deficit": 0.3, "better": "higher", "median": 100.0, "z": -15.04, **SEEN},
     Kind.SLOW_BEFORE: SEEN,
     Kind.FELL: {"change": -0.12, "rule": "confirmed", "lasting": 4},
+    Kind.FLEET_EVENT: {
+        "event": "step",
+        "change": -0.06,
+        "began": "2026-11-11T02:15:00+00:00",
+        "cause": "kernel a -> b",
+    },
     Kind.NOT_RANKED: {"count": 2},
     Kind.OTHER_KIND: {"role": "compute", "count": 30, "of": 100, "change": -0.08},
     Kind.BLOCK_SLOW: {"link": "lan", "deficit": 0.4, "bad": 48, "peers": "n[5-16]"},
