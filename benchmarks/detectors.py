@@ -217,7 +217,8 @@ CASES: list[tuple[str, str, int, Change]] = [
 def names(times: made.Floats, values: made.Floats) -> list[str]:
     """What Siteproof calls each series: the screens, then the competition."""
     of_all = np.tile(times, (len(values), 1))
-    flagged = screen.screen(values) | season.screen_seasons(of_all, values) | screen.of_modes(values)
+    flagged = screen.screen(values) | screen.of_modes(values)
+    flagged |= season.screen_seasons(of_all, values)
     return [
         called(shape.explain(times, row)) if flag else ""
         for row, flag in zip(values, flagged, strict=True)

@@ -289,12 +289,7 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
     conditions = ", ".join(f"{k} {v}" for k, v in key[1])
     at = site.system.links.get(link)
     threshold = _below(at, entry)
-    if at and threshold is not None:
-        broken |= {
-            pair: _under(pair, metric, value, entry.unit, at)
-            for pair, value in values.items()
-            if value < threshold and pair not in broken
-        }
+    broken = _all_under(metric, values, entry.unit, at, threshold) | broken
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
     return Matrix(
         f"{metric} [{conditions}]" if conditions else metric,
@@ -318,6 +313,16 @@ def _below(link: Link | None, entry: Metric) -> float | None:
     if rate is None or units.kind(entry.unit) != units.kind(rate.unit):
         return None
     return float(units.convert(rate.value, rate.unit, entry.unit))
+
+
+def _all_under(
+    metric: str, values: Mapping[Pair, float], unit: str, link: Link | None, least: float | None
+) -> dict[Pair, Finding]:
+    """The pairs below the threshold of their link."""
+    if link is None or least is None:
+        return {}
+    low = {pair: value for pair, value in values.items() if value < least}
+    return {pair: _under(pair, metric, value, unit, link) for pair, value in low.items()}
 
 
 def _under(pair: Pair, metric: str, value: float, unit: str, link: Link) -> Finding:

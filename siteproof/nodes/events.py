@@ -35,21 +35,35 @@ def explained(
     site: Site, findings: Iterable[Finding], of_nodes: Sequence[InSeries], headers: Iterable[Header]
 ) -> list[Finding]:
     """The findings on nodes; those that the fleet's own loss explains name that event."""
-    by_metric: dict[str, list[InSeries]] = {}
-    for one in of_nodes:
-        by_metric.setdefault(one.key.metric, []).append(one)
-    known: dict[int, Event | None] = {}
-    sessions = {head.session: head for head in headers}
-    found = []
-    for why in findings:
-        if why.kind is Kind.MISSES_BOUND and why.criterion in site.criteria:
-            for one in by_metric.get(why.metric, ()):
-                if why.subject in one.course.nodes:
-                    if id(one) not in known:
-                        known[id(one)] = _event(one, sessions)
-                    why = _named(site, why, one, known[id(one)])
-        found.append(why)
-    return found
+    role = _Role(site, of_nodes, {head.session: head for head in headers})
+    return [role.named(why) for why in findings]
+
+
+class _Role:
+    """The series by metric, and the event of each, once it is asked for."""
+
+    def __init__(
+        self, site: Site, of_nodes: Sequence[InSeries], sessions: Mapping[str, Header]
+    ) -> None:
+        self._site, self._sessions = site, sessions
+        self._series: dict[str, list[InSeries]] = {}
+        for one in of_nodes:
+            self._series.setdefault(one.key.metric, []).append(one)
+        self._events: dict[int, Event | None] = {}
+
+    def named(self, why: Finding) -> Finding:
+        """A missed bound with the event that explains it; any other finding as it is."""
+        if why.kind is not Kind.MISSES_BOUND or why.criterion not in self._site.criteria:
+            return why
+        for one in self._series.get(why.metric, ()):
+            if why.subject in one.course.nodes:
+                why = _named(self._site, why, one, self._event(one))
+        return why
+
+    def _event(self, one: InSeries) -> Event | None:
+        if id(one) not in self._events:
+            self._events[id(one)] = _event(one, self._sessions)
+        return self._events[id(one)]
 
 
 def _event(one: InSeries, sessions: Mapping[str, Header]) -> Event | None:
