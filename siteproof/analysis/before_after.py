@@ -95,16 +95,20 @@ def worst(
     if counts and better == "lower":
         found = [(-after[n], n, None) for n in both if not before[n] and after[n] > 0]
     changes = {n: after[n] / before[n] - 1 for n in both if before[n]}
+    lost = _beyond(changes, sign) | _gross(changes, sign)
+    found += [(sign * changes[node], node, changes[node]) for node in lost]
+    return [(node, change) for _, node, change in sorted(found, key=lambda one: one[:2])]
+
+
+def _beyond(changes: Mapping[str, float], sign: int) -> set[str]:
+    """Who is farther below the median change than the others scatter."""
     if not changes:
-        return [(node, change) for _, node, change in sorted(found)]
+        return set()
     typical = middle([sign * c for c in changes.values()])
     errors = max(ERRORS, NormalDist().inv_cdf(1 - FALSE_ALARM / len(changes)))
     spread = errors * typical.sd if typical.count > FEWEST else 0.0
     limit = min(0.0, typical.median) - max(LEAST, spread)
-    gross = _gross(changes, sign)
-    lost = [n for n, c in changes.items() if sign * c <= limit or n in gross]
-    found += [(sign * changes[node], node, changes[node]) for node in lost]
-    return [(node, change) for _, node, change in sorted(found, key=lambda one: one[:2])]
+    return {node for node, change in changes.items() if sign * change <= limit}
 
 
 def _gross(changes: Mapping[str, float], sign: int) -> set[str]:

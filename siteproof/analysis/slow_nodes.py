@@ -32,8 +32,6 @@ CLEAR_DEFICIT = 0.20  # so much below the median that one run will do
 MIN_HISTORY = 3  # earlier values; with fewer a change is not judged
 CLEAR_FALL = 0.10  # against its own history: enough together with a slow run …
 FALL_SD = 3  # … if it is more than the node's typical variation
-PAIRED_FALL = 0.05  # against its own history in several runs: enough alone …
-PAIRED_ERRORS = 4  # … if it is so many standard errors; 3.5 would accuse one of 4,300 healthy nodes
 UNSTABLE_RUNS = 4  # fewer show no spread
 UNSTABLE_SPREAD = 0.05
 UNSTABLE_TIMES = 4  # more than the spread that the fleet's nodes have from run to run
@@ -90,16 +88,13 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True)
 class Paired:
-    """A node compared with its own history. change: -0.1 is a tenth less; error: of that change.
+    """A node compared with its own history. change: -0.1 is a tenth less.
 
-    sd: what is typical from run to run, as a share. before, now: how many values.
+    sd: what is typical from run to run, as a share.
     """
 
     change: float
     sd: float
-    error: float
-    before: int
-    now: int
 
 
 def middle(values: Collection[float]) -> Middle:
@@ -146,11 +141,6 @@ def retest_rule(slow: Sequence[bool], deficit: float, fell: bool) -> Slow:
     return Slow.ONCE if last[-1] and (deficit >= CLEAR_DEFICIT or fell) else Slow.UNCONFIRMED
 
 
-def spread(values: Collection[float]) -> float:
-    """MAD over median."""
-    return level(values).spread
-
-
 def paired(before: Level, now: Sequence[float], better: str, typical: float = 0.0) -> Paired | None:
     """The change of a node against its own history, negative where it got worse.
 
@@ -161,33 +151,13 @@ def paired(before: Level, now: Sequence[float], better: str, typical: float = 0.
         return None
     change = median(now) / before.median - 1
     sd = max(before.sd / before.median, typical)
-    # Of one or two values the median is their mean.
-    factors = [1 if n < MIN_HISTORY else MEDIAN_ERROR**2 for n in (before.size, len(now))]
-    error = sd * sqrt(factors[0] / before.size + factors[1] / len(now))
     sign = 1 if better == "higher" else -1
-    return Paired(sign * change, sd, error, before.size, len(now))
+    return Paired(sign * change, sd)
 
 
 def fell(change: Paired, shift: float) -> bool:
     """Whether a node fell clearly against its history; shift: how the whole fleet moved."""
     return shift - change.change >= max(CLEAR_FALL, FALL_SD * change.sd)
-
-
-def fell_alone(change: Paired, shift: float) -> bool:
-    """Whether a fall proves a node slow without any look at the fleet's spread.
-
-    Several runs prove a small one, a single run a large one: with a third of the fleet bad, no
-    other test is left.
-    """
-    loss = shift - change.change
-    least = PAIRED_FALL if change.now >= SLOW_RUNS else CLEAR_DEFICIT
-    return loss >= max(least, PAIRED_ERRORS * change.error)
-
-
-def is_unstable(values: Collection[float], fleets_spread: float) -> bool:
-    """Whether a node's runs differ from each other by far more than those of the others."""
-    limit = max(UNSTABLE_SPREAD, UNSTABLE_TIMES * fleets_spread)
-    return len(values) >= UNSTABLE_RUNS and spread(values) > limit
 
 
 def group_is_slow(members: Sequence[float], fleet: Middle, better: str) -> float | None:

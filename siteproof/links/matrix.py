@@ -280,16 +280,11 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
     missing = dict.fromkeys(_expected(site, link, both), not_measured) | tried.untried
     missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
     limiting = limits(site, metric, link, tried.newest) if tried.newest else {}
-    broken = {
-        pair: _missed(pair, key, criterion, value, entry.unit)
-        for key, criterion in limiting.items()
-        for pair, value in values.items()
-        if not criterion.met(Fraction(value), entry.unit)
-    }
     conditions = ", ".join(f"{k} {v}" for k, v in key[1])
     at = site.system.links.get(link)
     threshold = _below(at, entry)
-    broken = _all_under(metric, values, entry.unit, at, threshold) | broken
+    broken = _all_under(metric, values, entry.unit, at, threshold)
+    broken |= _all_missed(limiting, values, entry.unit)
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
     return Matrix(
         f"{metric} [{conditions}]" if conditions else metric,
@@ -305,6 +300,18 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
         hubs,
         bool(limiting) or threshold is not None,
     )
+
+
+def _all_missed(
+    limiting: Mapping[str, Criterion], values: Mapping[Pair, float], unit: str
+) -> dict[Pair, Finding]:
+    """The pairs that miss a bound."""
+    return {
+        pair: _missed(pair, key, criterion, value, unit)
+        for key, criterion in limiting.items()
+        for pair, value in values.items()
+        if not criterion.met(Fraction(value), unit)
+    }
 
 
 def _below(link: Link | None, entry: Metric) -> float | None:

@@ -101,12 +101,11 @@ def _judge_metric(site: Site, metric: str, of_all: Sequence[Sample], found: Pair
     sessions = list(dict.fromkeys(s.header.session for s in samples))
     accused = _Accused()
     matrices: list[Matrix] = []
-    for session in sessions[-rules.RETESTS :]:
-        known = sessions[: sessions.index(session) + 1]
-        matrices = matrix.collect(site, [s for s in samples if s.header.session in known], metric)
-        tested = _nodes_of([s for s in samples if s.header.session == session])
-        for one in matrices:
-            accused.add(one, tested)
+    for end in range(max(0, len(sessions) - rules.RETESTS), len(sessions)):
+        later = set(sessions[end + 1 :])
+        known = [s for s in samples if s.header.session not in later]
+        matrices = matrix.collect(site, known, metric)
+        accused.add(matrices, _nodes_of(s for s in known if s.header.session == sessions[end]))
     for key, (one, culprit) in accused.blamed.items():
         _accuse(one, culprit, accused.slow[key], found)
     found.warnings.extend(block for one in matrices for block in matrix.blocks(one))
@@ -124,15 +123,16 @@ class _Accused:
     slow: dict[tuple[Place, str], list[bool]] = field(default_factory=dict)
     blamed: dict[tuple[Place, str], tuple[Matrix, Culprit]] = field(default_factory=dict)
 
-    def add(self, one: Matrix, tested: set[str]) -> None:
-        """A session's matrix. tested: the nodes that the session measured."""
-        guilty = {culprit.node: culprit for culprit in one.blame.culprits}
-        in_matrix = {node for pair in (*one.values, *one.failed) for node in pair}
-        for node in tested & in_matrix:
-            key = ((one.name, one.link), node)
-            self.slow.setdefault(key, []).append(node in guilty)
-            if node in guilty:
-                self.blamed[key] = (one, guilty[node])
+    def add(self, matrices: Iterable[Matrix], tested: set[str]) -> None:
+        """A session's matrices. tested: the nodes that the session measured."""
+        for one in matrices:
+            guilty = {culprit.node: culprit for culprit in one.blame.culprits}
+            in_matrix = {node for pair in (*one.values, *one.failed) for node in pair}
+            for node in tested & in_matrix:
+                key = ((one.name, one.link), node)
+                self.slow.setdefault(key, []).append(node in guilty)
+                if node in guilty:
+                    self.blamed[key] = (one, guilty[node])
 
 
 def _bad_links(one: Matrix, check: str) -> Finding:

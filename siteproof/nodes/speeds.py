@@ -240,16 +240,8 @@ class InSeries:
         fell = change is not None and rules.fell(change, self.shift)
         fallen = int(self.falls.runs[row])
         count = max(len(runs), min(rules.RETESTS, len(slow)))
-        report = MetricReport(
-            runs[-1].value,
-            runs[-1].unit,
-            one.fleet[last].median,
-            None if np.isnan(z) else z,
-            deficit,
-            change.change if change else None,
-            count,
-            sum(slow[-count:]),
-        )
+        place = one.fleet[last].median, z, deficit
+        report = _report(runs[-1], *place, change, (count, sum(slow[-count:])))
         if not (fallen or fell or any(slow[-count:])):  # as nearly all are
             return InOneSeries(report, State.OK, (), False)
         is_back = not slow[-1] and _is_back(z, deficit)
@@ -259,6 +251,9 @@ class InSeries:
         is_slow = rule in (Slow.ONCE, Slow.CONFIRMED) or fallen > 0
         if is_back and not is_slow and sum(slow[-rules.RETESTS :]) >= rules.SLOW_RUNS:
             rule = Slow.UNCONFIRMED
+        suspect = slow[-1] or fell or fallen > 0
+        if not (is_slow or fell or rule is Slow.UNCONFIRMED):
+            return InOneSeries(report, State.OK, (), suspect)
         reasons = []
         if any(slow[-count:]):
             lasting = self._lasting(slow, there)
@@ -266,9 +261,6 @@ class InSeries:
         if fell or fallen:
             alone = not reasons
             reasons.append(self._fell(node, report, row, there, is_slow=is_slow, alone=alone))
-        if not is_slow and rule is not Slow.UNCONFIRMED and not fell:
-            reasons = []
-        suspect = slow[-1] or fell or fallen > 0
         return InOneSeries(report, State.SLOW if is_slow else State.OK, tuple(reasons), suspect)
 
     def _lasting(self, slow: list[bool], there: Ints) -> tuple[str, int]:
@@ -332,6 +324,26 @@ class InSeries:
     def _finding(self, kind: Kind, details: Mapping[str, Any], subject: str = "") -> Finding:
         check = self.key.metric.partition(".")[0]
         return finding.of(kind, details, subject=subject, check=check, metric=self.key.name)
+
+
+def _report(
+    newest: JobValue,
+    typical: float,
+    z: float,
+    deficit: float,
+    change: Paired | None,
+    runs: tuple[int, int],
+) -> MetricReport:
+    """runs: how many, and how many of them are slow."""
+    return MetricReport(
+        newest.value,
+        newest.unit,
+        typical,
+        None if np.isnan(z) else z,
+        deficit,
+        change.change if change else None,
+        *runs,
+    )
 
 
 def _is_back(z: float, deficit: float) -> bool:

@@ -106,21 +106,14 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     alone = past.where(past.peer == NOBODY)
     of_nodes = _all_series(nodes_only, alone)
     for one in of_nodes:
-        for node, place in one.places():
-            found.place(node, one.key.name, place)
-        for why in one.unstable():
-            found.add(State.UNSTABLE, why)
-        warnings += [*one.warnings(), *_slow_groups(judged, one)]
+        warnings += [*_add_series(found, one), *_slow_groups(judged, one)]
     warnings += _not_ranked(found, since.not_ranked(of_nodes, judged))
     before = _before(nodes_only, alone)
     nodes = found.finished(since.History(nodes_only, before, of_nodes))
     headers = [*(k.header for k in before.kinds), *(s.header for s in nodes_only.samples)]
-    nodes = {
-        name: replace(node, findings=events.explained(site, node.findings, of_nodes, headers))
-        if node.state is State.FAILED
-        else node
-        for name, node in nodes.items()
-    }
+    for failed in [n for n in nodes.values() if n.state is State.FAILED]:
+        reasons = events.explained(site, failed.findings, of_nodes, headers)
+        nodes[failed.node] = replace(failed, findings=reasons)
     shares = _suspect_shares(nodes)
     many = [
         finding.of(Kind.MANY_SLOW, {"role": role, "share": share})
@@ -129,6 +122,15 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     ]
     warnings = [*many, *warnings, *_bad_groups(judged, nodes)]
     return FleetReport(nodes, max(shares.values(), default=0.0), warnings)
+
+
+def _add_series(found: _Found, one: InSeries) -> Iterator[Finding]:
+    """What a series shows of its nodes is added; what it shows of the fleet is given."""
+    for node, place in one.places():
+        found.place(node, one.key.name, place)
+    for why in one.unstable():
+        found.add(State.UNSTABLE, why)
+    yield from one.warnings()
 
 
 def _not_ranked(found: _Found, notes: Iterable[Finding]) -> list[Finding]:
