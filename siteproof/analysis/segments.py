@@ -85,21 +85,24 @@ class Segments:
         """The first index of each segment but the first; the weakest are given up one by one."""
         found = change_points(self.values, self.usual)
         while found:
-            spans = [range(a, b) for a, b in pairwise([0, *found, self.values.size])]
-            tests = _Tests(self, [[span] for span in spans])
-            changes = [tests.change([left], [right]) for left, right in pairwise(spans)]
-            short = [len(left) < DIP or len(right) < DIP for left, right in pairwise(spans)]
-            if len(spans[-1]) == LEAST:
-                short[-1] = len(spans[-2]) < DIP
-            order = [
-                (not small and _certain(one), -one.chance, one.errors)
-                for one, small in zip(changes, short, strict=True)
-            ]
-            weak = _weaker_than_neighbours(order)
+            weak = _weaker_than_neighbours(self._strengths(found))
             if not weak:
                 break
             found = [place for at, place in enumerate(found) if at not in weak]
         return found
+
+    def _strengths(self, found: Sequence[int]) -> list[tuple[bool, float, float]]:
+        """Of each step: whether it is certain, and how likely it is, the least certain first."""
+        spans = [range(a, b) for a, b in pairwise([0, *found, self.values.size])]
+        tests = _Tests(self, [[span] for span in spans])
+        short = [len(left) < DIP or len(right) < DIP for left, right in pairwise(spans)]
+        if len(spans[-1]) == LEAST:
+            short[-1] = len(spans[-2]) < DIP
+        changes = [tests.change([left], [right]) for left, right in pairwise(spans)]
+        return [
+            (not small and _certain(one), -one.chance, one.errors)
+            for one, small in zip(changes, short, strict=True)
+        ]
 
     @cached_property
     def changes(self) -> list[Change]:

@@ -7,7 +7,7 @@ for all lines together, as so many show something by chance: `analysis.steps.tol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -92,20 +92,22 @@ def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
     fleets = {id(line.group) for line in lines if line.node == FLEET}
     for begin in range(0, len(lines), BATCH):
         batch = lines[begin : begin + BATCH]
-        flagged = screening.flagged([line.values for line in batch])
-        alone = [at for at, line in enumerate(batch) if id(line.group) not in fleets]
-        flagged[alone] |= screening.swinging([batch[at] for at in alone])
-        for at, line in enumerate(batch):
-            if line.node == FLEET:
-                _closely(line, UNKNOWN, found)
-            elif flagged[at]:
-                _closely(line, usual[id(line.group)], found)
+        for line in _suspects(batch, fleets):
+            _closely(line, UNKNOWN if line.node == FLEET else usual[id(line.group)], found)
         if progress:
             progress(min(begin + BATCH, len(lines)), len(lines))
     searched = sum(line.values.size >= SHORTEST for line in lines)
     told = steps.told([QUESTIONS * find.step.chance for find in found.finds], QUESTIONS * searched)
     found.finds[:] = [find for find, is_told in zip(found.finds, told, strict=True) if is_told]
     return found
+
+
+def _suspects(batch: Sequence[Stretch], fleets: Container[int]) -> list[Stretch]:
+    """The lines of fleets, and those that the screens flag. fleets: the groups that have one."""
+    flagged = screening.flagged([line.values for line in batch])
+    alone = [at for at, line in enumerate(batch) if id(line.group) not in fleets]
+    flagged[alone] |= screening.swinging([batch[at] for at in alone])
+    return [line for at, line in enumerate(batch) if line.node == FLEET or flagged[at]]
 
 
 def _usual(lines: Sequence[Stretch]) -> dict[int, Usual]:

@@ -75,16 +75,20 @@ def _bounded(site: Site, alert: Alert) -> Alert:
 
     The day is told up to as long ahead as the drift was seen.
     """
+    if alert.kind != "drift" or not alert.worse:
+        return alert
+    bounded = (
+        criterion.limits(alert.unit)[0 if alert.relative < 0 else 1]
+        for criterion in site.criteria.values()
+        if criterion.metric == alert.metric and criterion.bound and not criterion.bound.fact
+    )
+    way = alert.after - alert.before
+    left = [(float(limit.value) - alert.after) / way for limit in bounded if limit]
+    ahead = [share for share in left if 0 <= share <= 1]
+    if not ahead:
+        return alert
     seen = alert.first_after.time - alert.last_before.time
-    days = []
-    for criterion in site.criteria.values() if alert.kind == "drift" and alert.worse else ():
-        if criterion.metric == alert.metric and criterion.bound and not criterion.bound.fact:
-            low, high = criterion.limits(alert.unit)
-            limit = low if alert.relative < 0 else high
-            left = (float(limit.value) - alert.after) / (alert.after - alert.before) if limit else 2
-            if 0 <= left <= 1:
-                days.append(alert.first_after.time + left * seen)
-    return replace(alert, meets=f"{min(days):%Y-%m-%d}") if days else alert
+    return replace(alert, meets=f"{alert.first_after.time + min(ahead) * seen:%Y-%m-%d}")
 
 
 @dataclass(frozen=True)
