@@ -5,7 +5,8 @@ Bayesian information criterion (Schwarz, Estimating the Dimension of a Model, 19
 of 6 is strong evidence (Kass and Raftery, Bayes Factors, 1995). The kinds must be apart, too:
 by D of Ashman, Bird and Zepf (Detecting Bimodality in Astronomical Datasets, 1994), where 2 is
 needed for two peaks, and far more here, as a rank depends on it. The fit: EM (Dempster, Laird and
-Rubin, 1977), from the best cut into two (Otsu, 1979).
+Rubin, 1977), from the best cut into two (Otsu, 1979). A few nodes far from all others
+would take this cut for themselves, and hide a kind: they are left out of it.
 """
 
 from __future__ import annotations
@@ -74,12 +75,12 @@ def _split(values: Floats) -> list[Ints]:
 def _two(values: Floats) -> NDArray[np.bool_] | None:
     """Which values are of the upper kind; None if there is one kind."""
     n = values.size
-    if n < 2 * LEAST or float(np.ptp(values)) <= SAME:
+    least = max(LEAST, LEAST_SHARE * n)
+    everyone, values = values, _without_few(values, least)
+    if n - values.size >= least or values.size < 2 * LEAST or float(np.ptp(values)) <= SAME:
         return None
-    upper = values > _cut(values)
-    if min(upper.sum(), n - upper.sum()) < max(LEAST, LEAST_SHARE * n):
-        return None
-    share, low, high, sd = _fit(values, upper)
+    n = values.size
+    share, low, high, sd = _fit(values, values > _cut(values))
     if high - low < APART * sd or not LEAST_SHARE <= share <= 1 - LEAST_SHARE:
         return None
     one = np.log(max(float(values.std()), SMALLEST)) * n + n / 2
@@ -87,8 +88,19 @@ def _two(values: Floats) -> NDArray[np.bool_] | None:
     if 2 * (one - two) - 2 * log(n) < EVIDENCE:  # two more parameters: a level and a share
         return None
     cut = (low + high) / 2 - sd**2 / (high - low) * log(share / (1 - share))
-    upper = values > cut
-    return upper if min(upper.sum(), n - upper.sum()) >= max(LEAST, LEAST_SHARE * n) else None
+    count = int((values > cut).sum())
+    return everyone > cut if min(count, n - count) >= least else None
+
+
+def _without_few(values: Floats, least: float) -> Floats:
+    """Without the nodes that are so far from all others that the best cut parts only them."""
+    while values.size >= 2 * LEAST and float(np.ptp(values)) > SAME:
+        upper = values > _cut(values)
+        count = int(upper.sum())
+        if min(count, values.size - count) >= least:
+            break
+        values = values[upper == (2 * count >= values.size)]
+    return values
 
 
 def _cut(values: Floats) -> float:

@@ -1,0 +1,39 @@
+"""Two kinds of nodes in one role, by their levels alone."""
+
+import numpy as np
+import pytest
+
+from siteproof.analysis.kinds import kinds
+
+SD = 0.005
+
+
+def levels(count, seed, share=0.0, gap=0.0):
+    """Levels of healthy nodes; the first share of them is of the slower kind."""
+    found = np.random.default_rng(seed).normal(0, SD, count)
+    found[: round(share * count)] -= gap
+    return found
+
+
+@pytest.mark.parametrize("lost", [(), (0.2,), (0.5,), (0.5, 0.2)])
+@pytest.mark.parametrize("share", [0.15, 0.3, 0.5])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_another_kind_is_found_whatever_single_nodes_lost(seed, share, lost):
+    found = levels(40, seed, share, gap=0.05)
+    bad = list(range(39, 39 - len(lost), -1))
+    found[bad] += np.log1p(-np.array(lost))
+    healthy = np.delete(kinds(found), bad)
+    other = round(share * 40)
+    assert len(set(healthy[:other])) == len(set(healthy[other:])) == 1
+    assert healthy[0] != healthy[-1]
+
+
+@pytest.mark.parametrize("count", [6, 10, 40, 400])
+@pytest.mark.parametrize("lost", [(), (0.5,), (0.5, 0.2)])
+def test_nodes_of_one_kind_are_not_parted_by_those_that_are_bad(count, lost):
+    parted = 0
+    for seed in range(20):
+        found = levels(count, seed)
+        found[: len(lost)] += np.log1p(-np.array(lost))
+        parted += bool(kinds(found).any())
+    assert parted == 0
