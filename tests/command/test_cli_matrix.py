@@ -98,6 +98,25 @@ def test_a_missed_bound_is_a_finding_of_each_pair(net):
     assert {why["bound"] for why in missed} and all(why["criterion"] for why in missed)
 
 
+@pytest.mark.parametrize(
+    "least, states, below, code",
+    [
+        ("", ["too few to judge"] * 2, [], 3),
+        (", slow_below: 8 Gb/s", ["good", "bad"], [("n2>s1", "8 Gb/s")], 1),
+        (", slow_below: 0.5 GB/s", ["good", "good"], [], 0),
+    ],
+)
+def test_two_pairs_are_judged_by_the_threshold_of_their_link(net, least, states, below, code):
+    net.describe(count=2, criteria="{}\n", more=least)
+    net.keep([ok("n1>s1", 9.4), ok("n2>s1", 7.5)])
+    read = answer(net)
+    (one,) = read["matrices"]
+    assert [pair["state"] for pair in one["pairs"]] == states
+    under = [why for why in read["findings"] if why["kind"] == "below_threshold"]
+    assert [(why["subject"], why["bound"]) for why in under] == below
+    assert read["exit_code"] == code
+
+
 def test_a_bad_pair_is_a_link_told_once_for_both_directions(net):
     net.describe(count=6, criteria="{}\n", pattern="all")
     found = [s for s in everyone(6) if {s.node, s.dims["peer"]} != {"n2", "n5"}]

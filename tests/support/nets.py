@@ -27,7 +27,7 @@ environments:
   system: {{description: Installed}}
 links:
   lan: {{description: Ethernet, partition: compute, servers: '{servers}', clients: compute,
-         pattern: '{pattern}', speed: 10 Gb/s}}
+         pattern: '{pattern}', speed: 10 Gb/s{more}}}
   wan: {{description: Far away, partition: compute, servers: 's3', clients: 'n[1-2]'}}
 """
 TCP = """\
@@ -44,11 +44,12 @@ def write_site(
     criteria: str = TCP,
     waivers: str = "",
     baselines: str = "{}\n",
+    more: str = "",
 ) -> Path:
-    """A site named `here` with links lan and wan in a folder of sites."""
+    """A site named `here` with links lan and wan in a folder of sites. more: keys of lan."""
     where = folder / "here"
     where.mkdir(parents=True, exist_ok=True)
-    text = SYSTEM.format(count=count, pattern=pattern, servers=servers)
+    text = SYSTEM.format(count=count, pattern=pattern, servers=servers, more=more)
     (where / "system.yaml").write_text(text)
     (where / "criteria.yaml").write_text(criteria)
     (where / "baselines.yaml").write_text(baselines)
