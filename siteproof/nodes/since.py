@@ -13,6 +13,7 @@ from siteproof.nodes.speeds import InSeries
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Header
+from siteproof.record.series import Series
 from siteproof.record.value_table import ValueTable
 from siteproof.verdict.judgement import Judgement
 
@@ -131,18 +132,22 @@ class _Missing:
 
 
 def not_ranked(of_nodes: Sequence[InSeries], judged: Judgement) -> Iterator[Finding]:
-    """Nodes that no sister, no past and no contract can show to be slow; for each metric."""
+    """Nodes that no sister, no past and no contract can show to be slow: in which metric first.
+
+    One finding for each node and number of nodes in its role, with the number of further metrics.
+    """
     promised = {
         (result.criterion.metric, verdict.node)
         for result in judged.verdicts
         for verdict in result.nodes
         if not result.excused and verdict.value is not None
     }
+    metrics: dict[tuple[str, int], list[Series]] = {}
     for one in of_nodes:
         for node in one.runs:
             if not one.is_ranked(node) and (one.key.metric, node) not in promised:
-                check = one.key.metric.partition(".")[0]
-                details = {"count": len(one.runs)}
-                yield finding.of(
-                    Kind.NOT_RANKED, details, subject=node, check=check, metric=one.key.name
-                )
+                metrics.setdefault((node, len(one.runs)), []).append(one.key)
+    for (node, count), keys in metrics.items():
+        details = {"count": count, "more": len(keys) - 1}
+        check = keys[0].metric.partition(".")[0]
+        yield finding.of(Kind.NOT_RANKED, details, subject=node, check=check, metric=keys[0].name)

@@ -76,7 +76,7 @@ class Kind(StrEnum):
     SLOW = "slow"  # value, deficit, better, median, z, slow, runs, rule, lasting
     SLOW_BEFORE = "slow_before"  # slow, runs, rule, lasting
     FELL = "fell"  # change, rule, lasting
-    NOT_RANKED = "not_ranked"  # count: so few nodes, and no past of their own
+    NOT_RANKED = "not_ranked"  # count: so few nodes, no past; more: metrics
     UNSTABLE = "unstable"  # spread, runs, typical
     PARAMETER_DIFFERS = "parameter_differs"  # parameter
     PARAMETERS_DIFFER = "parameters_differ"  # count

@@ -171,6 +171,12 @@ def _waived(f: Fields) -> str:
     return f"waived until {f.until} by {f.owner}: {f.problem}{ticket}"
 
 
+def _not_ranked(f: Fields) -> str:
+    number, more = int(f.count.first), int(f.more.first or 0)
+    others = f" (and {count(more, 'more metric')})" if more else ""
+    return f"not ranked: {count(number, 'node')}, without enough history{others}"
+
+
 def _members(f: Fields) -> str:
     more = f" and {f.more} more" if f.more else ""
     return f"no value of {f.node}{more}"
@@ -410,9 +416,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.SLOW: _slow,
     Kind.SLOW_BEFORE: _slow_before,
     Kind.FELL: _fell,
-    Kind.NOT_RANKED: lambda f: (
-        f"not ranked: {count(f.count.first, 'node')}, without enough history of their own"
-    ),
+    Kind.NOT_RANKED: _not_ranked,
     Kind.UNSTABLE: "varies by {f.spread:share} over {f.runs} runs, most nodes by {f.typical:share}",
     Kind.PARAMETER_DIFFERS: "{f.parameter}: {f.value}",
     Kind.PARAMETERS_DIFFER: "{f.count} host parameters differ from the expected values",

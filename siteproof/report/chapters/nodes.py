@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from siteproof.gate.decision import STATES, Ruling
 from siteproof.nodes.states import NodeReport, State
-from siteproof.record.finding import Finding
+from siteproof.record.finding import Finding, Kind
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes
 from siteproof.report.sections import Section, Table, limited
@@ -90,7 +90,7 @@ def _notes(material: Material) -> Section | None:
     """What was seen once, and the nodes to test again."""
     groups: dict[object, list[Finding]] = {}
     for node in material.fleet.nodes.values():
-        for note in node.notes:
+        for note in (n for n in node.notes if n.kind is not Kind.NOT_RANKED):
             groups.setdefault(note.alike, []).append(note)
     rows = []
     for notes in groups.values():

@@ -20,6 +20,7 @@ from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Baseline
 from siteproof.verdict.judgement import expected_nodes
+from siteproof.wording.findings import sentence
 
 
 @pytest.fixture
@@ -575,3 +576,11 @@ def test_when_most_are_bad_the_good_ones_give_it_away(site):
     assert slow(found) == set()
     (why,) = [w for w in found.warnings if w.kind is Kind.MANY_FAST]
     assert (why.metric, why["role"], why["share"]) == ("Stream.triad", "compute", 6 / 16)
+
+
+def test_a_node_that_is_ranked_in_no_metric_says_so_once(site):
+    one = {"n001": 100.0}
+    found = report(site(), [*run_of(one), *run_of(one, metric="Stream.copy")])
+    (why,) = found.nodes["n001"].notes
+    assert (why.kind, why["count"], why["more"]) == (Kind.NOT_RANKED, 1, 1)
+    assert sentence(why) == "not ranked: 1 node, without enough history (and 1 more metric)"

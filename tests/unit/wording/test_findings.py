@@ -86,7 +86,7 @@ DETAILS = {  # of each kind that has some
         "began": "2026-11-11T02:15:00+00:00",
         "cause": "kernel a -> b",
     },
-    Kind.NOT_RANKED: {"count": 2},
+    Kind.NOT_RANKED: {"count": 2, "more": 3},
     Kind.OTHER_KIND: {"role": "compute", "count": 30, "of": 100, "change": -0.08},
     Kind.BLOCK_SLOW: {"link": "lan", "deficit": 0.4, "bad": 48, "peers": "n[5-16]"},
     Kind.BELOW_THRESHOLD: {},
