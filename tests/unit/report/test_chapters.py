@@ -180,7 +180,7 @@ def test_the_fleet_over_time_shows_its_step_and_what_changed(told):
 def test_the_most_severe_change_of_a_node_stands_beside_the_fleet(told):
     section = told["trend"]
     change = next(f for f in section.figures if f.title == "Stream.triad of n002")
-    assert change.caption.startswith("Step of -19.9 % ")
+    assert change.caption.startswith("Step of -20.0 % ")
     assert "between 2025-12-15 02:15 and 2025-12-16 02:15 UTC" in change.caption
     assert {"n002", "median of 11 nodes"} <= set(texts(change))
     node, before, one, after, two, by = change.table.rows[0]
