@@ -32,7 +32,7 @@ ALONE = 0.25  # of a single other one
 # A rate cannot fall by more than all of itself, so among few and scattered ones no z of differences
 # reaches the limit, even of a dead link; from here on the z is that of the logarithms.
 HALF = 0.5
-ENOUGH = MIN_FLEET  # pairs; of fewer only a gross difference is told
+ENOUGH = MIN_FLEET  # pairs; of fewer only a gross difference counts
 ASYMMETRIC = 0.20  # the ExTENCI slides show 8 % between PSC and TACC
 SENDER, RECEIVER, EITHER = "sender", "receiver", ""
 
@@ -73,7 +73,7 @@ class Blame:
 
     directed: whether some pair was measured in both directions; else sides have no meaning.
     blocks: trunks and leaves that are slow; no node is accused for their pairs. judged: whether the
-    pairs are enough to tell a bad one from the others.
+    pairs are enough to distinguish a bad one from the others.
     """
 
     culprits: tuple[Culprit, ...]
@@ -189,10 +189,10 @@ def gross(values: Collection[float], better: str) -> float | None:
     high = logs[len(low) :]
     if not low or 2 * len(low) > len(logs):
         return None
-    usual = rules.level(high)
-    needed = -rules.Z_LIMIT * usual.mad * rules.MAD_TO_SIGMA * rules.FEW.get(usual.size, 1.0)
+    typical = rules.level(high)
+    needed = -rules.Z_LIMIT * typical.mad * rules.MAD_TO_SIGMA * rules.FEW.get(typical.size, 1.0)
     needed = max(needed, -log(ALONE if len(high) == 1 else GROSS))
-    found = [one for one in low if usual.median - one >= needed and 2 * (high[0] - one) >= needed]
+    found = [one for one in low if typical.median - one >= needed and 2 * (high[0] - one) >= needed]
     if not found:
         return None
     bound = (max(found) + high[0]) / 2

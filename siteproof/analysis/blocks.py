@@ -2,7 +2,7 @@
 
 A cable or switch that carries all pairs between two sets of nodes makes all of these pairs slow,
 and no node is at fault. Sets to look at: groups of the site, and every branch of the tree of an
-average linkage (Sokal and Michener, 1958) of the pairs' rates, in which nodes behind one slow trunk
+average linkage (Sokal and Michener, 1958) of the pairs' rates, in which nodes across one slow trunk
 are near each other. A block counts if its pairs are slower than those inside *either* set, by the
 difference of two medians: nodes that are slow themselves are slow inside their set, too.
 """
@@ -31,7 +31,7 @@ ERRORS, FEW = 4.0, 6.0
 QUARTER = 25  # per cent: three quarters of the pairs between are below three quarters of the inner
 LOWEST = 1e-3  # of the median: what a pair without a value counts as
 DENSE = 0.5  # of the pairs between two sets, and inside each
-MOST = 8  # blocks that are looked for
+MAX_BLOCKS = 8  # blocks that are looked for
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def blocks(
     both = np.fmin(ways, ways.T)
     found: list[Block] = []
     candidates = list(_candidates(both, nodes, groups))
-    while len(found) < MOST:
+    while len(found) < MAX_BLOCKS:
         candidates = [sides for sides in candidates if _is_dense(both, *sides)]
         scores = [_score(both, *sides) for sides in candidates]
         if max(scores, default=0.0) <= 0:
@@ -102,7 +102,7 @@ def _candidates(
 
 
 def _splits(both: Floats) -> Iterator[Sides]:
-    """Every branch of the tree beside its sister, and beside all other nodes."""
+    """Every branch of the tree compared with its sister, and with all other nodes."""
     from scipy.cluster import hierarchy
 
     count = len(both)
@@ -159,12 +159,12 @@ def _block(
     ways: Floats, both: Floats, inside: Bools, outside: Bools, nodes: Sequence[str]
 ) -> Block:
     between, *within = _parts(both, inside, outside)
-    usual = min(float(np.median(part)) for part in within)
-    loss = usual - float(np.median(between))
+    typical = min(float(np.median(part)) for part in within)
+    loss = typical - float(np.median(between))
     pairs = set()
     for one, other in ((inside, outside), (outside, inside)):
         way = ways[np.ix_(one, other)]
-        if not np.isnan(way).all() and usual - float(np.nanmedian(way)) > loss / 2:
+        if not np.isnan(way).all() and typical - float(np.nanmedian(way)) > loss / 2:
             rows, columns = np.flatnonzero(one), np.flatnonzero(other)
             for row, column in np.argwhere(~np.isnan(way)).tolist():
                 pairs.add((nodes[rows[row]], nodes[columns[column]]))

@@ -29,7 +29,7 @@ LENGTHS = 10  # … of which so many are independent (Bonferroni)
 FEW = 10.0  # noise known from n differences is uncertain itself: the limit grows by 1 + FEW / n
 NEAR = 3.5  # standard deviations: who is farther from the others' median did not move with them
 ROUNDS = 3  # of looking at what all did without those that seem to have fallen
-OTHERS = 3  # nodes; of fewer nobody can tell what all did
+OTHERS = 3  # nodes; of fewer it is not known what all did
 
 
 @dataclass(frozen=True)

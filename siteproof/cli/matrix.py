@@ -31,7 +31,7 @@ WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is ba
 STAR = 41  # nodes of a star that is shown whole: a line a client
 MAX_PAIRS_LISTED = 20  # bad ones, the worst first
 FEW = 5  # pairs whose directions differ, and pairs without a value, that are named
-MARKS = {made.BAD: "*", made.TOO_FEW: "~"}  # behind a value
+MARKS = {made.BAD: "*", made.TOO_FEW: "~"}  # after a value
 STYLES = {made.BAD: "bold red", made.TOO_FEW: "blue"}
 
 

@@ -433,7 +433,7 @@ def findings(one: Matrix) -> list[Finding]:
 
 
 def _block(one: Matrix, block: Block) -> Finding:
-    """A trunk or leaf that is slow: the set of nodes behind it, and those before it."""
+    """A trunk or leaf that is slow: the nodes on its far side, and those on its near side."""
     details = {
         "link": one.link,
         "deficit": block.share,

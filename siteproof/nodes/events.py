@@ -40,7 +40,7 @@ def explained(
 
 
 class _Role:
-    """The series by metric, and the event of each, once it is asked for."""
+    """The series by metric, and the event of each, once it is needed."""
 
     def __init__(
         self, site: Site, of_nodes: Sequence[InSeries], sessions: Mapping[str, Header]

@@ -1,6 +1,6 @@
 """The nodes in one series: each compared with the fleet of its run, and with its own past.
 
-What is judged is seen together with the runs before it: three runs decide, and history says since
+What is judged is seen together with the runs before it: three runs decide, and history shows since
 when. Nodes of another kind in the role are ranked apart.
 """
 
@@ -108,7 +108,7 @@ class InSeries:
             return found
         middles = [np.nanmedian(levels[found == kind]) for kind in range(found.max() + 1)]
         is_gross = 1 - np.exp(min(middles) - max(middles)) >= rules.CLEAR_DEFICIT
-        # so large a loss is told until it is known to be lasting
+        # so large a loss counts until it is known to be lasting
         return np.zeros_like(found) if is_gross else found
 
     @property
@@ -164,7 +164,7 @@ class InSeries:
     def shift(self) -> float:
         """How the whole fleet changed against its past; this counts against no node.
 
-        Of fewer than three nodes nobody can tell: each is compared with its own past alone.
+        Of fewer than three nodes it is not known: each is compared with its own past alone.
         """
         known = self.changes.values()
         enough = len(known) >= falls.OTHERS and 2 * len(known) > len(self.runs)

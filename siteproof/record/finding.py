@@ -92,7 +92,7 @@ class Kind(StrEnum):
     PAIRS_MISS_BOUND = "pairs_miss_bound"  # link, sides, peers
     PAIRS_SLOW = "pairs_slow"  # link, sides, peers, deficit, slow, runs, rule
     EXPLAINS_PAIRS = "explains_pairs"  # link, sides, bad, deficit: a node is responsible
-    BLOCK_SLOW = "block_slow"  # link, deficit, bad (pairs), peers; subject: nodes behind a trunk
+    BLOCK_SLOW = "block_slow"  # link, deficit, bad (pairs), peers; subject: nodes across a trunk
     BELOW_THRESHOLD = "below_threshold"  # value, bound: of the link
     PAIR_SLOW = "pair_slow"  # link, deficit: no node explains it
     SLOW_DAY = "slow_day"  # since: the day; value: the average; bound

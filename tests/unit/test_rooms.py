@@ -27,7 +27,6 @@ NEIGHBOURS = {  # rooms of one floor that know each other, each with its reason
     ("nodes", "verdict"): "a node that breaks the contract is a bad node",
     ("gate", "wording"): "a node's comment in Slurm says why it stays out",
     ("trend", "compare"): "what changed beside a figure explains its step",
-    ("trend", "nodes"): "a node is judged against the others of its role by one rule",
     ("verdict", "curves"): "a criterion may speak of what only a whole sweep has",
     ("checks", "collect"): "a check collects its job's raw files when it ends",
     ("checks", "slurm"): "a check asks which nodes can work",
