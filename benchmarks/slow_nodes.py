@@ -28,6 +28,7 @@ from measuring import Misuse, main, parser, table
 from numpy.typing import NDArray
 
 from siteproof.analysis.slow_nodes import RETESTS, State, level
+from siteproof.nodes.courses import Course
 from siteproof.nodes.speeds import InSeries
 from siteproof.record.series import JobValue, Series
 
@@ -69,13 +70,17 @@ def fleet(
 def siteproof(runs: Floats, past: Floats) -> Bools:
     """The rule of nodes and gate."""
     levels = {str(node): level(row) for node, row in enumerate(past.tolist())}
-    places = InSeries(KEY, "higher", _runs(runs), levels).places()
+    values = np.hstack((past, runs)) if past.size else runs
+    days = [f"2026-11-{1 + day:02}T00:00:00+00:00" for day in range(values.shape[1])]
+    now = days[-runs.shape[1] :]
+    rows = {str(node): node for node in range(len(runs))}
+    course = Course(rows, days, days, values, values.shape[1] - runs.shape[1])
+    places = InSeries(KEY, "higher", _runs(runs, now), levels, course).places()
     slow = {node for node, place in places if place.state is State.SLOW}
     return np.array([str(node) in slow for node in range(len(runs))])
 
 
-def _runs(values: Floats) -> dict[str, list[JobValue]]:
-    days = [f"2026-11-{1 + day:02}T00:00:00+00:00" for day in range(values.shape[1])]
+def _runs(values: Floats, days: list[str]) -> dict[str, list[JobValue]]:
     return {
         str(node): [
             JobValue(0, day, day, "1", value, "MB/s") for day, value in zip(days, row, strict=True)
