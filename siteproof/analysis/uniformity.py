@@ -113,13 +113,18 @@ def vote(
     unread: by node, the fields (or beginnings of names, `nic.eth0`) that it could not read.
     """
     nodes = tuple(sorted(fields_by_node))
+    rows = [fields_by_node[node] for node in nodes]
     could_not_read = {node: tuple(names) for node, names in (unread or {}).items()}
     majority: dict[str, Majority] = {}
     differing: dict[str, list[Odd]] = defaultdict(list)
     undecided: dict[str, dict[Value, tuple[str, ...]]] = {}
     abstained: dict[str, tuple[str, ...]] = {}
     for name in _names(fields_by_node.values()):
-        values = {node: fields_by_node[node].get(name) for node in nodes}
+        column = [row.get(name) for row in rows]
+        if column[0] is not None and column.count(column[0]) == len(column):  # as most are
+            majority[name] = Majority(column[0], 1.0)
+            continue
+        values = dict(zip(nodes, column, strict=True))
         without_vote = _without_vote(name, values, could_not_read)
         if without_vote:
             abstained[name] = tuple(without_vote)

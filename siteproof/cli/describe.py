@@ -124,14 +124,7 @@ def _read(system: str, since: str, name: str) -> Described:
     if not descriptions.described(chosen):
         words = "no description yet; 'reframe -c checks/ -r -n SystemDescription' makes one"
     logs = files.perflogs()
-    return Described(
-        site,
-        words,
-        sessions,
-        chosen,
-        descriptions.of(chosen, logs),
-        descriptions.unreadable(chosen, logs),
-    )
+    return Described(site, words, sessions, chosen, *descriptions.with_unreadable(chosen, logs))
 
 
 def _roles(site: Site) -> list[str]:

@@ -171,8 +171,7 @@ def _mismatches(
 def _odd_descriptions(judged: Judgement) -> Iterator[Fact]:
     """The fields in which a node differs from most nodes of its role."""
     perflogs = files.perflogs()
-    fields = descriptions.of(judged.samples, perflogs)
-    unread = descriptions.unreadable(judged.samples, perflogs)
+    fields, unread = descriptions.with_unreadable(judged.samples, perflogs)
     by_role: dict[str | None, dict[str, Mapping[str, str]]] = {}
     for node, described in fields.items():
         by_role.setdefault(judged.site.role_of(node), {})[node] = described

@@ -15,6 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
@@ -36,26 +37,27 @@ def of(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
 
     Raises UserError where the fields of a sample are missing, broken or those of another sample.
     """
+    return with_unreadable(samples, perflogs)[0]
+
+
+def with_unreadable(
+    samples: Sequence[Sample], perflogs: Path
+) -> tuple[dict[str, Fields], dict[str, Fields]]:
+    """What `of` gives, and the fields that each described node could not read, and why."""
     newest = described(samples)
     proofs = {
         (s.header.session, s.header.job, s.node): s.value for s in samples if s.metric == DIGEST
     }
-    found: dict[str, Fields] = {}
-    for node, kept in _newest(samples, perflogs).items():
-        found[node] = {k: v for k, v in kept.items() if not k.startswith(UNREADABLE)}
+    found = _newest(newest, perflogs)
+    unreadable: dict[str, Fields] = {}
+    for node, kept in found.items():
+        names = [name for name in kept if name.startswith(UNREADABLE)]
+        unreadable[node] = {name.removeprefix(UNREADABLE): kept.pop(name) for name in names}
         header = newest[node].header
         proof = proofs.get((header.session, header.job, node))
-        if proof is not None and proof != digest(found[node]):
+        if proof is not None and proof != digest(kept):
             raise UserError(path_of(perflogs, header), f"fields of {node} are not those measured")
-    return found
-
-
-def unreadable(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
-    """The fields that each described node could not read, and why."""
-    return {
-        node: {k.removeprefix(UNREADABLE): v for k, v in kept.items() if k.startswith(UNREADABLE)}
-        for node, kept in _newest(samples, perflogs).items()
-    }
+    return found, unreadable
 
 
 def digest(fields: Mapping[str, str]) -> str:
@@ -136,10 +138,14 @@ def read(path: Path, wanted: Callable[[str], bool] = lambda _name: True) -> dict
         raise UserError(path, "not an object of texts")
     assert isinstance(common, dict)
     shared = _printable(common, wanted)  # once, and not for each node
-    return {
-        node: {k: v for k, v in {**shared, **_printable(own, wanted)}.items() if v is not None}
-        for node, own in nodes.items()
-    }
+    return {node: _present(shared | _printable(own, wanted)) for node, own in nodes.items()}
+
+
+def _present(fields: dict[str, str | None]) -> Fields:
+    """Without those that the node does not have; in place, as there are thousands."""
+    for name in [name for name, value in fields.items() if value is None]:
+        del fields[name]
+    return cast(Fields, fields)
 
 
 def _printable(
@@ -148,10 +154,10 @@ def _printable(
     return {name: v and harmless(v) for k, v in record.items() if wanted(name := harmless(k))}
 
 
-def _newest(samples: Sequence[Sample], perflogs: Path) -> dict[str, Fields]:
+def _newest(newest: Mapping[str, Sample], perflogs: Path) -> dict[str, Fields]:
     files: dict[Path, dict[str, Fields]] = {}
     found: dict[str, Fields] = {}
-    for node, sample in sorted(described(samples).items()):
+    for node, sample in sorted(newest.items()):
         path = path_of(perflogs, sample.header)
         if path not in files:
             files[path] = read(path)

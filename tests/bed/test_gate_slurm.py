@@ -12,6 +12,7 @@ from clone import TOP
 from siteproof.gate import log
 from siteproof.record import samples
 from siteproof.record.samples import Header, Sample
+from siteproof.record.sessions import Sessions
 
 pytest_plugins = ["testbed_fixture"]
 pytestmark = pytest.mark.testbed
@@ -197,7 +198,7 @@ def test_exactly_the_failed_nodes_are_reserved_tested_and_freed(gate, testbed):
         gate("--retest", "--apply", "--", "-n", "HostParameters")
     finally:
         testbed.run(["ip", "link", "set", "eth0", "mtu", "9000"], node="node006")
-    found = samples.read_all(gate.data / "perflogs", "testbed")
+    found = Sessions(gate.data / "perflogs", "testbed").of(lambda _: True)
     new = {
         s.node: s.number
         for s in found

@@ -3,7 +3,7 @@
 import pytest
 from test_run_slurm import NODES, RECORDED, Suite
 
-from siteproof.record import samples
+from siteproof.record.sessions import Sessions
 
 pytest_plugins = ["testbed_fixture"]
 pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm")]
@@ -65,6 +65,10 @@ def test_a_node_cannot_speak_for_another(suite, forge, told):
 
 def test_pairs_bear_the_credentials_of_both_ends(suite):
     done = suite.reframe("-n", "PathMtu", "-S", "nodes=node[001-002]")
-    found = [s for s in samples.read_all(suite.data / "perflogs", "testbed") if s.status == "ok"]
+    found = [
+        s
+        for s in Sessions(suite.data / "perflogs", "testbed").of(lambda _: True)
+        if s.status == "ok"
+    ]
     assert found, done.stdout + done.stderr
     assert {s.header.provenance["origin"] for s in found} == {"munge"}

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from clone import PATIENCE, TOP, wait_for
 
-from siteproof.record import samples
+from siteproof.record.sessions import Sessions
 
 pytest_plugins = ["testbed_fixture"]
 pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm")]
@@ -74,7 +74,7 @@ class Suite:
 
     def samples(self):
         """All samples so far."""
-        return samples.read_all(self.data / "perflogs", "testbed")
+        return Sessions(self.data / "perflogs", "testbed").of(lambda _: True)
 
     def measured(self, metric):
         """The nodes with a value of a metric."""

@@ -15,7 +15,7 @@ from test_run_slurm import Suite
 from testbed_fixture import Testbed
 
 from siteproof.derive.tcp_bandwidth import goodput
-from siteproof.record import samples
+from siteproof.record.sessions import Sessions
 
 pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm", "iperf3", "ping")]
 
@@ -62,7 +62,7 @@ class Sites(Suite):
         )
 
     def samples(self):
-        return samples.read_all(self.data / "perflogs", "testbed-wan")
+        return Sessions(self.data / "perflogs", "testbed-wan").of(lambda _: True)
 
     def good(self, metric, link="wan"):
         """The samples of a metric over a link, by sender and receiver; nothing has failed."""

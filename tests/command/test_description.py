@@ -84,7 +84,9 @@ def test_what_could_not_be_read_stands_apart_from_the_fields(tmp_path):
     said = {"a": {"x": "1"}}
     descriptions.write(tmp_path, HEAD, {"a": {"x": "1", "unreadable memory.dimm": "needs root"}})
     assert descriptions.of(counted(said), tmp_path) == said
-    assert descriptions.unreadable(counted(said), tmp_path) == {"a": {"memory.dimm": "needs root"}}
+    assert descriptions.with_unreadable(counted(said), tmp_path)[1] == {
+        "a": {"memory.dimm": "needs root"}
+    }
 
 
 def test_without_a_description_there_is_none(tmp_path):

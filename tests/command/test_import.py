@@ -7,7 +7,7 @@ import pytest
 from siteproof import sites
 from siteproof.errors import UserErrors
 from siteproof.published import imported
-from siteproof.record import samples
+from siteproof.record.sessions import Sessions
 from siteproof.sites import manual, published_csv
 
 HEAD = "system,date,campaign,metric,value,unit,statistic,node,conditions,source,note\n"
@@ -28,7 +28,7 @@ def bring(world):
 
 
 def kept(world, system="thishost"):
-    return samples.read_all(world.data / "perflogs", system)
+    return Sessions(world.data / "perflogs", system).of(lambda _: True)
 
 
 def files(world):

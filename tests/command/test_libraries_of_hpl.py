@@ -5,7 +5,7 @@ import shutil
 import pytest
 from clone import World
 
-from siteproof.record import samples
+from siteproof.record.sessions import Sessions
 
 USER = {"OPENBLAS_CORETYPE": "Nehalem", "UCX_TLS": "tcp", "OMP_NUM_THREADS": "7"}
 FEATURES = "    features: [hpcc, likwid]\n"
@@ -36,7 +36,7 @@ def run(world, **variables):
 
 
 def conditions(world):
-    found = samples.read_all(world.data / "perflogs", "thishost")
+    found = Sessions(world.data / "perflogs", "thishost").of(lambda _: True)
     (figure,) = [s for s in found if s.metric == "Hpl.gflops"]
     return {k: v for k, v in figure.conditions.items() if k.startswith("env.")}
 
@@ -81,7 +81,7 @@ def test_a_value_can_neither_write_the_account_of_a_node_nor_fill_it(hpl):
 
 def test_a_check_of_anything_else_finds_the_users_variables_and_records_those_of_mpi(good):
     assert good.reframe("-r", "-n", "HostParameters", **USER).code == 0
-    found = samples.read_all(good.data / "perflogs", "thishost")
+    found = Sessions(good.data / "perflogs", "thishost").of(lambda _: True)
     assert {s.conditions.get("env.UCX_TLS") for s in found} == {"tcp"}
     assert not [s for s in found if "env.OPENBLAS_CORETYPE" in s.conditions]
 
@@ -105,7 +105,7 @@ def test_the_real_benchmark_takes_the_kernel_of_this_processor(tmp_path):
     (world.bin / "nproc").unlink()
     done = world.reframe(*RUN, **USER)
     assert done.code == 0, done
-    found = samples.read_all(world.data / "perflogs", "thishost")
+    found = Sessions(world.data / "perflogs", "thishost").of(lambda _: True)
     kernels = {s.conditions.get("blas_kernel", "") for s in found}
     assert kernels and "Nehalem" not in kernels
     assert not [s for s in found if "blas_warning" in s.conditions]

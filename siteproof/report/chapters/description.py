@@ -59,7 +59,7 @@ def described(material: Material) -> Described:
         newest = max((h.session for h in heads), default="")
         found = _of_session(material, newest)
     logs = material.perflogs
-    return Described(found, descriptions.of(found, logs), descriptions.unreadable(found, logs))
+    return Described(found, *descriptions.with_unreadable(found, logs))
 
 
 def _of_session(material: Material, session: str) -> list[Sample]:
