@@ -162,7 +162,7 @@ def _grouped(
 def _polished(
     group: NDArray[np.int64], turn: Floats, values: Floats
 ) -> tuple[dict[int, float], Floats, NDArray[np.bool_]]:
-    """The effect of each group beside the level of each turn, so that no step is a pattern.
+    """The effect of each group next to the level of each turn, so that no step is a pattern.
 
     Median polish: Tukey, Exploratory Data Analysis (1977). With what is left of each value, and
     whether its turn has other groups to compare it with.

@@ -4,7 +4,7 @@ Search: least squares with a penalty for each change point (Killick, Fearnhead, 
 Assoc. 107, 2012), as `ruptures` has it; outliers are pulled in first, so that none makes a segment.
 Certainty: Welch's test (Biometrika 34, 1947) of two means of clipped values, in which each side has
 its own scatter, and which counts only as many values as are independent (`spread.long_run`). For
-few values, Chernoff's bound (Ann. Math. Stat. 23, 1952) of a sum of residuals stands beside it: a
+few values, Chernoff's bound (Ann. Math. Stat. 23, 1952) of a sum of residuals is a second limit: a
 series that has outliers now and then has three in a row by chance.
 """
 
@@ -24,7 +24,7 @@ from siteproof.analysis.spread import (
     SAME,
     UNKNOWN,
     Floats,
-    Usual,
+    Typical,
     clipped,
     jumps,
     long_run,
@@ -40,7 +40,7 @@ LONGEST_DIP = 20  # values of an episode; what lasts longer is two steps
 ERRORS = 5.0  # standard errors that a change of level must have
 CHANCE = 0.02  # of so large a change anywhere in a series without one
 PENALTY = 12.0  # of a change point, in long-run variances: what is found has 3.5 standard errors
-BORROWED = 30  # values of the whole series that stand beside the own ones of a segment …
+BORROWED = 30  # values of the whole series that count with the own ones of a segment …
 SHORT = 60  # values, of which fewer may scatter little by chance
 NOISIER = 2.0  # … unless its own variance is so many times as large
 FLIPS = 5  # change points between the same two levels that are modes, not steps
@@ -49,7 +49,7 @@ MOSTLY = 0.75  # of the segments and of the changes between them
 VALLEY = 1.9  # sum of the clusters' sd, by which they are apart; halves of normal noise: 1.3
 BACK = 0.5  # of a dip's depth: levels before and after it that differ by less are one level
 EXACT = 1000  # of the range: the scatter of values that have none
-FAR = 1.2  # of a dip's depth: further off, a value says no more
+FAR = 1.2  # of a dip's depth: further off, a value means no more
 TILTS = np.geomspace(0.1, 100, 40)  # of Chernoff's bound, per depth
 
 
@@ -75,15 +75,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Segments:
-    """Values without gaps, and where their level changes. usual: of series of the same kind."""
+    """Values without gaps, and where their level changes. typical: of series of the same kind."""
 
     values: Floats
-    usual: Usual = UNKNOWN
+    typical: Typical = UNKNOWN
 
     @cached_property
     def steps(self) -> list[int]:
         """The first index of each segment but the first; the weakest are given up one by one."""
-        found = change_points(self.values, self.usual)
+        found = change_points(self.values, self.typical)
         while found:
             weak = _weaker_than_neighbours(self._strengths(found))
             if not weak:
@@ -176,15 +176,15 @@ class Segments:
         return centre + float(np.median(parts[0])), centre + float(np.median(parts[1]))
 
 
-def change_points(values: Floats, usual: Usual) -> list[int]:
+def change_points(values: Floats, typical: Typical) -> list[int]:
     """What the search finds, unconfirmed."""
     if values.size < 2 * LEAST or np.ptp(values) <= SAME * float(np.abs(values).max()):
         return []
     sd, factor = jumps(values)
     if sd == 0:
         sd = float(np.ptp(values)) / EXACT
-    if values.size < SHORT and usual.noise:
-        factor = usual.factor
+    if values.size < SHORT and typical.noise:
+        factor = typical.factor
     level = running_median(values)
     pulled = (level + np.clip(values - level, -CLIP * sd, CLIP * sd) - np.median(values)) / sd
     from ruptures import KernelCPD  # half a second, which only those who search should pay
@@ -207,11 +207,11 @@ class _Side:
 
 
 class _Tests:
-    """Tests of neighbouring levels of one series, with what all of it says about its scatter."""
+    """Tests of neighbouring levels of one series, with what all of it shows of its scatter."""
 
     def __init__(self, segments: Segments, levels: Sequence[Level]) -> None:
         self._values = values = segments.values
-        usual = segments.usual
+        typical = segments.typical
         parts = [self._of(level) for level in levels]
         away = np.empty(values.size)
         for level, part in zip(levels, parts, strict=True):
@@ -226,14 +226,14 @@ class _Tests:
         self._grain = resolution(away) ** 2 / 12
         self._free = max(1, values.size - len(levels))
         self._variance = float(pulled @ pulled) / self._free
-        if values.size < SHORT and usual.noise:
-            others = (usual.noise * float(np.median(values))) ** 2
+        if values.size < SHORT and typical.noise:
+            others = (typical.noise * float(np.median(values))) ** 2
             self._free += BORROWED if self._variance <= NOISIER * others else 0
             self._variance = max(self._variance, others)
-        self._factor = usual.factor
-        if values.size >= SHORT or not usual.noise:
-            self._factor = max(usual.factor, long_run(away, self._sd, len(levels)))
-        self._wild = usual.wild or 0.5 / values.size
+        self._factor = typical.factor
+        if values.size >= SHORT or not typical.noise:
+            self._factor = max(typical.factor, long_run(away, self._sd, len(levels)))
+        self._wild = typical.wild or 0.5 / values.size
 
     def _of(self, level: Level) -> Floats:
         return np.concatenate([self._values[span.start : span.stop] for span in level])
@@ -299,7 +299,7 @@ class _Tests:
 
 
 def _weaker_than_neighbours(order: Sequence[tuple[bool, float, float]]) -> set[int]:
-    """Those that are not certain, but no two beside each other: without one the other may be."""
+    """Those that are not certain, but no two next to each other: without one the other may be."""
     weak: set[int] = set()
     for at in sorted(range(len(order)), key=order.__getitem__):
         if not order[at][0] and not {at - 1, at + 1} & weak:

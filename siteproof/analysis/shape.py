@@ -24,7 +24,7 @@ from siteproof.analysis.spread import (
     UNKNOWN,
     YEAR,
     Floats,
-    Usual,
+    Typical,
     robust_sd,
     timed,
     variance_factor,
@@ -82,11 +82,11 @@ class _Candidate:
         return variance_factor(away, robust_sd(away, float(np.abs(self.segments.values).max())))
 
 
-def explain(times: ArrayLike | None, values: ArrayLike, usual: Usual = UNKNOWN) -> Shape:
+def explain(times: ArrayLike | None, values: ArrayLike, typical: Typical = UNKNOWN) -> Shape:
     """The explanation that fits best. values that are not finite are gaps.
 
     times: seconds, datetime64 or datetimes; None: evenly spaced, and no season is sought.
-    usual: what series of the same kind do.
+    typical: what series of the same kind do.
     """
     some = np.arange(np.size(values), dtype=float) if times is None else times
     seconds, known, order = timed(some, values)
@@ -94,7 +94,7 @@ def explain(times: ArrayLike | None, values: ArrayLike, usual: Usual = UNKNOWN) 
     seconds, known, order = seconds[left_out:], known[left_out:], order[left_out:]
     seasons = [] if times is None else calendar.of_groups(seconds, known)
     level = known - sum((one.offsets for one in seasons), np.zeros(known.size))
-    best = _best(seconds, level, times is not None, usual)
+    best = _best(seconds, level, times is not None, typical)
     if best.season and not seasons:
         seasons = [best.season]
     modes = best.segments.modes or best.segments.clusters
@@ -126,7 +126,7 @@ def _of_scatter(segments: Segments) -> list[Change]:
         return []
     away = np.abs(segments.away)
     sd = robust_sd(away, float(np.abs(segments.values).max()))
-    plain = replace(segments.usual, noise=0.0)
+    plain = replace(segments.typical, noise=0.0)
     return [
         one
         for one in Segments(np.minimum(away, CLIP**2 * sd), plain).changes
@@ -136,9 +136,9 @@ def _of_scatter(segments: Segments) -> list[Change]:
     ]
 
 
-def _best(seconds: Floats, level: Floats, dated: bool, usual: Usual) -> _Candidate:
+def _best(seconds: Floats, level: Floats, dated: bool, typical: Typical) -> _Candidate:
     """Steps alone, with a line, with a sine of a year."""
-    plain = _Candidate(Segments(level, usual), 1)
+    plain = _Candidate(Segments(level, typical), 1)
     if level.size < FEW:
         return plain
     limit = CLIP * robust_sd(plain.segments.away, float(np.abs(level).max()))
@@ -146,23 +146,25 @@ def _best(seconds: Floats, level: Floats, dated: bool, usual: Usual) -> _Candida
         return plain
     starts = [plain.segments.steps] if plain.segments.steps else []
     starts += [[]] if may_drift(level) else []
-    lines = [_with_line(seconds, level, steps, usual) for steps in starts]
+    lines = [_with_line(seconds, level, steps, typical) for steps in starts]
     candidates = [plain, *(line for line in lines if line)]
     if dated and (sine := calendar.annual(seconds, level)):
-        rest = Segments(level - sine.offsets, usual)
+        rest = Segments(level - sine.offsets, typical)
         candidates.append(_Candidate(rest, 1 + SINE, season=sine))
     count = level.size / min(one.repeats() for one in candidates)
     return min(candidates, key=lambda one: one.score(limit, count))
 
 
-def _with_line(seconds: Floats, level: Floats, steps: list[int], usual: Usual) -> _Candidate | None:
+def _with_line(
+    seconds: Floats, level: Floats, steps: list[int], typical: Typical
+) -> _Candidate | None:
     """Steps and a slope that all segments share, if there is one; begun with these steps."""
     years = (seconds - seconds[0]) / YEAR
     for _ in range(ROUNDS):
-        drift = slope(seconds, level, steps, usual.factor)
+        drift = slope(seconds, level, steps, typical.factor)
         if not drift.significant:
             return None
-        segments = Segments(level - drift.per_year * years, usual)
+        segments = Segments(level - drift.per_year * years, typical)
         if segments.steps == steps:
             break
         steps = segments.steps

@@ -79,7 +79,7 @@ def robust_sd(deviations: Floats, size: float) -> float:
 
 
 @dataclass(frozen=True)
-class Usual:
+class Typical:
     """What series of one kind usually do, as one of them may be too short to show it.
 
     noise: robust sd from run to run, as a share of the level. factor: see `variance_factor`.
@@ -91,10 +91,10 @@ class Usual:
     wild: float = 0.0
 
 
-UNKNOWN = Usual()
+UNKNOWN = Typical()
 
 
-def usual(table: Floats) -> Usual:
+def typical(table: Floats) -> Typical:
     """What the rows of a table usually do. table: (series, points), NaN is a gap.
 
     Differences of neighbours, so that no step disturbs it: see `jumps`.
@@ -106,7 +106,7 @@ def usual(table: Floats) -> Usual:
         level = np.abs(np.nanmedian(table, axis=1))
     rows = np.flatnonzero((sds[0] > SAME * level) & (sds[1] > 0) & (level > 0))
     if not rows.size:
-        return Usual(wild=0.5 / (count + 1))
+        return Typical(wild=0.5 / (count + 1))
     squares = [
         float(
             np.nanmean(np.square(np.clip(part[rows] / sd[rows, None], -TIGHT, TIGHT)), axis=1)
@@ -119,7 +119,7 @@ def usual(table: Floats) -> Usual:
     left, right = one[:, :-1], -one[:, 1:]
     alone = np.minimum(np.abs(left), np.abs(right)) > WILD * sd[:, None]
     wild = int((alone & (left * right > 0)).sum())
-    return Usual(
+    return Typical(
         float(np.median(sd[rows] / level[rows])), (1 + r) / (1 - r), (wild + 0.5) / (count + 1)
     )
 
@@ -202,9 +202,9 @@ def resolution(values: Floats) -> float:
     return float(np.diff(different).min())
 
 
-def running_median(values: Floats, beside: int = BESIDE) -> Floats:
+def running_median(values: Floats, reach: int = BESIDE) -> Floats:
     """Of each value and so many on each side; at the ends of the first and of the last window."""
-    width = min(2 * beside + 1, values.size)
+    width = min(2 * reach + 1, values.size)
     windows = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
     at = np.clip(np.arange(values.size) - width // 2, 0, windows.size - 1)
     return windows[at]

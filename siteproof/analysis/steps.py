@@ -1,6 +1,6 @@
-"""What is told of a change of level: how large it is, how sure, and whether it is a unit's factor.
+"""What is reported of a change of level: its size, how sure it is, whether it is a unit's factor.
 
-Whether there is one, `segments` decides; a fleet's page is told of by `told`.
+Whether there is one, `segments` decides; a fleet's page is decided by `reported`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from siteproof.analysis.segments import Change
 
 MIN_RELATIVE = 0.02  # a smaller change is worth no alert
-FALSE = 0.05  # of what a page tells: the expected share that is wrong
+FALSE = 0.05  # of what a page reports: the expected share that is wrong
 UNITS = (1000.0, 1024.0, 1024**2 / 1000**2)  # k and Ki, M and Mi: factors of a mistaken unit
 SAME_FACTOR = 0.002  # of a change from a unit's factor, or three of its standard errors …
 CLEAR = 0.02  # … which may be so many at most
@@ -82,10 +82,10 @@ def confidence(chance: float) -> str:
     return "above 99.9 %" if chance < 0.001 else f"{1 - chance:.1%}".replace("%", " %")
 
 
-def told(chances: Sequence[float], series: int) -> NDArray[np.bool_]:
-    """Which of the changes found in so many series are told, so that 5 % of them are false at most.
+def reported(chances: Sequence[float], series: int) -> NDArray[np.bool_]:
+    """Which changes of those in so many series are reported, so that 5 % of them are false at most.
 
-    chances: of each change, for its series. Of a page without any change, 1 in 20 tells one.
+    chances: of each change, for its series. Of a page without any change, 1 in 20 reports one.
     Benjamini and Yekutieli, Ann. Stat. 29 (2001), for tests that depend on each other in any way.
     """
     if not chances:

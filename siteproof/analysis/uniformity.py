@@ -121,26 +121,28 @@ def vote(
     abstained: dict[str, tuple[str, ...]] = {}
     for name in _names(fields_by_node.values()):
         column = [row.get(name) for row in rows]
-        if column[0] is not None and column.count(column[0]) == len(column):  # as most are
+        if _all_have_the_same(column):
             majority[name] = Majority(column[0], 1.0)
             continue
         values = dict(zip(nodes, column, strict=True))
-        without_vote = _without_vote(name, values, could_not_read)
-        if without_vote:
+        if without_vote := _without_vote(name, values, could_not_read):
             abstained[name] = tuple(without_vote)
-            for node in without_vote:
-                del values[node]
+        values = {node: values[node] for node in nodes if node not in without_vote}
         alike = _meant(name, values.values())
         value, count = Counter(alike[v] for v in values.values()).most_common(1)[0]
         if 2 * count <= len(values):
             undecided[name] = _by_value(values, alike)
             continue
         majority[name] = Majority(value, count / len(values))
-        for node, differs in _differing(name, values, alike, value).items():
-            differing[node].append(differs)
-    return Uniformity(
-        nodes, majority, {n: tuple(differing[n]) for n in sorted(differing)}, undecided, abstained
-    )
+        for node in values:
+            if alike[values[node]] != value:
+                differing[node].append(Odd(name, values[node], value))
+    ordered = {node: tuple(differing[node]) for node in sorted(differing)}
+    return Uniformity(nodes, majority, ordered, undecided, abstained)
+
+
+def _all_have_the_same(column: list[Value]) -> bool:
+    return column[0] is not None and column.count(column[0]) == len(column)
 
 
 def _differing(

@@ -134,7 +134,9 @@ def _read(path: Path) -> Record:
 def _alert(plain: dict[str, Any]) -> Alert:
     own: dict[str, Any] = {name: _text(plain, name) for name in _TEXTS}
     own |= {name: _is(plain, name, (int, float)) for name in _NUMBERS}
-    own |= {name: _is(plain, name, type(usual)) for name, usual in _LATER.items() if name in plain}
+    own |= {
+        name: _is(plain, name, type(default)) for name, default in _LATER.items() if name in plain
+    }
     own |= {name: _is(plain, name, bool) for name in _FLAGS}
     own |= {name: _moment(plain[name]) for name in _MOMENTS}
     pairs = [

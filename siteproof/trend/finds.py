@@ -1,8 +1,8 @@
 """What each line shows: steps, episodes, drift, a change of scatter, a rhythm; fast.
 
 A line is cut where somebody has acknowledged a change: there a new control region begins. All lines
-are screened in one batch, and only what is flagged is looked at closely. What is told is decided
-for all lines together, as so many show something by chance: `analysis.steps.told`.
+are screened in one batch, and only what is flagged is looked at closely. What is reported is
+decided for all lines together, as so many show something by chance: `analysis.steps.reported`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from siteproof.analysis import drift, shape, steps
 from siteproof.analysis.drift import Drift
 from siteproof.analysis.segments import Change
 from siteproof.analysis.shape import Shape
-from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Usual
+from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical
 from siteproof.analysis.steps import Step
 from siteproof.trend import screening
 from siteproof.trend.alerts import CONFIRMS, Kind
@@ -28,7 +28,7 @@ BATCH = 4096  # lines that are screened at a time
 SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
 LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
 CONTROL = 8  # runs before a change that rests on fewer than CONFIRMS runs
-QUESTIONS = 3  # asked of each line: whether its level changed, whether it drifts, how it scatters
+QUESTIONS = 3  # of each line: whether its level changed, whether it drifts, how it scatters
 BACK = 0.25  # of a step: a level that lacks less than that is again as it was
 
 Progress = Callable[[int, int], None]  # how many lines are done, of how many
@@ -88,17 +88,19 @@ class Found:
 def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
     """Everything that the lines show."""
     found = Found()
-    usual = _usual(lines)
+    typical = _typical(lines)
     fleets = {id(line.group) for line in lines if line.node == FLEET}
     for begin in range(0, len(lines), BATCH):
         batch = lines[begin : begin + BATCH]
         for line in _suspects(batch, fleets):
-            _closely(line, UNKNOWN if line.node == FLEET else usual[id(line.group)], found)
+            _closely(line, UNKNOWN if line.node == FLEET else typical[id(line.group)], found)
         if progress:
             progress(min(begin + BATCH, len(lines)), len(lines))
     searched = sum(line.values.size >= SHORTEST for line in lines)
-    told = steps.told([QUESTIONS * find.step.chance for find in found.finds], QUESTIONS * searched)
-    found.finds[:] = [find for find, is_told in zip(found.finds, told, strict=True) if is_told]
+    kept = steps.reported(
+        [QUESTIONS * find.step.chance for find in found.finds], QUESTIONS * searched
+    )
+    found.finds[:] = [find for find, keep in zip(found.finds, kept, strict=True) if keep]
     return found
 
 
@@ -110,20 +112,20 @@ def _suspects(batch: Sequence[Stretch], fleets: Container[int]) -> list[Stretch]
     return [line for at, line in enumerate(batch) if line.node == FLEET or flagged[at]]
 
 
-def _usual(lines: Sequence[Stretch]) -> dict[int, Usual]:
+def _typical(lines: Sequence[Stretch]) -> dict[int, Typical]:
     """What the lines of each group usually do."""
     groups: dict[int, list[Floats]] = {}
     for line in lines:
         if line.node != FLEET:
             groups.setdefault(id(line.group), []).append(line.values)
-    return {name: screening.usual_of(of_group) for name, of_group in groups.items()}
+    return {name: screening.typical_of(of_group) for name, of_group in groups.items()}
 
 
-def _closely(line: Stretch, usual: Usual, found: Found) -> None:
-    """A line that is flagged, or a fleet's. usual: what the lines of its group do."""
+def _closely(line: Stretch, typical: Typical, found: Found) -> None:
+    """A line that is flagged, or a fleet's. typical: what the lines of its group do."""
     if line.values.size <= CONFIRMS:
         return
-    seen = shape.explain(line.group.times[line.column], line.values, usual)
+    seen = shape.explain(line.group.times[line.column], line.values, typical)
     if seen.left_out:
         found.left_out.append((line, seen.left_out))
     if seen.seasons or seen.modes:
@@ -146,7 +148,7 @@ def _worth(line: Stretch, change: Change) -> bool:
 
 
 def _change(line: Stretch, change: Change, later: Sequence[Change]) -> Find:
-    """A step or an episode. Levels as measured: medians of so many runs beside it."""
+    """A step or an episode. Levels as measured: medians of so many runs next to it."""
     step = steps.of(change)
     end = change.at + change.n_after
     first = max(0, change.at - change.n_before)

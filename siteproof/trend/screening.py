@@ -12,13 +12,13 @@ from siteproof.analysis.screen import of_modes, screen
 from siteproof.analysis.season import screen_seasons
 from siteproof.analysis.shape import LONGEST
 from siteproof.analysis.slow_nodes import MIN_FLEET
-from siteproof.analysis.spread import UNKNOWN, Usual, usual
+from siteproof.analysis.spread import UNKNOWN, Typical, typical
 from siteproof.trend.lines import Floats
 
 if TYPE_CHECKING:
     from siteproof.trend.finds import Stretch
 
-SOME = 200  # lines of a group that show what is usual
+SOME = 200  # lines of a group that show what is typical
 
 
 def flagged(batch: Sequence[Floats]) -> NDArray[np.bool_]:
@@ -39,11 +39,11 @@ def swinging(batch: Sequence[Stretch]) -> NDArray[np.bool_]:
     return screen_seasons(times, table)
 
 
-def usual_of(lines: Sequence[Floats]) -> Usual:
+def typical_of(lines: Sequence[Floats]) -> Typical:
     """What the lines of one group do; of too few of them nothing is known."""
     if len(lines) < MIN_FLEET:
         return UNKNOWN
-    return usual(_table(lines[:: -(-len(lines) // SOME)]))
+    return typical(_table(lines[:: -(-len(lines) // SOME)]))
 
 
 def _table(batch: Sequence[Floats]) -> Floats:

@@ -73,7 +73,7 @@ def survey(
 def _bounded(site: Site, alert: Alert) -> Alert:
     """A drift with the day on which it meets a criterion's bound, if it goes on as it did.
 
-    The day is told up to as long ahead as the drift was seen.
+    The day is given up to as long ahead as the drift was seen.
     """
     if alert.kind != "drift" or not alert.worse:
         return alert

@@ -242,20 +242,20 @@ def test_what_series_of_the_same_kind_do_decides_about_a_short_one():
     short = noise(1, 12, 0.01)
     short[6:] -= 1
     assert find(short) == [6]
-    scattering = spread.Usual(noise=0.02, factor=1.0, wild=1e-4)
+    scattering = spread.Typical(noise=0.02, factor=1.0, wild=1e-4)
     assert shape.explain(None, short, scattering).changes == []
 
 
 def test_of_a_page_without_any_change_hardly_anything_is_told():
     chance = np.random.default_rng(1)
-    pages = [steps.told(np.sort(chance.random(500))[:5].tolist(), 500) for _ in range(200)]
+    pages = [steps.reported(np.sort(chance.random(500))[:5].tolist(), 500) for _ in range(200)]
     assert sum(page.any() for page in pages) <= 0.05 * 200
 
 
 def test_of_a_page_with_many_changes_those_are_told_that_stand_out():
-    assert steps.told([1e-9, 1e-7, 1e-4, 0.5], 1000).tolist() == [True, True, False, False]
-    assert steps.told([1e-4] * 300, 1000).all()
-    assert steps.told([], 10).size == 0
+    assert steps.reported([1e-9, 1e-7, 1e-4, 0.5], 1000).tolist() == [True, True, False, False]
+    assert steps.reported([1e-4] * 300, 1000).all()
+    assert steps.reported([], 10).size == 0
 
 
 @pytest.mark.parametrize("factor", [1000, 1024, 1.048576, 1 / 1000, 1 / 1024, 1 / 1.048576])
