@@ -197,7 +197,9 @@ def score(made: Network, answer: dict[str, Any], cells: Cells, page: Page) -> No
             cells.add(one.row, 0.0, bool(bad or innocent or one.role in blocks))
         else:
             nodes_named = one.bad_nodes <= accused.get(one.role, set())
-            told = one.role in blocks if one.block else nodes_named and one.bad_pairs <= bad
+            told = one.bad_pairs <= bad
+            if one.block or one.bad_nodes:
+                told = one.role in blocks if one.block else nodes_named
             cells.add(one.row, one.loss, told)
             if not told:
                 page.miss(

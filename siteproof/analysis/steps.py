@@ -82,6 +82,11 @@ def confidence(chance: float) -> str:
     return "above 99.9 %" if chance < 0.001 else f"{1 - chance:.1%}".replace("%", " %")
 
 
+def most_chance(series: int) -> float:
+    """The largest chance with which a change is told that is the only one in so many series."""
+    return FALSE / max(1, series) / sum(1 / n for n in range(1, max(1, series) + 1))
+
+
 def told(chances: Sequence[float], series: int) -> NDArray[np.bool_]:
     """Which of the changes found in so many series are told, so that 5 % of them are false at most.
 

@@ -39,9 +39,9 @@ def swinging(batch: Sequence[Stretch]) -> NDArray[np.bool_]:
     return screen_seasons(times, table)
 
 
-def usual_of(lines: Sequence[Floats]) -> Usual:
+def usual_of(lines: Sequence[Floats], least: int = MIN_FLEET) -> Usual:
     """What the lines of one group do; of too few of them nothing is known."""
-    if len(lines) < MIN_FLEET:
+    if len(lines) < least:
         return UNKNOWN
     return usual(_table(lines[:: -(-len(lines) // SOME)]))
 
