@@ -448,6 +448,7 @@ class Item:
     last: int
     relative: float
     kind: str
+    unit: bool  # whether it asks about the unit
     text: str
 
 
@@ -472,12 +473,15 @@ def items(h: History, answer: dict[str, Any]) -> Iterator[Item]:
                 run(one.get("made_good") or one.get("end"), h.runs),
                 one.get("relative") or 0.0,
                 "pattern" if name == "seasons" else str(one.get("kind", name)),
+                bool(one.get("unit_factor")),
                 f"{one.get('name', '')} {one.get('id', '')}",
             )
 
 
 def is_told(item: Item, change: Planted) -> bool:
     """Whether an item says what was planted, at its place and in its direction."""
+    if change.shape == "unit" and not item.unit:
+        return False
     if change.shape == "drift":
         return item.kind == "drift" and item.relative * change.by > 0
     if change.shape == "scatter":

@@ -84,7 +84,8 @@ def confidence(chance: float) -> str:
 
 def most_chance(series: int) -> float:
     """The largest chance with which a change is told that is the only one in so many series."""
-    return FALSE / max(1, series) / sum(1 / n for n in range(1, max(1, series) + 1))
+    places = np.arange(1, max(1, series) + 1)
+    return float(FALSE / places[-1] / np.sum(1 / places))
 
 
 def told(chances: Sequence[float], series: int) -> NDArray[np.bool_]:
