@@ -1,7 +1,7 @@
 """What the commands say by default of made sites, of which the truth is known.
 
     .venv/bin/python benchmarks/score_commands.py [--only WORDS] [--rounds 10] [--seed 1]
-        [--old COMMIT] [--misses] [--json FILE]
+        [--week NODES] [--runs 60] [--old COMMIT] [--misses] [--json FILE]
 
 Each plane of the grid is a site or a few of them: many fleets in one site, so that one page judges
 hundreds of series, and what is false on the page is counted in the same run as what was found.
@@ -29,7 +29,7 @@ import score_matrix
 import score_nodes
 import score_trend
 from measuring import TOP, main, parser, table, temporary_folder, worktree
-from scoring import Cells, Page, Told, ask
+from scoring import WANTED, Cells, Page, Told, ask, percent
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,33 @@ def show(name: str, cells: Cells, pages: list[Page], misses: bool) -> None:
 def _misses(cells: Cells, pages: list[Page]) -> Iterator[str]:
     for page in pages:
         yield from (f"  {page.name}: {text}" for text in page.examples)
-        for (row, size), texts in page.missed.items():
+        for (row, size), text in page.missed.items():
             share = cells.recall(row, size)
-            if share is not None and share < 0.9:
-                yield from (f"  missed ({row}, {size:g}, recall {share:.2f}) {t}" for t in texts)
+            if share is not None and share < WANTED:
+                yield f"  missed ({row}, {percent(size)}, recall {share:.2f}): {text}"
+
+
+def week(nodes: int, runs: int, seed: int, folder: Path, clone: Path) -> None:
+    """Every day of a week the page of a fleet without a change."""
+    made = score_trend.calm(chance_of(seed, "week"), nodes, runs)
+    first = runs - score_trend.DAYS
+    made.site.write(folder, 0, first)
+    words = ["trend", "--system", made.site.system]
+    answer, cpu = ask(folder, words, clone)
+    before = seen = score_trend.names(made, answer)
+    costs = [cpu]
+    for run in range(first, runs):
+        made.site.write(folder, run, run + 1)
+        answer, cpu = ask(folder, words, clone)
+        seen = seen | score_trend.names(made, answer)
+        costs.append(cpu)
+    print(
+        f"## a week of {nodes} nodes x {len(score_trend.CALM)} metrics without a change, after "
+        f"{first} runs\n\n{len(before)} items before the week, {len(seen - before)} new ones in "
+        f"it; CPU of a page {min(costs):.1f} to {max(costs):.1f} s"
+    )
+    for text in sorted(seen)[:20]:
+        print(f"  {text}")
 
 
 def _clone(commit: str, folder: Path) -> AbstractContextManager[Path]:
@@ -119,14 +142,18 @@ def benchmark() -> None:
     options.add_argument("--only", default="", metavar="WORDS", help="planes whose name has them")
     options.add_argument("--rounds", type=int, default=10, help="trials of each cell (10)")
     options.add_argument("--seed", type=int, default=1, help="of all chance (1)")
+    options.add_argument("--week", type=int, default=0, metavar="NODES", help="only a clean week")
+    options.add_argument("--runs", type=int, default=60, help="of the clean week (60)")
     options.add_argument("--old", default="", metavar="COMMIT", help="the commands of a commit")
     options.add_argument("--misses", action="store_true", help="examples of what was not told")
     options.add_argument("--json", type=Path, metavar="FILE", help="all cells, for programs")
     given = options.parse_args()
     record = {}
     with temporary_folder() as folder, _clone(given.old, folder) as clone:
+        if given.week:
+            week(given.week, given.runs, given.seed, folder / "week", clone)
         for name in CASES:
-            if given.only in name:
+            if given.only in name and not given.week:
                 begin = time.monotonic()
                 cells, pages = score(name, given.seed, given.rounds, folder, clone)
                 show(name, cells, pages, given.misses)

@@ -19,7 +19,7 @@ from siteproof.record.samples import Header, Sample
 
 METRIC = "TcpBandwidth.throughput"
 USUAL = 9.4  # Gb/s
-REMAINS = (0.98, 0.9, 0.7, 0.5, 0.2, 0.02)  # of the usual rate: losses of a part of it
+REMAINS = (0.98, 0.9, 0.7, 0.5, 0.2, 0.02)  # of the typical rate: losses of a part of it
 SIZES = (3, 4, 6, 8, 16)
 LINK = (
     "  {role}: {{description: d, partition: all, servers: {role}, clients: {role}, pattern: all}}\n"
@@ -177,38 +177,37 @@ PLANES: dict[str, Plane] = {"pair": one_pair, "node": one_node, "trunk": trunk, 
 
 
 def score(made: Network, answer: dict[str, Any], cells: Cells, page: Page) -> None:
-    """Compare with the truth: an item is a link with anything bad, or a node that is accused."""
+    """Compare with the truth: an item is a pair that is bad, or a node that is accused."""
     by_link = {one["link"]: one for one in answer["matrices"]}
     accused: dict[str, set[str]] = {}
     blocks: set[str] = set()
     for found in answer["findings"]:
-        details = found.get("details", found)
-        link = str(details.get("link", ""))
+        link = str(found.get("details", {}).get("link", ""))
         if found["kind"] == "explains_pairs":
             accused.setdefault(link, set()).add(found["subject"])
-        elif "block" in found["kind"] or "trunk" in found["kind"] or "groups" in found["kind"]:
+        elif found["kind"] == "block_slow":
             blocks.add(link)
     for one in made.nets:
         pairs = by_link.get(one.role, {"pairs": []})["pairs"]
         bad = {(p["from"], p["to"]) for p in pairs if p["bad"]}
-        innocent = accused.get(one.role, set()) - one.bad_nodes
-        wrong = bad - one.bad_pairs
-        if not one.bad_pairs:
-            cells.add(one.row, 0.0, bool(bad or innocent or one.role in blocks))
-        else:
-            nodes_named = one.bad_nodes <= accused.get(one.role, set())
-            told = one.role in blocks if one.block else nodes_named and one.bad_pairs <= bad
-            cells.add(one.row, one.loss, told)
-            if not told:
-                page.miss(
-                    one.row,
-                    one.loss,
-                    f"{one.role}: {len(bad & one.bad_pairs)} of "
-                    f"{len(one.bad_pairs)} pairs bad, accused {sorted(accused.get(one.role, ()))}",
-                )
+        named = accused.get(one.role, set())
+        told = _told(one, bad, named, one.role in blocks)
+        cells.add(one.row, one.loss, told)
+        if one.loss and not told:
+            text = f"{len(bad & one.bad_pairs)} of {len(one.bad_pairs)} pairs bad"
+            page.miss(one.row, one.loss, f"{one.role}: {text}, accused {sorted(named)}")
         for _ in bad & one.bad_pairs:
             page.add(Told.RIGHT, "")
-        for pair in sorted(wrong):
+        for pair in sorted(bad - one.bad_pairs):
             page.add(Told.FALSE, f"{one.role} ({one.row}): pair {pair}")
-        for node in sorted(innocent):
+        for node in sorted(named - one.bad_nodes):
             page.add(Told.FALSE, f"{one.role} ({one.row}, {one.loss:.0%}): node {node}")
+
+
+def _told(one: Net, bad: set[tuple[str, str]], named: set[str], block: bool) -> bool:
+    """Whether what was planted is named; of a clean link, whether anything is."""
+    if not one.bad_pairs:
+        return bool(bad or named or block)
+    if one.block:
+        return block
+    return one.bad_nodes <= named if one.bad_nodes else one.bad_pairs <= bad

@@ -41,6 +41,11 @@ class Planted:
     near: int
     shape: str = "step"
 
+    @property
+    def size(self) -> float:
+        """Of the loss; 0 where it has none."""
+        return 0.0 if self.shape in ("scatter", "unit") else abs(self.by)
+
 
 @dataclass
 class History:
@@ -443,6 +448,7 @@ class Item:
     last: int
     relative: float
     kind: str
+    unit: bool  # whether it asks about the unit
     text: str
 
 
@@ -467,12 +473,15 @@ def items(h: History, answer: dict[str, Any]) -> Iterator[Item]:
                 run(one.get("made_good") or one.get("end"), h.runs),
                 one.get("relative") or 0.0,
                 "pattern" if name == "seasons" else str(one.get("kind", name)),
+                bool(one.get("unit_factor")),
                 f"{one.get('name', '')} {one.get('id', '')}",
             )
 
 
 def is_told(item: Item, change: Planted) -> bool:
     """Whether an item says what was planted, at its place and in its direction."""
+    if change.shape == "unit" and not item.unit:
+        return False
     if change.shape == "drift":
         return item.kind == "drift" and item.relative * change.by > 0
     if change.shape == "scatter":
@@ -515,12 +524,13 @@ def score(h: History, answer: dict[str, Any], cells: Cells, page: Page) -> None:
     for (metric, node), mine in planted.items():
         said = found.get((metric, node), [])
         for change in mine:
-            cells.add(change.row, abs(change.by), any(is_told(item, change) for item in said))
-            if not any(is_told(item, change) for item in said):
+            told = any(is_told(item, change) for item in said)
+            cells.add(change.row, change.size, told)
+            if not told:
                 what = ", ".join(f"{i.kind} {i.relative:+.1%} at run {i.first}" for i in said)
                 page.miss(
                     change.row,
-                    abs(change.by),
+                    change.size,
                     f"{metric} of {node}, runs {change.first} to {change.end}, {change.by:+.0%}: "
                     f"{what or 'nothing'}",
                 )
@@ -528,3 +538,23 @@ def score(h: History, answer: dict[str, Any], cells: Cells, page: Page) -> None:
 
 def _few(nodes: frozenset[str]) -> str:
     return ", ".join(sorted(nodes)[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
+
+
+# ---- a fleet without a change, looked at every day of a week
+
+CALM = ("normal", "lognormal", "heavy tails", "AR(1) .5", "pairs", "lost runs")
+DAYS = 7
+
+
+def calm(chance: Random, nodes: int, runs: int) -> History:
+    """One role and six metrics at a CV of 2 %, without a change."""
+    h = new(chance, "calm", runs=runs)
+    h.fleets("fleet", 1, nodes)
+    for metric, name in zip(METRICS, CALM, strict=False):
+        h.fill(metric, NOISES[name], 0.02)
+    return h
+
+
+def names(h: History, answer: dict[str, Any]) -> set[str]:
+    """What a page says, so that what stands there every day counts once."""
+    return {f"{item.kind} of {item.metric} on {_few(item.nodes)}" for item in items(h, answer)}

@@ -19,7 +19,7 @@ LOSSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 WANTED = 0.9  # recall
 PYTHON = TOP / ".venv" / "bin" / "python"
 START = "import sys; from siteproof.cli import main; sys.argv[0] = 'siteproof'; main()"
-EXAMPLES = 3  # of what was missed in a cell, and of false items on a page
+EXAMPLES = 8  # of false items on a page
 
 
 class Told(StrEnum):
@@ -39,7 +39,7 @@ class Page:
     cpu: float = 0.0
     told: Counter[Told] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
-    missed: dict[tuple[str, float], list[str]] = field(default_factory=dict)
+    missed: dict[tuple[str, float], str] = field(default_factory=dict)
 
     def add(self, told: Told, text: str) -> None:
         """One item."""
@@ -48,10 +48,8 @@ class Page:
             self.examples.append(f"{told}: {text}")
 
     def miss(self, row: str, size: float, text: str) -> None:
-        """Something planted that was not told."""
-        known = self.missed.setdefault((row, size), [])
-        if len(known) < EXAMPLES:
-            known.append(text)
+        """Something planted that was not told: an example of each cell is kept."""
+        self.missed.setdefault((row, size), text)
 
     @property
     def false_share(self) -> str:
@@ -94,7 +92,7 @@ class Cells:
                 continue
             if share < WANTED:
                 break
-            found = percent(size)
+            found = percent(size) if size else "all"
         return found or "none"
 
     def table(self) -> str:
@@ -106,7 +104,15 @@ class Cells:
             cells = ["" if share is None else f"{share:.2f}" for share in shares]
             most = max(self.planted[row, size] for size in sizes)
             lines.append([row, *cells, self.smallest(row), str(most)])
-        return table(["", *map(percent, sizes), f"found with {WANTED:g} from", "of each"], lines)
+        return table(
+            [
+                "",
+                *(percent(size) if size else "-" for size in sizes),
+                f"found with {WANTED:g} from",
+                "of each",
+            ],
+            lines,
+        )
 
     def record(self) -> list[dict[str, Any]]:
         """For programs."""

@@ -82,6 +82,12 @@ def confidence(chance: float) -> str:
     return "above 99.9 %" if chance < 0.001 else f"{1 - chance:.1%}".replace("%", " %")
 
 
+def most_chance(series: int) -> float:
+    """The largest chance with which a change is reported that is the only one in so many series."""
+    places = np.arange(1, max(1, series) + 1)
+    return float(FALSE / places[-1] / np.sum(1 / places))
+
+
 def reported(chances: Sequence[float], series: int) -> NDArray[np.bool_]:
     """Which changes of those in so many series are reported, so that 5 % of them are false at most.
 

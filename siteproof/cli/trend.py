@@ -16,6 +16,7 @@ from rich.text import Text
 
 from siteproof import files, history, sites
 from siteproof import trend as trends
+from siteproof.analysis.power import POWER
 from siteproof.cli.accept import user
 from siteproof.cli.shared import bar, json_option, print_some, print_table, print_text, which_system
 from siteproof.errors import ExitCode, UserError, harmless
@@ -43,10 +44,17 @@ _who = click.option("--who", default="", metavar="NAME", help="Who acknowledges;
 )
 @click.option("--metric", default="", metavar="METRIC", help="Only this metric.")
 @click.option("--node", default="", metavar="NODE", help="Only series of this node.")
+@click.option("--sensitivity", is_flag=True, help="Show how small a change could have been found.")
 @json_option("trend")
 @click.pass_context
 def trend(
-    context: click.Context, system: str, since: str, metric: str, node: str, as_json: bool
+    context: click.Context,
+    system: str,
+    since: str,
+    metric: str,
+    node: str,
+    sensitivity: bool,
+    as_json: bool,
 ) -> None:
     """Show what changed in the history of every metric and node, and what else changed then.
 
@@ -62,10 +70,10 @@ def trend(
     """
     context.obj = system
     if context.invoked_subcommand:
-        if since or metric or node or as_json:
+        if since or metric or node or sensitivity or as_json:
             raise UserError(
                 f"siteproof trend {context.invoked_subcommand}",
-                "takes none of --since, --metric, --node and --json",
+                "takes none of --since, --metric, --node, --sensitivity and --json",
                 hint="Only --system goes with it",
             )
         return
@@ -79,6 +87,8 @@ def trend(
     code = exit_code(seen)
     if as_json:
         click.echo(json.dumps(record(site, seen, code), indent=1))
+    elif sensitivity:
+        show_sensitivity(site, seen)
     else:
         show(site, seen)
     raise SystemExit(code)
@@ -251,7 +261,21 @@ def show(site: Site, seen: Survey) -> None:
         ("warning", fulls(seen.clocks)),
     ):
         print_some(f"{title}: ", lines, MAX_LINES)
+    if seen.sensitivity:
+        print_text(f"{wording.sensitivity(seen.sensitivity)}; --sensitivity has each series")
     print_text(wording.last_line(site.system.system, seen))
+
+
+def show_sensitivity(site: Site, seen: Survey) -> None:
+    """The smallest changes that could have been found, a row a series."""
+    table = Table(title=Text(f"{site.system.system}: found with {POWER:.0%}"), title_justify="left")
+    for name in ("metric", "role", "nodes", "runs", "scatter", *wording.LASTS):
+        table.add_column(name, overflow="fold")
+    for one in seen.sensitivity:
+        table.add_row(*map(Text, wording.sensitivity_cells(one)))
+    if seen.sensitivity:
+        print_table(table)
+    print_text(wording.sensitivity(seen.sensitivity))
 
 
 def _parts(seen: Survey) -> list[list[Alert]]:
@@ -369,6 +393,18 @@ def record(site: Site, seen: Survey, code: ExitCode) -> dict[str, Any]:
                 "size": _number(r.size),
             }
             for r in seen.seasons
+        ],
+        "sensitivity": [
+            {
+                "metric": one.metric,
+                "series": one.series_name,
+                "role": one.role,
+                "nodes": str(one.nodes),
+                "runs": one.runs,
+                "scatter": one.scatter,
+                "smallest": {last: _number(size) for last, size in one.smallest.items()},
+            }
+            for one in seen.sensitivity
         ],
         "gaps": [*wording.gaps(seen.gaps), *map(harmless, fulls(seen.clocks))],
         "findings": [why.record() for why in (*seen.gaps, *seen.clocks)],

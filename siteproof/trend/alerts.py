@@ -15,6 +15,8 @@ from siteproof.record.series import Series
 if TYPE_CHECKING:
     import numpy as np
 
+    from siteproof.trend.sensitivity import Sensitivity
+
 Kind = Literal["step", "episode", "drift", "scatter", "out of control"]
 CONFIRMS = 5  # runs on each side of a step; what rests on fewer is provisional
 TWO_LEVELS = "two levels"
@@ -142,7 +144,7 @@ class Survey:
     fleet: steps of a whole fleet, one alert each. gaps: what could not be judged. clocks: sessions
     with wrong clocks, which were judged by their number. series: lines that were looked at, one
     for each node and series. points: their runs. long_enough: lines with enough runs for a step
-    to be seen.
+    to be seen. sensitivity: how small a change could have been found in each series.
     """
 
     alerts: list[Alert] = field(default_factory=list)
@@ -155,6 +157,7 @@ class Survey:
     series: int = 0
     points: int = 0
     long_enough: int = 0
+    sensitivity: list[Sensitivity] = field(default_factory=list)
 
     @property
     def all(self) -> list[Alert]:

@@ -39,9 +39,9 @@ def swinging(batch: Sequence[Stretch]) -> NDArray[np.bool_]:
     return screen_seasons(times, table)
 
 
-def typical_of(lines: Sequence[Floats]) -> Typical:
+def typical_of(lines: Sequence[Floats], least: int = MIN_FLEET) -> Typical:
     """What the lines of one group do; of too few of them nothing is known."""
-    if len(lines) < MIN_FLEET:
+    if len(lines) < least:
         return UNKNOWN
     return typical(_table(lines[:: -(-len(lines) // SOME)]))
 

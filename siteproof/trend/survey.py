@@ -23,6 +23,7 @@ from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Line, Rhythm, Su
 from siteproof.trend.causes import Causes
 from siteproof.trend.finds import FLEET, SHORTEST, Find, Found, Progress, Stretch
 from siteproof.trend.lines import Floats, Group, Ints, Lines
+from siteproof.trend.sensitivity import sensitivities
 from siteproof.trend.siblings import without_fleet
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def survey(
         series=sum(len(group.nodes) for group in found.groups),
         points=sum(s.values.size for s in nodes),
         long_enough=sum(s.values.size >= SHORTEST for s in nodes),
+        sensitivity=[s for s in sensitivities(stretches) if not node or node in s.nodes],
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isfinite
 
+from siteproof.analysis.power import POWER
 from siteproof.errors import harmless
 from siteproof.record.finding import Finding
 from siteproof.trend.alerts import CONFIRMS, TWO_LEVELS, Alert, Rhythm, Survey
 from siteproof.trend.finds import SHORTEST
+from siteproof.trend.sensitivity import LASTING, Sensitivity
 from siteproof.units import count, with_unit
 from siteproof.wording import findings
 
@@ -126,6 +128,32 @@ def swing(rhythm: Rhythm) -> str:
     """A recurring pattern in one line."""
     size = f"{rhythm.size * 100:.1f} % wide"
     return f"{rhythm.series_name} of {rhythm.nodes}: {pattern(rhythm)}, {size}"
+
+
+LASTS = {"3": "of 3 runs", "10": "of 10 runs", LASTING: "lasting"}  # by key of `smallest`
+
+
+def sensitivity(found: Sequence[Sensitivity]) -> str:
+    """From which size on a lasting change is found, in one line."""
+    if not found:
+        return "no series has enough runs for a change to be found"
+    sizes = [f"{share(one.smallest[LASTING])} ({one.series_name})" for one in found]
+    ends = sizes[0] if len(sizes) == 1 else f"{sizes[-1]} to {sizes[0]}"
+    return f"a lasting change is found with {POWER:.0%} from {ends}"
+
+
+def sensitivity_cells(one: Sensitivity) -> tuple[str, ...]:
+    """A row of the table of the smallest changes."""
+    sizes = (share(one.smallest[last]) for last in LASTS)
+    return (
+        *(one.series_name, one.role, str(len(one.nodes)), str(one.runs)),
+        *(share(one.scatter), *sizes),
+    )
+
+
+def share(part: float) -> str:
+    """A share in per cent; a dash where there is none."""
+    return f"{part:.1%}".replace("%", " %") if isfinite(part) else "-"
 
 
 def gaps(found: Iterable[Finding]) -> list[str]:

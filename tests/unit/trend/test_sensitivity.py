@@ -1,0 +1,110 @@
+"""What could have been found: changes of that size are found, and much smaller ones are not."""
+
+import fleets
+import pytest
+import years
+
+from siteproof import history, trend
+from siteproof.analysis.power import POWER, smallest_change
+from siteproof.analysis.steps import MIN_RELATIVE, most_chance, told
+from siteproof.trend.sensitivity import LASTING
+from siteproof.wording import trends as wording
+
+NODES, RUNS, CHANGED = 150, 80, 30
+READ, TRIAD = "RandomIo.read", "Stream.triad"  # of 3 % and 1 % noise
+
+
+@pytest.fixture(scope="module")
+def survey_of(tmp_path_factory):
+    """What trend sees of a made fleet with these steps."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def survey(steps=(), seed=7):
+            folder = tmp_path_factory.mktemp("sensitivity")
+            patch.setenv("SITEPROOF_DATA", str(folder))
+            patch.setenv("SITEPROOF_CACHE", str(folder / "cache"))
+            site = fleets.load(folder / "sites", patch, count=NODES)
+            perflogs = folder / "perflogs"
+            years.write(
+                perflogs, nodes=NODES, runs=RUNS, metrics=(READ, TRIAD), seed=seed, steps=steps
+            )
+            with history.open_history(perflogs, ["here"]) as h:
+                return trend.survey(site, h, perflogs=perflogs)
+
+        yield survey
+
+
+@pytest.fixture(scope="module")
+def clean(survey_of):
+    return survey_of()
+
+
+def of_read(seen):
+    return next(one for one in seen.sensitivity if one.metric == READ)
+
+
+def found(seen, steps):
+    named = {node for alert in seen.alerts if alert.metric == READ for node in alert.nodes}
+    return sum(step.nodes[0] in named for step in steps) / len(steps)
+
+
+def steps_of(size, lasts):
+    """As many nodes that lack a share from different runs on, all about as long."""
+    names = years.names(NODES)
+    return [
+        years.Step(READ, RUNS - lasts - number % 3, -size, (names[5 * number],))
+        for number in range(CHANGED)
+    ]
+
+
+def test_the_scatter_is_that_of_the_made_fleet(clean):
+    read = of_read(clean)
+    assert read.scatter == pytest.approx(0.03, rel=0.15)
+    assert (read.runs, len(read.nodes)) == (RUNS, NODES)
+
+
+@pytest.mark.parametrize("lasts", ["10", LASTING])
+def test_losses_of_the_smallest_size_are_found_with_the_stated_probability(survey_of, clean, lasts):
+    size = of_read(clean).smallest[lasts]
+    steps = steps_of(size, RUNS // 2 if lasts == LASTING else int(lasts))
+    assert found(survey_of(steps), steps) >= POWER - 0.15
+
+
+@pytest.mark.parametrize("lasts", ["10", LASTING])
+def test_losses_of_half_the_size_are_mostly_not_found(survey_of, clean, lasts):
+    size = of_read(clean).smallest[lasts] / 2
+    steps = steps_of(size, RUNS // 2 if lasts == LASTING else int(lasts))
+    assert found(survey_of(steps), steps) < 0.5
+
+
+def test_less_scatter_more_runs_and_fewer_series_find_less():
+    size = smallest_change(0.05, 100, 100)
+    assert smallest_change(0.02, 100, 100) < size < smallest_change(0.05, 20, 20)
+    assert size < smallest_change(0.05, 100, 100, factor=3)
+    assert size < smallest_change(0.05, 100, 100, chance=most_chance(600_000))
+
+
+def test_nothing_below_the_least_change_is_promised():
+    assert smallest_change(0, 100, 100) == MIN_RELATIVE
+
+
+def test_of_two_runs_nothing_is_found():
+    assert smallest_change(0.01, 100, 2) == float("inf")
+
+
+def test_the_only_change_of_a_page_is_told_as_often_as_stated():
+    chance = most_chance(1000)
+    assert told([0.99 * chance], 1000).tolist() == [True]
+    assert told([1.01 * chance], 1000).tolist() == [False]
+
+
+def test_the_page_says_the_range_in_one_line(clean):
+    text = wording.sensitivity(clean.sensitivity)
+    assert text.startswith("a lasting change is found with 90% from ")
+    assert READ in text and TRIAD in text
+
+
+def test_a_row_has_a_size_for_each_duration(clean):
+    cells = wording.sensitivity_cells(of_read(clean))
+    assert cells[0] == READ
+    assert len(cells) == 5 + len(wording.LASTS)
