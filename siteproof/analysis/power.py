@@ -1,7 +1,7 @@
 """How small a change of level could have been found, given the scatter and the number of runs.
 
-The difference of two means has a standard error, and a change is told from so many of them on; one
-that is larger by the normal quantile of the wanted probability is found with it: Lachin,
+The difference of two means has a standard error, and a change is reported from so many of them on;
+one that is larger by the normal quantile of the wanted probability is found with it: Lachin,
 Controlled Clinical Trials 2 (1981), section 3.
 """
 
@@ -23,7 +23,7 @@ def smallest_change(
 
     scatter: coefficient of variation of one run. before, after: runs at each level. factor: as of
     `spread.variance_factor`, for neighbouring runs that resemble each other. chance: with which a
-    change in a series is told at most, see `steps.most_chance`. inf: too few runs.
+    change in a series is reported at most, see `steps.most_chance`. inf: too few runs.
     """
     if min(before, after) < DIP:
         return inf

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from operator import methodcaller
 
 # What belongs to one node only, or follows from other fields: no reason to call the node odd.
 IDENTITY = {
@@ -120,23 +121,23 @@ def vote(
     undecided: dict[str, dict[Value, tuple[str, ...]]] = {}
     abstained: dict[str, tuple[str, ...]] = {}
     for name in _names(fields_by_node.values()):
-        column = [row.get(name) for row in rows]
+        column = list(map(methodcaller("get", name), rows))
         if _all_have_the_same(column):
             majority[name] = Majority(column[0], 1.0)
             continue
         values = dict(zip(nodes, column, strict=True))
-        if without_vote := _without_vote(name, values, could_not_read):
-            abstained[name] = tuple(without_vote)
-        values = {node: values[node] for node in nodes if node not in without_vote}
+        abstained[name] = without = tuple(_without_vote(name, values, could_not_read))
+        for node in without:
+            del values[node]
         alike = _meant(name, values.values())
         value, count = Counter(alike[v] for v in values.values()).most_common(1)[0]
         if 2 * count <= len(values):
             undecided[name] = _by_value(values, alike)
             continue
         majority[name] = Majority(value, count / len(values))
-        for node in values:
-            if alike[values[node]] != value:
-                differing[node].append(Odd(name, values[node], value))
+        for node in _differing(values, alike, value):
+            differing[node].append(Odd(name, values[node], value))
+    abstained = {name: without for name, without in abstained.items() if without}
     ordered = {node: tuple(differing[node]) for node in sorted(differing)}
     return Uniformity(nodes, majority, ordered, undecided, abstained)
 
@@ -146,9 +147,9 @@ def _all_have_the_same(column: list[Value]) -> bool:
 
 
 def _differing(
-    name: str, values: Mapping[str, Value], alike: Mapping[Value, Value], majority: Value
-) -> dict[str, Odd]:
-    return {n: Odd(name, own, majority) for n, own in values.items() if alike[own] != majority}
+    values: Mapping[str, Value], alike: Mapping[Value, Value], majority: Value
+) -> list[str]:
+    return [node for node, own in values.items() if alike[own] != majority]
 
 
 def _without_vote(
