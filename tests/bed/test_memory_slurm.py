@@ -51,7 +51,7 @@ def test_a_node_that_ran_out_of_memory_before_its_job_was_cancelled_is_not_inter
     suite.likwid(greedy(then="[ $(uname -n) != node005 ] || sleep 1000"))
     process = suite.start("-n", "Stream", "-S", "time_limit=4m")
     stages = suite.data / "stage"
-    wait_for(lambda: len(list(stages.glob("*/**/raw/node*"))) == len(NODES) - 1)
+    wait_for(lambda: len(list(stages.glob("*/*/*/*/*/raw/node*"))) == len(NODES) - 1)
     testbed.run(["sh", "-c", "scancel $(squeue -h -o %A)"])
     process.communicate(timeout=300)
     lost = suite.lost()

@@ -6,7 +6,7 @@ import years
 
 from siteproof import history, trend
 from siteproof.analysis.power import POWER, smallest_change
-from siteproof.analysis.steps import MIN_RELATIVE, most_chance, told
+from siteproof.analysis.steps import MIN_RELATIVE, most_chance, reported
 from siteproof.trend.sensitivity import LASTING
 from siteproof.wording import trends as wording
 
@@ -94,8 +94,8 @@ def test_of_two_runs_nothing_is_found():
 
 def test_the_only_change_of_a_page_is_told_as_often_as_stated():
     chance = most_chance(1000)
-    assert told([0.99 * chance], 1000).tolist() == [True]
-    assert told([1.01 * chance], 1000).tolist() == [False]
+    assert reported([0.99 * chance], 1000).tolist() == [True]
+    assert reported([1.01 * chance], 1000).tolist() == [False]
 
 
 def test_the_page_says_the_range_in_one_line(clean):
