@@ -6,8 +6,8 @@ unset CDPATH GREP_OPTIONS # `cd` would go, and print, elsewhere; old versions of
 # coreutils' timeout exits with 124. Without it, or with another one, this function does the same.
 if [ -z "${SITEPROOF_TIMEOUT:-}" ]; then
     SITEPROOF_TIMEOUT=own
-    command timeout --foreground 9 / 2>/dev/null
-    [ $? -ne 126 ] || SITEPROOF_TIMEOUT=coreutils # it knows the option, and / is not a program
+    command timeout --foreground 9 / 2>/dev/null ||
+        [ $? -ne 126 ] || SITEPROOF_TIMEOUT=coreutils # it knows the option, and / is not a program
     export SITEPROOF_TIMEOUT
 fi
 [ "$SITEPROOF_TIMEOUT" = coreutils ] ||

@@ -34,14 +34,14 @@ def test_each_library_is_steered_by_variables_that_are_told(shell):
     others += ["OMPI_MCA_orte_precondition_transports", "OMPI_ALLOW_RUN_AS_ROOT"]
     variables = dict.fromkeys([*steering, *others], "v")
     expected = sorted(f"env.{name}=v" for name in steering)
-    assert told(shell, "variables values", **variables) == expected
+    assert told(shell, "account values", **variables) == expected
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_clean_set_holds_what_is_wanted_and_nothing_else_that_steers(shell):
     variables = {"UCX_TLS": "a", "UCX_NET_DEVICES": "b", "OMP_X": "c", "OMP_XY": "d", "HOME": "e"}
     variables |= {"SITEPROOF_CLEAN": "yes", "SITEPROOF_WANTED": "UCX_* OMP_X"}
-    assert told(shell, "forget_variables; variables values; echo $HOME", **variables) == [
+    assert told(shell, "forget_variables; account values; echo $HOME", **variables) == [
         "e",
         "env.OMP_X=c",
         "env.UCX_NET_DEVICES=b",
@@ -51,12 +51,12 @@ def test_a_clean_set_holds_what_is_wanted_and_nothing_else_that_steers(shell):
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_nothing_is_unset_where_no_clean_set_is_asked_for(shell):
-    assert told(shell, "forget_variables; variables values", UCX_TLS="a") == ["env.UCX_TLS=a"]
+    assert told(shell, "forget_variables; account values", UCX_TLS="a") == ["env.UCX_TLS=a"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_value_of_several_lines_stays_one(shell):
-    lines = told(shell, "variables values", UCX_X="1\nexit=0\nend=5\r\x1b", OMP_EMPTY="")
+    lines = told(shell, "account values", UCX_X="1\nexit=0\nend=5\r\x1b", OMP_EMPTY="")
     assert lines == ["env.UCX_X=1?exit=0?end=5??"]
 
 
@@ -74,4 +74,4 @@ def test_what_no_check_unsets_need_not_be_kept(name):
 @pytest.mark.parametrize("shell", SHELLS)
 def test_account_sh_leaves_alone_what_names_where_software_lies(shell, name):
     assert name.endswith(libraries.PLACES)
-    assert told(shell, "variables names", **{name: "v"}) == []
+    assert told(shell, "account names", **{name: "v"}) == []
