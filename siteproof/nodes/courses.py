@@ -9,11 +9,9 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.nodes import earlier
-from siteproof.nodes.earlier import RECENT
+from siteproof.nodes.earlier import RECENT, Counted
 from siteproof.record.series import JobValue, Series
 from siteproof.record.value_table import Floats, ValueTable
-from siteproof.sites import Site
 
 Runs = Mapping[str, list[JobValue]]
 
@@ -38,16 +36,18 @@ class Course:
         return row[there], there
 
 
-def of_series(site: Site, past: ValueTable, values: Mapping[Series, Runs]) -> dict[Series, Course]:
-    """The course of each series of what is judged. past: what is older."""
+def of_series(
+    past: ValueTable, counted: Counted, values: Mapping[Series, Runs]
+) -> dict[Series, Course]:
+    """The course of each series of what is judged. past: what is older, and which rows count."""
     sessions = _sessions(past)
     names, place = list(sessions), np.array([], dtype=np.intp)
     if past.kinds:
         at = {name: number for number, name in enumerate(names)}
         place = np.array([at[kind.header.session] for kind in past.kinds], dtype=np.intp)
-    rows = earlier.rows_of(site, past, list(values))
     return {
-        key: _course(runs, past, rows.get(key), place, sessions) for key, runs in values.items()
+        key: _course(runs, past, counted.rows.get(key), place, sessions)
+        for key, runs in values.items()
     }
 
 

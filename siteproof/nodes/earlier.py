@@ -24,45 +24,45 @@ SIDE, SENDS, RECEIVES = "side", "sends", "receives"
 Earlier = Mapping[Series, Mapping[str, Level]]
 
 
-def of_nodes(site: Site, table: ValueTable, like: Sequence[Series]) -> Earlier:
-    """Where the newest values of each node in these series lie; of a job the median counts."""
-    if not table.kinds:
-        return {}
+@dataclass(frozen=True)
+class Counted:
+    """The rows of a table that count in each series. number: of each row's own series."""
+
+    number: Ints
+    rows: Mapping[Series, NDArray[np.intp]]
+
+
+NOTHING = Counted(np.zeros(0, np.int32), {})
+
+
+def of_nodes(table: ValueTable, counted: Counted) -> Earlier:
+    """Where the newest values of each node in each series lie; of a job the median counts."""
     jobs = _ranks([kind.header.job_order for kind in table.kinds])
-    number, _ = _of_rows(site, table, like)
     found = {}
-    for key, rows in rows_of(site, table, like).items():
+    for key, rows in counted.rows.items():
         order = rows[np.lexsort((jobs[table.kind[rows]], table.node[rows]))]
         job, value = jobs[table.kind[order]], table.value[order]
-        levels = _Rows(table.node[order], number[order], job, value).levels()
+        levels = _Rows(table.node[order], counted.number[order], job, value).levels()
         if levels:
             found[key] = {table.names[node]: level for node, level in levels.items()}
     return found
 
 
-def rows_of(
-    site: Site, table: ValueTable, like: Sequence[Series]
-) -> dict[Series, NDArray[np.intp]]:
+def counted(site: Site, table: ValueTable, like: Sequence[Series]) -> Counted:
     """The rows that count in each of these series."""
     if not table.kinds:
-        return {}
-    number, names = _of_rows(site, table, like)
-    found = {}
-    for key in like:  # one after the other: there are millions of rows, and a copy of each is large
-        counts_here = np.array([other == key for other in names] + [False])
-        found[key] = np.flatnonzero(counts_here[number])
-    return found
-
-
-def _of_rows(site: Site, table: ValueTable, like: Sequence[Series]) -> tuple[Ints, list[Series]]:
-    """The number of each row's own series, and the series of `like` in which each counts."""
+        return NOTHING
     roles = list(site.system.nodes)
     role = np.array([_index(roles, site.role_of(name)) for name in table.names], np.int32)
     own, numbers = _numbered([series.of_sample(k, role) for k in table.kinds for role in roles])
     names = series.counted_as(own, like)
     number = numbers.reshape(-1, len(roles))[table.kind, role[table.node]]
     number[role[table.node] == NOBODY] = NOBODY
-    return number, [names[key] for key in own]
+    found = {}
+    for key in like:  # one after the other: there are millions of rows, and a copy of each is large
+        counts_here = np.array([names[other] == key for other in own] + [False])
+        found[key] = np.flatnonzero(counts_here[number])
+    return Counted(number, found)
 
 
 def _index(texts: Sequence[str], text: str | None) -> int:

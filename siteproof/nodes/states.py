@@ -268,8 +268,9 @@ def _all_series(judged: Judgement, past: ValueTable, *, with_runs: bool = True) 
     """
     values, catalogue = series.collect(judged.site, judged.samples), judged.site.catalogue
     past = _before(judged, past)
-    before = earlier.of_nodes(judged.site, past, list(values))
-    runs_of = courses.of_series(judged.site, past if with_runs else NO_VALUES, values)
+    counted = earlier.counted(judged.site, past, list(values))
+    before = earlier.of_nodes(past, counted)
+    runs_of = courses.of_series(past, counted if with_runs else earlier.NOTHING, values)
     ordered = sorted(values, key=lambda key: (not catalogue[key.metric].headline, *_text(key)))
     return [
         InSeries(key, catalogue[key.metric].better, values[key], before.get(key, {}), runs_of[key])

@@ -66,8 +66,9 @@ def world(tmp_path, monkeypatch):
         ends = earlier.both_ends(table)
         keys = {series.of_sample(kind, "compute") for kind in (*table.kinds, *ends.kinds)}
         like = sorted(keys, key=str)
-        of_one = earlier.of_nodes(site, table.where(table.peer < 0), like)
-        of_pairs = earlier.of_nodes(site, ends, like)
+        alone = table.where(table.peer < 0)
+        of_one = earlier.of_nodes(alone, earlier.counted(site, alone, like))
+        of_pairs = earlier.of_nodes(ends, earlier.counted(site, ends, like))
         return of_one, of_pairs, sorted(map(str, sessions.left_out))
 
     past.paths, past.cache = paths, tmp_path / "cache"
