@@ -23,6 +23,7 @@ ERRORS = 3  # robust standard deviations of the medians
 FEWEST = 2  # values; of fewer the noise is not known …
 HALF = 0.5  # of the own value: lost, it is named whatever the others did
 SMALLEST = 1e-6  # of the value before
+MANY = 50  # nodes, among which one node moves no median
 ONE_VALUE = 0.20  # … and the least change that a single one shows: see above
 
 
@@ -117,12 +118,16 @@ def _gross(changes: Mapping[str, float], sign: int) -> set[str]:
     In logarithms: a loss of nearly all is as far as a gain of many times.
     """
     ratios = {n: sign * log(max(1 + c, SMALLEST)) for n, c in changes.items()}
+    halved = {node for node, ratio in ratios.items() if ratio <= log(HALF)}
+    everybody = level(ratios.values()) if halved else Level(0.0, 0.0, 1)
     found = set()
-    for node, ratio in ratios.items():
-        others = [r for n, r in ratios.items() if n != node]
-        around = level(others) if others else Level(0.0, 0.0, 1)
+    for node in halved:
+        around = everybody
+        if len(ratios) < MANY:
+            others = [r for n, r in ratios.items() if n != node]
+            around = level(others) if others else Level(0.0, 0.0, 1)
         scatter = MAD_TO_SIGMA * FEW.get(around.size, 1.0) * around.mad
-        if ratio <= log(HALF) and ratio < min(0.0, around.median) - ERRORS * scatter:
+        if ratios[node] < min(0.0, around.median) - ERRORS * scatter:
             found.add(node)
     return found
 

@@ -169,8 +169,10 @@ def _polished(
     """
     names, which = np.unique(group, return_inverse=True)
     turns, when = np.unique(turn, return_inverse=True)
-    pairs = np.unique(np.column_stack([when, which]), axis=0)
-    many = np.bincount(pairs[:, 0], minlength=turns.size)[when] > 1
+    pairs = np.unique(when * names.size + which)
+    many = np.bincount(pairs // names.size, minlength=turns.size)[when] > 1
+    if many.sum() < FEWEST:
+        return {}, values, many
     effect, rest = np.zeros(names.size), values
     for _ in range(ROUNDS):
         level = _medians(when, values - effect[which], turns.size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -32,11 +32,10 @@ class Event:
 
 
 def explained(
-    site: Site, findings: Iterable[Finding], of_nodes: Sequence[InSeries], headers: Iterable[Header]
-) -> list[Finding]:
-    """The findings on nodes; those that the fleet's own loss explains name that event."""
-    role = _Role(site, of_nodes, {head.session: head for head in headers})
-    return [role.named(why) for why in findings]
+    site: Site, of_nodes: Sequence[InSeries], headers: Iterable[Header]
+) -> Callable[[Finding], Finding]:
+    """What gives a finding on a node back; one that the fleet's own loss explains names it."""
+    return _Role(site, of_nodes, {head.session: head for head in headers}).named
 
 
 class _Role:

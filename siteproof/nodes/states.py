@@ -111,9 +111,9 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     before = _before(nodes_only, alone)
     nodes = found.finished(since.History(nodes_only, before, of_nodes))
     headers = [*(k.header for k in before.kinds), *(s.header for s in nodes_only.samples)]
+    explained = events.explained(site, of_nodes, headers)
     for failed in [n for n in nodes.values() if n.state is State.FAILED]:
-        reasons = events.explained(site, failed.findings, of_nodes, headers)
-        nodes[failed.node] = replace(failed, findings=reasons)
+        nodes[failed.node] = replace(failed, findings=[explained(why) for why in failed.findings])
     shares = _suspect_shares(nodes)
     many = [
         finding.of(Kind.MANY_SLOW, {"role": role, "share": share})
