@@ -10,7 +10,7 @@ import numpy as np
 from siteproof.figure.pixels import Kind
 
 EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.slow_nodes)
-TYPICAL, BROKEN, MISSING, FAILED, SHORT = 0, 4, 5, 6, 7
+TYPICAL, BROKEN, MISSING, FAILED, SHORT, TOO_FEW = 0, 4, 5, 6, 7, 8
 KINDS = (
     Kind("typical or better", "#e1ecf5"),
     Kind("2 to 5 % worse", "#e9b44c"),
@@ -20,6 +20,7 @@ KINDS = (
     Kind("not measured", "#ffffff", "/", "#8a8a8a"),
     Kind("failed", "#000000", "x", "#ffffff"),
     Kind("cut short", "#cccccc", "-", "#555555"),
+    Kind("too few to judge", "#ffffff", ".", "#8a8a8a"),
 )
 
 

@@ -117,6 +117,18 @@ def test_two_pairs_are_judged_by_the_threshold_of_their_link(net, least, states,
     assert read["exit_code"] == code
 
 
+def test_the_page_draws_pairs_that_are_too_few_to_judge_in_a_colour_of_their_own(net, tmp_path):
+    net.describe(count=2, criteria="{}\n")
+    net.keep([ok("n1>s1", 9.4), ok("n2>s1", 7.5)])
+    page = tmp_path / "page.html"
+    done = net.siteproof("report", "--system", "here", "--output", str(page))
+    assert done.code in (0, 3), done.err
+    shown = page.read_text()
+    assert "no bad pair; 2 too few to judge" in shown
+    assert "2 too few to judge without a bound" in shown
+    assert ">too few to judge</text>" in shown and ">typical or better</text>" not in shown
+
+
 def test_a_bad_pair_is_a_link_told_once_for_both_directions(net):
     net.describe(count=6, criteria="{}\n", pattern="all")
     found = [s for s in everyone(6) if {s.node, s.dims["peer"]} != {"n2", "n5"}]

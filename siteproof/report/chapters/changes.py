@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from siteproof.analysis.before_after import Effect
 from siteproof.compare import accepted, comparison
 from siteproof.compare.comparison import Comparison, Row
+from siteproof.record.ages import moment_of
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Header
 from siteproof.record.series import CONTRACTUAL
 from siteproof.report.material import Material
 from siteproof.report.phrases import counted, few, nodes, percent_change, quantity, when
-from siteproof.report.sections import Section, Table, limited, limited_points
+from siteproof.report.sections import Section, Table, filled, limited, limited_points
 from siteproof.trend import Alert, Moment
 from siteproof.units import count
 from siteproof.wording import trends
@@ -38,6 +39,8 @@ ALERT_COLUMNS = (
     "confidence",
     "what else changed there",
 )
+
+EPISODE_COLUMNS = ("where", "metric", "begin", "end", "runs", "before", "meanwhile", "change")
 
 
 @dataclass(frozen=True)
@@ -245,6 +248,7 @@ def _of_history(material: Material) -> Section:
         numeric=ALERT_COLUMNS[4:7],
         title="Steps and drifts",
     )
+    tables = [_episodes(material, alerts), table]
     points = [
         f"Acknowledged: {a.series_name} on {_where(a)} by {a.ack.who}: {a.ack.why}"
         for a in found.acknowledged
@@ -256,8 +260,40 @@ def _of_history(material: Material) -> Section:
         ("Left out of the history", material.history.refused),
     ):
         points += limited_points([f"{title}: {line}" for line in lines], MAX_ROWS)
-    return Section(
-        "history", "Over the whole history", lead, [table] if rows else [], points=points
+    return Section("history", "Over the whole history", lead, filled(*tables), points=points)
+
+
+def _episodes(material: Material, alerts: Sequence[Alert]) -> Table:
+    """What lasted a few runs only, if one of them is in the period of the page."""
+    times = [moment_of(sample.header).replace(tzinfo=None) for sample in material.judged.samples]
+    first, last = min(times), max(times)
+    found = [
+        (a.first_after.time, a.made_good.time, a)
+        for a in alerts
+        if a.kind == "episode" and a.made_good
+        if a.first_after.time <= last and a.made_good.time > first
+    ]
+    rows = [
+        (
+            _where(a),
+            a.series_name,
+            when(begin),
+            when(end),
+            str(a.n_after),
+            quantity(a.before, a.unit),
+            quantity(a.after, a.unit),
+            percent_change(a.relative),
+        )
+        for begin, end, a in sorted(found, key=lambda one: one[:2])
+    ]
+    return limited(
+        EPISODE_COLUMNS,
+        rows,
+        MAX_ROWS,
+        "siteproof trend",
+        numeric=EPISODE_COLUMNS[4:],
+        title=f"Episodes from {when(first)} to {when(last)}",
+        note="An episode lasted 3 to 20 runs; at its end the values were again as before.",
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from siteproof import units
 from siteproof.figure import grid as drawn
 from siteproof.figure import labels
-from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, TYPICAL, kinds_of
+from siteproof.figure.shares import BROKEN, FAILED, MISSING, SHORT, TOO_FEW, TYPICAL, kinds_of
 from siteproof.judge.severity import Verdict, of_status
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
@@ -42,9 +42,12 @@ def chapter(material: Material) -> Section | None:
         return None
     figures = list(_figures(material.site, found[:MAX_FIGURES]))
     bad = sum(len(m.blame.bad) for m in found)
+    few_pairs = sum(len(_too_few(m)) for m in found)
     measured = sum(len(m.values) for m in found)
     lead = f"{count(measured, 'value')} of pairs in {count(len(found), 'matrix', 'matrices')}"
-    lead += f"; {count(bad, 'bad pair')}." if bad else "; no bad pair."
+    parts = [count(bad, "bad pair") if bad else "no bad pair"]
+    parts += [f"{few_pairs} too few to judge"] if few_pairs else []
+    lead = f"{'; '.join([lead, *parts])}."
     points = [f"Not drawn: {m.name} over {m.link}" for m in found[MAX_FIGURES:]]
     return Section("matrix", "Pairs of nodes", lead, figures=figures, points=points)
 
@@ -109,9 +112,13 @@ def _kind(one: Matrix, pair: Pair, value: float) -> int:
     if pair in one.broken:
         return BROKEN
     if pair not in one.blame.bad:
-        return TYPICAL
+        return TOO_FEW if one.state(pair) == matrix.TOO_FEW else TYPICAL
     share = _share(one, value)
     return max(1, int(kinds_of(np.array([share]))[0])) if np.isfinite(share) else 1
+
+
+def _too_few(one: Matrix) -> list[Pair]:
+    return [pair for pair in one.values if one.state(pair) == matrix.TOO_FEW]
 
 
 def _share(one: Matrix, value: float) -> float:
@@ -140,6 +147,7 @@ def _caption(one: Matrix) -> str:
             ("beyond a bound", one.broken),
             ("failed", one.failed),
             ("not measured", one.missing),
+            ("too few to judge without a bound", _too_few(one)),
         )
         if found
     ]
@@ -175,7 +183,8 @@ def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
         sample = one.failed[pair]
         return name, "-", "-", "-", back, f"{sample.status}: {sample.why}"
     typical = one.blame.median
-    what = "bad" if pair in one.blame.bad else ""
+    state = one.state(pair)
+    what = state if state in (matrix.BAD, matrix.TOO_FEW) else ""
     if pair in one.broken:
         what = f"misses {one.broken[pair]}"
     change = percent_change(value / typical - 1) if typical else "-"

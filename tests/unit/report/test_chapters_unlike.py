@@ -165,6 +165,22 @@ def test_values_under_other_conditions_are_told_apart(tmp_path, monkeypatch):
         assert sorted(titles) == [f"Stream.triad of compute, array_size {n}" for n in (16, 8)]
 
 
+@pytest.mark.parametrize("since, shown", [("2025-12-25T00:00", 1), ("2026-01-20T00:00", 0)])
+def test_a_page_lists_the_episodes_of_its_period(tmp_path, monkeypatch, since, shown):
+    with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, _):
+        half = years.Step("Stream.triad", 30, -0.5, ("n004",), last=37)
+        years.write(perflogs, nodes=8, runs=80, metrics=("Stream.triad",), steps=[half])
+        held = material.gather("here", since=since)
+        tables = changes.chapter(held).sections[0].tables
+        held.close()
+    found = [row for t in tables if t.title.startswith("Episodes from") for row in t.rows]
+    assert len(found) == shown
+    for row in found:
+        assert (row[0], row[1], row[4]) == ("compute: n004", "Stream.triad", "8")
+        assert -52 < float(row[7].removesuffix(" %")) < -48
+        assert (row[2][:10], row[3][:10]) == ("2025-12-21", "2025-12-29")
+
+
 def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
     with world(tmp_path, monkeypatch, MIDDLE) as (perflogs, made):
         years.write(
