@@ -11,7 +11,6 @@ FOLDER = TOP / "benchmarks"
 PROGRAMS = [path for path in FOLDER.glob("*.py") if "\n    main(benchmark)\n" in path.read_text()]
 # Short runs of those that call an analysis, and no command.
 SHORT = {
-    "slow_nodes.py": ["--nodes", "8", "--fleets", "1"],
     "screen.py": ["--series", "200", "--steps", "2"],
     "plateau.py": ["--curves", "1"],
 }
