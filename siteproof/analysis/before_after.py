@@ -9,7 +9,7 @@ better or worse; a larger one is, and is marked as resting on one value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import hypot, log, sqrt
@@ -119,17 +119,18 @@ def _gross(changes: Mapping[str, float], sign: int) -> set[str]:
     """
     ratios = {n: sign * log(max(1 + c, SMALLEST)) for n, c in changes.items()}
     halved = {node for node, ratio in ratios.items() if ratio <= log(HALF)}
-    everybody = level(ratios.values()) if halved else Level(0.0, 0.0, 1)
-    found = set()
-    for node in halved:
-        around = everybody
-        if len(ratios) < MANY:
-            others = [r for n, r in ratios.items() if n != node]
-            around = level(others) if others else Level(0.0, 0.0, 1)
-        scatter = MAD_TO_SIGMA * FEW.get(around.size, 1.0) * around.mad
-        if ratios[node] < min(0.0, around.median) - ERRORS * scatter:
-            found.add(node)
-    return found
+    if len(ratios) >= MANY:
+        lowest = _lowest(ratios.values())
+        return {node for node in halved if ratios[node] < lowest}
+    others = {node: [r for n, r in ratios.items() if n != node] for node in halved}
+    return {node for node in halved if ratios[node] < _lowest(others[node])}
+
+
+def _lowest(others: Collection[float]) -> float:
+    """What is lower is farther from the others than they scatter, and a loss."""
+    around = level(others) if others else Level(0.0, 0.0, 1)
+    scatter = MAD_TO_SIGMA * FEW.get(around.size, 1.0) * around.mad
+    return min(0.0, around.median) - ERRORS * scatter
 
 
 def _noise(before: Sequence[float], after: Sequence[float]) -> float:

@@ -10,10 +10,7 @@ from clone import TOP
 FOLDER = TOP / "benchmarks"
 PROGRAMS = [path for path in FOLDER.glob("*.py") if "\n    main(benchmark)\n" in path.read_text()]
 # Short runs of those that call an analysis, and no command.
-SHORT = {
-    "screen.py": ["--series", "200", "--steps", "2"],
-    "plateau.py": ["--curves", "1"],
-}
+SHORT = {"screen.py": ["--series", "200", "--steps", "2"], "plateau.py": ["--curves", "1"]}
 
 
 @pytest.fixture
