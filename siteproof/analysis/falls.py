@@ -83,13 +83,19 @@ def _logarithms(values: Floats, better: str) -> Floats:
 def _noise(level: Floats) -> tuple[Floats, Ints]:
     """Standard deviation from run to run of each node, and of how many differences it is.
 
-    Of differences of neighbours, so that a fall is not taken for noise.
+    Of differences of neighbours, so that a fall is not taken for noise. Where most are 0, as of
+    figures of two digits, their median shows nothing: there their squares do, without the largest.
     """
     if level.shape[1] < 2:
         return np.full(len(level), np.nan), np.zeros(len(level), dtype=np.intp)
     between = np.abs(np.diff(newest_last(level), axis=1))
     count = (~np.isnan(between)).sum(axis=1)
-    return MAD_TO_SIGMA / np.sqrt(2) * row_medians(between), count
+    noise = MAD_TO_SIGMA * row_medians(between)
+    tied = np.flatnonzero(noise == 0)
+    squares = np.nan_to_num(between[tied]) ** 2
+    rest = squares.sum(axis=1) - squares.max(axis=1, initial=0.0)
+    noise[tied] = np.sqrt(np.maximum(rest, 0.0) / np.maximum(count[tied] - 1, 1))
+    return noise / np.sqrt(2), count
 
 
 def newest_last(values: Floats) -> Floats:

@@ -26,6 +26,7 @@ LEAST_SHARE = 0.12  # fewer nodes are bad rather than of another kind …
 LEAST = 3  # … and so are one or two
 EVIDENCE = 6.0  # Kass and Raftery: strong
 APART = 3.5  # standard deviations of a kind
+FAR = 8.0  # robust standard deviations of a part: who is farther is of no kind
 ROUNDS = 50  # of EM
 SAME = 1e-9
 SMALLEST = 0.001  # of a level: a smaller spread is that of printing
@@ -98,9 +99,18 @@ def _without_few(values: Floats, least: float) -> Floats:
         upper = values > _cut(values)
         count = int(upper.sum())
         if min(count, values.size - count) >= least:
-            break
+            return values[_near(values, upper)]
         values = values[upper == (2 * count >= values.size)]
     return values
+
+
+def _near(values: Floats, upper: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which values are not far from all others of their part: these would widen it."""
+    near = np.ones(values.size, dtype=bool)
+    for part in (upper, ~upper):
+        away = np.abs(values[part] - np.median(values[part]))
+        near[part] = away <= FAR * max(MAD_TO_SIGMA * float(np.median(away)), SMALLEST)
+    return near
 
 
 def _cut(values: Floats) -> float:

@@ -28,6 +28,17 @@ def test_another_kind_is_found_whatever_single_nodes_lost(seed, share, lost):
     assert healthy[0] != healthy[-1]
 
 
+@pytest.mark.parametrize("lost", [0.1, 0.2, 0.3])
+def test_a_bad_node_of_the_slower_kind_does_not_hide_it(lost):
+    found = 0
+    for seed in range(20):
+        made = levels(40, seed, 0.3, gap=0.128)
+        made[3] += np.log1p(-lost)
+        healthy = np.delete(kinds(made), 3)
+        found += len(set(healthy[:11])) == len(set(healthy[11:])) == 1 != len(set(healthy))
+    assert found == 20
+
+
 @pytest.mark.parametrize("count", [6, 10, 40, 400])
 @pytest.mark.parametrize("lost", [(), (0.5,), (0.5, 0.2)])
 def test_nodes_of_one_kind_are_not_parted_by_those_that_are_bad(count, lost):
