@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from siteproof.analysis import outliers
 from siteproof.analysis import season as calendar
 from siteproof.analysis.drift import Drift, may_drift, slope
 from siteproof.analysis.season import Season
-from siteproof.analysis.segments import Change, Segments
+from siteproof.analysis.segments import CHANCE, Change, Segments
 from siteproof.analysis.spread import (
     CLIP,
     SAME,
@@ -33,6 +35,7 @@ from siteproof.analysis.spread import (
 FEW = 10  # values, of which fewer show nothing but steps
 SCATTERED = 15  # values on each side of a change of the scatter …
 TIMES = 1.8  # … by which it is larger or smaller
+SMALLEST = 1e-300  # of a chance
 LONGEST = 1000  # the newest values that are searched: memory and time are quadratic
 ROUNDS = 3  # in which steps and slope are sought in turns
 STEP, LINE, SINE = 2, 1, 2  # parameters: place and height, slope, two amplitudes
@@ -127,13 +130,29 @@ def _of_scatter(segments: Segments) -> list[Change]:
     away = np.abs(segments.away)
     sd = robust_sd(away, float(np.abs(segments.values).max()))
     plain = replace(segments.typical, noise=0.0)
-    return [
+    distances = np.minimum(away, CLIP**2 * sd)
+    found = [
         one
-        for one in Segments(np.minimum(away, CLIP**2 * sd), plain).changes
+        for one in Segments(distances, plain).changes
         if one.end is None
         and min(one.n_before, one.n_after) >= SCATTERED
         and max(one.before, one.after) >= TIMES * min(one.before, one.after)
     ]
+    return found or _of_outliers(distances, sd)
+
+
+def _of_outliers(distances: Floats, sd: float) -> list[Change]:
+    """Where runs far off their level become more frequent, or rarer: no step of the distances."""
+    changed = outliers.change(distances > CLIP * sd, SCATTERED)
+    if changed is None or changed[1] > CHANCE:
+        return []
+    at, chance = changed
+    before, after = float(distances[:at].mean()), float(distances[at:].mean())
+    if max(before, after) < TIMES * min(before, after):
+        return []
+    errors = -NormalDist().inv_cdf(max(chance, SMALLEST) / 2)
+    count = distances.size
+    return [Change(at, None, before, after, sd, errors, chance, at, count - at)]
 
 
 def _best(seconds: Floats, level: Floats, dated: bool, typical: Typical) -> _Candidate:
