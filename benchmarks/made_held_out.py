@@ -170,5 +170,6 @@ KINDS: dict[str, Noise] = {
     "busy sessions": busy_sessions,
 }
 
-PATTERNS = (calendar,)  # whose pattern a page may name
+PATTERNS = (calendar, markov)  # whose pattern a page may name
+TWICE_A_DAY = (calendar,)  # so that hours matter
 CVS = (0.01, 0.02, 0.05)

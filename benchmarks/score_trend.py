@@ -430,7 +430,7 @@ HELD_OUT = list(product((LASTING, 20, 3), LOSSES[1:]))
 def held_out(kind: str) -> Plane:
     """A kind of noise that no constant was chosen on: a page with losses, and one without."""
     noise = made_held_out.KINDS[kind]
-    schedule = "2" if noise in made_held_out.PATTERNS else "1"
+    schedule = "2" if noise in made_held_out.TWICE_A_DAY else "1"
     name = kind.replace(" ", "-").lower()
 
     def plane(chance: Random, rounds: int) -> Iterator[History]:
