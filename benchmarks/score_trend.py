@@ -559,7 +559,7 @@ def judge(h: History, said: Iterable[Item], cells: Cells, page: Page) -> None:
                 told = Told.RIGHT
             elif mine and told is Told.FALSE:
                 told = Told.MISNAMED
-        if told is Told.FALSE and item.kind == "pattern" and item.metric in h.patterns:
+        if item.kind == "pattern" and item.metric in h.patterns:
             told = Told.RIGHT
         where = f"{item.relative:+.1%} at run {item.first}, {item.metric} on {_few(item.nodes)}"
         page.add(told, f"{item.kind} {where} {item.text}")
