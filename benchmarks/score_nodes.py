@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import made_held_out
 import made_noise
 import numpy as np
 from made_noise import NOISES, Random, fleet
@@ -184,6 +185,25 @@ def clean(chance: Random, rounds: int) -> Iterator[Fleets]:
     yield f
 
 
+def held_out(kind: str) -> Plane:
+    """A kind of noise that no constant was chosen on: a page with losses, and one without."""
+    name = kind.replace(" ", "-").lower()
+    cells = list(product((3, 20), (0.05, 0.1, 0.2)))
+
+    def plane(chance: Random, rounds: int) -> Iterator[Fleets]:
+        for bad, site in ((cells, name), ([], f"{name}-clean")):
+            f = new(chance, site)
+            fleets = f.fleets("fleet", rounds, 50)
+            for place, (metric, cv) in enumerate(zip(METRICS, made_held_out.CVS, strict=False)):
+                f.fill(metric, made_held_out.KINDS[kind], cv)
+                for columns in fleets:
+                    for (runs, loss), column in zip(bad, columns[place::8], strict=False):
+                        f.plant(metric, column, loss, runs, f"CV {percent(cv)}, {lasts(runs)}")
+            yield f
+
+    return plane
+
+
 NODES_PLANES: dict[str, Plane] = {
     "grid": grid,
     "nodes": by_size,
@@ -192,6 +212,7 @@ NODES_PLANES: dict[str, Plane] = {
     "kinds": populations,
     "noise": by_noise,
     "clean": clean,
+    **{f"held-out {kind}": held_out(kind) for kind in made_held_out.KINDS},
 }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import made_held_out
 import made_noise
 import numpy as np
 from made_noise import NOISES, Random, fleet
@@ -73,7 +74,7 @@ class History:
     def fill(self, metric: str, noise: made_noise.Noise, cv: float) -> None:
         """Values of all nodes without a change."""
         nodes = len(self.site.nodes)
-        if noise in made_noise.PATTERNS:
+        if noise in (*made_noise.PATTERNS, *made_held_out.PATTERNS):
             self.patterns.add(metric)
         self.site.values[metric] = fleet(noise, self.chance, self.site.times, nodes, cv)
 
@@ -423,6 +424,40 @@ def counts(chance: Random, rounds: int) -> Iterator[History]:
     yield h
 
 
+HELD_OUT = list(product((LASTING, 20, 3), LOSSES[1:]))
+
+
+def held_out(kind: str) -> Plane:
+    """A kind of noise that no constant was chosen on: a page with losses, and one without."""
+    noise = made_held_out.KINDS[kind]
+    schedule = "2" if noise in made_held_out.TWICE_A_DAY else "1"
+    name = kind.replace(" ", "-").lower()
+
+    def plane(chance: Random, rounds: int) -> Iterator[History]:
+        h = new(chance, name, schedule)
+        fleets = h.fleets("fleet", rounds, NODES)
+        ones = h.fleets("one", 2 * len(HELD_OUT) * rounds, 1)
+        for metric, cv in zip(METRICS, made_held_out.CVS, strict=False):
+            h.fill(metric, noise, cv)
+            row = f"CV {percent(cv)}"
+            for columns in fleets:
+                chosen = chance.choice(columns, len(HELD_OUT), replace=False)
+                for (lasts, loss), column in zip(HELD_OUT, chosen, strict=True):
+                    h.plant(metric, int(column), loss, lasts, f"{row}, {lasting(lasts)}", cv)
+            for number, (column,) in enumerate(ones[::2]):
+                lasts, loss = HELD_OUT[number % len(HELD_OUT)]
+                h.plant(metric, column, loss, lasts, f"{row}, {lasting(lasts)}, alone", cv)
+        yield h
+        h = new(chance, f"{name}-clean", schedule)
+        h.fleets("fleet", rounds, NODES)
+        h.fleets("one", 10 * rounds, 1)
+        for metric, cv in zip(METRICS, made_held_out.CVS, strict=False):
+            h.fill(metric, noise, cv)
+        yield h
+
+    return plane
+
+
 PLANES: dict[str, Plane] = {
     "grid": grid,
     "nodes": by_size,
@@ -432,6 +467,7 @@ PLANES: dict[str, Plane] = {
     "short": short,
     "together": together,
     "counts": counts,
+    **{f"held-out {kind}": held_out(kind) for kind in made_held_out.KINDS},
 }
 
 
@@ -505,11 +541,16 @@ def belongs(item: Item, change: Planted, runs: int) -> bool:
 
 def score(h: History, answer: dict[str, Any], cells: Cells, page: Page) -> None:
     """Compare a page with the truth."""
+    judge(h, items(h, answer), cells, page)
+
+
+def judge(h: History, said: Iterable[Item], cells: Cells, page: Page) -> None:
+    """Compare all that is said with the truth."""
     planted: dict[tuple[str, str], list[Planted]] = {}
     for change in h.planted:
         planted.setdefault((change.metric, change.node), []).append(change)
     found: dict[tuple[str, str], list[Item]] = {}
-    for item in items(h, answer):
+    for item in said:
         told = Told.FALSE
         for node in item.nodes:
             found.setdefault((item.metric, node), []).append(item)
@@ -518,16 +559,17 @@ def score(h: History, answer: dict[str, Any], cells: Cells, page: Page) -> None:
                 told = Told.RIGHT
             elif mine and told is Told.FALSE:
                 told = Told.MISNAMED
-        if told is Told.FALSE and item.kind == "pattern" and item.metric in h.patterns:
+        if item.kind == "pattern" and item.metric in h.patterns:
             told = Told.RIGHT
-        page.add(told, f"{item.kind} of {item.metric} on {_few(item.nodes)} {item.text}")
+        where = f"{item.relative:+.1%} at run {item.first}, {item.metric} on {_few(item.nodes)}"
+        page.add(told, f"{item.kind} {where} {item.text}")
     for (metric, node), mine in planted.items():
-        said = found.get((metric, node), [])
+        here = found.get((metric, node), [])
         for change in mine:
-            told = any(is_told(item, change) for item in said)
+            told = any(is_told(item, change) for item in here)
             cells.add(change.row, change.size, told)
             if not told:
-                what = ", ".join(f"{i.kind} {i.relative:+.1%} at run {i.first}" for i in said)
+                what = ", ".join(f"{i.kind} {i.relative:+.1%} at run {i.first}" for i in here)
                 page.miss(
                     change.row,
                     change.size,
