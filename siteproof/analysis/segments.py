@@ -233,7 +233,7 @@ class _Tests:
         self._factor = typical.factor
         if values.size >= SHORT or not typical.noise:
             self._factor = max(typical.factor, long_run(away, self._sd, len(levels)))
-        self._wild = typical.wild or 0.5 / values.size
+        self._typical = typical
 
     def _of(self, level: Level) -> Floats:
         return np.concatenate([self._values[span.start : span.stop] for span in level])
@@ -280,9 +280,17 @@ class _Tests:
         z = np.clip(self._away[others] / depth, -FAR, FAR)
         mean = float(np.clip((few.values - level) / depth, -FAR, FAR).mean())
         others_do = np.exp(np.outer(TILTS, z)).mean(axis=1)
-        wild = np.exp(TILTS)  # as outliers may be so rare that this series shows none
-        rate = TILTS * mean - np.log((1 - self._wild) * others_do + self._wild * wild)
+        rare = np.exp(TILTS)  # as outliers may be so rare that this series shows none
+        wild = self._wild(depth)
+        rate = TILTS * mean - np.log((1 - wild) * others_do + wild * rare)
         return exp(-max(0.0, float(rate.max())) * few.values.size / sqrt(self._factor))
+
+    def _wild(self, depth: float) -> float:
+        """The share of values that are so far off alone."""
+        level = float(np.median(self._values))
+        if not self._typical.count or not level:
+            return 0.5 / self._values.size
+        return self._typical.wild(depth / abs(level))
 
     def episode(self, levels: Sequence[Level]) -> int | None:
         """The shortest dip or burst between two levels that are alike, and have more values."""

@@ -28,6 +28,7 @@ MIN_FLEET = 4  # of three nodes two may be the bad ones, and a MAD of three mean
 
 RETESTS = 3  # the newest runs that decide …
 SLOW_RUNS = 2  # … and how many of them must be slow
+BY_CHANCE = 0.002  # wanted: the share of healthy nodes that have as many slow runs
 CLEAR_DEFICIT = 0.20  # so much below the median that one run will do
 MIN_HISTORY = 3  # earlier values; with fewer a change is not judged
 CLEAR_FALL = 0.10  # against its own history: enough together with a slow run …
@@ -128,17 +129,37 @@ def is_slow(z: float | None, deficit: float) -> bool:
     return z is not None and z < Z_LIMIT and deficit >= MIN_DEFICIT
 
 
-def retest_rule(slow: Sequence[bool], deficit: float, fell: bool) -> Slow:
+@dataclass(frozen=True)
+class Usual:
+    """The shares of runs in which healthy nodes looked slow before: at all, and clearly so."""
+
+    slow: float = 0.0
+    clear: float = 0.0
+
+    @property
+    def needed(self) -> int:
+        """How many of the last runs must be slow, so that hardly any healthy node has as many."""
+        chances = {SLOW_RUNS: 3 * self.slow**2, RETESTS: self.slow**3}  # Bonferroni
+        return next((n for n, chance in chances.items() if chance <= BY_CHANCE), RETESTS + 1)
+
+    def explains(self, runs: int) -> bool:
+        """Whether so many clearly slow runs in a row are nothing special."""
+        return self.clear**runs > BY_CHANCE
+
+
+def retest_rule(slow: Sequence[bool], deficit: float, fell: bool, usual: Usual = Usual()) -> Slow:
     """Two of the last three runs; or the newest one alone if it is clear.
 
     slow: each run, oldest first. deficit: of the newest run. fell: against its own history.
+    usual: where healthy nodes have such runs now and then, more of them are needed.
     """
     last = slow[-RETESTS:]
-    if sum(last) >= SLOW_RUNS:
+    if sum(last) >= usual.needed:
         return Slow.CONFIRMED
     if not any(last):
         return Slow.NO
-    return Slow.ONCE if last[-1] and (deficit >= CLEAR_DEFICIT or fell) else Slow.UNCONFIRMED
+    is_clear = (deficit >= CLEAR_DEFICIT or fell) and not usual.explains(1)
+    return Slow.ONCE if last[-1] and is_clear else Slow.UNCONFIRMED
 
 
 def paired(before: Level, now: Sequence[float], better: str, typical: float = 0.0) -> Paired | None:

@@ -8,6 +8,7 @@ then the mean absolute deviation stands in (Iglewicz and Hoaglin, How to Detect 
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from math import sqrt
 
@@ -83,12 +84,21 @@ class Typical:
     """What series of one kind usually do, as one of them may be too short to show it.
 
     noise: robust sd from run to run, as a share of the level. factor: see `variance_factor`.
-    wild: share of the values that are far off alone.
+    far: how far values lie that are far off alone, as shares of the level, rising; negative below
+    it. count: of all values; 0 where nothing is known.
     """
 
     noise: float = 0.0
     factor: float = 1.0
-    wild: float = 0.0
+    far: tuple[float, ...] = ()
+    count: int = 0
+
+    def wild(self, depth: float) -> float:
+        """The share of values that are far off alone by half of that share, and to that side."""
+        least = depth / 2
+        below = bisect_right(self.far, least) if least < 0 else 0
+        above = len(self.far) - bisect_left(self.far, least) if least > 0 else 0
+        return (below + above + 0.5) / (self.count + 1)
 
 
 UNKNOWN = Typical()
@@ -106,7 +116,7 @@ def typical(table: Floats) -> Typical:
         level = np.abs(np.nanmedian(table, axis=1))
     rows = np.flatnonzero((sds[0] > SAME * level) & (sds[1] > 0) & (level > 0))
     if not rows.size:
-        return Typical(wild=0.5 / (count + 1))
+        return Typical(count=count)
     squares = [
         float(
             np.nanmean(np.square(np.clip(part[rows] / sd[rows, None], -TIGHT, TIGHT)), axis=1)
@@ -118,9 +128,13 @@ def typical(table: Floats) -> Typical:
     sd = sds[0] / sqrt(2 * (1 - r))
     left, right = one[:, :-1], -one[:, 1:]
     alone = np.minimum(np.abs(left), np.abs(right)) > WILD * sd[:, None]
-    wild = int((alone & (left * right > 0)).sum())
+    alone &= (left * right > 0) & (level[:, None] > 0)
+    sizes = (np.where(np.abs(left) < np.abs(right), left, right) / level[:, None])[alone]
     return Typical(
-        float(np.median(sd[rows] / level[rows])), (1 + r) / (1 - r), (wild + 0.5) / (count + 1)
+        float(np.median(sd[rows] / level[rows])),
+        (1 + r) / (1 - r),
+        tuple(np.sort(sizes).tolist()),
+        count,
     )
 
 

@@ -20,7 +20,7 @@ from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.falls import Falls
 from siteproof.analysis.ranks import Ranks
 from siteproof.analysis.screen import row_medians
-from siteproof.analysis.slow_nodes import Level, Middle, Paired, Slow, State
+from siteproof.analysis.slow_nodes import Level, Middle, Paired, Slow, State, Usual
 from siteproof.nodes.courses import Course, Runs
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
@@ -28,6 +28,7 @@ from siteproof.record.series import JobValue, Series
 from siteproof.record.value_table import Floats, Ints
 
 RECENT_RUNS = 10  # that show where a node lies, and whether it is unstable
+LEAST_RUNS = 100  # of all nodes, that show how often healthy ones look slow
 LONG_PAST = 5  # runs: so long a gross difference of some nodes is one of kind
 
 
@@ -134,6 +135,25 @@ class InSeries:
             found.append((one, {row: at for at, row in enumerate(rows.tolist())}))
         return found
 
+    @cached_property
+    def usual(self) -> Usual:
+        """How often nodes looked slow in runs before the last ones, without those that fell.
+
+        Of the others the tenth that did most often is left out, as some of them were slow.
+        """
+        counts = []
+        for one, nodes in self._ranks:
+            rows = np.array(list(nodes), dtype=np.intp)
+            known = ~np.isnan(self.course.values[rows, : -rules.RETESTS])
+            slow = one.slow[:, : -rules.RETESTS] & known
+            clear = slow & (one.deficit[:, : -rules.RETESTS] >= rules.CLEAR_FALL)
+            found = np.column_stack([part.sum(axis=1) for part in (known, slow, clear)])
+            counts.append(found[self.falls.runs[rows] == 0])
+        healthy = np.concatenate(counts) if counts else np.zeros((0, 3))
+        order = np.argsort(healthy[:, 1], kind="stable")[: len(healthy) * 9 // 10]
+        total, slow_runs, clear_runs = healthy[order].sum(axis=0).tolist()
+        return Usual(slow_runs / total, clear_runs / total) if total >= LEAST_RUNS else Usual()
+
     def _fleet(self, kind: int = 0) -> Middle:
         """The nodes of a kind in the newest session."""
         return self._ranks[kind][0].fleet[-1]
@@ -238,7 +258,7 @@ class InSeries:
         z, deficit = float(one.z[at, last]), float(one.deficit[at, last])
         change = self.changes.get(node)
         fell = change is not None and rules.fell(change, self.shift)
-        fallen = int(self.falls.runs[row])
+        fallen = self._fallen(row)
         count = max(len(runs), min(rules.RETESTS, len(slow)))
         place = one.fleet[last].median, z, deficit
         report = _report(runs[-1], *place, change, (count, sum(slow[-count:])))
@@ -247,7 +267,7 @@ class InSeries:
         is_back = not slow[-1] and _is_back(z, deficit)
         # A node that is good again is held against what is judged only: it may be repaired.
         counted = slow[np.searchsorted(there, self.course.judged) :] if is_back else slow
-        rule = rules.retest_rule(counted, deficit, fell)
+        rule = rules.retest_rule(counted, deficit, fell, self.usual)
         is_slow = rule in (Slow.ONCE, Slow.CONFIRMED) or fallen > 0
         if is_back and not is_slow and sum(slow[-rules.RETESTS :]) >= rules.SLOW_RUNS:
             rule = Slow.UNCONFIRMED
@@ -263,6 +283,11 @@ class InSeries:
             reasons.append(self._fell(node, report, row, there, is_slow=is_slow, alone=alone))
         return InOneSeries(report, State.SLOW if is_slow else State.OK, tuple(reasons), suspect)
 
+    def _fallen(self, row: int) -> int:
+        """Since how many runs a node is lower than it was; 0 where that is nothing special."""
+        fallen = int(self.falls.runs[row])
+        return 0 if fallen and self.usual.explains(fallen) else fallen
+
     def _lasting(self, slow: list[bool], there: Ints) -> tuple[str, int]:
         """Since when a node is slow, and for how many runs; single good runs do not end it."""
         first = max(at for at, one in enumerate(slow) if one)
@@ -277,7 +302,7 @@ class InSeries:
         self, node: str, report: MetricReport, row: int, there: Ints, *, is_slow: bool, alone: bool
     ) -> Finding:
         """A node against its own history. alone: there is no other finding on the node."""
-        fallen = int(self.falls.runs[row])
+        fallen = self._fallen(row)
         if not fallen:
             rule = Slow.CONFIRMED if is_slow else Slow.UNCONFIRMED
             return self._finding(Kind.FELL, {"change": report.change, "rule": str(rule)}, node)

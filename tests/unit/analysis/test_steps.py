@@ -242,7 +242,7 @@ def test_what_series_of_the_same_kind_do_decides_about_a_short_one():
     short = noise(1, 12, 0.01)
     short[6:] -= 1
     assert find(short) == [6]
-    scattering = spread.Typical(noise=0.02, factor=1.0, wild=1e-4)
+    scattering = spread.Typical(noise=0.02, factor=1.0, count=5000)
     assert shape.explain(None, short, scattering).changes == []
 
 
