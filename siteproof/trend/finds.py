@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,6 +30,7 @@ SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
 LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
 CONTROL = 8  # runs before a change that rests on fewer than CONFIRMS runs
 QUESTIONS = 3  # of each line: whether its level changed, whether it drifts, how it scatters
+MOVED = 0.5  # of a drift: so much of it the values show at their ends
 BACK = 0.25  # of a step: a level that lacks less than that is again as it was
 
 Progress = Callable[[int, int], None]  # how many lines are done, of how many
@@ -133,9 +135,25 @@ def _closely(line: Stretch, typical: Typical, found: Found) -> None:
     for at, change in enumerate(seen.changes):
         if _worth(line, change):
             found.finds.append(_change(line, change, seen.changes[at + 1 :]))
-    if seen.drift and drift.worth_an_alert(seen.drift) and line.values.size >= LONG_ENOUGH:
+    if seen.drift and drift.worth_an_alert(seen.drift) and _is_seen(line, seen.drift, seen):
         found.finds.append(_drift(line, seen.drift, seen.left_out))
     found.finds.extend(_scatter(line, one) for one in seen.scatter if _noisy(line, one))
+
+
+def _is_seen(line: Stretch, slope: Drift, seen: Shape) -> bool:
+    """Whether the values moved with a drift between two steps, over half of the line or more.
+
+    A node that loses a little until it is booted has steps back, again and again, and no drift.
+    """
+    values = line.values[seen.left_out :]
+    places = [0, *(one.at - seen.left_out for one in seen.changes if one.end is None), values.size]
+    begin, end = max(pairwise(places), key=lambda part: part[1] - part[0])
+    some = (end - begin) // 5
+    if line.values.size < LONG_ENOUGH or 2 * (end - begin) < values.size or not some:
+        return False
+    moved = float(np.median(values[end - some : end]) - np.median(values[begin : begin + some]))
+    expected = slope.total * (end - begin) / values.size
+    return bool(moved * expected > 0 and abs(moved) >= MOVED * abs(expected))
 
 
 def _worth(line: Stretch, change: Change) -> bool:
