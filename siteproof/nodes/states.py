@@ -107,6 +107,8 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     of_nodes = _all_series(nodes_only, alone)
     for one in of_nodes:
         warnings += [*_add_series(found, one), *_slow_groups(judged, one)]
+        if site.catalogue[one.key.metric].headline:
+            warnings += one.hidden_loss()
     warnings += _not_ranked(found, since.not_ranked(of_nodes, judged))
     before = _before(nodes_only, alone)
     nodes = found.finished(since.History(nodes_only, before, of_nodes))
