@@ -36,7 +36,7 @@ FEW = 10.0  # noise known from n differences is uncertain itself: the limit grow
 NEAR = 3.5  # standard deviations: who is farther from the others' median did not move with them
 ROUNDS = 3  # of looking at what all did without those that seem to have fallen
 OTHERS = 3  # nodes; of fewer it is not known what all did
-PAIRED = 10  # runs before and after, of which it is asked what loss they could show
+PAIRED = 10  # runs before and as many after: what loss could they show?
 
 
 @dataclass(frozen=True)
