@@ -16,7 +16,7 @@ from clone import TOP
 from test_run_slurm import suite  # noqa: F401 - the fixture
 
 pytest_plugins = ["testbed_fixture"]
-pytestmark = [pytest.mark.testbed, pytest.mark.slow, pytest.mark.tool("ReFrame", "Slurm")]
+pytestmark = [pytest.mark.testbed, pytest.mark.long, pytest.mark.tool("ReFrame", "Slurm")]
 
 NODES = [f"node{number:03}" for number in range(1, 6)]
 VICTIM = NODES[2]
