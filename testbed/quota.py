@@ -5,7 +5,8 @@ from cgroups import CPU
 from errors import UsageError
 from state import State
 
-_PERIOD = 100_000  # microseconds, the kernel's default
+_TURN = 2_000  # microseconds of processor time in a period; the kernel takes no less than 1,000
+_SHORTEST, _LONGEST = 10_000, 100_000  # microseconds of a period; the kernel's default is 100,000
 
 
 def cores(text: str) -> float:
@@ -35,12 +36,20 @@ def remember(state: State, name: str, cores: float | None) -> None:
     else:
         return
     group = CPU.make_group(state, name)
-    limit = None if cores is None else round(cores * _PERIOD)
+    period = _period(cores)
+    limit = None if cores is None else round(cores * period)
     if CPU.is_v2():
-        (group / "cpu.max").write_text(f"{'max' if limit is None else limit} {_PERIOD}")
+        (group / "cpu.max").write_text(f"{'max' if limit is None else limit} {period}")
     else:
-        (group / "cpu.cfs_period_us").write_text(f"{_PERIOD}")
+        (group / "cpu.cfs_period_us").write_text(f"{period}")
         (group / "cpu.cfs_quota_us").write_text(f"{-1 if limit is None else limit}")
+
+
+def _period(cores: float | None) -> int:
+    """Microseconds. A figure that is measured over a few long periods jumps by one of them."""
+    if cores is None:
+        return _LONGEST
+    return round(min(max(_TURN / cores, _SHORTEST), _LONGEST))
 
 
 def change(state: State, name: str, cores: float | None) -> None:

@@ -10,14 +10,20 @@ AR(1), see siteproof.analysis.spread).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from siteproof.analysis.screen import row_medians
-from siteproof.analysis.slow_nodes import CLEAR_FALL, MAD_TO_SIGMA, MIN_HISTORY, RESOLUTION
+from siteproof.analysis.slow_nodes import (
+    CLEAR_FALL,
+    MAD_TO_SIGMA,
+    MIN_HISTORY,
+    RESOLUTION,
+    UNSTABLE_RUNS,
+)
 from siteproof.analysis.spread import CLIP, MAX_MEMORY
 
 Floats = NDArray[np.float64]
@@ -30,6 +36,7 @@ FEW = 10.0  # noise known from n differences is uncertain itself: the limit grow
 NEAR = 3.5  # standard deviations: who is farther from the others' median did not move with them
 ROUNDS = 3  # of looking at what all did without those that seem to have fallen
 OTHERS = 3  # nodes; of fewer it is not known what all did
+PAIRED = 10  # runs before and as many after: what loss could they show?
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,8 @@ class Falls:
     """Of each node: runs since it fell (0: it did not), the share that it lost, and its error.
 
     noise: the typical standard deviation from run to run, as a share. moved: what all nodes did in
-    each run, as a share, against their own levels.
+    each run, as a share, against their own levels. scatter: as noise, but without that. shown: the
+    smallest loss that PAIRED runs after as many can show; 0 where the scatter is not known.
     """
 
     runs: Ints
@@ -45,6 +53,8 @@ class Falls:
     error: Floats
     noise: float
     moved: Floats
+    scatter: float
+    shown: float
 
 
 def falls(values: Floats, better: str) -> Falls:
@@ -54,11 +64,10 @@ def falls(values: Floats, better: str) -> Falls:
     better: higher or lower.
     """
     level = _logarithms(values, better)
-    noise, differences = _noise(level)
-    typical = float(np.median(noise[differences >= MIN_HISTORY - 1])) if _known(differences) else 0
-    sd = np.maximum(np.where(np.isnan(noise), 0, noise), max(typical, RESOLUTION))
+    sd, typical, differences = _noise(level)
     errors = NormalDist().inv_cdf(1 - FALSE_ALARM / (LENGTHS * max(1, len(values))))
-    limit = errors * (1 + FEW / max(1, int(differences.sum())))
+    limit = errors * (1 + FEW / max(1, differences))
+    limit_of_pairs = errors * (1 + FEW / max(1, len(values) * (2 * PAIRED - 1)))
     fallen = np.zeros(len(values), dtype=bool)
     for _ in range(ROUNDS):
         scan = _Scan.of(level, sd, fallen)
@@ -66,11 +75,10 @@ def falls(values: Floats, better: str) -> Falls:
         if (again == fallen).all() or 2 * np.count_nonzero(again) >= len(values):
             break
         fallen = again  # they hide what all others did
-    return scan.falls(limit, typical)
-
-
-def _known(differences: Ints) -> bool:
-    return bool((differences >= MIN_HISTORY - 1).any())
+    found = scan.falls(limit, typical)
+    if differences < FEW or level.shape[1] < UNSTABLE_RUNS:
+        return found
+    return replace(found, shown=scan.shown(limit_of_pairs))
 
 
 def _logarithms(values: Floats, better: str) -> Floats:
@@ -80,22 +88,25 @@ def _logarithms(values: Floats, better: str) -> Floats:
     return level if better == "higher" else -level
 
 
-def _noise(level: Floats) -> tuple[Floats, Ints]:
-    """Standard deviation from run to run of each node, and of how many differences it is.
+def _noise(level: Floats) -> tuple[Floats, float, int]:
+    """Standard deviation from run to run of each node, that of most, and of how many differences.
 
     Of differences of neighbours, so that a fall is not taken for noise. Where most are 0, as of
     figures of two digits, their median shows nothing: there their squares do, without the largest.
     """
     if level.shape[1] < 2:
-        return np.full(len(level), np.nan), np.zeros(len(level), dtype=np.intp)
+        return np.full(len(level), RESOLUTION), 0.0, 0
     between = np.abs(np.diff(newest_last(level), axis=1))
     count = (~np.isnan(between)).sum(axis=1)
-    noise = MAD_TO_SIGMA * row_medians(between)
-    tied = np.flatnonzero(noise == 0)
+    own = MAD_TO_SIGMA * row_medians(between, 0.0)
+    tied = np.flatnonzero(own == 0)
     squares = np.nan_to_num(between[tied]) ** 2
     rest = squares.sum(axis=1) - squares.max(axis=1, initial=0.0)
-    noise[tied] = np.sqrt(np.maximum(rest, 0.0) / np.maximum(count[tied] - 1, 1))
-    return noise / np.sqrt(2), count
+    own[tied] = np.sqrt(np.maximum(rest, 0.0) / np.maximum(count[tied] - 1, 1))
+    own /= np.sqrt(2)
+    known = own[count >= MIN_HISTORY - 1]
+    typical = float(np.median(known)) if known.size else 0.0
+    return np.maximum(own, max(typical, RESOLUTION)), typical, int(count.sum())
 
 
 def newest_last(values: Floats) -> Floats:
@@ -129,6 +140,7 @@ class _Scan:
         centred = level - row_medians(level)[:, None]
         moved = _moved(centred[~fallen], sd[~fallen])
         rest = newest_last(centred - moved)
+        sd, _, _ = _noise(rest)  # what all did hides no fall of one
         there = ~np.isnan(rest)
         score = np.clip(rest / sd[:, None], -2 * CLIP, 2 * CLIP)
         np.copyto(score, 0.0, where=~there)
@@ -152,7 +164,16 @@ class _Scan:
             one = _fall(known, length, float(self.sd[row]), self.factor, limit)
             if one is not None:
                 runs[row], loss[row], error[row] = length, *one
-        return Falls(runs, loss, error, noise, np.expm1(self.moved))
+        return Falls(runs, loss, error, noise, np.expm1(self.moved), self.scatter, 0.0)
+
+    @property
+    def scatter(self) -> float:
+        """The typical standard deviation from run to run, without what all nodes did."""
+        return float(np.median(self.sd)) if self.sd.size else 0.0
+
+    def shown(self, limit: float) -> float:
+        """The smallest loss that is as many standard errors of PAIRED runs after as many."""
+        return float(-np.expm1(-limit * self.scatter * self.factor * np.sqrt(2 / PAIRED)))
 
 
 def _moved(centred: Floats, sd: Floats) -> Floats:

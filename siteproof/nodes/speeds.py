@@ -202,6 +202,13 @@ class InSeries:
         if share > rules.MANY:
             yield self._finding(Kind.MANY_FAST, {"role": role, "share": share})
 
+    def hidden_loss(self) -> Iterator[Finding]:
+        """Where nodes scatter so much that ten runs cannot show a loss that matters."""
+        if self.falls.shown > rules.CLEAR_FALL:
+            details = {"role": self.key.role, "loss": rules.CLEAR_FALL, "runs": falls.PAIRED}
+            details |= {"spread": self.falls.scatter}
+            yield self._finding(Kind.LOSS_HIDDEN, details)
+
     def _two_kinds(self) -> Iterator[Finding]:
         """Each kind of nodes but the most frequent one."""
         names = np.array(list(self.course.nodes))

@@ -107,6 +107,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     of_nodes = _all_series(nodes_only, alone)
     for one in of_nodes:
         warnings += [*_add_series(found, one), *_slow_groups(judged, one)]
+    warnings += _hidden_losses(site, of_nodes)
     warnings += _not_ranked(found, since.not_ranked(of_nodes, judged))
     before = _before(nodes_only, alone)
     nodes = found.finished(since.History(nodes_only, before, of_nodes))
@@ -131,6 +132,13 @@ def _add_series(found: _Found, one: InSeries) -> Iterator[Finding]:
     for why in one.unstable():
         found.add(State.UNSTABLE, why)
     yield from one.warnings()
+
+
+def _hidden_losses(site: Site, of_nodes: Sequence[InSeries]) -> Iterator[Finding]:
+    """Headline series in which no fall of a node could be shown."""
+    for one in of_nodes:
+        if site.catalogue[one.key.metric].headline:
+            yield from one.hidden_loss()
 
 
 def _not_ranked(found: _Found, notes: Iterable[Finding]) -> list[Finding]:

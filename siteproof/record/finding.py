@@ -103,6 +103,7 @@ class Kind(StrEnum):
     MANY_SLOW = "many_slow"  # role, share
     MANY_FAST = "many_fast"  # role, share
     FLEET_MOVED = "fleet_moved"  # role, change
+    LOSS_HIDDEN = "loss_hidden"  # role, loss, runs, spread: nodes scatter too much to show it
     FLEET_EVENT = "fleet_event"  # event (step, drift), change, began, cause: no node is at fault
     OTHER_KIND = "other_kind"  # role, count, of, change, field, value; subject: nodes ranked apart
     GROUP_SLOW = "group_slow"  # group, deficit

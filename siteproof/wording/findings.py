@@ -446,6 +446,8 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.MANY_FAST: "{f.share:whole} of {f.role} is far better than the median, so the median "
     "itself may be bad",
     Kind.FLEET_MOVED: _moved,
+    Kind.LOSS_HIDDEN: "{f.runs} runs cannot show a loss of {f.loss:whole}: nodes of {f.role} "
+    "scatter by {f.spread:share} from run to run",
     Kind.OTHER_KIND: _other_kind,
     Kind.FLEET_EVENT: lambda f: f"goes back, as {_event(f)}",
     Kind.GROUP_SLOW: "{f.group} as a whole is {f.deficit:share} worse than the fleet",

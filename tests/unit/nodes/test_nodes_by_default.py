@@ -199,6 +199,20 @@ def test_a_step_of_the_whole_fleet_accuses_nobody(told):
         assert [f["kind"] for f in found["findings"]] == ["fleet_moved"]
 
 
+@pytest.mark.parametrize(("cv", "hides"), [(0.03, False), (0.04, False), (0.06, True), (0.1, True)])
+def test_a_scatter_that_hides_a_loss_of_a_tenth_is_told(told, cv, hides):
+    found = told(fleet(16, 20, cv=cv, own=0))
+    kinds = [f["kind"] for f in found["findings"]]
+    assert kinds == (["loss_hidden"] if hides else [])
+    if hides:
+        text = "Stream.triad: 10 runs cannot show a loss of 10 %: nodes of compute scatter by "
+        assert text in found["warnings"][0]
+
+
+def test_of_three_runs_nothing_is_told_of_the_scatter(told):
+    assert told(fleet(16, 3, cv=0.1, own=0))["findings"] == []
+
+
 TAIL = """\
 C-TRIAD: {description: d, metric: Stream.triad, at_least: 955 MB/s, source: s, scope: every node}
 """

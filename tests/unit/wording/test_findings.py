@@ -114,6 +114,7 @@ DETAILS = {  # of each kind that has some
     Kind.MANY_RESTARTED: {"role": "compute", "count": 5, "of": 8},
     Kind.MANY_SLOW: {"role": "compute", "share": 0.35},
     Kind.MANY_FAST: {"role": "compute", "share": 0.35},
+    Kind.LOSS_HIDDEN: {"role": "compute", "loss": 0.1, "runs": 10, "spread": 0.062},
     Kind.FLEET_MOVED: {"role": "compute", "change": -0.2},
     Kind.GROUP_SLOW: {"group": "rack1", "deficit": 0.04},
     Kind.GROUP_BAD: {"group": "rack1", "count": 5, "of": 8},
