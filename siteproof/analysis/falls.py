@@ -65,12 +65,14 @@ def falls(values: Floats, better: str) -> Falls:
     """
     level = _logarithms(values, better)
     sd, typical, differences = _noise(level)
+    coarse = _coarse(level)
+    sd = np.maximum(sd, coarse)
     errors = NormalDist().inv_cdf(1 - FALSE_ALARM / (LENGTHS * max(1, len(values))))
     limit = errors * (1 + FEW / max(1, differences))
     limit_of_pairs = errors * (1 + FEW / max(1, len(values) * (2 * PAIRED - 1)))
     fallen = np.zeros(len(values), dtype=bool)
     for _ in range(ROUNDS):
-        scan = _Scan.of(level, sd, fallen)
+        scan = _Scan.of(level, sd, coarse, fallen)
         again = scan.greatest >= NEAR
         if (again == fallen).all() or 2 * np.count_nonzero(again) >= len(values):
             break
@@ -91,22 +93,32 @@ def _logarithms(values: Floats, better: str) -> Floats:
 def _noise(level: Floats) -> tuple[Floats, float, int]:
     """Standard deviation from run to run of each node, that of most, and of how many differences.
 
-    Of differences of neighbours, so that a fall is not taken for noise. Where most are 0, as of
-    figures of two digits, their median shows nothing: there their squares do, without the largest.
+    Of differences of neighbours, so that a fall is not taken for noise.
     """
     if level.shape[1] < 2:
         return np.full(len(level), RESOLUTION), 0.0, 0
     between = np.abs(np.diff(newest_last(level), axis=1))
     count = (~np.isnan(between)).sum(axis=1)
-    own = MAD_TO_SIGMA * row_medians(between, 0.0)
-    tied = np.flatnonzero(own == 0)
-    squares = np.nan_to_num(between[tied]) ** 2
-    rest = squares.sum(axis=1) - squares.max(axis=1, initial=0.0)
-    own[tied] = np.sqrt(np.maximum(rest, 0.0) / np.maximum(count[tied] - 1, 1))
-    own /= np.sqrt(2)
+    own = MAD_TO_SIGMA / np.sqrt(2) * row_medians(between, 0.0)
     known = own[count >= MIN_HISTORY - 1]
     typical = float(np.median(known)) if known.size else 0.0
     return np.maximum(own, max(typical, RESOLUTION)), typical, int(count.sum())
+
+
+def _coarse(level: Floats) -> Floats:
+    """Standard deviation of nodes most of whose runs give the same figure, as of two digits; or 0.
+
+    The median of the differences is 0 there, so their squares count, but for the largest.
+    """
+    between = np.abs(np.diff(newest_last(level), axis=1))
+    if not between.shape[1]:
+        return np.zeros(len(level))
+    count = (~np.isnan(between)).sum(axis=1)
+    squares = np.nan_to_num(between) ** 2
+    rest = np.maximum(squares.sum(axis=1) - squares.max(axis=1), 0.0)
+    sd = np.sqrt(rest / np.maximum(count - 1, 1) / 2)
+    found: Floats = np.where(row_medians(between, 0.0) == 0, sd, 0.0)
+    return np.maximum(found, float(np.median(found)))
 
 
 def newest_last(values: Floats) -> Floats:
@@ -135,12 +147,12 @@ class _Scan:
     moved: Floats
 
     @staticmethod
-    def of(level: Floats, sd: Floats, fallen: NDArray[np.bool_]) -> _Scan:
-        """fallen: the nodes that do not count in what all did."""
+    def of(level: Floats, sd: Floats, coarse: Floats, fallen: NDArray[np.bool_]) -> _Scan:
+        """coarse: the least sd of each node. fallen: who does not count in what all did."""
         centred = level - row_medians(level)[:, None]
         moved = _moved(centred[~fallen], sd[~fallen])
         rest = newest_last(centred - moved)
-        sd, _, _ = _noise(rest)  # what all did hides no fall of one
+        sd = np.maximum(_noise(rest)[0], coarse)  # what all did hides no fall of one
         there = ~np.isnan(rest)
         score = np.clip(rest / sd[:, None], -2 * CLIP, 2 * CLIP)
         np.copyto(score, 0.0, where=~there)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import sqrt
+from math import comb, sqrt
 from statistics import median
 from typing import NamedTuple
 
@@ -130,7 +130,7 @@ def is_slow(z: float | None, deficit: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Usual:
+class ByChance:
     """The shares of runs in which healthy nodes looked slow before: at all, and clearly so."""
 
     slow: float = 0.0
@@ -142,23 +142,28 @@ class Usual:
         chances = {SLOW_RUNS: 3 * self.slow**2, RETESTS: self.slow**3}  # Bonferroni
         return next((n for n, chance in chances.items() if chance <= BY_CHANCE), RETESTS + 1)
 
-    def explains(self, runs: int) -> bool:
-        """Whether so many clearly slow runs in a row are nothing special."""
-        return self.clear**runs > BY_CHANCE
+    def explains(self, runs: int, slow: int) -> bool:
+        """Whether so many clearly slow ones of the last runs, at least one, are nothing special."""
+        p = self.clear
+        chance = sum(comb(runs, n) * p**n * (1 - p) ** (runs - n) for n in range(slow, runs + 1))
+        return slow > 0 and chance > BY_CHANCE
 
 
-def retest_rule(slow: Sequence[bool], deficit: float, fell: bool, usual: Usual = Usual()) -> Slow:
+def retest_rule(
+    slow: Sequence[bool], deficit: float, fell: bool, by_chance: ByChance = ByChance()
+) -> Slow:
     """Two of the last three runs; or the newest one alone if it is clear.
 
     slow: each run, oldest first. deficit: of the newest run. fell: against its own history.
-    usual: where healthy nodes have such runs now and then, more of them are needed.
+    by_chance: where healthy nodes have such runs now and then, more of them are needed.
     """
     last = slow[-RETESTS:]
-    if sum(last) >= usual.needed:
+    always = len(slow) >= 2 * RETESTS and all(slow[-2 * RETESTS :])
+    if sum(last) >= by_chance.needed or always:
         return Slow.CONFIRMED
     if not any(last):
         return Slow.NO
-    is_clear = (deficit >= CLEAR_DEFICIT or fell) and not usual.explains(1)
+    is_clear = (deficit >= CLEAR_DEFICIT or fell) and not by_chance.explains(1, 1)
     return Slow.ONCE if last[-1] and is_clear else Slow.UNCONFIRMED
 
 

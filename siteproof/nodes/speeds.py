@@ -20,7 +20,7 @@ from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.falls import Falls
 from siteproof.analysis.ranks import Ranks
 from siteproof.analysis.screen import row_medians
-from siteproof.analysis.slow_nodes import Level, Middle, Paired, Slow, State, Usual
+from siteproof.analysis.slow_nodes import ByChance, Level, Middle, Paired, Slow, State
 from siteproof.nodes.courses import Course, Runs
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
@@ -136,7 +136,7 @@ class InSeries:
         return found
 
     @cached_property
-    def usual(self) -> Usual:
+    def by_chance(self) -> ByChance:
         """How often nodes looked slow in runs before the last ones, without those that fell.
 
         Of the others the tenth that did most often is left out, as some of them were slow.
@@ -152,7 +152,9 @@ class InSeries:
         healthy = np.concatenate(counts) if counts else np.zeros((0, 3))
         order = np.argsort(healthy[:, 1], kind="stable")[: len(healthy) * 9 // 10]
         total, slow_runs, clear_runs = healthy[order].sum(axis=0).tolist()
-        return Usual(slow_runs / total, clear_runs / total) if total >= LEAST_RUNS else Usual()
+        if total < LEAST_RUNS:
+            return ByChance()
+        return ByChance(slow_runs / total, clear_runs / total)
 
     def _fleet(self, kind: int = 0) -> Middle:
         """The nodes of a kind in the newest session."""
@@ -274,7 +276,7 @@ class InSeries:
         is_back = not slow[-1] and _is_back(z, deficit)
         # A node that is good again is held against what is judged only: it may be repaired.
         counted = slow[np.searchsorted(there, self.course.judged) :] if is_back else slow
-        rule = rules.retest_rule(counted, deficit, fell, self.usual)
+        rule = rules.retest_rule(counted, deficit, fell, self.by_chance)
         is_slow = rule in (Slow.ONCE, Slow.CONFIRMED) or fallen > 0
         if is_back and not is_slow and sum(slow[-rules.RETESTS :]) >= rules.SLOW_RUNS:
             rule = Slow.UNCONFIRMED
@@ -293,7 +295,12 @@ class InSeries:
     def _fallen(self, row: int) -> int:
         """Since how many runs a node is lower than it was; 0 where that is nothing special."""
         fallen = int(self.falls.runs[row])
-        return 0 if fallen and self.usual.explains(fallen) else fallen
+        if not 0 < fallen <= 2 * rules.RETESTS:
+            return fallen
+        one, rows = self._ranks[int(self.kinds[row])]
+        there = np.flatnonzero(~np.isnan(self.course.values[row]))[-fallen:]
+        slow = int(one.slow[rows[row], there].sum())
+        return 0 if self.by_chance.explains(fallen, slow) else fallen
 
     def _lasting(self, slow: list[bool], there: Ints) -> tuple[str, int]:
         """Since when a node is slow, and for how many runs; single good runs do not end it."""

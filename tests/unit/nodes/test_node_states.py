@@ -102,6 +102,23 @@ def test_two_of_the_last_three_runs_decide_or_one_clear_one(runs, deficit, fell,
     assert rules.retest_rule([r == "1" for r in runs], deficit, fell) is said
 
 
+@pytest.mark.parametrize(
+    ("runs", "slow", "clear", "said"),
+    [
+        ("001", 0.01, 0.001, Slow.ONCE),
+        ("001", 0.01, 0.01, Slow.UNCONFIRMED),
+        ("011", 0.02, 0.02, Slow.CONFIRMED),
+        ("011", 0.1, 0.1, Slow.UNCONFIRMED),
+        ("111", 0.1, 0.1, Slow.CONFIRMED),
+        ("111", 0.2, 0.1, Slow.UNCONFIRMED),
+        ("111111", 0.2, 0.1, Slow.CONFIRMED),
+    ],
+)
+def test_where_healthy_nodes_have_slow_runs_more_of_them_are_needed(runs, slow, clear, said):
+    by_chance = rules.ByChance(slow, clear)
+    assert rules.retest_rule([r == "1" for r in runs], 0.3, True, by_chance) is said
+
+
 def test_of_two_earlier_values_no_change_is_told():
     assert rules.paired(rules.level([100.0, 100.0]), [50.0], "higher") is None
     assert rules.paired(rules.level([100.0] * 3), [], "higher") is None

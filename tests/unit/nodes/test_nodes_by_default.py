@@ -209,6 +209,25 @@ def test_a_scatter_that_hides_a_loss_of_a_tenth_is_told(told, cv, hides):
         assert text in found["warnings"][0]
 
 
+def now_and_then(count, runs, often=0.1):
+    """Healthy nodes, each of which loses 30 % in some runs, in no order."""
+    chance = random.Random(7)
+    made = fleet(count, runs)
+    for values in made:
+        for node in values:
+            values[node] *= 0.7 if chance.random() < often else 1
+    return made
+
+
+def test_nodes_that_all_have_bad_runs_now_and_then_are_not_accused(told):
+    assert in_state(told(now_and_then(40, 30)), "SLOW") == set()
+
+
+def test_among_such_nodes_one_that_is_always_bad_is_found(told):
+    bad = {"n003"}
+    assert in_state(told(lose(now_and_then(40, 30), bad, 0.3, 20)), "SLOW") == bad
+
+
 def test_of_three_runs_nothing_is_told_of_the_scatter(told):
     assert told(fleet(16, 3, cv=0.1, own=0))["findings"] == []
 
