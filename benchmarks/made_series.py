@@ -96,25 +96,6 @@ def places(chance: Random, points: int, most: int = 3) -> list[int]:
     ]
 
 
-def with_steps(values: Floats, size: float, chance: Random) -> list[list[int]]:
-    """Add steps of so many robust sd, up or down; where they are."""
-    truth = [places(chance, values.shape[1]) for _ in values]
-    for row, steps in zip(values, truth, strict=True):
-        for at in steps:
-            row[at:] += size * chance.choice((-1, 1))
-    return truth
-
-
-def measured(values: Floats, cv: float = CV) -> Floats:
-    """In the unit of a metric."""
-    return LEVEL * (1 + cv * values)
-
-
-def days(points: int) -> Floats:
-    """Seconds since 1970 of daily runs."""
-    return BEGIN + DAY * np.arange(points)
-
-
 def matched(found: list[int], truth: list[int], tolerance: int) -> int:
     """How many of the steps were found, each by one of its own."""
     left, right = list(found), 0

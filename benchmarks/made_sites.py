@@ -40,7 +40,7 @@ environments:
 {more}
 """
 FIGURES = {figure.metric: figure for figure in years.FIGURES}
-METRICS = years.ALL
+METRICS = tuple(metric for metric in years.ALL if metric != "Hpl.time")  # a loss is a rate's
 PROVENANCE = years.PROVENANCE
 COUNTS = ("Health.kernel_errors", "Health.throttled", "Health.oom_kills")
 PROGRAMS = {**years.PROGRAMS, "Health": "sh"}

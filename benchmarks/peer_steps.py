@@ -1,4 +1,4 @@
-"""Steps as another project finds them; run by detectors.py with that project's own Python.
+"""Steps as another project finds them; run by score_peers.py with that project's own Python.
 
     PYTHON peer_steps.py < SERIES > FOUND
 

@@ -9,8 +9,8 @@ Commands are processes, run with --system and --json and nothing else. A row of 
 without its loss; `found with .9 from` is the smallest loss from which on nine of ten are told.
 
 The planes `held-out` have kinds of noise that were written after the constants (made_held_out.py),
-for seeds from 9000 on: choose no constant on them. `--peers` is as in detectors.py: asv and Apache
-Otava judge the series of `trend grid` and `trend held-out` by their defaults, too.
+for seeds from 9000 on: choose no constant on them. With `--peers`, each a Python
+of its own, asv and Apache Otava judge the series of `trend grid` and `trend held-out`, too.
 """
 
 from __future__ import annotations

@@ -224,7 +224,8 @@ def score_nodes(f: Fleets, answer: dict[str, Any], cells: Cells, page: Page) -> 
         if node["state"] in ("OK", "UNTESTED"):
             continue
         for number, found in enumerate(node["findings"]):
-            if found.get("details", {}).get("rule") == "unconfirmed":
+            unconfirmed = found.get("details", {}).get("rule") == "unconfirmed"
+            if unconfirmed or found["kind"] == "not_measured":
                 continue
             key = found.get("metric", "").partition(" [")[0], node["node"]
             said.setdefault(key, f"{node['state']}: {node['reasons'][number]}")

@@ -5,13 +5,14 @@ A peer judges one series after the other and knows no page: each of its steps is
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from detectors import peer
 from made_sites import FIGURES, Floats
 from measuring import Misuse, table
 from score_trend import History, Item, items, judge
@@ -78,13 +79,30 @@ def _alarmed(h: History, told: Iterable[Item]) -> str:
     return f"{len(every) / quiet:.2%} ({len(large - planted) / quiet:.2%})"
 
 
+def _found(python: Path, values: Floats) -> Iterator[tuple[str, float, int, list[int]]]:
+    """What the detectors of another Python find: name, CPU seconds, series, places."""
+    lines = "\n".join(json.dumps(row.tolist()) for row in values)
+    program = Path(__file__).with_name("peer_steps.py")
+    done = subprocess.run(
+        [python, program], input=lines, text=True, capture_output=True, check=False
+    )
+    if done.returncode or not done.stdout:
+        last = done.stderr.strip().splitlines()[-1:] or ["neither asv nor Otava in it"]
+        raise Misuse(f"{python}: {last[0]}")
+    rows: Counter[str] = Counter()
+    for line in done.stdout.splitlines():
+        name, cpu, found = json.loads(line)
+        yield name, cpu, rows[name], found
+        rows[name] += 1
+
+
 def steps(python: Path, h: History) -> tuple[dict[str, list[Item]], Counter[str]]:
     """Items and CPU seconds of each detector that a Python has."""
     names = [(metric, node) for metric in h.site.values for node in h.site.nodes]
     series = np.concatenate([of.T * FIGURES[metric].level for metric, of in h.site.values.items()])
     found: dict[str, list[Item]] = {}
     costs: Counter[str] = Counter()
-    for detector, cpu, row, places in peer(python, series):
+    for detector, cpu, row, places in _found(python, series):
         costs[detector] += cpu  # type: ignore[assignment]
         mine = found.setdefault(detector, [])
         mine.extend(_items(*names[row], series[row], places))
