@@ -85,17 +85,24 @@ class _Candidate:
         return variance_factor(away, robust_sd(away, float(np.abs(self.segments.values).max())))
 
 
-def explain(times: ArrayLike | None, values: ArrayLike, typical: Typical = UNKNOWN) -> Shape:
+def explain(
+    times: ArrayLike | None,
+    values: ArrayLike,
+    typical: Typical = UNKNOWN,
+    *,
+    may_swing: bool = True,
+) -> Shape:
     """The explanation that fits best. values that are not finite are gaps.
 
     times: seconds, datetime64 or datetimes; None: evenly spaced, and no season is sought.
-    typical: what series of the same kind do.
+    typical: what series of the same kind do. may_swing: with weekdays or hours.
     """
     some = np.arange(np.size(values), dtype=float) if times is None else times
     seconds, known, order = timed(some, values)
     left_out = max(0, known.size - LONGEST)
     seconds, known, order = seconds[left_out:], known[left_out:], order[left_out:]
-    seasons = [] if times is None else calendar.of_groups(seconds, known)
+    sought = may_swing and times is not None
+    seasons = calendar.of_groups(seconds, known) if sought else []
     level = known - sum((one.offsets for one in seasons), np.zeros(known.size))
     best = _best(seconds, level, times is not None, typical)
     if best.season and not seasons:

@@ -137,9 +137,10 @@ class InSeries:
 
     @cached_property
     def by_chance(self) -> ByChance:
-        """How often nodes looked slow in runs before the last ones, without those that fell.
+        """How often nodes looked slow in runs before the last ones.
 
-        Of the others the tenth that did most often is left out, as some of them were slow.
+        Without those that fell, and those that mostly looked so: they are slow. Of the others the
+        tenth that did most often is left out, as some of them were slow for a while.
         """
         counts = []
         for one, nodes in self._ranks:
@@ -150,6 +151,7 @@ class InSeries:
             found = np.column_stack([part.sum(axis=1) for part in (known, slow, clear)])
             counts.append(found[self.falls.runs[rows] == 0])
         healthy = np.concatenate(counts) if counts else np.zeros((0, 3))
+        healthy = healthy[2 * healthy[:, 1] <= healthy[:, 0]]
         order = np.argsort(healthy[:, 1], kind="stable")[: len(healthy) * 9 // 10]
         total, slow_runs, clear_runs = healthy[order].sum(axis=0).tolist()
         if total < LEAST_RUNS:

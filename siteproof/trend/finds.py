@@ -7,7 +7,7 @@ decided for all lines together, as so many show something by chance: `analysis.s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -94,8 +94,9 @@ def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
     fleets = {id(line.group) for line in lines if line.node == FLEET}
     for begin in range(0, len(lines), BATCH):
         batch = lines[begin : begin + BATCH]
-        for line in _suspects(batch, fleets):
-            _closely(line, UNKNOWN if line.node == FLEET else typical[id(line.group)], found)
+        for line, may_swing in _suspects(batch, fleets):
+            kind = UNKNOWN if line.node == FLEET else typical[id(line.group)]
+            _closely(line, kind, may_swing, found)
         if progress:
             progress(min(begin + BATCH, len(lines)), len(lines))
     searched = sum(line.values.size >= SHORTEST for line in lines)
@@ -106,12 +107,18 @@ def look(lines: Sequence[Stretch], progress: Progress | None = None) -> Found:
     return found
 
 
-def _suspects(batch: Sequence[Stretch], fleets: Container[int]) -> list[Stretch]:
-    """The lines of fleets, and those that the screens flag. fleets: the groups that have one."""
+def _suspects(batch: Sequence[Stretch], fleets: Container[int]) -> Iterator[tuple[Stretch, bool]]:
+    """The lines of fleets, and those that the screens flag; whether each may swing.
+
+    fleets: the groups that have one.
+    """
     flagged = screening.flagged([line.values for line in batch])
     alone = [at for at, line in enumerate(batch) if id(line.group) not in fleets]
     flagged[alone] |= screening.swinging([batch[at] for at in alone])
-    return [line for at, line in enumerate(batch) if line.node == FLEET or flagged[at]]
+    suspects = [line for at, line in enumerate(batch) if line.node == FLEET or flagged[at]]
+    swinging = screening.swinging(suspects).tolist()
+    for line, may_swing in zip(suspects, swinging, strict=True):
+        yield line, may_swing or line.node == FLEET
 
 
 def _typical(lines: Sequence[Stretch]) -> dict[int, Typical]:
@@ -123,11 +130,12 @@ def _typical(lines: Sequence[Stretch]) -> dict[int, Typical]:
     return {name: screening.typical_of(of_group) for name, of_group in groups.items()}
 
 
-def _closely(line: Stretch, typical: Typical, found: Found) -> None:
+def _closely(line: Stretch, typical: Typical, may_swing: bool, found: Found) -> None:
     """A line that is flagged, or a fleet's. typical: what the lines of its group do."""
     if line.values.size <= CONFIRMS:
         return
-    seen = shape.explain(line.group.times[line.column], line.values, typical)
+    times = line.group.times[line.column]
+    seen = shape.explain(times, line.values, typical, may_swing=may_swing)
     if seen.left_out:
         found.left_out.append((line, seen.left_out))
     if seen.seasons or seen.modes:
