@@ -104,6 +104,7 @@ def judge(
     baselines: Mapping[str, Sequence[Baseline]] | None = None,
     waived: Mapping[str, Excuses] | None = None,
     fresh: Freshness | None = None,
+    lacks: Mapping[str, Finding] | None = None,
 ) -> CriterionVerdict:
     """The verdict on one criterion whose metric some check yields: the most severe one on any node.
 
@@ -112,7 +113,8 @@ def judge(
     where it covers the system as a whole, of the system's name.
     baselines: those of the metric that cover a node, by node. waived: nodes that may miss it,
     each with its waivers; what they miss is SKIP, and the others decide. fresh: decides which
-    answers are too old; without it no answer is.
+    answers are too old; without it no answer is. lacks: why a unit has no value, or under "" why
+    none has, where that is known.
     """
     if criterion.report_only:
         why = (Finding(Kind.REPORTED_ONLY, message=criterion.report_only),)
@@ -124,6 +126,7 @@ def judge(
         _with_bound(name, n, criterion)
         for n in units(criterion, samples, expected, baselines, fresh)
     ]
+    found = [_lacking_input(n, lacks or {}) for n in found]
     result = _judge_all(name, criterion, expected, found, baselines or {}, waived or {})
     result = _with_published(result, samples, expected)
     attempts = attempts_at(samples, criterion) if criterion.not_here else {}
@@ -149,6 +152,12 @@ def units(
         result = judge_one(criterion, node, facts, own, (baselines or {}).get(node, ()))
         found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
+
+
+def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdict:
+    """A unit that was not measured, with the reason if it is known."""
+    why = lacks.get(node.node) or lacks.get("")
+    return replace(node, findings=(why,)) if why and node.sample is None else node
 
 
 def _too_old(criterion: Criterion, result: NodeVerdict, fresh: Freshness | None) -> NodeVerdict:

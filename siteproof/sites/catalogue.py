@@ -17,6 +17,7 @@ from siteproof.sites.system import Model
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "checks"
 NAME = "catalogue.yaml"
+SOURCES = ("descriptions", "sessions", "timeline.csv", "probes", "criteria", "site")
 MODES = ("quick", "maintenance", "acceptance")
 
 End = Annotated[Decimal, Field(ge=-(10**15), le=10**15)]
@@ -26,9 +27,20 @@ class Metric(Model):
     """One metric that a check yields, or will yield."""
 
     check: str | None = Field(
-        description="The check's class; null: no check yields it yet, so criteria are PENDING."
+        description="The check's class; null: no check yields it yet, so criteria are PENDING "
+        "unless it is derived."
+    )
+    derived_from: list[str] = Field(
+        [],
+        description="What it is computed from when it is read: metrics, or the site's own files "
+        "and records (descriptions, sessions, timeline.csv, probes, criteria).",
     )
     file: str | None = Field(None, description="The check's file, below the clone.")
+    compared_by: list[str] = Field(
+        [],
+        description="What `against` of a criterion may name, where the metric compares two sides: "
+        "link, nodes, group, campaign, or a condition. It must name one, unless it is campaign.",
+    )
     unit: str = Field(description="The unit of its samples, as the tool prints it.")
     better: Literal["higher", "lower", "neither"] = Field(description="Which direction is good.")
     lowest: End | None = Field(
@@ -46,6 +58,11 @@ class Metric(Model):
     headline: bool = Field(False, description="True: written to ReFrame's own perflog too.")
     description: str = Field(description="What it is.")
 
+    @property
+    def answerable(self) -> bool:
+        """Whether a check or a derivation yields it."""
+        return bool(self.check or self.derived_from)
+
 
 @lru_cache(maxsize=4)
 def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
@@ -60,6 +77,8 @@ def read(folder: Path = FOLDER) -> tuple[dict[str, Metric], list[Document]]:
             elif metric := shapes.validate(document, (name,), Metric, raw):
                 metrics[name] = metric
                 _lint(document, name, metric)
+    for document in documents:
+        _lint_derived(document, metrics)
     return metrics, documents
 
 
@@ -69,8 +88,19 @@ def _lint(document: Document, name: str, metric: Metric) -> None:
         document.follow_up((name,), f"'{yamlfile.clip(name)}' is not a valid name", "Check.metric")
     if metric.check not in (None, check):
         document.follow_up((name, "check"), f"check '{metric.check}'", f"{check}, null")
+    if metric.check and metric.derived_from:
+        document.follow_up((name, "derived_from"), f"derived, and check '{metric.check}'", "null")
     if metric.check and not metric.file:
         document.follow_up((name,), "missing key 'file'")
     if metric.unit not in units.UNITS:
         known = shapes.hint(metric.unit, units.UNITS)
         document.follow_up((name, "unit"), f"unknown unit '{metric.unit}'{known}", units.UNITS)
+
+
+def _lint_derived(document: Document, metrics: dict[str, Metric]) -> None:
+    """What a metric is derived from is measured, or is one of SOURCES."""
+    for name in (name for name in document.data or {} if name in metrics):
+        for source in metrics[name].derived_from:
+            if source in SOURCES or (source in metrics and metrics[source].check):
+                continue
+            document.follow_up((name, "derived_from"), f"'{source}' is not measured", SOURCES)

@@ -12,7 +12,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.schema.shapes import hint
 from siteproof.schema.yamlfile import Document, Loc, clip
-from siteproof.sites.catalogue import ROOT
+from siteproof.sites.catalogue import ROOT, Metric
 from siteproof.sites.system import Hardware, Link, Recognise, System
 
 SPACK_ENVS = ROOT / "spack-envs"
@@ -191,6 +191,18 @@ def _file_systems(document: Document, system: System) -> None:
             reference(document, (*loc, "roles"), role, "role", names)
         if file_system.servers is not None:
             reference(document, (*loc, "servers"), file_system.servers, "role", names)
+
+
+def lint_requested(document: Document, system: System, table: Mapping[str, Metric]) -> None:
+    """Check the lists of requested measurements."""
+    for name, requests in system.requested.items():
+        for number, request in enumerate(requests):
+            loc = ("requested", name, number)
+            reference(document, (*loc, "metric"), request.metric, "metric", list(table))
+            for role in request.nodes:
+                reference(document, (*loc, "nodes"), role, "role", known(document, "nodes"))
+            for link in request.links:
+                reference(document, (*loc, "links"), link, "link", known(document, "links"))
 
 
 def lint_links(document: Document, system: System) -> None:

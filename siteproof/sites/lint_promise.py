@@ -59,6 +59,9 @@ def lint_promise(
         _links(document, key, promise, metric, around)
     if isinstance(promise, Criterion):
         _scope(document, key, promise)
+        if metric:
+            _against(document, key, promise, metric, around)
+            _evidence(document, key, promise, metric)
     _bound(document, key, promise, metric, around)
 
 
@@ -109,6 +112,26 @@ def _conditions(document: Document, key: str, promise: Promise, metric: Metric) 
                 document.follow_up(loc, f"unknown mode '{clip(mode or expected)}'", MODES)
     for program in promise.programs:
         reference(document, (key, "programs"), program, "program", metric.programs)
+
+
+def _against(
+    document: Document, key: str, promise: Criterion, metric: Metric, around: Around
+) -> None:
+    """What compares two sides names the other one, by what the metric is compared by."""
+    known = {"link": around.links, "nodes": None if around.roles is None else list(around.roles)}
+    for name, text in promise.against.items():
+        loc = (key, "against", name)
+        reference(document, loc, name, "side", metric.compared_by)
+        if name in known:
+            reference(document, loc, text, "role" if name == "nodes" else name, known[name])
+
+
+def _evidence(document: Document, key: str, promise: Criterion, metric: Metric) -> None:
+    """A person's word counts only where nothing else can answer."""
+    if promise.answered_by == "evidence" and metric.answerable:
+        by = "a derivation" if metric.derived_from else f"check {metric.check}"
+        hint = "Remove answered_by: a person's word answers only what nothing else can"
+        document.follow_up((key, "answered_by"), f"{by} answers {promise.metric}", hint=hint)
 
 
 def _links(

@@ -17,7 +17,7 @@ from siteproof.schema.yamlfile import Document
 from siteproof.sites import catalogue as metrics
 from siteproof.sites import libraries, published_csv, timeline_csv
 from siteproof.sites.catalogue import Metric
-from siteproof.sites.lint import belongs_to, known, lint_links, lint_system
+from siteproof.sites.lint import belongs_to, known, lint_links, lint_requested, lint_system
 from siteproof.sites.lint_promise import OWNER, Around, lint_owner, lint_promise
 from siteproof.sites.promise import Baseline, Criterion, Promise
 from siteproof.sites.system import Hardware, HostParameters, Partition, System
@@ -164,7 +164,7 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     """
     where = where or folder() / name
     table, documents = metrics.read()
-    system_file, system = _system(where, name)
+    system_file, system = _system(where, name, table)
     around = Around(table, _hardware(system_file, system), known(system_file, "links"))
     criteria_files, criteria = _criteria(where, around)
     baselines_file = yamlfile.read(where / BASELINES)
@@ -181,7 +181,7 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     return Site(name, where, system, criteria, baselines, table, waivers), documents
 
 
-def _system(where: Path, name: str) -> tuple[Document, System | None]:
+def _system(where: Path, name: str, table: dict[str, Metric]) -> tuple[Document, System | None]:
     document = yamlfile.read(where / SYSTEM)
     if document.data is None:
         return document, None
@@ -189,6 +189,7 @@ def _system(where: Path, name: str) -> tuple[Document, System | None]:
     if system is not None:
         lint_system(document, system, name)
         lint_links(document, system)
+        lint_requested(document, system, table)
     return document, system
 
 

@@ -469,6 +469,27 @@ class Environment(Model):
 _OWNER = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
 
 
+class Requested(Model):
+    """A measurement that somebody has requested: Coverage.missing counts those without a value."""
+
+    metric: str = Field(description="The metric, Check.metric of checks/*/catalogue.yaml.")
+    what: str = Field("", description="What it stands for, in a few words.")
+    subject: Literal["node", "vm", "client", "pair", "system"] | None = Field(
+        None, description="What one value belongs to; pair if links are given, else node."
+    )
+    nodes: list[str] = Field([], description="Roles that it covers; without it, all roles.")
+    links: list[str] = Field([], description="Links over which it must have been measured.")
+    environments: list[str] = Field(
+        [], description="Environments in which it must have been measured; any, if not given."
+    )
+    conditions: dict[str, Value] = Field(
+        {"mode": ["maintenance", "acceptance"]},
+        validate_default=True,
+        description="The conditions that a value must have to count.",
+    )
+    days: Count = Field(1, description="On how many days each unit must have been measured.")
+
+
 class System(Model):
     """What the system is."""
 
@@ -494,6 +515,9 @@ class System(Model):
     environments: dict[str, Environment] = Field(description="Software, by name.")
     links: dict[str, Link] = Field(
         {}, description="Networks that are measured between two nodes at a time, by name."
+    )
+    requested: dict[str, list[Requested]] = Field(
+        {}, description="Lists of measurements that were requested, by name, for Coverage.missing."
     )
     reframe: dict[str, Any] = Field(
         {}, description="Keys that are copied unchanged into ReFrame's entry of this system."

@@ -182,6 +182,16 @@ def _members(f: Fields) -> str:
     return f"no value of {f.node}{more}"
 
 
+def _input_missing(f: Fields) -> str:
+    more = f" and {count(int(f.more.first), 'other input')}" if f.more else ""
+    return f"derived from {f.input}{more}, without a value"
+
+
+def _evidence(f: Fields) -> str:
+    note = f": {f.message}" if f.message else ""
+    return f"shown by {f.by} on {f.on}, {f.file}{note}"
+
+
 def _check_missing(f: Fields) -> str:
     older = "; the older answer counts" if f.older else ""
     return f"{f.file} {f.problem}, so {f.check} cannot be measured{older}"
@@ -394,6 +404,11 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.WAIVED: _waived,
     Kind.MEMBERS_MISSING: _members,
     Kind.NO_CHECK: "no check yields {f.metric} yet",
+    Kind.INPUT_MISSING: _input_missing,
+    Kind.INPUTS_DIFFER: "the sides cannot be compared: {f.differences}",
+    Kind.NO_EVIDENCE: "a person's evidence is due: siteproof evidence {f.criterion}",
+    Kind.WITHDRAWN: "evidence of {f.since:day} withdrawn by {f.by}: {f.message}; new one is due",
+    Kind.EVIDENCE: _evidence,
     Kind.CHECK_MISSING: _check_missing,
     Kind.SWEEP_INCOMPLETE: "sweep {f.sweep} in session {f.session} is incomplete: {f.done} of "
     "{f.planned} points",

@@ -11,6 +11,7 @@ from typing import Any
 
 from siteproof import nodesets, units
 from siteproof.curves import whole_sweep
+from siteproof.judge import expected
 from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.severity import WORTH_REPEATING, Verdict
@@ -20,7 +21,7 @@ from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES, SIGNS
 from siteproof.units import count, with_unit
-from siteproof.verdict.judgement import Judgement, expected_nodes
+from siteproof.verdict.judgement import Judgement
 from siteproof.wording.findings import sentences
 
 MAX_NODES_NAMED = 3  # worst nodes that a line names
@@ -40,7 +41,7 @@ def bound(judged: Judgement, result: CriterionVerdict) -> str:
         return "reported only"
     text = f"{SIGNS[criterion.kind]} {criterion.bound or criterion.equals}"
     if criterion.bound and criterion.bound.fact:
-        hardware = expected_nodes(judged.site, criterion).values()
+        hardware = expected.nodes(judged.site, criterion).values()
         kinds = {id(facts): facts for facts in hardware}.values()
         text += "".join(f" = {criterion.bound_value(facts)}" for facts in kinds)
     return f"{text}, {criterion.rounding_rule}" if criterion.step else text

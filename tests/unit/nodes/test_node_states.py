@@ -19,7 +19,7 @@ from siteproof.record import descriptions
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Baseline
-from siteproof.verdict.judgement import expected_nodes
+from siteproof.judge import expected
 from siteproof.wording.findings import sentence
 
 
@@ -275,7 +275,7 @@ def test_a_node_below_its_baseline_is_slow_and_meets_the_contract(site):
     usual = Baseline(metric="Stream.triad", at_least="90 MB/s", source="s", taken="2026-01-01")
     (criterion,) = place.criteria.values()
     verdict = judge(
-        "C-TRIAD", criterion, now, expected_nodes(place, criterion), {n: [usual] for n in even()}
+        "C-TRIAD", criterion, now, expected.nodes(place, criterion), {n: [usual] for n in even()}
     )
     both = replace(judged(place, now), verdicts=[verdict])
     why = states.report(both, past_of(place, now)).nodes["n003"].findings[0]

@@ -1,0 +1,116 @@
+"""Which function derives which metric, and the answer to a criterion on one of them.
+
+The inputs of each metric stand in the catalogue (`derived_from`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from siteproof.derivations import bookkeeping, inventory, one_way, shares
+from siteproof.derivations.given import CAMPAIGN, DerivedSample, Given, Lack, Material, Result
+from siteproof.record.finding import Finding
+from siteproof.sites import Criterion
+from siteproof.sites.promise import Subject
+
+Derivation = Callable[[Given], Iterator[Result]]
+
+STORAGE: Mapping[str, Subject] = {"BlockStorage.read": "node", "BlockStorage.write": "node"}
+PARALLEL: Mapping[str, Subject] = {
+    "Ior.read": "system",
+    "Ior.write": "system",
+    "IorSingle.read": "node",
+    "IorSingle.write": "node",
+}
+TABLE: Mapping[str, Derivation] = {
+    "TcpBandwidth.retention": shares.of_link,
+    "TcpBandwidth.share_of_native": shares.of_link,
+    "TcpBandwidth.share_of_max": one_way.share_of_max,
+    "TcpBandwidth.asymmetry": one_way.asymmetry,
+    "TcpBandwidth.best": one_way.best,
+    "TcpBandwidth.median": one_way.median,
+    "TcpBandwidth.trials": one_way.trials,
+    "Netperf.service_demand": one_way.service_demand,
+    "PathMtu.difference": one_way.mtu_difference,
+    "HostParameters.buffer_shortage": one_way.buffer_shortage,
+    "MpiPingPong.bandwidth_of_native": shares.of(["MpiPingPong.bandwidth_by_size"], "pair"),
+    "MpiPingPong.latency_of_native": shares.of(["MpiPingPong.latency_by_size"], "pair"),
+    "VmShare.hpl": shares.of(["Hpl.gflops"], "node"),
+    "VmShare.hpl_of_paravirtual": shares.of(["Hpl.gflops"], "node"),
+    "VmShare.cpu": shares.of(["Hpl.gflops"], "node"),
+    "VmShare.io_bandwidth": shares.of(["BlockStorage.read", "BlockStorage.write"], "node"),
+    "VmShare.io_latency": shares.of(["RandomIo.read_p99", "RandomIo.write_p99"], "node"),
+    "Ior.retention": shares.of(["Ior.read", "Ior.write"], "system"),
+    "Ior.locality": shares.of(["Ior.read", "Ior.write"], "system"),
+    "Ior.change": shares.change(PARALLEL),
+    "Lnet.retention": shares.of(["Lnet.read", "Lnet.write"], "system"),
+    "Workload.retention": shares.of_figure,
+    "BlockStorage.change": shares.change(STORAGE),
+    "RandomIo.read_ratio": shares.random_of_serial("read"),
+    "RandomIo.write_ratio": shares.random_of_serial("write"),
+    "Inventory.nodes": inventory.nodes,
+    "Inventory.cores": inventory.total(inventory.cores, "cpu.cores"),
+    "Inventory.peak": inventory.each(inventory.peak, "cpu.cores, avx_base and flops_per_cycle"),
+    "Inventory.total_peak": inventory.total(
+        inventory.peak, "cpu.cores, avx_base and flops_per_cycle"
+    ),
+    "Inventory.memory": inventory.total(inventory.memory, "memory.total"),
+    "Inventory.disk": inventory.total(inventory.disk, "disk.*.size"),
+    "Inventory.receivers_rate": inventory.total(inventory.interface_rate, "nic.*.speed"),
+    "Instance.vcpus": inventory.each(inventory.threads, "cpu.threads"),
+    "Instance.interfaces": inventory.each(inventory.interfaces, "nic.*.driver"),
+    "Instance.driver": inventory.each(inventory.driver, "nic.*.driver"),
+    "Instance.missing_flags": inventory.missing_flags,
+    "SystemDescription.raid": inventory.each(inventory.raid, "raid.*.level"),
+    "SystemDescription.between_sites": inventory.between,
+    "Session.duration": bookkeeping.duration,
+    "Ledger.undated": bookkeeping.undated,
+    "Ledger.out_of_order": bookkeeping.out_of_order,
+    "Coverage.missing": bookkeeping.missing,
+}
+PAIRS = ("TcpBandwidth", "PathMtu", "MpiPingPong")
+WHOLE = ("Ior", "Lnet", "Workload")
+OF_LINKS = ("TcpBandwidth.aggregate",)
+
+
+def inputs(given: Given) -> list[tuple[str, Subject]]:
+    """The metrics that a criterion on a derived one needs, and what a value of each belongs to."""
+    known = given.site.catalogue
+    found: list[tuple[str, Subject]] = []
+    for name in known[given.criterion.metric].derived_from:
+        if name not in known:
+            continue
+        check = name.partition(".")[0]
+        subject: Subject = "pair" if check in PAIRS else "system" if check in WHOLE else "node"
+        found.append((name, "system" if name in OF_LINKS else subject))
+    return found
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What was derived for a criterion. lacks: by unit, or under "" where it is of all of them."""
+
+    samples: list[DerivedSample] = field(default_factory=list)
+    lacks: dict[str, Finding] = field(default_factory=dict)
+
+
+def answers(material: Material, criterion: Criterion) -> Answers:
+    """The figures that answer a criterion on a derived metric."""
+    found = Answers()
+    derive = TABLE[criterion.metric]
+    sides = material.site.catalogue[criterion.metric].compared_by
+    if sides and not criterion.against and CAMPAIGN not in sides:
+        need = f"'against' of the criterion ({' or '.join(sides)})"
+        return Answers(lacks={"": Given(material, criterion).missing([need]).why})
+    for result in derive(Given(material, criterion)):
+        if isinstance(result, Lack):
+            found.lacks[result.unit] = result.why
+        else:
+            found.samples.append(result)
+    return found
+
+
+def as_judged(criterion: Criterion) -> Criterion:
+    """The criterion as a derived figure is judged by it: its inputs have met the conditions."""
+    return criterion.like(conditions={}, programs=[], trials=None)
