@@ -10,7 +10,8 @@ from siteproof.derivations.given import Given, Result
 from siteproof.judge.criterion import why_not
 from siteproof.published import milestones
 from siteproof.record.ages import moment_of
-from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.record.samples import Header, Sample
+from siteproof.sites import Criterion
 from siteproof.sites.promise import SCOPES, Subject
 from siteproof.sites.system import Requested
 from siteproof.units import convert
@@ -20,7 +21,7 @@ OF = "of"
 
 def duration(given: Given) -> Iterator[Result]:
     """The time from the begin of each session to the end of its last job, added up."""
-    jobs = [head for head in given.material.jobs if head.mode != PUBLISHED]
+    jobs = given.material.jobs
     spans: dict[str, list[datetime]] = {}
     for head in jobs:
         began = head.began
@@ -43,9 +44,9 @@ def _of_job(head: Header) -> Sample:
 
 def undated(given: Given) -> Iterator[Result]:
     """The milestones without a day."""
-    found = milestones.read(given.site)
-    if not found:
-        yield given.missing(["timeline.csv"])
+    found = milestones.read(given.site) if given.material.jobs else []
+    if not found:  # dates alone are no acceptance
+        yield given.missing(["timeline.csv" if given.material.jobs else "a session"])
         return
     names = [one.milestone for one in found if not one.date]
     why = f"{', '.join(names)} of {len(found)}" if names else f"{len(found)} milestones have a day"
@@ -54,9 +55,9 @@ def undated(given: Given) -> Iterator[Result]:
 
 def out_of_order(given: Given) -> Iterator[Result]:
     """The milestones that precede one that they need."""
-    found = milestones.read(given.site)
-    if not found:
-        yield given.missing(["timeline.csv"])
+    found = milestones.read(given.site) if given.material.jobs else []
+    if not found:  # dates alone are no acceptance
+        yield given.missing(["timeline.csv" if given.material.jobs else "a session"])
         return
     early = milestones.early(found)
     why = "; ".join(early) or f"{len(found)} milestones follow what they need"
@@ -98,22 +99,28 @@ def _answers(given: Given, request: Requested) -> tuple[list[Sample], list[str]]
         conditions=request.conditions,
         programs=[],
     )
-    check = request.metric.partition(".")[0]
     left = dict.fromkeys(given.units(wanted))
     days: dict[str, set[str]] = {}
     used: list[Sample] = []
-    for head, samples in given.material.past({check}):
-        if request.environments and head.environment not in request.environments:
-            continue
-        for unit, found in given.answers(wanted, samples).items():
-            good = [s for s in found if s.status == "ok" and not why_not(wanted, s)]
-            if unit in left and good:
-                days.setdefault(unit, set()).add(head.time[:10])
-                used.append(good[-1])
-                if len(days[unit]) >= request.days:
-                    del left[unit]
+    for unit, sample in _found(given, request, wanted):
+        if unit in left:
+            days.setdefault(unit, set()).add(sample.header.time[:10])
+            used.append(sample)
+        if len(days.get(unit, ())) >= request.days:
+            left.pop(unit, None)
         if not left:
             break
     label = request.what or request.metric
     count = "" if request.days == 1 else f" on {request.days} days"
     return used, [f"{label} of {unit}{count}" for unit in left]
+
+
+def _found(given: Given, request: Requested, wanted: Criterion) -> Iterator[tuple[str, Sample]]:
+    """A good sample of each unit in each job that may answer a request, the newest job first."""
+    for head, samples in given.material.past({request.metric.partition(".")[0]}):
+        if request.environments and head.environment not in request.environments:
+            continue
+        for unit, found in given.answers(wanted, samples).items():
+            good = [s for s in found if s.status == "ok" and not why_not(wanted, s)]
+            if good:
+                yield unit, good[-1]

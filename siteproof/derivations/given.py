@@ -198,21 +198,30 @@ class Given:
         used: list[Sample] = []
         failed: list[Sample] = []
         lacks: list[str] = []
+        for metric, unit, own in self._inputs(metrics, subject, against, samples):
+            good = [s for s in own if s.status == "ok"]
+            failed += [s for s in own if s.status != "ok"]
+            if not good or len(good) < self.trials:
+                lacks.append(f"{metric} of {unit}")
+                continue
+            used += good
+            for key, values in self._by_dims(metric, good).items():
+                groups.setdefault(key, []).append(arithmetic.middle(values))
+        middles = {key: arithmetic.middle(values) for key, values in groups.items()}
+        return Side(middles, used, lacks, failed)
+
+    def _inputs(
+        self,
+        metrics: Sequence[str],
+        subject: Subject,
+        against: bool,
+        samples: Sequence[Sample] | None,
+    ) -> Iterator[tuple[str, str, list[Sample]]]:
+        """Each metric and unit of a side, with the samples that count."""
         for metric in metrics:
             wanted = self.input(metric, subject, against=against)
             answers = self.answers(wanted, samples)
-            for unit in self.units(wanted):
-                own = answers.get(unit, [])
-                good = [s for s in own if s.status == "ok"]
-                failed += [s for s in own if s.status != "ok"]
-                if not good or len(good) < self.trials:
-                    lacks.append(f"{metric} of {unit}")
-                    continue
-                used += good
-                for key, values in self._by_dims(metric, good).items():
-                    groups.setdefault(key, []).append(arithmetic.middle(values))
-        middles = {key: arithmetic.middle(values) for key, values in groups.items()}
-        return Side(middles, used, lacks, failed)
+            yield from ((metric, unit, answers.get(unit, [])) for unit in self.units(wanted))
 
     def _by_dims(
         self, metric: str, samples: Sequence[Sample]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
 
@@ -15,7 +15,7 @@ from siteproof.units import convert
 
 FIELDS = "SystemDescription.fields"
 GROUP = "group"
-MOST = 20  # digits of a number in a field
+MAX_DIGITS = 20  # digits of a number in a field
 LESS_MEMORY = Fraction(92, 100)  # of what is built in: firmware and kernel keep the rest
 _KB = re.compile(r"(\d{1,15}) kB")
 _BYTES = re.compile(r"(\d{1,20}) B")
@@ -45,27 +45,22 @@ def total(of_node: OfNode, what: str) -> Callable[[Given], Iterator[Result]]:
     """The sum over all nodes of the roles; each must be known."""
 
     def derive(given: Given) -> Iterator[Result]:
-        values: dict[str, Fraction] = {}
-        lacking: dict[str, str] = {}
-        fields, _, described = given.material.descriptions
-        wanted = given.units(given.input(FIELDS))
-        for node in wanted:
-            value = of_node(given, node, fields[node]) if node in fields else None
-            if isinstance(value, Fraction):
-                values[node] = value
-            else:
-                lacking[node] = what if node in fields else FIELDS
-        if lacking or not values:
-            names = {
-                w: nodesets.of(n for n, x in lacking.items() if x == w)
-                for w in dict.fromkeys(lacking.values())
-            }
-            yield given.missing([f"{w} of {of}" for w, of in names.items()] or [what])
-            return
-        why = f"the sum of {what} of {len(values)} nodes"
-        yield given.sample(sum(values.values(), Fraction(0)), [described[n] for n in values], why)
+        yield _total(given, of_node, what)
 
     return derive
+
+
+def _total(given: Given, of_node: OfNode, what: str) -> Result:
+    fields, _, described = given.material.descriptions
+    wanted = given.units(given.input(FIELDS))
+    read = {node: of_node(given, node, fields[node]) for node in wanted if node in fields}
+    values = {node: value for node, value in read.items() if isinstance(value, Fraction)}
+    unread = nodesets.of(read.keys() - values.keys())
+    unasked = nodesets.of(set(wanted) - read.keys())
+    if lacking := [f"{one} of {of}" for one, of in ((FIELDS, unasked), (what, unread)) if of]:
+        return given.missing(lacking)
+    why = f"the sum of {what} of {len(values)} nodes"
+    return given.sample(sum(values.values(), Fraction(0)), [described[n] for n in values], why)
 
 
 def each(of_node: OfNode, what: str) -> Callable[[Given], Iterator[Result]]:
@@ -210,20 +205,28 @@ def between(given: Given) -> Iterator[Result]:
     if lacking := nodesets.of(node for node in wanted if node not in fields):
         yield given.missing([f"{FIELDS} of {lacking}"])
         return
-    differing: list[str] = []
-    for kind in sides[0].keys() | sides[1].keys():
-        if not (kind in sides[0] and kind in sides[1]):
-            differing.append(f"{kind} at one end only")
-            continue
-        one, other = (_majority(fields, unread, side[kind]) for side in sides)
-        differing += [
-            f"{kind} {change.field}"
-            for change in uniformity.drift({kind: one}, {kind: other})
-            if not uniformity.is_identity(change.field)
-        ]
+    differing = [
+        name
+        for kind in sides[0].keys() | sides[1].keys()
+        for name in _differing(kind, fields, unread, sides)
+    ]
     shown = ", ".join(sorted(differing)[:5])
     why = f"{shown}{' and more' if len(differing) > 5 else ''}" if differing else "all fields alike"
     yield given.sample(Fraction(len(differing)), [described[node] for node in wanted], why)
+
+
+def _differing(
+    kind: str,
+    fields: Mapping[str, Fields],
+    unread: Mapping[str, Fields],
+    sides: Sequence[Mapping[str, list[str]]],
+) -> list[str]:
+    """The fields in which the majorities of a kind of node differ between two sides."""
+    if not all(kind in side for side in sides):
+        return [f"{kind} at one end only"]
+    one, other = (_majority(fields, unread, side[kind]) for side in sides)
+    changes = uniformity.drift({kind: one}, {kind: other})
+    return [f"{kind} {c.field}" for c in changes if not uniformity.is_identity(c.field)]
 
 
 def _by_hardware(given: Given, group: str) -> dict[str, list[str]]:
@@ -252,7 +255,11 @@ def _majority(
 
 def _count(text: str) -> Fraction | None:
     plain = text.strip()
-    return Fraction(plain) if plain.isascii() and plain.isdecimal() and len(plain) < MOST else None
+    return (
+        Fraction(plain)
+        if plain.isascii() and plain.isdecimal() and len(plain) < MAX_DIGITS
+        else None
+    )
 
 
 def _size(text: str) -> Fraction | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from siteproof.derivations import bookkeeping, inventory, one_way, shares
+from siteproof.derivations import bookkeeping, inventory, one_way, two_ways
 from siteproof.derivations.given import CAMPAIGN, DerivedSample, Given, Lack, Material, Result
 from siteproof.record.finding import Finding
 from siteproof.sites import Criterion
@@ -24,8 +24,8 @@ PARALLEL: Mapping[str, Subject] = {
     "IorSingle.write": "node",
 }
 TABLE: Mapping[str, Derivation] = {
-    "TcpBandwidth.retention": shares.of_link,
-    "TcpBandwidth.share_of_native": shares.of_link,
+    "TcpBandwidth.retention": two_ways.of_link,
+    "TcpBandwidth.share_of_native": two_ways.of_link,
     "TcpBandwidth.share_of_max": one_way.share_of_max,
     "TcpBandwidth.asymmetry": one_way.asymmetry,
     "TcpBandwidth.best": one_way.best,
@@ -34,21 +34,21 @@ TABLE: Mapping[str, Derivation] = {
     "Netperf.service_demand": one_way.service_demand,
     "PathMtu.difference": one_way.mtu_difference,
     "HostParameters.buffer_shortage": one_way.buffer_shortage,
-    "MpiPingPong.bandwidth_of_native": shares.of(["MpiPingPong.bandwidth_by_size"], "pair"),
-    "MpiPingPong.latency_of_native": shares.of(["MpiPingPong.latency_by_size"], "pair"),
-    "VmShare.hpl": shares.of(["Hpl.gflops"], "node"),
-    "VmShare.hpl_of_paravirtual": shares.of(["Hpl.gflops"], "node"),
-    "VmShare.cpu": shares.of(["Hpl.gflops"], "node"),
-    "VmShare.io_bandwidth": shares.of(["BlockStorage.read", "BlockStorage.write"], "node"),
-    "VmShare.io_latency": shares.of(["RandomIo.read_p99", "RandomIo.write_p99"], "node"),
-    "Ior.retention": shares.of(["Ior.read", "Ior.write"], "system"),
-    "Ior.locality": shares.of(["Ior.read", "Ior.write"], "system"),
-    "Ior.change": shares.change(PARALLEL),
-    "Lnet.retention": shares.of(["Lnet.read", "Lnet.write"], "system"),
-    "Workload.retention": shares.of_figure,
-    "BlockStorage.change": shares.change(STORAGE),
-    "RandomIo.read_ratio": shares.random_of_serial("read"),
-    "RandomIo.write_ratio": shares.random_of_serial("write"),
+    "MpiPingPong.bandwidth_of_native": two_ways.of(["MpiPingPong.bandwidth_by_size"], "pair"),
+    "MpiPingPong.latency_of_native": two_ways.of(["MpiPingPong.latency_by_size"], "pair"),
+    "VmShare.hpl": two_ways.of(["Hpl.gflops"], "node"),
+    "VmShare.hpl_of_paravirtual": two_ways.of(["Hpl.gflops"], "node"),
+    "VmShare.cpu": two_ways.of(["Hpl.gflops"], "node"),
+    "VmShare.io_bandwidth": two_ways.of(["BlockStorage.read", "BlockStorage.write"], "node"),
+    "VmShare.io_latency": two_ways.of(["RandomIo.read_p99", "RandomIo.write_p99"], "node"),
+    "Ior.retention": two_ways.of(["Ior.read", "Ior.write"], "system"),
+    "Ior.locality": two_ways.of(["Ior.read", "Ior.write"], "system"),
+    "Ior.change": two_ways.change(PARALLEL),
+    "Lnet.retention": two_ways.of(["Lnet.read", "Lnet.write"], "system"),
+    "Workload.retention": two_ways.of_figure,
+    "BlockStorage.change": two_ways.change(STORAGE),
+    "RandomIo.read_ratio": two_ways.random_of_serial("read"),
+    "RandomIo.write_ratio": two_ways.random_of_serial("write"),
     "Inventory.nodes": inventory.nodes,
     "Inventory.cores": inventory.total(inventory.cores, "cpu.cores"),
     "Inventory.peak": inventory.each(inventory.peak, "cpu.cores, avx_base and flops_per_cycle"),

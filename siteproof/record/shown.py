@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import stat
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime
@@ -54,18 +54,11 @@ class Evidence:
 
 def hashed(path: Path) -> tuple[str, int]:
     """SHA-256 and size (bytes) of a regular file. Raises UserError."""
-    try:
-        with path.open("rb") as stream:
-            status = path.stat()
-            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-                allowed = f"a file of at most {LARGEST >> 30} GiB"
-                raise UserError(path, "is no regular file, or too large", allowed)
-            digest = hashlib.sha256()
-            while block := stream.read(BLOCK):
-                digest.update(block)
-            return digest.hexdigest(), status.st_size
-    except OSError as error:
-        raise UserError(path, f"cannot be read: {error.strerror}") from None
+    with files.named(path, LARGEST) as handle:
+        digest = hashlib.sha256()
+        while block := os.read(handle, BLOCK):
+            digest.update(block)
+        return digest.hexdigest(), os.fstat(handle).st_size
 
 
 def write(perflogs: Path, system: str, record: Evidence) -> Path:

@@ -321,8 +321,8 @@ class Criterion(Promise):
     )
     answered_by: Literal["measurement", "evidence"] = Field(
         "measurement",
-        description="evidence: a person's record of 'siteproof evidence', of what neither a check "
-        "nor a derivation can show.",
+        description="Evidence is what a person has recorded with 'siteproof evidence'; it counts "
+        "only where neither a check nor a derivation can answer.",
     )
     max_age: str = Field(
         "7d",

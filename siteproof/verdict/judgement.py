@@ -26,7 +26,7 @@ from siteproof.record.series import SWEEP
 from siteproof.record.sessions import Sessions
 from siteproof.record.shown import Evidence
 from siteproof.record.updates import Updates
-from siteproof.sites import Baseline, Criterion, Site, Waiver, check_files, pairs
+from siteproof.sites import Baseline, Criterion, Hardware, Site, Waiver, check_files, pairs
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.verdict import answers, others
@@ -112,8 +112,8 @@ def judge_system(
     fresh = Freshness(ages, Updates(headers, files.perflogs()))
     if as_of:
         chosen += f", as of {now:%Y-%m-%d %H:%M} UTC"
-    beside = Beside.of(site, record, now, headers)
-    judged = judge_samples(site, found, chosen, record.swept, fresh, beside)
+    background = Background.of(site, record, now, headers)
+    judged = judge_samples(site, found, chosen, record.swept, fresh, background)
     past = bool(as_of) or "@" in name
     if not past:  # the checks of today's clone say nothing about a moment of the past
         judged = _without_check(judged)
@@ -243,14 +243,14 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Beside:
+class Background:
     """What is judged with the chosen samples. past: as of Material. evidence: all records."""
 
     past: Past = lambda _checks: ()
     evidence: Sequence[Evidence] = ()
 
     @staticmethod
-    def of(site: Site, record: Record, now: datetime, headers: Sequence[Header]) -> Beside:
+    def of(site: Site, record: Record, now: datetime, headers: Sequence[Header]) -> Background:
         """What a system has. headers: of the jobs that may be looked at."""
         newest_first = sorted(headers, key=lambda header: header.job_order, reverse=True)
 
@@ -261,7 +261,7 @@ class Beside:
 
         evidence = shown.read_all(files.perflogs(), site.system.system)
         known = [one for one in evidence if datetime.fromisoformat(one.recorded) <= now]
-        return Beside(past, known)
+        return Background(past, known)
 
 
 def judge_samples(
@@ -270,12 +270,12 @@ def judge_samples(
     chosen: str,
     swept: Derived | None = None,
     fresh: Freshness | None = None,
-    beside: Beside | None = None,
+    background: Background | None = None,
 ) -> Judgement:
     """Judge every criterion of a site from these samples. chosen: which they are, in words.
 
     swept: what sweeps gave, and why they gave nothing. fresh: which answers are too old; without
-    it, their ages count at the newest session. beside: older samples, and evidence.
+    it, their ages count at the newest session. background: older samples, and evidence.
     """
     today = datetime.now(UTC).date()
     if fresh is None:
@@ -284,12 +284,13 @@ def judge_samples(
     of_checks: dict[str, list[Sample]] = {}
     for sample in found:
         of_checks.setdefault(_check_of(sample.metric), []).append(sample)
-    beside = beside or Beside()
-    jobs = list({id(sample.header): sample.header for sample in found}.values())
-    material = Material(site, of_checks, files.perflogs(), fresh.ages.now, beside.past, jobs)
+    background = background or Background()
+    own = (s.header for s in found if s.header.mode != PUBLISHED)
+    jobs = list({id(header): header for header in own}.values())
+    material = Material(site, of_checks, files.perflogs(), fresh.ages.now, background.past, jobs)
     made = others.Derived()
     verdicts = [
-        others.by_evidence(key, criterion, site, beside.evidence, made, fresh)
+        others.by_evidence(key, criterion, site, background.evidence, made, fresh)
         if criterion.answered_by == "evidence"
         else _judge(site, key, criterion, found, material, today, fresh, made)
         for key, criterion in site.criteria.items()
@@ -341,29 +342,34 @@ def _judge(
     if not entry.answerable and not criterion.report_only:
         why = Finding(Kind.NO_CHECK, metric=criterion.metric)
         return not_here(CriterionVerdict(name, criterion, Verdict.PENDING, (why,)), ())
+    units, baselines, excused = _covered(site, name, criterion, found, today)
+
+    def judged(
+        own: Criterion, samples: Sequence[Sample], lacks: Mapping[str, Finding] | None = None
+    ) -> CriterionVerdict:
+        return judge(name, own, samples, units, baselines, excused, fresh, lacks)
+
+    if entry.derived_from and not entry.check:
+        return others.derived(name, criterion, material, made, judged)
+    of_check = material.of_checks.get(_check_of(criterion.metric), ())
+    if criterion.metric in whole_sweep.METRICS:  # a failure outside of a sweep is not an attempt
+        of_check = [s for s in of_check if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
+    return judged(criterion, of_check)
+
+
+def _covered(
+    site: Site, name: str, criterion: Criterion, found: Sequence[Sample], today: date
+) -> tuple[
+    dict[str, Hardware], Mapping[str, Sequence[Baseline]], dict[str, list[tuple[str, Waiver]]]
+]:
+    """The units that a criterion covers, with their baselines and waivers."""
     own = [b for b in site.baselines.values() if b.metric == criterion.metric]
     excused = waived(site, name, criterion.metric, today)
     if criterion.links:
         units = expected.units(site, criterion, found)
-        baselines = dict.fromkeys(units, [b for b in own if b.links])
-        excused = _excused_units(units, excused)
-    else:
-        units = expected.nodes(site, criterion)
-        baselines = _by_node(site, own)
-    if entry.derived_from and not entry.check:
-        return others.derived(
-            name,
-            criterion,
-            material,
-            made,
-            lambda as_judged, samples, lacks: judge(
-                name, as_judged, samples, units, baselines, excused, fresh, lacks
-            ),
-        )
-    of_check = material.of_checks.get(_check_of(criterion.metric), ())
-    if criterion.metric in whole_sweep.METRICS:  # a failure outside of a sweep is not an attempt
-        of_check = [s for s in of_check if s.metric == criterion.metric or sweep_runs.of_sweep(s)]
-    return judge(name, criterion, of_check, units, baselines, excused, fresh)
+        of_links = dict.fromkeys(units, [b for b in own if b.links])
+        return units, of_links, _excused_units(units, excused)
+    return expected.nodes(site, criterion), _by_node(site, own), excused
 
 
 def _check_of(metric: str) -> str:

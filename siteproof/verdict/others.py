@@ -15,7 +15,7 @@ from siteproof.judge.criterion import CriterionVerdict, Excuses, judge
 from siteproof.judge.severity import Verdict
 from siteproof.record import finding, shown
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.record.samples import Header, Sample
 from siteproof.record.shown import Evidence
 from siteproof.sites import Criterion, Expected, Site
 from siteproof.units import parse
@@ -33,16 +33,11 @@ class Derived:
 def derived(
     key: str, criterion: Criterion, material: Material, made: Derived, judged: Judge
 ) -> CriterionVerdict:
-    """The verdict on a criterion whose metric follows from others."""
+    """The verdict on a criterion whose metric follows from others; none is published."""
     found = registry.answers(material, criterion)
     samples = [replace(sample, own_conditions=_met(criterion, sample)) for sample in found.samples]
     made.samples[key] = samples
-    stated = [
-        sample
-        for sample in material.of_checks.get(criterion.metric.partition(".")[0], ())
-        if PUBLISHED in sample.own_conditions
-    ]
-    result = judged(criterion.like(trials=None), [*samples, *stated], found.lacks)
+    result = judged(criterion.like(trials=None), samples, found.lacks)
     return replace(result, criterion=criterion)
 
 

@@ -406,7 +406,7 @@ TEMPLATES: dict[Kind, str | Words] = {
     Kind.NO_CHECK: "no check yields {f.metric} yet",
     Kind.INPUT_MISSING: _input_missing,
     Kind.INPUTS_DIFFER: "the sides cannot be compared: {f.differences}",
-    Kind.NO_EVIDENCE: "a person's evidence is due: siteproof evidence {f.criterion}",
+    Kind.NO_EVIDENCE: "the evidence of a person is due",
     Kind.WITHDRAWN: "evidence of {f.since:day} withdrawn by {f.by}: {f.message}; new one is due",
     Kind.EVIDENCE: _evidence,
     Kind.CHECK_MISSING: _check_missing,

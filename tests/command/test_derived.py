@@ -123,3 +123,114 @@ def test_values_under_conditions_that_differ_are_not_compared(perflogs):
     made.write(perflogs)
     found = verdicts("nebula-sriov")["NASA-RATIO-SRIOV"]
     assert (found["verdict"], found["findings"][0]["kind"]) == ("INCOMPLETE", "inputs_differ")
+
+
+# ---- SC11: the wide area compared with the local one
+
+
+def described(node):
+    cores = "6" if "oss" in node else "12"
+    return {
+        "cpu.model": "E5645",
+        "cpu.cores": cores,
+        "cpu.threads": cores,
+        "memory.total": "24000000 kB",
+        "nic.eth2.speed": "10000 Mb/s",
+        "nic.eth2.mtu": "9000",
+        "nic.eth2.driver": "bna",
+        "nic.eth2.pci": "0000:03:00.0",
+        "host.name": node,
+        "disk.sda.size": "500107862016 B",
+    }
+
+
+ENDS = [
+    f"{end}_{kind}"
+    for end in ("seattle", "indianapolis")
+    for kind in ("clients", "storage", "metadata")
+]
+
+
+def sc11(perflogs, **changes):
+    got = {
+        "near": 98,
+        "far": 96.5,
+        "ior": (9700, 6620),
+        "lnet": (11900, 9600),
+        "minutes": 30,
+        "describe": described,
+    } | changes
+    made = Campaign(sites.load("sc11-wan"), minutes=got["minutes"])
+    for link in ("lan-together", "wan-together"):
+        rate = got["near"] if link.startswith("lan") else got["far"]
+        made.whole(
+            "TcpBandwidth.aggregate",
+            rate,
+            dims={"link": link, "direction": "out"},
+            link=link,
+            program="iperf3",
+            at_once="30",
+            streams="1",
+        )
+    for place, ior, lnet in zip(("seattle", "indianapolis"), got["ior"], got["lnet"], strict=True):
+        for tasks in ("1", "30"):
+            for metric in ("Ior.read", "Ior.write"):
+                made.whole(
+                    metric,
+                    1200 if tasks == "1" else ior,
+                    dims={"tasks": tasks, "tasks_per_node": "1"},
+                    file_system=place,
+                    program="ior",
+                    api="POSIX",
+                    layout="file_a_task",
+                )
+        for clients, servers in (("1", "8"), ("10", "10")):
+            for metric in ("Lnet.read", "Lnet.write"):
+                made.whole(
+                    metric,
+                    1200 if clients == "1" else lnet,
+                    dims={},
+                    file_system=place,
+                    program="lnet_selftest",
+                    clients=clients,
+                    servers=servers,
+                )
+    made.describe(ENDS, got["describe"])
+    made.write(perflogs)
+
+
+def without_flags(node):
+    return described(node) | ({"nic.eth2.mtu": "1500"} if node.startswith("ind-oss") else {})
+
+
+SC11 = {
+    "SC11-WANRATIO-IPERF30": {"far": 90},
+    "SC11-WANRATIO-IOR30": {"ior": (9700, 6000)},
+    "SC11-WANRATIO-LNET10": {"lnet": (11900, 9000)},
+    "SC11-IDENT": {"describe": without_flags},
+    "SC11-WINDOW": {"minutes": 21 * 60},
+}
+
+
+def test_sc11s_campaign_keeps_what_the_wide_area_must_retain(perflogs):
+    sc11(perflogs)
+    found = verdicts("sc11-wan")
+    wanted = [
+        *SC11,
+        "SC11-WANRATIO-IOR1",
+        "SC11-WANRATIO-LNET1",
+        "SC11-HW-CLIENTS-SEA",
+        "SC11-HW-STORAGE-IND",
+    ]
+    assert {key: found[key]["verdict"] for key in wanted} == dict.fromkeys(wanted, "PASS")
+
+
+@pytest.mark.parametrize("key", SC11)
+def test_another_value_over_the_wide_area_breaks_its_criterion(perflogs, key):
+    sc11(perflogs, **SC11[key])
+    assert of("sc11-wan", key) == "FAIL"
+
+
+def test_the_field_in_which_both_ends_differ_is_named(perflogs):
+    sc11(perflogs, describe=without_flags)
+    assert "object_server nic.eth2.mtu" in run("why", "SC11-IDENT", "--system", "sc11-wan").output

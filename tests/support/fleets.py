@@ -14,7 +14,6 @@ from siteproof.judge.criterion import judge
 from siteproof.record import samples, series, value_table
 from siteproof.record.samples import Header, Sample
 from siteproof.record.value_table import ValueTable
-from siteproof.verdict import judgement
 from siteproof.verdict.judgement import Judgement
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

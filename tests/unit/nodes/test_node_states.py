@@ -11,6 +11,7 @@ from fleets import Fleet, broken, judged, names, past_of, run_of
 from siteproof.analysis import kinds
 from siteproof.analysis import slow_nodes as rules
 from siteproof.analysis.slow_nodes import Slow
+from siteproof.judge import expected
 from siteproof.judge.criterion import judge
 from siteproof.judge.severity import is_wrong_answer
 from siteproof.nodes import states
@@ -19,7 +20,6 @@ from siteproof.record import descriptions
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Baseline
-from siteproof.judge import expected
 from siteproof.wording.findings import sentence
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from siteproof.derivations import arithmetic
@@ -40,7 +40,7 @@ def of(metrics: Sequence[str], subject: Subject) -> Callable[[Given], Iterator[R
 
 
 def of_figure(given: Given) -> Iterator[Result]:
-    """That of Workload's peak, or of its sustained rate, as the condition `figure` says."""
+    """That of Workload's peak, or of its sustained rate, by the condition `figure`."""
     rule = given.criterion.conditions.get(FIGURE)
     figure = rule.exact if rule else None
     yield _two_ways(given, [f"Workload.{figure or 'sustained'}"], "system")
@@ -52,34 +52,43 @@ def _two_ways(given: Given, metrics: Sequence[str], subject: Subject) -> Result:
     return _compare(given, own, other, arithmetic.share, "of")
 
 
-def _compare(given: Given, own: Side, other: Side, how: Arithmetic, word: str) -> Result:
+def _compare(given: Given, own: Side, other: Side, how: Arithmetic, relation: str) -> Result:
     """The worst quantity of all that both sides have; each must have what the other has."""
     if failed := [*own.failed, *other.failed]:
         return given.broken(failed)
     against = ", ".join(f"{name} {text}" for name, text in given.criterion.against.items())
+    if lack := _lack(given, own, other, against):
+        return lack
+    values = {key: how(own.values[key], other.values[key]) for key in own.values}
+    known = {key: value for key, value in values.items() if value is not None}
+    if len(known) < len(values):
+        zero = next(key for key in values if key not in known)
+        return given.missing([f"{', '.join(zero)}, which is 0 ({against})"])
+    worst = max if given.better == "lower" else min
+    key = worst(known, key=lambda one: known[one])
+    value = Fraction(convert(known[key], "x", given.unit))
+    why = f"{_in_words(given, key, own, other, relation)}{f' ({against})' if against else ''}"
+    more = f"; the worst of {len(known)}" if len(known) > 1 else ""
+    return given.sample(value, [*own.samples, *other.samples], why + more, _unit(given))
+
+
+def _lack(given: Given, own: Side, other: Side, against: str) -> Lack | None:
+    """Why two sides cannot be compared, if they cannot."""
     lacks = [*own.lacks, *(f"{one} ({against})" for one in other.lacks)]
-    one_sided = own.values.keys() ^ other.values.keys()
-    lacks += [" ".join(key) for key in sorted(one_sided)] if not lacks else []
+    one_sided = sorted(own.values.keys() ^ other.values.keys())
+    lacks = lacks or [", ".join(key) for key in one_sided]
     if lacks or not own.values:
         return given.missing(lacks or [against])
     if differences := _differences(given, own.samples, other.samples):
-        why = finding.of(
-            Kind.INPUTS_DIFFER, {"differences": differences}, metric=given.criterion.metric
-        )
-        return Lack(why)
-    found = {key: how(own.values[key], other.values[key]) for key in own.values}
-    if zero := [" ".join(key) for key, value in found.items() if value is None]:
-        return given.missing([f"{zero[0]}, which is 0 {against}"])
-    known = {key: Fraction(value) for key, value in found.items() if value is not None}
-    worst = max if given.better == "lower" else min
-    key = worst(known, key=lambda one: known[one])
+        details = {"differences": differences}
+        return Lack(finding.of(Kind.INPUTS_DIFFER, details, metric=given.criterion.metric))
+    return None
+
+
+def _in_words(given: Given, key: tuple[str, ...], own: Side, other: Side, relation: str) -> str:
     unit = given.site.catalogue[key[0]].unit
-    values = [with_unit(f"{float(side.values[key]):.6g}", unit) for side in (own, other)]
-    name = ", ".join(key)
-    rest = f"; the worst of {len(known)}" if len(known) > 1 else ""
-    why_so = f"{name}: {values[0]} {word} {values[1]}" + (f" ({against})" if against else "") + rest
-    value = Fraction(convert(known[key], "x", given.unit))
-    return given.sample(value, [*own.samples, *other.samples], why_so, _unit(given))
+    one, two = (with_unit(f"{float(side.values[key]):.6g}", unit) for side in (own, other))
+    return f"{', '.join(key)}: {one} {relation} {two}"
 
 
 def _unit(given: Given) -> str:
@@ -125,12 +134,12 @@ def change(metrics: Mapping[str, Subject]) -> Callable[[Given], Iterator[Result]
         older = _of_campaign(given, metrics, named) if named else _before_change(given, metrics)
         own, other = Side(), Side()
         for metric, subject in metrics.items():
-            mine, theirs = (
+            now, before = (
                 given.side([metric], subject),
                 given.side([metric], subject, samples=older),
             )
-            if mine.values or theirs.values or mine.failed:
-                own, other = _joined(own, mine), _joined(other, theirs)
+            if now.values or before.values or now.failed:
+                own, other = _joined(own, now), _joined(other, before)
         if not other.values:
             what = f"campaign {named}" if named else f"an answer under another {_because(given)}"
             yield given.missing([what])
@@ -171,15 +180,22 @@ def _before_change(given: Given, metrics: Mapping[str, Subject]) -> list[Sample]
         for metric, subject in metrics.items()
         for sample in given.side([metric], subject).samples
     }
+    return [
+        sample
+        for check in sorted(_checks(metrics))
+        for sample in _newest_other(given, check, name, today)
+    ]
+
+
+def _newest_other(
+    given: Given, check: str, name: str, today: Collection[str | None]
+) -> list[Sample]:
+    """The samples of the newest session of a check under another value of a condition."""
     found: list[Sample] = []
-    for check in sorted(_checks(metrics)):
-        session = ""
-        for head, samples in given.material.past({check}):
-            other = [s for s in samples if s.conditions.get(name, "") not in ("", *today)]
-            if session and head.session != session:
-                break
-            session = head.session if other else session
-            found += other
+    for head, samples in given.material.past({check}):
+        if found and head.session != found[0].header.session:
+            break
+        found += [s for s in samples if s.conditions.get(name, "") not in ("", *today)]
     return found
 
 
@@ -190,20 +206,24 @@ def random_of_serial(kind: str) -> Callable[[Given], Iterator[Result]]:
         serial = given.each(f"BlockStorage.{kind}")
         yield from given.without(f"RandomIo.{kind}")
         for node, random in given.each(f"RandomIo.{kind}").items():
-            place = random[0].conditions.get("file_system")
-            same = [s for s in serial.get(node, ()) if s.conditions.get("file_system") == place]
-            if not same:
-                yield given.missing([f"BlockStorage.{kind} of {node}, file system {place}"], node)
-                continue
-            middles = [_middle(given, samples) for samples in (random, same)]
-            value = arithmetic.share(*middles)
-            if value is None:
-                yield given.missing([f"BlockStorage.{kind} of {node}, which is 0"], node)
-                continue
-            texts = [with_unit(f"{float(one):.6g}", "MB/s") for one in middles]
-            yield given.sample(value, [*random, *same], f"{texts[0]} of {texts[1]}", node)
+            yield _of_serial(given, node, random, serial.get(node, ()), f"BlockStorage.{kind}")
 
     return derive
+
+
+def _of_serial(
+    given: Given, node: str, random: Sequence[Sample], serial: Sequence[Sample], metric: str
+) -> Result:
+    place = random[0].conditions.get("file_system")
+    same = [s for s in serial if s.conditions.get("file_system") == place]
+    if not same:
+        return given.missing([f"{metric} of {node}, file system {place}"], node)
+    own, whole = (_middle(given, samples) for samples in (random, same))
+    value = arithmetic.share(own, whole)
+    if value is None:
+        return given.missing([f"{metric} of {node}, which is 0"], node)
+    texts = [with_unit(f"{float(one):.6g}", "MB/s") for one in (own, whole)]
+    return given.sample(value, [*random, *same], f"{texts[0]} of {texts[1]}", node)
 
 
 def _middle(given: Given, samples: Sequence[Sample]) -> Fraction:
