@@ -18,7 +18,7 @@ from siteproof.record.finding import Finding
 from siteproof.record.pair_units import LINK, PEER, ends
 from siteproof.record.samples import Sample
 from siteproof.rounding import Limit
-from siteproof.units import with_unit
+from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.wording import verdicts as wording
 from siteproof.wording.findings import sentence
@@ -27,8 +27,8 @@ from siteproof.wording.verdicts import age, bound, number, value
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
 MAX_UNITS = 60  # … and of a criterion on many pairs
 MAX_NODES_SUGGESTED = 8
-MAX_INPUTS = 12  # pairs or nodes of which a derived figure follows …
-MAX_TRIALS = 12  # … and values of each
+MAX_INPUTS = 12  # lines of values from which a derived figure follows …
+MAX_TRIALS = 12  # … and values in each
 Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its nodes or pairs
 
 
@@ -178,7 +178,8 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     reason = f", {text}" if text else ""
     rounding = "; passes only by rounding" if result.by_rounding else ""
     what = ("links" if criterion.subject == "system" else "pairs") if criterion.links else "nodes"
-    counted = f"{result.ok} of {len(result.nodes)} {what} meet it: " if result.nodes else ""
+    meets = "" if criterion.report_only else f"{result.ok} of {len(result.nodes)} {what} meet it: "
+    counted = meets if result.nodes else ""
     click.echo(f"{counted}{result.verdict}{reason}{rounding}")
 
 
@@ -218,18 +219,29 @@ def _chain(sample: Sample, margin: str) -> None:
         return
     place = sample.node or sample.dims.get(LINK) or sample.header.system
     click.echo(f"{margin}{place} follows from: {sample.why}")
-    groups: dict[tuple[str, ...], list[Sample]] = {}
-    for one in sample.inputs:
+    lines = _inputs_alike(sample.inputs)
+    for line in lines[:MAX_INPUTS]:
+        click.echo(f"{margin}  {line}")
+    if rest := lines[MAX_INPUTS:]:
+        click.echo(f"{margin}  and {count(len(rest), 'more line')} of such values")
+
+
+def _inputs_alike(inputs: Sequence[Sample]) -> list[str]:
+    """The values of each pair, link or node, trial by trial; nodes with the same share a line."""
+    values: dict[tuple[str, str, str], list[Sample]] = {}
+    for one in inputs:
         pair = ">".join(filter(None, (one.node, one.dims.get(PEER, ""))))
-        where = f"{one.metric} of {pair or one.dims.get(LINK) or one.header.system}"
-        head = one.header
-        job = f"{head.time} session {head.session} job {head.job}"
-        groups.setdefault((where, job), []).append(one)
-    for (where, job), found in list(groups.items())[:MAX_INPUTS]:
-        click.echo(f"{margin}  {where}, {job}: {_values(found)}")
-    rest = len(groups) - MAX_INPUTS
-    if rest > 0:
-        click.echo(f"{margin}  and the values of {rest} more")
+        place = pair or one.dims.get(LINK) or one.header.system
+        job = f"{one.header.time} session {one.header.session} job {one.header.job}"
+        values.setdefault((one.metric, job, place), []).append(one)
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for (metric, job, place), found in values.items():
+        own = "" if PEER not in found[0].dims else place
+        alike.setdefault((f"{metric} of {own}", job, _values(found)), []).append(place)
+    return [
+        f"{what if what[-1] != ' ' else what + str(nodesets.of(places))}, {job}: {text}"
+        for (what, job, text), places in alike.items()
+    ]
 
 
 def _values(found: Sequence[Sample]) -> str:

@@ -14,7 +14,7 @@ def share(value: Fraction, whole: Fraction) -> Fraction | None:
     return value / whole if whole else None
 
 
-def change(before: Fraction, after: Fraction) -> Fraction | None:
+def change(after: Fraction, before: Fraction) -> Fraction | None:
     """By which part of the value before a value has changed; None where that is zero."""
     return (after - before) / before if before else None
 

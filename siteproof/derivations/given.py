@@ -241,16 +241,21 @@ class Given:
         return found
 
     def sample(
-        self, value: Fraction | Decimal | str, inputs: Sequence[Sample], why: str, unit: str = ""
+        self,
+        value: Fraction | Decimal | str,
+        inputs: Sequence[Sample],
+        why: str,
+        unit: str = "",
+        dated_by: Sequence[Sample] = (),
     ) -> DerivedSample:
         """The figure of a unit, as old as its oldest input. unit: a node, `a>b`, or a link.
 
-        value: in the catalogue's unit.
+        value: in the catalogue's unit. dated_by: the inputs whose age matters, if not all do.
         """
         exact = value if isinstance(value, Decimal | str) else decimal(value)
         node, dims = self.place(unit)
         return DerivedSample(
-            self.head(inputs),
+            self.head(dated_by or inputs),
             node,
             self.criterion.metric,
             exact,

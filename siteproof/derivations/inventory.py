@@ -126,7 +126,9 @@ def memory(given: Given, node: str, fields: Fields) -> Fraction | None:
 
 
 def disk(given: Given, node: str, fields: Fields) -> Fraction | None:
-    """The sizes of all disks that are no device of software."""
+    """The sizes of all disks that are no device of software, from the size `disks_from` on."""
+    rule = given.criterion.conditions.get("disks_from")
+    least = units.parse(rule.exact).to("B") if rule and rule.exact else Fraction(0)
     found = [
         _BYTES.fullmatch(value)
         for name, value in fields.items()
@@ -134,7 +136,8 @@ def disk(given: Given, node: str, fields: Fields) -> Fraction | None:
     ]
     if not found or None in found:
         return None
-    return Fraction(convert(sum(int(match[1]) for match in found if match), "B", given.unit))
+    sizes = [Fraction(match[1]) for match in found if match]
+    return Fraction(convert(sum(s for s in sizes if s >= least), "B", given.unit))
 
 
 def interface_rate(given: Given, node: str, fields: Fields) -> Fraction | None:

@@ -69,7 +69,9 @@ def _compare(given: Given, own: Side, other: Side, how: Arithmetic, relation: st
     value = Fraction(convert(known[key], "x", given.unit))
     why = f"{_in_words(given, key, own, other, relation)}{f' ({against})' if against else ''}"
     more = f"; the worst of {len(known)}" if len(known) > 1 else ""
-    return given.sample(value, [*own.samples, *other.samples], why + more, _unit(given))
+    inputs = [*own.samples, *other.samples]
+    dated_by = own.samples if how is arithmetic.change else inputs  # the other side is of the past
+    return given.sample(value, inputs, why + more, _unit(given), dated_by)
 
 
 def _lack(given: Given, own: Side, other: Side, against: str) -> Lack | None:

@@ -118,7 +118,9 @@ def judge(
     """
     if criterion.report_only:
         why = (Finding(Kind.REPORTED_ONLY, message=criterion.report_only),)
-        return CriterionVerdict(name, criterion, Verdict.SKIP, why, excused=True)
+        nodes = sorted(reported(criterion, samples, expected), key=lambda n: (n.value, n.node))
+        result = CriterionVerdict(name, criterion, Verdict.SKIP, why, nodes, excused=True)
+        return _with_age(result, nodes, fresh)
     if not expected:
         missing = Finding(Kind.NO_PAIR if criterion.links else Kind.ROLE_EMPTY)
         return not_here(CriterionVerdict(name, criterion, Verdict.INCOMPLETE, (missing,)), ())
@@ -152,6 +154,22 @@ def units(
         result = judge_one(criterion, node, facts, own, (baselines or {}).get(node, ()))
         found.append(_too_old(criterion, _noted(criterion, result, own), fresh))
     return found
+
+
+def reported(
+    criterion: Criterion, samples: Collection[Sample], expected: Collection[str]
+) -> Iterator[NodeVerdict]:
+    """The values of what decides nothing: of each unit the median of its newest job's trials."""
+    why = (Finding(Kind.REPORTED_ONLY, message=criterion.report_only or ""),)
+    attempts = attempts_at(samples, criterion)
+    for unit in expected:
+        counted = [s for s in attempts.get(unit, ()) if not why_not(criterion, s)]
+        job = [s for s in counted if pair_units.job(s) == pair_units.job(counted[0])]
+        good = [s for s in job if s.status == "ok" and isinstance(s.value, Decimal)]
+        if good:
+            middle = median(Fraction(s.number) for s in good)
+            nearest = min(good, key=lambda s: abs(Fraction(s.number) - middle))
+            yield NodeVerdict(unit, Verdict.SKIP, why, nearest, Fraction(middle))
 
 
 def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdict:

@@ -54,11 +54,14 @@ class Evidence:
 
 def hashed(path: Path) -> tuple[str, int]:
     """SHA-256 and size (bytes) of a regular file. Raises UserError."""
-    with files.named(path, LARGEST) as handle:
-        digest = hashlib.sha256()
-        while block := os.read(handle, BLOCK):
-            digest.update(block)
-        return digest.hexdigest(), os.fstat(handle).st_size
+    try:
+        with files.named(path, LARGEST) as handle:
+            digest = hashlib.sha256()
+            while block := os.read(handle, BLOCK):
+                digest.update(block)
+            return digest.hexdigest(), os.fstat(handle).st_size
+    except FileNotFoundError:
+        raise UserError(path, "does not exist") from None
 
 
 def write(perflogs: Path, system: str, record: Evidence) -> Path:

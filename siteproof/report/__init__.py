@@ -4,6 +4,8 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "summary",
     "nodes",
     "changes",
+    "derived",
+    "evidence",
     "untested",
     "criteria",  # what a reader asks first
     "distribution",

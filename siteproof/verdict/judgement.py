@@ -347,7 +347,10 @@ def _judge(
     def judged(
         own: Criterion, samples: Sequence[Sample], lacks: Mapping[str, Finding] | None = None
     ) -> CriterionVerdict:
-        return judge(name, own, samples, units, baselines, excused, fresh, lacks)
+        result = judge(name, own, samples, units, baselines, excused, fresh, lacks)
+        if own.report_only and entry.better == "lower":
+            result = replace(result, nodes=list(reversed(result.nodes)))
+        return result
 
     if entry.derived_from and not entry.check:
         return others.derived(name, criterion, material, made, judged)

@@ -26,6 +26,15 @@ from siteproof.wording.findings import sentences
 
 MAX_NODES_NAMED = 3  # worst nodes that a line names
 MAX_DIGITS = 12  # of a value; a longer one is shown in the bound's unit, and kept in perflogs
+ANSWERED = (Verdict.PASS, Verdict.FAIL, Verdict.REGRESSED, Verdict.ERROR)
+AWAITED = {
+    "answered": "{} answered",
+    "measurement": "{} wait for a measurement",
+    "inputs": "{} for inputs",
+    "evidence": "{} for evidence",
+    "check": "{} for a check that does not exist yet",
+    "decide_nothing": "{} decide nothing here",
+}
 PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
 
 
@@ -79,7 +88,7 @@ def _with_unit(result: NodeVerdict, criterion: Any) -> str:
 def reason(result: CriterionVerdict) -> str:
     """The worst nodes, and why the verdict is what it is."""
     parts = []
-    if len(result.nodes) > 1:
+    if len(result.nodes) > 1 and not result.criterion.report_only:
         parts.append(_worst(result))
     parts.append(why(result))
     if result.by_rounding:
@@ -120,6 +129,15 @@ def _worst(result: CriterionVerdict) -> str:
     elif missing:
         names.append(str(nodesets.of(missing)))
     return ", ".join(names)
+
+
+def counted(result: CriterionVerdict) -> str:
+    """How many of its nodes meet it; of one that decides nothing, how many have a value."""
+    if not result.nodes:
+        return "-"
+    if result.criterion.report_only:
+        return str(len(result.nodes))
+    return f"{result.ok} of {len(result.nodes)}"
 
 
 def age(result: CriterionVerdict) -> str:
@@ -163,6 +181,35 @@ def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
         return False
     metric = judged.site.catalogue[result.criterion.metric]
     return bool(metric.check) and result.criterion.metric not in whole_sweep.METRICS
+
+
+def awaited(judged: Judgement) -> dict[str, int]:
+    """How many criteria are answered, and for what the others wait; their sum is that of all."""
+    counts = dict.fromkeys(AWAITED, 0)
+    for result in judged.verdicts:
+        counts[_awaits(judged, result)] += 1
+    return counts
+
+
+def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
+    """Which of AWAITED a criterion is."""
+    metric = judged.site.catalogue[result.criterion.metric]
+    if result.excused:
+        return "decide_nothing"
+    if result.verdict in ANSWERED:
+        return "answered"
+    if result.criterion.answered_by == "evidence":
+        return "evidence"
+    if not metric.answerable:
+        return "check"
+    return "inputs" if metric.derived_from and not metric.check else "measurement"
+
+
+def answered_line(judged: Judgement) -> str:
+    """The same as a sentence."""
+    counts = awaited(judged)
+    shown = [AWAITED[name].format(number) for name, number in counts.items() if number]
+    return f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {', '.join(shown) or 'none'}"
 
 
 def last_line(judged: Judgement) -> str:

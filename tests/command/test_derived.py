@@ -234,3 +234,209 @@ def test_another_value_over_the_wide_area_breaks_its_criterion(perflogs, key):
 def test_the_field_in_which_both_ends_differ_is_named(perflogs):
     sc11(perflogs, describe=without_flags)
     assert "object_server nic.eth2.mtu" in run("why", "SC11-IDENT", "--system", "sc11-wan").output
+
+
+# ---- Jetstream: inventory, ledger, ratios, changes
+
+
+def blade(node):
+    return (
+        {
+            "cpu.model": "E5-2680 v3",
+            "cpu.cores": "24",
+            "cpu.threads": "24",
+            "memory.total": "131700000 kB",
+            "host.name": node,
+            "memory.swap": "0 kB",
+            "disk.sda.size": "200049647616 B",
+        }
+        | ({f"disk.sd{x}.size": "4000787030016 B" for x in "bcdefghijklm"} if "-s" in node else {})
+        | ({"memory.total": "65800000 kB"} if "-m" in node or "-s" in node else {})
+    )
+
+
+def jetstream(perflogs, **changes):
+    got = {"describe": blade, "random": 40, "serial": 210, "before": 205} | changes
+    system = sites.load("jetstream-iu")
+    old = Campaign(system, hours=24 * 40, name="before", place=1)
+    volume = {"file_system": "volume", "inside": "vm", "cached": "no", "program": "dd"}
+    old.nodes(
+        ["instances"],
+        {"BlockStorage.read": got["before"], "BlockStorage.write": 120},
+        storage_version="hammer",
+        **volume,
+    )
+    old.write(perflogs)
+    made = Campaign(system, name="after", place=2)
+    made.describe(["compute", "management", "storage"], got["describe"])
+    made.nodes(
+        ["instances"],
+        {"BlockStorage.read": got["serial"], "BlockStorage.write": 120},
+        storage_version="jewel",
+        **volume,
+    )
+    made.nodes(
+        ["instances"],
+        {"RandomIo.read": got["random"], "RandomIo.write": 12},
+        **volume | {"program": "fio"},
+    )
+    made.write(perflogs)
+
+
+def smaller(key, value, of="iu-c001"):
+    return lambda node: blade(node) | ({key: value} if node == of else {})
+
+
+JETSTREAM = {
+    "JS-2-PEAK": {"describe": smaller("cpu.cores", "20")},
+    "JS-2-TOTALS-CORES-M630": {"describe": smaller("cpu.cores", "20")},
+    "JS-2-TOTALS-PEAK-M630": {"describe": lambda node: blade(node) | {"cpu.cores": "20"}},
+    "JS-2-TOTALS-RAM-M630": {"describe": smaller("memory.total", "98000000 kB")},
+    "JS-2-TOTALS-DISK": {"describe": smaller("disk.sdb.size", "0 B", "iu-s01")},
+    "JS-5.1.2.1-CEPH": {"serial": 150},
+}
+
+
+def test_jetstreams_campaign_has_what_was_bought(perflogs):
+    jetstream(perflogs)
+    found = verdicts("jetstream-iu")
+    wanted = [*JETSTREAM, "JS-2-COUNTS-M630", "JS-2-COUNTS-R630", "JS-2-TOTALS-RAM-R730"]
+    assert {key: found[key]["verdict"] for key in wanted} == dict.fromkeys(wanted, "PASS")
+
+
+@pytest.mark.parametrize("key", JETSTREAM)
+def test_less_than_was_bought_fails(perflogs, key):
+    jetstream(perflogs, **JETSTREAM[key])
+    assert of("jetstream-iu", key) == "FAIL"
+
+
+def test_a_milestone_before_the_one_that_it_needs_fails_with_its_name(perflogs):
+    jetstream(perflogs)
+    found = verdicts("jetstream-iu")
+    assert found["JS-T1-TIMELINE-ORDER"]["verdict"] == "FAIL"
+    text = run("why", "JS-T1-TIMELINE-ORDER", "--system", "jetstream-iu").output
+    assert "precedes" in text
+
+
+def test_a_value_that_decides_nothing_is_shown_nevertheless(perflogs):
+    jetstream(perflogs)
+    one = verdicts("jetstream-iu")["JS-5.1.2.1-RANDRATIO-R"]
+    assert one["verdict"] == "SKIP"
+    assert one["nodes"][0]["value"].startswith("0.190")
+
+
+# ---- Magellan and ExTENCI
+
+
+def guest(node):
+    flags = {"cpu.flag.sse4_2": "yes", "cpu.flag.aes": "yes"}
+    if node.startswith("lbl"):
+        nics = {f"nic.eth{n}.speed": "10000 Mb/s" for n in range(4)}
+        nics |= {f"nic.eth{n}.pci": f"0000:0{n}:00.0" for n in range(4)}
+        return nics | {"cpu.cores": "16"}
+    drivers = {f"nic.eth{n}.driver": "virtio_net" for n in range(4)}
+    drivers |= {f"nic.eth{n}.pci": f"virtio{n}" for n in range(4)}
+    small = {"cpu.cores": "8", "cpu.threads": "8", "memory.total": "24600000 kB"}
+    return small | drivers | flags | {"disk.sda.size": "500107862016 B"}
+
+
+def magellan(perflogs, describe=guest):
+    made = Campaign(sites.load("magellan"))
+    made.describe(["compute", "hypervisors", "instances", "receivers", "gpu"], describe)
+    made.write(perflogs)
+
+
+def other(key, value, of):
+    """Without a value: the field is not there."""
+
+    def describe(node):
+        fields = guest(node)
+        if node == of:
+            fields.pop(key) if value is None else fields.update({key: value})
+        return fields
+
+    return describe
+
+
+MAGELLAN = {
+    "MAG-INST-VCPUS": other("cpu.threads", "4", "vm01"),
+    "MAG-INST-VNICS": other("nic.eth3.driver", None, "vm02"),
+    "MAG-INST-DRIVER": other("nic.eth0.driver", "e1000", "vm03"),
+    "MAG-SINKS": lambda node: (
+        guest(node)
+        | (
+            {
+                "nic.eth0.speed": "1000 Mb/s",
+                "nic.eth1.speed": "1000 Mb/s",
+                "nic.eth2.speed": "1000 Mb/s",
+            }
+            if node == "lbl1"
+            else {}
+        )
+    ),
+    "MAG-CPUFLAGS": other("cpu.flag.aes", None, "vm04"),
+    "MAG-HW-CORES": other("cpu.cores", "4", "mag-c007"),
+    "MAG-HW-MEMORY": other("memory.total", "12300000 kB", "mag-c007"),
+    "MAG-HW-DISK": lambda node: guest(node) | {"disk.sda.size": "250059350016 B"},
+}
+
+
+def test_magellans_hosts_and_instances_are_those_of_its_slides(perflogs):
+    magellan(perflogs)
+    found = verdicts("magellan")
+    wanted = [*MAGELLAN, "MAG-HW-COMPUTE", "MAG-HW-GPU"]
+    assert {key: found[key]["verdict"] for key in wanted} == dict.fromkeys(wanted, "PASS")
+
+
+@pytest.mark.parametrize("key", MAGELLAN)
+def test_an_instance_or_host_that_is_another_fails(perflogs, key):
+    magellan(perflogs, MAGELLAN[key])
+    assert of("magellan", key) == "FAIL"
+
+
+def extenci(perflogs, **changes):
+    got = {"mtu": lambda pair: 9000, "buffer": "16777216", "back": 900} | changes
+    made = Campaign(sites.load("extenci"), mode="acceptance")
+    made.pairs("psc", "PathMtu.device", got["mtu"], program="ping")
+    for link in ("psc", "psc-tacc"):
+        made.pairs(
+            link,
+            "TcpBandwidth.throughput",
+            lambda pair: got["back"] if "tacc" in pair.partition(">")[0] else 940,
+            unit="Mb/s",
+            program="iperf3",
+            duration="300",
+            at_once="1",
+            streams="1",
+        )
+        made.pairs(
+            link,
+            "TcpBandwidth.cpu_sender",
+            40,
+            program="iperf3",
+            duration="300",
+            at_once="1",
+            streams="1",
+        )
+    made.nodes(
+        ["in_table", "in_table_mgs1"],
+        {
+            "HostParameters.mismatches": 0,
+            "HostParameters.sysctl.net.core.rmem_max": got["buffer"],
+            "HostParameters.sysctl.net.core.wmem_max": "16777216",
+        },
+    )
+    made.write(perflogs)
+
+
+def test_extencis_pairs_are_alike_at_both_ends(perflogs):
+    extenci(perflogs)
+    assert of("extenci", "EXT-HOST-MTUPAIR") == "PASS"
+    extenci(perflogs, mtu=lambda pair: 1500 if pair.startswith("mgs.") else 9000)
+    assert of("extenci", "EXT-HOST-MTUPAIR") == "FAIL"
+
+
+def test_a_direction_that_is_slower_is_the_asymmetry(perflogs):
+    extenci(perflogs, back=470)
+    one = verdicts("extenci")["EXT-ASYM"]
+    assert [node["value"] for node in one["nodes"]] == ["0.5"]
