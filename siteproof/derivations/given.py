@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from siteproof import units
-from siteproof.derivations import arithmetic
+from siteproof.analysis import arithmetic
 from siteproof.judge import expected
 from siteproof.judge.criterion import attempts_at, why_not
 from siteproof.judge.severity import most_severe_status

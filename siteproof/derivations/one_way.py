@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from siteproof.derivations import arithmetic
+from siteproof.analysis import arithmetic
 from siteproof.derivations.given import Given, Lack, Result
 from siteproof.record import pair_units
 from siteproof.record.samples import Sample
@@ -140,7 +140,8 @@ def buffer_shortage(given: Given) -> Iterator[Result]:
         buffer = min(Fraction(str(s.value)) for s in samples)
         key, rate_, time = max(links, key=lambda one: one[1] * one[2])
         value = arithmetic.shortage(rate_, time, buffer)
-        why = f"{key} needs {float(rate_ * time / 8):.0f} B, the smaller buffer has {buffer} B"
+        needed = float(arithmetic.under_way(rate_, time))
+        why = f"{key} needs {needed:.0f} B, the smaller buffer has {buffer} B"
         yield given.sample(value, samples, why, node)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from siteproof.derivations import arithmetic
+from siteproof.analysis import arithmetic
 from siteproof.derivations.given import CAMPAIGN, DIFFERS_BY, Given, Lack, Result, Side
 from siteproof.record import finding, series
 from siteproof.record.finding import Kind

@@ -160,16 +160,20 @@ def reported(
     criterion: Criterion, samples: Collection[Sample], expected: Collection[str]
 ) -> Iterator[NodeVerdict]:
     """The values of what decides nothing: of each unit the median of its newest job's trials."""
-    why = (Finding(Kind.REPORTED_ONLY, message=criterion.report_only or ""),)
     attempts = attempts_at(samples, criterion)
     for unit in expected:
         counted = [s for s in attempts.get(unit, ()) if not why_not(criterion, s)]
-        job = [s for s in counted if pair_units.job(s) == pair_units.job(counted[0])]
-        good = [s for s in job if s.status == "ok" and isinstance(s.value, Decimal)]
+        good = [s for s in _newest_job(counted) if isinstance(s.value, Decimal)]
         if good:
             middle = median(Fraction(s.number) for s in good)
             nearest = min(good, key=lambda s: abs(Fraction(s.number) - middle))
-            yield NodeVerdict(unit, Verdict.SKIP, why, nearest, Fraction(middle))
+            why = Finding(Kind.REPORTED_ONLY, message=criterion.report_only or "")
+            yield NodeVerdict(unit, Verdict.SKIP, (why,), nearest, Fraction(middle))
+
+
+def _newest_job(samples: Sequence[Sample]) -> list[Sample]:
+    """Those of the job that measured the first of them."""
+    return [s for s in samples if pair_units.job(s) == pair_units.job(samples[0])]
 
 
 def _lacking_input(node: NodeVerdict, lacks: Mapping[str, Finding]) -> NodeVerdict:
@@ -444,7 +448,7 @@ def judge_unit(
     are judged each by itself, and each is required; the worst decides.
     """
     answers = [s for s in attempts if not why_not(criterion, s)]
-    job = [s for s in answers if pair_units.job(s) == pair_units.job(answers[0])]
+    job = _newest_job(answers)
     good = [s for s in job if s.status == "ok"]
     failed = sorted((s for s in job if s.status != "ok"), key=lambda s: RANKS[of_status(s.status)])
     wrong = bool(failed) and failed[0].status in WRONG

@@ -4,10 +4,10 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "summary",
     "nodes",
     "changes",
-    "derived",
-    "evidence",
     "untested",
-    "criteria",  # what a reader asks first
+    "criteria",
+    "evidence",
+    "derived",  # what a reader asks first
     "distribution",
     "heatmap",
     "trend",

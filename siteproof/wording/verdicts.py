@@ -14,7 +14,7 @@ from siteproof.curves import whole_sweep
 from siteproof.judge import expected
 from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
-from siteproof.judge.severity import WORTH_REPEATING, Verdict
+from siteproof.judge.severity import UNDECIDED, WORTH_REPEATING, Verdict
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import ends
 from siteproof.sites import Criterion
@@ -26,7 +26,6 @@ from siteproof.wording.findings import sentences
 
 MAX_NODES_NAMED = 3  # worst nodes that a line names
 MAX_DIGITS = 12  # of a value; a longer one is shown in the bound's unit, and kept in perflogs
-ANSWERED = (Verdict.PASS, Verdict.FAIL, Verdict.REGRESSED, Verdict.ERROR)
 AWAITED = {
     "answered": "{} answered",
     "measurement": "{} wait for a measurement",
@@ -196,7 +195,7 @@ def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
     metric = judged.site.catalogue[result.criterion.metric]
     if result.excused:
         return "decide_nothing"
-    if result.verdict in ANSWERED:
+    if result.verdict not in UNDECIDED:
         return "answered"
     if result.criterion.answered_by == "evidence":
         return "evidence"
