@@ -13,7 +13,7 @@ from pathlib import Path
 from siteproof import units
 from siteproof.analysis import arithmetic
 from siteproof.judge import expected
-from siteproof.judge.criterion import attempts_at, why_not
+from siteproof.judge.criterion import EMULATED, attempts_at, why_not
 from siteproof.judge.severity import most_severe_status
 from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
@@ -113,7 +113,7 @@ class Given:
         rules = {
             name: rule
             for name, rule in self.criterion.conditions.items()
-            if name == "mode" or name in names
+            if name in ("mode", EMULATED, *names)
         }
         changes: dict[str, object] = {}
         if against:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Excuses = Sequence[tuple[str, "Waiver"]]  # waivers with their keys in the site
 MIDDLES = ("median", "mean")
+EMULATED = "emulated"  # condition of what stands in for the real thing
 ASKED = ("mode", "file_system")  # conditions that a measurement has before it begins
 
 
@@ -539,6 +540,9 @@ def _refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
     if changed:
         setting = {"setting": changed[0].removeprefix(KNOB)}
         return finding.of(Kind.SETTING_CHANGED, setting, metric=sample.metric)
+    if EMULATED in have and EMULATED not in criterion.conditions:
+        found = {"condition": EMULATED, "found": have[EMULATED], "expected": "the real thing"}
+        return finding.of(Kind.OTHER_CONDITION, found, metric=sample.metric)
     link = have.get(pair_units.LINK, "")
     if criterion.links and (link or sample.status == "ok") and link not in criterion.links:
         links = {"link": link or "no link", "expected": " or ".join(criterion.links)}
@@ -566,6 +570,8 @@ def _other_condition(
     sample: Sample, rules: Mapping[str, Value], have: Mapping[str, str]
 ) -> Finding | None:
     for key, rule in rules.items():
+        if key == EMULATED and key not in have:
+            continue  # the real thing will do
         if key not in have or not rule.met_by(have[key]):
             found = {"condition": key, "found": have.get(key, "unknown"), "expected": str(rule)}
             return finding.of(Kind.OTHER_CONDITION, found, metric=sample.metric)

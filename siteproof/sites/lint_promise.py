@@ -20,6 +20,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SUBJECTS = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
 _LINK_SUBJECTS = ("pair", "client", "system")
 OWNER = "system"  # baselines.yaml's one key that is no id
+ANYWHERE = ("mode", "emulated")  # conditions of every metric
 LINK = "link"  # a metric with this condition is measured over links
 MIDDLES = ("median", "mean")
 REASONS = {"report_only": "no value is promised", "not_here": "no GPU in this system"}
@@ -105,7 +106,7 @@ def _conditions(document: Document, key: str, promise: Promise, metric: Metric) 
     for name, expected in promise.conditions.items():
         loc = (key, "conditions", name)
         if name != "mode":
-            reference(document, loc, name, "condition", ["mode", *metric.conditions])
+            reference(document, loc, name, "condition", [*ANYWHERE, *metric.conditions])
             continue
         for mode in expected.one_of or [expected.exact or ""]:
             if mode not in MODES:

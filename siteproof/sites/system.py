@@ -305,6 +305,12 @@ class HostParameters(Model):
         return found
 
 
+EMULATED = (
+    "By what it is emulated or stood in for, such as netem: its values then answer only criteria "
+    "with that condition."
+)
+
+
 class FileSystem(Model):
     """A file system that checks may use."""
 
@@ -314,6 +320,7 @@ class FileSystem(Model):
         "path is of another type are not measured; any: every type is measured."
     )
     shared: bool = Field(False, description="True if all nodes see the same files.")
+    emulated: str = Field("", description=EMULATED)
     description: str = Field("", description="What it is for.")
     roles: list[str] | None = Field(
         None, description="Roles whose nodes measure it, keys of `nodes`; all, if not given."
@@ -409,6 +416,7 @@ class Link(Model):
     )
     mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
     round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
+    emulated: str = Field("", description=EMULATED)
     address: str = Field(
         "{node}", description="How a node is addressed on this network, for example {node}-ib."
     )

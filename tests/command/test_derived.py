@@ -440,3 +440,54 @@ def test_a_direction_that_is_slower_is_the_asymmetry(perflogs):
     extenci(perflogs, back=470)
     one = verdicts("extenci")["EXT-ASYM"]
     assert [node["value"] for node in one["nodes"]] == ["0.5"]
+
+
+# ---- what is emulated
+
+
+def emulate(tmp_path, monkeypatch, site, conditions=""):
+    """The site with another key of the criterion."""
+    folder = tmp_path / "sites" / site
+    folder.mkdir(parents=True)
+    for path in (sites.folder() / site).glob("*.*"):
+        text = path.read_text()
+        if conditions:
+            text = text.replace(
+                "  metric: TcpBandwidth.retention\n",
+                f"  metric: TcpBandwidth.retention\n  conditions: {conditions}\n",
+            )
+        (folder / path.name).write_text(text)
+    monkeypatch.setenv("SITEPROOF_SITES", str(folder.parent))
+
+
+@pytest.mark.parametrize(("rule", "verdict"), [("", "INCOMPLETE"), ("{emulated: netem}", "PASS")])
+def test_what_is_emulated_answers_only_what_asks_for_no_more(
+    perflogs, tmp_path, monkeypatch, rule, verdict
+):
+    made = Campaign(sites.load("sc11-wan"))
+    for link in ("lan-together", "wan-together"):
+        made.whole(
+            "TcpBandwidth.aggregate",
+            98,
+            dims={"link": link},
+            link=link,
+            program="iperf3",
+            at_once="30",
+            streams="1",
+            emulated="netem",
+        )
+    made.write(perflogs)
+    emulate(tmp_path, monkeypatch, "sc11-wan", rule)
+    assert of("sc11-wan", "SC11-WANRATIO-IPERF30") == verdict
+
+
+def test_published_values_derive_nothing(perflogs):
+    for system in ("sc11-wan", "nebula-sriov"):
+        run("import", "--system", system)
+        found = verdicts(system)
+        derived = {
+            k
+            for k, c in sites.load(system).criteria.items()
+            if sites.load(system).catalogue[c.metric].derived_from
+        }
+        assert not {k for k in derived if found[k]["verdict"] in ("PASS", "FAIL")}
