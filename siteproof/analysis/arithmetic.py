@@ -1,4 +1,4 @@
-"""The arithmetic of derived figures: plain numbers, without any knowledge of samples."""
+"""The arithmetic of derived values: plain numbers, without any knowledge of samples."""
 
 from __future__ import annotations
 

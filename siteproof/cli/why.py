@@ -27,7 +27,7 @@ from siteproof.wording.verdicts import age, bound, number, value
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
 MAX_UNITS = 60  # … and of a criterion on many pairs
 MAX_NODES_SUGGESTED = 8
-MAX_INPUTS = 12  # lines of values from which a derived figure follows …
+MAX_INPUTS = 12  # lines of values from which a derived value follows …
 MAX_TRIALS = 12  # … and values in each
 Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its nodes or pairs
 
@@ -122,7 +122,7 @@ def _samples(judged: Judgement, found: Sequence[Found]) -> list[dict[str, object
 
 
 def _inputs(sample: Sample) -> dict[str, object]:
-    """From which samples a derived figure follows, and how."""
+    """From which samples a derived value follows, and how."""
     if not isinstance(sample, DerivedSample):
         return {}
     inputs = [
@@ -214,7 +214,7 @@ def _node(judged: Judgement, node: str, found: Sequence[Found]) -> None:
 
 
 def _chain(sample: Sample, margin: str) -> None:
-    """From which measured values a derived figure follows, down to those that a tool printed."""
+    """From which measured values a derived value follows, down to those that a tool printed."""
     if not isinstance(sample, DerivedSample):
         return
     place = sample.node or sample.dims.get(LINK) or sample.header.system

@@ -1,1 +1,1 @@
-"""Figures that follow from the samples of a campaign: computed when they are read, never stored."""
+"""Values that follow from the samples of a campaign: computed when they are read, never stored."""

@@ -38,7 +38,7 @@ class DerivedSample(Sample):
 
 @dataclass(frozen=True)
 class Lack:
-    """A unit (a node, pair or link) without a figure, and why; without a unit: none has one."""
+    """A unit (a node, pair or link) without a value, and why; without a unit: none has one."""
 
     why: Finding
     unit: str = ""
@@ -86,7 +86,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Given:
-    """The material, and the criterion that a figure is derived for."""
+    """The material, and the criterion that a value is derived for."""
 
     material: Material
     criterion: Criterion
@@ -98,12 +98,12 @@ class Given:
 
     @property
     def unit(self) -> str:
-        """The unit of the derived figure."""
+        """The unit of the derived value."""
         return self.site.catalogue[self.criterion.metric].unit
 
     @property
     def better(self) -> str:
-        """Which direction of the derived figure is good."""
+        """Which direction of the derived value is good."""
         return self.site.catalogue[self.criterion.metric].better
 
     def input(self, metric: str, subject: Subject = "node", *, against: bool = False) -> Criterion:
@@ -166,7 +166,7 @@ class Given:
         return {unit: own for unit, own in good.items() if own and len(own) >= self.trials}
 
     def without(self, metric: str, subject: Subject = "node") -> Iterator[Result]:
-        """Why the other units have no figure: the input failed, or is missing."""
+        """Why the other units have no value: the input failed, or is missing."""
         wanted = self.input(metric, subject)
         answers = self.answers(wanted)
         for unit in self.units(wanted):
@@ -248,7 +248,7 @@ class Given:
         unit: str = "",
         dated_by: Sequence[Sample] = (),
     ) -> DerivedSample:
-        """The figure of a unit, as old as its oldest input. unit: a node, `a>b`, or a link.
+        """The value of a unit, as old as its oldest input. unit: a node, `a>b`, or a link.
 
         value: in the catalogue's unit. dated_by: the inputs whose age matters, if not all do.
         """
@@ -266,7 +266,7 @@ class Given:
         )
 
     def broken(self, inputs: Sequence[Sample], unit: str = "") -> DerivedSample:
-        """The failure of an input, which is that of the figure."""
+        """The failure of an input, which is that of the value."""
         worst = most_severe_status(sample.status for sample in inputs)
         first = next(sample for sample in inputs if sample.status == worst)
         node, dims = self.place(unit)

@@ -64,7 +64,7 @@ def _total(given: Given, of_node: OfNode, what: str) -> Result:
 
 
 def each(of_node: OfNode, what: str) -> Callable[[Given], Iterator[Result]]:
-    """The figure of each node by itself."""
+    """The value of each node by itself."""
 
     def derive(given: Given) -> Iterator[Result]:
         fields, _, described = given.material.descriptions

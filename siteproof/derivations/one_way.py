@@ -1,4 +1,4 @@
-"""Figures of single pairs: their best trial, their count, both directions, what a link allows."""
+"""Values of single pairs: their best trial, their count, both directions, what a link allows."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Answers:
 
 
 def answers(material: Material, criterion: Criterion) -> Answers:
-    """The figures that answer a criterion on a derived metric."""
+    """The values that answer a criterion on a derived metric."""
     found = Answers()
     derive = TABLE[criterion.metric]
     sides = material.site.catalogue[criterion.metric].compared_by
@@ -109,8 +109,3 @@ def answers(material: Material, criterion: Criterion) -> Answers:
         else:
             found.samples.append(result)
     return found
-
-
-def as_judged(criterion: Criterion) -> Criterion:
-    """The criterion as a derived figure is judged by it: its inputs have met the conditions."""
-    return criterion.like(conditions={}, programs=[], trials=None)

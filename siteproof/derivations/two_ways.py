@@ -31,7 +31,7 @@ def of_link(given: Given) -> Iterator[Result]:
 
 
 def of(metrics: Sequence[str], subject: Subject) -> Callable[[Given], Iterator[Result]]:
-    """The medians of some metrics as parts of those `against`; the worst of them is the figure."""
+    """The medians of some metrics as parts of those `against`; the worst of them is the value."""
 
     def derive(given: Given) -> Iterator[Result]:
         yield _two_ways(given, metrics, subject)

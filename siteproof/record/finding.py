@@ -54,7 +54,7 @@ class Kind(StrEnum):
     WAIVED = "waived"  # problem, owner, until, ticket
     MEMBERS_MISSING = "members_missing"  # node, more: a median or mean needs every node
     NO_CHECK = "no_check"
-    INPUT_MISSING = "input_missing"  # input, more: what a derived figure needs
+    INPUT_MISSING = "input_missing"  # input, more: what a derived value needs
     INPUTS_DIFFER = "inputs_differ"  # differences: conditions of two sides that are compared
     NO_EVIDENCE = "no_evidence"
     WITHDRAWN = "withdrawn"  # by, message: evidence that no longer counts

@@ -39,7 +39,7 @@ class Judgement:
     unjudged: headline metrics that were measured, and that no criterion covers.
     warnings: what a value was measured under and should not have been, waivers that have expired,
     and `not_here` of what was measured, with the nodes; clocks that are wrong.
-    derived: the figures of each criterion whose metric follows from others, by its key.
+    derived: the values of each criterion whose metric follows from others, by its key.
     sessions: all of the system, where older ones are wanted. as_of: the moment at which the ages
     count. campaign: as the user named it. past: whether no new measurement would count. late:
     whether what was measured before some time is left out, which a run does not know of.

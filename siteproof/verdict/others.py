@@ -1,4 +1,4 @@
-"""Criteria that no check answers by itself: derived figures, and a person's evidence."""
+"""Criteria that no check answers by itself: derived values, and a person's evidence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Judge = Callable[[Criterion, Sequence[Sample], Mapping[str, Finding]], Criterion
 
 @dataclass
 class Derived:
-    """The derived figures and the evidence of a judgement, by the criterion's key."""
+    """The derived values and the evidence of a judgement, by the criterion's key."""
 
     samples: dict[str, Sequence[Sample]] = field(default_factory=dict)
 
@@ -42,7 +42,7 @@ def derived(
 
 
 def _met(criterion: Criterion, sample: Sample) -> dict[str, str]:
-    """Conditions by which a figure meets the rules that its inputs have met already."""
+    """Conditions by which a value meets the rules that its inputs have met already."""
     known = sample.header.conditions
     rules = {k: v for k, v in criterion.conditions.items() if k != "mode"}
     met = {name: _example(rule) for name, rule in rules.items() if name not in known}

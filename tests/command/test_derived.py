@@ -1,4 +1,4 @@
-"""Figures that follow from a campaign, as the commands show them: PASS, FAIL, or missing by name.
+"""Values that follow from a campaign, as the commands show them: PASS, FAIL, or missing by name.
 
 Each campaign is of a shipped site, with values as its checks would keep them; a FAIL comes from
 another measured value, and never from another bound.

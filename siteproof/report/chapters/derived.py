@@ -1,4 +1,4 @@
-"""Figures that follow from others, each with its arithmetic: those that criteria were judged by."""
+"""Values that follow from others, each with its arithmetic: those that criteria were judged by."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NOTE = "Computed when the page was made, and never stored; 'siteproof why ID' sh
 
 
 def chapter(material: Material) -> Section | None:
-    """The derived figures of the criteria; the worst units of each."""
+    """The derived values of the criteria; the worst units of each."""
     rows = list(_rows(material))
     if not rows:
         return None
     many = {row[0] for row in rows}
-    lead = f"{count(len(many), 'criterion', 'criteria')} rest on figures that follow from others."
+    lead = f"{count(len(many), 'criterion', 'criteria')} rest on values that follow from others."
     table = Table(COLUMNS, rows, NOTE, numeric=("value", "inputs"))
-    return Section("derived", "Derived figures", lead, [table])
+    return Section("derived", "Derived values", lead, [table])
 
 
 def _rows(material: Material) -> Iterator[tuple[str, ...]]:
