@@ -12,19 +12,18 @@ from pathlib import Path
 
 from siteproof import units
 from siteproof.analysis import arithmetic
-from siteproof.judge import expected
-from siteproof.judge.criterion import EMULATED, attempts_at, why_not
+from siteproof.judge import expected, inputs
+from siteproof.judge.criterion import attempts_at, why_not
 from siteproof.judge.severity import most_severe_status
 from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import LINK, PEER
 from siteproof.record.samples import Header, Sample
-from siteproof.sites import Criterion, Expected, Site
-from siteproof.sites.promise import SCOPES, Subject
+from siteproof.sites import Criterion, Site
+from siteproof.sites.promise import Subject
 
 DIGITS = 12  # significant ones of a quotient
-CAMPAIGN, ROLE = "campaign", "nodes"  # keys of `against` that are no conditions
 DIFFERS_BY = ("mode", "trials", LINK, "pattern", "at_once", "partition")  # between two ways
 Past = Callable[[Collection[str]], Iterable[tuple[Header, list[Sample]]]]
 
@@ -108,31 +107,7 @@ class Given:
 
     def input(self, metric: str, subject: Subject = "node", *, against: bool = False) -> Criterion:
         """A criterion that selects an input's samples as this one selects its own."""
-        known = self.site.catalogue.get(metric)  # None: a value that no criterion may name
-        names = known.conditions if known else ()
-        rules = {
-            name: rule
-            for name, rule in self.criterion.conditions.items()
-            if name in ("mode", EMULATED, *names)
-        }
-        changes: dict[str, object] = {}
-        if against:
-            for name, text in self.criterion.against.items():
-                if name == LINK:
-                    changes["links"] = [text]
-                elif name == ROLE:
-                    changes["nodes"] = [text]
-                elif name in names:
-                    rules[name] = Expected(exact=text)
-        programs = [p for p in self.criterion.programs if known and p in known.programs]
-        return self.criterion.like(
-            metric=metric,
-            subject=subject,
-            scope=SCOPES.get(subject, "system"),
-            conditions=rules,
-            programs=programs,
-            **changes,
-        )
+        return inputs.select(self.site, self.criterion, metric, subject, against=against)
 
     def answers(
         self, wanted: Criterion, samples: Sequence[Sample] | None = None

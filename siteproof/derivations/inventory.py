@@ -9,8 +9,9 @@ from fractions import Fraction
 
 from siteproof import nodesets, units
 from siteproof.analysis import uniformity
-from siteproof.derivations.given import ROLE, Given, Result
+from siteproof.derivations.given import Given, Result
 from siteproof.errors import UserError
+from siteproof.judge.inputs import ROLE
 from siteproof.units import convert
 
 FIELDS = "SystemDescription.fields"

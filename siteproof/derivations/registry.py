@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from siteproof.derivations import bookkeeping, inventory, one_way, two_ways
-from siteproof.derivations.given import CAMPAIGN, DerivedSample, Given, Lack, Material, Result
+from siteproof.derivations.given import DerivedSample, Given, Lack, Material, Result
+from siteproof.judge.inputs import CAMPAIGN
 from siteproof.record.finding import Finding
 from siteproof.sites import Criterion
 from siteproof.sites.promise import Subject
@@ -69,22 +70,6 @@ TABLE: Mapping[str, Derivation] = {
     "Ledger.out_of_order": bookkeeping.out_of_order,
     "Coverage.missing": bookkeeping.missing,
 }
-PAIRS = ("TcpBandwidth", "PathMtu", "MpiPingPong")
-WHOLE = ("Ior", "Lnet", "Workload")
-OF_LINKS = ("TcpBandwidth.aggregate",)
-
-
-def inputs(given: Given) -> list[tuple[str, Subject]]:
-    """The metrics that a criterion on a derived one needs, and what a value of each belongs to."""
-    known = given.site.catalogue
-    found: list[tuple[str, Subject]] = []
-    for name in known[given.criterion.metric].derived_from:
-        if name not in known:
-            continue
-        check = name.partition(".")[0]
-        subject: Subject = "pair" if check in PAIRS else "system" if check in WHOLE else "node"
-        found.append((name, "system" if name in OF_LINKS else subject))
-    return found
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from operator import is_
 from siteproof import files, sites
 from siteproof.curves import sweep_runs, whole_sweep
 from siteproof.curves.whole_sweep import Derived
-from siteproof.derivations import registry
-from siteproof.derivations.given import Given, Material, Past
+from siteproof.derivations.given import Material, Past
 from siteproof.errors import ExitCode
-from siteproof.judge import expected
+from siteproof.judge import expected, inputs
 from siteproof.judge.age import Freshness
 from siteproof.judge.criterion import CriterionVerdict, attempts_at, judge, not_here, waiver_finding
 from siteproof.judge.severity import Verdict, exit_code, most_severe
@@ -148,28 +147,13 @@ def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[H
     owed = {
         f"{name} {part}": answers.Owed(one, _owed_units(site, one), _checks(one))
         for name, criterion in site.criteria.items()
-        for part, one in enumerate(_answering(site, criterion))
+        for part, one in enumerate(inputs.answering(site, criterion))
     }
     headers = record.headers
     chosen = answers.choose(owed, headers, record.of_session, ages)
     if not (chosen.sessions or chosen.old_jobs):
         return campaign.choose(headers, answers=lambda _job: False)
     return chosen.wanted(headers), chosen.words(headers)
-
-
-def _answering(site: Site, criterion: Criterion) -> list[Criterion]:
-    """The criterion; in place of a derived one, its inputs, on both sides of a comparison."""
-    if criterion.answered_by == "evidence":
-        return []
-    metric = site.catalogue[criterion.metric]
-    if not metric.derived_from:
-        return [criterion]
-    given = Given(Material(site, {}, files.perflogs(), datetime.now(UTC)), criterion)
-    return [
-        given.input(name, subject, against=against)
-        for name, subject in registry.inputs(given)
-        for against in ([False, True] if criterion.against else [False])
-    ]
 
 
 def _checks(criterion: Criterion) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from siteproof import nodesets, units
 from siteproof.curves import whole_sweep
-from siteproof.judge import expected
+from siteproof.judge import expected, inputs
 from siteproof.judge.age import published, short
 from siteproof.judge.criterion import CriterionVerdict, NodeVerdict
 from siteproof.judge.severity import UNDECIDED, WORTH_REPEATING, Verdict
@@ -159,8 +159,9 @@ def next_command(judged: Judgement) -> str:
     command = f"{named}reframe -c checks/ -r --system {system} --mode {mode}"
     if not judged.late:
         return f"{command} -S nodes={nodesets.MISSING}"
-    checks = dict.fromkeys(judged.site.catalogue[c.metric].check for c in owed)
-    return command + "".join(f" -n {check}" for check in checks)
+    needed = (one for criterion in owed for one in inputs.answering(judged.site, criterion))
+    checks = dict.fromkeys(judged.site.catalogue[one.metric].check for one in needed)
+    return command + "".join(f" -n {check}" for check in checks if check)
 
 
 def _mode_for(judged: Judgement, owed: Sequence[Criterion]) -> str:
@@ -178,8 +179,10 @@ def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
         return False
     if any(published(sample) for sample in judged.samples):
         return False
-    metric = judged.site.catalogue[result.criterion.metric]
-    return bool(metric.check) and result.criterion.metric not in whole_sweep.METRICS
+    needed = [one.metric for one in inputs.answering(judged.site, result.criterion)]
+    return any(
+        judged.site.catalogue[name].check and name not in whole_sweep.METRICS for name in needed
+    )
 
 
 def awaited(judged: Judgement) -> dict[str, int]:
