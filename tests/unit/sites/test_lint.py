@@ -175,6 +175,7 @@ def test_lint_prints_the_schema(example):
         "waivers.yaml",
         "published.csv",
         "timeline.csv",
+        "hosts.csv",
         "sweeps/NAME.yaml",
     ]
     assert schema["system.yaml"]["additionalProperties"] is False
